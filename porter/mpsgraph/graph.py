@@ -1,0 +1,80 @@
+"""The typed expression graph of one operator: one form, whoever read it (source evaluator or recorder)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from porter.dtypes import DType
+
+
+@dataclass(frozen=True)
+class Input:
+    """A tensor argument, by its name in the schema (`self`, `other`)."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A scalar argument of the operator, by its name in the schema (`alpha`, `eps`)."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A literal, in the element type the graph gives it."""
+
+    value: float | int | bool
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Call:
+    """An MPSGraph operation: `op` is a row of `selectors.py`, `dtype` that of its result."""
+
+    op: str
+    args: tuple[Expr, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Cast:
+    """`castTensor:toType:`."""
+
+    arg: Expr
+    dtype: DType
+
+
+Expr = Input | Scalar | Constant | Call | Cast
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A branch taken on an argument: `text` is the condition as the source has it (`eps.has_value()`)."""
+
+    text: str
+    holds: bool
+
+    def __str__(self) -> str:
+        return self.text if self.holds else f"!({self.text})"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is computed for one dtype of the inputs, when all of `when` hold."""
+
+    dtype: DType
+    when: tuple[Condition, ...]
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Every case of an operator, in the order of `porter.dtypes.ALL`."""
+
+    inputs: tuple[str, ...]
+    scalars: tuple[str, ...]
+    cases: tuple[Case, ...]
