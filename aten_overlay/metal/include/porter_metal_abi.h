@@ -1,0 +1,115 @@
+/* What a compiled Metal library is on the host: one shared object that exports `pm_library`.
+ *
+ * Plain C, so that the Metal API stand-in, a ctypes launcher and a test can all use it. Addresses in a launch are host
+ * addresses that the kernel may dereference (for device memory: its host mapping, see aten_overlay/device/memory.h). */
+#ifndef PORTER_METAL_ABI_H
+#define PORTER_METAL_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PM_ABI_VERSION 1u
+#define PM_MAX_BUFFERS 31u           /* argument table size of Metal's feature tables */
+#define PM_MAX_THREADGROUP_ARGS 31u
+#define PM_MAX_THREADS_PER_GROUP 1024u
+#define PM_SIMD_WIDTH 32u
+
+enum pm_argument_kind {
+  PM_BUFFER = 0,              /* device/constant pointer: `device T* x [[buffer(n)]]` */
+  PM_CONSTANT_REFERENCE = 1,  /* reference: `constant T& x [[buffer(n)]]`; the buffer must hold element_size bytes */
+  PM_THREADGROUP = 2          /* `threadgroup T* x [[threadgroup(n)]]`; the launch gives its length in bytes */
+};
+
+struct pm_argument {
+  const char* name;       /* parameter name in the kernel's definition, "" when it has none */
+  uint32_t kind;          /* enum pm_argument_kind */
+  uint32_t index;         /* n of [[buffer(n)]] or [[threadgroup(n)]] */
+  uint32_t element_size;  /* sizeof of what is pointed or referred to; 1 for void */
+  uint32_t alignment;     /* alignof of the same */
+  uint32_t writable;      /* 1 for `device T*` / `device T&` without const */
+};
+
+enum pm_value_type { PM_BOOL = 0, PM_CHAR, PM_UCHAR, PM_SHORT, PM_USHORT, PM_INT, PM_UINT, PM_LONG, PM_ULONG, PM_HALF, PM_FLOAT, PM_BFLOAT, PM_OTHER };
+
+/* A function constant of the source. Values are fixed when the library is compiled (see build.py): this tells which exist. */
+struct pm_function_constant {
+  const char* name;
+  uint32_t index;  /* n of [[function_constant(n)]] */
+  uint32_t type;   /* enum pm_value_type */
+  uint32_t defined; /* 1 if this library was compiled with a value for it */
+};
+
+/* A stretch of memory. `address` is what the kernel gets; the bytes it may touch are [base, base + length).
+ * A null base means base == address. A zero length means unknown: no bounds are checked for it. */
+struct pm_buffer {
+  void* address;
+  void* base;
+  uint64_t length;
+};
+
+enum pm_launch_flags {
+  PM_SHUFFLE_LANES = 1u,  /* run lanes and simdgroups in an order derived from `seed`: exposes missing barriers */
+  PM_FORCE_FIBERS = 2u    /* run on fibers even if the kernel does not synchronise */
+};
+
+enum pm_status {
+  PM_OK = 0,
+  PM_UNBOUND_ARGUMENT = 1,       /* a buffer or threadgroup argument has nothing bound */
+  PM_BAD_THREADGROUP = 2,        /* zero or more than the limit of threads per threadgroup */
+  PM_OUT_OF_BOUNDS = 3,          /* only in libraries compiled with bounds checks */
+  PM_UNEXPECTED_SYNC = 4,        /* a kernel synchronised that was not known to: a defect of the front end */
+  PM_BARRIER_DIVERGENCE = 5,     /* some threads of a group ended while others wait at a barrier (shuffle mode only) */
+  PM_MISALIGNED = 6,             /* an argument's address is not aligned for its type */
+  PM_BUFFER_TOO_SMALL = 7,       /* a reference argument's buffer holds fewer than element_size bytes */
+  PM_STACK_OVERFLOW = 8          /* a lane used more private memory than a fiber has */
+};
+
+struct pm_kernel;
+
+struct pm_launch {
+  const struct pm_kernel* kernel;
+  const struct pm_buffer* buffers;   /* by [[buffer(n)]] index */
+  uint32_t buffer_count;
+  uint32_t threadgroup_count;
+  const uint32_t* threadgroup_bytes; /* by [[threadgroup(n)]] index */
+  uint32_t grid[3];                  /* threads per grid: need not be a multiple of `group` */
+  uint32_t group[3];                 /* threads per threadgroup */
+  const struct pm_buffer* resident;  /* memory reachable through pointers inside buffers (useResource) */
+  uint32_t resident_count;
+  uint32_t flags;                    /* enum pm_launch_flags */
+  uint64_t seed;                     /* for PM_SHUFFLE_LANES */
+  uint32_t max_threads;              /* OS threads to use; 0: as many as there are cores */
+  uint32_t error_size;
+  char* error;                       /* receives a sentence naming the kernel and argument when the result is not PM_OK */
+};
+
+struct pm_kernel {
+  const char* host_name;
+  const struct pm_argument* arguments;
+  uint32_t argument_count;
+  uint32_t synchronises;             /* 1: barriers or simdgroup functions, runs on fibers */
+  uint32_t static_threadgroup_bytes; /* `threadgroup` variables declared in the kernel */
+  uint32_t max_threads_per_group;    /* [[max_total_threads_per_threadgroup(n)]], else PM_MAX_THREADS_PER_GROUP */
+  int (*launch)(const struct pm_launch*); /* blocks until the grid has run; returns enum pm_status */
+  const void* internal;
+};
+
+struct pm_library {
+  uint32_t abi_version;
+  uint32_t kernel_count;
+  const struct pm_kernel* kernels;
+  uint32_t constant_count;
+  const struct pm_function_constant* constants;
+};
+
+/* The one exported symbol: `const struct pm_library* pm_library(void)`. */
+typedef const struct pm_library* (*pm_library_fn)(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
