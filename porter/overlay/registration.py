@@ -1,0 +1,286 @@
+"""torchgen as a library: the structured wrappers and registrations a PyTorch build would emit for the MPS key.
+
+The rows come from the fork's `native_functions.yaml` as edited; the generator and the class of the meta function come from
+the installed wheel, because the result is linked with the wheel's library (torchgen/gen.py, ATen/native/README.md).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from porter.checkout import NATIVE_FUNCTIONS
+from porter.errors import Place, PorterError
+
+if TYPE_CHECKING:
+    from torchgen.model import BackendIndex, DispatchKey, NativeFunction, NativeFunctionsGroup
+    from torchgen.utils import FileManager
+
+    Grouped = NativeFunction | NativeFunctionsGroup
+    Indices = dict[DispatchKey, BackendIndex]
+
+_ROW = re.compile(r"^- func: *(?P<name>[^\s(]+)(?P<rest>\([^\n]*)", re.M)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One `- func:` row as text: its name with overload, its schema, its yaml and the line it starts on."""
+
+    name: str
+    schema: str
+    text: str
+    line: int
+
+    @property
+    def base(self) -> str:
+        """`atan2` for `atan2_`, `atan2.out` and `atan2`."""
+        root = self.name.split(".", 1)[0]
+        return root[:-1] if root.endswith("_") and not root.endswith("__") else root
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What a row's MPS key calls: `symbol` is a C++ name as the `<op>_native.h` header declares it (`structured_atan2_out`)."""
+
+    row: str
+    symbol: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Registration:
+    """Generated C++: one source per operator, the headers that name the MPS kernels, and those kernels."""
+
+    sources: tuple[Path, ...]
+    include: Path
+    kernels: tuple[Kernel, ...]
+
+
+def rows(yaml_text: str, bases: Iterable[str]) -> tuple[Row, ...]:
+    """The rows of some operators, cut out of the file without parsing the rest of it."""
+    wanted = set(bases)
+    return tuple(row for row in _cut(yaml_text) if row.base in wanted)
+
+
+def generate(yaml_text: str, bases: Iterable[str], out: Path) -> Registration:
+    """Writes the registration sources and `<op>_native.h` headers of some operators to `out`.
+
+    Raises PTR160 (rows that torchgen cannot read), PTR161 (no row dispatches MPS) or PTR162 (a row whose schema is not the
+    wheel's, so that its wrapper would not fit).
+    """
+    sources, kernels = [], []
+    include = out / "include"
+    for base in dict.fromkeys(bases):
+        family = rows(yaml_text, [base])
+        groups, indices = _groups(family)
+        index = _mps(indices)
+        served = [g for g in groups if _serves(index, g)]
+        if not served:
+            line = family[0].line if family else 0
+            raise PorterError(
+                "PTR161",
+                f"no row of {base} dispatches MPS: every call would fall back to the CPU",
+                Place(NATIVE_FUNCTIONS, line),
+                "Add MPS to the dispatch line of the shared stub implementation.",
+            )
+        _refuse_foreign_schemas(family, {str(f.func.name) for g in served for f in _functions(g)})
+        _write_headers(groups, indices, include)
+        sources.append(_write_source(base, served, index, out))
+        kernels += [k for g in served for k in _kernels(g, index, family)]
+    return Registration(tuple(sources), include, tuple(kernels))
+
+
+def native_headers(yaml_text: str, names: Iterable[str], include: Path) -> None:
+    """Writes `<name>_native.h` for functions whose MPS kernels the wheel's own headers do not declare."""
+    wanted = {n[:-1] if n.endswith("_") and not n.endswith("__") else n for n in names}
+    family = rows(yaml_text, wanted)
+    for base in sorted({row.base for row in family}):
+        groups, indices = _groups([row for row in family if row.base == base])
+        _write_headers(groups, indices, include)
+
+
+def packaged_yaml() -> str:
+    """The installed wheel's own `native_functions.yaml`."""
+    return (_packaged() / "native" / "native_functions.yaml").read_text()
+
+
+@cache
+def _cut(yaml_text: str) -> tuple[Row, ...]:
+    starts = list(_ROW.finditer(yaml_text))
+    ends = [m.start() for m in starts[1:]] + [len(yaml_text)]
+    found, line, seen = [], 1, 0
+    for match, end in zip(starts, ends, strict=True):
+        line += yaml_text.count("\n", seen, match.start())
+        seen = match.start()
+        name = match["name"]
+        found.append(Row(name, name + match["rest"].strip(), yaml_text[seen:end], line))
+    return tuple(found)
+
+
+@cache
+def _packaged() -> Path:
+    import torchgen
+
+    assert torchgen.__file__
+    return Path(torchgen.__file__).parent / "packaged" / "ATen"
+
+
+def _groups(family: Iterable[Row]) -> tuple[list[Grouped], Indices]:
+    """torchgen's own model of some rows, grouped, and every dispatch key's kernels among them."""
+    from torchgen.gen import get_grouped_native_functions, parse_native_yaml_struct
+
+    family = tuple(family)
+    entries = [_entry(row) for row in family]
+    try:
+        parsed = parse_native_yaml_struct(entries, set(), path=NATIVE_FUNCTIONS)
+    except Exception as error:  # torchgen asserts; whatever it says is about these rows
+        place = Place(NATIVE_FUNCTIONS, family[0].line if family else 0)
+        reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
+        raise PorterError(
+            "PTR160", f"the wheel's torchgen cannot read these rows: {reason}", place, "Check the edited rows."
+        ) from error
+    return list(get_grouped_native_functions(parsed.native_functions)), parsed.backend_indices
+
+
+def _entry(row: Row) -> dict[str, object]:
+    """A row as torchgen's parser wants it, without tags and dispatch keys that this wheel does not know."""
+    import yaml
+    from torchgen.model import DispatchKey
+
+    try:
+        (entry,) = yaml.load(row.text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = row.line + mark.line if mark else row.line
+        what = getattr(error, "problem", None) or str(error)
+        raise PorterError("PTR160", f"this row is not valid yaml: {what}", Place(NATIVE_FUNCTIONS, line)) from error
+    entry.pop("tags", None)
+    known = set(DispatchKey.__members__)
+    dispatch: Mapping[str, str] = entry.get("dispatch") or {}
+    kept = {", ".join(k for k in map(str.strip, keys.split(",")) if k in known): v for keys, v in dispatch.items()}
+    if dispatch:
+        entry["dispatch"] = {keys: kernel for keys, kernel in kept.items() if keys}
+    entry["__line__"] = row.line
+    return dict(entry)
+
+
+def _mps(indices: Indices) -> BackendIndex:
+    """The MPS kernels. A key without any has an index of torchgen's `Undefined` key, which nothing is registered for."""
+    from torchgen.model import DispatchKey
+
+    return indices[DispatchKey.MPS]
+
+
+def _functions(group: Grouped) -> list[NativeFunction]:
+    from torchgen.model import NativeFunctionsGroup
+
+    return list(group.functions()) if isinstance(group, NativeFunctionsGroup) else [group]
+
+
+def _serves(index: BackendIndex, group: Grouped) -> bool:
+    return index.has_kernel(group) or any(index.has_kernel(f) for f in _functions(group))
+
+
+def _kernels(group: Grouped, index: BackendIndex, family: Iterable[Row]) -> list[Kernel]:
+    from torchgen.model import NativeFunctionsGroup
+
+    lines = {row.name: row.line for row in family}
+    if isinstance(group, NativeFunctionsGroup) and group.structured:
+        held = [(group.out, index.get_kernel(group))]
+    else:
+        held = [(f, index.get_kernel(f)) for f in _functions(group)]
+    found = []
+    for function, kernel in held:
+        if kernel is not None:
+            name = str(function.func.name)
+            symbol = f"structured_{kernel.kernel}" if kernel.structured else kernel.kernel
+            found.append(Kernel(name, symbol, Place(NATIVE_FUNCTIONS, lines.get(name, 0))))
+    return found
+
+
+def _refuse_foreign_schemas(family: Iterable[Row], served: set[str]) -> None:
+    family = tuple(family)
+    wheel = {row.name: row.schema for row in rows(packaged_yaml(), {row.base for row in family})}
+    for row in family:
+        if row.name in served and wheel.get(row.name) != row.schema:
+            have = f"the wheel has {wheel[row.name]}" if row.name in wheel else "the wheel has no such row"
+            raise PorterError(
+                "PTR162",
+                f"{row.schema} does not fit the installed torch: {have}",
+                Place(NATIVE_FUNCTIONS, row.line),
+                "Install a torch wheel of the fork's own version.",
+            )
+
+
+def _write_headers(groups: list[Grouped], indices: Indices, include: Path) -> None:
+    """`<op>_native.h`, with MPS kernels. `<op>_meta.h` stays the wheel's: its class is what libtorch was built with."""
+    from torchgen.gen import get_native_function_declarations
+    from torchgen.model import NativeFunctionsGroup
+
+    for root in dict.fromkeys(f.root_name for g in groups for f in _functions(g)):
+        mine = [g for g in groups if any(f.root_name == root for f in _functions(g))]
+        structured = any(isinstance(g, NativeFunctionsGroup) and g.structured for g in mine)
+        values = {
+            "extra_includes": [f"#include <ATen/ops/{root}_meta.h>"] if structured else [],
+            "native_function_declarations": get_native_function_declarations(
+                grouped_native_functions=mine, backend_indices=indices
+            ),
+        }
+        write_if_changed(include / "ATen" / "ops" / f"{root}_native.h", _template("NativeFunction.h", values))
+
+
+def _write_source(base: str, groups: list[Grouped], index: BackendIndex, out: Path) -> Path:
+    from torchgen import dest
+    from torchgen.gen import get_native_function_definitions
+    from torchgen.model import DispatchKey
+    from torchgen.selective_build.selector import SelectiveBuilder
+
+    roots = sorted({f.root_name for g in groups for f in _functions(g)})
+    definitions = get_native_function_definitions(
+        fm=_file_manager(),
+        grouped_native_functions=groups,
+        dispatch_key=DispatchKey.MPS,
+        backend_idx=index,
+        selector=SelectiveBuilder.get_nop_selector(),
+        rocm=False,
+        symint=True,
+        skip_dispatcher_op_registration=False,
+        gen_dispatch_helpers=True,
+    )
+    values = {
+        "extra_cuda_headers": "",
+        "external_backend_headers": "",
+        "dispatch_headers": dest.gen_registration_headers(index, per_operator_headers=True, rocm=False),
+        "ops_headers": [f"#include <ATen/ops/{root}_native.h>" for root in roots],
+        "dispatch_helpers": dest.gen_registration_helpers(index),
+        "dispatch_definitions": definitions,
+    }
+    return write_if_changed(out / f"Register_{base}.cpp", _template("RegisterDispatchKey.cpp", values))
+
+
+@cache
+def _file_manager() -> FileManager:
+    """torchgen's templates. It is never asked to write: its own writer stamps and rewrites files."""
+    from torchgen.utils import FileManager
+
+    return FileManager(install_dir=Path(), template_dir=_packaged() / "templates", dry_run=True)
+
+
+def _template(name: str, values: dict[str, object]) -> str:
+    text = _file_manager().substitute_with_template(name, lambda: {"generated_comment": f"@generated from {name}", **values})
+    return str(text)
+
+
+def write_if_changed(path: Path, text: str) -> Path:
+    """Writes a file, all or none, unless it already holds this text: an unchanged file keeps what was built from it."""
+    if not path.is_file() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.{os.getpid()}")
+        part.write_text(text)
+        part.replace(path)
+    return path

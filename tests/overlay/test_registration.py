@@ -1,0 +1,81 @@
+from pathlib import Path
+
+import pytest
+
+from porter.errors import PorterError
+from porter.overlay import registration
+
+MIXED = """\
+- func: sin(Tensor self) -> Tensor
+  device_check: NoCheck   # TensorIterator
+  structured_delegate: sin.out
+  variants: function, method
+  tags: [core, pointwise]
+
+- func: atan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)
+  device_check: NoCheck   # TensorIterator
+  structured: True
+  structured_inherits: TensorIteratorBase
+  dispatch:
+    CPU, CUDA, MPS, MTIA, NotAKeyOfThisWheel: atan2_out
+  tags: [core, pointwise, not_a_tag_of_this_wheel]
+
+- func: atan2_(Tensor(a!) self, Tensor other) -> Tensor(a!)
+  device_check: NoCheck   # TensorIterator
+  structured_delegate: atan2.out
+  variants: method
+
+- func: atan2(Tensor self, Tensor other) -> Tensor
+  device_check: NoCheck   # TensorIterator
+  structured_delegate: atan2.out
+  variants: method, function
+"""
+
+
+def test_rows_are_cut_with_their_lines() -> None:
+    found = registration.rows(MIXED, ["atan2"])
+    assert [(r.name, r.line) for r in found] == [("atan2.out", 7), ("atan2_", 15), ("atan2", 20)]
+    assert found[1].schema == "atan2_(Tensor(a!) self, Tensor other) -> Tensor(a!)"
+
+
+def test_structured_wrappers_for_the_shared_kernel(tmp_path: Path) -> None:
+    made = registration.generate(MIXED, ["atan2"], tmp_path)
+    assert [(k.row, k.symbol) for k in made.kernels] == [("atan2.out", "structured_atan2_out")]
+    (source,) = made.sources
+    text = source.read_text()
+    assert "TORCH_LIBRARY_IMPL(aten, MPS, m)" in text
+    for name in ("atan2", "atan2_", "atan2.out"):
+        assert f'm.impl("{name}",' in text
+    header = (made.include / "ATen/ops/atan2_native.h").read_text()
+    assert "struct TORCH_API structured_atan2_out : public at::meta::structured_atan2" in header
+
+
+def test_a_separate_mps_kernel_is_named_in_the_header(tmp_path: Path) -> None:
+    text = MIXED.replace("CPU, CUDA, MPS,", "CPU, CUDA,").replace(
+        "  tags: [core, pointwise, not", "    MPS: atan2_out_mps\n  tags: [core, pointwise, not"
+    )
+    registration.native_headers(text, ["atan2"], tmp_path)
+    assert "structured_atan2_out_mps" in (tmp_path / "ATen/ops/atan2_native.h").read_text()
+
+
+def test_the_same_rows_leave_the_files_untouched(tmp_path: Path) -> None:
+    (first,) = registration.generate(MIXED, ["atan2"], tmp_path).sources
+    before = first.stat().st_ino
+    registration.generate(MIXED, ["atan2"], tmp_path)
+    assert first.stat().st_ino == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "line"),
+    [
+        ("CPU, CUDA, MPS,", "CPU, CUDA,", "PTR161", 7),
+        ("structured_delegate: atan2.out\n  variants: method\n", "structured_delegate: atan3.out\n", "PTR160", 7),
+        ("  structured: True", "  structured: [True", "PTR160", 10),
+        ("Tensor other", "Tensor another", "PTR162", 7),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused(tmp_path: Path, old: str, new: str, code: str, line: int) -> None:
+    with pytest.raises(PorterError) as refused:
+        registration.generate(MIXED.replace(old, new), ["atan2"], tmp_path)
+    assert refused.value.code == code
+    assert refused.value.place is not None and refused.value.place.line == line
