@@ -1,8 +1,10 @@
 """torchgen as a library: the structured wrappers and registrations a PyTorch build would emit for the MPS key.
 
-The rows come from the fork's `native_functions.yaml` as edited; the generator and the class of the meta function come from
-the installed wheel, because the result is linked with the wheel's library (torchgen/gen.py, ATen/native/README.md).
+The rows come from the fork's `native_functions.yaml` as edited; the generator and the class of the meta function come
+from the installed wheel, because the result is linked with the wheel's library (torchgen/gen.py, native/README.md).
 """
+
+# mypy: disable-error-code="import-untyped"
 
 from __future__ import annotations
 
@@ -12,17 +14,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from porter.checkout import NATIVE_FUNCTIONS
 from porter.errors import Place, PorterError
 
-if TYPE_CHECKING:
-    from torchgen.model import BackendIndex, DispatchKey, NativeFunction, NativeFunctionsGroup
-    from torchgen.utils import FileManager
-
-    Grouped = NativeFunction | NativeFunctionsGroup
-    Indices = dict[DispatchKey, BackendIndex]
+# torchgen ships without types: its model classes and template writer are opaque values here.
+Grouped = Any
+Indices = Any
+BackendIndex = Any
+FileManager = Any
 
 _ROW = re.compile(r"^- func: *(?P<name>[^\s(]+)(?P<rest>\([^\n]*)", re.M)
 
@@ -45,7 +46,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Kernel:
-    """What a row's MPS key calls: `symbol` is a C++ name as the `<op>_native.h` header declares it (`structured_atan2_out`)."""
+    """What a row's MPS key calls: `symbol` is the C++ name that `<op>_native.h` declares (`structured_atan2_out`)."""
 
     row: str
     symbol: str
@@ -70,8 +71,8 @@ def rows(yaml_text: str, bases: Iterable[str]) -> tuple[Row, ...]:
 def generate(yaml_text: str, bases: Iterable[str], out: Path) -> Registration:
     """Writes the registration sources and `<op>_native.h` headers of some operators to `out`.
 
-    Raises PTR160 (rows that torchgen cannot read), PTR161 (no row dispatches MPS) or PTR162 (a row whose schema is not the
-    wheel's, so that its wrapper would not fit).
+    Raises PTR160 (rows that torchgen cannot read), PTR161 (no row dispatches MPS) or PTR162 (a row whose schema is not
+    the wheel's, so that its wrapper would not fit).
     """
     sources, kernels = [], []
     include = out / "include"
@@ -170,13 +171,13 @@ def _entry(row: Row) -> dict[str, object]:
 
 
 def _mps(indices: Indices) -> BackendIndex:
-    """The MPS kernels. A key without any has an index of torchgen's `Undefined` key, which nothing is registered for."""
+    """The MPS kernels; torchgen answers with an empty index where there are none."""
     from torchgen.model import DispatchKey
 
     return indices[DispatchKey.MPS]
 
 
-def _functions(group: Grouped) -> list[NativeFunction]:
+def _functions(group: Grouped) -> list[Any]:
     from torchgen.model import NativeFunctionsGroup
 
     return list(group.functions()) if isinstance(group, NativeFunctionsGroup) else [group]
@@ -272,7 +273,9 @@ def _file_manager() -> FileManager:
 
 
 def _template(name: str, values: dict[str, object]) -> str:
-    text = _file_manager().substitute_with_template(name, lambda: {"generated_comment": f"@generated from {name}", **values})
+    text = _file_manager().substitute_with_template(
+        name, lambda: {"generated_comment": f"@generated from {name}", **values}
+    )
     return str(text)
 
 
