@@ -1,0 +1,105 @@
+"""How close is close enough: upstream's tolerances, units in the last place, and a float64 reference for the edges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+HALVES = (torch.float16, torch.bfloat16)
+# The 16-bit lists' (atol, rtol) in upstream's TestConsistency._compute_tolerances; the 32-bit list loosens rtol alone.
+LOOSE: Mapping[str, Mapping[torch.dtype, tuple[float, float]]] = {
+    "FP16": {torch.float16: (1e-2, 1e-2), torch.bfloat16: (5e-2, 5e-2)},
+    "BF16": {torch.bfloat16: (5e-2, 5e-2)},
+    "FP32": {torch.float32: (1e-4, 3e-5), torch.complex64: (1e-4, 3e-5)},
+}
+_FLOAT_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The largest error against float64, in ULP: the kernel's, ATen's CPU kernel's, and where the first one is."""
+
+    max_ulp: float
+    cpu_ulp: float
+    worst: str = ""
+    beyond: str = ""
+
+
+def tolerances(lists: Mapping[str, frozenset[str]], op_name: str, dtype: torch.dtype) -> dict[str, float | None]:
+    """`atol` and `rtol` for `TestCase.assertEqual`: None leaves torch.testing's defaults for the dtype."""
+    for kind in ("FP32", "FP16", "BF16"):
+        if op_name in lists.get(kind, ()) and dtype in LOOSE[kind]:
+            atol, rtol = LOOSE[kind][dtype]
+            return {"atol": atol, "rtol": rtol}
+    return {"atol": None, "rtol": None}
+
+
+def ulp(got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
+    """The distance of `got` from the float64 `want`, in units in the last place of got's dtype at `want`.
+
+    Where `want` is not a normal number of that dtype (NaN, out of range, denormal) the distance is 0: those are
+    compared by kind elsewhere, and a GPU may flush denormals.
+    """
+    info = torch.finfo(got.dtype)
+    size = want.abs()
+    normal = (size >= info.smallest_normal) & (size <= info.max) & torch.isfinite(got)
+    spacing = torch.exp2(torch.floor(torch.log2(torch.where(normal, size, 1.0)))) * info.eps
+    return torch.where(normal, (got.double() - want).abs() / spacing, 0.0)
+
+
+def accuracy(mps: torch.Tensor, cpu: torch.Tensor, want: torch.Tensor, inputs: list[torch.Tensor]) -> Accuracy:
+    """The errors of both results (same shape, floating) against `want` (float64).
+
+    `beyond` is set when a 16-bit result is off by more than one rounding of a float32 computation would explain and by
+    more than the CPU kernel is: arithmetic was done in 16 bits.
+    """
+    mine, theirs = ulp(mps, want), ulp(cpu, want)
+    at = int(mine.argmax())
+    where = _where(inputs, at)
+    most = Accuracy(float(mine.max()), float(theirs.max()), where)
+    absolute = (mps.double() - want).abs()
+    off = (mine > max(1.0, most.cpu_ulp)) & (absolute > _FLOAT_ROUNDING * (1 + want.abs()))
+    if mps.dtype not in HALVES or not bool(off.any()):
+        return most
+    at = int(torch.where(off, mine, 0.0).argmax())
+    told = f"{float(mine[at]):.1f} ULP at {_where(inputs, at)}: {float(mps[at])} for {float(want[at])}"
+    return Accuracy(
+        most.max_ulp, most.cpu_ulp, where, f"{told} (CPU at most {most.cpu_ulp:.1f} ULP); is opmath missing?"
+    )
+
+
+def disagreement(
+    mps: torch.Tensor, cpu: torch.Tensor, reference: torch.Tensor | None, inputs: list[torch.Tensor], **tolerance: Any
+) -> str:
+    """Where `mps` is neither the CPU's result nor the rounded float64 reference: `""` if nowhere.
+
+    Integers and bools have to be equal. NaN matches NaN, and an infinity only itself.
+    """
+    if mps.dtype != cpu.dtype or mps.shape != cpu.shape:
+        return f"got {mps.dtype} {tuple(mps.shape)}, the CPU gives {cpu.dtype} {tuple(cpu.shape)}"
+    wrong = ~_close(mps, cpu, **tolerance)
+    if reference is not None and mps.dtype.is_floating_point:
+        wrong &= ~_close(mps, reference.to(mps.dtype), **tolerance)
+    if not bool(wrong.any()):
+        return ""
+    at = int(wrong.flatten().nonzero()[0])
+    got, want = mps.flatten()[at].item(), cpu.flatten()[at].item()
+    return f"{int(wrong.sum())} of {wrong.numel()} differ, first at {_where(inputs, at)}: {got}, the CPU gives {want}"
+
+
+def _close(a: torch.Tensor, b: torch.Tensor, atol: float | None = None, rtol: float | None = None) -> torch.Tensor:
+    if not a.dtype.is_floating_point and not a.dtype.is_complex:
+        return a == b
+    default_rtol, default_atol = torch.testing._comparison.default_tolerances(a.dtype)
+    return torch.isclose(
+        a, b, rtol=default_rtol if rtol is None else rtol, atol=default_atol if atol is None else atol, equal_nan=True
+    )
+
+
+def _where(inputs: list[torch.Tensor], at: int) -> str:
+    """The operands at one element of the result, where their shapes let it be told."""
+    told = [str(t.flatten()[at].item()) for t in inputs if t.numel() > at]
+    return f"({', '.join(told)})" if told else f"element {at}"

@@ -1,0 +1,71 @@
+"""What one run of the tests is about: which operators, which kernels must run, and the fork's test lists as edited."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+VARIABLE = "PORTER_TEST_CONTEXT"
+
+
+@dataclass(frozen=True)
+class Context:
+    """The subject of a run. Without `bases` every operator of the OpInfo database is tested, and no kernel is demanded.
+
+    `bases` are ATen base names; `kernels` the functor names whose calls count, `functors` all functor names of the fork
+    (the longest one that begins a host_name owns it); `dtypes` the torch names of input types that have a kernel.
+    `lists` and `lists_before` are the text of the file that holds the MPS test lists, as edited and as it was;
+    `precision` is that of the fork's `test/test_mps.py`, for its low-precision lists.
+    """
+
+    bases: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    functors: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    lists_file: str = ""
+    lists: str = ""
+    lists_before: str = ""
+    precision: str = ""
+
+    def owner(self, host_name: str) -> str:
+        """The functor a host_name belongs to: `div_floor` for `div_floor_dense_float_float`, `""` if none."""
+        names = (n for n in {*self.functors, *self.kernels} if host_name == n or host_name.startswith(f"{n}_"))
+        return max(names, key=len, default="")
+
+    def ported(self, calls: Mapping[str, int]) -> int:
+        """How many of these calls, by host_name, were of the kernels under test."""
+        return sum(count for name, count in calls.items() if self.owner(name) in self.kernels)
+
+    def demands(self, dtype: str) -> bool:
+        """Whether a call with inputs of this type (torch name) has to reach a kernel under test."""
+        return bool(self.kernels) and (not self.dtypes or dtype in self.dtypes)
+
+    def save(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self)))
+
+
+_current: list[Context] = []
+
+
+def current() -> Context:
+    """The run's subject: what `use` was given, else the file named by `$PORTER_TEST_CONTEXT`, else everything."""
+    if _current:
+        return _current[-1]
+    if os.environ.get(VARIABLE):
+        return load(json.loads(Path(os.environ[VARIABLE]).read_text()))
+    return Context()
+
+
+def use(context: Context) -> None:
+    """Sets the subject for test modules imported from now on in this process."""
+    _current.append(context)
+
+
+def load(values: Mapping[str, object]) -> Context:
+    """The inverse of `dataclasses.asdict`, from JSON."""
+    names = {f.name for f in fields(Context)}
+    kept = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if k in names}
+    return Context(**kept)  # type: ignore[arg-type]

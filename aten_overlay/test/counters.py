@@ -1,0 +1,45 @@
+"""What ran on the device: kernel calls by host_name, and operators that fell back to the CPU, by name.
+
+The readers are installed by whoever started the device; before that nothing is counted, and a demand for calls fails.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+Reader = Callable[[], Mapping[str, int]]
+
+
+@dataclass
+class Counts:
+    """What happened between two readings."""
+
+    kernels: Counter[str] = field(default_factory=Counter)
+    fallbacks: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class _Readers:
+    kernels: Reader = dict
+    fallbacks: Reader = dict
+
+
+_readers = _Readers()
+
+
+def install(kernels: Reader, fallbacks: Reader) -> None:
+    """Sets where the running totals are read."""
+    _readers.kernels, _readers.fallbacks = kernels, fallbacks
+
+
+def read() -> Counts:
+    """The running totals since the device started."""
+    return Counts(Counter(_readers.kernels()), Counter(_readers.fallbacks()))
+
+
+def since(before: Counts) -> Counts:
+    """What happened since an earlier reading."""
+    now = read()
+    return Counts(now.kernels - before.kernels, now.fallbacks - before.fallbacks)

@@ -1,0 +1,81 @@
+"""The fork's MPS test lists, run as its own code: `common_mps.py` (2.8 on) or the functions of `test/test_mps.py`.
+
+They only decorate OpInfos, so they are executed over the wheel's OpInfos, as edited and as they were.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from porter.errors import Place, PorterError
+
+NEWEST_MACOS = 26.0
+MODIFIERS = ("mps_ops_modifier", "mps_ops_grad_modifier", "mps_ops_error_inputs_modifier")
+_PRELUDE = """\
+import unittest
+from collections import defaultdict
+import torch
+from torch.testing._internal.common_dtype import *
+from torch.testing._internal.common_utils import *
+from torch.testing._internal.common_utils import MACOS_VERSION
+from torch.testing._internal.common_device_type import *
+from torch.testing._internal.opinfo.core import DecorateInfo, OpInfo
+product_version = MACOS_VERSION
+"""
+
+Modifier = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+def modifiers(file: str, text: str) -> dict[str, Modifier]:
+    """The modifier functions of a list file, by name; a fork without one of them leaves the OpInfos as they are.
+
+    Raises PTR163 when the fork's code does not run on this wheel.
+    """
+    found: dict[str, Modifier] = dict.fromkeys(MODIFIERS, _unchanged)
+    if text:
+        namespace = _run(file, text if file.endswith("common_mps.py") else _PRELUDE + _functions(text))
+        found.update({name: namespace[name] for name in MODIFIERS if name in namespace})
+    return found
+
+
+def low_precision(text: str) -> dict[str, frozenset[str]]:
+    """The `FP16_LOW_PRECISION_LIST`-like sets of a fork's `test/test_mps.py`, by their prefix."""
+    pattern = re.compile(r"^ +(?P<kind>\w+)_LOW_PRECISION_LIST = (?P<set>\{.*?^ +\})", re.M | re.S)
+    return {m["kind"]: frozenset(ast.literal_eval(m["set"])) for m in pattern.finditer(text)}
+
+
+def _run(file: str, text: str) -> dict[str, Any]:
+    from torch.testing._internal import common_utils
+
+    common_utils.MACOS_VERSION = NEWEST_MACOS  # off a Mac it is 0, and entries for macOS 13 would apply
+    module = types.ModuleType("torch.testing._internal.common_mps")
+    module.__package__ = "torch.testing._internal"
+    try:
+        exec(compile(text, file, "exec"), module.__dict__)
+    except Exception as error:
+        line = getattr(error, "lineno", None) or _line(error, file)
+        what = f"the test lists do not run on this torch: {type(error).__name__}: {error}"
+        raise PorterError("PTR163", what, Place(file, line), "Check the edited list.") from error
+    return module.__dict__
+
+
+def _line(error: BaseException, file: str) -> int:
+    trace, line = error.__traceback__, 0
+    while trace:
+        line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == file else line
+        trace = trace.tb_next
+    return line
+
+
+def _functions(text: str) -> str:
+    """The modifier functions alone, cut out by indentation: the file around them is 12,000 lines of other tests."""
+    pattern = re.compile(rf"^def (?:{'|'.join(MODIFIERS)})\(.*?(?=^[^\s#)])", re.M | re.S)
+    return "\n".join(m[0] for m in pattern.finditer(text))
+
+
+def _unchanged(ops: Sequence[Any]) -> Sequence[Any]:
+    return ops

@@ -1,0 +1,26 @@
+"""What the tests of one run found, kept beside unittest's own record: kernel calls, accuracy, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Record:
+    """One test: its calls of the kernels under test, everything that ran, and its accuracy if it measured any."""
+
+    calls: int = 0
+    kernels: Counter[str] = field(default_factory=Counter)
+    fallbacks: Counter[str] = field(default_factory=Counter)
+    max_ulp: float | None = None
+    cpu_ulp: float | None = None
+    worst: str = ""
+
+
+records: dict[str, Record] = {}
+
+
+def of(test: str) -> Record:
+    """The record of a test, by its method name."""
+    return records.setdefault(test, Record())

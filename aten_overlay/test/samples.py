@@ -1,0 +1,202 @@
+"""Inputs that OpInfo samples leave out: memory layouts, mixed types, empty and 0-d tensors, and values at the edges.
+
+Everything is made on the CPU and mirrored to the device with its storage, strides and offset as they are.
+"""
+
+# mypy: disable-error-code="no-untyped-call, misc, no-any-return"
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+
+Transform = Callable[[torch.Tensor], torch.Tensor]
+
+OFFSET = 3
+
+
+def mirror(value: Any, device: str) -> Any:
+    """A copy on `device`: tensors keep strides and storage offset (also stride 0), anything else is left as it is.
+
+    CPU scalars stay where they are when they are marked with `stay_on_cpu`.
+    """
+    if isinstance(value, (list, tuple)):
+        return type(value)(mirror(v, device) for v in value)
+    if isinstance(value, dict):
+        return {k: mirror(v, device) for k, v in value.items()}
+    if not isinstance(value, torch.Tensor) or getattr(value, "stays_on_cpu", False):
+        return value
+    return _mirror(value, device)
+
+
+def _mirror(tensor: torch.Tensor, device: str) -> torch.Tensor:
+    if tensor.is_conj() or tensor.is_neg() or tensor.layout != torch.strided:
+        return tensor.detach().to(device).requires_grad_(tensor.requires_grad)
+    count = tensor.untyped_storage().nbytes() // tensor.element_size()
+    flat = tensor.detach().as_strided((count,), (1,), 0).to(device)
+    view = flat.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+    return view.requires_grad_(tensor.requires_grad)
+
+
+def stay_on_cpu(tensor: torch.Tensor) -> torch.Tensor:
+    """Marks a 0-d tensor as a CPU scalar operand."""
+    tensor.stays_on_cpu = True  # type: ignore[attr-defined]
+    return tensor
+
+
+def transposed(t: torch.Tensor) -> torch.Tensor:
+    return t.transpose(-1, -2).contiguous().transpose(-1, -2) if t.ndim > 1 else t
+
+
+def every_second(t: torch.Tensor) -> torch.Tensor:
+    return t.repeat_interleave(2, -1)[..., ::2] if t.ndim else t
+
+
+def offset(t: torch.Tensor) -> torch.Tensor:
+    room = torch.cat([t.new_ones(OFFSET), t.flatten()])
+    return room[OFFSET:].view(t.shape)
+
+
+def expanded(t: torch.Tensor) -> torch.Tensor:
+    return t[..., :1].expand(t.shape) if t.ndim and t.shape[-1] else t
+
+
+def empty(t: torch.Tensor) -> torch.Tensor:
+    return t[:0] if t.ndim else t
+
+
+def scalar(t: torch.Tensor) -> torch.Tensor:
+    return t.flatten()[0].clone() if t.numel() else t
+
+
+LAYOUTS: dict[str, Transform] = {
+    "transposed": transposed,
+    "every second element": every_second,
+    "storage offset": offset,
+    "expanded": expanded,
+}
+POINTWISE: dict[str, Transform] = {"empty": empty, "0-d": scalar}
+
+
+def laid_out(sample: SampleInput, pointwise: bool) -> Iterator[tuple[str, SampleInput]]:
+    """The sample with its tensors in other layouts: all of them, then one alone; with names for messages."""
+    for name, change in LAYOUTS.items():
+        yield name, sample.transform(_on_tensors(change))
+        if len(list(_tensors(sample))) > 1:
+            yield f"{name}, first tensor alone", sample.transform(_on_tensors(change, only=0))
+            yield f"{name}, second tensor alone", sample.transform(_on_tensors(change, only=1))
+    if pointwise and len({t.shape for t in _tensors(sample)}) == 1:
+        for name, change in POINTWISE.items():
+            yield name, sample.transform(_on_tensors(change))
+
+
+def mixed(sample: SampleInput, others: list[torch.dtype]) -> Iterator[tuple[str, SampleInput]]:
+    """The sample with its second tensor in other types, as a CPU scalar, as a 0-d tensor and broadcast."""
+    if len(list(_tensors(sample))) != 2:
+        return
+    for dtype in others:
+        yield f"with {_short(dtype)}", sample.transform(_on_tensors(lambda t, d=dtype: _cast(t, d), only=1))
+        yield f"{_short(dtype)} first", sample.transform(_on_tensors(lambda t, d=dtype: _cast(t, d), only=0))
+    yield "with a CPU scalar", sample.transform(_on_tensors(lambda t: stay_on_cpu(scalar(t)), only=1))
+    yield "CPU scalar first", sample.transform(_on_tensors(lambda t: stay_on_cpu(scalar(t)), only=0))
+    wide = torch.float64
+    yield (
+        "with a float64 CPU scalar",
+        sample.transform(_on_tensors(lambda t: stay_on_cpu(_cast(scalar(t), wide)), only=1)),
+    )
+    yield "with a 0-d tensor", sample.transform(_on_tensors(scalar, only=1))
+    yield "second broadcast", sample.transform(_on_tensors(lambda t: t[:1] if t.ndim else t, only=1))
+    yield "first broadcast", sample.transform(_on_tensors(lambda t: t[..., :1] if t.ndim else t, only=0))
+
+
+def edge_values(dtype: torch.dtype) -> torch.Tensor:
+    """The values at the edges of a type, 1-d: signed zeros, infinities, NaN, denormals, extremes, and beyond 2^24."""
+    if dtype == torch.bool:
+        return torch.tensor([False, True])
+    if dtype.is_complex:
+        part = edge_values(torch.float32).to(torch.float32)
+        return torch.complex(part, part.flip(0)).to(dtype)
+    if dtype.is_floating_point:
+        info = torch.finfo(dtype)
+        ends = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 7.25, 100.0, info.tiny, info.max, info.smallest_normal / 4, info.eps]
+        both = [s * v for v in (*ends, float("inf")) for s in (1, -1)]
+        return torch.tensor([*both, float("nan")], dtype=torch.float64).to(dtype)
+    whole = torch.iinfo(dtype)
+    wanted = [0, 1, 2, 3, 7, 100, 2**24 - 1, 2**24 + 1, 2**24 + 3, 2**31 - 1, 2**53 + 1, 2**62 + 1, whole.max]
+    # The lowest value is left out: dividing it by -1 traps on the CPU that answers for the reference.
+    signs = (1, -1) if whole.min else (1,)
+    return torch.tensor([s * v for v in wanted if v <= whole.max for s in signs], dtype=dtype)
+
+
+def at_the_edges(sample: SampleInput, dtype: torch.dtype) -> SampleInput:
+    """The sample with its tensors of this type replaced by every combination (two tensors) or every value (others)."""
+    values = edge_values(dtype)
+    count = sum(t.dtype == dtype for t in _tensors(sample))
+    grid = [g.flatten() for g in torch.meshgrid(*[values] * count, indexing="ij")] if 1 <= count <= 2 else []
+    turns = iter(range(count))
+
+    def replace(t: torch.Tensor) -> torch.Tensor:
+        if t.dtype != dtype:
+            return scalar(t)
+        turn = next(turns)
+        return grid[turn].clone() if grid else values.roll(5 * turn).clone()
+
+    return sample.transform(_each_tensor(replace))
+
+
+def spread(sample: SampleInput, dtype: torch.dtype, domain: tuple[float | None, float | None] | None) -> SampleInput:
+    """The sample with its tensors of this type replaced by 4,096 values of every magnitude, inside the op's domain."""
+    generator = torch.Generator().manual_seed(0)
+    low, high = domain or (None, None)
+
+    def values(t: torch.Tensor) -> torch.Tensor:
+        if t.dtype != dtype:
+            return scalar(t)
+        plain = torch.empty(2048, dtype=torch.float64).uniform_(-8, 8, generator=generator)
+        exponents = torch.empty(2048, dtype=torch.float64).uniform_(-12, 6, generator=generator)
+        signs = torch.empty(2048, dtype=torch.float64).uniform_(-1, 1, generator=generator).sign()
+        both = torch.cat([plain, signs * torch.exp2(exponents)])
+        mixed = both[torch.randperm(4096, generator=generator)]
+        return mixed.clamp(-math.inf if low is None else low, math.inf if high is None else high).to(dtype)
+
+    return sample.transform(_each_tensor(values))
+
+
+def without_zeros(sample: SampleInput) -> SampleInput:
+    """The sample with the second tensor positive: integer division and powers refuse the rest on the CPU."""
+    return sample.transform(_on_tensors(lambda t: torch.where(t > 0, t, torch.ones_like(t)), only=1))
+
+
+def _cast(t: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    with torch.no_grad():
+        return t.detach().to(dtype)
+
+
+def _tensors(sample: SampleInput) -> Iterator[torch.Tensor]:
+    for value in (sample.input, *sample.args, *sample.kwargs.values()):
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from (v for v in value if isinstance(v, torch.Tensor))
+
+
+def _each_tensor(change: Transform) -> Callable[[Any], Any]:
+    return lambda value: change(value) if isinstance(value, torch.Tensor) else value
+
+
+def _on_tensors(change: Transform, only: int | None = None) -> Callable[[Any], Any]:
+    """`change` for tensors, all or the n-th, for `SampleInput.transform`, which visits the arguments in order."""
+    seen = iter(range(1_000_000))
+
+    def visit(t: torch.Tensor) -> torch.Tensor:
+        return change(t.detach()) if only in (None, next(seen)) else t.detach()
+
+    return _each_tensor(visit)
+
+
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

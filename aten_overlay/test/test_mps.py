@@ -1,0 +1,349 @@
+"""`TestConsistencyMPS.test_output_match_<op>_mps_<dtype>` and its relatives, over the device of this process.
+
+Each OpInfo sample runs on mps and on the CPU, with the tolerances, lists and names of upstream's `test/test_mps.py`. A
+test whose operator never reached a kernel under test fails: a CPU fallback is always right and proves nothing.
+"""
+
+# mypy: disable-error-code="no-untyped-call, misc, no-any-return, untyped-decorator, arg-type, truthy-function"
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.testing._internal.common_device_type import OpDTypes, instantiate_device_type_tests, ops
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.common_utils import TestCase, run_tests
+from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput, UnaryUfuncInfo
+from torch.utils import _pytree as pytree
+
+from aten_overlay.test import compare, counters, lists, results, samples
+from aten_overlay.test.context import current
+
+CONTEXT = current()
+MPS_DTYPES = [
+    torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8,
+    torch.bool, torch.complex64, torch.complex32,
+]  # fmt: skip
+GRAD_DTYPES = [torch.float32, torch.float16, torch.bfloat16]
+LAYOUT_SAMPLES = 3
+GUARD = 64
+
+_modifiers = lists.modifiers(CONTEXT.lists_file, CONTEXT.lists)
+_precision = lists.low_precision(CONTEXT.precision)
+
+
+def under_test(op: OpInfo) -> bool:
+    """Whether an OpInfo exercises an operator of this run: by its ATen name, so that aliases and dunder forms count."""
+    return not CONTEXT.bases or not {op.name, op.aten_name}.isdisjoint(CONTEXT.bases)
+
+
+def chosen(modifier: str) -> list[OpInfo]:
+    return list(_modifiers[modifier]([copy.deepcopy(op) for op in op_db if under_test(op)]))
+
+
+def is_pointwise(op: OpInfo) -> bool:
+    """Whether every row of the ATen operator is tagged pointwise."""
+    if isinstance(op, (UnaryUfuncInfo, BinaryUfuncInfo)):
+        return True
+    packet = getattr(torch.ops.aten, op.aten_name, None)
+    rows = [getattr(packet, name) for name in packet.overloads()] if packet else []
+    return bool(rows) and all(torch.Tag.pointwise in row.tags for row in rows)
+
+
+class over(ops):
+    """`ops`, for a run whose operators may all be of another kind: then there is no test."""
+
+    def _parametrize_test(self, test: Any, generic_cls: Any, device_cls: Any) -> Iterator[Any]:
+        return super()._parametrize_test(test, generic_cls, device_cls) if self.op_list else iter(())
+
+
+class Refused(Exception):
+    """The CPU refuses this sample, so there is nothing to compare."""
+
+
+class Consistency(TestCase):
+    """How a sample is run on both devices and compared, and how a test's kernel calls are counted."""
+
+    @contextmanager
+    def counted(self, dtype: torch.dtype) -> Iterator[None]:
+        """Counts the test's kernel calls, and fails it if none was of a kernel under test."""
+        before = counters.read()
+        record = results.of(self._testMethodName)
+        self.elements = 0
+        try:
+            yield
+        finally:
+            seen = counters.since(before)
+            record.calls, record.kernels, record.fallbacks = CONTEXT.ported(seen.kernels), seen.kernels, seen.fallbacks
+        if self.elements and not record.calls and CONTEXT.demands(_name(dtype)):
+            self.fail(unreached(record))
+
+    def cpu(self, op: Callable[..., Any], sample: SampleInput) -> Any:
+        try:
+            return op(sample.input, *sample.args, **sample.kwargs)
+        except (RuntimeError, TypeError, IndexError, ValueError, NotImplementedError) as error:
+            raise Refused(str(error)) from error
+
+    def mps(self, op: Callable[..., Any], sample: SampleInput, device: str) -> Any:
+        args = samples.mirror((sample.input, *sample.args), device)
+        result = op(*args, **samples.mirror(sample.kwargs, device))
+        self.elements += sum(t.numel() for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor))
+        return result
+
+    def match(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, device: str, told: str = "") -> None:
+        """Runs a sample on both devices; the results have to be equal within upstream's tolerances."""
+        want = self.cpu(op, sample)
+        try:
+            got = self.mps(op, sample, device)
+        except Exception as error:
+            raise AssertionError(f"{told}{error}\n{_summary(sample)}") from error
+        tolerance = compare.tolerances(_precision, op.name, dtype)
+        self.assertEqual(got, want, **tolerance, exact_device=False, msg=lambda m: f"{told}{m}\n{_summary(sample)}")
+
+    def refused(self, op: OpInfo, sample: SampleInput, device: str, why: str) -> None:
+        """What the CPU refuses has to be refused on the device too."""
+        try:
+            self.mps(op, sample, device)
+        except Exception:
+            return
+        self.fail(f"accepted on mps, but the CPU refuses: {why}\n{_summary(sample)}")
+
+    def match_all(self, op: OpInfo, dtype: torch.dtype, found: Iterable[tuple[str, SampleInput]], device: str) -> None:
+        for told, sample in found:
+            try:
+                self.match(op, dtype, sample, device, f"{told}: ")
+            except Refused:
+                continue
+
+
+class TestConsistency(Consistency):
+    """Upstream's two tests, and those that put the same samples in other clothes."""
+
+    @over(chosen("mps_ops_modifier"), allowed_dtypes=MPS_DTYPES)
+    def test_output_match(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.counted(dtype):
+            for sample in _samples(op, dtype):
+                try:
+                    self.match(op, dtype, sample, device)
+                except Refused as refused:
+                    self.refused(op, sample, device, str(refused))
+
+    @over(chosen("mps_ops_grad_modifier"), dtypes=OpDTypes.supported_backward, allowed_dtypes=GRAD_DTYPES)
+    def test_output_grad_match(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.counted(dtype):
+            for sample in _samples(op, dtype, requires_grad=True):
+                want, wanted_from = _outputs(op, sample)
+                mirrored = _mirrored(sample, device)
+                got, got_from = _outputs(op, mirrored)
+                self.elements += sum(t.numel() for t in got)
+                tolerance = compare.tolerances(_precision, op.name, dtype)
+                self.assertEqual(got, want, **tolerance, exact_device=False)
+                if want:
+                    seeds = [torch.rand_like(t, dtype=torch.float64).to(t.dtype) for t in want]
+                    theirs = torch.autograd.grad(want, wanted_from, seeds, allow_unused=True)
+                    ours = torch.autograd.grad(got, got_from, [s.to(device) for s in seeds], allow_unused=True)
+                    self.assertEqual(ours, theirs, **tolerance, exact_device=False)
+
+    @over(chosen("mps_ops_modifier"), allowed_dtypes=MPS_DTYPES)
+    def test_layouts(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.counted(dtype):
+            for sample in _some(op, dtype):
+                self.match_all(op, dtype, samples.laid_out(sample, is_pointwise(op)), device)
+
+    @over([o for o in chosen("mps_ops_modifier") if isinstance(o, BinaryUfuncInfo)], allowed_dtypes=MPS_DTYPES)
+    def test_mixed_dtypes(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        others = [d for d in op.supported_dtypes("mps") if d in MPS_DTYPES and d != dtype]
+        with self.counted(dtype):
+            for sample in _some(op, dtype)[:1]:
+                self.match_all(op, dtype, samples.mixed(sample, sorted(others, key=str)), device)
+
+    @over([o for o in chosen("mps_ops_modifier") if is_pointwise(o)], allowed_dtypes=MPS_DTYPES)
+    def test_edge_values(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.counted(dtype):
+            for sample in _some(op, dtype)[:1]:
+                self.edges(op, dtype, samples.at_the_edges(sample, dtype), device)
+
+    def edges(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, device: str) -> None:
+        try:
+            want = self.cpu(op, sample)
+        except Refused:
+            sample = samples.without_zeros(sample)
+            want = self.cpu(op, sample)
+        got = pytree.tree_leaves(pytree.tree_map(_to_cpu, self.mps(op, sample, device)))
+        precise = [None] * len(got)
+        if dtype.is_floating_point:
+            precise = pytree.tree_leaves(self.cpu(op, sample.transform(_to_double)))
+        for mine, theirs, exact in zip(got, pytree.tree_leaves(want), precise, strict=True):
+            tolerance = compare.tolerances(_precision, op.name, dtype)
+            told = compare.disagreement(mine, theirs, exact, _operands(sample), **tolerance)
+            self.assertFalse(told, told)
+
+    @over([o for o in chosen("mps_ops_modifier") if is_pointwise(o)], allowed_dtypes=GRAD_DTYPES)
+    def test_accuracy(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.counted(dtype):
+            for sample in _some(op, dtype)[:1]:
+                dense = samples.spread(sample, dtype, getattr(op, "domain", None))
+                got = _to_cpu(self.mps(op, dense, device))
+                if not isinstance(got, torch.Tensor) or got.dtype != dtype:
+                    return
+                theirs, exact = self.cpu(op, dense), self.cpu(op, dense.transform(_to_double))
+                found = compare.accuracy(got, theirs, exact, _operands(dense))
+                record = results.of(self._testMethodName)
+                record.max_ulp, record.cpu_ulp, record.worst = found.max_ulp, found.cpu_ulp, found.worst
+                self.assertFalse(found.beyond, found.beyond)
+
+
+class TestVariants(Consistency):
+    """`out=` and in-place, which must write what they are told to write and nothing beside it."""
+
+    @over([o for o in chosen("mps_ops_modifier") if o.supports_out], allowed_dtypes=MPS_DTYPES)
+    def test_out(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.counted(dtype):
+            for sample in _some(op, dtype):
+                want = op(sample.input, *sample.args, **sample.kwargs)
+                if isinstance(want, torch.Tensor):
+                    self.guarded_out(op, dtype, sample, want, device)
+                    self.resized_out(op, sample, want, device)
+                    self.cast_out(op, sample, want, device)
+
+    def guarded_out(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, want: torch.Tensor, device: str) -> None:
+        """`out=` a dense view, then a strided one, in the middle of a larger buffer whose rest must not change."""
+        tolerance = compare.tolerances(_precision, op.name, dtype)
+        for step in (1, 2):
+            count = want.numel()
+            buffer = torch.full((2 * GUARD + step * count,), 1, dtype=want.dtype).to(device)
+            room = torch.zeros_like(buffer, dtype=torch.bool, device="cpu")
+            room[GUARD : GUARD + step * count : step] = True
+            out = buffer[GUARD : GUARD + step * count : step].view(want.shape) if step == 1 else None
+            if out is None:
+                out = buffer[GUARD : GUARD + step * count].view((*want.shape, step))[..., 0]
+            self.mps(lambda *a, o=out, **k: op(*a, **k, out=o), sample, device)
+            told = f"out= a {'dense' if step == 1 else 'strided'} view"
+            self.assertEqual(out, want, **tolerance, exact_device=False, msg=lambda m, t=told: f"{t}: {m}")
+            rest = buffer.cpu()[~room]
+            self.assertTrue(bool((rest == torch.ones_like(rest)).all()), f"{told}: wrote outside of it")
+
+    def resized_out(self, op: OpInfo, sample: SampleInput, want: torch.Tensor, device: str) -> None:
+        out = torch.empty(0, dtype=want.dtype, device=device)
+        got = self.mps(lambda *a, **k: op(*a, **k, out=out), sample, device)
+        self.assertEqual((got.shape, got.dtype), (want.shape, want.dtype), "out= an empty tensor")
+
+    def cast_out(self, op: OpInfo, sample: SampleInput, want: torch.Tensor, device: str) -> None:
+        """`out=` of other types: what the CPU accepts is accepted with the same values, what it refuses is refused."""
+        for other in (torch.float32, torch.float16, torch.int64, torch.bool):
+            theirs = torch.empty(want.shape, dtype=other)
+            ours = torch.empty(want.shape, dtype=other, device=device)
+            try:
+                op(sample.input, *sample.args, **sample.kwargs, out=theirs)
+            except RuntimeError:
+                with self.assertRaises(RuntimeError, msg=f"out= of {other}"):
+                    self.mps(lambda *a, o=ours, **k: op(*a, **k, out=o), sample, device)
+            else:
+                self.mps(lambda *a, o=ours, **k: op(*a, **k, out=o), sample, device)
+                self.assertEqual(ours, theirs, atol=1e-2, rtol=1e-2, exact_device=False, msg=f"out= of {other}")
+
+    @over([o for o in chosen("mps_ops_modifier") if o.get_inplace()], allowed_dtypes=MPS_DTYPES)
+    def test_inplace(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.counted(dtype):
+            for sample in _some(op, dtype):
+                for step in (1, 2):
+                    self.in_place(op, dtype, sample, step, device)
+
+    def in_place(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, step: int, device: str) -> None:
+        """In place on every `step`-th element of a buffer; the elements between must not change."""
+        target = sample.input.detach()
+        buffers = [torch.ones((*target.shape, step), dtype=target.dtype, device=d) for d in ("cpu", device)]
+        views = [b[..., 0] for b in buffers]
+        for view in views:
+            view.copy_(target)
+        try:
+            op.get_inplace()(views[0], *sample.args, **sample.kwargs)
+        except RuntimeError:
+            with self.assertRaises(RuntimeError):
+                op.get_inplace()(
+                    views[1], *samples.mirror(sample.args, device), **samples.mirror(sample.kwargs, device)
+                )
+            return
+        op.get_inplace()(views[1], *samples.mirror(sample.args, device), **samples.mirror(sample.kwargs, device))
+        self.elements += target.numel()
+        tolerance = compare.tolerances(_precision, op.name, dtype)
+        told = "in place" if step == 1 else "in place on a strided view"
+        self.assertEqual(buffers[1], buffers[0], **tolerance, exact_device=False, msg=lambda m: f"{told}: {m}")
+
+
+class TestErrorInputs(TestCase):
+    """The wrong calls that OpInfo lists are refused with the words it lists."""
+
+    @over([o for o in chosen("mps_ops_error_inputs_modifier") if o.error_inputs_func], dtypes=OpDTypes.none)
+    def test_error_inputs(self, device: str, op: OpInfo) -> None:
+        for error in op.error_inputs(device, set_seed=False):
+            sample = error.sample_input
+            with self.assertRaisesRegex(error.error_type, error.error_regex):
+                op(sample.input, *sample.args, **sample.kwargs)
+
+
+def unreached(record: results.Record) -> str:
+    """Why a test that passed proves nothing: what ran instead of the kernels under test."""
+    names = ", ".join(CONTEXT.kernels)
+    ran = [f"kernel {n}" for n in record.kernels] + [f"CPU fallback of {n}" for n in record.fallbacks]
+    instead = f"; it ran {', '.join(ran[:6])}" if ran else "; no kernel ran at all"
+    return f"never reached the ported kernel ({names}){instead}"
+
+
+def _samples(op: OpInfo, dtype: torch.dtype, requires_grad: bool = False) -> list[SampleInput]:
+    return list(op.sample_inputs("cpu", dtype, requires_grad=requires_grad, set_seed=True))
+
+
+def _some(op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
+    """A few samples whose input is a tensor with more than one dimension, or else the first few."""
+    found = _samples(op, dtype)
+    large = [s for s in found if isinstance(s.input, torch.Tensor) and s.input.ndim > 1 and s.input.numel()]
+    return (large or [s for s in found if isinstance(s.input, torch.Tensor)])[:LAYOUT_SAMPLES]
+
+
+def _mirrored(sample: SampleInput, device: str) -> SampleInput:
+    args, kwargs = samples.mirror(sample.args, device), samples.mirror(sample.kwargs, device)
+    return SampleInput(samples.mirror(sample.input, device), args=args, kwargs=kwargs)
+
+
+def _outputs(op: OpInfo, sample: SampleInput) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """The differentiable outputs of a call, and the inputs to differentiate by."""
+    result = op(sample.input, *sample.args, **sample.kwargs)
+    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
+    return _differentiable(pytree.tree_leaves(result)), _differentiable(leaves)
+
+
+def _differentiable(values: list[Any]) -> list[torch.Tensor]:
+    return [v for v in values if isinstance(v, torch.Tensor) and v.requires_grad]
+
+
+def _operands(sample: SampleInput) -> list[torch.Tensor]:
+    return [v for v in pytree.tree_leaves((sample.input, sample.args)) if isinstance(v, torch.Tensor)]
+
+
+def _to_cpu(value: Any) -> Any:
+    return value.detach().cpu() if isinstance(value, torch.Tensor) else value
+
+
+def _to_double(value: Any) -> Any:
+    return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _summary(sample: SampleInput) -> str:
+    return f"input: {sample.summary()}"
+
+
+instantiate_device_type_tests(TestConsistency, globals(), only_for="mps", allow_mps=True)
+instantiate_device_type_tests(TestVariants, globals(), only_for="mps", allow_mps=True)
+instantiate_device_type_tests(TestErrorInputs, globals(), only_for="mps", allow_mps=True)
+
+if __name__ == "__main__":
+    run_tests()
