@@ -1,0 +1,216 @@
+"""The type rule of an operator: the result's element type for each type of its inputs, and which types it refuses.
+
+Read from its meta function (`TORCH_META_FUNC`), or for a plain function from the TensorIterator that it builds.
+Source: the configurations in aten/src/ATen/TensorIterator.cpp.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from porter.aten import cpp
+from porter.aten.sources import NATIVE, Found, definitions, files_with, parse
+from porter.aten.stubs import builder_of, stubs_of
+from porter.aten.walk import Facts, calls_in, decide, reached, real_of, value_of
+from porter.checkout import Checkout
+from porter.dtypes import ALL, BOOL, FLOAT, DType, Kind
+from porter.errors import Place, PorterError
+from porter.mpsgraph.graph import Condition
+
+
+class Promotion(Enum):
+    """How the result's type follows from the common type of the inputs."""
+
+    SAME = "same"
+    FLOAT = "integers become float"
+    BOOL = "bool"
+    OUTPUT = "whatever the output tensor has"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An input type that a check of the operator refuses, with the check's message."""
+
+    dtype: DType
+    message: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class TypeRule:
+    """The rule that applies when all of `when` hold. `real`: complex inputs give a result of their parts' type."""
+
+    promotion: Promotion
+    refused: tuple[Refusal, ...] = ()
+    when: tuple[Condition, ...] = ()
+    place: Place = field(default_factory=lambda: Place(""))
+    real: bool = False
+
+    def result(self, dtype: DType) -> DType | None:
+        """The result's type for inputs of a type, None where the operator refuses it."""
+        if any(refusal.dtype == dtype for refusal in self.refused):
+            return None
+        if self.promotion in (Promotion.BOOL, Promotion.OUTPUT):
+            return BOOL
+        return real_of(dtype) if self.real and dtype.kind is Kind.COMPLEX else self.compute(dtype)
+
+    def compute(self, dtype: DType) -> DType:
+        """The common type that the kernel computes in: what the iterator's `common_dtype()` says."""
+        whole = dtype.kind in (Kind.INTEGRAL, Kind.BOOL)
+        return FLOAT if self.promotion is Promotion.FLOAT and whole else dtype
+
+
+_BUILDERS = {
+    "unary_op": Promotion.SAME,
+    "borrowing_unary_op": Promotion.SAME,
+    "output_borrowing_argument_owning_unary_op": Promotion.SAME,
+    "binary_op": Promotion.SAME,
+    "borrowing_binary_op": Promotion.SAME,
+    "ternary_op": Promotion.SAME,
+    "unary_float_op": Promotion.FLOAT,
+    "borrowing_unary_float_op": Promotion.FLOAT,
+    "binary_float_op": Promotion.FLOAT,
+    "borrowing_binary_float_op": Promotion.FLOAT,
+    "comparison_op": Promotion.BOOL,
+    "borrowing_comparison_op": Promotion.BOOL,
+    "borrowing_except_last_argument_comparison_op": Promotion.BOOL,
+    "borrowing_unary_force_boolean_op": Promotion.BOOL,
+}
+_FLAG = re.compile(r"\.(\w+)\(([^()]*)\)")
+_CHECKS = frozenset(("TORCH_CHECK", "TORCH_CHECK_TYPE", "TORCH_CHECK_VALUE", "TORCH_CHECK_NOT_IMPLEMENTED"))
+
+
+def type_rules(checkout: Checkout, operator: str, native_function: str | None = None) -> tuple[TypeRule, ...]:
+    """The type rules of an operator, one for each way its arguments decide (`rounding_mode`), most often one.
+
+    `operator` is the functional row's name (`atan2`, `div.Tensor_mode`), `native_function` the kernel on its CPU line,
+    for one that has no meta function. Raises PTR075 (neither found) or PTR076 (the iterator's construction is not known).
+    """
+    found = _meta_function(checkout, operator)
+    if found is not None:
+        return _rules(checkout, found)
+    if native_function is None:
+        raise PorterError(
+            "PTR075", f"{operator} has no meta function", Place(NATIVE), "Name the native function that serves CPU."
+        )
+    return _plain_rules(checkout, native_function)
+
+
+def _meta_function(checkout: Checkout, operator: str) -> Found | None:
+    base, _, overload = operator.partition(".")
+    wrappers = [rf"TORCH_META_FUNC2\(\s*{base}\s*,\s*{overload}\s*\)"] if overload else []
+    wrappers.append(rf"TORCH_META_FUNC\(\s*{base}{'_' + overload if overload else ''}\s*\)")
+    for path in files_with(checkout, NATIVE, (".cpp",), base, rf"[A-Z_]\w*\(\s*{base}\b|\({base}_{overload}\)"):
+        for wrapper in wrappers:
+            found = definitions(path, checkout.read(path), wrapper)
+            if found:
+                return found[0]
+    return None
+
+
+def _rules(checkout: Checkout, found: Found) -> tuple[TypeRule, ...]:
+    """The rules of a meta function: the branches decided by types have to agree, those on other arguments are apart."""
+    promotions: dict[tuple[Condition, ...], Promotion] = {}
+    refused: list[Refusal] = []
+    for dtype in ALL:
+        refusals, built = _for_type(checkout, found, dtype)
+        refused += refusals
+        for when, promotion in built.items():
+            if promotions.setdefault(when, promotion) is not promotion and not refusals:
+                raise _unknown(found, "its construction depends on the input's type")
+    if not promotions:
+        raise _unknown(found, "it builds no TensorIterator")
+    return tuple(TypeRule(p, tuple(refused), when, found.place) for when, p in promotions.items())
+
+
+def _for_type(
+    checkout: Checkout, found: Found, dtype: DType
+) -> tuple[list[Refusal], dict[tuple[Condition, ...], Promotion]]:
+    refusals: list[Refusal] = []
+    built: dict[tuple[Condition, ...], Promotion] = {}
+    for step in reached(parse(found).body, Facts(dtype, dtype)):
+        for call in calls_in(value_of(step.statement)):
+            if not isinstance(call.function, cpp.Name):
+                continue
+            name = call.function.last
+            if name in _CHECKS and not step.when:
+                refusals += _refusal(call, step.facts, dtype, found)
+            elif name.startswith("build"):
+                built[step.when] = _promotion(call, found)
+            elif name.endswith("_check"):
+                refusals += _through(checkout, found, call, step.facts, dtype)
+    return refusals, built
+
+
+def _refusal(call: cpp.Call, facts: Facts, dtype: DType, found: Found) -> list[Refusal]:
+    if decide(call.arguments[0], facts) is not False:
+        return []
+    texts = [a.text.replace('""', "").strip('"') for a in call.arguments[1:] if isinstance(a, cpp.Literal)]
+    return [Refusal(dtype, "".join(texts), found.line_of(call.start))]
+
+
+def _through(checkout: Checkout, found: Found, call: cpp.Call, facts: Facts, dtype: DType) -> list[Refusal]:
+    """What a check function of the same file, or of the header of its name, refuses."""
+    assert isinstance(call.function, cpp.Name)
+    header = found.path.removesuffix(".cpp") + ".h"
+    for path in (found.path, header):
+        if not checkout.exists(path):
+            continue
+        for one in definitions(path, checkout.read(path), rf"\b{re.escape(call.function.last)}"):
+            function = parse(one)
+            tensors = all(p.type != "Scalar&" for p in function.parameters)
+            if tensors and len(function.parameters) == len(call.arguments):
+                steps = reached(function.body, replace(facts, names={}))
+                calls = [c for step in steps for c in calls_in(value_of(step.statement))]
+                checks = [c for c in calls if isinstance(c.function, cpp.Name) and c.function.last in _CHECKS]
+                return [refusal for check in checks for refusal in _refusal(check, facts, dtype, one)][:1]
+    return []
+
+
+def _promotion(call: cpp.Call, found: Found) -> Promotion:
+    assert isinstance(call.function, cpp.Name)
+    name = call.function.last.removeprefix("build_")
+    if name == "build" and call.arguments:
+        return promotion_of(builder_of(call.arguments[0]), found)
+    return promotion_of(name, found)
+
+
+def promotion_of(builder: str, found: Found) -> Promotion:
+    """The rule of a TensorIterator builder, or of the flags of a TensorIteratorConfig chain. Raises PTR076."""
+    if builder in _BUILDERS:
+        return _BUILDERS[builder]
+    if "TensorIteratorConfig" not in builder:
+        raise _unknown(found, f"{builder or 'its iterator'} is not a TensorIterator construction known here")
+    flags = dict(_FLAG.findall(builder))
+    static = flags.get("declare_static_dtype", "")
+    if static.endswith(("kBool", "Bool")):
+        return Promotion.BOOL
+    if flags.get("promote_integer_inputs_to_float") == "true":
+        return Promotion.FLOAT
+    promotes = flags.get("promote_inputs_to_common_dtype") not in (None, "false")
+    same = flags.get("check_all_same_dtype", "true") == "true"
+    return Promotion.SAME if promotes or same else Promotion.OUTPUT
+
+
+def _plain_rules(checkout: Checkout, native_function: str) -> tuple[TypeRule, ...]:
+    """The rules of a plain function: those of the iterators it hands to its stubs."""
+    calls = stubs_of(checkout, native_function)
+    real = any(call.real for call in calls)
+    rules: dict[tuple[tuple[Condition, ...], Promotion], TypeRule] = {}
+    for call in calls:
+        at = Found(call.place.file, "", call.place)
+        if any(d.kind is not Kind.COMPLEX for d in call.dtypes):
+            promotion = promotion_of(call.builder, at)
+            rules.setdefault((call.when, promotion), TypeRule(promotion, (), call.when, call.place, real))
+    return tuple(rules.values())
+
+
+def _unknown(found: Found, why: str) -> PorterError:
+    return PorterError(
+        "PTR076",
+        f"the type rule cannot be told: {why}",
+        found.place,
+        "Give the registrations by hand, or add the builder to the table.",
+    )

@@ -1,0 +1,281 @@
+"""The dispatch stubs that a shared (CPU and CUDA) implementation calls, and how each stub is declared.
+
+Source: ATen/native/DispatchStub.h; `TORCH_IMPL_FUNC` of ATen/TensorMeta.h.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from porter.aten import cpp
+from porter.aten.sources import NATIVE, Found, definitions, files_with, parse
+from porter.aten.walk import Facts, Reached, calls_in, reached, real_of, show, value_of
+from porter.checkout import Checkout
+from porter.dtypes import ALL, DType
+from porter.errors import Place, PorterError
+from porter.mpsgraph.graph import Condition
+
+_DECLARE = r"DECLARE_DISPATCH\(\s*([^;]*?),\s*{name}\s*\)"
+_TYPEDEF = r"using\s+{name}\s*=\s*void\s*\(\s*\*\s*\)\s*\(([^;]*)\)\s*;"
+_SIGNATURE = re.compile(r"void\s*\(\s*\*\s*\)\s*\((.*)\)\Z", re.S)
+_DEPTH = 6
+
+
+@dataclass(frozen=True)
+class Stub:
+    """A dispatch stub: `signature` is (type, name) per parameter, name empty where the declaration has none.
+
+    `header` declares it, in the form of an include (`ATen/native/BinaryOps.h`).
+    """
+
+    name: str
+    signature: tuple[tuple[str, str], ...]
+    header: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class StubCall:
+    """A call of a stub: with `arguments` behind the iterator, for these input types, when all of `when` hold.
+
+    `builder` made the iterator (`unary_op`, `comparison_op`, ...); it is empty for a structured kernel, whose meta
+    function did. `via` names the functions between; `real` says that the real part of a complex result is taken.
+    """
+
+    stub: Stub
+    arguments: tuple[str, ...]
+    dtypes: tuple[DType, ...]
+    when: tuple[Condition, ...]
+    builder: str
+    via: tuple[str, ...]
+    real: bool
+    place: Place
+
+
+@dataclass(frozen=True)
+class _Hit:
+    stub: str
+    arguments: tuple[str, ...]
+    when: tuple[Condition, ...]
+    builder: str
+    via: tuple[str, ...]
+    real: bool
+
+
+def stubs_of(checkout: Checkout, native_function: str) -> tuple[StubCall, ...]:
+    """The stubs that a native function of `native_functions.yaml` calls (`atan2_out`, `abs_out`, `div_out_mode`).
+
+    Raises PTR071 (no such function), PTR072 (it calls no stub), PTR073 (its overloads differ), PTR074 (a stub that
+    nothing declares).
+    """
+    found = native_definitions(checkout, native_function)
+    outcomes = {hits: one for one in found if (hits := _hits_per_type(checkout, one))}
+    if not outcomes:
+        raise _no_stub(checkout, native_function, found[0])
+    if len(outcomes) > 1:
+        places = ", ".join(str(one.place) for one in outcomes.values())
+        raise PorterError(
+            "PTR073",
+            f"{native_function} has overloads that call different stubs ({places})",
+            found[0].place,
+            "Name the overload's own kernel.",
+        )
+    hits, definition = next(iter(outcomes.items()))
+    return tuple(_call(checkout, hit, dtypes, definition) for hit, dtypes in hits)
+
+
+def native_definitions(checkout: Checkout, native_function: str) -> list[Found]:
+    """Where a native function is defined: its TORCH_IMPL_FUNC, else every plain overload. Raises PTR071."""
+    name = re.escape(native_function)
+    pattern = rf"\b{name}\s*\(|\b{name}\s*\)|\b{name}\s*,"
+    paths = files_with(checkout, NATIVE, (".cpp",), native_function, pattern)
+    paths = paths or files_with(checkout, NATIVE, (".cpp",), native_function.split("_")[0], _pasted(name))
+    for wanted in (rf"TORCH_IMPL_FUNC\(\s*{name}\s*\)", rf"\b{name}"):
+        found = [one for path in paths for one in definitions(path, checkout.read(path), wanted)]
+        if found:
+            return found
+    raise PorterError(
+        "PTR071",
+        f"no implementation of {native_function} is found",
+        Place(NATIVE),
+        "It may be generated, or defined in a folder below this one: register its stub by hand.",
+    )
+
+
+def _pasted(name: str) -> str:
+    """Macro uses that may paste the name together: `MACRO(eq)` makes `eq_Tensor_out`."""
+    return rf"^[A-Z_]+\(\s*{name.split('_')[0]}\w*\s*\)"
+
+
+def _hits_per_type(checkout: Checkout, found: Found) -> tuple[tuple[_Hit, tuple[DType, ...]], ...]:
+    """The stub calls of one definition, each with the input types it is made for."""
+    types: dict[_Hit, tuple[DType, ...]] = {}
+    function = parse(found)
+    for dtype in ALL:
+        facts = Facts(dtype, real_of(dtype))
+        for hit in _hits(checkout, found.path, function.body, facts, (), ()):
+            types[hit] = (*types.get(hit, ()), dtype)
+    return tuple(types.items())
+
+
+def _hits(
+    checkout: Checkout, path: str, body: cpp.Block, facts: Facts, when: tuple[Condition, ...], via: tuple[str, ...]
+) -> Iterator[_Hit]:
+    steps = [(step, call) for step in reached(body, facts, when) for call in calls_in(value_of(step.statement))]
+    real = any(show(call.function) == "at::real" for _, call in steps)
+    for step, call in steps:
+        if _is_dispatch(call):
+            yield _hit(call, step, via, real)
+        elif isinstance(call.function, cpp.Name) and len(via) < _DEPTH:
+            yield from _through(checkout, path, call, step, via)
+
+
+def _is_dispatch(call: cpp.Call) -> bool:
+    """Whether this is `some_stub(device_type(), iterator, ...)`."""
+    first = call.arguments[0] if call.arguments else None
+    if not isinstance(first, cpp.Call) or len(call.arguments) < 2:
+        return False
+    asked = first.function
+    return isinstance(asked, cpp.Name | cpp.Member) and show(asked).split(".")[-1] == "device_type"
+
+
+def _hit(call: cpp.Call, step: Reached, via: tuple[str, ...], real: bool) -> _Hit:
+    stub = step.facts.resolve(call.function)
+    iterator = step.facts.resolve(call.arguments[1])
+    arguments = tuple(show(a) for written in call.arguments[2:] for a in _unpacked(written, step.facts))
+    return _Hit(show(stub), arguments, step.when, builder_of(iterator), via, real)
+
+
+def _unpacked(argument: cpp.Expr, facts: Facts) -> tuple[cpp.Expr, ...]:
+    """The argument itself, or what its pack was bound to."""
+    if not isinstance(argument, cpp.Postfix):
+        return (facts.resolve(argument),)
+    pack = facts.resolve(argument.value)
+    return pack.arguments if isinstance(pack, cpp.Call) else ()
+
+
+def builder_of(iterator: cpp.Expr) -> str:
+    """`unary_op` for `TensorIterator::unary_op(...)`; the chain of a `TensorIteratorConfig`; empty for `*this`."""
+    text = show(iterator)
+    if "TensorIteratorConfig" in text:
+        return text
+    named = isinstance(iterator, cpp.Call) and isinstance(iterator.function, cpp.Name)
+    return iterator.function.last if named else ""  # type: ignore[union-attr]
+
+
+def _through(checkout: Checkout, path: str, call: cpp.Call, step: Reached, via: tuple[str, ...]) -> Iterator[_Hit]:
+    """The stub calls of a function of the same file that is called here, or redispatched to through `at::`."""
+    assert isinstance(call.function, cpp.Name)
+    callee = step.facts.resolve(call.function)
+    if not isinstance(callee, cpp.Name) or not callee.path or callee.last in via:
+        return
+    scope = callee.path.rpartition("::")[0]
+    if scope not in ("", "at", "native", "at::native"):
+        return
+    for found in _callees(checkout, path, callee.last, scope):
+        function = parse(found)
+        if found.expanded or function.returns == "TORCH_IMPL_FUNC":
+            inner = Facts(step.facts.input, step.facts.output)
+        elif _accepts(function, call):
+            inner = _bound(function, call, step.facts)
+        else:
+            continue
+        hits = tuple(_hits(checkout, path, function.body, inner, step.when, (*via, callee.path)))
+        yield from hits
+        if hits:
+            return
+
+
+def _callees(checkout: Checkout, path: str, name: str, scope: str) -> tuple[Found, ...]:
+    text = checkout.read(path)
+    wrapped = definitions(path, text, rf"TORCH_IMPL_FUNC\(\s*{re.escape(name)}\s*\)") if scope else ()
+    return wrapped or definitions(path, text, rf"\b{re.escape(name)}")
+
+
+def _is_pack(parameter: cpp.Parameter) -> bool:
+    return "..." in parameter.type
+
+
+def _accepts(function: cpp.Function, call: cpp.Call) -> bool:
+    given, taken = len(call.arguments), len(function.parameters)
+    packed = any(map(_is_pack, function.parameters))
+    return given == taken or (packed and given >= taken - 1)
+
+
+def _bound(function: cpp.Function, call: cpp.Call, facts: Facts) -> Facts:
+    names: dict[str, cpp.Expr] = {}
+    if function.parameters and _is_pack(function.parameters[-1]):
+        rest = tuple(facts.resolve(a) for a in call.arguments[len(function.parameters) - 1 :])
+        names[function.parameters[-1].name] = cpp.Call(cpp.Name(""), rest)
+    for parameter, argument in zip(function.parameters, call.arguments, strict=False):
+        value = facts.resolve(argument)
+        if not _is_pack(parameter) and not (isinstance(value, cpp.Name) and value.path == parameter.name):
+            names[parameter.name] = value
+    return replace(facts, names=names)
+
+
+def _call(checkout: Checkout, hit: _Hit, dtypes: tuple[DType, ...], found: Found) -> StubCall:
+    stub = declared_stub(checkout, hit.stub, found)
+    return StubCall(stub, hit.arguments, dtypes, hit.when, hit.builder, hit.via, hit.real, found.place)
+
+
+def declared_stub(checkout: Checkout, name: str, found: Found | None = None) -> Stub:
+    """The declaration of a stub, from the header that has it. Raises PTR074."""
+    pattern = _DECLARE.format(name=re.escape(name))
+    for path in files_with(checkout, NATIVE, (".h",), name, rf"\b{re.escape(name)}\s*\)"):
+        text = checkout.read(path)
+        match = re.search(pattern, text)
+        if match:
+            start = text.rindex("DECLARE_DISPATCH", 0, match.end())
+            place = Place(path, text.count("\n", 0, start) + 1)
+            kind = match.group(1).rpartition("DECLARE_DISPATCH(")[2].strip()
+            return Stub(name, _signature(checkout, text, kind, place), path.removeprefix("aten/src/"), place)
+    raise PorterError(
+        "PTR074",
+        f"no header of {NATIVE} declares the stub {name}",
+        found.place if found else Place(NATIVE),
+        "A stub that is private to its file or generated cannot be registered for another device.",
+    )
+
+
+def _signature(checkout: Checkout, text: str, kind: str, place: Place) -> tuple[tuple[str, str], ...]:
+    """Parameters of `void(*)(TensorIteratorBase&, const Scalar& alpha)`, or of the typedef of that name."""
+    spelled = _SIGNATURE.search(kind)
+    inside = spelled.group(1) if spelled else _typedef(text, kind)
+    if inside is None:
+        raise PorterError("PTR074", f"the function type {kind} is not declared beside it", place, "Port it by hand.")
+    return tuple(_parameter(part) for part in _split(inside) if part)
+
+
+def _typedef(text: str, name: str) -> str | None:
+    match = re.search(_TYPEDEF.format(name=re.escape(name)), text)
+    return match.group(1) if match else None
+
+
+def _split(parameters: str) -> Iterator[str]:
+    depth, start = 0, 0
+    for at, character in enumerate(parameters + ","):
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and depth == 0:
+            yield " ".join(parameters[start:at].split())
+            start = at + 1
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    match = re.fullmatch(r"(.*[&*>\s])(\w+)", text)
+    if not match or match.group(1).strip() in ("const", "unsigned", ""):
+        return text, ""
+    return match.group(1).strip(), match.group(2)
+
+
+def _no_stub(checkout: Checkout, native_function: str, found: Found) -> PorterError:
+    calls = [
+        call
+        for step in reached(parse(found).body, Facts(ALL[0], ALL[0]))
+        for call in calls_in(value_of(step.statement))
+    ]
+    other = next((show(c.function) for c in calls if "TORCH_" not in show(c.function)), "")
+    what = f"{native_function} calls no dispatch stub" + (f": it calls {other}" if other else "")
+    return PorterError("PTR072", what, found.place, "Port the operator that it forwards to, or give it a stub first.")

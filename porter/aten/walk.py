@@ -1,0 +1,261 @@
+"""Walking a shared implementation for one element type: what is decided by the type is decided, other branches fork.
+
+The canonical case is walked: dense, non-empty, same-shaped tensors on the device, no CPU scalar among them, and an
+output of the type that the operator gives its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from porter.aten import cpp
+from porter.dtypes import BY_ATEN, DType, Kind
+from porter.mpsgraph.graph import Condition
+
+_ORDINALS = ("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double", "ComplexHalf", "ComplexFloat")
+SCALAR_TYPES = frozenset((*_ORDINALS, "ComplexDouble", "Bool", "BFloat16", "UInt16", "UInt32", "UInt64"))
+FLOATING = frozenset(("Half", "BFloat16", "Float", "Double"))
+REDUCED = frozenset(("Half", "BFloat16"))
+COMPLEX = frozenset(("ComplexHalf", "ComplexFloat", "ComplexDouble"))
+INTEGRAL = frozenset(("Byte", "Char", "Short", "Int", "Long", "UInt16", "UInt32", "UInt64"))
+
+_OUTPUTS = frozenset(("result", "out", "output", "maybe_get_output"))
+_TYPE_QUERIES = frozenset(("dtype", "scalar_type", "common_dtype", "input_dtype"))
+_CLASSES = {"isFloatingType": FLOATING, "isComplexType": COMPLEX, "isReducedFloatingType": REDUCED}
+_MEMBER_CLASSES = {"is_complex": COMPLEX, "is_floating_point": FLOATING}
+CANONICAL = {"is_scalar": False, "hasMKL": False, "is_cpu_scalar": False, "defined": True, "is_contiguous": True}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known: the input's and output's type, and what local names stand for."""
+
+    input: DType
+    output: DType
+    names: Mapping[str, cpp.Expr] = field(default_factory=dict)
+
+    def bind(self, name: str, value: cpp.Expr) -> Facts:
+        """The same with one more local name."""
+        return replace(self, names={**self.names, name: value})
+
+    def resolve(self, value: cpp.Expr) -> cpp.Expr:
+        """What a name stands for, down to the first thing that is not a local name."""
+        seen = set()
+        while isinstance(value, cpp.Name) and value.path in self.names and value.path not in seen:
+            seen.add(value.path)
+            value = self.names[value.path]
+        return value
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A statement that is executed when all of `when` hold."""
+
+    statement: cpp.Stmt
+    facts: Facts
+    when: tuple[Condition, ...]
+
+
+def reached(body: cpp.Stmt, facts: Facts, when: tuple[Condition, ...] = ()) -> list[Reached]:
+    """Every simple statement that is executed for these facts, in order."""
+    found: list[Reached] = []
+    _walk(body, facts, when, found)
+    return found
+
+
+def _walk(
+    body: cpp.Stmt, facts: Facts, when: tuple[Condition, ...], found: list[Reached]
+) -> tuple[Facts, tuple[Condition, ...] | None]:
+    """Facts and conditions that hold behind the statement; no conditions (None) when nothing gets there."""
+    if isinstance(body, cpp.Block):
+        for statement in body.statements:
+            facts, left = _walk(statement, facts, when, found)
+            if left is None:
+                return facts, None
+            when = left
+        return facts, when
+    if isinstance(body, cpp.If):
+        return facts, _fork(body, facts, when, found)
+    found.append(Reached(body, facts, when))
+    if isinstance(body, cpp.Declaration) and body.value is not None:
+        return facts.bind(body.name, body.value), when
+    return facts, None if isinstance(body, cpp.Return) else when
+
+
+def _fork(
+    body: cpp.If, facts: Facts, when: tuple[Condition, ...], found: list[Reached]
+) -> tuple[Condition, ...] | None:
+    decided = decide(body.test, facts)
+    otherwise = body.otherwise or cpp.Block(())
+    if decided is not None:
+        return _walk(body.then if decided else otherwise, facts, when, found)[1]
+    test, holds = body.test, True
+    while isinstance(test, cpp.Unary) and test.op == "!":
+        test, holds = test.value, not holds
+    yes, no = (*when, Condition(show(test), holds)), (*when, Condition(show(test), not holds))
+    after_yes = _walk(body.then, facts, yes, found)[1]
+    after_no = _walk(otherwise, facts, no, found)[1]
+    if after_yes is not None and after_no is not None:
+        return when
+    return after_no if after_yes is None else after_yes
+
+
+def decide(test: cpp.Expr, facts: Facts) -> bool | None:
+    """Whether a condition holds, or None if the element type alone does not say."""
+    test = facts.resolve(test)
+    if isinstance(test, cpp.Paren):
+        return decide(test.value, facts)
+    if isinstance(test, cpp.Name) and test.path in ("true", "false"):
+        return test.path == "true"
+    if isinstance(test, cpp.Unary) and test.op == "!":
+        inner = decide(test.value, facts)
+        return None if inner is None else not inner
+    if isinstance(test, cpp.Ternary):
+        chosen = decide(test.test, facts)
+        return None if chosen is None else decide(test.yes if chosen else test.no, facts)
+    if isinstance(test, cpp.Binary):
+        return _decide_binary(test, facts)
+    return _decide_call(test, facts) if isinstance(test, cpp.Call) else None
+
+
+def _decide_binary(test: cpp.Binary, facts: Facts) -> bool | None:
+    if test.op in ("&&", "||"):
+        sides = decide(test.left, facts), decide(test.right, facts)
+        ending = test.op == "||"
+        if ending in sides:
+            return ending
+        return None if None in sides else not ending
+    left, right = type_named(test.left, facts), type_named(test.right, facts)
+    if test.op not in ("==", "!=") or left is None or right is None:
+        return None
+    return (left == right) == (test.op == "==")
+
+
+def _decide_call(test: cpp.Call, facts: Facts) -> bool | None:
+    if isinstance(test.function, cpp.Member):
+        name, subject = test.function.name, type_named(test.function, facts)
+        if name in _MEMBER_CLASSES:
+            owner = _owner_type(test.function.value, facts)
+            return owner.aten in _MEMBER_CLASSES[name]
+        if name == "defined" and show(test.function.value) == "maybe_get_output()":
+            return False
+        return CANONICAL.get(name) if subject is None else None
+    if not isinstance(test.function, cpp.Name):
+        return None
+    name = test.function.last
+    if name in CANONICAL:
+        return CANONICAL[name]
+    subject = type_named(test.arguments[0], facts) if test.arguments else None
+    if subject is None:
+        return None
+    if name == "isIntegralType":
+        with_bool = len(test.arguments) > 1 and show(test.arguments[1]) == "true"
+        return subject in INTEGRAL or (with_bool and subject == "Bool")
+    return subject in _CLASSES[name] if name in _CLASSES else None
+
+
+def type_named(value: cpp.Expr, facts: Facts) -> str | None:
+    """The ScalarType (`Float`, `BFloat16`) an expression stands for, or None if it is not one."""
+    value = facts.resolve(value)
+    if isinstance(value, cpp.Name):
+        last = value.last
+        bare = last[1:] if last.startswith("k") else last
+        return bare if bare in SCALAR_TYPES and (last != bare or "ScalarType" in value.path) else None
+    if isinstance(value, cpp.Call) and isinstance(value.function, cpp.Member):
+        if value.function.name not in _TYPE_QUERIES:
+            return None
+        return queried(value, facts).aten
+    if isinstance(value, cpp.Call) and isinstance(value.function, cpp.Name) and value.function.path in _TYPE_QUERIES:
+        return facts.output.aten
+    return None
+
+
+def queried(value: cpp.Call, facts: Facts) -> DType:
+    """The type behind `iter.common_dtype()` or `self.scalar_type()`; an iterator's plain `dtype()` is its output's."""
+    assert isinstance(value.function, cpp.Member)
+    owner, name = value.function.value, value.function.name
+    if name in ("common_dtype", "input_dtype"):
+        return facts.input
+    if isinstance(owner, cpp.Name) and owner.path in ("iter", "iterator"):
+        operand = show(value.arguments[0]) if value.arguments else "0"
+        return facts.output if operand == "0" else facts.input
+    return _owner_type(owner, facts)
+
+
+def _owner_type(owner: cpp.Expr, facts: Facts) -> DType:
+    while isinstance(owner, cpp.Call):
+        owner = owner.function
+    root = owner.path if isinstance(owner, cpp.Name) else ""
+    resolved = facts.resolve(owner)
+    aliased = resolved.path if isinstance(resolved, cpp.Name) else ""
+    return facts.output if root in _OUTPUTS or aliased in _OUTPUTS else facts.input
+
+
+def element_type(name: str | None) -> DType | None:
+    """The type by its ATen name, None for one that Metal does not have."""
+    return BY_ATEN.get(name) if name else None
+
+
+def real_of(dtype: DType) -> DType:
+    """The type of the real and imaginary parts."""
+    parts = {"ComplexFloat": "Float", "ComplexHalf": "Half"}
+    return BY_ATEN[parts[dtype.aten]] if dtype.kind is Kind.COMPLEX else dtype
+
+
+def calls_in(value: cpp.Expr | None) -> Iterator[cpp.Call]:
+    """Every call inside an expression, outermost first, not looking into lambdas."""
+    if value is None:
+        return
+    if isinstance(value, cpp.Call):
+        yield value
+    for part in parts_of(value):
+        yield from calls_in(part)
+
+
+def parts_of(value: cpp.Expr) -> tuple[cpp.Expr, ...]:
+    """The direct operands of an expression."""
+    if isinstance(value, cpp.Call):
+        return (value.function, *value.arguments)
+    if isinstance(value, cpp.Binary):
+        return (value.left, value.right)
+    if isinstance(value, cpp.Ternary):
+        return (value.test, value.yes, value.no)
+    if isinstance(value, cpp.Index):
+        return (value.value, value.index)
+    if isinstance(value, cpp.Unary | cpp.Postfix | cpp.Paren | cpp.Cast | cpp.Member):
+        return (value.value,)
+    return ()
+
+
+def value_of(statement: cpp.Stmt) -> cpp.Expr | None:
+    """The expression a simple statement evaluates."""
+    return statement.value if isinstance(statement, cpp.Run | cpp.Return | cpp.Declaration) else None
+
+
+def show(value: cpp.Expr) -> str:
+    """An expression as C++ text."""
+    if isinstance(value, cpp.Name):
+        return value.path + (f"<{', '.join(value.arguments)}>" if value.arguments else "")
+    if isinstance(value, cpp.Literal):
+        return value.text
+    if isinstance(value, cpp.Unary):
+        return value.op + show(value.value)
+    if isinstance(value, cpp.Binary):
+        return f"{show(value.left)} {value.op} {show(value.right)}"
+    if isinstance(value, cpp.Ternary):
+        return f"{show(value.test)} ? {show(value.yes)} : {show(value.no)}"
+    return _show_compound(value)
+
+
+def _show_compound(value: cpp.Expr) -> str:
+    forms: dict[type, Callable[..., str]] = {
+        cpp.Paren: lambda v: f"({show(v.value)})",
+        cpp.Postfix: lambda v: show(v.value) + v.op,
+        cpp.Call: lambda v: f"{show(v.function)}({', '.join(map(show, v.arguments))})",
+        cpp.Cast: lambda v: f"static_cast<{v.type}>({show(v.value)})",
+        cpp.Member: lambda v: f"{show(v.value)}.{v.name}",
+        cpp.Index: lambda v: f"{show(v.value)}[{show(v.index)}]",
+        cpp.LambdaExpr: lambda v: "[...]",
+    }
+    return forms[type(value)](value)
