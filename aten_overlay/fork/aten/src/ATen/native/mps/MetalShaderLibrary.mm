@@ -1,0 +1,339 @@
+// The host side of c10/metal/indexing.h: picks the kernel a TensorIterator needs, binds its operands, launches it.
+#define TORCH_ASSERT_ONLY_METHOD_OPERATORS
+#include <ATen/native/mps/MetalShaderLibrary.h>
+#include <ATen/native/mps/OperationUtils.h>
+#include <c10/metal/common.h>
+#include <fmt/format.h>
+
+#ifndef AT_PER_OPERATOR_HEADERS
+#include <ATen/Functions.h>
+#else
+#include <ATen/ops/empty.h>
+#endif
+
+namespace at::native::mps {
+
+namespace {
+
+using Encoder = id<MTLComputeCommandEncoder>;
+using Pipeline = id<MTLComputePipelineState>;
+
+constexpr uint32_t kDefaultIlpThreshold = 256 * 1024;
+
+uint32_t code(ScalarType dtype) {
+  return static_cast<uint32_t>(dtype);
+}
+
+uint32_t size_of(const TensorBase& t) {
+  return static_cast<uint32_t>(t.element_size());
+}
+
+std::string metal_type(ScalarType dtype) {
+  return scalarToMetalTypeString(dtype);
+}
+
+std::string no_kernel(const std::string& op, ScalarType dtype, const std::string& kernel) {
+  return fmt::format("\"{}\" is not implemented on MPS for {} (no kernel {})", op, c10::toString(dtype), kernel);
+}
+
+// Runs `encode` on the stream's queue with the pipeline set; exceptions reach the caller.
+template <typename Encode>
+void launch(Pipeline pipeline, const Encode& encode) {
+  MPSStream* stream = getCurrentMPSStream();
+  dispatch_sync_with_rethrow(stream->queue(), ^() {
+    @autoreleasepool {
+      Encoder encoder = stream->commandEncoder();
+      [encoder setComputePipelineState:pipeline];
+      encode(encoder);
+    }
+  });
+}
+
+// Threads of a group lie along x first, so that they touch neighbouring elements.
+void dispatch_2d(Encoder encoder, Pipeline pipeline, NSUInteger inner, NSUInteger outer) {
+  const NSUInteger limit = [pipeline maxTotalThreadsPerThreadgroup];
+  const NSUInteger width = std::min(inner, limit);
+  const NSUInteger height = std::min(outer, limit / width);
+  [encoder dispatchThreads:MTLSizeMake(inner, outer, 1) threadsPerThreadgroup:MTLSizeMake(width, height, 1)];
+}
+
+// An operand starts where the iterator says, which is not the tensor's own start in a part of a split iterator.
+void bind_operand(Encoder encoder, TensorIteratorBase& iter, unsigned arg, const Tensor& tensor, unsigned index) {
+  if (tensor.device().type() == kCPU) {
+    mtl_setBuffer(encoder, tensor, index);
+    return;
+  }
+  const auto* start = static_cast<const char*>(iter.tensor_base(arg).storage().data());
+  const auto offset = static_cast<const char*>(iter.data_ptr(arg)) - start;
+  [encoder setBuffer:getMTLBufferStorage(tensor) offset:offset atIndex:index];
+}
+
+// Metal has no double: a CPU scalar of that type is read as float.
+Tensor without_double(const Tensor& t) {
+  if (t.scalar_type() == kDouble) {
+    return t.to(kFloat);
+  }
+  return t.scalar_type() == kComplexDouble ? t.to(kComplexFloat) : t;
+}
+
+bool fills_one_run(const TensorIteratorBase& iter, int arg) {
+  if (iter.numel() == 1) {
+    return true;
+  }
+  return iter.ndim() == 1 && iter.strides(arg)[0] == static_cast<int64_t>(iter.element_size(arg));
+}
+
+bool is_one_element(const TensorIteratorBase& iter, int arg) {
+  return iter.ndim() == 1 && iter.strides(arg)[0] == 0;
+}
+
+// In a 2D iterator over dense rows: every row reads the same dense row of this operand.
+bool repeats_rows(const TensorIteratorBase& iter, int arg) {
+  return iter.strides(arg)[0] == static_cast<int64_t>(iter.element_size(arg)) && iter.strides(arg)[1] == 0;
+}
+
+bool has_dense_rows(const TensorIteratorBase& iter, int arg) {
+  const auto size = static_cast<int64_t>(iter.element_size(arg));
+  return iter.strides(arg)[0] == size && iter.strides(arg)[1] == size * iter.shape()[0];
+}
+
+// The most specialised layout of indexing.h that these operands fit.
+std::string binary_layout(const TensorIteratorBase& iter, bool wants_ilp) {
+  if (fills_one_run(iter, 0) && fills_one_run(iter, 1) && fills_one_run(iter, 2)) {
+    return wants_ilp ? fmt::format("dense_ilp{}", c10::metal::ILP_PER_THREAD) : "dense";
+  }
+  if (fills_one_run(iter, 0) && fills_one_run(iter, 1) && is_one_element(iter, 2)) {
+    return "dense_scalar";
+  }
+  if (fills_one_run(iter, 0) && is_one_element(iter, 1) && fills_one_run(iter, 2)) {
+    return "dense_scalar_lhs";
+  }
+  if (iter.ndim() == 2 && has_dense_rows(iter, 0)) {
+    if (has_dense_rows(iter, 1) && repeats_rows(iter, 2)) {
+      return "dense_broadcast";
+    }
+    if (repeats_rows(iter, 1) && has_dense_rows(iter, 2)) {
+      return "dense_broadcast_rhs";
+    }
+  }
+  return "strided";
+}
+
+struct BinaryKernel {
+  std::string name;
+  std::string layout;
+  bool casts;
+};
+
+// What to look for, best first: less specialised layouts and the casting kernels serve the same operands.
+std::vector<BinaryKernel> binary_candidates(const std::string& op,
+                                            const std::string& layout,
+                                            ScalarType output,
+                                            ScalarType common,
+                                            std::optional<ScalarType> shared,
+                                            const std::string& alpha_suffix) {
+  std::vector<std::string> layouts{layout};
+  if (c10::starts_with(layout, "dense_ilp")) {
+    layouts.emplace_back("dense");
+  }
+  if (layout != "strided") {
+    layouts.emplace_back("strided");
+  }
+  std::vector<BinaryKernel> rc;
+  const auto add = [&](const std::string& layout, bool casts, ScalarType input) {
+    rc.push_back(
+        {fmt::format(
+             "{}_{}{}_{}_{}{}", op, layout, casts ? "_cast" : "", metal_type(output), metal_type(input), alpha_suffix),
+         layout,
+         casts});
+  };
+  if (shared) {
+    for (const auto& l : layouts) {
+      add(l, /*casts=*/false, *shared);
+    }
+  }
+  for (const auto& l : layouts) {
+    if (!c10::starts_with(l, "dense_ilp")) {
+      add(l, /*casts=*/true, common);
+    }
+  }
+  return rc;
+}
+
+} // namespace
+
+bool MetalShaderLibrary::hasFunction(const std::string& fname) {
+  if (!functionNamesPopulated) {
+    for (auto& known : getFunctionNames()) {
+      functionNames.insert(std::move(known));
+    }
+    functionNamesPopulated = true;
+  }
+  return functionNames.count(fname) != 0;
+}
+
+void MetalShaderLibrary::exec_unary_kernel(TensorIteratorBase& iter,
+                                           const std::string& name,
+                                           const std::optional<Scalar> alpha,
+                                           const std::optional<ScalarType> scalar_arg_type,
+                                           const std::optional<uint32_t> ilp_threshold) {
+  if (iter.numel() == 0) {
+    return;
+  }
+  if (!iter.can_use_32bit_indexing()) {
+    for (auto&& part : iter.with_32bit_indexing()) {
+      exec_unary_kernel(part, name, alpha, scalar_arg_type, ilp_threshold);
+    }
+    return;
+  }
+
+  const Tensor output = iter.output(0);
+  const Tensor input = without_double(iter.input(0));
+  const auto numel = static_cast<uint32_t>(iter.numel());
+  const bool dense = fills_one_run(iter, 0) && fills_one_run(iter, 1);
+  const auto input_type = metal_type(input.scalar_type());
+  const auto types = metal_type(output.scalar_type()) + "_" + input_type;
+  const auto alpha_type = alpha ? scalar_arg_type.value_or(iter.common_dtype()) : ScalarType::Undefined;
+
+  std::string kernel = fmt::format("{}_{}_{}", name, dense ? "dense" : "strided", types);
+  if (alpha) {
+    kernel += "_" + metal_type(alpha_type);
+    if (!hasFunction(kernel) && output.scalar_type() != iter.common_dtype()) {
+      const Tensor result = at::empty(output.sizes(), output.options().dtype(iter.common_dtype()));
+      auto natural_iter = TensorIterator::unary_float_op(const_cast<Tensor&>(result), iter.input(0));
+      exec_unary_kernel(natural_iter, name, alpha, scalar_arg_type, ilp_threshold);
+      output.copy_(result);
+      return;
+    }
+  }
+  const auto one_per_thread_kernel = fmt::format("{}_dense_scalar_{}", name, types);
+  const bool one_per_thread =
+      dense && !alpha && numel < ilp_threshold.value_or(kDefaultIlpThreshold) && hasFunction(one_per_thread_kernel);
+  if (one_per_thread) {
+    kernel = one_per_thread_kernel;
+  }
+  const bool casts = !alpha && !hasFunction(kernel);
+  if (casts) {
+    kernel = fmt::format("{}_{}_castout_{}", name, dense ? "dense" : "strided", input_type);
+  }
+  TORCH_CHECK_NOT_IMPLEMENTED(hasFunction(kernel), no_kernel(name, input.scalar_type(), kernel));
+
+  const Pipeline pipeline = getPipelineStateForFunc(kernel);
+  launch(pipeline, [&](Encoder encoder) {
+    bind_operand(encoder, iter, 0, output, 0);
+    bind_operand(encoder, iter, 1, input, 1);
+    const std::array<uint32_t, 2> castout{dense ? size_of(output) : static_cast<uint32_t>(iter.ndim()),
+                                          code(output.scalar_type())};
+    unsigned next = 2;
+    if (!dense) {
+      mtl_setArgs<2>(encoder, iter.shape(), iter.strides(1), iter.strides(0));
+      next = 5;
+    }
+    if (casts) {
+      mtl_setBytes(encoder, castout, next++);
+    } else if (!dense) {
+      mtl_setBytes(encoder, static_cast<uint32_t>(iter.ndim()), next++);
+    }
+    if (alpha) {
+      mtl_setBytes(encoder, getMPSScalar(*alpha, alpha_type), next++);
+    }
+    if (!dense) {
+      const NSUInteger inner = iter.shape()[0];
+      dispatch_2d(encoder, pipeline, inner, numel / inner);
+    } else if (casts || alpha || one_per_thread) {
+      mtl_dispatch1DJob(encoder, pipeline, numel);
+    } else {
+      mtl_setBytes(encoder, numel, next);
+      mtl_dispatch1DJob(encoder, pipeline, c10::metal::ceil_div(numel, c10::metal::ILP_PER_THREAD));
+    }
+  });
+}
+
+void MetalShaderLibrary::exec_binary_kernel(TensorIteratorBase& iter,
+                                            const std::string& name,
+                                            const std::optional<Scalar> alpha,
+                                            const std::optional<ScalarType> scalar_arg_type,
+                                            const std::optional<ScalarType> natural_output_dtype,
+                                            const std::optional<uint32_t> ilp_threshold) {
+  if (iter.numel() == 0) {
+    return;
+  }
+  const auto common = iter.common_dtype() == kDouble ? kFloat : iter.common_dtype();
+  const auto natural = natural_output_dtype.value_or(common);
+  const Tensor output = iter.output(0);
+  TORCH_CHECK_TYPE(output.scalar_type() != kDouble, "MPS does not support float64: use float32");
+  if (output.scalar_type() != natural) {
+    const Tensor result = at::empty(output.sizes(), output.options().dtype(natural));
+    auto natural_iter = TensorIteratorConfig()
+                            .add_owned_output(result)
+                            .add_owned_const_input(iter.input(0))
+                            .add_owned_const_input(iter.input(1))
+                            .allow_cpu_scalars(true)
+                            .check_all_same_dtype(false)
+                            .promote_inputs_to_common_dtype(true)
+                            .promote_integer_inputs_to_float(isFloatingType(common))
+                            .resize_outputs(false)
+                            .build();
+    exec_binary_kernel(natural_iter, name, alpha, scalar_arg_type, natural, ilp_threshold);
+    output.copy_(result);
+    return;
+  }
+  if (!iter.can_use_32bit_indexing()) {
+    for (auto&& part : iter.with_32bit_indexing()) {
+      exec_binary_kernel(part, name, alpha, scalar_arg_type, natural_output_dtype, ilp_threshold);
+    }
+    return;
+  }
+
+  const Tensor input = without_double(iter.input(0));
+  const Tensor other = without_double(iter.input(1));
+  const auto numel = static_cast<uint32_t>(iter.numel());
+  const auto alpha_type = scalar_arg_type.value_or(common);
+  const auto threshold = ilp_threshold.value_or(isFloatingType(natural) ? kDefaultIlpThreshold : UINT32_MAX);
+  const auto layout = binary_layout(iter, /*wants_ilp=*/!alpha && numel >= threshold);
+  std::optional<ScalarType> shared;
+  if (input.scalar_type() == other.scalar_type()) {
+    shared = input.scalar_type();
+  }
+  const auto candidates =
+      binary_candidates(name, layout, natural, common, shared, alpha ? "_" + metal_type(alpha_type) : "");
+  const auto found =
+      std::find_if(candidates.begin(), candidates.end(), [this](const BinaryKernel& k) { return hasFunction(k.name); });
+  TORCH_CHECK_NOT_IMPLEMENTED(found != candidates.end(), no_kernel(name, common, candidates.front().name));
+  const BinaryKernel kernel = *found;
+
+  const Pipeline pipeline = getPipelineStateForFunc(kernel.name);
+  launch(pipeline, [&](Encoder encoder) {
+    bind_operand(encoder, iter, 0, output, 0);
+    bind_operand(encoder, iter, 1, input, 1);
+    bind_operand(encoder, iter, 2, other, 2);
+    const auto input_type = code(input.scalar_type());
+    const auto other_type = code(other.scalar_type());
+    unsigned next = 3;
+    if (c10::starts_with(kernel.layout, "dense_broadcast")) {
+      mtl_setBytes(encoder, iter.shape()[0], next++);
+    }
+    if (alpha) {
+      mtl_setBytes(encoder, getMPSScalar(*alpha, alpha_type), next++);
+    }
+    if (kernel.layout == "strided") {
+      for (const auto& values : {iter.shape(), iter.strides(0), iter.strides(1), iter.strides(2)}) {
+        mtl_setBytes(encoder, values, next++);
+      }
+      const std::array<uint32_t, 4> ndim_types{
+          static_cast<uint32_t>(iter.ndim()), input_type, other_type, code(natural)};
+      mtl_setBytes(encoder, ndim_types, next);
+    } else if (kernel.casts) {
+      const std::array<uint32_t, 4> sizes_types{size_of(input), size_of(other), input_type, other_type};
+      mtl_setBytes(encoder, sizes_types, next);
+    }
+    if (c10::starts_with(kernel.layout, "dense_ilp")) {
+      mtl_setBytes(encoder, numel, next);
+      mtl_dispatch1DJob(encoder, pipeline, c10::metal::ceil_div(numel, c10::metal::ILP_PER_THREAD));
+    } else {
+      mtl_dispatch1DJob(encoder, pipeline, numel);
+    }
+  });
+}
+
+} // namespace at::native::mps
