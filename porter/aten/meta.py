@@ -86,7 +86,7 @@ def type_rules(checkout: Checkout, operator: str, native_function: str | None = 
     """The type rules of an operator, one for each way its arguments decide (`rounding_mode`), most often one.
 
     `operator` is the functional row's name (`atan2`, `div.Tensor_mode`), `native_function` the kernel on its CPU line,
-    for one that has no meta function. Raises PTR075 (neither found) or PTR076 (the iterator's construction is not known).
+    for one that has no meta function. Raises PTR075 (neither found) or PTR076 (an iterator built in an unknown way).
     """
     found = _meta_function(checkout, operator)
     if found is not None:

@@ -73,7 +73,7 @@ def _bytes(path: str, _modified: int) -> bytes:
 
 @lru_cache(maxsize=64)
 def macros_of(path: str, text: str) -> dict[str, Macro]:
-    """The macros a file defines. Of two definitions the first counts: the full build's stands before the mobile one's."""
+    """The macros a file defines. Of two definitions the first counts: the mobile build's comes second."""
     found: dict[str, Macro] = {}
     for match in _DEFINE.finditer(text):
         name, parameters, body = match.group(1), match.group(2), match.group(3)

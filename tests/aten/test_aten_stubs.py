@@ -137,15 +137,33 @@ def describe(calls: tuple[StubCall, ...]) -> str:
         types = "all" if c.dtypes == ALL else " ".join(map(str, c.dtypes))
         when = " and ".join(map(str, c.when)) or "always"
         call = f"{c.stub.name}({', '.join(c.arguments)})"
-        lines.append(f"{call} for {types}, {when}; line {c.place.line}
-  built by {c.builder or 'its meta function'}")
+        lines.append(f"{call} for {types}, {when}; line {c.place.line}")
+        lines.append(f"  built by {c.builder or 'its meta function'}")
     return "\n".join(lines)
 
 
 def test_each_idiom_of_a_shared_implementation_leads_to_its_stub(checkout: Checkout) -> None:
     names = ("twist_out", "spin_out", "turn_Tensor_out", "bend_out_mode", "fold_out", "phase_out", "not_out")
     found = "\n".join(describe(stubs_of(checkout, name)) for name in names)
-    assert_expected_inline(found, """""")
+    assert_expected_inline(found, """\
+twist_stub() for all, always; line 25
+  built by its meta function
+spin_stub() for float half bfloat bool float2 half2, always; line 36
+  built by its meta function
+turn_stub() for all, always; line 42
+  built by its meta function
+twist_stub() for all, !(mode.has_value()); line 44
+  built by its meta function
+bend_stub(-alpha) for all, mode.has_value() and *mode == "down"; line 44
+  built by its meta function
+fold_stub(eps, n) for all, always; line 69
+  built by unary_float_op
+turn_stub() for float half bfloat long int short uchar char bool, always; line 72
+  built by unary_float_op
+turn_stub() for float2 half2, always; line 72
+  built by unary_op
+turn_stub() for all, always; line 73
+  built by TensorIteratorConfig().check_all_same_dtype(false).add_output(result).build()""")
 
 
 def test_the_declaration_gives_parameters_and_header(checkout: Checkout) -> None:
@@ -189,7 +207,19 @@ def test_type_rules_of_meta_functions_and_plain_ones(checkout: Checkout) -> None
         type_rules(checkout, "phase", "phase_out"),
         type_rules(checkout, "not", "not_out"),
     ]
-    assert_expected_inline("\n".join(map(summary, rules)), """""")
+    assert_expected_inline("\n".join(map(summary, rules)), """\
+always:
+  float half bfloat float float float float float float None None
+always:
+  bool bool bool bool bool bool bool bool bool bool bool
+!(mode.has_value()):
+  float half bfloat float float float float float None float2 half2
+mode.has_value():
+  float half bfloat long int short uchar char None float2 half2
+always:
+  float half bfloat float float float float float float float half
+always:
+  bool bool bool bool bool bool bool bool bool bool bool""")
 
 
 def test_a_refusal_carries_the_message_and_the_line(checkout: Checkout) -> None:
