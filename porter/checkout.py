@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,6 +44,10 @@ class Checkout:
             self.hashes[path] = digest(data)
             self._texts[path] = text
         return self._texts[path]
+
+    def layer(self, texts: Mapping[str, str]) -> Checkout:
+        """The same snapshot with some files as a plan would leave them; the hashes stay those on disk."""
+        return Checkout(self.root, self.origin, self.hashes, {**self._texts, **texts})
 
     def list(self, folder: str, *suffixes: str) -> list[str]:
         """The files directly inside `folder` with one of the endings, sorted, relative to the root."""

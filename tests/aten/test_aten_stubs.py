@@ -145,7 +145,9 @@ def describe(calls: tuple[StubCall, ...]) -> str:
 def test_each_idiom_of_a_shared_implementation_leads_to_its_stub(checkout: Checkout) -> None:
     names = ("twist_out", "spin_out", "turn_Tensor_out", "bend_out_mode", "fold_out", "phase_out", "not_out")
     found = "\n".join(describe(stubs_of(checkout, name)) for name in names)
-    assert_expected_inline(found, """\
+    assert_expected_inline(
+        found,
+        """\
 twist_stub() for all, always; line 25
   built by its meta function
 spin_stub() for float half bfloat bool float2 half2, always; line 36
@@ -163,7 +165,8 @@ turn_stub() for float half bfloat long int short uchar char bool, always; line 7
 turn_stub() for float2 half2, always; line 72
   built by unary_op
 turn_stub() for all, always; line 73
-  built by TensorIteratorConfig().check_all_same_dtype(false).add_output(result).build()""")
+  built by TensorIteratorConfig().check_all_same_dtype(false).add_output(result).build()""",
+    )
 
 
 def test_the_declaration_gives_parameters_and_header(checkout: Checkout) -> None:
@@ -207,7 +210,9 @@ def test_type_rules_of_meta_functions_and_plain_ones(checkout: Checkout) -> None
         type_rules(checkout, "phase", "phase_out"),
         type_rules(checkout, "not", "not_out"),
     ]
-    assert_expected_inline("\n".join(map(summary, rules)), """\
+    assert_expected_inline(
+        "\n".join(map(summary, rules)),
+        """\
 always:
   float half bfloat float float float float float float None None
 always:
@@ -219,7 +224,8 @@ mode.has_value():
 always:
   float half bfloat float float float float float float float half
 always:
-  bool bool bool bool bool bool bool bool bool bool bool""")
+  bool bool bool bool bool bool bool bool bool bool bool""",
+    )
 
 
 def test_a_refusal_carries_the_message_and_the_line(checkout: Checkout) -> None:

@@ -1,0 +1,245 @@
+"""`native_functions.yaml`: what ATen declares about an operator, with the exact span of every dispatch line.
+
+Reading composes the file with PyYAML's marks; writing is only ever an `Edit` of a span (ATen/native/README.md has the format).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+
+import yaml
+
+from porter.changes import Edit
+from porter.checkout import NATIVE_FUNCTIONS, Checkout
+from porter.errors import Place, PorterError
+
+MPS_KEY = "MPS"
+SHARING_KEYS = ("CPU", "CUDA")
+_COMPOSITE = "Composite"
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a schema: `Tensor(a!) out`, `Scalar alpha=1`. `default` is None where the schema has none."""
+
+    type: str
+    name: str
+    default: str | None = None
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.type.startswith("Tensor") and "[" not in self.type
+
+
+@dataclass(frozen=True)
+class DispatchLine:
+    """`CPU, CUDA: atan2_out`: `start` to `end` is the whole line with its line ending, `keys_end` the end of the key list."""
+
+    keys: tuple[str, ...]
+    kernel: str
+    start: int
+    keys_start: int
+    keys_end: int
+    end: int
+    place: Place
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One `- func:` row."""
+
+    schema: str
+    dispatch: tuple[DispatchLine, ...]
+    structured: bool
+    delegate: str | None
+    place: Place
+
+    @cached_property
+    def name(self) -> str:
+        """`atan2.out`: the name with its overload."""
+        return self.schema.split("(", 1)[0]
+
+    @cached_property
+    def base(self) -> str:
+        """`atan2`, also for the in-place `atan2_`: dunder names keep theirs."""
+        root = self.name.split(".", 1)[0]
+        return root[:-1] if root.endswith("_") and not root.endswith("__") else root
+
+    @cached_property
+    def arguments(self) -> tuple[Argument, ...]:
+        return tuple(_arguments(self.schema))
+
+    @property
+    def inputs(self) -> tuple[Argument, ...]:
+        """The arguments without those written to."""
+        return tuple(a for a in self.arguments if not (a.name == "out" or (a.type.endswith("!)") and a.name != "self")))
+
+    def line_for(self, key: str) -> DispatchLine | None:
+        """The dispatch line that serves a dispatch key."""
+        return next((line for line in self.dispatch if key in line.keys), None)
+
+    @property
+    def is_composite(self) -> bool:
+        """Whether no backend has a kernel of its own."""
+        return not self.delegate and all(k.startswith(_COMPOSITE) for line in self.dispatch for k in line.keys)
+
+
+@dataclass(frozen=True)
+class NativeFunctions:
+    """Every row of the file, in order."""
+
+    entries: tuple[Entry, ...]
+
+    @staticmethod
+    def read(checkout: Checkout) -> NativeFunctions:
+        """Reads and checks the yaml of a checkout. Raises PTR010 (malformed yaml) or PTR011 (a row that is not one)."""
+        text = checkout.read(NATIVE_FUNCTIONS)
+        try:
+            root = yaml.compose(text, Loader=_Loader)
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            what = getattr(error, "problem", None) or str(error)
+            place = Place(NATIVE_FUNCTIONS, mark.line + 1 if mark else 0)
+            raise PorterError("PTR010", f"this is not valid yaml: {what}", place, "Mend this line.") from error
+        if not isinstance(root, yaml.SequenceNode):
+            raise PorterError("PTR011", "the file is not a list of '- func:' rows", Place(NATIVE_FUNCTIONS, 1))
+        return NativeFunctions(tuple(_entry(node, text) for node in root.value))
+
+    @cached_property
+    def by_name(self) -> dict[str, Entry]:
+        return {entry.name: entry for entry in self.entries}
+
+    @cached_property
+    def _by_base(self) -> dict[str, list[Entry]]:
+        found: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.base, []).append(entry)
+        return found
+
+    def family(self, op: str) -> tuple[Entry, ...]:
+        """The rows of an operator: all of a base name, or those that share a kernel with an overload such as `atan2.out`.
+
+        Raises PTR012, with near names, for an operator that does not exist.
+        """
+        if op in self._by_base:
+            return tuple(self._by_base[op])
+        if op not in self.by_name:
+            raise self._unknown(op)
+        entry = self.by_name[op]
+        head = entry.delegate or entry.name
+        return tuple(e for e in self._by_base[entry.base] if head in (e.name, e.delegate))
+
+    def _unknown(self, op: str) -> PorterError:
+        near = get_close_matches(op, [*self._by_base, *self.by_name], n=3)
+        hint = f"Did you mean {', '.join(near)}?" if near else "Names are those of native_functions.yaml."
+        return PorterError("PTR012", f"no operator is called {op}", Place(NATIVE_FUNCTIONS), hint)
+
+    @cached_property
+    def _key_order(self) -> Counter[tuple[str, str]]:
+        """How often the file writes one dispatch key somewhere before another on the same line."""
+        order: Counter[tuple[str, str]] = Counter()
+        for entry in self.entries:
+            for line in entry.dispatch:
+                if MPS_KEY in line.keys:
+                    at = line.keys.index(MPS_KEY)
+                    order.update((key, MPS_KEY) for key in line.keys[:at])
+                    order.update((MPS_KEY, key) for key in line.keys[at + 1 :])
+        return order
+
+    def with_mps(self, keys: Sequence[str]) -> tuple[str, ...]:
+        """The key list with MPS added where this file's other lines put it; after CPU and CUDA where they do not say."""
+
+        def misplaced(at: int) -> tuple[int, int]:
+            before = sum(self._key_order[MPS_KEY, key] - self._key_order[key, MPS_KEY] for key in keys[:at])
+            after = sum(self._key_order[key, MPS_KEY] - self._key_order[MPS_KEY, key] for key in keys[at:])
+            natural = 1 + max((keys.index(key) for key in SHARING_KEYS if key in keys), default=len(keys) - 1)
+            return before + after, abs(at - natural)
+
+        at = min(range(len(keys) + 1), key=misplaced)
+        return (*keys[:at], MPS_KEY, *keys[at:])
+
+
+def share_edits(functions: NativeFunctions, entry: Entry, target: DispatchLine) -> tuple[Edit, ...]:
+    """MPS leaves its own line and joins `target`, the line of the shared implementation; all else stays untouched."""
+    own = entry.line_for(MPS_KEY)
+    if own is None or own == target:
+        return ()
+    left = tuple(key for key in own.keys if key != MPS_KEY)
+    leave = (
+        Edit(NATIVE_FUNCTIONS, own.keys_start, own.keys_end, ", ".join(left))
+        if left
+        else Edit(NATIVE_FUNCTIONS, own.start, own.end, "")
+    )
+    join = Edit(NATIVE_FUNCTIONS, target.keys_start, target.keys_end, ", ".join(functions.with_mps(target.keys)))
+    return tuple(sorted((leave, join), key=lambda edit: edit.start))
+
+
+def _entry(node: yaml.Node, text: str) -> Entry:
+    place = Place(NATIVE_FUNCTIONS, node.start_mark.line + 1)
+    fields = _fields(node)
+    if "func" not in fields:
+        raise PorterError(
+            "PTR011", "this row has no 'func:'", place, "Every row starts with '- func: name(...) -> ...'."
+        )
+    dispatch = fields.get("dispatch")
+    return Entry(
+        schema=_scalar(fields["func"]),
+        dispatch=tuple(_dispatch_lines(dispatch, text)) if dispatch else (),
+        structured=_scalar(fields.get("structured")).lower() == "true",
+        delegate=_scalar(fields.get("structured_delegate")) or None,
+        place=place,
+    )
+
+
+def _fields(node: yaml.Node) -> dict[str, yaml.Node]:
+    if not isinstance(node, yaml.MappingNode):
+        raise PorterError("PTR011", "this row is not a mapping", Place(NATIVE_FUNCTIONS, node.start_mark.line + 1))
+    return {key.value: value for key, value in node.value}
+
+
+def _scalar(node: yaml.Node | None) -> str:
+    return node.value if isinstance(node, yaml.ScalarNode) else ""
+
+
+def _dispatch_lines(node: yaml.Node, text: str) -> Iterator[DispatchLine]:
+    if not isinstance(node, yaml.MappingNode):
+        raise PorterError(
+            "PTR011",
+            "'dispatch:' is not a mapping of keys to kernels",
+            Place(NATIVE_FUNCTIONS, node.start_mark.line + 1),
+        )
+    for key, kernel in node.value:
+        start, stop = key.start_mark.index, key.end_mark.index
+        line_start = text.rfind("\n", 0, start) + 1
+        line_end = text.find("\n", kernel.end_mark.index) + 1 or len(text)
+        yield DispatchLine(
+            keys=tuple(part.strip() for part in key.value.split(",")),
+            kernel=kernel.value,
+            start=line_start,
+            keys_start=start,
+            keys_end=stop,
+            end=line_end,
+            place=Place(NATIVE_FUNCTIONS, key.start_mark.line + 1),
+        )
+
+
+_DEFAULT = re.compile(r"^(?P<type>.+?)\s+(?P<name>\w+)(?:=(?P<default>.*))?$", re.S)
+
+
+def _arguments(schema: str) -> Iterator[Argument]:
+    """Splits the argument list at its top-level commas; the `*` that starts the keyword-only ones is no argument."""
+    inside = schema[schema.index("(") + 1 : schema.rindex(" -> ")].rstrip()[:-1]
+    depth, start = 0, 0
+    for at, character in enumerate(inside + ","):
+        depth += (character in "([") - (character in ")]")
+        if character == "," and depth == 0:
+            match = _DEFAULT.match(inside[start:at].strip())
+            if match:
+                yield Argument(match["type"], match["name"], match["default"])
+            start = at + 1

@@ -1,0 +1,107 @@
+"""A graph expression as MSL: shared parts become locals, brackets only where precedence needs them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from porter.dtypes import Kind
+from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Scalar
+
+_ATOM = re.compile(r"[\w:.]+(\(.*\))?\Z", re.S)
+
+
+@dataclass
+class Printer:
+    """Prints one expression. `names` are the MSL spellings of its inputs, `form` gives an operation's MSL template."""
+
+    names: Mapping[str, str]
+    form: Callable[[Call], str]
+    locals: list[str] = field(default_factory=list)
+    _known: dict[Expr, str] = field(default_factory=dict)
+    _uses: Counter[Expr] = field(default_factory=Counter)
+
+    def statements(self, expr: Expr, wrap: Callable[[str], str]) -> tuple[str, ...]:
+        """The locals that shared parts need, then `return wrap(value);`."""
+        self._uses.update(_parents(expr))
+        value = self._value(expr)
+        return (*self.locals, f"return {wrap(value)};")
+
+    def _value(self, expr: Expr) -> str:
+        if expr in self._known:
+            return self._known[expr]
+        text = self._spelled(expr)
+        if self._uses[expr] > 1 and isinstance(expr, Call):
+            name = f"{_snake(expr.op)}{len(self.locals) or ''}"
+            self.locals.append(f"const auto {name} = {text};")
+            text = self._known[expr] = name
+        return text
+
+    def _spelled(self, expr: Expr) -> str:
+        match expr:
+            case Input(name=name) | Scalar(name=name):
+                return self.names[name]
+            case Constant(value=value, dtype=dtype):
+                return literal(value, dtype.kind)
+            case Cast(arg=arg, dtype=dtype):
+                kind = "float" if dtype.kind is Kind.FLOATING else dtype.metal
+                inner = self._value(arg)
+                return inner if inner.startswith(f"{kind}(") else f"{kind}({inner})"
+            case Call():
+                template = self.form(expr)
+                infix = not _ATOM.match(re.sub(r"\{\d\}", "x", template))
+                args = [self._value(arg) for arg in expr.args]
+                return template.format(*(_bracketed(arg) if infix else arg for arg in args))
+
+
+def literal(value: float | int | bool, kind: Kind) -> str:
+    """A number as MSL writes it: never a double."""
+    if isinstance(value, bool) or kind is Kind.BOOL:
+        return "true" if value else "false"
+    if kind is Kind.INTEGRAL and float(value).is_integer():
+        return str(int(value))
+    number = float(value)
+    if math.isnan(number):
+        return "NAN"
+    if math.isinf(number):
+        return "INFINITY" if number > 0 else "-INFINITY"
+    if number.is_integer() and abs(number) < 1e6:
+        return str(int(number))
+    return f"{number:.9g}f" if "." in f"{number:.9g}" or "e" in f"{number:.9g}" else f"{number:.9g}.0f"
+
+
+def _parents(expr: Expr) -> Iterator[Expr]:
+    """Every expression once for each place that uses it, each shared part walked once."""
+    seen: set[Expr] = set()
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        yield node
+        if node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, Call):
+            stack.extend(node.args)
+        elif isinstance(node, Cast):
+            stack.append(node.arg)
+
+
+def _bracketed(text: str) -> str:
+    return text if _ATOM.match(text) and _balanced(text) else f"({text})"
+
+
+def _balanced(text: str) -> bool:
+    """Whether the first bracket closes only at the end, so that the text is one call and not `f(x) + g(y)`."""
+    depth = 0
+    for at, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0 and character == ")" and at != len(text) - 1:
+            return False
+    return True
+
+
+def _snake(op: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", op).lower()

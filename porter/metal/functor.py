@@ -1,0 +1,161 @@
+"""A functor as a value, and the MSL text of it in the looks of the file it joins (the functor dialect of c10/metal/indexing.h)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from porter.dtypes import Kind
+
+REAL = (Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL)
+
+
+@dataclass(frozen=True)
+class Body:
+    """What one kind of element computes: MSL statements over the parameters, the last of which returns.
+
+    `result` is the return type: `T`, `float`, `bool`. `origin` says which source it came from, for the report.
+    """
+
+    statements: tuple[str, ...]
+    result: str
+    origin: str
+    helpers: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Overload:
+    """One `operator()` and the kinds of element it serves."""
+
+    kinds: tuple[Kind, ...]
+    body: Body
+
+
+@dataclass(frozen=True)
+class Functor:
+    """`struct <name>_functor` with its overloads in the order floating, integral, bool, complex."""
+
+    name: str
+    params: tuple[str, ...]
+    scalars: tuple[tuple[str, str], ...]
+    overloads: tuple[Overload, ...]
+
+    @property
+    def origin(self) -> str:
+        """Where the text came from, each source once."""
+        return "; ".join(dict.fromkeys(overload.body.origin for overload in self.overloads))
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """The c10/metal headers that declare what the bodies call."""
+        return tuple(dict.fromkeys(h for overload in self.overloads for h in overload.body.headers))
+
+    @property
+    def helpers(self) -> tuple[str, ...]:
+        """Helper functions the bodies call, each defined once before the functor."""
+        return tuple(dict.fromkeys(h for overload in self.overloads for h in overload.body.helpers))
+
+
+@dataclass(frozen=True)
+class Looks:
+    """How a kernel file writes functors: the parameter names by arity, and where the constraint stands."""
+
+    unary: str
+    binary: tuple[str, str]
+    constraint_in_result: bool
+    scalar_traits: bool
+
+    @staticmethod
+    def of(text: str) -> Looks:
+        """Reads the habits of the functors a file has; upstream's where it has none."""
+        found = [re.findall(r"\bconst\s+\w+\s+(\w+)", params) for params in _OPERATOR.findall(text)]
+        unary = Counter(names[0] for names in found if len(names) == 1)
+        binary = Counter((names[0], names[1]) for names in found if len(names) == 2)
+        return Looks(
+            unary=unary.most_common(1)[0][0] if unary else "x",
+            binary=binary.most_common(1)[0][0] if binary else ("a", "b"),
+            constraint_in_result=len(re.findall(r"\binline\s+(?:::metal::)?enable_if_t<", text))
+            > len(re.findall(r"typename\s+T,\s*(?:::metal::)?enable_if_t<", text)),
+            scalar_traits="is_scalar_floating_point_v" in text,
+        )
+
+    def params(self, arity: int) -> tuple[str, ...]:
+        """The names of the element parameters."""
+        names = {1: (self.unary,), 2: self.binary}
+        return names.get(arity, tuple("abcdefgh"[:arity]))
+
+
+_OPERATOR = re.compile(r"operator\(\)\(([^{};]*)\)\s*\{")
+
+
+def merged(bodies: Iterable[tuple[Kind, Body]]) -> tuple[Overload, ...]:
+    """One overload for each different body: kinds that compute the same share it."""
+    overloads: list[Overload] = []
+    for kind, body in bodies:
+        for at, known in enumerate(overloads):
+            if (known.body.statements, known.body.result) == (body.statements, body.result):
+                overloads[at] = Overload((*known.kinds, kind), known.body)
+                break
+        else:
+            overloads.append(Overload((kind,), body))
+    return tuple(overloads)
+
+
+def functor_text(functor: Functor, looks: Looks) -> str:
+    """The struct, unformatted beyond line breaks: the fork's clang-format has the last word."""
+    blocks = [_operator(overload, functor, looks) for overload in functor.overloads]
+    return f"struct {functor.name}_functor {{\n" + "\n".join(blocks) + "};\n"
+
+
+def _operator(overload: Overload, functor: Functor, looks: Looks) -> str:
+    served = {kind for each in functor.overloads for kind in each.kinds}
+    statements = "\n".join(f"    {line}" for line in overload.body.statements)
+    if overload.kinds == (Kind.BOOL,):
+        params = ", ".join(_params(functor, "bool"))
+        result = "bool" if overload.body.result == "T" else overload.body.result
+        text = re.sub(r"\bT\b", "bool", statements)
+        return f"  inline {result} operator()({params}) {{\n{text}\n  }}\n"
+    constraint = _constraint(overload.kinds, served, looks)
+    template, result = _declared(constraint, overload.body.result, looks)
+    params = ", ".join(_params(functor, "T"))
+    return f"  {template}\n  inline {result} operator()({params}) {{\n{statements}\n  }}\n"
+
+
+def _params(functor: Functor, element: str) -> Sequence[str]:
+    return [
+        *(f"const {element} {name}" for name in functor.params),
+        *(f"const {t} {name}" for t, name in functor.scalars),
+    ]
+
+
+def _declared(constraint: str, result: str, looks: Looks) -> tuple[str, str]:
+    if not constraint:
+        return "template <typename T>", result
+    if looks.constraint_in_result:
+        return "template <typename T>", f"enable_if_t<{constraint}, {result}>"
+    return f"template <typename T, enable_if_t<{constraint}, bool> = true>", result
+
+
+_TRAITS = {
+    frozenset({Kind.FLOATING}): "is_floating_point_v<T>",
+    frozenset({Kind.INTEGRAL}): "is_integral_v<T>",
+    frozenset({Kind.INTEGRAL, Kind.BOOL}): "is_integral_v<T>",
+    frozenset({Kind.COMPLEX}): "is_complex_v<T>",
+    frozenset({Kind.FLOATING, Kind.COMPLEX}): "!is_integral_v<T>",
+    frozenset(REAL): "!is_complex_v<T>",
+    frozenset({Kind.FLOATING, Kind.INTEGRAL}): "!is_complex_v<T>",
+}
+
+
+def _constraint(kinds: Sequence[Kind], served: set[Kind], looks: Looks) -> str:
+    """The trait that selects these kinds; none when the functor serves no other (bool has an overload of its own)."""
+    others = served - set(kinds) - {Kind.BOOL}
+    if not others:
+        return ""
+    trait = _TRAITS[frozenset(kinds)]
+    if Kind.COMPLEX in served and looks.scalar_traits:
+        return trait.replace("is_floating", "is_scalar_floating").replace("is_integral", "is_scalar_integral")
+    return trait

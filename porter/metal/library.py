@@ -1,0 +1,92 @@
+"""The functions a fork's own `c10/metal/*.h` declare: the first place a functor looks for its mathematics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from porter.checkout import Checkout
+from porter.dtypes import Kind
+
+HEADERS = "c10/metal"
+
+_FUNCTION = re.compile(
+    r"(?:template\s*<(?P<template>[^;{}]*?)>\s*)?inline\s+(?P<result>[\w:<>,!&|\s]+?)\s+(?P<name>\w+)\s*\((?P<params>[^(){};]*)\)\s*\{"
+)
+_TRAIT = re.compile(r"(?P<not>!)?\s*(?:::)?(?:c10::)?(?:metal::)?is_(?P<trait>\w+?)_v\b")
+_TRAIT_KINDS: Mapping[str, frozenset[Kind]] = {
+    "floating_point": frozenset({Kind.FLOATING}),
+    "scalar_floating_point": frozenset({Kind.FLOATING}),
+    "integral": frozenset({Kind.INTEGRAL, Kind.BOOL}),
+    "scalar_integral": frozenset({Kind.INTEGRAL, Kind.BOOL}),
+    "complex": frozenset({Kind.COMPLEX}),
+}
+_SCALARS = frozenset({Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL})
+_FLOAT_TYPES = frozenset({"float", "half", "bfloat"})
+_COMPLEX_TYPES = frozenset({"float2", "half2"})
+
+
+@dataclass(frozen=True)
+class Function:
+    """One overload: how many arguments it takes, for which kinds of element it is meant, and whether it computes in float only."""
+
+    name: str
+    header: str
+    arity: int
+    kinds: frozenset[Kind]
+    float_only: bool
+
+
+@dataclass(frozen=True)
+class Library:
+    """Every inline function of the fork's c10/metal headers."""
+
+    functions: tuple[Function, ...]
+
+    @staticmethod
+    def read(checkout: Checkout) -> Library:
+        """Reads the headers; overloads meant for other code (indexing, atomics) do no harm, they are looked up by name."""
+        headers = checkout.list(HEADERS, ".h")
+        return Library(tuple(f for path in headers for f in _functions(path, checkout.read(path))))
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Function]]:
+        found: dict[str, list[Function]] = {}
+        for function in self.functions:
+            found.setdefault(function.name, []).append(function)
+        return found
+
+    def find(self, name: str, arity: int, kind: Kind) -> Function | None:
+        """The overload that serves elements of a kind, or None."""
+        return next((f for f in self._by_name.get(name, ()) if f.arity == arity and kind in f.kinds), None)
+
+
+def _functions(path: str, text: str) -> Iterator[Function]:
+    for match in _FUNCTION.finditer(text):
+        params = [p.strip() for p in match["params"].split(",") if p.strip()]
+        types = [_type_of(param) for param in params]
+        constraint = f"{match['template'] or ''} {match['result']}"
+        kinds = _kinds(constraint, types, templated=match["template"] is not None)
+        if kinds:
+            float_only = match["result"].split()[-1] == "float" and "enable_if" not in match["result"]
+            yield Function(match["name"], path, len(params), kinds, float_only)
+
+
+def _type_of(param: str) -> str:
+    words = [w for w in re.split(r"\s+", param) if w not in ("const", "thread")]
+    return words[0] if words else ""
+
+
+def _kinds(constraint: str, types: list[str], *, templated: bool) -> frozenset[Kind]:
+    traits = [m for m in _TRAIT.finditer(constraint) if m["trait"] in _TRAIT_KINDS]
+    if traits:
+        wanted = frozenset[Kind]().union(*(_TRAIT_KINDS[m["trait"]] for m in traits if not m["not"]))
+        unwanted = frozenset[Kind]().union(*(_TRAIT_KINDS[m["trait"]] for m in traits if m["not"]))
+        return (wanted or _SCALARS) - unwanted
+    if any(t in _COMPLEX_TYPES for t in types):
+        return frozenset({Kind.COMPLEX})
+    if any(t in _FLOAT_TYPES for t in types):
+        return frozenset({Kind.FLOATING})
+    return _SCALARS if templated else frozenset()

@@ -1,0 +1,159 @@
+"""The REGISTER macros a fork offers: which kernels each one instantiates, read from the fork's own headers and files.
+
+A base macro is one whose body spells a `host_name` of the form `NAME "_dense_" #OUT "_" #IN`; its parameters' roles come from that
+spelling (c10/metal/indexing.h). A convenience macro is one that only calls base macros with fixed types.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from porter.objcpp.source import Macro
+
+
+class Family(Enum):
+    """A kernel family of c10/metal/indexing.h: what `exec_*_kernel` launches it."""
+
+    UNARY = "unary"
+    UNARY_ALPHA = "unary_alpha"
+    BINARY = "binary"
+    BINARY_ALPHA = "binary_alpha"
+    TERNARY = "ternary"
+    TERNARY_ALPHA = "ternary_alpha"
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One instantiation: Metal type names of the input, the output and, for alpha families, the scalar."""
+
+    input: str
+    output: str
+    alpha: str | None = None
+
+
+@dataclass(frozen=True)
+class BaseMacro:
+    """A macro that instantiates one dtype pair; `roles` says what each parameter after the name is: in, out or alpha."""
+
+    name: str
+    family: Family
+    opmath: bool
+    castout: bool
+    roles: tuple[str, ...]
+
+    def arguments(self, instance: Instance) -> tuple[str, ...]:
+        """The types of an instance in this macro's parameter order."""
+        values = {"in": instance.input, "out": instance.output, "alpha": instance.alpha or ""}
+        return tuple(values[role] for role in self.roles)
+
+    def instance(self, arguments: tuple[str, ...]) -> Instance:
+        """The inverse of `arguments`."""
+        values = dict(zip(self.roles, arguments, strict=True))
+        return Instance(values["in"], values["out"], values.get("alpha"))
+
+
+@dataclass(frozen=True)
+class Convenience:
+    """A macro of one parameter, the operator's name, and what it expands to."""
+
+    name: str
+    instances: tuple[tuple[BaseMacro, Instance], ...]
+
+
+@dataclass(frozen=True)
+class MacroBook:
+    """Every registration macro in reach of one `.metal` file."""
+
+    bases: Mapping[str, BaseMacro]
+    conveniences: tuple[Convenience, ...]
+
+    @staticmethod
+    def read(macros: Iterable[Macro]) -> MacroBook:
+        """Sorts macros (headers first, then the kernel file's own) into bases and conveniences."""
+        by_name = {macro.name: macro for macro in macros}
+        bases = {name: base for name in by_name if (base := _base(name, by_name))}
+        found = (_convenience(macro, by_name, bases) for macro in by_name.values() if macro.name not in bases)
+        return MacroBook(bases, tuple(each for each in found if each))
+
+    def expand(self, name: str, arguments: tuple[str, ...]) -> tuple[tuple[BaseMacro, Instance], ...]:
+        """What one line such as `REGISTER_FLOAT_BINARY_OP(atan2)` instantiates; empty for a macro that is none of these."""
+        if name in self.bases:
+            base = self.bases[name]
+            return ((base, base.instance(arguments[1:])),) if len(arguments) == 1 + len(base.roles) else ()
+        return next((each.instances for each in self.conveniences if each.name == name), ())
+
+
+_HOST_NAME = re.compile(r'host_name\s*\(\s*#\s*\w+\s*((?:"[^"]*"\s*|#\s*\w+\s*)+)')
+_PIECE = re.compile(r'"([^"]*)"|#\s*(\w+)')
+_TEMPLATE = re.compile(r"\b(unary|binary|ternary)(_alpha)?_\w+\s*<")
+_CALL = re.compile(r"\b(\w+)\s*\(([^()]*)\)")
+
+
+def _base(name: str, macros: Mapping[str, Macro]) -> BaseMacro | None:
+    macro = macros[name]
+    if not macro.params or len(macro.params) < 2:
+        return None
+    body, opmath = macro.body, "opmath_t" in macro.body
+    parameters = dict(zip(macro.params, macro.params, strict=True))
+    if "host_name" not in body:
+        calls = _CALL.findall(body)
+        if len(calls) != 1 or calls[0][0] not in macros:
+            return None
+        inner = macros[calls[0][0]]
+        arguments = _split(calls[0][1])
+        if len(arguments) != len(inner.params or ()):
+            return None
+        body = inner.body
+        parameters = dict(zip(inner.params or (), arguments, strict=True))
+    template = _TEMPLATE.search(body)
+    roles = _roles(body)
+    if template is None or roles is None:
+        return None
+    return BaseMacro(
+        name=name,
+        family=Family(template[1] + (template[2] or "")),
+        opmath=opmath,
+        castout="_dense_" not in "".join(_HOST_NAME.findall(body)),
+        roles=tuple(
+            roles[inner]
+            for outer in macro.params[1:]
+            for inner, value in parameters.items()
+            if value == outer and inner in roles
+        ),
+    )
+
+
+def _roles(body: str) -> dict[str, str] | None:
+    """The roles of the type parameters, from the first host name that spells output and input."""
+    for spelled in _HOST_NAME.findall(body):
+        names = [name for _, name in _PIECE.findall(spelled) if name]
+        if len(names) >= 2:
+            return dict(zip(names, ("out", "in", "alpha"), strict=False))
+    return None
+
+
+def _convenience(macro: Macro, macros: Mapping[str, Macro], bases: Mapping[str, BaseMacro]) -> Convenience | None:
+    if len(macro.params or ()) != 1:
+        return None
+    instances = tuple(_expansion(macro, macros, bases))
+    return Convenience(macro.name, instances) if instances else None
+
+
+def _expansion(
+    macro: Macro, macros: Mapping[str, Macro], bases: Mapping[str, BaseMacro]
+) -> Iterator[tuple[BaseMacro, Instance]]:
+    for called, text in _CALL.findall(macro.body):
+        arguments = _split(text)
+        if not arguments or arguments[0] != (macro.params or ("",))[0]:
+            continue
+        if called in bases and len(arguments) == 1 + len(bases[called].roles):
+            yield bases[called], bases[called].instance(tuple(arguments[1:]))
+        elif called in macros and macros[called] is not macro:
+            yield from _expansion(macros[called], macros, bases)
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]

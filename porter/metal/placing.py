@@ -1,0 +1,118 @@
+"""Where new text goes in a `.metal` file: a functor beside its siblings, REGISTER lines beside theirs, an include in its order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from porter.changes import Edit
+from porter.metal.macros import Family, MacroBook
+from porter.objcpp.source import MacroUse, Source, TokenKind
+
+_ARITY = {Family.UNARY: 1, Family.UNARY_ALPHA: 1, Family.BINARY: 2, Family.BINARY_ALPHA: 2}
+
+
+def functor_edit(source: Source, text: str, arity: int) -> Edit:
+    """Inserts a functor after the last one of its arity; before the first registration where there is none."""
+    structs = list(_functors(source))
+    siblings = [end for end, params in structs if params == arity] or [end for end, _ in structs]
+    if siblings:
+        at = _line_end(source.text, max(siblings))
+        return Edit(source.path, at, at, "\n" + text)
+    at = _first_registration(source)
+    return Edit(source.path, at, at, text + "\n")
+
+
+def register_edit(source: Source, text: str, family: Family, book: MacroBook) -> Edit:
+    """Inserts REGISTER lines after the last of their family, as a block of their own where the siblings' are."""
+    runs = list(_runs(source, book))
+    same = [run for run in runs if _family(run[-1], book) is family]
+    chosen = (
+        same or [run for run in runs if (_ARITY.get(_family(run[-1], book) or family) == _ARITY.get(family))] or runs
+    )
+    if not chosen:
+        end = len(source.text)
+        return Edit(source.path, end, end, ("" if source.text.endswith("\n") else "\n") + "\n" + text)
+    run = chosen[-1]
+    at = _line_end(source.text, run[-1].end)
+    apart = len(chosen) > 1 and all(_one_operator(run) for run in chosen)
+    return Edit(source.path, at, at, ("\n" if apart or (_one_operator(run) and len(run) > 2) else "") + text)
+
+
+def include_edits(source: Source, headers: tuple[str, ...]) -> Iterator[Edit]:
+    """`#include` lines for headers that the file lacks, each in the order of the includes around it."""
+    present = {include.path for include in source.includes()}
+    for header in headers:
+        if header in present:
+            continue
+        before = [i for i in source.includes() if i.path < header and i.path.split("/")[0] == header.split("/")[0]]
+        first = source.includes()[0] if source.includes() else None
+        at = _line_end(source.text, before[-1].end) if before else (first.start if first else 0)
+        yield Edit(source.path, at, at, f"#include <{header}>\n")
+
+
+def defines(source: Source, name: str) -> bool:
+    """Whether the file defines a function of this name."""
+    return any(function.name == name for function in source.functions())
+
+
+def used_macros(source: Source, book: MacroBook) -> frozenset[str]:
+    """The registration macros that the file uses already."""
+    return frozenset(use.name for use in source.macro_uses() if book.expand(use.name, use.arguments))
+
+
+def registered(source: Source, book: MacroBook, name: str) -> tuple[MacroUse, ...]:
+    """The lines that register kernels of an operator."""
+    return tuple(
+        use for use in source.macro_uses() if use.arguments[:1] == (name,) and book.expand(use.name, use.arguments)
+    )
+
+
+def _functors(source: Source) -> Iterator[tuple[int, int]]:
+    """The end offset of every `*_functor` struct and how many element parameters its operator takes."""
+    code = source.code
+    for at, token in enumerate(code[:-2]):
+        if token.text != "struct" or not code[at + 1].text.endswith("_functor") or code[at + 2].text != "{":
+            continue
+        end = source.partners[at + 2]
+        operators = [i for i in range(at + 2, end) if code[i].text == "operator"]
+        if operators:
+            bracket = operators[0] + 3
+            params = source.arguments(bracket)
+            yield code[end + 1].end, sum(1 for param in params if not re.search(r"\b(alpha|\w*A)\b", param))
+
+
+def _runs(source: Source, book: MacroBook) -> Iterator[list[MacroUse]]:
+    """Stretches of registration lines with nothing between them."""
+    run: list[MacroUse] = []
+    for use in source.macro_uses():
+        if not book.expand(use.name, use.arguments):
+            continue
+        if run and source.text[run[-1].end : use.start].strip(" ") != "\n":
+            yield run
+            run = []
+        run.append(use)
+    if run:
+        yield run
+
+
+def _one_operator(run: list[MacroUse]) -> bool:
+    return len({use.arguments[0] for use in run}) == 1
+
+
+def _family(use: MacroUse, book: MacroBook) -> Family | None:
+    made = book.expand(use.name, use.arguments)
+    return made[0][0].family if made else None
+
+
+def _first_registration(source: Source) -> int:
+    for token in source.tokens:
+        if token.kind is TokenKind.DIRECTIVE and "define" in token.text and "REGISTER" in token.text:
+            return token.start
+    uses = source.macro_uses()
+    return uses[0].start if uses else len(source.text)
+
+
+def _line_end(text: str, offset: int) -> int:
+    end = text.find("\n", offset)
+    return end + 1 if end >= 0 else len(text)

@@ -1,0 +1,82 @@
+"""From the dtype pairs an operator needs to the REGISTER lines of its `.metal` file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from porter import dtypes
+from porter.errors import PorterError
+from porter.metal.macros import BaseMacro, Family, Instance, MacroBook
+
+
+@dataclass(frozen=True)
+class Line:
+    """One REGISTER line and the instances it makes."""
+
+    macro: str
+    arguments: tuple[str, ...]
+    instances: tuple[Instance, ...]
+
+    def __str__(self) -> str:
+        return f"{self.macro}({', '.join(self.arguments)});"
+
+
+@dataclass(frozen=True)
+class Need:
+    """The instances an operator needs of one kind of base macro."""
+
+    family: Family
+    instances: tuple[Instance, ...]
+    opmath: bool = False
+
+
+def register_lines(name: str, needs: Iterable[Need], book: MacroBook, used: Collection[str] = ()) -> tuple[Line, ...]:
+    """The fewest lines that register exactly the needed instances.
+
+    `used` are the macros that the file's siblings use already; among equals they win. Raises PTR090 when the fork has no macro of a family.
+    """
+    lines: list[Line] = []
+    for need in needs:
+        lines += _lines(name, need, book, used)
+    return tuple(sorted(lines, key=_order))
+
+
+def _lines(name: str, need: Need, book: MacroBook, used: Collection[str]) -> list[Line]:
+    base = base_macro(book, need.family, need.opmath)
+    wanted = dict.fromkeys(need.instances, base)
+    lines = []
+    by_reach = sorted(book.conveniences, key=lambda c: (c.name not in used, -len(c.instances)))
+    for each in by_reach:
+        made = {instance: macro for macro, instance in each.instances}
+        if len(made) > 1 and _all_wanted(made, wanted):
+            lines.append(Line(each.name, (name,), tuple(made)))
+            for instance in made:
+                del wanted[instance]
+    lines += [Line(base.name, (name, *base.arguments(instance)), (instance,)) for instance in wanted]
+    return lines
+
+
+def _all_wanted(made: Mapping[Instance, BaseMacro], wanted: Mapping[Instance, BaseMacro]) -> bool:
+    return all(wanted.get(instance) == macro for instance, macro in made.items())
+
+
+def base_macro(book: MacroBook, family: Family, opmath: bool) -> BaseMacro:
+    """The fork's plain macro of a family; one that computes in opmath where asked for and where the fork has it."""
+    plain = [base for base in book.bases.values() if base.family is family and not base.castout]
+    exact = [base for base in plain if base.opmath is opmath] or plain
+    if not exact:
+        raise PorterError(
+            "PTR090",
+            f"this fork has no REGISTER macro for {family.value.replace('_', ' ')} kernels",
+            hint="c10/metal/indexing.h of the fork is older than this family; take its newer version first.",
+        )
+    return min(exact, key=lambda base: len(base.name))
+
+
+_TYPE_ORDER = {dtype.metal: at for at, dtype in enumerate(dtypes.ALL)}
+
+
+def _order(line: Line) -> tuple[int, int]:
+    first = min(_TYPE_ORDER.get(instance.input, len(_TYPE_ORDER)) for instance in line.instances)
+    return first, -len(line.instances)

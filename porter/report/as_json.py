@@ -1,0 +1,35 @@
+"""What a script reads: one object per operator, with the keys of docs/json.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from porter.plan import Plan, PlannedFunctor
+
+
+def plan_object(plan: Plan, verdict: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A plan as plain values. `functor` is the first of `functors`; `verdict` is null until verified."""
+    functors = [_functor(each) for each in plan.functors]
+    return {
+        "op": plan.op,
+        "entries": [{"name": e.name, "before": e.before, "after": e.after} for e in plan.entries],
+        "functor": functors[0] if functors else None,
+        "functors": functors,
+        "registrations": [
+            {"functor": r.functor, "macro": r.macro, "in": r.input, "out": r.output} for r in plan.registrations
+        ],
+        "stubs": [{"stub": s.stub, "function": s.function, "file": s.file} for s in plan.stubs],
+        "removed": [{"file": r.file, "symbol": r.symbol} for r in plan.removed],
+        "skip_lists": [{"file": c.file, "list": c.list, "entry": c.entry, "change": c.change} for c in plan.lists],
+        "unported": [
+            {"code": u.code, "file": u.place.file, "line": u.place.line, "reason": u.reason} for u in plan.unported
+        ],
+        "notes": list(plan.notes),
+        "diff": plan.changes.diff(),
+        "verdict": dict(verdict) if verdict is not None else None,
+    }
+
+
+def _functor(functor: PlannedFunctor) -> dict[str, str]:
+    return {"file": functor.file, "name": functor.name, "source": functor.source, "origin": functor.origin}
