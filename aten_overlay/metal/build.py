@@ -1,0 +1,175 @@
+"""Metal source to a shared object that the host can launch: see `include/porter_metal_abi.h` for what it exports.
+
+`host_names` and `arguments` preprocess but do not compile. `compile_kernels` compiles the kernels asked for and no others.
+Results are cached under a key of the preprocessed text, the names, the options, the compiler, the machine and this
+package's own headers and generator, so a stale result cannot be used.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from aten_overlay.metal import compiler
+from aten_overlay.metal.declarations import Argument, Instance, Unit, parse
+from aten_overlay.metal.generate import Value, definition, generate, synchronises
+from aten_overlay.metal.lexer import read
+from porter.errors import PorterError
+
+__all__ = ["ARITHMETICS", "Argument", "Options", "arguments", "compile_kernels", "host_names", "kernel_synchronises"]
+
+# What Apple's compiler or GPU may do that the source does not say. `default` contracts within one expression.
+ARITHMETICS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "default": (("-ffp-contract=on",), "0"),
+    "strict": (("-ffp-contract=off",), "0"),
+    "fused": (("-ffp-contract=fast",), "0"),
+    "flush": (("-ffp-contract=on",), "PM_FLUSH_DENORMALS"),
+    "reorder": (("-ffp-contract=on",), "PM_REORDER_REDUCTIONS"),
+}
+_LANGUAGE = (
+    "-x", "c++", "-std=gnu++17", "-nostdinc++", "-Wno-everything", "-fsigned-char", "-Xclang", "-cl-single-precision-constant",
+    "-fno-exceptions", "-fno-rtti",
+)  # fmt: skip
+_CODE = (
+    "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv",
+    "-Xclang", "-ffloat16-excess-precision=none", "-march=native",
+)  # fmt: skip
+_CHECKED = (
+    "-fsanitize=kernel-address", "-mllvm", "-asan-instrumentation-with-call-threshold=0", "-mllvm", "-asan-stack=0",
+    "-mllvm", "-asan-globals=0", "-mllvm", "-asan-kernel-mem-intrinsic-prefix=1",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to compile. `arithmetic` is a key of ARITHMETICS; `checked` catches out-of-bounds accesses (slow); `constants`
+    are the function constants' values by index or name; `metal_version` as `__METAL_VERSION__` has it (310 = 3.1)."""
+
+    include: tuple[Path, ...] = ()
+    defines: tuple[str, ...] = ()
+    arithmetic: str = "default"
+    checked: bool = False
+    constants: tuple[tuple[int | str, Value], ...] = ()
+    metal_version: int = 310
+    optimisation: str = "-O2"
+    extra: tuple[str, ...] = field(default=())
+
+
+DEFAULT = Options()
+
+
+def host_names(source: Path | str, options: Options = DEFAULT) -> tuple[str, ...]:
+    """The name of every kernel in `source` (a file, or the text itself), in its order.
+
+    Raises PTR101 (preprocessing fails), PTR103, PTR108 (one name twice) or PTR109.
+    """
+    return tuple(i.host_name for i in _unit(_preprocessed(source, options)).instances)
+
+
+def arguments(source: Path | str, name: str, options: Options = DEFAULT) -> tuple[Argument, ...]:
+    """The parameters of kernel `name`, in order, thread positions included. Raises PTR102 for an unknown name."""
+    unit = _unit(_preprocessed(source, options))
+    return definition(unit, _find(unit, name)).arguments
+
+
+def kernel_synchronises(source: Path | str, name: str, options: Options = DEFAULT) -> bool:
+    """Whether kernel `name` uses barriers or simdgroup functions, and so runs on fibers."""
+    unit = _unit(_preprocessed(source, options))
+    return synchronises(unit, _find(unit, name))
+
+
+def compile_kernels(source: Path | str, names: Iterable[str], options: Options = DEFAULT) -> Path:
+    """The path of a shared object with kernels `names` of `source`.
+
+    Raises PTR100 (no compiler), PTR101 (does not compile), PTR102 (unknown name), PTR103-PTR105, PTR108 or PTR109.
+    """
+    text = _preprocessed(source, options)
+    wanted = tuple(dict.fromkeys(names))
+    flags = _flags(options)
+    runtime = compiler.runtime_library()
+    key = compiler.digest(
+        "kernels", text, *wanted, "--", *flags, repr(options.constants), compiler.library_digest(), _generator_digest(),
+        compiler.version(compiler.find_clang()), compiler.machine(), str(runtime),
+    )  # fmt: skip
+    path = compiler.cache_root() / f"{key}.so"
+    if path.exists():
+        return path
+    unit = _unit(text)
+    for name in wanted:
+        _find(unit, name)
+    code = generate(unit, wanted, dict(options.constants), _runtime_flags(options), options.checked)
+    generated = compiler.cache_root() / f"{key}.cpp"
+    generated.parent.mkdir(parents=True, exist_ok=True)
+    generated.write_text(code, errors="surrogateescape")
+    header = _precompiled_header(options)
+    # Kernels run on small stacks: a frame that does not fit has to fail here.
+    build = [*flags, "-Wframe-larger-than=49152", "-Werror=frame-larger-than", "-shared", "-include-pch", str(header)]
+    return compiler.cached(key, ".so", build, [str(generated), "-x", "none", str(runtime), "-lm"])
+
+
+def _preprocessed(source: Path | str, options: Options) -> str:
+    include = [f"-I{path}" for path in (compiler.INCLUDE, *options.include)]
+    flags = [*_LANGUAGE, *_definitions(options), *include, "-DPM_FRONT_END", "-E"]
+    if isinstance(source, Path):
+        return compiler.run([*flags, str(source)])
+    return compiler.run([*flags, "-"], source)
+
+
+def _definitions(options: Options) -> list[str]:
+    return ["-D__METAL__=1", f"-D__METAL_VERSION__={options.metal_version}", *(f"-D{d}" for d in options.defines)]
+
+
+def _flags(options: Options) -> list[str]:
+    if options.arithmetic not in ARITHMETICS:
+        raise ValueError(f"arithmetic must be one of {', '.join(ARITHMETICS)}, not {options.arithmetic!r}")
+    contraction, _ = ARITHMETICS[options.arithmetic]
+    checks = _CHECKED if options.checked else ()
+    return [*_LANGUAGE, *_CODE, options.optimisation, *contraction, *checks, *options.extra]
+
+
+def _runtime_flags(options: Options) -> str:
+    _, mode = ARITHMETICS[options.arithmetic]
+    return f"{mode} | PM_CHECKED" if options.checked else mode
+
+
+def _precompiled_header(options: Options) -> Path:
+    flags = [f for f in _flags(options) if f not in ("c++",)]
+    flags[flags.index("-x") + 1 : flags.index("-x") + 1] = ["c++-header"]
+    key = compiler.digest(
+        "header", *flags, compiler.library_digest(), compiler.version(compiler.find_clang()), compiler.machine()
+    )
+    return compiler.cached(key, ".pch", flags, [str(compiler.INCLUDE / "metal_stdlib")])
+
+
+@lru_cache(maxsize=8)
+def _unit(text: str) -> Unit:
+    unit = parse(read(text))
+    seen: dict[str, Instance] = {}
+    for instance in unit.instances:
+        if instance.host_name in seen:
+            raise PorterError(
+                "PTR108",
+                f"two kernels are called `{instance.host_name}`",
+                unit.source.place(instance.declaration.start),
+                "Register each host name once.",
+            )
+        seen[instance.host_name] = instance
+    return unit
+
+
+def _find(unit: Unit, name: str) -> Instance:
+    for instance in unit.instances:
+        if instance.host_name == name:
+            return instance
+    near = difflib.get_close_matches(name, [i.host_name for i in unit.instances], n=3)
+    hint = f"Did you mean {', '.join(near)}?" if near else "Ask for the list with host_names()."
+    raise PorterError("PTR102", f"there is no kernel `{name}` in this source", hint=hint)
+
+
+@lru_cache(maxsize=1)
+def _generator_digest() -> str:
+    here = Path(__file__).resolve().parent
+    return compiler.digest(*(p.read_bytes() for p in sorted(here.glob("*.py"))))

@@ -1,0 +1,142 @@
+"""Finds clang and runs it: preprocessing, precompiled headers, shared objects. Every result is cached by content."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from porter.errors import Place, PorterError
+
+INCLUDE = Path(__file__).resolve().parent / "include"
+RUNTIME = Path(__file__).resolve().parent / "runtime"
+_OLDEST = 17
+_NEWEST = 30
+_ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+: (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
+
+
+@lru_cache(maxsize=1)
+def find_clang() -> tuple[str, ...]:
+    """The command of a clang++ of version 17 or newer: `$PORTER_CLANG`, one on the path, else the `ziglang` package's.
+
+    Raises PTR100 when there is none.
+    """
+    named = os.environ.get("PORTER_CLANG")
+    candidates = [named] if named else [f"clang++-{n}" for n in range(_NEWEST, _OLDEST - 1, -1)] + ["clang++"]
+    for name in candidates:
+        path = shutil.which(name)
+        if path and _major((path,)) >= _OLDEST:
+            return (path,)
+    zig = _ziglang()
+    if zig:
+        return zig
+    raise PorterError(
+        "PTR100",
+        "no clang++ of version 17 or newer was found",
+        hint="Install one (Debian and Ubuntu: apt-get install clang-19), or set $PORTER_CLANG to its path.",
+    )
+
+
+def _ziglang() -> tuple[str, ...] | None:
+    from importlib.util import find_spec
+
+    spec = find_spec("ziglang")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return (str(Path(spec.submodule_search_locations[0]) / "zig"), "c++", "-fno-sanitize=undefined")
+
+
+@lru_cache(maxsize=8)
+def version(command: tuple[str, ...]) -> str:
+    """What the compiler says it is, whole: part of every cache key."""
+    return subprocess.run([*command, "--version"], capture_output=True, text=True, check=False).stdout
+
+
+def _major(command: tuple[str, ...]) -> int:
+    found = re.search(r"clang version (\d+)", version(command))
+    return int(found.group(1)) if found else 0
+
+
+@lru_cache(maxsize=1)
+def machine() -> str:
+    """The processor as far as `-march=native` depends on it: compiled kernels do not move between machines."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        text = ""
+    wanted = ("model name", "flags", "Features", "CPU part")
+    lines = [line for line in text.split("\n\n")[0].splitlines() if line.startswith(wanted)]
+    return "\n".join([os.uname().machine, *lines])
+
+
+def cache_root() -> Path:
+    """Where results are kept: `$PORTER_CACHE`, else `~/.cache/porter`."""
+    return Path(os.environ.get("PORTER_CACHE") or Path.home() / ".cache" / "porter") / "metal"
+
+
+def digest(*parts: str | bytes) -> str:
+    """A cache key of all parts, their boundaries included."""
+    h = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
+        h.update(len(data).to_bytes(8, "little") + data)
+    return h.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def library_digest() -> str:
+    """A hash of the standard library's headers and the runtime."""
+    files = sorted(p for p in [*INCLUDE.rglob("*"), *RUNTIME.rglob("*")] if p.is_file())
+    return digest(*(part for p in files for part in (p.name, p.read_bytes())))
+
+
+def run(arguments: Sequence[str], text: str | None = None) -> str:
+    """Runs the compiler; what it wrote to its output. Raises PTR101 with the place of the first error."""
+    done = subprocess.run(
+        [*find_clang(), *arguments], input=text, capture_output=True, text=True, check=False, errors="surrogateescape"
+    )
+    if done.returncode:
+        raise _failure(done.stderr)
+    return done.stdout
+
+
+def _failure(stderr: str) -> PorterError:
+    found = _ERROR.search(stderr)
+    if not found:
+        return PorterError("PTR101", f"the Metal source does not compile: {stderr.strip()[-1000:]}", hint=_HINT)
+    place = Place(found.group("file"), int(found.group("line")))
+    others = len(_ERROR.findall(stderr)) - 1
+    more = f" (and {others} more)" if others else ""
+    return PorterError("PTR101", f"the Metal source does not compile: {found.group('text')}{more}", place, _HINT)
+
+
+_HINT = "Correct the source; the message is the compiler's own."
+
+
+def cached(key: str, suffix: str, build: Iterable[str], sources: Sequence[str]) -> Path:
+    """The cached file for `key`, made by the compiler with `build` and `sources` if it is not there yet."""
+    path = cache_root() / f"{key}{suffix}"
+    if path.exists():
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=suffix)
+    os.close(handle)
+    try:
+        run([*build, "-o", temporary, *sources])
+        Path(temporary).replace(path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return path
+
+
+def runtime_library() -> Path:
+    """The shared object with fibers, threads and launch checks that every kernel library uses."""
+    flags = ["-std=c++17", "-O2", "-march=native", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti"]
+    key = digest("runtime", library_digest(), version(find_clang()), machine(), *flags)
+    return cached(key, ".so", [*flags, "-pthread"], [str(p) for p in sorted(RUNTIME.glob("*.cpp"))])

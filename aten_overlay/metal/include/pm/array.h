@@ -1,0 +1,28 @@
+// <metal_array>: MSL section 2.12.
+#pragma once
+
+namespace metal {
+template <class T, size_t N> struct array {
+  T elements_[N];
+  PM_INLINE constexpr T& operator[](size_t i) { return elements_[i]; }
+  PM_INLINE constexpr const T& operator[](size_t i) const { return elements_[i]; }
+  PM_INLINE constexpr T& at(size_t i) { return elements_[i]; }
+  PM_INLINE constexpr const T& at(size_t i) const { return elements_[i]; }
+  PM_INLINE constexpr T& front() { return elements_[0]; }
+  PM_INLINE constexpr const T& front() const { return elements_[0]; }
+  PM_INLINE constexpr T& back() { return elements_[N - 1]; }
+  PM_INLINE constexpr const T& back() const { return elements_[N - 1]; }
+  PM_INLINE constexpr T* data() { return elements_; }
+  PM_INLINE constexpr const T* data() const { return elements_; }
+  PM_INLINE constexpr T* begin() { return elements_; }
+  PM_INLINE constexpr T* end() { return elements_ + N; }
+  PM_INLINE constexpr const T* begin() const { return elements_; }
+  PM_INLINE constexpr const T* end() const { return elements_ + N; }
+  PM_INLINE static constexpr size_t size() { return N; }
+  PM_INLINE static constexpr size_t max_size() { return N; }
+  PM_INLINE static constexpr bool empty() { return N == 0; }
+  PM_INLINE constexpr void fill(const T& v) {
+    for (auto& e : elements_) e = v;
+  }
+};
+}  // namespace metal

@@ -1,0 +1,56 @@
+// <metal_common>, and the functions shared by integers and floats: MSL sections 6.3 to 6.5.
+#pragma once
+
+namespace metal {
+// On floats min and max return the other operand when one is a NaN.
+template <class T, class = enable_if_t<pm::is_number<T>>> PM_INLINE constexpr T min(T a, T b) {
+  if constexpr (pm::is_float<T>) return T(__builtin_fminf(float(a), float(b)));
+  else return b < a ? b : a;
+}
+template <class T, class = enable_if_t<pm::is_number<T>>> PM_INLINE constexpr T max(T a, T b) {
+  if constexpr (pm::is_float<T>) return T(__builtin_fmaxf(float(a), float(b)));
+  else return a < b ? b : a;
+}
+template <class A, class B, class = enable_if_t<pm::mixed<A, B>>> PM_INLINE constexpr auto min(A a, B b) {
+  using C = decltype(a + b);
+  return min(C(a), C(b));
+}
+template <class A, class B, class = enable_if_t<pm::mixed<A, B>>> PM_INLINE constexpr auto max(A a, B b) {
+  using C = decltype(a + b);
+  return max(C(a), C(b));
+}
+#define PM_COMPONENTWISE(name) \
+  template <class T, int N> PM_INLINE vec<T, N> name(const vec<T, N>& a, const type_identity_t<vec<T, N>>& b) { \
+    vec<T, N> r; \
+    for (int i = 0; i < N; ++i) r.v_[i] = name(a.v_[i], b.v_[i]); \
+    return r; \
+  }
+PM_COMPONENTWISE(min) PM_COMPONENTWISE(max)
+#undef PM_COMPONENTWISE
+template <class T> PM_INLINE constexpr T min3(T a, T b, T c) { return min(a, min(b, c)); }
+template <class T> PM_INLINE constexpr T max3(T a, T b, T c) { return max(a, max(b, c)); }
+template <class T> PM_INLINE constexpr T median3(T a, T b, T c) { return max(min(a, b), min(max(a, b), c)); }
+template <class T> PM_INLINE constexpr T clamp(T x, type_identity_t<T> low, type_identity_t<T> high) {
+  return min(max(x, low), high);
+}
+
+template <class T, class = enable_if_t<pm::is_number<T>>> PM_INLINE constexpr T abs(T a) {
+  if constexpr (pm::is_float<T>) return T(__builtin_fabsf(float(a)));
+  else if constexpr (T(-1) < T(0)) return a < 0 ? T(-a) : a;
+  else return a;
+}
+template <class T, int N> PM_INLINE vec<T, N> abs(const vec<T, N>& a) {
+  vec<T, N> r;
+  for (int i = 0; i < N; ++i) r.v_[i] = abs(a.v_[i]);
+  return r;
+}
+
+template <class T, class = enable_if_t<pm::is_float<pm::element_t<T>>>> PM_INLINE T saturate(T x) { return clamp(x, T(0), T(1)); }
+PM_UNARY(sign, pm::sign)
+template <class T> PM_INLINE T mix(T x, T y, type_identity_t<T> a) { return x + (y - x) * a; }
+template <class T, class = enable_if_t<pm::is_float<T>>> PM_INLINE T step(T edge, T x) { return x < edge ? T(0) : T(1); }
+template <class T> PM_INLINE T smoothstep(T edge0, T edge1, T x) {
+  const T t = clamp((x - edge0) / (edge1 - edge0), T(0), T(1));
+  return t * t * (T(3) - T(2) * t);
+}
+}  // namespace metal

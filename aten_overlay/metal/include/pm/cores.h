@@ -1,0 +1,237 @@
+// The float functions, computed in double without a branch, so that a loop over them vectorises and the result is within
+// about half an ulp. Every literal is a long double because unsuffixed ones are float in Metal.
+#pragma once
+#include "turn_powers.h"
+
+namespace pm {
+PM_INLINE double select(bool c, double a, double b) { return c ? a : b; }
+PM_INLINE double fma_(double a, double b, double c) { return __builtin_fma(a, b, c); }
+PM_INLINE double magnitude(double x) { return __builtin_fabs(x); }
+inline constexpr double infinity = __builtin_inf();
+inline constexpr double nan = __builtin_nan("");
+inline constexpr double rounder = 0x1.8p52L;  // adding it rounds to an integer, kept in the low bits
+inline constexpr double ln2 = 0.693147180559945309417232L, log2e = 1.44269504088896340735992L;
+inline constexpr double log2_10 = 3.32192809488736234787032L, pi = 3.14159265358979323846264L;
+
+// 2^t, for any t; relative error 2^-42.
+PM_INLINE double exp2_core(double t) {
+  const double bounded = select(t > double(1000.0L), double(1000.0L), select(t < double(-1000.0L), double(-1000.0L), t));
+  const double shifted = bounded + rounder;
+  const double f = (bounded - (shifted - rounder)) * ln2;
+  const double f2 = f * f, f4 = f2 * f2;
+  const double low = fma_(fma_(f, double(1.0L / 6), double(0.5L)), f2, f + double(1.0L));
+  const double middle = fma_(fma_(f, double(1.0L / 5040), double(1.0L / 720)), f2, fma_(f, double(1.0L / 120), double(1.0L / 24)));
+  const double high = fma_(f2, double(1.0L / 3628800), fma_(f, double(1.0L / 362880), double(1.0L / 40320)));
+  const double mantissa = fma_(fma_(high, f4, middle), f4, low);
+  const long scale = (__builtin_bit_cast(long, shifted) + 1023) << 52;
+  return mantissa * __builtin_bit_cast(double, scale);
+}
+PM_INLINE double exp_core(double x) { return exp2_core(x * log2e); }
+
+// Natural logarithm of a finite x > 0 that is normal as a double; relative error 2^-44, at 1 too.
+PM_INLINE double log_finite(double x) {
+  const long bits = __builtin_bit_cast(long, x);
+  const long split = bits - 0x3fe6a09e667f3bcdL;  // sqrt(1/2)
+  const double e = double(split >> 52);
+  const double m = __builtin_bit_cast(double, bits - (split & long(0xfff0000000000000UL)));
+  const double s = (m - double(1.0L)) / (m + double(1.0L)), z = s * s;
+  double p = double(2.0L / 17);
+  p = fma_(p, z, double(2.0L / 15));
+  p = fma_(p, z, double(2.0L / 13));
+  p = fma_(p, z, double(2.0L / 11));
+  p = fma_(p, z, double(2.0L / 9));
+  p = fma_(p, z, double(2.0L / 7));
+  p = fma_(p, z, double(2.0L / 5));
+  p = fma_(p, z, double(2.0L / 3));
+  return fma_(e, ln2, fma_(p, z * s, s + s));
+}
+PM_INLINE double log_core(double x) {
+  const double finite = log_finite(x);
+  const double at_zero = select(x == double(0.0L), -infinity, nan);
+  return select(x > double(0.0L), select(x == infinity, infinity, finite), at_zero);
+}
+
+// x modulo pi/2 into [-pi/4, pi/4], exact enough for every float: the power of two beyond 2^30 is reduced by table.
+struct Reduced {
+  double r;
+  long quadrant;
+};
+PM_INLINE Reduced reduce_core(double x) {
+  const int exponent = int((__builtin_bit_cast(long, x) >> 52) & 0x7ff) - 1023;
+  const int beyond = exponent > 30 ? (exponent > 127 ? 97 : exponent - 30) : 0;
+  const double scale = __builtin_bit_cast(double, long(1023 - beyond) << 52);
+  const double scaled = x * scale, high = turn_powers[beyond][0], low = turn_powers[beyond][1];
+  const double p = scaled * high, error = fma_(scaled, low, fma_(scaled, high, -p));
+  const double shifted = fma_(p, double(0x1.45f306dc9c883p-1L), rounder);
+  const double k = shifted - rounder;
+  const double r = fma_(-k, double(0x1.1a62633145c07p-54L), fma_(-k, double(0x1.921fb54442d18p+0L), p)) + error;
+  return {r, __builtin_bit_cast(long, shifted)};
+}
+PM_INLINE double sin_poly(double r) {
+  const double z = r * r;
+  double p = double(1.0L / 6227020800L);
+  p = fma_(p, z, double(-1.0L / 39916800L));
+  p = fma_(p, z, double(1.0L / 362880));
+  p = fma_(p, z, double(-1.0L / 5040));
+  p = fma_(p, z, double(1.0L / 120));
+  p = fma_(p, z, double(-1.0L / 6));
+  return fma_(p, z * r, r);
+}
+PM_INLINE double cos_poly(double r) {
+  const double z = r * r;
+  double p = double(-1.0L / 87178291200L);
+  p = fma_(p, z, double(1.0L / 479001600L));
+  p = fma_(p, z, double(-1.0L / 3628800));
+  p = fma_(p, z, double(1.0L / 40320));
+  p = fma_(p, z, double(-1.0L / 720));
+  p = fma_(p, z, double(1.0L / 24));
+  p = fma_(p, z, double(-0.5L));
+  return fma_(p, z, double(1.0L));
+}
+PM_INLINE double sine_of(Reduced a, long shift) {
+  const long q = a.quadrant + shift;
+  const double v = select(q & 1, cos_poly(a.r), sin_poly(a.r));
+  return select(q & 2, -v, v);
+}
+PM_INLINE double tangent_of(Reduced a) {
+  const double s = sin_poly(a.r), c = cos_poly(a.r);
+  return select(a.quadrant & 1, -c, s) / select(a.quadrant & 1, s, c);
+}
+// Multiples of pi: the reduction is exact.
+PM_INLINE Reduced reduce_half_turns(float x) {
+  const double shifted = fma_(double(x) - double(2.0L) * __builtin_rint(double(x) * double(0.5L)), double(2.0L), rounder);
+  const double r = double(x) - double(2.0L) * __builtin_rint(double(x) * double(0.5L)) - (shifted - rounder) * double(0.5L);
+  return {r * pi, __builtin_bit_cast(long, shifted)};
+}
+
+// The angle of (x, y) for y >= 0 and x >= 0, not both infinite; relative error 2^-48.
+PM_INLINE double atan_core(double y, double x) {
+  const bool steep = y > x;
+  const double lo = select(steep, x, y), hi = select(steep, y, x);
+  const bool far = lo > hi * double(0.41421356237309504880L);
+  const double below = select(far, hi + lo, hi);
+  const double t = select(far, lo - hi, lo) / select(below == double(0.0L), double(1.0L), below), z = t * t;
+  double p = double(-0.02531647957377647565022L);
+  p = fma_(p, z, double(0.05024762118940128032375L));
+  p = fma_(p, z, double(-0.06505982967170839915746L));
+  p = fma_(p, z, double(0.07673535428183286017608L));
+  p = fma_(p, z, double(-0.09089529956562307357683L));
+  p = fma_(p, z, double(0.1111104885375129568309L));
+  p = fma_(p, z, double(-0.1428571266168479383707L));
+  p = fma_(p, z, double(0.1999999997839266205557L));
+  p = fma_(p, z, double(-0.3333333333322143404701L));
+  const double near = fma_(p, z * t, t);
+  const double angle = near + select(far, double(0.785398163397448309616L), double(0.0L));
+  return select(steep, double(1.57079632679489661923L) - angle, angle);
+}
+
+PM_INLINE float exp(float x) { return float(exp_core(x)); }
+PM_INLINE float exp2(float x) { return float(exp2_core(x)); }
+PM_INLINE float exp10(float x) { return float(exp2_core(double(x) * log2_10)); }
+PM_INLINE float log(float x) { return float(log_core(x)); }
+PM_INLINE float log2(float x) { return float(log_core(x) * log2e); }
+PM_INLINE float log10(float x) { return float(log_core(x) * double(0.434294481903251827651L)); }
+PM_INLINE float sin(float x) {
+  const float v = float(sine_of(reduce_core(x), 0));
+  return x == 0.0f ? x : (x - x == 0.0f ? v : __builtin_nanf(""));
+}
+PM_INLINE float cos(float x) {
+  const float v = float(sine_of(reduce_core(x), 1));
+  return x - x == 0.0f ? v : __builtin_nanf("");
+}
+PM_INLINE float tan(float x) {
+  const float v = float(tangent_of(reduce_core(x)));
+  return x == 0.0f ? x : (x - x == 0.0f ? v : __builtin_nanf(""));
+}
+PM_INLINE float sinpi(float x) {
+  const float v = float(sine_of(reduce_half_turns(x), 0));
+  return x == __builtin_truncf(x) ? __builtin_copysignf(0.0f, x) : (x - x == 0.0f ? v : __builtin_nanf(""));
+}
+PM_INLINE float cospi(float x) {
+  const float v = float(sine_of(reduce_half_turns(x), 1));
+  return x - x == 0.0f ? v + 0.0f : __builtin_nanf("");
+}
+PM_INLINE float tanpi(float x) {
+  const float v = float(tangent_of(reduce_half_turns(x)));
+  return x == 0.0f ? x : (x - x == 0.0f ? v : __builtin_nanf(""));
+}
+PM_INLINE float atan2(float y, float x) {
+  const double ay = magnitude(y), ax = magnitude(x);
+  const bool corner = ay == infinity && ax == infinity;
+  const double a = atan_core(select(corner, double(1.0L), ay), select(corner, double(1.0L), ax));
+  const double whole = select(__builtin_signbit(x), pi - a, a);
+  const float v = __builtin_copysignf(float(whole), y);
+  return x != x || y != y ? __builtin_nanf("") : v;
+}
+PM_INLINE float atan(float x) {
+  const float v = __builtin_copysignf(float(atan_core(magnitude(x), double(1.0L))), x);
+  return x != x ? x : v;
+}
+PM_INLINE float asin(float x) {
+  const double a = magnitude(x);
+  const double v = atan_core(a, __builtin_sqrt((double(1.0L) - a) * (double(1.0L) + a)));
+  return a > double(1.0L) || x != x ? __builtin_nanf("") : __builtin_copysignf(float(v), x);
+}
+PM_INLINE float acos(float x) {
+  const double a = magnitude(x);
+  const double v = atan_core(__builtin_sqrt((double(1.0L) - a) * (double(1.0L) + a)), a);
+  return a > double(1.0L) || x != x ? __builtin_nanf("") : float(select(x < 0.0f, pi - v, v));
+}
+PM_INLINE float sinh(float x) {
+  const double a = magnitude(x), e = exp_core(a), z = a * a;
+  const double small = fma_(fma_(fma_(z, double(1.0L / 5040), double(1.0L / 120)), z, double(1.0L / 6)), z * a, a);
+  const double v = select(a < double(0.1L), small, double(0.5L) * (e - double(1.0L) / e));
+  return __builtin_copysignf(float(v), x) + (x != x ? x : 0.0f);
+}
+PM_INLINE float cosh(float x) {
+  const double e = exp_core(magnitude(x));
+  return float(double(0.5L) * (e + double(1.0L) / e));
+}
+PM_INLINE float tanh(float x) {
+  const double a = magnitude(x), e = exp2_core(select(a > double(20.0L), double(20.0L), a) * (log2e * double(2.0L))), z = a * a;
+  const double small = fma_(fma_(fma_(z, double(-17.0L / 315), double(2.0L / 15)), z, double(-1.0L / 3)), z * a, a);
+  const double v = select(a < double(0.05L), small, (e - double(1.0L)) / (e + double(1.0L)));
+  return x != x ? x : __builtin_copysignf(float(v), x);
+}
+PM_INLINE float asinh(float x) {
+  const double a = magnitude(x), z = a * a;
+  const double small = fma_(fma_(z, double(3.0L / 40), double(-1.0L / 6)), z * a, a);
+  const double v = select(a < double(0.001L), small, log_core(a + __builtin_sqrt(z + double(1.0L))));
+  return __builtin_copysignf(float(v), x);
+}
+PM_INLINE float acosh(float x) {
+  const double a = x, v = log_core(a + __builtin_sqrt((a - double(1.0L)) * (a + double(1.0L))));
+  return x < 1.0f || x != x ? __builtin_nanf("") : float(v);
+}
+PM_INLINE float atanh(float x) {
+  const double a = magnitude(x), z = a * a;
+  const double small = fma_(fma_(z, double(1.0L / 5), double(1.0L / 3)), z * a, a);
+  const double v = select(a < double(0.001L), small, double(0.5L) * log_core((double(1.0L) + a) / (double(1.0L) - a)));
+  return __builtin_copysignf(float(v), x);
+}
+PM_INLINE float rsqrt(float x) { return float(double(1.0L) / __builtin_sqrt(double(x))); }
+
+// x^y (C99 F.10.4.4), and powr, whose domain is x >= 0.
+PM_INLINE float pow_positive(float a, float y) { return float(exp2_core(double(y) * (log_core(a) * log2e))); }
+PM_INLINE float pow(float x, float y) {
+  const float a = __builtin_fabsf(x), whole = __builtin_truncf(y), half_y = y * 0.5f;
+  const bool integer = whole == y, odd = integer && __builtin_truncf(half_y) != half_y;
+  const bool unit = x == 1.0f || y == 0.0f || (x == -1.0f && __builtin_fabsf(y) == __builtin_inff());
+  const float v = pow_positive(a, y);
+  const float signed_v = odd ? __builtin_copysignf(v, x) : v;
+  const bool undefined = (x < 0.0f && x != -__builtin_inff() && !integer) || x != x || y != y;
+  return unit ? 1.0f : (undefined ? __builtin_nanf("") : signed_v);
+}
+PM_INLINE float powr(float x, float y) {
+  const bool undefined = x < 0.0f || x != x || y != y || (x == 0.0f && y == 0.0f) ||
+      (x == 1.0f && __builtin_fabsf(y) == __builtin_inff()) || (x == __builtin_inff() && y == 0.0f);
+  return undefined ? __builtin_nanf("") : pow_positive(__builtin_fabsf(x), y);
+}
+
+// The largest value below 1 of each type bounds `fract`, as the specification asks.
+PM_INLINE float fract_below(float x, float bound) {
+  const float f = x - __builtin_floorf(x);
+  return x != x || x - x != 0.0f ? (x != x ? x : 0.0f) : (f < bound ? f : bound);
+}
+PM_INLINE float sign(float x) { return x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : (x == 0.0f ? x : 0.0f)); }
+}  // namespace pm

@@ -1,0 +1,164 @@
+// Turns a kernel function into the entries of the launch table. The parameter types are deduced from the function itself;
+// the front end only says, by a Spec, which attribute each parameter had.
+#pragma once
+#include "../porter_metal_abi.h"
+#include "internal.h"
+
+namespace pm {
+enum class attribute {
+  buffer, threadgroup,
+  thread_position_in_grid, thread_position_in_threadgroup, threadgroup_position_in_grid, threads_per_grid,
+  threads_per_threadgroup, dispatch_threads_per_threadgroup, threadgroups_per_grid, thread_index_in_threadgroup,
+  thread_index_in_simdgroup, simdgroup_index_in_threadgroup, simdgroups_per_threadgroup, dispatch_simdgroups_per_threadgroup,
+  threads_per_simdgroup, thread_execution_width, thread_index_in_quadgroup, quadgroup_index_in_threadgroup,
+  quadgroups_per_threadgroup, dispatch_quadgroups_per_threadgroup, grid_origin, grid_size,
+};
+struct parameter {
+  attribute kind;
+  unsigned index;
+  const char* name;
+};
+
+template <class A> struct built_in { PM_INLINE static A from(const uint32_t* p) { return A(p[0]); } };
+template <class T> struct built_in<metal::vec<T, 2>> {
+  PM_INLINE static metal::vec<T, 2> from(const uint32_t* p) { return metal::vec<T, 2>(p[0], p[1]); }
+};
+template <class T> struct built_in<metal::vec<T, 3>> {
+  PM_INLINE static metal::vec<T, 3> from(const uint32_t* p) { return metal::vec<T, 3>(p[0], p[1], p[2]); }
+};
+template <class A> struct bound {};
+template <class T> struct bound<T*> {
+  static constexpr bool reference = false, writable = !__is_const(T);
+  using target = T;
+  PM_INLINE static T* from(void* p) { return static_cast<T*>(p); }
+};
+template <class T> struct bound<T&> {
+  static constexpr bool reference = true, writable = !__is_const(T);
+  using target = T;
+  PM_INLINE static T& from(void* p) { return *static_cast<T*>(p); }
+};
+template <class T> constexpr unsigned size_of() {
+  if constexpr (__is_void(T)) return 1;
+  else return sizeof(T);
+}
+template <class T> constexpr unsigned align_of() {
+  if constexpr (__is_void(T)) return 1;
+  else return alignof(T);
+}
+
+
+template <attribute K, unsigned I, class A>
+PM_INLINE decltype(auto) argument(void* const* buffers, void* const* threadgroup, const pm_thread& t) {
+  using D = __remove_cv(__remove_reference_t(A));
+  const pm_grid& g = *t.grid;
+  const uint32_t* n = t.size;
+  if constexpr (K == attribute::buffer) return (bound<A>::from(buffers[I]));
+  else if constexpr (K == attribute::threadgroup) return (bound<A>::from(threadgroup[I]));
+  else if constexpr (K == attribute::thread_position_in_grid) return built_in<D>::from(t.position);
+  else if constexpr (K == attribute::thread_position_in_threadgroup) return built_in<D>::from(t.local);
+  else if constexpr (K == attribute::threadgroup_position_in_grid) return built_in<D>::from(t.group);
+  else if constexpr (K == attribute::threads_per_grid || K == attribute::grid_size) return built_in<D>::from(g.grid);
+  else if constexpr (K == attribute::threads_per_threadgroup) return built_in<D>::from(n);
+  else if constexpr (K == attribute::dispatch_threads_per_threadgroup) return built_in<D>::from(g.group);
+  else if constexpr (K == attribute::threadgroups_per_grid) return built_in<D>::from(g.groups);
+  else if constexpr (K == attribute::grid_origin) return D(0);
+  else if constexpr (K == attribute::thread_index_in_threadgroup) return D(t.index);
+  else if constexpr (K == attribute::thread_index_in_simdgroup) return D(t.index & 31);
+  else if constexpr (K == attribute::simdgroup_index_in_threadgroup) return D(t.index >> 5);
+  else if constexpr (K == attribute::simdgroups_per_threadgroup) return D((n[0] * n[1] * n[2] + 31) >> 5);
+  else if constexpr (K == attribute::dispatch_simdgroups_per_threadgroup) return D((g.group[0] * g.group[1] * g.group[2] + 31) >> 5);
+  else if constexpr (K == attribute::thread_index_in_quadgroup) return D(t.index & 3);
+  else if constexpr (K == attribute::quadgroup_index_in_threadgroup) return D(t.index >> 2);
+  else if constexpr (K == attribute::quadgroups_per_threadgroup) return D((n[0] * n[1] * n[2] + 3) >> 2);
+  else if constexpr (K == attribute::dispatch_quadgroups_per_threadgroup) return D((g.group[0] * g.group[1] * g.group[2] + 3) >> 2);
+  else return D(32);
+}
+
+template <size_t...> struct indices {};
+template <class T, T... I> using make_indices = indices<I...>;
+
+template <class Spec, class Signature, Signature Function> struct kernel;
+template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, void (*)(A...), Function> {
+  static_assert(sizeof...(A) == Spec::count, "a kernel's instantiation has other parameters than its definition");
+  using order = __make_integer_seq<make_indices, size_t, sizeof...(A)>;
+
+  template <size_t... I>
+  PM_INLINE static void call(indices<I...>, void* const* buffers, void* const* threadgroup, const pm_thread& t) {
+    Function(argument<Spec::parameters[I].kind, Spec::parameters[I].index, A>(buffers, threadgroup, t)...);
+  }
+  static void lane(void* const* buffers, void* const* threadgroup, const pm_thread* t) { call(order{}, buffers, threadgroup, *t); }
+
+  // Addresses are copied first: were they read through the argument, a store of the kernel could change them.
+  static void rows(void* const* given, const pm_grid* grid, uint64_t begin, uint64_t end) {
+    void* buffers[32];
+    for (unsigned i = 0; i < Spec::buffers; ++i) buffers[i] = given[i];
+    const pm_grid g = *grid;
+    pm_thread t{};
+    t.grid = &g;
+    const uint64_t width = g.grid[0], height = g.grid[1];
+    for (uint64_t i = begin; i < end;) {
+      const uint64_t x0 = i % width, row = i / width;
+      const uint64_t n = width - x0 < end - i ? width - x0 : end - i;
+      t.position[1] = uint32_t(row % height);
+      t.position[2] = uint32_t(row / height);
+      const uint32_t last = uint32_t(x0 + n);
+      for (uint32_t x = uint32_t(x0); x < last; ++x) {
+        t.position[0] = x;
+        call(order{}, buffers, nullptr, t);
+      }
+      i += n;
+    }
+  }
+
+  static void groups(void* const* given, void* const* threadgroup, const pm_grid* grid, uint64_t begin, uint64_t end) {
+    void* buffers[32];
+    for (unsigned i = 0; i < Spec::buffers; ++i) buffers[i] = given[i];
+    const pm_grid g = *grid;
+    pm_thread t{};
+    t.grid = &g;
+    for (uint64_t i = begin; i < end; ++i) {
+      const uint64_t at[3] = {i % g.groups[0], i / g.groups[0] % g.groups[1], i / g.groups[0] / g.groups[1]};
+      for (int d = 0; d < 3; ++d) {
+        t.group[d] = uint32_t(at[d]);
+        const uint32_t left = g.grid[d] - t.group[d] * g.group[d];
+        t.size[d] = left < g.group[d] ? left : g.group[d];
+      }
+      for (uint32_t z = 0; z < t.size[2]; ++z)
+        for (uint32_t y = 0; y < t.size[1]; ++y)
+          for (uint32_t x = 0; x < t.size[0]; ++x) {
+            t.local[0] = x, t.local[1] = y, t.local[2] = z;
+            for (int d = 0; d < 3; ++d) t.position[d] = t.group[d] * g.group[d] + t.local[d];
+            t.index = x + t.size[0] * (y + t.size[1] * z);
+            call(order{}, buffers, threadgroup, t);
+          }
+    }
+  }
+
+  template <attribute K, class B> static constexpr pm_argument describe(const parameter& p) {
+    if constexpr (K == attribute::buffer || K == attribute::threadgroup) {
+      using M = bound<B>;
+      using T = typename M::target;
+      const uint32_t kind = K == attribute::threadgroup ? PM_THREADGROUP : M::reference ? PM_CONSTANT_REFERENCE : PM_BUFFER;
+      return {p.name, kind, p.index, size_of<T>(), align_of<T>(), K == attribute::buffer && M::writable};
+    } else {
+      return {nullptr, 0, 0, 0, 0, 0};
+    }
+  }
+  template <size_t... I> static const pm_argument* describe_all(indices<I...>) {
+    static const pm_argument all[] = {describe<Spec::parameters[I].kind, A>(Spec::parameters[I])..., {nullptr, 0, 0, 0, 0, 0}};
+    static pm_argument bound_only[sizeof...(A) + 1];
+    unsigned n = 0;
+    for (const auto& a : all)
+      if (a.name) bound_only[n++] = a;
+    return bound_only;
+  }
+  static const pm_argument* arguments() { return describe_all(order{}); }
+};
+
+template <class Spec, class Signature, Signature Function, bool Synchronises> pm_entry entry(const char* from, const char* to, uint32_t flags) {
+  using K = kernel<Spec, Signature, Function>;
+  if constexpr (Synchronises) return {&K::lane, nullptr, nullptr, from, to, flags};
+  else if constexpr (Spec::grouped) return {nullptr, nullptr, &K::groups, from, to, flags};
+  else return {nullptr, &K::rows, nullptr, from, to, flags};
+}
+}  // namespace pm

@@ -1,0 +1,79 @@
+// <metal_simdgroup_matrix>: 8x8 matrices spread over a simdgroup, two neighbouring elements a lane (MSL section 6.9.4).
+#pragma once
+
+namespace pm {
+PM_INLINE uint matrix_row(uint lane) { return ((lane / 4) & 4) + (lane / 2) % 4; }
+PM_INLINE uint matrix_column(uint lane) { return ((lane / 4) & 2) * 2 + (lane % 2) * 2; }
+PM_INLINE uint matrix_lane(uint row, uint column) {
+  return (row & 4) * 4 + (column & 4) * 2 + (row & 3) * 2 + ((column / 2) & 1);
+}
+}  // namespace pm
+
+namespace metal {
+template <class T, int Columns, int Rows> struct simdgroup_matrix {
+  static_assert(Columns == 8 && Rows == 8, "simdgroup matrices are 8x8");
+  vec<T, 2> elements_;
+  simdgroup_matrix() = default;
+  PM_INLINE explicit simdgroup_matrix(T diagonal) {
+    const uint r = pm::matrix_row(pm_lane()), c = pm::matrix_column(pm_lane());
+    elements_ = vec<T, 2>(r == c ? diagonal : T(0), r == c + 1 ? diagonal : T(0));
+  }
+  PM_INLINE vec<T, 2>& thread_elements() { return elements_; }
+  PM_INLINE const vec<T, 2>& thread_elements() const { return elements_; }
+};
+using simdgroup_float8x8 = simdgroup_matrix<float, 8, 8>;
+using simdgroup_half8x8 = simdgroup_matrix<half, 8, 8>;
+using simdgroup_bfloat8x8 = simdgroup_matrix<bfloat, 8, 8>;
+
+template <class T, int C, int R> PM_INLINE simdgroup_matrix<T, C, R> make_filled_simdgroup_matrix(T v) {
+  simdgroup_matrix<T, C, R> m;
+  m.elements_ = vec<T, 2>(v);
+  return m;
+}
+namespace detail_matrix {
+template <class T, class P> PM_INLINE P* at(P* p, ulong stride, ulong2 origin, bool transposed, uint k) {
+  const ulong r = pm::matrix_row(pm_lane()), c = pm::matrix_column(pm_lane()) + k;
+  return p + (origin.y + (transposed ? c : r)) * stride + origin.x + (transposed ? r : c);
+}
+}  // namespace detail_matrix
+template <class T>
+PM_INLINE void simdgroup_load(simdgroup_matrix<T, 8, 8>& m, const T* p, ulong stride = 8, ulong2 origin = ulong2(0), bool transposed = false) {
+  simdgroup_barrier(mem_flags::mem_none);
+  for (uint k = 0; k < 2; ++k) m.elements_.v_[k] = *detail_matrix::at<T>(p, stride, origin, transposed, k);
+}
+template <class T>
+PM_INLINE void simdgroup_store(const simdgroup_matrix<T, 8, 8>& m, T* p, ulong stride = 8, ulong2 origin = ulong2(0), bool transposed = false) {
+  for (uint k = 0; k < 2; ++k) *detail_matrix::at<T>(p, stride, origin, transposed, k) = m.elements_.v_[k];
+  simdgroup_barrier(mem_flags::mem_none);
+}
+template <class D, class A, class B, class C>
+PM_INLINE void simdgroup_multiply_accumulate(
+    simdgroup_matrix<D, 8, 8>& d, const simdgroup_matrix<A, 8, 8>& a, const simdgroup_matrix<B, 8, 8>& b, const simdgroup_matrix<C, 8, 8>& c) {
+  struct Both {
+    vec<A, 2> a;
+    vec<B, 2> b;
+  };
+  const Both mine{a.elements_, b.elements_};
+  const pm_slot* s = pm::exchange(mine);
+  const uint r = pm::matrix_row(pm_lane()), column = pm::matrix_column(pm_lane());
+  for (uint k = 0; k < 2; ++k) {
+    float sum = float(c.elements_.v_[k]);
+    for (uint j = 0; j < 8; ++j) {
+      const Both left = pm::read<Both>(s->data + pm::matrix_lane(r, j) * sizeof(Both));
+      const Both right = pm::read<Both>(s->data + pm::matrix_lane(j, column) * sizeof(Both));
+      sum += float(left.a.v_[j & 1]) * float(right.b.v_[k]);
+    }
+    d.elements_.v_[k] = D(sum);
+  }
+}
+template <class D, class A, class B>
+PM_INLINE void simdgroup_multiply(simdgroup_matrix<D, 8, 8>& d, const simdgroup_matrix<A, 8, 8>& a, const simdgroup_matrix<B, 8, 8>& b) {
+  simdgroup_multiply_accumulate(d, a, b, make_filled_simdgroup_matrix<D, 8, 8>(D(0)));
+}
+template <class T>
+PM_INLINE simdgroup_matrix<T, 8, 8> operator*(const simdgroup_matrix<T, 8, 8>& a, const simdgroup_matrix<T, 8, 8>& b) {
+  simdgroup_matrix<T, 8, 8> d;
+  simdgroup_multiply(d, a, b);
+  return d;
+}
+}  // namespace metal

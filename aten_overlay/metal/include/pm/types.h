@@ -1,0 +1,76 @@
+// Scalar types (MSL section 2.1). Vectors are classes because clang's own vector types refuse `float2(a, b)`.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#define PM_INLINE __attribute__((always_inline)) inline
+
+using uchar = unsigned char;
+using ushort = unsigned short;
+using uint = unsigned int;
+using ulong = unsigned long;
+using half = _Float16;
+
+namespace pm {
+template <bool B, class T = void> struct enable {};
+template <class T> struct enable<true, T> { using type = T; };
+template <bool B, class T = void> using enable_t = typename enable<B, T>::type;
+template <class T> inline constexpr bool is_bfloat = false;
+template <class T> inline constexpr bool is_plain_float = __is_same(T, float) || __is_same(T, half) || __is_same(T, double);
+template <class T> inline constexpr bool is_plain = is_plain_float<T> || __is_integral(T);
+}  // namespace pm
+
+// Brain float: 16 bits, rounded to nearest even. From bfloat to float is implicit, back is explicit. With a float or
+// half it computes in float; with itself or an integer it stays bfloat.
+struct bfloat {
+  uint16_t bits;
+  bfloat() = default;
+  template <class A, class = pm::enable_t<pm::is_plain<A> || __is_enum(A)>>
+  PM_INLINE explicit constexpr bfloat(A a) : bits(round(float(a))) {}
+  PM_INLINE constexpr operator float() const { return __builtin_bit_cast(float, uint32_t(bits) << 16); }
+  PM_INLINE constexpr bfloat operator-() const { return from_bits(bits ^ 0x8000); }
+  PM_INLINE constexpr bfloat operator+() const { return *this; }
+  PM_INLINE static constexpr bfloat from_bits(uint32_t b) {
+    bfloat r{};
+    r.bits = uint16_t(b);
+    return r;
+  }
+  PM_INLINE static constexpr uint16_t round(float f) {
+    const uint32_t u = __builtin_bit_cast(uint32_t, f);
+    const uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1)) >> 16;
+    const uint32_t nan = (u >> 16) | 0x40;
+    return uint16_t(f != f ? nan : rounded);
+  }
+  PM_INLINE constexpr bfloat& operator++() { return *this = bfloat(float(*this) + 1.0f); }
+  PM_INLINE constexpr bfloat& operator--() { return *this = bfloat(float(*this) - 1.0f); }
+#define PM_ASSIGN(op) \
+  template <class A> PM_INLINE constexpr bfloat& operator op##=(A b) { return *this = bfloat(float(*this) op float(b)); }
+  PM_ASSIGN(+) PM_ASSIGN(-) PM_ASSIGN(*) PM_ASSIGN(/)
+#undef PM_ASSIGN
+};
+
+namespace pm {
+template <> inline constexpr bool is_bfloat<bfloat> = true;
+template <bool Integral> struct bfloat_result { using type = bfloat; };
+template <> struct bfloat_result<false> { using type = float; };
+template <class A> using bfloat_with = typename enable<is_plain<A>, typename bfloat_result<__is_integral(A)>::type>::type;
+}  // namespace pm
+
+#define PM_ARITHMETIC(op) \
+  PM_INLINE constexpr bfloat operator op(bfloat a, bfloat b) { return bfloat(float(a) op float(b)); } \
+  template <class A> PM_INLINE constexpr pm::bfloat_with<A> operator op(bfloat a, A b) { return pm::bfloat_with<A>(float(a) op float(b)); } \
+  template <class A> PM_INLINE constexpr pm::bfloat_with<A> operator op(A a, bfloat b) { return pm::bfloat_with<A>(float(a) op float(b)); }
+PM_ARITHMETIC(+) PM_ARITHMETIC(-) PM_ARITHMETIC(*) PM_ARITHMETIC(/)
+#undef PM_ARITHMETIC
+
+#define PM_COMPARE(op) \
+  PM_INLINE constexpr bool operator op(bfloat a, bfloat b) { return float(a) op float(b); } \
+  template <class A> PM_INLINE constexpr pm::enable_t<pm::is_plain<A>, bool> operator op(bfloat a, A b) { return float(a) op float(b); } \
+  template <class A> PM_INLINE constexpr pm::enable_t<pm::is_plain<A>, bool> operator op(A a, bfloat b) { return float(a) op float(b); }
+PM_COMPARE(==) PM_COMPARE(!=) PM_COMPARE(<) PM_COMPARE(>) PM_COMPARE(<=) PM_COMPARE(>=)
+#undef PM_COMPARE
+
+// Literal suffixes `1.5h` and `1.5bf` (MSL section 2.1).
+constexpr half operator""h(long double x) { return half(x); }
+constexpr half operator""h(unsigned long long x) { return half(x); }
+constexpr bfloat operator""bf(long double x) { return bfloat(float(x)); }

@@ -1,0 +1,181 @@
+// Vector types (MSL section 2.2): components, constructors, swizzles, operators.
+#pragma once
+#include "swizzles.h"
+
+namespace pm {
+// A swizzle is a member that shares the vector's storage. It has no friend operators: those made every lookup slow.
+template <class T, int N, int... I> struct swizzle {
+  T v_[N == 3 ? 4 : N];
+  static constexpr int size = sizeof...(I);
+  using value = metal::vec<T, size>;
+  swizzle() = default;
+  swizzle(const swizzle&) = default;
+  PM_INLINE constexpr operator value() const { return value(v_[I]...); }
+  PM_INLINE constexpr swizzle& operator=(const value& o) {
+    int j = 0;
+    ((v_[I] = o.v_[j++]), ...);
+    return *this;
+  }
+  PM_INLINE constexpr swizzle& operator=(const swizzle& o) { return *this = value(o); }
+  PM_INLINE constexpr value operator-() const { return -value(*this); }
+  PM_INLINE constexpr T operator[](int i) const { return value(*this).v_[i]; }
+#define PM_ASSIGN(op) \
+  PM_INLINE constexpr swizzle& operator op##=(const value& o) { return *this = value(*this) op o; }
+  PM_ASSIGN(+) PM_ASSIGN(-) PM_ASSIGN(*) PM_ASSIGN(/) PM_ASSIGN(%) PM_ASSIGN(&) PM_ASSIGN(|) PM_ASSIGN(^)
+#undef PM_ASSIGN
+};
+template <class T, int N, int... I> struct element<swizzle<T, N, I...>> {
+  using type = T;
+  static constexpr int size = sizeof...(I);
+};
+}  // namespace pm
+
+namespace metal {
+#define PM_MEMBER_2(E) E(x) E(y)
+#define PM_MEMBER_3(E) E(x) E(y) E(z)
+#define PM_MEMBER_4(E) E(x) E(y) E(z) E(w)
+#define PM_LIST_2(E) E(x), E(y)
+#define PM_LIST_3(E) E(x), E(y), E(z)
+#define PM_LIST_4(E) E(x), E(y), E(z), E(w)
+#define PM_NAMES_2 struct { T x, y; }; struct { T r, g; };
+#define PM_NAMES_3 struct { T x, y, z; }; struct { T r, g, b; };
+#define PM_NAMES_4 struct { T x, y, z, w; }; struct { T r, g, b, a; };
+#define PM_COPY(c) c = o.c;
+#define PM_SPLAT(c) c(T(s))
+#define PM_CONVERT(c) c(T(o.c))
+#define PM_DECLARE(c) class U##c
+#define PM_IS_NUMBER(c) pm::is_number<U##c>
+#define PM_PARAMETER(c) U##c c##_
+#define PM_INIT(c) c(T(c##_))
+#define PM_NEGATE(c) T(-o.c)
+#define PM_INVERT(c) T(~o.c)
+#define PM_NOT(c) !o.c
+#define PM_AND_2 PM_IS_NUMBER(x) && PM_IS_NUMBER(y)
+#define PM_AND_3 PM_AND_2 && PM_IS_NUMBER(z)
+#define PM_AND_4 PM_AND_3 && PM_IS_NUMBER(w)
+#define PM_SWIZZLE(name, ...) pm::swizzle<T, PM_N, __VA_ARGS__> name;
+
+#define PM_EACH_2(op) vec(T(a.x op b.x), T(a.y op b.y))
+#define PM_EACH_3(op) vec(T(a.x op b.x), T(a.y op b.y), T(a.z op b.z))
+#define PM_EACH_4(op) vec(T(a.x op b.x), T(a.y op b.y), T(a.z op b.z), T(a.w op b.w))
+#define PM_TEST_2(op) vec<bool, 2>(a.x op b.x, a.y op b.y)
+#define PM_TEST_3(op) vec<bool, 3>(a.x op b.x, a.y op b.y, a.z op b.z)
+#define PM_TEST_4(op) vec<bool, 4>(a.x op b.x, a.y op b.y, a.z op b.z, a.w op b.w)
+#define PM_OPERATOR(N, op) \
+  friend PM_INLINE constexpr vec operator op(const vec& a, const vec& b) { return PM_EACH_##N(op); } \
+  PM_INLINE constexpr vec& operator op##=(const vec& b) { return *this = *this op b; }
+#define PM_COMPARISON(N, op) \
+  friend PM_INLINE constexpr vec<bool, N> operator op(const vec& a, const vec& b) { return PM_TEST_##N(op); }
+
+#define PM_VECTOR(N, ALIGN) \
+  template <class T> struct alignas(sizeof(T) * ALIGN) vec<T, N> { \
+    union { \
+      PM_NAMES_##N \
+      T v_[ALIGN]; \
+      PM_SWIZZLES_##N(PM_SWIZZLE) \
+    }; \
+    vec() = default; \
+    vec(const vec&) = default; \
+    PM_INLINE constexpr vec& operator=(const vec& o) { PM_MEMBER_##N(PM_COPY) return *this; } \
+    template <class U, class = enable_if_t<pm::is_number<U> || __is_enum(U)>> \
+    PM_INLINE constexpr vec(U s) : PM_LIST_##N(PM_SPLAT) {} \
+    template <PM_LIST_##N(PM_DECLARE), class = enable_if_t<PM_AND_##N>> \
+    PM_INLINE constexpr vec(PM_LIST_##N(PM_PARAMETER)) : PM_LIST_##N(PM_INIT) {} \
+    template <class U, class = enable_if_t<!__is_same(U, T)>> \
+    PM_INLINE explicit constexpr vec(const vec<U, N>& o) : PM_LIST_##N(PM_CONVERT) {} \
+    template <class U, int M, int... I, class = enable_if_t<!__is_same(U, T) && sizeof...(I) == N>> \
+    PM_INLINE explicit constexpr vec(const pm::swizzle<U, M, I...>& s) : vec(vec<U, N>(s)) {} \
+    PM_COMPOUND_##N \
+    PM_INLINE constexpr T& operator[](int i) { return v_[i]; } \
+    PM_INLINE constexpr const T& operator[](int i) const { return v_[i]; } \
+    PM_OPERATOR(N, +) PM_OPERATOR(N, -) PM_OPERATOR(N, *) PM_OPERATOR(N, /) PM_OPERATOR(N, %) \
+    PM_OPERATOR(N, &) PM_OPERATOR(N, |) PM_OPERATOR(N, ^) PM_OPERATOR(N, <<) PM_OPERATOR(N, >>) \
+    PM_COMPARISON(N, ==) PM_COMPARISON(N, !=) PM_COMPARISON(N, <) PM_COMPARISON(N, >) PM_COMPARISON(N, <=) \
+    PM_COMPARISON(N, >=) PM_COMPARISON(N, &&) PM_COMPARISON(N, ||) \
+    friend PM_INLINE constexpr vec operator-(const vec& o) { return vec(PM_LIST_##N(PM_NEGATE)); } \
+    friend PM_INLINE constexpr vec operator+(const vec& o) { return o; } \
+    friend PM_INLINE constexpr vec operator~(const vec& o) { return vec(PM_LIST_##N(PM_INVERT)); } \
+    friend PM_INLINE constexpr vec<bool, N> operator!(const vec& o) { return vec<bool, N>(PM_LIST_##N(PM_NOT)); } \
+    PM_INLINE constexpr vec& operator++() { return *this += vec(1); } \
+    PM_INLINE constexpr vec& operator--() { return *this -= vec(1); } \
+  };
+#define PM_COMPOUND_2
+#define PM_COMPOUND_3 \
+  PM_INLINE constexpr vec(const vec<T, 2>& a, T b_) : x(a.x), y(a.y), z(b_) {} \
+  PM_INLINE constexpr vec(T a_, const vec<T, 2>& c) : x(a_), y(c.x), z(c.y) {}
+#define PM_COMPOUND_4 \
+  PM_INLINE constexpr vec(const vec<T, 2>& c, const vec<T, 2>& d) : x(c.x), y(c.y), z(d.x), w(d.y) {} \
+  PM_INLINE constexpr vec(const vec<T, 3>& c, T d) : x(c.x), y(c.y), z(c.z), w(d) {} \
+  PM_INLINE constexpr vec(T c, const vec<T, 3>& d) : x(c), y(d.x), z(d.y), w(d.z) {} \
+  PM_INLINE constexpr vec(const vec<T, 2>& c, T d, T e) : x(c.x), y(c.y), z(d), w(e) {} \
+  PM_INLINE constexpr vec(T c, T d, const vec<T, 2>& e) : x(c), y(d), z(e.x), w(e.y) {} \
+  PM_INLINE constexpr vec(T c, const vec<T, 2>& d, T e) : x(c), y(d.x), z(d.y), w(e) {}
+
+#define PM_N 2
+PM_VECTOR(2, 2)
+#undef PM_N
+#define PM_N 3
+PM_VECTOR(3, 4)
+#undef PM_N
+#define PM_N 4
+PM_VECTOR(4, 4)
+#undef PM_N
+template <class T> struct vec<T, 1>;
+
+// Operators that take at least one swizzle: as if it were the vector it stands for.
+#define PM_SWIZZLE_OPERATOR(op) \
+  template <class T, int N, int... I, int M, int... J> \
+  PM_INLINE constexpr enable_if_t<sizeof...(I) == sizeof...(J), decltype(vec<T, sizeof...(I)>() op vec<T, sizeof...(I)>())> \
+  operator op(const pm::swizzle<T, N, I...>& a, const pm::swizzle<T, M, J...>& b) { \
+    return vec<T, sizeof...(I)>(a) op vec<T, sizeof...(I)>(b); \
+  } \
+  template <class T, int N, int... I> \
+  PM_INLINE constexpr auto operator op(const pm::swizzle<T, N, I...>& a, const vec<T, sizeof...(I)>& b) { \
+    return vec<T, sizeof...(I)>(a) op b; \
+  } \
+  template <class T, int N, int... I> \
+  PM_INLINE constexpr auto operator op(const vec<T, sizeof...(I)>& a, const pm::swizzle<T, N, I...>& b) { \
+    return a op vec<T, sizeof...(I)>(b); \
+  } \
+  template <class T, int N, int... I, class A, class = enable_if_t<pm::is_number<A>>> \
+  PM_INLINE constexpr auto operator op(const pm::swizzle<T, N, I...>& a, A b) { \
+    return vec<T, sizeof...(I)>(a) op vec<T, sizeof...(I)>(b); \
+  } \
+  template <class T, int N, int... I, class A, class = enable_if_t<pm::is_number<A>>> \
+  PM_INLINE constexpr auto operator op(A a, const pm::swizzle<T, N, I...>& b) { \
+    return vec<T, sizeof...(I)>(a) op vec<T, sizeof...(I)>(b); \
+  }
+PM_SWIZZLE_OPERATOR(+) PM_SWIZZLE_OPERATOR(-) PM_SWIZZLE_OPERATOR(*) PM_SWIZZLE_OPERATOR(/) PM_SWIZZLE_OPERATOR(%)
+PM_SWIZZLE_OPERATOR(&) PM_SWIZZLE_OPERATOR(|) PM_SWIZZLE_OPERATOR(^) PM_SWIZZLE_OPERATOR(<<) PM_SWIZZLE_OPERATOR(>>)
+PM_SWIZZLE_OPERATOR(==) PM_SWIZZLE_OPERATOR(!=) PM_SWIZZLE_OPERATOR(<) PM_SWIZZLE_OPERATOR(>) PM_SWIZZLE_OPERATOR(<=)
+PM_SWIZZLE_OPERATOR(>=)
+}  // namespace metal
+
+#define PM_VECTOR_NAMES(T) \
+  using T##2 = metal::vec<T, 2>; \
+  using T##3 = metal::vec<T, 3>; \
+  using T##4 = metal::vec<T, 4>;
+PM_VECTOR_NAMES(bool) PM_VECTOR_NAMES(char) PM_VECTOR_NAMES(uchar) PM_VECTOR_NAMES(short) PM_VECTOR_NAMES(ushort)
+PM_VECTOR_NAMES(int) PM_VECTOR_NAMES(uint) PM_VECTOR_NAMES(long) PM_VECTOR_NAMES(ulong) PM_VECTOR_NAMES(half)
+PM_VECTOR_NAMES(bfloat) PM_VECTOR_NAMES(float)
+namespace metal {
+using ::bool2; using ::bool3; using ::bool4; using ::char2; using ::char3; using ::char4; using ::uchar2; using ::uchar3;
+using ::uchar4; using ::short2; using ::short3; using ::short4; using ::ushort2; using ::ushort3; using ::ushort4;
+using ::int2; using ::int3; using ::int4; using ::uint2; using ::uint3; using ::uint4; using ::long2; using ::long3;
+using ::long4; using ::ulong2; using ::ulong3; using ::ulong4; using ::half2; using ::half3; using ::half4; using ::bfloat2;
+using ::bfloat3; using ::bfloat4; using ::float2; using ::float3; using ::float4; using ::half; using ::bfloat;
+}  // namespace metal
+
+template <class T, class U> PM_INLINE constexpr T as_type(const U& u) {
+  static_assert(sizeof(T) == sizeof(U), "as_type: the two types differ in size");
+  if constexpr (__is_trivially_copyable(T) && __is_trivially_copyable(U)) {
+    return __builtin_bit_cast(T, u);
+  } else {
+    T t;
+    __builtin_memcpy(&t, &u, sizeof(T));
+    return t;
+  }
+}
+namespace metal {
+using ::as_type;
+}

@@ -1,0 +1,146 @@
+"""Loads a compiled Metal library and runs its kernels on arrays: numpy, torch CPU tensors, or anything with an address."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from porter.errors import PorterError
+
+SHUFFLE_LANES, FORCE_FIBERS = 1, 2
+_STATUS = {3: "PTR107"}
+_MAX_BUFFERS = 31
+
+
+class _Argument(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("kind", ctypes.c_uint32),
+        ("index", ctypes.c_uint32),
+        ("element_size", ctypes.c_uint32),
+        ("alignment", ctypes.c_uint32),
+        ("writable", ctypes.c_uint32),
+    ]
+
+
+class _Buffer(ctypes.Structure):
+    _fields_ = [("address", ctypes.c_void_p), ("base", ctypes.c_void_p), ("length", ctypes.c_uint64)]
+
+
+class _Kernel(ctypes.Structure):
+    _fields_ = [
+        ("host_name", ctypes.c_char_p),
+        ("arguments", ctypes.POINTER(_Argument)),
+        ("argument_count", ctypes.c_uint32),
+        ("synchronises", ctypes.c_uint32),
+        ("static_threadgroup_bytes", ctypes.c_uint32),
+        ("max_threads_per_group", ctypes.c_uint32),
+        ("launch", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)),
+        ("internal", ctypes.c_void_p),
+    ]
+
+
+class _Library(ctypes.Structure):
+    _fields_ = [
+        ("abi_version", ctypes.c_uint32),
+        ("kernel_count", ctypes.c_uint32),
+        ("kernels", ctypes.POINTER(_Kernel)),
+        ("constant_count", ctypes.c_uint32),
+        ("constants", ctypes.c_void_p),
+    ]
+
+
+class _Launch(ctypes.Structure):
+    _fields_ = [
+        ("kernel", ctypes.POINTER(_Kernel)),
+        ("buffers", ctypes.POINTER(_Buffer)),
+        ("buffer_count", ctypes.c_uint32),
+        ("threadgroup_count", ctypes.c_uint32),
+        ("threadgroup_bytes", ctypes.POINTER(ctypes.c_uint32)),
+        ("grid", ctypes.c_uint32 * 3),
+        ("group", ctypes.c_uint32 * 3),
+        ("resident", ctypes.POINTER(_Buffer)),
+        ("resident_count", ctypes.c_uint32),
+        ("flags", ctypes.c_uint32),
+        ("seed", ctypes.c_uint64),
+        ("max_threads", ctypes.c_uint32),
+        ("error_size", ctypes.c_uint32),
+        ("error", ctypes.c_char_p),
+    ]
+
+
+class Library:
+    """A compiled library, kept loaded. `names` are the kernels it holds."""
+
+    def __init__(self, path: Path) -> None:
+        self._handle = ctypes.CDLL(str(path))
+        entry = self._handle.pm_library
+        entry.restype = ctypes.POINTER(_Library)
+        self._library = entry().contents
+        kernels = (self._library.kernels[i] for i in range(self._library.kernel_count))
+        self._kernels = {k.host_name.decode(): k for k in kernels}
+        self.names = tuple(self._kernels)
+
+    def argument_sizes(self, name: str) -> dict[str, int]:
+        """The size in bytes of one element of each bound argument of kernel `name`."""
+        kernel = self._kernel(name)
+        found = (kernel.arguments[i] for i in range(kernel.argument_count))
+        return {a.name.decode(): a.element_size for a in found}
+
+    def synchronises(self, name: str) -> bool:
+        """Whether kernel `name` runs on fibers."""
+        return bool(self._kernel(name).synchronises)
+
+    def run(
+        self,
+        name: str,
+        buffers: Sequence[Any],
+        grid: Sequence[int],
+        group: Sequence[int] = (256,),
+        *,
+        threadgroup_bytes: Sequence[int] = (),
+        resident: Sequence[Any] = (),
+        threads: int = 0,
+        shuffle: int | None = None,
+    ) -> None:
+        """Runs kernel `name` over `grid` threads in groups of `group`, and waits.
+
+        `buffers[i]` is bound at index i: an array, or None for nothing. `threadgroup_bytes[i]` is the length of threadgroup
+        argument i. `threads` limits the host threads (0: all cores). `shuffle` is the seed of a shuffled lane order.
+        Raises PTR102 (unknown kernel), PTR106 (refused) or PTR107 (out of bounds).
+        """
+        bound = (_Buffer * max(len(buffers), 1))(*(_buffer(b) for b in buffers))
+        reachable = (_Buffer * max(len(resident), 1))(*(_buffer(b) for b in resident))
+        shared = (ctypes.c_uint32 * max(len(threadgroup_bytes), 1))(*threadgroup_bytes)
+        error = ctypes.create_string_buffer(512)
+        kernel = self._kernel(name)
+        launch = _Launch(
+            ctypes.pointer(kernel), bound, len(buffers), len(threadgroup_bytes), shared, _three(grid), _three(group),
+            reachable, len(resident), 0 if shuffle is None else SHUFFLE_LANES, shuffle or 0, threads, len(error),
+            ctypes.cast(error, ctypes.c_char_p),
+        )  # fmt: skip
+        status = kernel.launch(ctypes.addressof(launch))
+        if status:
+            raise PorterError(_STATUS.get(status, "PTR106"), error.value.decode() or f"kernel `{name}` failed ({status})")
+
+    def _kernel(self, name: str) -> _Kernel:
+        if name not in self._kernels:
+            raise PorterError("PTR102", f"there is no kernel `{name}` in this library", hint="Compile it in by name.")
+        return self._kernels[name]
+
+
+def _three(numbers: Sequence[int]) -> Any:
+    return (ctypes.c_uint32 * 3)(*numbers, *([1] * (3 - len(numbers))))
+
+
+def _buffer(array: Any) -> _Buffer:
+    if array is None:
+        return _Buffer(None, None, 0)
+    if hasattr(array, "data_ptr"):
+        storage = array.untyped_storage()
+        return _Buffer(array.data_ptr() or 64, storage.data_ptr() or 64, storage.nbytes())
+    if hasattr(array, "__array_interface__"):
+        return _Buffer(array.ctypes.data, None, array.nbytes)
+    return _Buffer(ctypes.addressof(array), None, ctypes.sizeof(array))

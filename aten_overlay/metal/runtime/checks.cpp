@@ -1,0 +1,149 @@
+// Bounds own(). A library compiled with them calls __asan_load*/__asan_store* for each access (clang's kernel address
+// sanitizer, outlined), which are defined here: an access is right if it lies in memory the launch gave the kernel.
+#include "runtime.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+namespace pm {
+namespace {
+struct Range {
+  uintptr_t low, high;
+};
+struct Checks {
+  int count = 0;
+  Range ranges[PM_MAX_BUFFERS + PM_MAX_THREADGROUP_ARGS + 512];
+  const Job* job = nullptr;
+  Failure* failure = nullptr;
+  jmp_buf* escape = nullptr;
+};
+// On the heap: the runtime's thread-local block is static and has to stay small.
+struct Holder {
+  Checks* value = new Checks;
+  ~Holder() { delete value; }
+};
+Checks& own() {
+  thread_local Holder holder;
+  return *holder.value;
+}
+thread_local bool active = false;
+
+void allow(const void* low, size_t size) {
+  if (own().count < int(sizeof(own().ranges) / sizeof(Range)))
+    own().ranges[own().count++] = {reinterpret_cast<uintptr_t>(low), reinterpret_cast<uintptr_t>(low) + size};
+}
+
+void allow_own_stack() {
+  pthread_attr_t attributes;
+  void* low = nullptr;
+  size_t size = 0;
+  pthread_getattr_np(pthread_self(), &attributes);
+  pthread_attr_getstack(&attributes, &low, &size);
+  pthread_attr_destroy(&attributes);
+  allow(low, size);
+}
+
+// The argument whose memory is nearest below or above the address.
+const pm_argument* nearest(uintptr_t address, long& offset) {
+  const pm_launch& launch = *own().job->launch;
+  const pm_argument* best = nullptr;
+  uintptr_t distance = ~uintptr_t(0);
+  for (uint32_t i = 0; i < launch.kernel->argument_count; ++i) {
+    const pm_argument& a = launch.kernel->arguments[i];
+    if (a.kind == PM_THREADGROUP) continue;
+    const auto start = reinterpret_cast<uintptr_t>(launch.buffers[a.index].address);
+    const uintptr_t away = address > start ? address - start : start - address;
+    if (away < distance) {
+      distance = away;
+      best = &a;
+      offset = long(address) - long(start);
+    }
+  }
+  return best;
+}
+
+[[noreturn]] void report(uintptr_t address, size_t size, bool store) {
+  long offset = 0;
+  const pm_argument* a = nearest(address, offset);
+  const pm_launch& launch = *own().job->launch;
+  const unsigned long length = a ? launch.buffers[a->index].length : 0;
+  snprintf(
+      own().failure->text, sizeof(own().failure->text),
+      "kernel `%s` %s %zu bytes out of bounds; nearest is argument `%s` (buffer %u, %lu bytes), at byte %ld of it",
+      launch.kernel->host_name, store ? "writes" : "reads", size, a ? a->name : "?", a ? a->index : 0, length, offset);
+  active = false;
+  longjmp(*own().escape, PM_OUT_OF_BOUNDS);
+}
+
+void check(uintptr_t address, size_t size, bool store) {
+  if (!active || size == 0) return;
+  for (int i = 0; i < own().count; ++i)
+    if (address >= own().ranges[i].low && address + size <= own().ranges[i].high) return;
+  report(address, size, store);
+}
+}  // namespace
+
+void begin_checks(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* escape) {
+  const pm_launch& launch = *job.launch;
+  own().count = 0;
+  own().job = &job;
+  own().failure = &failure;
+  own().escape = escape;
+  for (uint32_t i = 0; i < launch.kernel->argument_count; ++i) {
+    const pm_argument& a = launch.kernel->arguments[i];
+    if (a.kind == PM_THREADGROUP) {
+      allow(threadgroup[a.index], launch.threadgroup_bytes[a.index]);
+    } else {
+      const pm_buffer& b = launch.buffers[a.index];
+      allow(b.base ? b.base : b.address, b.length ? b.length : ~uintptr_t(0) / 4);
+    }
+  }
+  for (uint32_t i = 0; i < launch.resident_count; ++i) {
+    const pm_buffer& b = launch.resident[i];
+    allow(b.base ? b.base : b.address, b.length);
+  }
+  allow(job.entry->image_begin, job.entry->image_end - job.entry->image_begin);
+  allow_own_stack();
+  active = true;
+}
+void allow_stack(const void* low, const void* high) {
+  allow(low, static_cast<const char*>(high) - static_cast<const char*>(low));
+}
+void end_checks() { active = false; }
+}  // namespace pm
+
+using pm::check;
+
+#pragma GCC visibility push(default)
+extern "C" {
+void pm_threadgroup_variable(const void* address, size_t size) {
+  if (!pm::active) return;
+  const auto low = reinterpret_cast<uintptr_t>(address);
+  for (int i = 0; i < pm::own().count; ++i)
+    if (pm::own().ranges[i].low == low && pm::own().ranges[i].high >= low + size) return;
+  pm::allow(address, size);
+}
+#define PM_HOOK(n) \
+  void __asan_load##n##_noabort(uintptr_t a) { check(a, n, false); } \
+  void __asan_store##n##_noabort(uintptr_t a) { check(a, n, true); }
+PM_HOOK(1) PM_HOOK(2) PM_HOOK(4) PM_HOOK(8) PM_HOOK(16)
+void __asan_loadN_noabort(uintptr_t a, size_t n) { check(a, n, false); }
+void __asan_storeN_noabort(uintptr_t a, size_t n) { check(a, n, true); }
+void __asan_handle_no_return(void) {}
+void* __asan_memcpy(void* to, const void* from, size_t n) {
+  check(reinterpret_cast<uintptr_t>(from), n, false);
+  check(reinterpret_cast<uintptr_t>(to), n, true);
+  return memcpy(to, from, n);
+}
+void* __asan_memmove(void* to, const void* from, size_t n) {
+  check(reinterpret_cast<uintptr_t>(from), n, false);
+  check(reinterpret_cast<uintptr_t>(to), n, true);
+  return memmove(to, from, n);
+}
+void* __asan_memset(void* to, int c, size_t n) {
+  check(reinterpret_cast<uintptr_t>(to), n, true);
+  return memset(to, c, n);
+}
+}
+#pragma GCC visibility pop

@@ -1,0 +1,151 @@
+// Checks a launch as Metal's API validation would, then runs it.
+#include "runtime.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace pm {
+namespace {
+// Flushes denormal results and operands to zero while it lives.
+struct DenormalMode {
+#if defined(__SSE2__)
+  explicit DenormalMode(bool flush) : saved(_mm_getcsr()) {
+    if (flush) _mm_setcsr(saved | 0x8040);
+  }
+  ~DenormalMode() { _mm_setcsr(saved); }
+  unsigned saved;
+#else
+  explicit DenormalMode(bool) {}
+#endif
+};
+
+int refuse(const pm_launch& l, int status, const char* format, const pm_argument& a) {
+  if (l.error && l.error_size) {
+    char what[256];
+    snprintf(what, sizeof(what), format, a.name, a.kind == PM_THREADGROUP ? "threadgroup" : "buffer", a.index);
+    snprintf(l.error, l.error_size, "kernel `%s`: %s", l.kernel->host_name, what);
+  }
+  return status;
+}
+
+int check_argument(const pm_launch& l, const pm_argument& a) {
+  if (a.kind == PM_THREADGROUP) {
+    const bool given = a.index < l.threadgroup_count && l.threadgroup_bytes[a.index] > 0;
+    return given ? PM_OK : refuse(l, PM_UNBOUND_ARGUMENT, "argument `%s` has no threadgroup memory (%s %u)", a);
+  }
+  if (a.index >= l.buffer_count || !l.buffers[a.index].address)
+    return refuse(l, PM_UNBOUND_ARGUMENT, "argument `%s` has nothing bound (%s %u)", a);
+  const pm_buffer& b = l.buffers[a.index];
+  if (reinterpret_cast<uintptr_t>(b.address) % a.alignment && a.kind == PM_CONSTANT_REFERENCE)
+    return refuse(l, PM_MISALIGNED, "argument `%s` is not aligned for its type (%s %u)", a);
+  const char* base = static_cast<const char*>(b.base ? b.base : b.address);
+  const uint64_t offset = static_cast<const char*>(b.address) - base;
+  if (a.kind == PM_CONSTANT_REFERENCE && b.length && offset + a.element_size > b.length)
+    return refuse(l, PM_BUFFER_TOO_SMALL, "argument `%s` is larger than what is bound (%s %u)", a);
+  return PM_OK;
+}
+
+int check_launch(const pm_launch& l) {
+  uint64_t threads = 1;
+  for (uint32_t n : l.group) threads *= n;
+  if (threads == 0 || threads > l.kernel->max_threads_per_group) {
+    if (l.error && l.error_size)
+      snprintf(
+          l.error, l.error_size, "kernel `%s`: a threadgroup of %llu threads; the limit is %u", l.kernel->host_name,
+          static_cast<unsigned long long>(threads), l.kernel->max_threads_per_group);
+    return PM_BAD_THREADGROUP;
+  }
+  for (uint32_t i = 0; i < l.kernel->argument_count; ++i)
+    if (const int status = check_argument(l, l.kernel->arguments[i])) return status;
+  return PM_OK;
+}
+
+struct Running {
+  Job job;
+  Failure failure;
+};
+
+void slice(void* context, uint64_t begin, uint64_t end) {
+  auto& running = *static_cast<Running*>(context);
+  if (__atomic_load_n(&running.failure.status, __ATOMIC_RELAXED)) return;
+  DenormalMode mode(running.job.entry->flags & PM_FLUSH_DENORMALS);
+  Failure failure{};
+  const int status = running.job.entry->lane ? run_on_fibers(running.job, begin, end, failure) : run_in_loop(running.job, begin, end, failure);
+  int none = PM_OK;
+  if (status && __atomic_compare_exchange_n(&running.failure.status, &none, status, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    memcpy(running.failure.text, failure.text, sizeof(failure.text));
+}
+
+const char* explain(int status) {
+  switch (status) {
+    case PM_BARRIER_DIVERGENCE: return "some threads of a threadgroup ended while others wait at a barrier";
+    default: return "the launch failed";
+  }
+}
+}  // namespace
+
+ThreadgroupMemory::ThreadgroupMemory(const Job& job) : addresses{}, job_(job) {
+  for (uint32_t i = 0; i < job.launch->threadgroup_count; ++i) {
+    const size_t bytes = (job.launch->threadgroup_bytes[i] + 63) & ~size_t(63);
+    addresses[i] = bytes ? aligned_alloc(64, bytes) : nullptr;
+  }
+}
+ThreadgroupMemory::~ThreadgroupMemory() {
+  for (void* address : addresses) free(address);
+}
+// Contents are undefined at the start of a group: with shuffled lanes they are NaN, so that a read before a write shows.
+void ThreadgroupMemory::poison() {
+  if (!(job_.launch->flags & PM_SHUFFLE_LANES)) return;
+  for (uint32_t i = 0; i < job_.launch->threadgroup_count; ++i)
+    if (addresses[i]) memset(addresses[i], 0xff, job_.launch->threadgroup_bytes[i]);
+}
+
+int run_in_loop(const Job& job, uint64_t begin, uint64_t end, Failure& failure) {
+  ThreadgroupMemory memory(job);
+  jmp_buf escape;
+  const int status = setjmp(escape);
+  if (status == 0) {
+    if (job.entry->flags & PM_CHECKED) begin_checks(job, memory.addresses, failure, &escape);
+    if (job.entry->rows) job.entry->rows(job.buffers, &job.grid, begin, end);
+    else job.entry->groups(job.buffers, memory.addresses, &job.grid, begin, end);
+  }
+  end_checks();
+  return failure.status = status;
+}
+}  // namespace pm
+
+using namespace pm;
+
+extern "C" int pm_run(const void* launch_) {
+  const auto& l = *static_cast<const pm_launch*>(launch_);
+  if (l.error && l.error_size) l.error[0] = 0;
+  if (const int status = check_launch(l)) return status;
+  Running running{};
+  Job& job = running.job;
+  job.launch = &l;
+  job.entry = static_cast<const pm_entry*>(l.kernel->internal);
+  for (uint32_t i = 0; i < l.buffer_count && i <= PM_MAX_BUFFERS; ++i) job.buffers[i] = l.buffers[i].address;
+  uint64_t threads = 1, groups = 1;
+  for (int d = 0; d < 3; ++d) {
+    job.grid.grid[d] = l.grid[d];
+    job.grid.group[d] = l.group[d];
+    job.grid.groups[d] = (l.grid[d] + l.group[d] - 1) / l.group[d];
+    threads *= l.grid[d];
+    groups *= job.grid.groups[d];
+  }
+  if (threads == 0) return PM_OK;
+  const uint64_t total = job.entry->rows ? threads : groups;
+  const uint64_t per_group = uint64_t(l.group[0]) * l.group[1] * l.group[2];
+  const uint64_t grain = job.entry->rows ? 65536 : job.entry->groups ? 65536 / per_group + 1 : 4096 / per_group + 1;
+  spread(total, grain, l.max_threads, slice, &running);
+  if (running.failure.status && l.error && l.error_size)
+    snprintf(
+        l.error, l.error_size, running.failure.text[0] ? "%s" : "kernel `%s`: %s",
+        running.failure.text[0] ? running.failure.text : l.kernel->host_name, explain(running.failure.status));
+  return running.failure.status;
+}

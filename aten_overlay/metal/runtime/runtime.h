@@ -1,0 +1,48 @@
+// The parts of the launcher: context switches, one threadgroup on fibers, threads of the host, and bounds checks.
+#pragma once
+#include "../include/pm/internal.h"
+#include "../include/porter_metal_abi.h"
+
+#include <setjmp.h>
+
+namespace pm {
+constexpr uint32_t kLanes = PM_MAX_THREADS_PER_GROUP;
+constexpr size_t kStack = 64 * 1024;
+
+// What one host thread needs to run the grid of one launch.
+struct Job {
+  const pm_launch* launch;
+  const pm_entry* entry;
+  void* buffers[PM_MAX_BUFFERS + 1];
+  pm_grid grid;
+};
+
+struct Failure {
+  int status;
+  char text[512];
+};
+
+// Runs threadgroups [begin, end) of a synchronising kernel. Returns a pm_status.
+int run_on_fibers(const Job& job, uint64_t begin, uint64_t end, Failure& failure);
+// Runs part [begin, end) of any other kernel: threads for `rows` entries, threadgroups for `groups` entries.
+int run_in_loop(const Job& job, uint64_t begin, uint64_t end, Failure& failure);
+
+// Calls work(context, begin, end) for slices of [0, total) on up to `threads` host threads, and waits.
+void spread(uint64_t total, uint64_t grain, uint32_t threads, void (*work)(void* context, uint64_t begin, uint64_t end), void* context);
+
+// Memory for threadgroup arguments of one group; freed with the object.
+struct ThreadgroupMemory {
+  explicit ThreadgroupMemory(const Job& job);
+  ~ThreadgroupMemory();
+  void* addresses[PM_MAX_THREADGROUP_ARGS];
+  void poison();
+
+ private:
+  const Job& job_;
+};
+
+// Bounds of what the running kernel may touch, for libraries compiled with checks.
+void begin_checks(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* escape);
+void end_checks();
+void allow_stack(const void* low, const void* high);
+}  // namespace pm
