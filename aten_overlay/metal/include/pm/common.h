@@ -24,6 +24,9 @@ template <class A, class B, class = enable_if_t<pm::mixed<A, B>>> PM_INLINE cons
     vec<T, N> r; \
     for (int i = 0; i < N; ++i) r.v_[i] = name(a.v_[i], b.v_[i]); \
     return r; \
+  } \
+  template <class A, class T, int N, class = enable_if_t<pm::is_number<A>>> PM_INLINE vec<T, N> name(A a, const vec<T, N>& b) { \
+    return name(vec<T, N>(a), b); \
   }
 PM_COMPONENTWISE(min) PM_COMPONENTWISE(max)
 #undef PM_COMPONENTWISE

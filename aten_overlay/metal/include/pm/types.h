@@ -20,13 +20,15 @@ template <class T> inline constexpr bool is_plain_float = __is_same(T, float) ||
 template <class T> inline constexpr bool is_plain = is_plain_float<T> || __is_integral(T);
 }  // namespace pm
 
-// Brain float: 16 bits, rounded to nearest even. From bfloat to float is implicit, back is explicit. With a float or
+// Brain float: 16 bits, rounded to nearest even. From bfloat to float is implicit, back is explicit (from an integer implicit). With a float or
 // half it computes in float; with itself or an integer it stays bfloat.
 struct bfloat {
   uint16_t bits;
   bfloat() = default;
-  template <class A, class = pm::enable_t<pm::is_plain<A> || __is_enum(A)>>
+  template <class A, pm::enable_t<pm::is_plain_float<A> || __is_enum(A), int> = 0>
   PM_INLINE explicit constexpr bfloat(A a) : bits(round(float(a))) {}
+  template <class A, pm::enable_t<__is_integral(A), int> = 0>
+  PM_INLINE constexpr bfloat(A a) : bits(round(float(a))) {}
   PM_INLINE constexpr operator float() const { return __builtin_bit_cast(float, uint32_t(bits) << 16); }
   PM_INLINE constexpr bfloat operator-() const { return from_bits(bits ^ 0x8000); }
   PM_INLINE constexpr bfloat operator+() const { return *this; }

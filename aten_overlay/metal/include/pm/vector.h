@@ -3,6 +3,7 @@
 #include "swizzles.h"
 
 namespace pm {
+template <class T, int N> struct packed;
 // A swizzle is a member that shares the vector's storage. It has no friend operators: those made every lookup slow.
 template <class T, int N, int... I> struct swizzle {
   T v_[N == 3 ? 4 : N];
@@ -85,6 +86,8 @@ namespace metal {
     PM_INLINE explicit constexpr vec(const vec<U, N>& o) : PM_LIST_##N(PM_CONVERT) {} \
     template <class U, int M, int... I, class = enable_if_t<!__is_same(U, T) && sizeof...(I) == N>> \
     PM_INLINE explicit constexpr vec(const pm::swizzle<U, M, I...>& s) : vec(vec<U, N>(s)) {} \
+    template <class U, class = enable_if_t<!__is_same(U, T)>> \
+    PM_INLINE explicit constexpr vec(const pm::packed<U, N>& o) : vec(vec<U, N>(o)) {} \
     PM_COMPOUND_##N \
     PM_INLINE constexpr T& operator[](int i) { return v_[i]; } \
     PM_INLINE constexpr const T& operator[](int i) const { return v_[i]; } \
