@@ -64,7 +64,7 @@ inline float expm1f(float x) {
   p = ::metal::fma(p, x, 1.0f / 24);
   p = ::metal::fma(p, x, 1.0f / 6);
   p = ::metal::fma(p, x, 0.5f);
-  return ::metal::fma(p, x * x, x);
+  return x * ::metal::fma(p, x, 1.0f);
 }
 
 // sqrt(x^2 + y^2), scaled so that the squares neither overflow nor vanish.
