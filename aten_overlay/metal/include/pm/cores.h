@@ -181,7 +181,7 @@ PM_INLINE float sinh(float x) {
   const double a = magnitude(x), e = exp_core(a), z = a * a;
   const double small = fma_(fma_(fma_(z, double(1.0L / 5040), double(1.0L / 120)), z, double(1.0L / 6)), z * a, a);
   const double v = select(a < double(0.1L), small, double(0.5L) * (e - double(1.0L) / e));
-  return __builtin_copysignf(float(v), x) + (x != x ? x : 0.0f);
+  return __builtin_copysignf(float(v), x);
 }
 PM_INLINE float cosh(float x) {
   const double e = exp_core(magnitude(x));
