@@ -14,6 +14,7 @@ Value = bool | int | float
 
 _ERASED = frozenset(("device", "thread", "threadgroup", "kernel", "ray_data", "object_data", "threadgroup_imageblock"))
 _UNGROUPED = frozenset((*BOUND, "thread_position_in_grid", "threads_per_grid", "grid_size", "grid_origin", "threads_per_simdgroup"))
+_INLINED = "__attribute__((always_inline))"  # into the loop over threads, which can then be vectorised
 _MARKER = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
 SYNCHRONISING = re.compile(
     r"(threadgroup_barrier|simdgroup_(barrier|load|store|multiply|multiply_accumulate|matrix|float8x8|half8x8|bfloat8x8)|make_filled_simdgroup_matrix"
@@ -128,7 +129,8 @@ def _keyword_edits(unit: Unit, values: Mapping[str, Value | None], checked: bool
     while i < len(tokens):
         token = tokens[i]
         if token == "[" and is_attribute(source, i):
-            yield Edit(starts[i], ends[source.match[i]], _blank(source.text[starts[i] : ends[source.match[i]]]))
+            inlined = _INLINED if "kernel" in tokens[i : source.match[i]] else ""
+            yield Edit(starts[i], ends[source.match[i]], inlined + _blank(source.text[starts[i] : ends[source.match[i]]]))
             i = source.match[i] + 1
             continue
         if token == "constant":
@@ -138,7 +140,7 @@ def _keyword_edits(unit: Unit, values: Mapping[str, Value | None], checked: bool
             if checked:
                 yield from _announce_edits(source, i)
         elif token in _ERASED:
-            yield Edit(starts[i], ends[i], "")
+            yield Edit(starts[i], ends[i], _INLINED if token == "kernel" else "")
         elif token == "is_function_constant_defined":
             defined = values.get(tokens[i + 2]) is not None
             yield Edit(starts[i], ends[source.match[i + 1]], "true" if defined else "false")

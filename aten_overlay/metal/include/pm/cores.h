@@ -1,7 +1,6 @@
 // The float functions, computed in double without a branch, so that a loop over them vectorises and the result is within
 // about half an ulp. Every literal is a long double because unsuffixed ones are float in Metal.
 #pragma once
-#include "turn_powers.h"
 
 namespace pm {
 PM_INLINE double select(bool c, double a, double b) { return c ? a : b; }
@@ -51,21 +50,29 @@ PM_INLINE double log_core(double x) {
   return select(x > double(0.0L), select(x == infinity, infinity, finite), at_zero);
 }
 
-// x modulo pi/2 into [-pi/4, pi/4], exact enough for every float: the power of two beyond 2^30 is reduced by table.
+// x modulo pi/2 into [-pi/4, pi/4] and the multiple, right for every float. In integers, so that it vectorises: the 24 bits
+// of x times the 128 bits of 1/(2 pi) from where whole turns end.
 struct Reduced {
   double r;
   long quadrant;
 };
-PM_INLINE Reduced reduce_core(double x) {
-  const int exponent = int((__builtin_bit_cast(long, x) >> 52) & 0x7ff) - 1023;
-  const int beyond = exponent > 30 ? (exponent > 127 ? 97 : exponent - 30) : 0;
-  const double scale = __builtin_bit_cast(double, long(1023 - beyond) << 52);
-  const double scaled = x * scale, high = turn_powers[beyond][0], low = turn_powers[beyond][1];
-  const double p = scaled * high, error = fma_(scaled, low, fma_(scaled, high, -p));
-  const double shifted = fma_(p, double(0x1.45f306dc9c883p-1L), rounder);
-  const double k = shifted - rounder;
-  const double r = fma_(-k, double(0x1.1a62633145c07p-54L), fma_(-k, double(0x1.921fb54442d18p+0L), p)) + error;
-  return {r, __builtin_bit_cast(long, shifted)};
+inline constexpr ulong turn_bits[5] = {0x0000000028be60dbUL, 0x9391054a7f09d5f4UL, 0x7d4d377036d8a566UL, 0x4f10e4107f9458eaUL, 0xf7aef1586dc91b8eUL};  // of 1/(2 pi), 32 places down
+
+PM_INLINE Reduced reduce_core(float x) {
+  const uint bits = __builtin_bit_cast(uint, x) & 0x7fffffff;
+  const int exponent = int(bits >> 23) - 127;
+  const bool tiny = exponent < -8;
+  const ulong mantissa = (bits & 0x7fffff) | 0x800000;
+  const ulong shift = ulong(tiny ? 0 : exponent + 9), whole = shift >> 6, part = shift & 63;
+  const ulong a = whole == 0 ? turn_bits[0] : whole == 1 ? turn_bits[1] : turn_bits[2];
+  const ulong b = whole == 0 ? turn_bits[1] : whole == 1 ? turn_bits[2] : turn_bits[3];
+  const ulong c = whole == 0 ? turn_bits[2] : whole == 1 ? turn_bits[3] : turn_bits[4];
+  const ulong high = (a << part) | ((b >> 1) >> (63 - part)), low = (b << part) | ((c >> 1) >> (63 - part));
+  const ulong carry = (mantissa * (low >> 32) + ((mantissa * (low & 0xffffffff)) >> 32)) >> 32;
+  const ulong magnitude_ = mantissa * high + carry, turn = x < 0.0f ? 0 - magnitude_ : magnitude_;
+  const ulong quadrant = (turn + 0x2000000000000000UL) >> 62;
+  const double r = double(long(turn - (quadrant << 62))) * double(0x1.921fb54442d18p-62L);
+  return {select(tiny, double(x), r), tiny ? 0 : long(quadrant)};
 }
 PM_INLINE double sin_poly(double r) {
   const double z = r * r;
@@ -211,20 +218,23 @@ PM_INLINE float atanh(float x) {
 }
 PM_INLINE float rsqrt(float x) { return float(double(1.0L) / __builtin_sqrt(double(x))); }
 
+// On bits, because clang turns the float comparison into a class test that it cannot vectorise.
+PM_INLINE bool is_infinite(float x) { return (__builtin_bit_cast(uint, x) << 1) == 0xff000000u; }
+
 // x^y (C99 F.10.4.4), and powr, whose domain is x >= 0.
 PM_INLINE float pow_positive(float a, float y) { return float(exp2_core(double(y) * (log_core(a) * log2e))); }
 PM_INLINE float pow(float x, float y) {
   const float a = __builtin_fabsf(x), whole = __builtin_truncf(y), half_y = y * 0.5f;
   const bool integer = whole == y, odd = integer && __builtin_truncf(half_y) != half_y;
-  const bool unit = x == 1.0f || y == 0.0f || (x == -1.0f && __builtin_fabsf(y) == __builtin_inff());
+  const bool unit = x == 1.0f || y == 0.0f || (x == -1.0f && is_infinite(y));
   const float v = pow_positive(a, y);
   const float signed_v = odd ? __builtin_copysignf(v, x) : v;
-  const bool undefined = (x < 0.0f && x != -__builtin_inff() && !integer) || x != x || y != y;
+  const bool undefined = (x < 0.0f && !is_infinite(x) && !integer) || x != x || y != y;
   return unit ? 1.0f : (undefined ? __builtin_nanf("") : signed_v);
 }
 PM_INLINE float powr(float x, float y) {
   const bool undefined = x < 0.0f || x != x || y != y || (x == 0.0f && y == 0.0f) ||
-      (x == 1.0f && __builtin_fabsf(y) == __builtin_inff()) || (x == __builtin_inff() && y == 0.0f);
+      (x == 1.0f && is_infinite(y)) || (is_infinite(x) && y == 0.0f);
   return undefined ? __builtin_nanf("") : pow_positive(__builtin_fabsf(x), y);
 }
 
