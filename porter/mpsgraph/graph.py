@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from porter.dtypes import DType
+from porter.errors import Place
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,23 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """An element type that the implementation refuses, with the message of its check."""
+
+    dtype: DType
+    text: str
+    place: Place
+
+
+@dataclass(frozen=True)
 class Graph:
-    """Every case of an operator, in the order of `porter.dtypes.ALL`."""
+    """Every case of an operator, in the order of `porter.dtypes.ALL`, and the element types it refuses."""
 
     inputs: tuple[str, ...]
     scalars: tuple[str, ...]
     cases: tuple[Case, ...]
+    refusals: tuple[Refusal, ...] = ()
+
+    def of(self, dtype: DType) -> tuple[Case, ...]:
+        """The cases of one element type."""
+        return tuple(case for case in self.cases if case.dtype == dtype)

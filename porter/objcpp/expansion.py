@@ -17,7 +17,7 @@ def expand(macro: Macro, arguments: Sequence[str]) -> str:
     values = dict(zip(params, arguments, strict=False))
     if variadic:
         values["__VA_ARGS__"] = ", ".join(arguments[len(params) - 1 :])
-    return _substituted(list(lex(macro.body)), values)
+    return _substituted(list(lex(macro.body, directives=False)), values)
 
 
 def _substituted(tokens: list[Token], values: dict[str, str]) -> str:
@@ -31,10 +31,9 @@ def _substituted(tokens: list[Token], values: dict[str, str]) -> str:
             at = _skip_space(tokens, at + 1)
             if at < len(tokens):
                 out.append(values.get(tokens[at].text, tokens[at].text))
-        elif token.text == "#" or (token.kind is TokenKind.DIRECTIVE):
-            name = token.text[1:].strip() or (tokens[at + 1].text if at + 1 < len(tokens) else "")
-            if token.text == "#":
-                at += 1
+        elif token.text == "#":
+            at = _skip_space(tokens, at + 1)
+            name = tokens[at].text if at < len(tokens) else ""
             out.append(_quoted(values[name]) if name in values else f"#{name}")
         else:
             out.append(values.get(token.text, token.text) if token.kind is TokenKind.IDENTIFIER else token.text)

@@ -123,9 +123,12 @@ _SCOPES = frozenset({"namespace", "extern"})
 _TYPES = frozenset({"struct", "class", "enum", "union", "@interface", "@implementation"})
 
 
-def lex(text: str) -> Iterator[Token]:
-    """The tokens of a text; they tile it. A character that starts no token of C++ is punctuation, never an error."""
-    at, line_start = 0, True
+def lex(text: str, directives: bool = True) -> Iterator[Token]:
+    """The tokens of a text; they tile it. A character that starts no token of C++ is punctuation, never an error.
+
+    In the body of a macro a `#` at the start of a line is the operator: `directives` is off there.
+    """
+    at, line_start = 0, directives
     while at < len(text):
         if line_start and text[at] == "#":
             match = _DIRECTIVE.match(text, at)
@@ -142,7 +145,7 @@ def lex(text: str) -> Iterator[Token]:
         yield token
         at = token.end
         if kind is TokenKind.SPACE:
-            line_start = line_start or "\n" in token.text
+            line_start = directives and (line_start or "\n" in token.text)
         elif kind is not TokenKind.COMMENT:
             line_start = False
 

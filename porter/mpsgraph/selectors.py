@@ -1,0 +1,36 @@
+"""The table of MPSGraph operations, `selectors.yaml`: selector, element type of the result, MSL form, torch form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import yaml
+
+_TABLE = Path(__file__).with_name("selectors.yaml")
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True)
+class Selector:
+    """One operation. `result` is the index of the argument whose element type the result has, None for bool."""
+
+    op: str
+    selector: str
+    result: int | None
+    msl: str
+    torch: str
+
+
+@lru_cache(maxsize=1)
+def by_op() -> dict[str, Selector]:
+    """The rows by operation."""
+    rows = yaml.load(_TABLE.read_text(), Loader=_Loader)
+    return {op: Selector(op, s, None if r == "bool" else int(r), msl, torch) for op, (s, r, msl, torch) in rows.items()}
+
+
+@lru_cache(maxsize=1)
+def by_selector() -> dict[str, Selector]:
+    """The rows by selector, without the trailing `name:`."""
+    return {row.selector: row for row in by_op().values()}

@@ -1,0 +1,450 @@
+"""A small partial evaluator: runs an MPSGraph implementation for one element type and returns the expression graph it builds.
+
+Statements are interpreted, helpers of the same file and of OperationUtils.mm included; tensors stay symbolic, element types are known,
+conditions on arguments fork. What is not understood stops with a coded error at its line: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from porter import dtypes
+from porter.aten import cpp
+from porter.aten.native_functions import Argument as SchemaArgument
+from porter.checkout import MPS, Checkout
+from porter.dtypes import DType
+from porter.errors import Place
+from porter.mpsgraph.graph import Call, Case, Constant, Expr, Graph, Input, Refusal
+from porter.mpsgraph.selectors import by_selector
+from porter.objcpp import leaves
+from porter.objcpp.flatten import flattened
+from porter.objcpp.functions import CALLS
+from porter.objcpp.implementations import Implementation, own_text, parsed
+from porter.objcpp.parser import Boxed, ObjCParser, Send
+from porter.objcpp.source import Source
+from porter.objcpp.values import (
+    EXPRESSIONS,
+    GRAPH,
+    Argument,
+    Closure,
+    Impossible,
+    Iterator,
+    Paths,
+    Record,
+    Refused,
+    Returned,
+    Scope,
+    TensorArg,
+    Test,
+    TheGraph,
+    Unknown,
+    not_understood,
+)
+
+_NEIGHBOUR = f"{MPS}/OperationUtils.mm"
+_MOST_PATHS = 32
+
+
+def read_graph(
+    checkout: Checkout,
+    implementation: Implementation,
+    arguments: Sequence[SchemaArgument],
+    out_dtype: Callable[[DType], DType],
+) -> Graph:
+    """The graph of an implementation for every element type. `out_dtype` gives the output's type for the inputs'.
+
+    Raises PTR033 (a construct that is not understood), PTR034 (no graph is run) or PTR035 (an unknown selector).
+    """
+    cases: list[Case] = []
+    refusals: list[Refusal] = []
+    for dtype in dtypes.ALL:
+        pending: list[tuple[bool, ...]] = [()]
+        while pending and len(cases) < _MOST_PATHS * len(dtypes.ALL):
+            paths = Paths(pending.pop())
+            try:
+                expr = _Evaluation(checkout, implementation, paths).run(arguments, dtype, out_dtype(dtype))
+                cases.append(Case(dtype, tuple(paths.taken), expr))
+            except Impossible:
+                pass
+            except Refused as refused:
+                refusals.append(Refusal(dtype, refused.text, refused.place))
+            pending += paths.pending
+    inputs = tuple(a.name for a in arguments if a.is_tensor and not _written(a))
+    return Graph(
+        inputs, tuple(a.name for a in arguments if not a.is_tensor), tuple(cases), tuple(dict.fromkeys(refusals))
+    )
+
+
+def _written(argument: SchemaArgument) -> bool:
+    return argument.type.endswith("!)") and argument.name != "self"
+
+
+@lru_cache(maxsize=512)
+def _function(path: str, text: str) -> cpp.Function:
+    return ObjCParser(path, text).function(())
+
+
+class _Evaluation:
+    """One run: one element type, one path through the conditions on arguments."""
+
+    def __init__(self, checkout: Checkout, implementation: Implementation, paths: Paths) -> None:
+        self.checkout = checkout
+        self.source = parsed(implementation.file, checkout.read(implementation.file))
+        self.implementation = implementation
+        self.paths = paths
+        self.results: list[Expr] = []
+        self.anonymous = 0
+        self.out = dtypes.FLOAT
+        self.base = implementation.start
+        self.where: Source = self.source
+
+    def run(self, arguments: Sequence[SchemaArgument], dtype: DType, out: DType) -> Expr:
+        """Calls the implementation with the schema's arguments and returns what it computes into its output."""
+        self.out = out
+        function = self._parsed(self.source, own_text(self.source, self.implementation), self.implementation.start)
+        values = [_bound(a, dtype, out) for a in arguments]
+        if len(function.parameters) == 1 and "TensorIterator" in function.parameters[0].type:
+            tensors = [v for v in values if isinstance(v, TensorArg)]
+            inputs = tuple(t for t in tensors if not t.output) or (TensorArg("self", dtype),)
+            values = [Iterator(inputs, TensorArg("out", out, output=True))]
+        names = [parameter.name for parameter in function.parameters]
+        self._call(function, names, values[: len(names)], Scope({"__func__": ""}))
+        if not self.results:
+            raise not_understood(f"{self.implementation.symbol} runs no graph of its own", self.implementation.place)
+        return self.results[-1]
+
+    def place(self, start: int) -> Place:
+        """The line of an offset into the text that is being interpreted."""
+        if self.where is self.source and self.implementation.macro:
+            return self.implementation.place
+        return self.where.place(min(self.base + start, len(self.where.text) - 1))
+
+    def _parsed(self, source: Source, text: str, start: int) -> cpp.Function:
+        try:
+            return _function(source.path, flattened(source, text))
+        except cpp.Unparsed:
+            raise not_understood("this function", source.place(start)) from None
+
+    def _call(self, function: cpp.Function, names: Sequence[str], values: Sequence[Any], outer: Scope | None) -> Any:
+        scope = Scope(dict(zip(names, values, strict=False)), outer)
+        try:
+            self.execute(function.body, scope)
+        except Returned as returned:
+            return returned.value
+        return None
+
+    def call_closure(self, closure: Closure, values: Sequence[Any]) -> Any:
+        """Calls a lambda or block."""
+        scope = Scope(dict(zip(closure.parameters, values, strict=False)), closure.scope)
+        try:
+            self.execute(closure.body, scope)
+        except Returned as returned:
+            return returned.value
+        return None
+
+    def call_helper(self, name: str, values: Sequence[Any], start: int) -> Any:
+        """Calls a function of the same file, or of OperationUtils.mm."""
+        for source in self._sources():
+            found = [f for f in source.functions() if f.name == name and f.wrapper is None]
+            chosen = next((f for f in found if f.params.count(",") + 1 == len(values)), found[0] if found else None)
+            if chosen:
+                text = source.text[chosen.start : chosen.end]
+                function = self._parsed(source, text, chosen.start)
+                names = [parameter.name for parameter in function.parameters]
+                before = self.where, self.base
+                self.where, self.base = source, chosen.start
+                try:
+                    return self._call(function, names, [*values, *self._defaults(chosen.params, len(values))], None)
+                finally:
+                    self.where, self.base = before
+        if any(isinstance(value, (*EXPRESSIONS, Closure, TheGraph)) for value in values):
+            raise not_understood(f"a call of {name}", self.place(start))
+        return Unknown(name)
+
+    def _defaults(self, params: str, given: int) -> list[Any]:
+        """Values of the parameters that a call leaves out."""
+        defaults = [p.split("=", 1)[1].strip() for p in params.split(",")[given:] if "=" in p]
+        return [Unknown(text) if text not in leaves.CONSTANTS else leaves.CONSTANTS[text] for text in defaults]
+
+    def _sources(self) -> list[Source]:
+        found = [self.where] if self.where is self.source else [self.where, self.source]
+        if self.checkout.exists(_NEIGHBOUR):
+            found.append(parsed(_NEIGHBOUR, self.checkout.read(_NEIGHBOUR)))
+        return found
+
+    def execute(self, statement: cpp.Stmt, scope: Scope) -> None:
+        """Runs one statement."""
+        match statement:
+            case cpp.Block(statements=statements):
+                inner = Scope({}, scope)
+                for each in statements:
+                    self.execute(each, inner)
+            case cpp.Declaration(name=name, value=value, type=kind):
+                empty = Record() if kind.endswith(("Dictionary", "Placeholder")) else None
+                scope.names[name] = self.value(value, scope) if value is not None else empty
+            case cpp.Run(value=value):
+                self.value(value, scope)
+            case cpp.Return(value=value):
+                raise Returned(self.value(value, scope) if value is not None else None)
+            case cpp.If(test=test, then=then, otherwise=otherwise, start=start):
+                if self.truth(self.value(test, scope), start):
+                    self.execute(then, scope)
+                elif otherwise is not None:
+                    self.execute(otherwise, scope)
+            case cpp.Opaque(text=text) if text.startswith(("using ", "typedef ", "static_assert")):
+                pass
+            case cpp.Using():
+                pass
+            case _:
+                text = statement.text if isinstance(statement, cpp.Opaque) else type(statement).__name__
+                raise not_understood(text.split("\n")[0], self.place(statement.start))
+
+    def truth(self, value: Any, start: int) -> bool:
+        """A condition as a bool; one on an argument forks."""
+        if isinstance(value, Test):
+            return self.paths.decide(value.text)
+        if isinstance(value, Argument):
+            return self.paths.decide(f"{value.name}.has_value()" if value.optional else value.name)
+        if isinstance(value, Unknown):
+            raise not_understood(f"a branch on {value.text}", self.place(start))
+        return bool(value)
+
+    def value(self, expr: Any, scope: Scope) -> Any:
+        """The value of an expression."""
+        match expr:
+            case cpp.Literal(text=text):
+                return _literal(text)
+            case cpp.Name(path=path):
+                return self._name(path, scope)
+            case cpp.Paren(value=inner) | cpp.Cast(value=inner):
+                return self.value(inner, scope)
+            case Boxed(values=values):
+                return tuple(self.value(each, scope) for each in values)
+            case cpp.LambdaExpr():
+                names = tuple(p.name or p.type for p in expr.parameters)
+                return Closure(names, expr.body, scope)
+            case Send():
+                return self._send(expr, scope)
+            case cpp.Call():
+                return self._called(expr, scope)
+            case cpp.Member(value=inner, name=name):
+                return leaves.member(self.value(inner, scope), name)
+            case cpp.Index(value=inner, index=index):
+                record, key = self.value(inner, scope), self.value(index, scope)
+                return record.fields.get(key, Unknown("[]")) if isinstance(record, Record) else Unknown("[]")
+            case cpp.Ternary(test=test, yes=yes, no=no, start=start):
+                return self.value(yes if self.truth(self.value(test, scope), start) else no, scope)
+            case cpp.Unary() | cpp.Binary():
+                return self._operator(expr, scope)
+        raise not_understood(type(expr).__name__, self.place(getattr(expr, "start", 0)))
+
+    def _name(self, path: str, scope: Scope) -> Any:
+        found = scope.find(path)
+        return found.names[path] if found else leaves.constant(path)
+
+    def _operator(self, expr: cpp.Unary | cpp.Binary, scope: Scope) -> Any:
+        if isinstance(expr, cpp.Unary):
+            return self._unary(expr, scope)
+        if expr.op == "=":
+            return self._assign(expr.left, self.value(expr.right, scope), scope)
+        left = self.value(expr.left, scope)
+        if expr.op in ("&&", "||"):
+            return self._logical(expr, left, scope)
+        right = self.value(expr.right, scope)
+        if expr.op in ("==", "!=") and not isinstance(left, Unknown) and not isinstance(right, Unknown):
+            return self._equal(expr.op, left, right)
+        if expr.op == "==" and isinstance(left, Unknown) and isinstance(right, Unknown) and "::" in left.text:
+            return left.text == right.text
+        if isinstance(left, Argument) or isinstance(right, Argument):
+            return Test(f"{_shown(left)} {expr.op} {_shown(right)}")
+        if isinstance(left, DType) and expr.op == "&":
+            return int(left.kind in (dtypes.Kind.FLOATING, dtypes.Kind.COMPLEX))
+        if isinstance(left, (int, float)) and isinstance(right, (int, float)) and expr.op in _ARITHMETIC:
+            return _ARITHMETIC[expr.op](left, right)
+        if isinstance(left, str) and isinstance(right, str) and expr.op == "+":
+            return left + right
+        return (
+            left if isinstance(left, str) and expr.op == "+" else Unknown(f"{_shown(left)} {expr.op} {_shown(right)}")
+        )
+
+    def _logical(self, expr: cpp.Binary, left: Any, scope: Scope) -> Any:
+        """`&&` and `||`; a side that does not matter is not asked."""
+        decides = expr.op == "||"
+        if isinstance(left, Unknown):
+            right = self.value(expr.right, scope)
+            if not isinstance(right, (Unknown, Test, Argument)) and bool(right) is decides:
+                return decides
+            return left
+        if self.truth(left, expr.start) is decides:
+            return decides
+        right = self.value(expr.right, scope)
+        return right if isinstance(right, Unknown) else self.truth(right, expr.start)
+
+    def _equal(self, op: str, left: Any, right: Any) -> Any:
+        if isinstance(left, Argument) or isinstance(right, Argument):
+            argument, other = (left, right) if isinstance(left, Argument) else (right, left)
+            test = Test(f"{argument.name} == {_shown(other)}")
+            return test if op == "==" else not self.paths.decide(test.text)
+        return (left == right) is (op == "==")
+
+    def _unary(self, expr: cpp.Unary, scope: Scope) -> Any:
+        value = self.value(expr.value, scope)
+        if expr.op == "!":
+            return value if isinstance(value, Unknown) else not self.truth(value, expr.start)
+        if expr.op == "-" and isinstance(value, (int, float)):
+            return -value
+        if expr.op == "-" and isinstance(value, Argument):
+            return Call("negative", (leaves.as_expr(value, value.dtype),), value.dtype)  # type: ignore[arg-type]
+        return value
+
+    def _assign(self, target: Any, value: Any, scope: Scope) -> Any:
+        match target:
+            case cpp.Name(path=path):
+                (scope.find(path) or scope).names[path] = value
+            case cpp.Member(value=inner, name=name):
+                record = self.value(inner, scope)
+                if isinstance(record, Record):
+                    record.fields[name] = value
+            case cpp.Index(value=inner, index=index):
+                record = self.value(inner, scope)
+                if isinstance(record, Record):
+                    record.fields[self.value(index, scope)] = value
+        return value
+
+    def _called(self, expr: cpp.Call, scope: Scope) -> Any:
+        if isinstance(expr.function, cpp.Member):
+            return self._method(expr, scope)
+        function = self.value(expr.function, scope)
+        path = expr.function.path if isinstance(expr.function, cpp.Name) else ""
+        if path and scope.find(path) and isinstance(function, Unknown):
+            path = function.text
+        name = path.rsplit("::", 1)[-1]
+        if name in leaves.CHECKS:
+            return self._check(expr, scope)
+        if name in leaves.QUIET:
+            return None
+        values = [self.value(argument, scope) for argument in expr.arguments]
+        if name == "assert" and values[0] is False:
+            raise Impossible
+        if isinstance(function, Closure):
+            return self.call_closure(function, values)
+        if not path:
+            return tuple(values)
+        if name in leaves.QUERIES:
+            return leaves.QUERIES[name]
+        if name in CALLS:
+            return CALLS[name](self, values, expr.start)
+        known = leaves.is_class(name, values[0], len(values) > 1 and values[1] is True) if values else None
+        return known if known is not None else self.call_helper(name, values, expr.start)
+
+    def _check(self, expr: cpp.Call, scope: Scope) -> None:
+        """A check that fails refuses the element type; one on an argument restricts nothing here."""
+        held = self.value(expr.arguments[0], scope)
+        if isinstance(held, (Unknown, Test, Argument)) or held:
+            return
+        words = [a.text.strip('"') for a in expr.arguments[1:] if isinstance(a, cpp.Literal)]
+        raise Refused(" ".join(words).strip() or "a check of the implementation fails", self.place(expr.start))
+
+    def _method(self, expr: cpp.Call, scope: Scope) -> Any:
+        assert isinstance(expr.function, cpp.Member)
+        receiver, name = self.value(expr.function.value, scope), expr.function.name
+        values = [self.value(argument, scope) for argument in expr.arguments]
+        if isinstance(receiver, Iterator):
+            return receiver.inputs[int(values[0]) if values else 0] if name.startswith("input") else receiver.output
+        if isinstance(receiver, Record) and name == "graph":
+            return GRAPH
+        if isinstance(receiver, TensorArg) and name == "to":
+            target = next((v for v in values if isinstance(v, DType)), receiver.dtype)
+            return TensorArg(receiver.name, target, receiver.output, receiver.wrapped)
+        if isinstance(receiver, Argument) and name == "equal":
+            return Test(f"{receiver.name} == {_shown(values[0])}")
+        if name in ("equals", "equal") and isinstance(receiver, Unknown):
+            return True
+        if isinstance(receiver, TensorArg) and receiver.output and name == "copy_" and isinstance(values[0], TensorArg):
+            self.results.append(leaves.cast(Input(values[0].name, values[0].dtype), receiver.dtype))
+            return receiver
+        return leaves.member(receiver, name)
+
+    def _send(self, expr: Send, scope: Scope) -> Any:
+        receiver = self.value(expr.receiver, scope)
+        if expr.selector in leaves.OBJECTIVE_C:
+            return receiver
+        if expr.selector == "new":
+            return Record()
+        if not isinstance(receiver, TheGraph):
+            return leaves.member(receiver, expr.selector)
+        selector = expr.selector.removesuffix("name:").removesuffix(":")
+        values = [self.value(argument, scope) for argument in expr.arguments]
+        if selector.startswith("constantWithScalar"):
+            return self._node(values[0], values[-1], expr.start)
+        if selector == "castTensor:toType":
+            return leaves.cast(self._operand(values[0], expr.start), values[1])
+        if selector == "broadcastTensor:toShape":
+            return self._operand(values[0], expr.start)
+        row = by_selector().get(selector)
+        if row is None:
+            raise not_understood(f"the MPSGraph operation {expr.selector}", self.place(expr.start))
+        count = len(selector.split(":"))
+        operands = tuple(self._operand(value, expr.start) for value in values[:count])
+        return Call(
+            row.op, operands, dtypes.BOOL if row.result is None else _result(row.op, operands[row.result].dtype)
+        )
+
+    def _node(self, value: Any, dtype: Any, start: int) -> Expr:
+        node = leaves.as_expr(value, dtype) if isinstance(dtype, DType) else None
+        if node is None:
+            raise not_understood(f"the constant {_shown(value)}", self.place(start))
+        return node
+
+    def _operand(self, value: Any, start: int) -> Expr:
+        if isinstance(value, EXPRESSIONS):
+            return value
+        raise not_understood(f"the operand {_shown(value)}", self.place(start))
+
+
+def _result(op: str, dtype: DType) -> DType:
+    """Real results of complex operations: the parts and the absolute value."""
+    if op in ("realPart", "imaginaryPart") and dtype.kind is dtypes.Kind.COMPLEX:
+        return dtypes.FLOAT if dtype is dtypes.FLOAT2 else dtypes.HALF
+    return dtype
+
+
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "<": lambda a, b: a < b,
+    ">": lambda a, b: a > b,
+    "<=": lambda a, b: a <= b,
+    ">=": lambda a, b: a >= b,
+    "&": lambda a, b: a & b,
+}
+
+
+def _bound(argument: SchemaArgument, dtype: DType, out: DType) -> Any:
+    if argument.is_tensor:
+        return TensorArg(argument.name, out if _written(argument) else dtype, output=_written(argument))
+    return Argument(argument.name, argument.type, dtype)
+
+
+def _literal(text: str) -> Any:
+    if text.startswith(('"', "'")):
+        return text.strip("\"'")
+    number = text.rstrip("fFlLuU") if not text.lower().startswith("0x") else text
+    try:
+        return int(number, 0)
+    except ValueError:
+        return float(number)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (Unknown, Test)):
+        return value.text
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, Constant):
+        return str(value.value)
+    return str(getattr(value, "name", value))
