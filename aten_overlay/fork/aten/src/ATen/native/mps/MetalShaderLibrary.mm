@@ -1,5 +1,6 @@
 // The host side of c10/metal/indexing.h: picks the kernel a TensorIterator needs, binds its operands, launches it.
 #define TORCH_ASSERT_ONLY_METHOD_OPERATORS
+#include <ATen/TensorIterator.h>
 #include <ATen/native/mps/MetalShaderLibrary.h>
 #include <ATen/native/mps/OperationUtils.h>
 #include <c10/metal/common.h>
@@ -119,45 +120,44 @@ std::string binary_layout(const TensorIteratorBase& iter, bool wants_ilp) {
   return "strided";
 }
 
-struct BinaryKernel {
+struct Kernel {
   std::string name;
   std::string layout;
   bool casts;
 };
 
-// What to look for, best first: less specialised layouts and the casting kernels serve the same operands.
-std::vector<BinaryKernel> binary_candidates(const std::string& op,
-                                            const std::string& layout,
-                                            ScalarType output,
-                                            ScalarType common,
-                                            std::optional<ScalarType> shared,
-                                            const std::string& alpha_suffix) {
-  std::vector<std::string> layouts{layout};
-  if (c10::starts_with(layout, "dense_ilp")) {
-    layouts.emplace_back("dense");
+// What serves these operands, best first: the most specialised layout, then plainer ones, then kernels that cast.
+std::vector<Kernel> binary_candidates(const std::string& op,
+                                      const std::string& best_layout,
+                                      ScalarType output,
+                                      ScalarType common,
+                                      std::optional<ScalarType> shared,
+                                      const std::string& alpha_suffix) {
+  std::vector<std::string> layouts{best_layout, "dense", "strided"};
+  if (!c10::starts_with(best_layout, "dense_ilp")) {
+    layouts.erase(layouts.begin() + 1);
   }
-  if (layout != "strided") {
-    layouts.emplace_back("strided");
-  }
-  std::vector<BinaryKernel> rc;
-  const auto add = [&](const std::string& layout, bool casts, ScalarType input) {
-    rc.push_back(
-        {fmt::format(
-             "{}_{}{}_{}_{}{}", op, layout, casts ? "_cast" : "", metal_type(output), metal_type(input), alpha_suffix),
-         layout,
-         casts});
-  };
+  std::vector<Kernel> rc;
+  const auto out_type = metal_type(output);
   if (shared) {
-    for (const auto& l : layouts) {
-      add(l, /*casts=*/false, *shared);
+    for (const auto& layout : layouts) {
+      auto name = fmt::format("{}_{}_{}_{}{}", op, layout, out_type, metal_type(*shared), alpha_suffix);
+      rc.push_back({std::move(name), layout, /*casts=*/false});
     }
   }
-  for (const auto& l : layouts) {
-    if (!c10::starts_with(l, "dense_ilp")) {
-      add(l, /*casts=*/true, common);
-    }
+  for (const auto& layout : layouts) {
+    auto name = fmt::format("{}_{}_cast_{}_{}{}", op, layout, out_type, metal_type(common), alpha_suffix);
+    rc.push_back({std::move(name), layout, /*casts=*/true});
   }
   return rc;
+}
+
+// Computes into a tensor of the type the kernel returns, and converts that to the output.
+template <typename Run>
+void run_converted(const Tensor& output, ScalarType natural, const Run& run) {
+  const Tensor result = at::empty(output.sizes(), output.options().dtype(natural));
+  run(result);
+  output.copy_(result);
 }
 
 } // namespace
@@ -199,10 +199,10 @@ void MetalShaderLibrary::exec_unary_kernel(TensorIteratorBase& iter,
   if (alpha) {
     kernel += "_" + metal_type(alpha_type);
     if (!hasFunction(kernel) && output.scalar_type() != iter.common_dtype()) {
-      const Tensor result = at::empty(output.sizes(), output.options().dtype(iter.common_dtype()));
-      auto natural_iter = TensorIterator::unary_float_op(const_cast<Tensor&>(result), iter.input(0));
-      exec_unary_kernel(natural_iter, name, alpha, scalar_arg_type, ilp_threshold);
-      output.copy_(result);
+      run_converted(output, iter.common_dtype(), [&](Tensor result) {
+        auto converted = TensorIterator::unary_float_op(result, iter.input(0));
+        exec_unary_kernel(converted, name, alpha, scalar_arg_type, ilp_threshold);
+      });
       return;
     }
   }
@@ -263,19 +263,18 @@ void MetalShaderLibrary::exec_binary_kernel(TensorIteratorBase& iter,
   const Tensor output = iter.output(0);
   TORCH_CHECK_TYPE(output.scalar_type() != kDouble, "MPS does not support float64: use float32");
   if (output.scalar_type() != natural) {
-    const Tensor result = at::empty(output.sizes(), output.options().dtype(natural));
-    auto natural_iter = TensorIteratorConfig()
-                            .add_owned_output(result)
-                            .add_owned_const_input(iter.input(0))
-                            .add_owned_const_input(iter.input(1))
-                            .allow_cpu_scalars(true)
-                            .check_all_same_dtype(false)
-                            .promote_inputs_to_common_dtype(true)
-                            .promote_integer_inputs_to_float(isFloatingType(common))
-                            .resize_outputs(false)
-                            .build();
-    exec_binary_kernel(natural_iter, name, alpha, scalar_arg_type, natural, ilp_threshold);
-    output.copy_(result);
+    run_converted(output, natural, [&](const Tensor& result) {
+      auto converted = TensorIteratorConfig()
+                           .add_owned_output(result)
+                           .add_owned_const_input(iter.input(0))
+                           .add_owned_const_input(iter.input(1))
+                           .allow_cpu_scalars(true)
+                           .promote_inputs_to_common_dtype(true)
+                           .promote_integer_inputs_to_float(isFloatingType(common))
+                           .resize_outputs(false)
+                           .build();
+      exec_binary_kernel(converted, name, alpha, scalar_arg_type, natural, ilp_threshold);
+    });
     return;
   }
   if (!iter.can_use_32bit_indexing()) {
@@ -298,9 +297,9 @@ void MetalShaderLibrary::exec_binary_kernel(TensorIteratorBase& iter,
   const auto candidates =
       binary_candidates(name, layout, natural, common, shared, alpha ? "_" + metal_type(alpha_type) : "");
   const auto found =
-      std::find_if(candidates.begin(), candidates.end(), [this](const BinaryKernel& k) { return hasFunction(k.name); });
+      std::find_if(candidates.begin(), candidates.end(), [this](const Kernel& k) { return hasFunction(k.name); });
   TORCH_CHECK_NOT_IMPLEMENTED(found != candidates.end(), no_kernel(name, common, candidates.front().name));
-  const BinaryKernel kernel = *found;
+  const Kernel kernel = *found;
 
   const Pipeline pipeline = getPipelineStateForFunc(kernel.name);
   launch(pipeline, [&](Encoder encoder) {

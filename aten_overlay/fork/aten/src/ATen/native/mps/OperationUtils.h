@@ -97,7 +97,7 @@ struct MPSCachedGraph {
 };
 
 struct MPSUnaryCachedGraph : public MPSCachedGraph {
-  using MPSCachedGraph::MPSCachedGraph;
+  MPSUnaryCachedGraph(MPSGraph* graph) : MPSCachedGraph(graph) {}
   MPSGraphTensor* inputTensor_ = nil;
   MPSGraphTensor* outputTensor_ = nil;
 };

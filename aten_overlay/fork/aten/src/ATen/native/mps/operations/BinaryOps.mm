@@ -26,7 +26,7 @@ namespace at::native {
 namespace mps {
 
 struct BinaryOpCachedGraph : public MPSCachedGraph {
-  using MPSCachedGraph::MPSCachedGraph;
+  BinaryOpCachedGraph(MPSGraph* graph) : MPSCachedGraph(graph) {}
   MPSGraphTensor *primaryTensor = nil, *secondaryTensor = nil;
   MPSGraphTensor *alphaTensor = nil, *outputTensor = nil;
 };
@@ -34,21 +34,6 @@ struct BinaryOpCachedGraph : public MPSCachedGraph {
 typedef MPSGraphTensor* (^BinaryOpBlock)(BinaryOpCachedGraph*, MPSGraphTensor*, MPSGraphTensor*);
 #define BinaryOpFn(graph, primary, secondary) \
   MPSGraphTensor*(mps::BinaryOpCachedGraph * graph, MPSGraphTensor * primary, MPSGraphTensor * secondary)
-
-// A tensor on the CPU is a scalar, and fed by value.
-static void feedOperand(NSMutableDictionary* feeds,
-                        MPSGraphTensor* graphTensor,
-                        const Tensor& t,
-                        Placeholder& placeholder,
-                        MPSScalar& scalar) {
-  if (t.dim() == 0 && !t.is_mps()) {
-    scalar = getMPSScalar(t.item(), t.scalar_type());
-    feeds[graphTensor] = getMPSGraphTensorFromScalar(getCurrentMPSStream(), scalar);
-    return;
-  }
-  placeholder = Placeholder(graphTensor, t, getMPSScalarType(t.scalar_type()));
-  feeds[placeholder.getMPSGraphTensor()] = placeholder.getMPSGraphTensorData();
-}
 
 // `alpha` is read only by blocks that set alphaTensor
 static void binaryOpTensor(const Tensor& self,
@@ -65,6 +50,7 @@ static void binaryOpTensor(const Tensor& self,
     return;
   }
 
+  MPSStream* mpsStream = getCurrentMPSStream();
   const bool needsCopyToOutput = needsGather(output_);
   const Tensor output = needsCopyToOutput ? at::empty_like(output_, MemoryFormat::Contiguous) : output_;
 
@@ -92,15 +78,28 @@ static void binaryOpTensor(const Tensor& self,
     NSMutableDictionary* feeds = [[NSMutableDictionary new] autorelease];
     Placeholder selfPlaceholder, otherPlaceholder;
     MPSScalar self_scalar, other_scalar, alpha_scalar;
-    feedOperand(feeds, cachedGraph->primaryTensor, self, selfPlaceholder, self_scalar);
-    feedOperand(feeds, cachedGraph->secondaryTensor, other, otherPlaceholder, other_scalar);
+    // A tensor on the CPU is a scalar, and fed by value
+    if (self.dim() == 0 && !self.is_mps()) {
+      self_scalar = getMPSScalar(self.item(), inputDataType);
+      feeds[cachedGraph->primaryTensor] = getMPSGraphTensorFromScalar(mpsStream, self_scalar);
+    } else {
+      selfPlaceholder = Placeholder(cachedGraph->primaryTensor, self, getMPSScalarType(inputDataType));
+      feeds[selfPlaceholder.getMPSGraphTensor()] = selfPlaceholder.getMPSGraphTensorData();
+    }
+    if (other.dim() == 0 && !other.is_mps()) {
+      other_scalar = getMPSScalar(other.item(), otherDataType);
+      feeds[cachedGraph->secondaryTensor] = getMPSGraphTensorFromScalar(mpsStream, other_scalar);
+    } else {
+      otherPlaceholder = Placeholder(cachedGraph->secondaryTensor, other, getMPSScalarType(otherDataType));
+      feeds[otherPlaceholder.getMPSGraphTensor()] = otherPlaceholder.getMPSGraphTensorData();
+    }
     if (cachedGraph->alphaTensor) {
       alpha_scalar = getMPSScalar(alpha, common_dtype);
-      feeds[cachedGraph->alphaTensor] = getMPSGraphTensorFromScalar(getCurrentMPSStream(), alpha_scalar);
+      feeds[cachedGraph->alphaTensor] = getMPSGraphTensorFromScalar(mpsStream, alpha_scalar);
     }
 
     Placeholder outputPlaceholder = Placeholder(cachedGraph->outputTensor, output);
-    runMPSGraph(getCurrentMPSStream(), cachedGraph->graph(), feeds, outputPlaceholder);
+    runMPSGraph(mpsStream, cachedGraph->graph(), feeds, outputPlaceholder);
   }
   if (needsCopyToOutput) {
     output_.copy_(output);
