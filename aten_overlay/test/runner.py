@@ -40,15 +40,20 @@ class Outcome:
     worst: str = ""
 
 
-def run(context: Context, expression: str | None = None) -> list[Outcome]:
-    """Imports the tests for this subject and runs those that `expression` (as of pytest's -k) selects."""
+def run(
+    context: Context, expression: str | None = None, tell: Callable[[str], None] = lambda test: None
+) -> list[Outcome]:
+    """Imports the tests for this subject and runs those that `expression` (as of pytest's -k) selects.
+
+    `tell` hears the name of every test before it starts.
+    """
     use(context)
     results.records.clear()
     sys.modules.pop(MODULE, None)
     suite = unittest.defaultTestLoader.loadTestsFromModule(importlib.import_module(MODULE))
     wanted = matcher(expression)
     chosen = unittest.TestSuite(test for test in _flat(suite) if wanted(f"{type(test).__name__}.{_method(test)}"))
-    found = _Result()
+    found = _Result(tell)
     chosen.run(found)
     return found.outcomes
 
@@ -87,14 +92,16 @@ def _method(test: unittest.TestCase) -> str:
 class _Result(unittest.TestResult):
     """Collects an Outcome for every test that ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[str], None]) -> None:
         super().__init__()
+        self._tell = tell
         self.outcomes: list[Outcome] = []
         self._started = 0.0
 
     def startTest(self, test: unittest.TestCase) -> None:
         super().startTest(test)
         self._started = time.perf_counter()
+        self._tell(_method(test))
 
     def addSuccess(self, test: unittest.TestCase) -> None:
         self._add(test, "passed")

@@ -14,13 +14,19 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.testing._internal.common_device_type import OpDTypes, instantiate_device_type_tests, ops
+from torch.testing._internal.common_device_type import (
+    DeviceTypeTestBase,
+    OpDTypes,
+    device_type_test_bases,
+    instantiate_device_type_tests,
+    ops,
+)
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.common_utils import TestCase, run_tests
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput, UnaryUfuncInfo
 from torch.utils import _pytree as pytree
 
-from aten_overlay.test import compare, counters, lists, results, samples
+from aten_overlay.test import compare, counters, execution, lists, results, samples
 from aten_overlay.test.context import current
 
 CONTEXT = current()
@@ -90,7 +96,8 @@ class Consistency(TestCase):
 
     def mps(self, op: Callable[..., Any], sample: SampleInput, device: str) -> Any:
         args = samples.mirror((sample.input, *sample.args), device)
-        result = op(*args, **samples.mirror(sample.kwargs, device))
+        with execution.calling():
+            result = op(*args, **samples.mirror(sample.kwargs, device))
         self.elements += sum(t.numel() for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor))
         return result
 
@@ -103,6 +110,10 @@ class Consistency(TestCase):
             raise AssertionError(f"{told}{error}\n{_summary(sample)}") from error
         tolerance = compare.tolerances(_precision, op.name, dtype)
         self.assertEqual(got, want, **tolerance, exact_device=False, msg=lambda m: f"{told}{m}\n{_summary(sample)}")
+
+    def on_device(self, op: Callable[..., Any], target: torch.Tensor, sample: SampleInput, device: str) -> Any:
+        with execution.calling():
+            return op(target, *samples.mirror(sample.args, device), **samples.mirror(sample.kwargs, device))
 
     def refused(self, op: OpInfo, sample: SampleInput, device: str, why: str) -> None:
         """What the CPU refuses has to be refused on the device too."""
@@ -138,14 +149,16 @@ class TestConsistency(Consistency):
             for sample in _samples(op, dtype, requires_grad=True):
                 want, wanted_from = _outputs(op, sample)
                 mirrored = _mirrored(sample, device)
-                got, got_from = _outputs(op, mirrored)
+                with execution.calling():
+                    got, got_from = _outputs(op, mirrored)
                 self.elements += sum(t.numel() for t in got)
                 tolerance = compare.tolerances(_precision, op.name, dtype)
                 self.assertEqual(got, want, **tolerance, exact_device=False)
                 if want:
                     seeds = [torch.rand_like(t, dtype=torch.float64).to(t.dtype) for t in want]
                     theirs = torch.autograd.grad(want, wanted_from, seeds, allow_unused=True)
-                    ours = torch.autograd.grad(got, got_from, [s.to(device) for s in seeds], allow_unused=True)
+                    with execution.calling():
+                        ours = torch.autograd.grad(got, got_from, [s.to(device) for s in seeds], allow_unused=True)
                     self.assertEqual(ours, theirs, **tolerance, exact_device=False)
 
     @over(chosen("mps_ops_modifier"), allowed_dtypes=MPS_DTYPES)
@@ -180,7 +193,8 @@ class TestConsistency(Consistency):
         for mine, theirs, exact in zip(got, pytree.tree_leaves(want), precise, strict=True):
             tolerance = compare.tolerances(_precision, op.name, dtype)
             told = compare.disagreement(mine, theirs, exact, _operands(sample), **tolerance)
-            self.assertFalse(told, told)
+            if told:
+                self.fail(told)
 
     @over([o for o in chosen("mps_ops_modifier") if is_pointwise(o)], allowed_dtypes=GRAD_DTYPES)
     def test_accuracy(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
@@ -194,7 +208,8 @@ class TestConsistency(Consistency):
                 found = compare.accuracy(got, theirs, exact, _operands(dense))
                 record = results.of(self._testMethodName)
                 record.max_ulp, record.cpu_ulp, record.worst = found.max_ulp, found.cpu_ulp, found.worst
-                self.assertFalse(found.beyond, found.beyond)
+                if found.beyond:
+                    self.fail(found.beyond)
 
 
 class TestVariants(Consistency):
@@ -264,11 +279,9 @@ class TestVariants(Consistency):
             op.get_inplace()(views[0], *sample.args, **sample.kwargs)
         except RuntimeError:
             with self.assertRaises(RuntimeError):
-                op.get_inplace()(
-                    views[1], *samples.mirror(sample.args, device), **samples.mirror(sample.kwargs, device)
-                )
+                self.on_device(op.get_inplace(), views[1], sample, device)
             return
-        op.get_inplace()(views[1], *samples.mirror(sample.args, device), **samples.mirror(sample.kwargs, device))
+        self.on_device(op.get_inplace(), views[1], sample, device)
         self.elements += target.numel()
         tolerance = compare.tolerances(_precision, op.name, dtype)
         told = "in place" if step == 1 else "in place on a strided view"
@@ -282,7 +295,7 @@ class TestErrorInputs(TestCase):
     def test_error_inputs(self, device: str, op: OpInfo) -> None:
         for error in op.error_inputs(device, set_seed=False):
             sample = error.sample_input
-            with self.assertRaisesRegex(error.error_type, error.error_regex):
+            with self.assertRaisesRegex(error.error_type, error.error_regex), execution.calling():
                 op(sample.input, *sample.args, **sample.kwargs)
 
 
@@ -341,6 +354,18 @@ def _summary(sample: SampleInput) -> str:
     return f"input: {sample.summary()}"
 
 
+class KernelTestBase(DeviceTypeTestBase):
+    """Tests with mps names for a process without the device: their tensors are the CPU's."""
+
+    device_type = "mps"
+
+    @classmethod
+    def get_primary_device(cls) -> str:
+        return "cpu"
+
+
+if execution.redirected():
+    device_type_test_bases.append(KernelTestBase)
 instantiate_device_type_tests(TestConsistency, globals(), only_for="mps", allow_mps=True)
 instantiate_device_type_tests(TestVariants, globals(), only_for="mps", allow_mps=True)
 instantiate_device_type_tests(TestErrorInputs, globals(), only_for="mps", allow_mps=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -55,11 +55,12 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Registration:
-    """Generated C++: one source per operator, the headers that name the MPS kernels, and those kernels."""
+    """Generated C++: one source per operator, the headers naming the MPS kernels, those kernels, the rows served."""
 
     sources: tuple[Path, ...]
     include: Path
     kernels: tuple[Kernel, ...]
+    served: tuple[str, ...]
 
 
 def rows(yaml_text: str, bases: Iterable[str]) -> tuple[Row, ...]:
@@ -74,7 +75,7 @@ def generate(yaml_text: str, bases: Iterable[str], out: Path) -> Registration:
     Raises PTR160 (rows that torchgen cannot read), PTR161 (no row dispatches MPS) or PTR162 (a row whose schema is not
     the wheel's, so that its wrapper would not fit).
     """
-    sources, kernels = [], []
+    sources, kernels, names = [], [], []
     include = out / "include"
     for base in dict.fromkeys(bases):
         family = rows(yaml_text, [base])
@@ -89,11 +90,13 @@ def generate(yaml_text: str, bases: Iterable[str], out: Path) -> Registration:
                 Place(NATIVE_FUNCTIONS, line),
                 "Add MPS to the dispatch line of the shared stub implementation.",
             )
-        _refuse_foreign_schemas(family, {str(f.func.name) for g in served for f in _functions(g)})
+        mine = [str(f.func.name) for g in served for f in _functions(g)]
+        _refuse_foreign_schemas(family, mine)
         _write_headers(groups, indices, include)
         sources.append(_write_source(base, served, index, out))
         kernels += [k for g in served for k in _kernels(g, index, family)]
-    return Registration(tuple(sources), include, tuple(kernels))
+        names += mine
+    return Registration(tuple(sources), include, tuple(kernels), tuple(names))
 
 
 def native_headers(yaml_text: str, names: Iterable[str], include: Path) -> None:
@@ -204,7 +207,7 @@ def _kernels(group: Grouped, index: BackendIndex, family: Iterable[Row]) -> list
     return found
 
 
-def _refuse_foreign_schemas(family: Iterable[Row], served: set[str]) -> None:
+def _refuse_foreign_schemas(family: Iterable[Row], served: Sequence[str]) -> None:
     family = tuple(family)
     wheel = {row.name: row.schema for row in rows(packaged_yaml(), {row.base for row in family})}
     for row in family:

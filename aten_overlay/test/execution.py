@@ -1,0 +1,32 @@
+"""How the tests' calls reach the device: as they are, or inside a context that sends an operator to its kernels."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass
+class _Execution:
+    """`redirect` is entered around every call on the device; None where there is a device."""
+
+    redirect: AbstractContextManager[Any] | None = None
+
+
+_execution = _Execution()
+
+
+def redirect(context: AbstractContextManager[Any]) -> None:
+    """Runs calls inside a (reusable) context, with tensors on the CPU: there is no mps device in this process."""
+    _execution.redirect = context
+
+
+def calling() -> AbstractContextManager[Any]:
+    """The context for a call on the device."""
+    return _execution.redirect or nullcontext()
+
+
+def redirected() -> bool:
+    """Whether there is no device, only kernels."""
+    return _execution.redirect is not None

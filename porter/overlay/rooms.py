@@ -1,0 +1,101 @@
+"""Where a verdict meets the machine: which backends it has, what they import once, and how they take an operator."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+from porter.checkout import NATIVE_FUNCTIONS
+from porter.errors import PorterError
+from porter.overlay import registration, sources
+from porter.overlay.tree import Tree
+from porter.overlay.verdict import AUTO, BACKENDS, HOST, KERNELS, MPS, VerifyTarget
+
+
+def cache() -> Path:
+    """Where trees and builds are kept: `$PORTER_CACHE`, else `~/.cache/porter`."""
+    return Path(os.environ.get("PORTER_CACHE") or Path.home() / ".cache" / "porter")
+
+
+def chosen(backend: str) -> str:
+    """The backend meant: `auto` is `host` where the mps device can be had, else `kernels`. Raises PTR171."""
+    if backend == AUTO:
+        return HOST if _has_device() else KERNELS
+    if backend not in BACKENDS:
+        raise PorterError("PTR171", f"there is no backend {backend}", hint=f"Choose one of {', '.join(BACKENDS)}.")
+    if backend == HOST and not _has_device():
+        raise PorterError("PTR171", "this installation has no mps device", hint="Use --backend kernels.")
+    return backend
+
+
+def start(backend: str) -> None:
+    """Brings up what a backend needs before the OpInfos are imported."""
+    if backend == HOST:
+        import aten_overlay
+
+        aten_overlay.start()
+    import torch
+
+    torch.set_num_threads(1)  # a fork keeps no thread pool
+
+
+def take(backend: str, tree: Tree, target: VerifyTarget, arithmetic: str) -> None:
+    """Makes an operator of a tree callable in this process, and counts its kernel calls."""
+    {HOST: _on_host, KERNELS: _on_kernels, MPS: _on_apple}[backend](tree, target, arithmetic)
+
+
+def _has_device() -> bool:
+    return all(find_spec(f"aten_overlay.{name}") for name in ("plugin", "toolchain", "apple.build"))
+
+
+def _on_host(tree: Tree, target: VerifyTarget, arithmetic: str) -> None:
+    raise PorterError("PTR171", "this installation has no mps device", hint="Use --backend kernels.")
+
+
+def _on_kernels(tree: Tree, target: VerifyTarget, arithmetic: str) -> None:
+    from aten_overlay.metal.build import Options
+    from aten_overlay.test import counters, execution
+    from porter.overlay import kernels
+
+    rows = _rows(tree, target)
+    functor = _one_functor(target)
+    options = Options(include=(tree.root,), arithmetic=arithmetic)
+    found = kernels.shaders([tree.root / path for path in tree.kernel_files()], functor, options)
+    execution.redirect(kernels.redirect(rows, functor, found))
+    counters.install(lambda: found.calls, dict)
+
+
+def _on_apple(tree: Tree, target: VerifyTarget, arithmetic: str) -> None:
+    import torch
+
+    from aten_overlay.test import counters
+    from porter.overlay import shader
+
+    if not torch.backends.mps.is_available():
+        raise PorterError("PTR171", "there is no Apple GPU here", hint="Run this on a Mac, or use --backend host.")
+    rows = _rows(tree, target)
+    functor = _one_functor(target)
+    path = next(p for p in tree.kernel_files() if functor in sources.functors_in(tree.read(p)))
+    found = shader.Shaders(torch.mps.compile_shader(tree.read(path)), {})
+    _kept.append(shader.override(rows, functor, found))
+    counters.install(lambda: found.calls, dict)
+
+
+_kept: list[object] = []
+
+
+def _rows(tree: Tree, target: VerifyTarget) -> tuple[str, ...]:
+    """The rows that would reach the port's kernels, by the fork's own yaml and host code, both read as text."""
+    made = registration.generate(tree.read(NATIVE_FUNCTIONS), [target.base], cache() / "generated" / tree.root.name)
+    sources.operation_files(tree, made.kernels, target.stubs)
+    for stub in target.stubs:
+        sources.check_stub(tree, stub, target.kernels)
+    return made.served
+
+
+def _one_functor(target: VerifyTarget) -> str:
+    if len(target.kernels) != 1:
+        named = ", ".join(target.kernels) or "none"
+        raise PorterError("PTR172", f"{target.base} has not one functor ({named}): which row calls which is host code")
+    return target.kernels[0]

@@ -1,0 +1,108 @@
+"""Which of a fork's host files an operator needs, found by the words in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from porter.checkout import MPS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.errors import Place, PorterError
+from porter.overlay.registration import Kernel, packaged_yaml, rows
+from porter.overlay.tree import Tree
+
+_SHARED = re.compile(r"^ +(?P<keys>[\w, ]+): (?P<kernel>\w+)(?: *#.*)?$", re.M)
+_NATIVE_HEADER = re.compile(r"#include <ATen/ops/(?P<name>\w+)_native\.h>")
+_FUNCTOR = re.compile(r"^[ \t]*REGISTER_\w+\(\s*(?P<name>\w+)", re.M)
+_DEFINITION = re.compile(r"^[ \t]*#[ \t]*define\b(?:[^\n]*\\\n)*[^\n]*", re.M)
+
+
+def operation_files(tree: Tree, kernels: Iterable[Kernel], stubs: Iterable[str]) -> tuple[str, ...]:
+    """The `operations/*.mm` files that define the rows' MPS kernels or register the stubs.
+
+    Raises PTR165 for a row whose MPS kernel is neither in the installed torch nor defined in the fork.
+    """
+    words = set(stubs)
+    for kernel in kernels:
+        name = kernel.symbol.removeprefix("structured_")
+        if name not in _wheel_kernels(kernel.row):
+            if not _mentioning(tree, {name}):
+                raise PorterError(
+                    "PTR165",
+                    f"{kernel.row} dispatches MPS to {name}, which no file of the fork defines",
+                    kernel.place,
+                    "Point the row's MPS key at the shared kernel that calls the stub.",
+                )
+            words.add(name)
+    return tuple(_mentioning(tree, words))
+
+
+def library_files(tree: Tree) -> tuple[str, ...]:
+    """The host files that every native operator uses: those directly in `native/mps`."""
+    return tuple(tree.files(MPS, ".mm"))
+
+
+def native_headers(tree: Tree, files: Iterable[str]) -> frozenset[str]:
+    """The names of the `<op>_native.h` headers that host files include."""
+    return frozenset(m["name"] for path in files for m in _NATIVE_HEADER.finditer(tree.read(path)))
+
+
+def functors(tree: Tree) -> tuple[str, ...]:
+    """The functors that the fork's kernels register, from the first argument of every `REGISTER_*` line."""
+    return tuple(sorted({name for path in tree.kernel_files() for name in functors_in(tree.read(path))}))
+
+
+def functors_in(text: str) -> frozenset[str]:
+    """The functors that one kernel file registers."""
+    return frozenset(m["name"] for m in _FUNCTOR.finditer(_DEFINITION.sub("", text)))
+
+
+def check_stub(tree: Tree, stub: str, kernels: Sequence[str]) -> None:
+    """Reads which kernel a stub's function runs, where it is written out: a backend that runs no host code has to.
+
+    Raises PTR174 when nothing registers the stub, or what does calls another kernel.
+    """
+    for path in _mentioning(tree, {stub}):
+        text = tree.read(path)
+        match = re.search(rf"REGISTER_DISPATCH\(\s*{stub}\s*,\s*&?(?P<function>\w+)\s*\)", text)
+        if match is None:
+            return  # made by a macro: only running it could tell
+        body = re.search(rf"\b{match['function']}\([^)]*\)\s*\{{(?P<body>.*?)^\}}", text, re.M | re.S)
+        called = re.findall(r"exec_\w+\([^,()]+,\s*\"(\w+)\"", body["body"] if body else "")
+        if called and not set(called) & set(kernels):
+            place = Place(path, text.count("\n", 0, match.start()) + 1)
+            what = f"{stub} runs the kernel {', '.join(called)}, not {', '.join(kernels)}"
+            raise PorterError("PTR174", what, place, "Name the ported functor in the exec_* call.")
+        return
+    raise PorterError("PTR174", f"no host file registers {stub}", hint="Add REGISTER_DISPATCH beside its siblings.")
+
+
+def dispatch_place(tree: Tree, base: str) -> tuple[str, int]:
+    """Where an operator's first row is."""
+    found = rows(tree.read(NATIVE_FUNCTIONS), [base])
+    return NATIVE_FUNCTIONS, found[0].line if found else 0
+
+
+def _mentioning(tree: Tree, words: set[str]) -> list[str]:
+    """The operation files that use one of the words outside a comment, or a stub's stem in a `REGISTER` macro."""
+    if not words:
+        return []
+    stems = {w.removesuffix("_stub") for w in words if w.endswith("_stub")}
+    whole = re.compile(rf"^(?!\s*//).*\b(?:{'|'.join(map(re.escape, sorted(words)))})\b", re.M)
+    pasted = re.compile(rf"^[ \t]*REGISTER\w*\([^;\n]*\b(?:{'|'.join(map(re.escape, sorted(stems)))})\b", re.M)
+    found = []
+    for path in tree.files(OPERATIONS, ".mm"):
+        text = tree.read(path)
+        if whole.search(text) or (stems and pasted.search(text)):
+            found.append(path)
+    return found
+
+
+def _wheel_kernels(row: str) -> frozenset[str]:
+    """The kernels that the installed torch has for a row, whatever their key."""
+    base = row.split(".", 1)[0].rstrip("_") or row
+    text = "".join(r.text for r in rows(packaged_yaml(), [base, row.split(".", 1)[0]]) if r.name == row)
+    return frozenset(m["kernel"] for m in _SHARED.finditer(text) if _in_wheel(m["keys"]))
+
+
+def _in_wheel(keys: str) -> bool:
+    return bool({"CPU", "CompositeExplicitAutograd"} & set(map(str.strip, keys.split(","))))

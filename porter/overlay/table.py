@@ -1,0 +1,58 @@
+"""A verdict as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from porter.overlay.verdict import MPS, DTypeVerdict, Verdict
+
+HEADINGS = ("dtype", "passed", "failed", "skipped", "kernel calls", "max ULP", "CPU ULP")
+MOST_FAILURES = 12
+REASON_LINES = 6
+
+
+def table(verdict: Verdict) -> str:
+    """Counts by dtype, what failed and why, what is worth noting, and one line that says it all."""
+    parts = [_grid([HEADINGS, *map(_row, verdict.dtypes)])] if verdict.dtypes else []
+    parts += [_failure(f.test, f.place, f.reason) for f in verdict.failures[:MOST_FAILURES]]
+    if len(verdict.failures) > MOST_FAILURES:
+        parts.append(f"... and {len(verdict.failures) - MOST_FAILURES} more failures")
+    parts += [f"note: {note}" for note in verdict.notes]
+    return "\n".join([*parts, summary(verdict)])
+
+
+def summary(verdict: Verdict) -> str:
+    """One line: the verdict, its counts, and the backend it ran on."""
+    word = "right" if verdict.ok else "WRONG"
+    ulp = "" if verdict.max_ulp is None else f", at most {verdict.max_ulp:.2f} ULP"
+    where = f"backend {verdict.backend}" + (" (not yet run on Apple hardware)" if verdict.backend == MPS else "")
+    return (
+        f"{verdict.op}: {word}: {verdict.passed} passed, {verdict.failed} failed, {verdict.skipped} skipped, "
+        f"{verdict.kernel_calls} kernel calls{ulp} ({where}, {verdict.arithmetic} arithmetic, {verdict.seconds:.1f} s)"
+    )
+
+
+def _row(found: DTypeVerdict) -> tuple[str, ...]:
+    counts = (found.passed, found.failed, found.skipped, found.kernel_calls)
+    return (found.dtype, *map(str, counts), _ulp(found.max_ulp), _ulp(found.cpu_ulp))
+
+
+def _ulp(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _grid(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
+
+
+def _failure(test: str, place: str, reason: str) -> str:
+    lines = [line.strip() for line in reason.splitlines() if line.strip()]
+    shown = lines[:REASON_LINES] + (["..."] if len(lines) > REASON_LINES else [])
+    head = f"FAIL {test}" + (f" at {place}" if place else "")
+    return "\n".join([head, *(f"     {line}" for line in shown)])

@@ -1,0 +1,233 @@
+"""The verdict on a port: whether the fork's native code for an operator is right, and on what evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from porter.errors import Place, PorterError
+
+AUTO = "auto"
+HOST = "host"
+KERNELS = "kernels"
+MPS = "mps"
+BACKENDS = (HOST, KERNELS, MPS)
+DEFAULT = "default"
+ALL = "all"
+ARITHMETICS = (DEFAULT, "fused", "flush", "reorder")
+BUILD = "build"
+
+
+@dataclass(frozen=True)
+class ListEntry:
+    """An entry of a test list: the OpInfo key it names, and its dtypes as torch names (None: all of them)."""
+
+    file: str
+    list: str
+    entry: str
+    dtypes: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class VerifyTarget:
+    """What is to be verified: an operator, its functors, its stubs, and the dtype pairs (Metal names) they serve.
+
+    `pairs` are (input, output) types; without any, every dtype the tests use has to reach a kernel. `removed` and
+    `kept` are the entries of test lists whose going or staying the verdict proves.
+    """
+
+    base: str
+    rows: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    stubs: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+    removed: tuple[ListEntry, ...] = ()
+    kept: tuple[ListEntry, ...] = ()
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One thing that is wrong: a test or a step (`lint`, `build`), the dtype if it has one, why, and where if known."""
+
+    test: str
+    reason: str
+    dtype: str = ""
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class DTypeVerdict:
+    """The counts of one dtype (torch name). `max_ulp` is the kernel's, `cpu_ulp` that of ATen's CPU kernel."""
+
+    dtype: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    kernel_calls: int = 0
+    max_ulp: float | None = None
+    cpu_ulp: float | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the tests found. `skipped` counts skips and expected failures; `notes` are worth knowing, not failures."""
+
+    op: str
+    backend: str
+    arithmetic: str
+    passed: int
+    failed: int
+    skipped: int
+    kernel_calls: int
+    max_ulp: float | None
+    seconds: float
+    dtypes: tuple[DTypeVerdict, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether something passed and nothing failed."""
+        return self.failed == 0 and self.passed > 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, `dtypes` keyed by torch name."""
+        values = asdict(self)
+        values["dtypes"] = {d.dtype: {k: v for k, v in asdict(d).items() if k != "dtype"} for d in self.dtypes}
+        return {"ok": self.ok, **values}
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> Verdict:
+        """The inverse of `to_json`."""
+        plain = {k: v for k, v in values.items() if k != "ok"}
+        plain["dtypes"] = tuple(DTypeVerdict(dtype, **counts) for dtype, counts in values["dtypes"].items())
+        plain["failures"] = tuple(Failure(**f) for f in values["failures"])
+        plain["notes"] = tuple(values["notes"])
+        return Verdict(**plain)
+
+
+def verify(
+    checkout_root: Path,
+    texts: Mapping[str, str],
+    op: VerifyTarget,
+    expr: str | None = None,
+    backend: str = AUTO,
+    arithmetic: str = DEFAULT,
+) -> Verdict:
+    """Builds the checkout with the plan's `texts` (relative file -> new text) in a private tree, and tests `op` there.
+
+    `expr` selects tests as pytest's -k does. Whatever is wrong with the port is a failure in the verdict; PorterError
+    is raised only where no verdict can be had: PTR170 (no compiler, or no torch) or PTR171 (no such backend or
+    arithmetic). `backend` is one of BACKENDS, or `auto`: the fullest one that this machine has.
+    """
+    from porter.overlay import rooms, server
+
+    if arithmetic not in (*ARITHMETICS, ALL):
+        named = ", ".join((*ARITHMETICS, ALL))
+        raise PorterError("PTR171", f"there is no arithmetic {arithmetic}", hint=f"Choose one of {named}.")
+    return server.request(checkout_root, texts, op, expr, rooms.chosen(backend), arithmetic)
+
+
+def refused(op: str, error: PorterError, seconds: float, backend: str = HOST, arithmetic: str = DEFAULT) -> Verdict:
+    """The verdict on a port that did not get as far as its tests."""
+    return not_run(
+        op, [Failure(BUILD, f"{error.code} {error.what}", place=_at(error.place))], seconds, backend, arithmetic
+    )
+
+
+def not_run(
+    op: str, failures: Sequence[Failure], seconds: float, backend: str = HOST, arithmetic: str = DEFAULT
+) -> Verdict:
+    """A verdict without tests: what a lint or a build found."""
+    return Verdict(op, backend, arithmetic, 0, len(failures), 0, 0, None, round(seconds, 3), failures=tuple(failures))
+
+
+def judge(op: str, outcomes: Iterable[Any], seconds: float, backend: str = HOST, arithmetic: str = DEFAULT) -> Verdict:
+    """The verdict on test outcomes (`aten_overlay.test.runner.Outcome`). Without a single test nothing is proven."""
+    outcomes = list(outcomes)
+    rows = tuple(_of_dtype(dtype, [o for o in outcomes if o.dtype == dtype]) for dtype in _dtypes(outcomes))
+    failures = [Failure(o.test, o.reason, o.dtype) for o in outcomes if o.status == "failed"]
+    if not outcomes:
+        failures.append(Failure("selection", "no test was selected: nothing is proven"))
+    ulps = [o.max_ulp for o in outcomes if o.max_ulp is not None]
+    return Verdict(
+        op=op,
+        backend=backend,
+        arithmetic=arithmetic,
+        passed=sum(o.status in ("passed", "xpassed") for o in outcomes),
+        failed=len(failures),
+        skipped=sum(o.status in ("skipped", "xfailed") for o in outcomes),
+        kernel_calls=sum(o.calls for o in outcomes),
+        max_ulp=max(ulps, default=None),
+        seconds=round(seconds, 3),
+        dtypes=rows,
+        failures=tuple(failures),
+        notes=tuple(f"{o.test}: {o.reason}" for o in outcomes if o.status == "xpassed"),
+    )
+
+
+def with_notes(found: Verdict, notes: Iterable[str], seconds: float) -> Verdict:
+    """The verdict with more notes, and the time it took in all."""
+    return replace(found, notes=(*found.notes, *notes), seconds=round(seconds, 3))
+
+
+def list_notes(target: VerifyTarget, freed: Sequence[str], stale: Sequence[str], outcomes: Iterable[Any]) -> list[str]:
+    """What the proof of the test lists says: tests taken off them (`freed`), and listed ones that pass (`stale`)."""
+    status = {o.test: o.status for o in outcomes}
+    notes = [f"taken off the test lists: {t} {_word(status.get(t, ''))}" for t in freed]
+    notes += [f"left on the test lists, but passes: {t}" for t in stale if status.get(t) != "xpassed"]
+    if target.removed and not freed:
+        gone = ", ".join(f"{e.list}[{e.entry}]" for e in target.removed)
+        notes.append(f"no test that ran depends on the removed entries {gone}")
+    return notes
+
+
+def _word(status: str) -> str:
+    return "passes now" if status == "passed" else "still fails"
+
+
+def joined(verdicts: Sequence[Verdict]) -> Verdict:
+    """One verdict over several arithmetics: the first's counts, every failure, and a note on what depends on one."""
+    first, *others = verdicts
+    failures, notes = list(first.failures), list(first.notes)
+    for other in others:
+        mine = {(f.test, f.dtype) for f in first.failures}
+        new = [f for f in other.failures if (f.test, f.dtype) not in mine]
+        failures += [replace(f, reason=f"under {other.arithmetic} arithmetic: {f.reason}") for f in new]
+        if new:
+            notes.append(f"the verdict depends on the arithmetic: {len(new)} tests fail under {other.arithmetic} alone")
+    return replace(
+        first,
+        arithmetic="+".join(v.arithmetic for v in verdicts),
+        failed=len(failures),
+        failures=tuple(failures),
+        notes=tuple(notes),
+        seconds=round(sum(v.seconds for v in verdicts), 3),
+        kernel_calls=sum(v.kernel_calls for v in verdicts),
+    )
+
+
+def _dtypes(outcomes: Iterable[Any]) -> list[str]:
+    return list(dict.fromkeys(o.dtype for o in outcomes if o.dtype))
+
+
+def _of_dtype(dtype: str, outcomes: Sequence[Any]) -> DTypeVerdict:
+    ulps = [(o.max_ulp, o.cpu_ulp) for o in outcomes if o.max_ulp is not None]
+    mine, theirs = max(ulps, default=(None, None))
+    return DTypeVerdict(
+        dtype,
+        passed=sum(o.status in ("passed", "xpassed") for o in outcomes),
+        failed=sum(o.status == "failed" for o in outcomes),
+        skipped=sum(o.status in ("skipped", "xfailed") for o in outcomes),
+        kernel_calls=sum(o.calls for o in outcomes),
+        max_ulp=mine,
+        cpu_ulp=theirs,
+        seconds=round(sum(o.seconds for o in outcomes), 3),
+    )
+
+
+def _at(place: Place | None) -> str:
+    return str(place) if place else ""

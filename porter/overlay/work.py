@@ -1,0 +1,106 @@
+"""One verdict, in a worker process: lint, build, load, test, prove the lists."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from porter.checkout import KERNELS
+from porter.dtypes import BY_METAL
+from porter.errors import PorterError
+from porter.overlay import rooms, sources, verdict
+from porter.overlay.tree import Tree, materialise
+from porter.overlay.verdict import Failure, Verdict, VerifyTarget
+
+if TYPE_CHECKING:
+    from aten_overlay.test.context import Context
+
+Tell = Callable[[str], None]
+PRELOADED = (
+    "torch.testing._internal.common_device_type",
+    "torch.testing._internal.common_methods_invocations",
+    "torchgen.gen",
+)
+PRECISION = "test/test_mps.py"
+
+
+def warm(backend: str) -> None:
+    """Imports what every verdict of a backend needs."""
+    rooms.start(backend)
+    for module in PRELOADED:
+        importlib.import_module(module)
+
+
+def one(
+    root: Path,
+    texts: Mapping[str, str],
+    target: VerifyTarget,
+    expr: str | None,
+    backend: str,
+    arithmetic: str,
+    tell: Tell,
+) -> Verdict:
+    """The verdict under one arithmetic. `tell` hears what is being done, for the case that the process dies of it."""
+    started = time.monotonic()
+    tree = materialise(root, texts, rooms.cache())
+    tell("lint")
+    found = lint(tree)
+    if found:
+        return verdict.not_run(target.base, found, time.monotonic() - started, backend, arithmetic)
+    try:
+        tell("build")
+        rooms.take(backend, tree, target, arithmetic)
+        return _tested(tree, target, expr, backend, arithmetic, tell, started)
+    except PorterError as error:
+        return verdict.refused(target.base, error, time.monotonic() - started, backend, arithmetic)
+
+
+def lint(tree: Tree) -> list[Failure]:
+    """What Apple's compiler would reject in the kernel files that the plan edits, and not already before it."""
+    if find_spec("porter.metal.lint") is None:
+        return []
+    from porter.metal.lint import lint as findings
+
+    edited = [path for path in tree.texts if path.startswith(KERNELS)]
+    found = []
+    for path in edited:
+        before = {(f.rule, f.text) for f in findings(path, tree.before(path))} if tree.in_checkout(path) else set()
+        for finding in findings(path, tree.texts[path]):
+            if (finding.rule, finding.text) not in before:
+                found.append(Failure("lint", f"{finding.rule}: {finding.text}", place=f"{path}:{finding.line}"))
+    return found
+
+
+def _tested(
+    tree: Tree, target: VerifyTarget, expr: str | None, backend: str, arithmetic: str, tell: Tell, started: float
+) -> Verdict:
+    from aten_overlay.test import proof, runner
+
+    subject = context(tree, target)
+    outcomes = runner.run(subject, expr, tell)
+    found = verdict.judge(target.base, outcomes, 0.0, backend, arithmetic)
+    tell("proof of the test lists")
+    proven = proof.prove(subject, outcomes)
+    notes = verdict.list_notes(target, proven.freed, proven.stale, outcomes)
+    return verdict.with_notes(found, notes, time.monotonic() - started)
+
+
+def context(tree: Tree, target: VerifyTarget) -> Context:
+    """The subject of the tests: the operator, its kernels, and the fork's lists before and after."""
+    from aten_overlay.test.context import Context
+
+    lists = tree.list_file()
+    return Context(
+        bases=(target.base,),
+        kernels=target.kernels,
+        functors=sources.functors(tree),
+        dtypes=tuple(dict.fromkeys(BY_METAL[given].torch for given, _ in target.pairs)),
+        lists_file=lists,
+        lists=tree.read(lists) if lists else "",
+        lists_before=tree.before(lists) if lists else "",
+        precision=tree.read(PRECISION) if tree.exists(PRECISION) else "",
+    )
