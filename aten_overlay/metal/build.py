@@ -39,7 +39,7 @@ _CODE = (
 )  # fmt: skip
 _CHECKED = (
     "-fsanitize=kernel-address", "-mllvm", "-asan-instrumentation-with-call-threshold=0", "-mllvm", "-asan-stack=0",
-    "-mllvm", "-asan-globals=0", "-mllvm", "-asan-kernel-mem-intrinsic-prefix=1",
+    "-mllvm", "-asan-globals=0", "-mllvm", "-asan-kernel-mem-intrinsic-prefix=1", "-fno-vectorize", "-fno-slp-vectorize",
 )  # fmt: skip
 
 

@@ -254,7 +254,7 @@ def _has_call(source: Source, declaration: Declaration) -> bool:
 def _record_mentions(unit: Unit, declaration: Declaration) -> None:
     source = unit.source
     name = _declared_name(source, declaration)
-    if not name:
+    if not name or _is_explicit(source, declaration):
         return
     names = unit.mentions.setdefault(name, set())
     i = declaration.start
@@ -265,6 +265,11 @@ def _record_mentions(unit: Unit, declaration: Declaration) -> None:
         if source.kinds[i] == "name":
             names.add(source.tokens[i])
         i += 1
+
+
+def _is_explicit(source: Source, declaration: Declaration) -> bool:
+    """Whether this is an explicit instantiation."""
+    return source.tokens[declaration.start] == "template" and source.tokens[declaration.start + 1] != "<"
 
 
 def _declared_name(source: Source, declaration: Declaration) -> str:
@@ -286,15 +291,14 @@ def _declared_name(source: Source, declaration: Declaration) -> str:
 def _record_kernel(unit: Unit, declaration: Declaration, attributes: list[Attribute]) -> None:
     source = unit.source
     host_name = _host_name(source, attributes)
-    template = source.tokens[declaration.start] == "template"
-    explicit = template and source.tokens[declaration.start + 1] != "<"
-    if explicit:
+    if _is_explicit(source, declaration):
         instance = _instance(source, declaration, host_name)
         if host_name:
             unit.instances.append(instance)
         return
     if declaration.body < 0:
         return
+    template = source.tokens[declaration.start] == "template"
     kernel = _kernel(source, declaration, attributes, host_name, template)
     unit.kernels.append(kernel)
     if not template:

@@ -56,7 +56,7 @@ def generate(unit: Unit, names: Iterable[str], constants: Mapping[int | str, Val
 def apply(text: str, edits: list[Edit]) -> str:
     """`text` with the edits made. One that lies inside another, larger one is dropped."""
     pieces, at = [], 0
-    for edit in sorted(edits, key=lambda e: (e.start, -e.end)):
+    for edit in sorted(edits, key=lambda e: (e.start, e.start != e.end, -e.end)):
         if edit.start < at:
             continue
         pieces += [text[at : edit.start], edit.text]

@@ -29,11 +29,6 @@ Checks& own() {
 }
 thread_local bool active = false;
 
-void allow(const void* low, size_t size) {
-  if (own().count < int(sizeof(own().ranges) / sizeof(Range)))
-    own().ranges[own().count++] = {reinterpret_cast<uintptr_t>(low), reinterpret_cast<uintptr_t>(low) + size};
-}
-
 void allow_own_stack() {
   pthread_attr_t attributes;
   void* low = nullptr;
@@ -84,6 +79,11 @@ void check(uintptr_t address, size_t size, bool store) {
 }
 }  // namespace
 
+void allow(const void* low, size_t size) {
+  if (own().count < int(sizeof(own().ranges) / sizeof(Range)))
+    own().ranges[own().count++] = {reinterpret_cast<uintptr_t>(low), reinterpret_cast<uintptr_t>(low) + size};
+}
+
 void begin_checks(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* escape) {
   const pm_launch& launch = *job.launch;
   own().count = 0;
@@ -104,11 +104,9 @@ void begin_checks(const Job& job, void* const* threadgroup, Failure& failure, jm
     allow(b.base ? b.base : b.address, b.length);
   }
   allow(job.entry->image_begin, job.entry->image_end - job.entry->image_begin);
+  allow(&job, sizeof(job));
   allow_own_stack();
   active = true;
-}
-void allow_stack(const void* low, const void* high) {
-  allow(low, static_cast<const char*>(high) - static_cast<const char*>(low));
 }
 void end_checks() { active = false; }
 }  // namespace pm

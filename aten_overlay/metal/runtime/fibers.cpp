@@ -203,7 +203,8 @@ int run_on_fibers(const Job& job, uint64_t begin, uint64_t end, Failure& failure
   if (status == 0) {
     if (job.entry->flags & PM_CHECKED) {
       begin_checks(job, memory.addresses, failure, &escape);
-      allow_stack(g.stacks, g.stacks + kStack * kLanes);
+      allow(g.stacks, kStack * kLanes);
+      allow(&g, sizeof(g));
     }
     for (uint64_t i = begin; i < end && status == PM_OK; ++i) {
       place_threads(g, job, i);

@@ -44,5 +44,5 @@ struct ThreadgroupMemory {
 // Bounds of what the running kernel may touch, for libraries compiled with checks.
 void begin_checks(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* escape);
 void end_checks();
-void allow_stack(const void* low, const void* high);
+void allow(const void* low, size_t size);
 }  // namespace pm

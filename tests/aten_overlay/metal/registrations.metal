@@ -95,9 +95,9 @@ INTEGERS(REGISTER_TERNARY_OP, between);
 FLOATS(REGISTER_OPMATH_TERNARY_OP, fused);
 #ifdef REGISTER_TERNARY_ALPHA_OP
 struct fused_alpha_functor {
-  template <typename T>
-  inline T operator()(const T a, const T b, const T c, const T alpha) {
-    return static_cast<T>(a + alpha * b * c);
+  template <typename T, typename A>
+  inline T operator()(const T a, const T b, const T c, const A alpha) {
+    return static_cast<T>(a + T(alpha) * b * c);
   }
 };
 ALPHA_FLOATS(REGISTER_TERNARY_ALPHA_OP, fused_alpha);

@@ -152,7 +152,8 @@ PM_INLINE float tan(float x) {
 }
 PM_INLINE float sinpi(float x) {
   const float v = float(sine_of(reduce_half_turns(x), 0));
-  return x == __builtin_truncf(x) ? __builtin_copysignf(0.0f, x) : (x - x == 0.0f ? v : __builtin_nanf(""));
+  const float zero = __builtin_copysignf(0.0f, x);
+  return x - x == 0.0f ? (x == __builtin_truncf(x) ? zero : v) : __builtin_nanf("");
 }
 PM_INLINE float cospi(float x) {
   const float v = float(sine_of(reduce_half_turns(x), 1));

@@ -1,0 +1,149 @@
+"""The front end: tokens, declarations, generated code, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from aten_overlay.metal.build import Argument, Options, arguments, compile_kernels, host_names, kernel_synchronises
+from aten_overlay.metal.generate import Edit, apply, generate
+from aten_overlay.metal.declarations import parse
+from aten_overlay.metal.lexer import read
+from expecttest import assert_expected_inline
+from hypothesis import given
+from hypothesis import strategies as st
+from porter.errors import PorterError
+
+FORMS = """#include <metal_stdlib>
+using namespace metal;
+namespace deep { namespace er {
+template <typename T, enable_if_t<(sizeof(T) >= 2), bool> = true>
+kernel void copied(constant T* x, device T* out, uint i [[thread_position_in_grid]]) { out[i] = x[i]; }
+} }
+template [[host_name("by_" "list")]] kernel void ::deep::er::copied<float>(constant float*, device float*, uint);
+template [[host_name("by_type")]] [[kernel]] decltype(deep::er::copied<half>) deep::er::copied<half>;
+template <typename A, typename B> void kernel swapped(device A* a [[buffer(1)]], device B* b [[buffer(0)]]) { a[0] = b[0]; }
+template [[host_name("swapped")]] void kernel swapped<int, long>(device int*, device long*);
+[[kernel]] void plain(device float* out, threadgroup float* shared [[threadgroup(2)]], uint2 p [[thread_position_in_grid]]) { out[p.x] = 1; }
+[[host_name("renamed")]] kernel void named(device float* out) { out[0] = 1; }
+kernel void unused_is_kept(device float* out) { out[0] = 1; }
+"""
+
+
+def test_every_form_of_a_kernel_is_found() -> None:
+    assert host_names(FORMS) == ("by_list", "by_type", "swapped", "plain", "renamed", "unused_is_kept")
+    compile_kernels(FORMS, host_names(FORMS))
+
+
+def test_arguments_are_those_of_the_definition() -> None:
+    assert arguments(FORMS, "by_type") == (
+        Argument("x", "buffer", 0, "constant T *"),
+        Argument("out", "buffer", 1, "device T *"),
+        Argument("i", "thread_position_in_grid", 0, "uint"),
+    )
+    assert [(a.name, a.index) for a in arguments(FORMS, "swapped")] == [("a", 1), ("b", 0)]
+    assert [(a.kind, a.index) for a in arguments(FORMS, "plain")][:2] == [("buffer", 0), ("threadgroup", 2)]
+
+
+def test_only_asked_kernels_are_checked_beyond_syntax() -> None:
+    source = FORMS + '\ntemplate [[host_name("wrong")]] kernel void swapped<float, float2>(device float*, device float2*);'
+    compile_kernels(source, ["plain"])
+    with pytest.raises(PorterError) as error:
+        compile_kernels(source, ["wrong"])
+    assert error.value.code == "PTR101"
+
+
+def test_synchronising_is_found_through_helpers_and_functors() -> None:
+    source = """#include <metal_stdlib>
+struct waits { template <typename T> T operator()(T v) { return metal::simd_sum(v); } };
+struct adds { template <typename T> T operator()(T v) { return v + v; } };
+template <typename F> float apply(float v) { return F()(v); }
+template <typename F> kernel void k(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) { x[i] = apply<F>(x[i]); }
+template [[host_name("k_waits")]] kernel void k<waits>(device float*, uint);
+template [[host_name("k_adds")]] kernel void k<adds>(device float*, uint);
+"""
+    assert kernel_synchronises(source, "k_waits")
+    assert not kernel_synchronises(source, "k_adds")
+
+
+def test_generated_code() -> None:
+    source = read(
+        'constant int size = 2;\nkernel void f(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) {\n'
+        "  threadgroup float shared[2];\n  threadgroup float* p = shared;\n  x[i] = p[i] + size;\n}\n"
+    )
+    text = generate(parse(source), ["f"], {}, "0", False)
+    body = text[text.index("const int") : text.index("static pm_kernel")]
+    assert_expected_inline(
+        body,
+        """\
+const int size = 2;
+inline __attribute__((always_inline)) void f( float* x , uint i ) {
+  static thread_local float shared[2];
+   float* p = shared;
+  x[i] = p[i] + size;
+} """,
+    )
+
+
+CASES = {
+    "PTR102": ("kernel void abcd(device float* x) {}", "abce", "Did you mean abcd"),
+    "PTR103": ("kernel void f(device float* x [[buffer(size)]]) {}", "f", "not an integer literal"),
+    "PTR104": (
+        "inline float g(device float* p) { return p[0]; }\ninline float g(threadgroup float* p) { return p[1]; }\n"
+        "kernel void f(device float* x) { x[0] = g(x); }", "f", "computes something else",
+    ),
+    "PTR105": ("constant int n [[function_constant(4)]];\nkernel void f(device int* x) { x[0] = n; }", "f", "`n` \\(4\\)"),
+    "PTR108": ("kernel void f(device int* x) {}\n[[host_name(\"f\")]] kernel void g(device int* x) {}", "f", "two kernels"),
+    "PTR109": ("kernel void f(texture2d<float> t [[texture(0)]]) {}", "f", "texture"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_refusals(code: str) -> None:
+    source, name, message = CASES[code]
+    with pytest.raises(PorterError, match=message) as error:
+        compile_kernels(f"#include <metal_stdlib>\n{source}", [name])
+    assert error.value.code == code
+
+
+def test_a_compile_error_keeps_its_file_and_line(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.metal"
+    file.write_text("#include <metal_stdlib>\n// a comment\nkernel void f(device float* x) {\n  x[0] = missing;\n}\n")
+    with pytest.raises(PorterError, match="undeclared identifier 'missing'") as error:
+        compile_kernels(file, ["f"])
+    assert error.value.place is not None
+    assert (error.value.place.file, error.value.place.line) == (str(file), 4)
+
+
+def test_a_place_counts_lines_after_its_marker() -> None:
+    source = read('# 10 "a.metal"\nint a;\n\nint b;\n# 3 "b.h" 2\nint c;\n')
+    assert [str(source.place(i)) for i in (0, 3, 6)] == ["a.metal:10", "a.metal:12", "b.h:3"]
+
+
+@given(st.text(alphabet='abc_01.\'"\\{}[]()<>:;#=+-* \n', max_size=60))
+def test_tokens_are_in_order_and_brackets_match_or_are_refused(text: str) -> None:
+    try:
+        source = read(text)
+    except PorterError as error:
+        assert error.code == "PTR103"
+        return
+    for i, (start, end) in enumerate(zip(source.starts, source.ends, strict=True)):
+        assert text[start:end] == source.tokens[i]
+        assert i == 0 or source.ends[i - 1] <= start
+        assert source.match[i] == -1 or source.match[source.match[i]] == i
+
+
+@given(st.text(max_size=30), st.data())
+def test_edits_replace_exactly_their_spans(text: str, data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), unique=True, max_size=8)))
+    spans = list(zip(cuts[::2], cuts[1::2], strict=False))
+    edits = [Edit(a, b, f"<{a}>") for a, b in spans]
+    expected = text
+    for a, b in reversed(spans):
+        expected = expected[:a] + f"<{a}>" + expected[b:]
+    assert apply(text, edits) == expected
+
+
+def test_unknown_arithmetic_is_refused() -> None:
+    with pytest.raises(ValueError, match="arithmetic must be one of"):
+        compile_kernels(FORMS, ["plain"], Options(arithmetic="loose"))
