@@ -137,6 +137,15 @@ def cached(key: str, suffix: str, build: Iterable[str], sources: Sequence[str]) 
 
 def runtime_library() -> Path:
     """The shared object with fibers, threads and launch checks that every kernel library uses."""
-    flags = ["-std=c++17", "-O2", "-march=native", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti"]
+    flags = [
+        "-std=c++17",
+        "-O2",
+        "-march=native",
+        "-fPIC",
+        "-shared",
+        "-fvisibility=hidden",
+        "-fno-exceptions",
+        "-fno-rtti",
+    ]
     key = digest("runtime", library_digest(), version(find_clang()), machine(), *flags)
     return cached(key, ".so", [*flags, "-pthread"], [str(p) for p in sorted(RUNTIME.glob("*.cpp"))])

@@ -11,12 +11,28 @@ from porter.errors import PorterError
 BOUND = ("buffer", "threadgroup")
 MAX_THREADS = 1024
 POSITIONS = frozenset(
-    """thread_position_in_grid thread_position_in_threadgroup threadgroup_position_in_grid threads_per_grid
-    threads_per_threadgroup dispatch_threads_per_threadgroup threadgroups_per_grid thread_index_in_threadgroup
-    thread_index_in_simdgroup simdgroup_index_in_threadgroup simdgroups_per_threadgroup
-    dispatch_simdgroups_per_threadgroup threads_per_simdgroup thread_execution_width thread_index_in_quadgroup
-    quadgroup_index_in_threadgroup quadgroups_per_threadgroup dispatch_quadgroups_per_threadgroup grid_origin
-    grid_size""".split()
+    [
+        "thread_position_in_grid",
+        "thread_position_in_threadgroup",
+        "threadgroup_position_in_grid",
+        "threads_per_grid",
+        "threads_per_threadgroup",
+        "dispatch_threads_per_threadgroup",
+        "threadgroups_per_grid",
+        "thread_index_in_threadgroup",
+        "thread_index_in_simdgroup",
+        "simdgroup_index_in_threadgroup",
+        "simdgroups_per_threadgroup",
+        "dispatch_simdgroups_per_threadgroup",
+        "threads_per_simdgroup",
+        "thread_execution_width",
+        "thread_index_in_quadgroup",
+        "quadgroup_index_in_threadgroup",
+        "quadgroups_per_threadgroup",
+        "dispatch_quadgroups_per_threadgroup",
+        "grid_origin",
+        "grid_size",
+    ]
 )
 _CLASS_KEYS = frozenset(("struct", "class", "union", "enum"))
 
@@ -112,7 +128,12 @@ def parse(source: Source) -> Unit:
         if _is_kernel(source, declaration, attributes):
             _record_kernel(unit, declaration, attributes)
         constant = next((a for a in attributes if a.name == "function_constant"), None)
-        if constant and declaration.body < 0 and source.tokens[declaration.end - 1] == ";" and not _has_call(source, declaration):
+        if (
+            constant
+            and declaration.body < 0
+            and source.tokens[declaration.end - 1] == ";"
+            and not _has_call(source, declaration)
+        ):
             unit.constants.append(_function_constant(source, declaration, constant))
     return unit
 
@@ -283,7 +304,13 @@ def _declared_name(source: Source, declaration: Declaration) -> str:
             if tokens[i] == "<" and tokens[skip_angles(source, i, declaration.end) :][:1] != ["("]:
                 continue
             return previous
-        if source.kinds[i] == "name" and tokens[i] not in ("template", "operator", "decltype", "static_assert", "alignas"):
+        if source.kinds[i] == "name" and tokens[i] not in (
+            "template",
+            "operator",
+            "decltype",
+            "static_assert",
+            "alignas",
+        ):
             previous = tokens[i]
     return ""
 
@@ -333,7 +360,9 @@ def _function(source: Source, declaration: Declaration) -> tuple[int, int, int]:
             i = source.match[i] + 1 if token == "[" else i + 1
     start = _name_start(source, end)
     if start == end:
-        raise PorterError("PTR103", "this kernel declaration is not understood", source.place(declaration.start), "Simplify it.")
+        raise PorterError(
+            "PTR103", "this kernel declaration is not understood", source.place(declaration.start), "Simplify it."
+        )
     return start, end, parameters
 
 
@@ -380,7 +409,9 @@ def _outside_angles(source: Source, start: int, end: int) -> Iterator[int]:
         i += 1
 
 
-def _kernel(source: Source, declaration: Declaration, attributes: list[Attribute], host_name: str, template: bool) -> Kernel:
+def _kernel(
+    source: Source, declaration: Declaration, attributes: list[Attribute], host_name: str, template: bool
+) -> Kernel:
     start, end, parameters = _function(source, declaration)
     if parameters < 0:
         raise PorterError("PTR103", "this kernel has no parameter list", source.place(start), "Declare its parameters.")
@@ -436,7 +467,10 @@ def _argument(source: Source, start: int, end: int) -> tuple[str, str, int, str]
         if unsupported or not is_pointer:
             what = f"[[{unsupported}]]" if unsupported else "a parameter that is neither a buffer nor a position"
             raise PorterError(
-                "PTR109", f"{what} is not supported: `{text} {name}`", source.place(start), "Use buffers and thread positions."
+                "PTR109",
+                f"{what} is not supported: `{text} {name}`",
+                source.place(start),
+                "Use buffers and thread positions.",
             )
         return name, "threadgroup" if source.tokens[start] == "threadgroup" else "buffer", -1, text
     index = _integer(source, known) if known.name in BOUND else 0
@@ -458,5 +492,7 @@ def _integer(source: Source, attribute: Attribute) -> int:
 
 def _function_constant(source: Source, declaration: Declaration, attribute: Attribute) -> FunctionConstant:
     at = next(i for i in range(declaration.start, declaration.end) if is_attribute(source, i))
-    type_text = " ".join(t for t in source.tokens[declaration.start : at - 1] if t not in ("constant", "const", "static"))
+    type_text = " ".join(
+        t for t in source.tokens[declaration.start : at - 1] if t not in ("constant", "const", "static")
+    )
     return FunctionConstant(source.tokens[at - 1], type_text, _integer(source, attribute), declaration)

@@ -13,7 +13,9 @@ from porter.errors import PorterError
 Value = bool | int | float
 
 _ERASED = frozenset(("device", "thread", "threadgroup", "kernel", "ray_data", "object_data", "threadgroup_imageblock"))
-_UNGROUPED = frozenset((*BOUND, "thread_position_in_grid", "threads_per_grid", "grid_size", "grid_origin", "threads_per_simdgroup"))
+_UNGROUPED = frozenset(
+    (*BOUND, "thread_position_in_grid", "threads_per_grid", "grid_size", "grid_origin", "threads_per_simdgroup")
+)
 _INLINED = "__attribute__((always_inline))"  # into the loop over threads, which can then be vectorised
 _MARKER = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
 SYNCHRONISING = re.compile(
@@ -84,7 +86,10 @@ def definition(unit: Unit, instance: Instance) -> Kernel:
     if len(shapes) != 1:
         why = "has no definition" if not found else "has several definitions whose arguments differ"
         raise PorterError(
-            "PTR103", f"kernel `{instance.short_name}` {why}", source.place(instance.declaration.start), "Define it once."
+            "PTR103",
+            f"kernel `{instance.short_name}` {why}",
+            source.place(instance.declaration.start),
+            "Define it once.",
         )
     return found[0]
 
@@ -130,7 +135,9 @@ def _keyword_edits(unit: Unit, values: Mapping[str, Value | None], checked: bool
         token = tokens[i]
         if token == "[" and is_attribute(source, i):
             inlined = _INLINED if "kernel" in tokens[i : source.match[i]] else ""
-            yield Edit(starts[i], ends[source.match[i]], inlined + _blank(source.text[starts[i] : ends[source.match[i]]]))
+            yield Edit(
+                starts[i], ends[source.match[i]], inlined + _blank(source.text[starts[i] : ends[source.match[i]]])
+            )
             i = source.match[i] + 1
             continue
         if token == "constant":
@@ -216,7 +223,9 @@ def _duplicate_edits(unit: Unit) -> list[Edit]:
 
 
 def _enclosing(unit: Unit, declaration: Declaration) -> int:
-    outer = [d.start for d in unit.declarations if d.body >= 0 and d.body < declaration.start and d.end >= declaration.end]
+    outer = [
+        d.start for d in unit.declarations if d.body >= 0 and d.body < declaration.start and d.end >= declaration.end
+    ]
     return max(outer, default=-1)
 
 
@@ -256,7 +265,11 @@ def _instance_edits(unit: Unit, instance: Instance, number: int, flags: str) -> 
     start, parameters = source.starts[declaration.start], source.starts[instance.parameters]
     yield Edit(start, parameters, _blank(source.text[start:parameters]) + f"using pm_signature_{number} = void (*)")
     close, end = source.ends[source.match[instance.parameters]], source.ends[declaration.end - 1]
-    yield Edit(close, end, "; " + _entry(unit, instance, number, f"pm_signature_{number}", flags) + _blank(source.text[close:end]))
+    yield Edit(
+        close,
+        end,
+        "; " + _entry(unit, instance, number, f"pm_signature_{number}", flags) + _blank(source.text[close:end]),
+    )
 
 
 def _unnamed_instance_edits(unit: Unit) -> Iterator[Edit]:
@@ -266,7 +279,11 @@ def _unnamed_instance_edits(unit: Unit) -> Iterator[Edit]:
     kernels = {k.name for k in unit.kernels}
     for declaration in unit.declarations:
         explicit = source.tokens[declaration.start] == "template" and source.tokens[declaration.start + 1] != "<"
-        if explicit and id(declaration) not in named and kernels.intersection(source.tokens[declaration.start : declaration.end]):
+        if (
+            explicit
+            and id(declaration) not in named
+            and kernels.intersection(source.tokens[declaration.start : declaration.end])
+        ):
             yield _removal(source, declaration)
 
 
@@ -302,9 +319,12 @@ def _prologue(unit: Unit, asked: list[Instance]) -> str:
         kernel = definition(unit, instance)
         rows = "".join(f'{{pm::attribute::{a.kind}, {a.index}, "{a.name}"}}, ' for a in kernel.arguments)
         buffers = max((a.index + 1 for a in kernel.arguments if a.kind == "buffer"), default=0)
-        grouped = "false" if all(a.kind in _UNGROUPED for a in kernel.arguments if a.kind != "threadgroup") and not any(
-            a.kind == "threadgroup" for a in kernel.arguments
-        ) else "true"
+        grouped = (
+            "false"
+            if all(a.kind in _UNGROUPED for a in kernel.arguments if a.kind != "threadgroup")
+            and not any(a.kind == "threadgroup" for a in kernel.arguments)
+            else "true"
+        )
         lines.append(
             f"struct pm_spec_{number} {{ static constexpr pm::parameter parameters[] = {{{rows}{{pm::attribute::grid_origin, 0, nullptr}}}}; "
             f"static constexpr unsigned count = {len(kernel.arguments)}, buffers = {buffers}; static constexpr bool grouped = {grouped}; }};"

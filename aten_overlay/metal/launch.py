@@ -123,7 +123,9 @@ class Library:
         )  # fmt: skip
         status = kernel.launch(ctypes.addressof(launch))
         if status:
-            raise PorterError(_STATUS.get(status, "PTR106"), error.value.decode() or f"kernel `{name}` failed ({status})")
+            raise PorterError(
+                _STATUS.get(status, "PTR106"), error.value.decode() or f"kernel `{name}` failed ({status})"
+            )
 
     def _kernel(self, name: str) -> _Kernel:
         if name not in self._kernels:

@@ -89,7 +89,9 @@ def _match_brackets(source: Source) -> None:
             source.match[start], source.match[i] = i, start
     if open_at:
         at = open_at[-1]
-        raise PorterError("PTR103", f"this `{source.tokens[at]}` is never closed", source.place(at), "Balance the brackets.")
+        raise PorterError(
+            "PTR103", f"this `{source.tokens[at]}` is never closed", source.place(at), "Balance the brackets."
+        )
 
 
 def skip_angles(source: Source, start: int, end: int) -> int:
@@ -111,6 +113,9 @@ def skip_angles(source: Source, start: int, end: int) -> int:
 
 def is_attribute(source: Source, i: int) -> bool:
     """Whether `[[` starts at token i."""
-    return source.tokens[i] == "[" and i + 1 < len(source.tokens) and source.tokens[i + 1] == "[" and (
-        source.match[i + 1] + 1 == source.match[i]
+    return (
+        source.tokens[i] == "["
+        and i + 1 < len(source.tokens)
+        and source.tokens[i + 1] == "["
+        and (source.match[i + 1] + 1 == source.match[i])
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from aten_overlay.metal.build import Argument, Options, arguments, compile_kernels, host_names, kernel_synchronises
-from aten_overlay.metal.generate import Edit, apply, generate
-from aten_overlay.metal.declarations import parse
-from aten_overlay.metal.lexer import read
 from expecttest import assert_expected_inline
 from hypothesis import given
 from hypothesis import strategies as st
+
+from aten_overlay.metal.build import Argument, Options, arguments, compile_kernels, host_names, kernel_synchronises
+from aten_overlay.metal.declarations import parse
+from aten_overlay.metal.generate import Edit, apply, generate
+from aten_overlay.metal.lexer import read
 from porter.errors import PorterError
 
 FORMS = """#include <metal_stdlib>
@@ -46,7 +47,9 @@ def test_arguments_are_those_of_the_definition() -> None:
 
 
 def test_only_asked_kernels_are_checked_beyond_syntax() -> None:
-    source = FORMS + '\ntemplate [[host_name("wrong")]] kernel void swapped<float, float2>(device float*, device float2*);'
+    source = (
+        FORMS + '\ntemplate [[host_name("wrong")]] kernel void swapped<float, float2>(device float*, device float2*);'
+    )
     compile_kernels(source, ["plain"])
     with pytest.raises(PorterError) as error:
         compile_kernels(source, ["wrong"])
@@ -68,7 +71,7 @@ template [[host_name("k_adds")]] kernel void k<adds>(device float*, uint);
 
 def test_generated_code() -> None:
     source = read(
-        'constant int size = 2;\nkernel void f(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) {\n'
+        "constant int size = 2;\nkernel void f(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) {\n"
         "  threadgroup float shared[2];\n  threadgroup float* p = shared;\n  x[i] = p[i] + size;\n}\n"
     )
     text = generate(parse(source), ["f"], {}, "0", False)
@@ -120,7 +123,7 @@ def test_a_place_counts_lines_after_its_marker() -> None:
     assert [str(source.place(i)) for i in (0, 3, 6)] == ["a.metal:10", "a.metal:12", "b.h:3"]
 
 
-@given(st.text(alphabet='abc_01.\'"\\{}[]()<>:;#=+-* \n', max_size=60))
+@given(st.text(alphabet="abc_01.'\"\\{}[]()<>:;#=+-* \n", max_size=60))
 def test_tokens_are_in_order_and_brackets_match_or_are_refused(text: str) -> None:
     try:
         source = read(text)

@@ -8,6 +8,7 @@ from pathlib import Path
 import mpmath
 import numpy as np
 import pytest
+
 from aten_overlay.metal.build import compile_kernels, host_names
 from aten_overlay.metal.launch import Library
 
@@ -95,8 +96,12 @@ def test_unary(library: Library, name: str) -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", BINARY)
 def test_binary(library: Library, name: str) -> None:
-    x = np.concatenate([_BITS, np.repeat(_SPECIAL, _SPECIAL.size), np.abs(_RANDOM.normal(size=4096)).astype(np.float32)])
-    y = np.concatenate([_BITS[::-1], np.tile(_SPECIAL, _SPECIAL.size), (_RANDOM.normal(size=4096) * 20).astype(np.float32)])
+    x = np.concatenate(
+        [_BITS, np.repeat(_SPECIAL, _SPECIAL.size), np.abs(_RANDOM.normal(size=4096)).astype(np.float32)]
+    )
+    y = np.concatenate(
+        [_BITS[::-1], np.tile(_SPECIAL, _SPECIAL.size), (_RANDOM.normal(size=4096) * 20).astype(np.float32)]
+    )
     out = np.empty_like(x)
     library.run(f"{name}_float", [x, y, out], [x.size])
     assert _ulps(out, BINARY[name](x.astype(np.float64), y.astype(np.float64))) < 0.501

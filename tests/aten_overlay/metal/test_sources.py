@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from aten_overlay.metal import compiler
 from aten_overlay.metal.build import Options, _preprocessed, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
@@ -68,7 +69,9 @@ def test_compiled_libraries_are_found_again() -> None:
 
 def test_a_changed_header_is_noticed(tmp_path: Path) -> None:
     header = tmp_path / "value.h"
-    source = "#include <metal_stdlib>\n#include <value.h>\nkernel void f(device float* x [[buffer(0)]]) { x[0] = VALUE; }"
+    source = (
+        "#include <metal_stdlib>\n#include <value.h>\nkernel void f(device float* x [[buffer(0)]]) { x[0] = VALUE; }"
+    )
     x = np.zeros(1, np.float32)
     for value in (1, 2):
         header.write_text(f"#define VALUE {value}\n")
