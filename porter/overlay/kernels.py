@@ -39,7 +39,7 @@ class HostShaders:
             raise AttributeError(name)
         sizes = list(self._library.argument_sizes(name).values())
 
-        def call(*args: Any, threads: Sequence[int]) -> None:
+        def call(*args: Any, threads: Sequence[int], arg_casts: Mapping[int, str]) -> None:
             buffers = [_buffer(value, size) for value, size in zip(args, sizes, strict=True)]
             self._library.run(name, buffers, threads, (min(GROUP, threads[0]),), threads=1)
 
@@ -76,8 +76,8 @@ def _buffer(value: Any, size: int) -> Any:
     """An argument as memory: numbers in the width that the kernel's parameter has."""
     if isinstance(value, torch.Tensor):
         return value
-    if isinstance(value, float):
-        return (ctypes.c_float * 1)(value)
     values = value if isinstance(value, (list, tuple)) else [value]
+    if isinstance(values[0], float):
+        return (ctypes.c_float * len(values))(*values)
     kind: Any = _INTEGERS.get(size, ctypes.c_int32)  # a vector such as uint3 is a row of 32-bit numbers
     return (kind * len(values))(*values)

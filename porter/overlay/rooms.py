@@ -40,33 +40,33 @@ def start(backend: str) -> None:
     torch.set_num_threads(1)  # a fork keeps no thread pool
 
 
-def take(backend: str, tree: Tree, target: VerifyTarget, arithmetic: str) -> None:
+def take(backend: str, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
     """Makes an operator of a tree callable in this process, and counts its kernel calls."""
-    {HOST: _on_host, KERNELS: _on_kernels, MPS: _on_apple}[backend](tree, target, arithmetic)
+    {HOST: _on_host, KERNELS: _on_kernels, MPS: _on_apple}[backend](tree, target, arithmetic, checked)
 
 
 def _has_device() -> bool:
     return all(find_spec(f"aten_overlay.{name}") for name in ("plugin", "toolchain", "apple.build"))
 
 
-def _on_host(tree: Tree, target: VerifyTarget, arithmetic: str) -> None:
+def _on_host(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
     raise PorterError("PTR171", "this installation has no mps device", hint="Use --backend kernels.")
 
 
-def _on_kernels(tree: Tree, target: VerifyTarget, arithmetic: str) -> None:
+def _on_kernels(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
     from aten_overlay.metal.build import Options
     from aten_overlay.test import counters, execution
     from porter.overlay import kernels
 
     rows = _rows(tree, target)
     functor = _one_functor(target)
-    options = Options(include=(tree.root,), arithmetic=arithmetic)
+    options = Options(include=(tree.root,), arithmetic=arithmetic, checked=checked)
     found = kernels.shaders([tree.root / path for path in tree.kernel_files()], functor, options)
     execution.redirect(kernels.redirect(rows, functor, found))
     counters.install(lambda: found.calls, dict)
 
 
-def _on_apple(tree: Tree, target: VerifyTarget, arithmetic: str) -> None:
+def _on_apple(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
     import torch
 
     from aten_overlay.test import counters
@@ -89,6 +89,8 @@ def _rows(tree: Tree, target: VerifyTarget) -> tuple[str, ...]:
     """The rows that would reach the port's kernels, by the fork's own yaml and host code, both read as text."""
     made = registration.generate(tree.read(NATIVE_FUNCTIONS), [target.base], cache() / "generated" / tree.root.name)
     sources.operation_files(tree, made.kernels, target.stubs)
+    for kernel in made.kernels:
+        sources.check_kernel(tree, kernel, target.kernels)
     for stub in target.stubs:
         sources.check_stub(tree, stub, target.kernels)
     return made.served

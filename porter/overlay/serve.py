@@ -7,6 +7,7 @@ outlives it. It leaves after ten idle minutes, and when torch or porter's own fi
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import json
 import os
 import select
@@ -15,13 +16,14 @@ import socket
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from porter.errors import PorterError
 from porter.overlay import server
-from porter.overlay.verdict import ALL, ARITHMETICS, Failure, Verdict, VerifyTarget, joined, not_run
+from porter.overlay.verdict import ALL, ARITHMETICS, MPS, Failure, Verdict, VerifyTarget, bounded, joined, not_run
 
 IDLE_SECONDS = 600.0
 LOOK_SECONDS = 15.0
@@ -64,26 +66,55 @@ def serve(path: Path, fingerprint: str) -> None:
 
 
 def answer(asked: Answer) -> Answer:
-    """The answer to one request: a verdict, or why there is none. Every arithmetic has a worker of its own."""
-    if asked["arithmetic"] != ALL:
-        return _one(asked)
-    answers = [_one({**asked, "arithmetic": arithmetic}) for arithmetic in ARITHMETICS]
+    """The answer to one request: a verdict, or why there is none.
+
+    Every arithmetic has a worker of its own, and so has a short run with bounds checked; they run side by side.
+    """
+    arithmetics = ARITHMETICS if asked["arithmetic"] == ALL else (asked["arithmetic"],)
+    runs = [{**asked, "arithmetic": arithmetic, "checked": False} for arithmetic in arithmetics]
+    if asked["backend"] != MPS:
+        runs.append({**asked, "arithmetic": arithmetics[0], "checked": True})
+    answers = [worker.result() for worker in [_Worker(run) for run in runs]]
     broken = next((found for found in answers if "error" in found), None)
-    return broken or joined([Verdict.from_json(found) for found in answers]).to_json()
+    if broken:
+        return broken
+    verdicts = [Verdict.from_json(found) for found in answers]
+    plain = joined(verdicts[: len(arithmetics)])
+    return bounded(plain, verdicts[len(arithmetics) :]).to_json()
 
 
-def _one(asked: Answer) -> Answer:
-    """The answer under one arithmetic. A worker that dies is a failed verdict."""
-    started = time.monotonic()
-    target = target_from(asked["target"])
-    with tempfile.TemporaryFile() as log:
-        result, code, doing = _in_worker(lambda tell: _verdict(asked, target, tell), log.fileno())
+class _Worker:
+    """A forked process that makes one verdict. One that dies is a failed verdict."""
+
+    def __init__(self, asked: Answer) -> None:
+        self._asked = asked
+        self._started = time.monotonic()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the result)
+        reader, writer = os.pipe()
+        self._process = os.fork()
+        if self._process == 0:
+            os.close(reader)
+            _work(asked, writer, self._log.fileno())
+        os.close(writer)
+        self._lines = os.fdopen(reader)
+
+    def result(self) -> Answer:
+        """Waits for it. What it said last it was doing names the failure of one that died."""
+        doing, result = "worker", None
+        with self._lines:
+            for line in self._lines:
+                kind, _, rest = line.partition(" ")
+                doing, result = (rest.strip(), result) if kind == "doing" else (doing, json.loads(rest))
+        _, status = os.waitpid(self._process, 0)
+        with self._log:
+            self._log.seek(0)
+            told = self._log.read().decode(errors="replace")
         if result is not None:
-            return result
-        log.seek(0)
-        told = log.read().decode(errors="replace")
-    failure = Failure(doing or "worker", _death(code, told))
-    return not_run(target.base, [failure], time.monotonic() - started, asked["backend"], asked["arithmetic"]).to_json()
+            return dict(result)
+        failure = Failure(doing, _death(os.waitstatus_to_exitcode(status), told))
+        seconds = time.monotonic() - self._started
+        base = self._asked["target"]["base"]
+        return not_run(base, [failure], seconds, self._asked["backend"], self._asked["arithmetic"]).to_json()
 
 
 def target_from(values: dict[str, Any]) -> VerifyTarget:
@@ -106,56 +137,32 @@ def target_from(values: dict[str, Any]) -> VerifyTarget:
     )
 
 
-def _verdict(asked: Answer, target: VerifyTarget, tell: Callable[[str], None]) -> Answer:
+def _work(asked: Answer, writer: int, log: int) -> NoReturn:
+    """The worker's whole life."""
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    with contextlib.suppress(BaseException), os.fdopen(writer, "w") as out:
+        faulthandler.enable()
+
+        def tell(step: str) -> None:
+            out.write(f"doing {step}\n")
+            out.flush()
+
+        out.write(f"result {json.dumps(_verdict(asked, tell))}\n")
+    os._exit(0)
+
+
+def _verdict(asked: Answer, tell: Callable[[str], None]) -> Answer:
     from porter.overlay import work
 
+    target = target_from(asked["target"])
+    run = work.Run(asked["expr"], asked["backend"], asked["arithmetic"], asked["checked"])
     try:
-        found = work.one(
-            Path(asked["root"]), asked["texts"], target, asked["expr"], asked["backend"], asked["arithmetic"], tell
-        )
+        return work.verdict(Path(asked["root"]), asked["texts"], target, run, tell).to_json()
     except PorterError as error:
         return {"error": str(error), "hint": error.hint}
-    return found.to_json()
-
-
-def _in_worker(run: Callable[[Callable[[str], None]], Answer], log: int) -> tuple[Answer | None, int, str]:
-    """Runs in a forked process: its answer, or None with its exit code (negative: the signal) and what it was doing."""
-    reader, writer = os.pipe()
-    worker = os.fork()
-    if worker == 0:
-        os.close(reader)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        with contextlib.suppress(BaseException), os.fdopen(writer, "w") as out:
-            _work(run, out)
-        os._exit(0)
-    os.close(writer)
-    doing, result = "", None
-    with os.fdopen(reader) as lines:
-        for line in lines:
-            kind, _, rest = line.partition(" ")
-            doing, result = (rest.strip(), result) if kind == "doing" else (doing, json.loads(rest))
-    _, status = os.waitpid(worker, 0)
-    return result, os.waitstatus_to_exitcode(status), doing
-
-
-def _work(run: Callable[[Callable[[str], None]], Answer], out: Any) -> None:
-    import faulthandler
-
-    faulthandler.enable()
-
-    def tell(step: str) -> None:
-        out.write(f"doing {step}\n")
-        out.flush()
-
-    try:
-        result = run(tell)
     except Exception as error:
-        import traceback
-
-        traceback.print_exc()
-        result = {"error": f"the verdict itself failed: {type(error).__name__}: {error}\n{traceback.format_exc()}"}
-    out.write(f"result {json.dumps(result)}\n")
+        return {"error": f"the verdict itself failed: {type(error).__name__}: {error}\n{traceback.format_exc()}"}
 
 
 def _death(code: int, log: str) -> str:
@@ -165,7 +172,7 @@ def _death(code: int, log: str) -> str:
     hint = (
         " (a device pointer was used on the host, or a kernel wrote out of bounds)" if code == -signal.SIGSEGV else ""
     )
-    return f"the process died of {name}{hint}\n{log[-1500:]}"
+    return f"the process died of {name}{hint}\n{log[:1500]}"
 
 
 def _handle(link: socket.socket, listener: socket.socket) -> None:

@@ -35,14 +35,11 @@ class Shaders:
     def has(self, name: str) -> bool:
         return name in dir(self.library)
 
-    def run(self, name: str, *args: Any, threads: Sequence[int]) -> None:
+    def run(self, name: str, *args: Any, threads: Sequence[int], narrow: int | None = None) -> None:
+        """Calls a kernel over a grid of threads. `narrow` is the argument whose numbers are 32-bit ones."""
         self.calls[name] = self.calls.get(name, 0) + 1
-        getattr(self.library, name)(*args, threads=list(threads))
-
-
-def source(texts: Sequence[str]) -> str:
-    """The text of one shader of several `.metal` files: headers stay includes, which torch resolves."""
-    return "\n".join(texts)
+        casts = {} if narrow is None else {narrow: "int32"}
+        getattr(self.library, name)(*args, threads=list(threads), arg_casts=casts)
 
 
 def override(rows: Sequence[str], functor: str, shaders: Shaders) -> torch.library.Library:
@@ -77,45 +74,41 @@ def implementation(row: str, functor: str, shaders: Shaders) -> Callable[..., to
         if target is not None:
             _check(base, given, out)
         tensors = _operands([given[name] for name in operands if name in given])
-        result = launch(functor, tensors, natural.shape, natural.dtype, alpha, shaders)
-        if target is None:
-            return result
-        if not inplace and target.shape != natural.shape:
-            target.resize_(natural.shape)
-        return target.copy_(result)
+        if out is not None and out.shape != natural.shape:
+            out.resize_(natural.shape)
+        if target is not None and target.dtype == natural.dtype:
+            launch(functor, tensors, target, alpha, shaders)
+            return target
+        device = next((t.device for t in tensors if t.device.type != "cpu"), tensors[0].device)
+        result = torch.empty(natural.shape, dtype=natural.dtype, device=device)
+        launch(functor, tensors, result, alpha, shaders)
+        return result if target is None else target.copy_(result)
 
     return call
 
 
-def launch(
-    functor: str, operands: Sequence[torch.Tensor], shape: torch.Size, dtype: torch.dtype, alpha: Any, shaders: Shaders
-) -> torch.Tensor:
-    """Calls the functor's kernel for these operands: dense where they fill their memory, else strided or casting."""
-    device = next((t.device for t in operands if t.device.type != "cpu"), operands[0].device)
-    out = torch.empty(shape, dtype=dtype, device=device)
+def launch(functor: str, operands: Sequence[torch.Tensor], out: torch.Tensor, alpha: Any, shaders: Shaders) -> None:
+    """Calls the functor's kernel that writes `out`: dense where all fill their memory, else strided or casting."""
     if out.numel() == 0:
-        return out
+        return
     common = operands[0].dtype if len(operands) == 1 else torch.result_type(*operands)
-    inputs = [t.to(device).expand(shape) for t in operands]
-    dense = all(t.is_contiguous() and t.dtype == common for t in inputs)
-    types = f"{_metal(dtype)}_{_metal(common)}" + (f"_{_metal(common)}" if alpha is not None else "")
+    inputs = [t.to(out.device).expand(out.shape) for t in operands]
+    dense = out.is_contiguous() and all(t.is_contiguous() and t.dtype == common for t in inputs)
+    name = f"{functor}_{{}}_{_metal(out.dtype)}_{_metal(common)}"
     if len(inputs) == 1:
-        _unary(f"{functor}_{{}}_{types}", out, inputs[0], dense, shaders)
+        _unary(name, out, inputs[0], dense, shaders)
     else:
-        _binary(f"{functor}_{{}}_{types}", out, inputs, dense, common, alpha, shaders)
-    return out
+        _binary(name, out, inputs, dense, common, alpha, shaders)
 
 
 def _unary(name: str, out: torch.Tensor, value: torch.Tensor, dense: bool, shaders: Shaders) -> None:
     if dense:
-        if shaders.has(name.format("dense_scalar")):
-            shaders.run(name.format("dense_scalar"), out, value, threads=[out.numel()])
-        else:
-            shaders.run(name.format("dense"), out, value, threads=[out.numel()])
+        flavour = "dense_scalar" if shaders.has(name.format("dense_scalar")) else "dense"
+        shaders.run(name.format(flavour), out, value, threads=[out.numel()])
         return
     sizes, strides = _layout(out, [out, value])
-    rows = out.numel() // sizes[0]
-    shaders.run(name.format("strided"), out, value, sizes, strides[1], strides[0], len(sizes), threads=[sizes[0], rows])
+    arguments = [out, value, sizes, strides[1], strides[0], len(sizes)]
+    shaders.run(name.format("strided"), *arguments, threads=[sizes[0], out.numel() // sizes[0]], narrow=5)
 
 
 def _binary(
@@ -127,15 +120,27 @@ def _binary(
     alpha: Any,
     shaders: Shaders,
 ) -> None:
-    scalars = [] if alpha is None else [alpha]
+    scalars = []
+    if alpha is not None:
+        suffix, value = _alpha(name, alpha, common, shaders)
+        name, scalars = name + suffix, [value]
     if dense:
         shaders.run(name.format("dense"), out, *inputs, *scalars, threads=[out.numel()])
         return
     sizes, strides = _layout(out, [out, *inputs])
     mixed = alpha is not None or any(t.dtype != common for t in inputs)
     types = [len(sizes), *(CODES[t.dtype] for t in inputs), CODES[out.dtype]]
+    arguments = [out, *inputs, *scalars, sizes, *strides, types]
     flavour = "strided_cast" if mixed else "strided"
-    shaders.run(name.format(flavour), out, *inputs, *scalars, sizes, *strides, types, threads=[out.numel()])
+    shaders.run(name.format(flavour), *arguments, threads=[out.numel()], narrow=len(arguments) - 1)
+
+
+def _alpha(name: str, alpha: Any, common: torch.dtype, shaders: Shaders) -> tuple[str, Any]:
+    """The end of the kernel's name and alpha in the type it says: the operands', or float beside 16-bit ones."""
+    taken = common if shaders.has(f"{name}_{_metal(common)}".format("dense")) else torch.float32
+    if taken.is_complex:
+        return f"_{_metal(taken)}", [complex(alpha).real, complex(alpha).imag]
+    return f"_{_metal(taken)}", float(alpha) if taken.is_floating_point else int(alpha)
 
 
 def _layout(out: torch.Tensor, tensors: Sequence[torch.Tensor]) -> tuple[list[int], list[list[int]]]:

@@ -13,6 +13,7 @@ from porter.overlay.tree import Tree
 _SHARED = re.compile(r"^ +(?P<keys>[\w, ]+): (?P<kernel>\w+)(?: *#.*)?$", re.M)
 _NATIVE_HEADER = re.compile(r"#include <ATen/ops/(?P<name>\w+)_native\.h>")
 _FUNCTOR = re.compile(r"^[ \t]*REGISTER_\w+\(\s*(?P<name>\w+)", re.M)
+_EXEC = re.compile(r'\bexec_\w+\([^,()]+,\s*"(\w+)"')
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define\b(?:[^\n]*\\\n)*[^\n]*", re.M)
 
 
@@ -67,7 +68,7 @@ def check_stub(tree: Tree, stub: str, kernels: Sequence[str]) -> None:
         if match is None:
             return  # made by a macro: only running it could tell
         body = re.search(rf"\b{match['function']}\([^)]*\)\s*\{{(?P<body>.*?)^\}}", text, re.M | re.S)
-        called = re.findall(r"exec_\w+\([^,()]+,\s*\"(\w+)\"", body["body"] if body else "")
+        called = _EXEC.findall(body["body"] if body else "")
         if called and not set(called) & set(kernels):
             place = Place(path, text.count("\n", 0, match.start()) + 1)
             what = f"{stub} runs the kernel {', '.join(called)}, not {', '.join(kernels)}"
@@ -80,6 +81,23 @@ def dispatch_place(tree: Tree, base: str) -> tuple[str, int]:
     """Where an operator's first row is."""
     found = rows(tree.read(NATIVE_FUNCTIONS), [base])
     return NATIVE_FUNCTIONS, found[0].line if found else 0
+
+
+def check_kernel(tree: Tree, kernel: Kernel, functors: Sequence[str]) -> None:
+    """Reads that a row's own MPS kernel, where it is not the shared one, runs the functors.
+
+    Raises PTR174 for one that does something else: an MPSGraph implementation that is still there, for example.
+    """
+    name = kernel.symbol.removeprefix("structured_")
+    if name in _wheel_kernels(kernel.row):
+        return
+    for path in _mentioning(tree, {name}):
+        text = tree.read(path)
+        match = re.search(rf"\b{name}\)?\([^)]*\)\s*\{{(?P<body>.*?)^\}}", text, re.M | re.S)
+        if match and set(_EXEC.findall(match["body"])) & set(functors):
+            return
+    what = f"{kernel.row} still dispatches MPS to {name}, which does not run {', '.join(functors)}"
+    raise PorterError("PTR174", what, kernel.place, "Point the row's MPS key at the kernel that calls the stub.")
 
 
 def _mentioning(tree: Tree, words: set[str]) -> list[str]:

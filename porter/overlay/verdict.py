@@ -18,6 +18,7 @@ DEFAULT = "default"
 ALL = "all"
 ARITHMETICS = (DEFAULT, "fused", "flush", "reorder")
 BUILD = "build"
+NO_TEST = "selection"
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def judge(op: str, outcomes: Iterable[Any], seconds: float, backend: str = HOST,
     rows = tuple(_of_dtype(dtype, [o for o in outcomes if o.dtype == dtype]) for dtype in _dtypes(outcomes))
     failures = [Failure(o.test, o.reason, o.dtype) for o in outcomes if o.status == "failed"]
     if not outcomes:
-        failures.append(Failure("selection", "no test was selected: nothing is proven"))
+        failures.append(Failure(NO_TEST, "no test was selected: nothing is proven"))
     ulps = [o.max_ulp for o in outcomes if o.max_ulp is not None]
     return Verdict(
         op=op,
@@ -187,6 +188,14 @@ def list_notes(target: VerifyTarget, freed: Sequence[str], stale: Sequence[str],
 
 def _word(status: str) -> str:
     return "passes now" if status == "passed" else "still fails"
+
+
+def bounded(found: Verdict, checked: Sequence[Verdict]) -> Verdict:
+    """The verdict with what a run with bounds checked found besides, told first: it says which kernel it was."""
+    mine = {(f.test, f.reason) for f in found.failures}
+    new = [f for other in checked for f in other.failures if (f.test, f.reason) not in mine and f.test != NO_TEST]
+    failures = (*(replace(f, reason=f"with bounds checked: {f.reason}") for f in new), *found.failures)
+    return replace(found, failures=failures, failed=len(failures))
 
 
 def joined(verdicts: Sequence[Verdict]) -> Verdict:

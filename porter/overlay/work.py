@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING
 from porter.checkout import KERNELS
 from porter.dtypes import BY_METAL
 from porter.errors import PorterError
-from porter.overlay import rooms, sources, verdict
+from porter.overlay import rooms, sources
+from porter.overlay import verdict as values
 from porter.overlay.tree import Tree, materialise
 from porter.overlay.verdict import Failure, Verdict, VerifyTarget
 
@@ -25,6 +27,8 @@ PRELOADED = (
     "torch.testing._internal.common_methods_invocations",
     "torchgen.gen",
 )
+# What a run with bounds checked, which is slow, repeats: every layout and target, in two types.
+CHECKED = "(test_layouts or test_out_ or test_inplace) and (float32 or int32)"
 PRECISION = "test/test_mps.py"
 
 
@@ -35,28 +39,30 @@ def warm(backend: str) -> None:
         importlib.import_module(module)
 
 
-def one(
-    root: Path,
-    texts: Mapping[str, str],
-    target: VerifyTarget,
-    expr: str | None,
-    backend: str,
-    arithmetic: str,
-    tell: Tell,
-) -> Verdict:
-    """The verdict under one arithmetic. `tell` hears what is being done, for the case that the process dies of it."""
+@dataclass(frozen=True)
+class Run:
+    """How one worker runs the tests: those of `expr`, on a backend, under an arithmetic, with bounds checked or not."""
+
+    expr: str | None
+    backend: str
+    arithmetic: str
+    checked: bool = False
+
+
+def verdict(root: Path, texts: Mapping[str, str], target: VerifyTarget, run: Run, tell: Tell) -> Verdict:
+    """The verdict of one run. `tell` hears what is being done, for the case that the process dies of it."""
     started = time.monotonic()
     tree = materialise(root, texts, rooms.cache())
     tell("lint")
     found = lint(tree)
     if found:
-        return verdict.not_run(target.base, found, time.monotonic() - started, backend, arithmetic)
+        return values.not_run(target.base, found, time.monotonic() - started, run.backend, run.arithmetic)
     try:
         tell("build")
-        rooms.take(backend, tree, target, arithmetic)
-        return _tested(tree, target, expr, backend, arithmetic, tell, started)
+        rooms.take(run.backend, tree, target, run.arithmetic, run.checked)
+        return _tested(tree, target, run, tell, started)
     except PorterError as error:
-        return verdict.refused(target.base, error, time.monotonic() - started, backend, arithmetic)
+        return values.refused(target.base, error, time.monotonic() - started, run.backend, run.arithmetic)
 
 
 def lint(tree: Tree) -> list[Failure]:
@@ -75,18 +81,22 @@ def lint(tree: Tree) -> list[Failure]:
     return found
 
 
-def _tested(
-    tree: Tree, target: VerifyTarget, expr: str | None, backend: str, arithmetic: str, tell: Tell, started: float
-) -> Verdict:
+def _tested(tree: Tree, target: VerifyTarget, run: Run, tell: Tell, started: float) -> Verdict:
     from aten_overlay.test import proof, runner
 
     subject = context(tree, target)
-    outcomes = runner.run(subject, expr, tell)
-    found = verdict.judge(target.base, outcomes, 0.0, backend, arithmetic)
+    outcomes = runner.run(subject, _both(run.expr, CHECKED) if run.checked else run.expr, tell)
+    found = values.judge(target.base, outcomes, 0.0, run.backend, run.arithmetic)
+    if run.checked:
+        return found
     tell("proof of the test lists")
     proven = proof.prove(subject, outcomes)
-    notes = verdict.list_notes(target, proven.freed, proven.stale, outcomes)
-    return verdict.with_notes(found, notes, time.monotonic() - started)
+    notes = values.list_notes(target, proven.freed, proven.stale, outcomes)
+    return values.with_notes(found, notes, time.monotonic() - started)
+
+
+def _both(expr: str | None, other: str) -> str:
+    return f"({expr}) and ({other})" if expr else other
 
 
 def context(tree: Tree, target: VerifyTarget) -> Context:

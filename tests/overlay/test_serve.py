@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import threading
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from porter.errors import PorterError
+from porter.overlay import serve, server, verdict, work
+from porter.overlay.verdict import ListEntry, VerifyTarget
+
+TARGET = VerifyTarget(
+    "atan2", kernels=("atan2",), pairs=(("int", "float"),), removed=(ListEntry("f", "L", "e", ("x",)),)
+)
+ASKED = {
+    "root": "/",
+    "texts": {},
+    "target": asdict(TARGET),
+    "expr": None,
+    "backend": "kernels",
+    "arithmetic": "default",
+}
+
+Verify = Callable[..., verdict.Verdict]
+
+
+def passing(root: Path, texts: object, target: VerifyTarget, run: work.Run, tell: Callable[[str], None]) -> Any:
+    return verdict.Verdict(target.base, run.backend, run.arithmetic, 3, 0, 0, 7, None, 0.5)
+
+
+def test_a_target_survives_json() -> None:
+    import json
+
+    assert serve.target_from(json.loads(json.dumps(asdict(TARGET)))) == TARGET
+
+
+def test_every_arithmetic_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "verdict", passing)
+    found = serve.answer({**ASKED, "arithmetic": "all"})
+    assert found["arithmetic"] == "default+fused+flush+reorder"
+    assert (found["ok"], found["kernel_calls"]) == (True, 28)
+
+
+def test_a_worker_that_dies_is_a_failed_verdict_that_names_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dying(root: Path, texts: object, target: VerifyTarget, run: work.Run, tell: Callable[[str], None]) -> Any:
+        tell("test_out_atan2_mps_int8")
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+    monkeypatch.setattr(work, "verdict", dying)
+    found = serve.answer(ASKED)
+    assert not found["ok"]
+    assert found["failures"][-1]["test"] == "test_out_atan2_mps_int8"
+    assert "SIGSEGV" in found["failures"][-1]["reason"]
+
+
+def test_a_refusal_is_an_error_with_its_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refusing(*_: Any) -> Any:
+        raise PorterError("PTR170", "no", hint="try this")
+
+    monkeypatch.setattr(work, "verdict", refusing)
+    assert serve.answer(ASKED) == {"error": "PTR170 no\n  try this", "hint": "try this"}
+
+
+def test_the_socket_answers_and_goes_when_outdated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(work, "verdict", passing)
+    monkeypatch.setattr(serve, "LOOK_SECONDS", 0.05)
+    current = ["kernels-1"]
+    monkeypatch.setattr(server, "fingerprint", lambda backend: current[0])
+    path = tmp_path / "socket"
+    thread = threading.Thread(target=serve.serve, args=(path, "kernels-1"))
+    thread.start()
+    while not path.exists():
+        assert thread.is_alive()
+    with socket.socket(socket.AF_UNIX) as link:
+        link.connect(str(path))
+        assert server.exchange(link, ASKED)["passed"] == 3
+    current[0] = "kernels-2"
+    thread.join(30)
+    assert not thread.is_alive() and not path.exists()
+
+
+def test_the_directory_is_private(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    folder = server.private_directory()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.chmod(0o755)
+    with pytest.raises(PorterError, match="not private"):
+        server.private_directory()
+
+
+def test_the_fingerprint_follows_the_settings_and_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = server.fingerprint("host")
+    assert server.fingerprint("host") == before != server.fingerprint("kernels")
+    monkeypatch.setenv("PORTER_CACHE", "/elsewhere")
+    assert server.fingerprint("host") != before
+
+
+def test_unknown_backends_and_arithmetics_are_refused(tmp_path: Path) -> None:
+    for given in ({"backend": "cuda"}, {"arithmetic": "exact"}):
+        with pytest.raises(PorterError) as refused:
+            verdict.verify(tmp_path, {}, TARGET, **given)
+        assert refused.value.code == "PTR171"
