@@ -10,30 +10,14 @@ from porter.errors import PorterError
 
 BOUND = ("buffer", "threadgroup")
 MAX_THREADS = 1024
-POSITIONS = frozenset(
-    [
-        "thread_position_in_grid",
-        "thread_position_in_threadgroup",
-        "threadgroup_position_in_grid",
-        "threads_per_grid",
-        "threads_per_threadgroup",
-        "dispatch_threads_per_threadgroup",
-        "threadgroups_per_grid",
-        "thread_index_in_threadgroup",
-        "thread_index_in_simdgroup",
-        "simdgroup_index_in_threadgroup",
-        "simdgroups_per_threadgroup",
-        "dispatch_simdgroups_per_threadgroup",
-        "threads_per_simdgroup",
-        "thread_execution_width",
-        "thread_index_in_quadgroup",
-        "quadgroup_index_in_threadgroup",
-        "quadgroups_per_threadgroup",
-        "dispatch_quadgroups_per_threadgroup",
-        "grid_origin",
-        "grid_size",
-    ]
-)
+_POSITION_NAMES = """
+    thread_position_in_grid thread_position_in_threadgroup threadgroup_position_in_grid threads_per_grid
+    threads_per_threadgroup dispatch_threads_per_threadgroup threadgroups_per_grid
+    thread_index_in_threadgroup thread_index_in_simdgroup simdgroup_index_in_threadgroup
+    simdgroups_per_threadgroup dispatch_simdgroups_per_threadgroup threads_per_simdgroup
+    thread_execution_width thread_index_in_quadgroup quadgroup_index_in_threadgroup
+    quadgroups_per_threadgroup dispatch_quadgroups_per_threadgroup grid_origin grid_size"""
+POSITIONS = frozenset(_POSITION_NAMES.split())
 _CLASS_KEYS = frozenset(("struct", "class", "union", "enum"))
 
 

@@ -3,14 +3,22 @@
 
 namespace metal {
 // On floats min and max return the other operand when one is a NaN.
-template <class T, class = enable_if_t<pm::is_number<T>>> PM_INLINE constexpr T min(T a, T b) {
-  if constexpr (pm::is_float<T>) return T(__builtin_fminf(float(a), float(b)));
-  else return b < a ? b : a;
-}
-template <class T, class = enable_if_t<pm::is_number<T>>> PM_INLINE constexpr T max(T a, T b) {
-  if constexpr (pm::is_float<T>) return T(__builtin_fmaxf(float(a), float(b)));
-  else return a < b ? b : a;
-}
+// They are no templates, as in Metal, so that they win over a template that a kernel's own headers add.
+#define PM_FLOAT_EXTREMES(T) \
+  PM_INLINE constexpr T min(T a, T b) { return T(__builtin_fminf(float(a), float(b))); } \
+  PM_INLINE constexpr T max(T a, T b) { return T(__builtin_fmaxf(float(a), float(b))); }
+#define PM_INTEGER_EXTREMES(T) \
+  PM_INLINE constexpr T min(T a, T b) { return b < a ? b : a; } \
+  PM_INLINE constexpr T max(T a, T b) { return a < b ? b : a; }
+PM_FLOAT_EXTREMES(float) PM_FLOAT_EXTREMES(half)
+PM_INTEGER_EXTREMES(bool) PM_INTEGER_EXTREMES(char) PM_INTEGER_EXTREMES(pm::schar) PM_INTEGER_EXTREMES(uchar)
+PM_INTEGER_EXTREMES(short) PM_INTEGER_EXTREMES(ushort) PM_INTEGER_EXTREMES(int) PM_INTEGER_EXTREMES(uint)
+PM_INTEGER_EXTREMES(long) PM_INTEGER_EXTREMES(ulong) PM_INTEGER_EXTREMES(pm::longlong) PM_INTEGER_EXTREMES(pm::ulonglong)
+// Except for bfloat, for which kernels declare their own.
+template <class T, class = enable_if_t<pm::is_bfloat<T>>> PM_INLINE constexpr T min(T a, T b) { return T(min(float(a), float(b))); }
+template <class T, class = enable_if_t<pm::is_bfloat<T>>> PM_INLINE constexpr T max(T a, T b) { return T(max(float(a), float(b))); }
+#undef PM_FLOAT_EXTREMES
+#undef PM_INTEGER_EXTREMES
 template <class A, class B, class = enable_if_t<pm::mixed<A, B>>> PM_INLINE constexpr auto min(A a, B b) {
   using C = decltype(a + b);
   return min(C(a), C(b));

@@ -1,0 +1,86 @@
+"""Host kernels against ATen's own CPU kernels, float32, one thread: prints the ratio of the best times of one run.
+
+    python benchmarks/kernels.py [--headers DIR] [--elements N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from aten_overlay.metal.build import Options, compile_kernels, host_names
+from aten_overlay.metal.launch import Library
+
+SOURCE = Path(__file__).with_name("kernels.metal")
+BINARY = frozenset(("add", "mul", "atan2", "pow"))
+LIMITS = {**dict.fromkeys(("add", "mul", "exp", "atan2", "tanh", "erf"), 1.5), "rms_norm": 8.0, "softmax": 8.0}
+ROWS, COLUMNS, GROUP = 512, 4096, 256
+
+
+def installed_headers() -> Path:
+    """The include folder of the installed torch wheel."""
+    spec = find_spec("torch")
+    assert spec and spec.origin
+    return Path(spec.origin).parent / "include"
+
+
+def best(run: Callable[[], object], rounds: int = 7) -> float:
+    """The shortest of some runs after a first one, in seconds."""
+    run()
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def elementwise(library: Library, name: str, elements: int) -> tuple[float, float]:
+    """Seconds of ATen and of the host kernel for `elements` values."""
+    x, y, out = torch.rand(elements) * 4 - 2, torch.rand(elements) * 4 - 2, torch.empty(elements)
+    x = x.abs() if name in ("log", "sqrt", "pow") else x
+    function = getattr(torch, name)
+    given = [x, y] if name in BINARY else [x]
+    aten = best(lambda: function(*given, out=out))
+    host = best(lambda: library.run(f"k_{name}", [*given, out], [elements], threads=1))
+    return aten, host
+
+
+def rowwise(library: Library, name: str) -> tuple[float, float]:
+    """Seconds of ATen and of the host kernel for 512 rows of 4096 values."""
+    x, out, n, eps = torch.randn(ROWS, COLUMNS), torch.empty(ROWS, COLUMNS), np.uint32([COLUMNS]), np.float32([1e-5])
+    reference = {
+        "rms_norm": lambda: torch.nn.functional.rms_norm(x, (COLUMNS,), None, 1e-5),
+        "softmax": lambda: torch.softmax(x, 1),
+    }[name]
+    host = best(lambda: library.run(name, [x, out, n, eps], [ROWS * GROUP], [GROUP], threads=1))
+    assert (out - reference()).abs().max() < 1e-5
+    return best(reference), host
+
+
+def main() -> None:
+    """Prints one line per kernel, with the limit where there is one."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--headers", type=Path, default=installed_headers())
+    parser.add_argument("--elements", type=int, default=10_000_000)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    options = Options(include=(given.headers,))
+    library = Library(compile_kernels(SOURCE, host_names(SOURCE, options), options))
+    print(f"{'kernel':10} {'ATen ms':>8} {'host ms':>8} {'ratio':>6}  limit")
+    for name in library.names:
+        aten, host = elementwise(library, name[2:], given.elements) if name.startswith("k_") else rowwise(library, name)
+        name = name.removeprefix("k_")
+        limit = LIMITS.get(name)
+        verdict = "" if limit is None else f"{limit:g} {'ok' if host <= limit * aten else 'MISSED'}"
+        print(f"{name:10} {aten * 1e3:8.2f} {host * 1e3:8.2f} {host / aten:6.2f}  {verdict}")
+
+
+if __name__ == "__main__":
+    main()
