@@ -32,8 +32,10 @@ from aten_overlay.test.context import current
 CONTEXT = current()
 MPS_DTYPES = [
     torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8,
-    torch.bool, torch.complex64, torch.complex32,
+    torch.bool, torch.complex64,
 ]  # fmt: skip
+if "complex32" in CONTEXT.dtypes:  # upstream leaves it out, but here is a port that has it
+    MPS_DTYPES.append(torch.complex32)
 GRAD_DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 LAYOUT_SAMPLES = 3
 GUARD = 64
@@ -108,8 +110,20 @@ class Consistency(TestCase):
             got = self.mps(op, sample, device)
         except Exception as error:
             raise AssertionError(f"{told}{error}\n{_summary(sample)}") from error
+        self.same(op, dtype, sample, got, want, told)
+
+    def same(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, got: Any, want: Any, told: str = "") -> None:
+        """Upstream's comparison. Of 16 bits, a result that is nearer to float64 than the CPU's own is right too."""
         tolerance = compare.tolerances(_precision, op.name, dtype)
-        self.assertEqual(got, want, **tolerance, exact_device=False, msg=lambda m: f"{told}{m}\n{_summary(sample)}")
+        try:
+            self.assertEqual(got, want, **tolerance, exact_device=False)
+        except AssertionError as error:
+            plain = isinstance(got, torch.Tensor) and isinstance(want, torch.Tensor)
+            if plain and want.dtype in compare.HALVES:
+                exact = self.cpu(op, sample.transform(_to_double))
+                if not compare.disagreement(_to_cpu(got), want.detach(), exact.detach(), []):
+                    return
+            raise AssertionError(f"{told}{error}\n{_summary(sample)}") from None
 
     def on_device(self, op: Callable[..., Any], target: torch.Tensor, sample: SampleInput, device: str) -> Any:
         with execution.calling():
@@ -153,13 +167,14 @@ class TestConsistency(Consistency):
                     got, got_from = _outputs(op, mirrored)
                 self.elements += sum(t.numel() for t in got)
                 tolerance = compare.tolerances(_precision, op.name, dtype)
-                self.assertEqual(got, want, **tolerance, exact_device=False)
+                for mine, theirs in zip(got, want, strict=True):
+                    self.same(op, dtype, sample, mine, theirs)
                 if want:
                     seeds = [torch.rand_like(t, dtype=torch.float64).to(t.dtype) for t in want]
-                    theirs = torch.autograd.grad(want, wanted_from, seeds, allow_unused=True)
+                    slopes = torch.autograd.grad(want, wanted_from, seeds, allow_unused=True)
                     with execution.calling():
                         ours = torch.autograd.grad(got, got_from, [s.to(device) for s in seeds], allow_unused=True)
-                    self.assertEqual(ours, theirs, **tolerance, exact_device=False)
+                    self.assertEqual(ours, slopes, **tolerance, exact_device=False)
 
     @over(chosen("mps_ops_modifier"), allowed_dtypes=MPS_DTYPES)
     def test_layouts(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:

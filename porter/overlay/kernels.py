@@ -58,12 +58,12 @@ class Redirect(TorchDispatchMode):
         return self._rows.get(name, func)(*args, **(kwargs or {}))
 
 
-def shaders(sources: Sequence[Path], functor: str, options: Options) -> Shaders:
+def shaders(sources: Sequence[Path], functor: str, options: Options, per_thread: int = 1) -> Shaders:
     """The kernels of a functor, all compiled at once. Raises PTR173 when no file registers any."""
     for source in sources:
         names = [n for n in host_names(source, options) if n.startswith(f"{functor}_")]
         if names:
-            return Shaders(HostShaders(source, names, options), {})
+            return Shaders(HostShaders(source, names, options), {}, per_thread)
     raise PorterError("PTR173", f"no kernel file registers a kernel for {functor}", hint="Add its REGISTER lines.")
 
 

@@ -61,7 +61,7 @@ def _on_kernels(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool
     rows = _rows(tree, target)
     functor = _one_functor(target)
     options = Options(include=(tree.root,), arithmetic=arithmetic, checked=checked)
-    found = kernels.shaders([tree.root / path for path in tree.kernel_files()], functor, options)
+    found = kernels.shaders([tree.root / path for path in tree.kernel_files()], functor, options, _per_thread(tree))
     execution.redirect(kernels.redirect(rows, functor, found))
     counters.install(lambda: found.calls, dict)
 
@@ -77,7 +77,7 @@ def _on_apple(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) 
     rows = _rows(tree, target)
     functor = _one_functor(target)
     path = next(p for p in tree.kernel_files() if functor in sources.functors_in(tree.read(p)))
-    found = shader.Shaders(torch.mps.compile_shader(tree.read(path)), {})
+    found = shader.Shaders(torch.mps.compile_shader(tree.read(path)), {}, _per_thread(tree))
     _kept.append(shader.override(rows, functor, found))
     counters.install(lambda: found.calls, dict)
 
@@ -94,6 +94,13 @@ def _rows(tree: Tree, target: VerifyTarget) -> tuple[str, ...]:
     for stub in target.stubs:
         sources.check_stub(tree, stub, target.kernels)
     return made.served
+
+
+def _per_thread(tree: Tree) -> int:
+    from porter.overlay import shader
+
+    header = "c10/metal/common.h"
+    return shader.per_thread(tree.read(header)) if tree.exists(header) else 1
 
 
 def _one_functor(target: VerifyTarget) -> str:

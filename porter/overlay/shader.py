@@ -9,6 +9,7 @@ Apple's; the fork's host code and its registrations are not exercised. Not yet r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,13 +25,18 @@ CODES: Mapping[torch.dtype, int] = {
     torch.complex32: 8, torch.complex64: 9, torch.bool: 11, torch.bfloat16: 15,
 }  # fmt: skip
 
+# From here on a dense unary kernel gets several elements per thread; a fork's own threshold is higher.
+WIDE = 16
+_PER_THREAD = re.compile(r"\bILP_PER_THREAD *= *(\d+)")
+
 
 @dataclass
 class Shaders:
-    """A compiled shader library and how often each of its kernels was called."""
+    """A compiled shader library, how often each kernel was called, and how many elements a thread of `dense` takes."""
 
     library: Any
     calls: dict[str, int]
+    per_thread: int = 1
 
     def has(self, name: str) -> bool:
         return name in dir(self.library)
@@ -40,6 +46,12 @@ class Shaders:
         self.calls[name] = self.calls.get(name, 0) + 1
         casts = {} if narrow is None else {narrow: "int32"}
         getattr(self.library, name)(*args, threads=list(threads), arg_casts=casts)
+
+
+def per_thread(header: str) -> int:
+    """How many elements a thread of a dense unary kernel computes, from the text of `c10/metal/common.h`."""
+    match = _PER_THREAD.search(header)
+    return int(match[1]) if match else 1
 
 
 def override(rows: Sequence[str], functor: str, shaders: Shaders) -> torch.library.Library:
@@ -102,9 +114,12 @@ def launch(functor: str, operands: Sequence[torch.Tensor], out: torch.Tensor, al
 
 
 def _unary(name: str, out: torch.Tensor, value: torch.Tensor, dense: bool, shaders: Shaders) -> None:
+    if dense and out.numel() < WIDE and shaders.has(name.format("dense_scalar")):
+        shaders.run(name.format("dense_scalar"), out, value, threads=[out.numel()])
+        return
     if dense:
-        flavour = "dense_scalar" if shaders.has(name.format("dense_scalar")) else "dense"
-        shaders.run(name.format(flavour), out, value, threads=[out.numel()])
+        threads = -(-out.numel() // shaders.per_thread)
+        shaders.run(name.format("dense"), out, value, out.numel(), threads=[threads], narrow=2)
         return
     sizes, strides = _layout(out, [out, value])
     arguments = [out, value, sizes, strides[1], strides[0], len(sizes)]

@@ -1,0 +1,54 @@
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aten_overlay.test import compare
+
+FLOATS = st.floats(min_value=2.0**-100, max_value=2.0**100, width=32)
+
+
+@given(FLOATS)
+def test_the_next_float_is_one_ulp_away(value: float) -> None:
+    here = torch.tensor([value], dtype=torch.float32)
+    above = torch.nextafter(here, torch.tensor(float("inf")))
+    assert compare.ulp(above, here.double()).item() == 1.0
+    assert compare.ulp(here, here.double()).item() == 0.0
+
+
+def test_what_is_not_a_normal_number_has_no_ulp() -> None:
+    want = torch.tensor([float("nan"), float("inf"), 1e-42, 1e300], dtype=torch.float64)
+    assert compare.ulp(torch.zeros(4), want).tolist() == [0.0] * 4
+
+
+def test_sixteen_bit_arithmetic_is_told_from_rounding() -> None:
+    x = torch.linspace(0.1, 3, 400).half()
+    exact = x.double() * x.double() + 1.0
+    rounded = exact.to(torch.float16)
+    assert compare.accuracy(rounded, rounded, exact, [x]).beyond == ""
+    sloppy = (torch.exp(x.double()).half() * 1.003).half()
+    found = compare.accuracy(sloppy, torch.exp(x.double()).half(), torch.exp(x.double()), [x])
+    assert "is opmath missing?" in found.beyond
+
+
+def test_disagreement_takes_the_cpu_or_the_reference() -> None:
+    mps, cpu = torch.tensor([1.0, float("nan"), 5.0]), torch.tensor([1.0, float("nan"), 4.0])
+    assert compare.disagreement(mps, cpu, torch.tensor([1.0, 2.0, 5.0], dtype=torch.float64), []) == ""
+    told = compare.disagreement(mps, cpu, None, [torch.tensor([7.0, 8.0, 9.0])])
+    assert told == "1 of 3 differ, first at (9.0): 5.0, the CPU gives 4.0"
+
+
+def test_integers_have_to_be_equal() -> None:
+    a, b = torch.tensor([2**24 + 1]), torch.tensor([2**24])
+    assert "16777217" in compare.disagreement(a, b, None, [])
+
+
+def test_types_and_shapes_have_to_be_the_same() -> None:
+    assert "torch.int64" in compare.disagreement(torch.ones(2), torch.ones(2, dtype=torch.int64), None, [])
+    assert "(3,)" in compare.disagreement(torch.ones(2), torch.ones(3), None, [])
+
+
+def test_the_low_precision_lists_loosen_their_types() -> None:
+    lists = {"FP16": frozenset({"add"})}
+    assert compare.tolerances(lists, "add", torch.bfloat16) == {"atol": 5e-2, "rtol": 5e-2}
+    assert compare.tolerances(lists, "add", torch.float32) == {"atol": None, "rtol": None}
+    assert compare.tolerances(lists, "mul", torch.float16) == {"atol": None, "rtol": None}

@@ -1,0 +1,80 @@
+import pytest
+
+from aten_overlay.test import lists
+from aten_overlay.test.context import Context
+from aten_overlay.test.runner import matcher
+from porter.errors import PorterError
+
+NEW = """\
+import unittest
+import torch
+from .common_utils import MACOS_VERSION
+from .opinfo.core import DecorateInfo
+
+if torch.backends.mps.is_available():
+    def mps_ops_modifier(ops):
+        return [MACOS_VERSION > 15, *ops]
+else:
+    def mps_ops_modifier(ops):
+        return ops
+"""
+OLD = """\
+import something_that_is_not_here
+
+def mps_ops_modifier(ops):
+    # a comment
+    XFAILLIST = {'atan2': [torch.int64]}
+
+    return [XFAILLIST, product_version > 15, *ops]
+
+class TestMPS(Nothing):
+    FP16_LOW_PRECISION_LIST = {
+        'add', 'sub',  # both
+    }
+"""
+
+
+def test_the_new_file_runs_as_on_a_new_mac() -> None:
+    assert lists.modifiers("torch/testing/_internal/common_mps.py", NEW)["mps_ops_modifier"](["op"]) == [True, "op"]
+
+
+def test_the_functions_of_the_old_file_run_alone() -> None:
+    found = lists.modifiers("test/test_mps.py", OLD)
+    listed, new, op = found["mps_ops_modifier"](["op"])
+    assert (list(listed), new, op) == (["atan2"], True, "op")
+    assert found["mps_ops_grad_modifier"](["op"]) == ["op"]
+
+
+def test_a_list_that_does_not_run_is_refused_at_its_line() -> None:
+    with pytest.raises(PorterError) as refused:
+        lists.modifiers("torch/testing/_internal/common_mps.py", "import unittest\n\nX = {\n    1: torhc.int64,\n}\n")
+    assert refused.value.code == "PTR163"
+    assert str(refused.value.place) == "torch/testing/_internal/common_mps.py:4"
+
+
+def test_the_low_precision_lists_are_read() -> None:
+    assert lists.low_precision(OLD) == {"FP16": frozenset({"add", "sub"})}
+
+
+def test_a_host_name_belongs_to_the_longest_functor() -> None:
+    context = Context(kernels=("div",), functors=("div", "div_floor"))
+    assert context.ported({"div_dense_float_float": 2, "div_floor_dense_float_float": 3, "divide_dense": 1}) == 2
+
+
+@pytest.mark.parametrize(
+    ("expression", "name", "selected"),
+    [
+        (None, "A.test_output_match_atan2_mps_int8", True),
+        ("test_output_match_atan2", "A.test_output_match_atan2_mps_int8", True),
+        ("match and not (int8 or int16)", "A.test_output_match_atan2_mps_int8", False),
+        ("match and not (int8 or int16)", "A.test_output_match_atan2_mps_int32", True),
+        ("consistency", "TestConsistencyMPS.test_x", True),
+    ],
+)
+def test_the_expression_selects_as_pytest_does(expression: str | None, name: str, selected: bool) -> None:
+    assert matcher(expression)(name) is selected
+
+
+def test_what_is_not_an_expression_is_refused() -> None:
+    with pytest.raises(ValueError, match="and or"):
+        matcher("a and or b")
