@@ -17,6 +17,10 @@ _UNGROUPED = frozenset(
     (*BOUND, "thread_position_in_grid", "threads_per_grid", "grid_size", "grid_origin", "threads_per_simdgroup")
 )
 _INLINED = "__attribute__((always_inline))"  # into the loop over threads, which can then be vectorised
+# In Metal these are float. Clang's option for that is lost when a template is instantiated.
+_UNSUFFIXED = re.compile(
+    r"((\d[\d']*\.[\d']*|\.[\d']+)([eE][+-]?\d+)?|\d[\d']*[eE][+-]?\d+|0[xX][\da-fA-F.]+[pP][+-]?\d+)$"
+)
 _MARKER = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
 SYNCHRONISING = re.compile(
     r"(threadgroup_barrier|simdgroup_(barrier|load|store|multiply|multiply_accumulate|matrix|float8x8|half8x8|bfloat8x8)|make_filled_simdgroup_matrix"
@@ -148,6 +152,8 @@ def _keyword_edits(unit: Unit, values: Mapping[str, Value | None], checked: bool
                 yield from _announce_edits(source, i)
         elif token in _ERASED:
             yield Edit(starts[i], ends[i], _INLINED if token == "kernel" else "")
+        elif source.kinds[i] == "number" and _UNSUFFIXED.match(token):
+            yield Edit(ends[i], ends[i], "f")
         elif token == "is_function_constant_defined":
             defined = values.get(tokens[i + 2]) is not None
             yield Edit(starts[i], ends[source.match[i + 1]], "true" if defined else "false")

@@ -74,6 +74,16 @@ kernel void narrow(device half* h [[buffer(0)]], device bfloat* b [[buffer(1)]],
   out[3] = sizeof(0.5) == 4;
   out[4] = numeric_limits<bfloat>::max();
 }
+// Literals are float, in a template and out of it.
+template <typename T> uint literal_sizes(T x) {
+  auto product = 2.0 * x;
+  auto plain = 1e-3;
+  return sizeof(product) + 16 * sizeof(plain) + 256 * sizeof(.5) + 4096 * sizeof(0x1p3);
+}
+kernel void literals(device uint* out [[buffer(0)]]) {
+  out[0] = literal_sizes(1.0);
+  out[1] = literal_sizes(half(1));
+}
 kernel void nans(device float* out [[buffer(0)]]) {
   const float nan = as_type<float>(0x7fc00000u);
   out[0] = max(nan, 1.0);

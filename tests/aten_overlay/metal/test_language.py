@@ -62,6 +62,12 @@ def test_half_and_bfloat_round_to_nearest_even(library: Library) -> None:
     assert out[4] == np.float32(3.3895314e38)
 
 
+def test_unsuffixed_literals_are_float_in_templates_too(library: Library) -> None:
+    out = np.zeros(2, np.uint32)
+    library.run("literals", [out], [1])
+    assert [hex(v) for v in out] == ["0x4444", "0x4444"]
+
+
 def test_min_and_max_drop_a_nan(library: Library) -> None:
     out = np.zeros(6, np.float32)
     library.run("nans", [out], [1])

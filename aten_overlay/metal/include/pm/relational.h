@@ -2,8 +2,9 @@
 #pragma once
 
 namespace metal {
+// An integer is a float first, and so never a NaN.
 #define PM_PREDICATE(name, test) \
-  template <class T, class = enable_if_t<pm::is_float<T>>> PM_INLINE constexpr bool name(T v) { \
+  template <class T, class = enable_if_t<pm::is_float<T> || __is_integral(T)>> PM_INLINE constexpr bool name(T v) { \
     const float x = float(v); \
     return test; \
   } \
