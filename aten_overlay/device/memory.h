@@ -1,0 +1,58 @@
+/* Device memory of the stand-in: addresses that the host cannot touch, and the host's own view of the same bytes.
+ *
+ * A device address lies in a reservation without access rights, so host code that dereferences one crashes, as it would on
+ * a machine whose GPU has its own memory. The bytes live in a second mapping at a fixed offset. Plain C, no torch. */
+#ifndef PORTER_DEVICE_MEMORY_H
+#define PORTER_DEVICE_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A new allocation's device address, aligned to 256 bytes; its bytes are PORTER_FRESH_BYTE, so that a result nobody
+ * wrote cannot look right. Null for a size of 0, and when the pool or the limit is exhausted. */
+void* porter_device_alloc(size_t size);
+
+/* Gives an allocation back; null is ignored. Aborts on an address that is not the start of a live allocation. */
+void porter_device_free(void* address);
+
+/* 1 if the address lies in the device's range, allocated or not. */
+int porter_is_device(const void* address);
+
+/* Where the host finds the byte at a device address; any other address is returned as it is. */
+void* porter_host_address(const void* address);
+
+/* The device address of a byte that porter_host_address gave out; any other address is returned as it is. */
+void* porter_device_address(const void* host_address);
+
+/* The start of the live allocation that holds a device address, and its size in bytes; null when there is none. */
+void* porter_allocation(const void* address, size_t* size);
+
+struct porter_memory_use {
+  uint64_t allocated;    /* bytes of live allocations, as asked for */
+  uint64_t reserved;     /* bytes taken from the pool, freed but kept ones included */
+  uint64_t limit;        /* most bytes that may be reserved */
+  uint64_t capacity;     /* bytes of the pool */
+  uint64_t allocations;  /* live allocations */
+  uint64_t overruns;     /* freed allocations whose end had been written past */
+};
+struct porter_memory_use porter_memory_use(void);
+
+/* Most bytes that may be reserved from now on. */
+void porter_memory_limit(uint64_t bytes);
+
+/* Gives the pages of freed allocations back to the system. */
+void porter_memory_trim(void);
+
+/* Writes past the end of live and freed allocations found since the start: checks every live one now. */
+uint64_t porter_memory_overruns(void);
+
+#define PORTER_FRESH_BYTE 0xCB
+
+#ifdef __cplusplus
+}
+#endif
+#endif
