@@ -115,8 +115,11 @@ def edge_values(dtype: torch.dtype) -> torch.Tensor:
     if dtype == torch.bool:
         return torch.tensor([False, True])
     if dtype.is_complex:
-        part = edge_values(torch.float32).to(torch.float32)
-        return torch.complex(part, part.flip(0)).to(dtype)
+        part = edge_values(torch.float32)
+        plain = torch.tensor([0.0, -0.0, 1.0, -2.5])
+        real, imaginary = torch.meshgrid(plain, plain, indexing="ij")
+        mixed = torch.complex(part, part.flip(0))
+        return torch.cat([torch.complex(real, imaginary).flatten(), mixed]).to(dtype)
     if dtype.is_floating_point:
         info = torch.finfo(dtype)
         ends = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 7.25, 100.0, info.tiny, info.max, info.smallest_normal / 4, info.eps]

@@ -160,7 +160,7 @@ def _verdict(asked: Answer, tell: Callable[[str], None]) -> Answer:
     try:
         return work.verdict(Path(asked["root"]), asked["texts"], target, run, tell).to_json()
     except PorterError as error:
-        return {"error": str(error), "hint": error.hint}
+        return {"error": error.what, "code": error.code, "hint": error.hint}
     except Exception as error:
         return {"error": f"the verdict itself failed: {type(error).__name__}: {error}\n{traceback.format_exc()}"}
 

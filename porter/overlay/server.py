@@ -48,7 +48,7 @@ def request(
     }
     answer = _alone(asked) if os.environ.get(NO_SERVER) else _served(asked)
     if "error" in answer:
-        raise PorterError("PTR170", answer["error"], hint=answer.get("hint", ""))
+        raise PorterError(answer.get("code", "PTR170"), answer["error"], hint=answer.get("hint", ""))
     return Verdict.from_json(answer)
 
 

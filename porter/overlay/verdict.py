@@ -19,6 +19,8 @@ ALL = "all"
 ARITHMETICS = (DEFAULT, "fused", "flush", "reorder")
 BUILD = "build"
 NO_TEST = "selection"
+# What says nothing about the port: the machine or the backend is at fault.
+NO_VERDICT = ("PTR100", "PTR170", "PTR171", "PTR172")
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,9 @@ def verify(
     """Builds the checkout with the plan's `texts` (relative file -> new text) in a private tree, and tests `op` there.
 
     `expr` selects tests as pytest's -k does. Whatever is wrong with the port is a failure in the verdict; PorterError
-    is raised only where no verdict can be had: PTR170 (no compiler, or no torch) or PTR171 (no such backend or
-    arithmetic). `backend` is one of BACKENDS, or `auto`: the fullest one that this machine has.
+    is raised only where no verdict can be had: PTR100 (no compiler), PTR170 (no torch, or no process that answers),
+    PTR171 (no such backend or arithmetic) or PTR172 (an operator that the backend cannot call). `backend` is one of
+    BACKENDS, or `auto`: the fullest one that this machine has.
     """
     from porter.overlay import rooms, server
 
@@ -214,7 +217,7 @@ def joined(verdicts: Sequence[Verdict]) -> Verdict:
         failed=len(failures),
         failures=tuple(failures),
         notes=tuple(notes),
-        seconds=round(sum(v.seconds for v in verdicts), 3),
+        seconds=max(v.seconds for v in verdicts),
         kernel_calls=sum(v.kernel_calls for v in verdicts),
     )
 

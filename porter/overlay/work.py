@@ -61,6 +61,8 @@ def verdict(root: Path, texts: Mapping[str, str], target: VerifyTarget, run: Run
         rooms.take(run.backend, tree, target, run.arithmetic, run.checked)
         return _tested(tree, target, run, tell, started)
     except PorterError as error:
+        if error.code in values.NO_VERDICT:
+            raise
         return values.refused(target.base, error, time.monotonic() - started, run.backend, run.arithmetic)
 
 

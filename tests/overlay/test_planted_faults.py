@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from conftest import HOST_CODE, INDEXING, METAL, Port
 
-from porter.checkout import NATIVE_FUNCTIONS
-from porter.overlay.verdict import Verdict
+from porter.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS
+from porter.errors import PorterError
+from porter.overlay.verdict import Verdict, verify
 
 
 def reasons(verdict: Verdict) -> str:
@@ -26,6 +29,13 @@ def test_a_right_port_passes(name: str, request: pytest.FixtureRequest) -> None:
 def test_the_entry_taken_off_the_lists_passes_now(atan2: Port) -> None:
     notes = atan2.verdict("test_output_match").notes
     assert "taken off the test lists: TestConsistencyMPS.test_output_match_atan2_mps_int64 passes now" in notes
+
+
+def test_what_a_backend_cannot_call_is_no_verdict(atan2: Port) -> None:
+    several = replace(atan2, target=replace(atan2.target, kernels=("atan2", "copysign")))
+    with pytest.raises(PorterError) as refused:
+        verify(EMBEDDED_FORK, several.texts, several.target, backend="kernels")
+    assert refused.value.code == "PTR172"
 
 
 def test_swapped_arguments(atan2: Port) -> None:

@@ -65,7 +65,7 @@ def test_a_refusal_is_an_error_with_its_hint(monkeypatch: pytest.MonkeyPatch) ->
         raise PorterError("PTR170", "no", hint="try this")
 
     monkeypatch.setattr(work, "verdict", refusing)
-    assert serve.answer(ASKED) == {"error": "PTR170 no\n  try this", "hint": "try this"}
+    assert serve.answer(ASKED) == {"error": "no", "code": "PTR170", "hint": "try this"}
 
 
 def test_the_socket_answers_and_goes_when_outdated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

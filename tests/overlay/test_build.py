@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import pytest
+
+from aten_overlay.metal.compiler import find_clang
+from porter.errors import Place, PorterError
+from porter.overlay import build
+from porter.overlay.registration import Kernel
+
+NAME = "aten/src/ATen/native/mps/operations/Twice.mm"
+
+
+@pytest.fixture
+def recipe() -> build.Recipe:
+    return build.Recipe(Path(find_clang()[0]), ("-fPIC", "-O1"), (), "test")
+
+
+def source(root: Path, text: str) -> Path:
+    path = root / "tree" / NAME.replace(".mm", ".cpp")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_an_object_is_compiled_once_and_again_when_its_text_changes(tmp_path: Path, recipe: build.Recipe) -> None:
+    path = source(tmp_path, 'extern "C" int twice(int x) { return x + x; }\n')
+    first, fresh = build._object(path, NAME, (), recipe, "shared", tmp_path)
+    assert fresh
+    assert build._object(path, NAME, (), recipe, "shared", tmp_path) == (first, False)
+    assert build._object(path, NAME, (), recipe, "other headers", tmp_path)[1]
+    path.write_text('extern "C" int twice(int x) { return 2 * x; }\n')
+    second, fresh = build._object(path, NAME, (), recipe, "shared", tmp_path)
+    assert fresh and second != first
+    library = build._library([second], recipe, tmp_path, ())
+    assert ctypes.CDLL(str(library)).twice(21) == 42
+
+
+def test_an_error_is_told_at_its_line_of_the_fork_and_leaves_nothing(tmp_path: Path, recipe: build.Recipe) -> None:
+    path = source(tmp_path, "int x = 1;\nint y = z;\nint v = w;\n")
+    with pytest.raises(PorterError) as refused:
+        build._object(path, NAME, (), recipe, "shared", tmp_path)
+    assert refused.value.code == "PTR166"
+    assert refused.value.place == Place(NAME.replace(".mm", ".cpp"), 2)
+    assert "undeclared identifier 'z' (and 1 more errors)" in refused.value.what
+    assert list((tmp_path / "objects").iterdir()) == []
+
+
+def test_a_missing_kernel_is_told_at_its_row(tmp_path: Path, recipe: build.Recipe) -> None:
+    path = source(tmp_path, "namespace at { void gone_out_mps(int); }\nvoid f() { at::gone_out_mps(1); }\n")
+    made, _ = build._object(path, NAME, (), recipe, "shared", tmp_path)
+    row = Kernel("gone.out", "gone_out_mps", Place("native_functions.yaml", 7))
+    with pytest.raises(PorterError) as refused:
+        build._library([made], recipe, tmp_path, [row])
+    assert (refused.value.code, refused.value.place) == ("PTR167", row.place)
+    assert "at::gone_out_mps(int)" in refused.value.what
+    assert list((tmp_path / "libraries").iterdir()) == []
