@@ -146,6 +146,7 @@ def runtime_library() -> Path:
         "-fvisibility=hidden",
         "-fno-exceptions",
         "-fno-rtti",
+        "-mno-red-zone",
     ]
     key = digest("runtime", library_digest(), version(find_clang()), machine(), *flags)
     return cached(key, ".so", [*flags, "-pthread"], [str(p) for p in sorted(RUNTIME.glob("*.cpp"))])

@@ -10,11 +10,11 @@
 
 namespace pm {
 namespace {
-struct Fiber {
-  Context context;
-  const void* site;     // of the simdgroup operation it waits in
-  uint32_t operations;  // simdgroup operations so far: neighbours in time use different slots
-  pm_thread thread;
+// Kept apart and small: what a switch touches decides whether a threadgroup stays in the first-level cache.
+struct Lanes {
+  Context context[kLanes];
+  const void* site[kLanes];     // of the simdgroup operation a lane waits in
+  uint8_t operations[kLanes];  // how many simdgroup operations so far, modulo 2: neighbours in time use different slots
 };
 
 struct Group {
@@ -26,8 +26,11 @@ struct Group {
   const pm_entry* entry;
   void* const* buffers;
   void* const* threadgroup;
+  const pm_grid* grid;
+  uint32_t at[3], size[3];  // this threadgroup's position in the grid, and its threads
+  pm_thread thread;         // of the lane that is starting: a kernel reads it before anything else
   pm_slot slots[32][2];
-  Fiber fibers[kLanes];
+  Lanes lanes;
   char* stacks;
 };
 
@@ -51,29 +54,44 @@ inline uint32_t take(Group& g, uint32_t simd) {
   return simd * 32 + lane;
 }
 
-inline void leave(Group& g, uint32_t lane) {
-  if (g.ready[lane >> 5]) {
-    const uint32_t next = take(g, lane >> 5);
-    g.current = next;
-    switch_to(g.fibers[lane].context, g.fibers[next].context);
-  } else {
-    switch_to(g.fibers[lane].context, g.scheduler);
+// Who runs after a lane that has to wait: the next ready one of its simdgroup, else the scheduler.
+inline Context* successor(Group& g, uint32_t lane) {
+  if (!g.ready[lane >> 5]) return &g.scheduler;
+  g.current = take(g, lane >> 5);
+  return &g.lanes.context[g.current];
+}
+
+void place_thread(Group& g, uint32_t lane) {
+  pm_thread& t = g.thread;
+  t.local[0] = lane;
+  t.local[1] = t.local[2] = 0;
+  if (g.size[1] != 1 || g.size[2] != 1) {
+    t.local[0] = lane % g.size[0];
+    t.local[1] = lane / g.size[0] % g.size[1];
+    t.local[2] = lane / g.size[0] / g.size[1];
   }
+  for (int d = 0; d < 3; ++d) {
+    t.group[d] = g.at[d];
+    t.size[d] = g.size[d];
+    t.position[d] = g.at[d] * g.grid->group[d] + t.local[d];
+  }
+  t.index = lane;
+  t.grid = g.grid;
 }
 
 void run_fiber() {
   for (;;) {
     Group& g = *current_group;
     const uint32_t lane = g.current;
-    g.entry->lane(g.buffers, g.threadgroup, &g.fibers[lane].thread);
-    leave(g, lane);
+    place_thread(g, lane);
+    g.entry->lane(g.buffers, g.threadgroup, &g.thread);
   }
 }
 
 void start_fiber(Group& g, uint32_t lane) {
   // Neighbouring stacks start at different cache sets.
   char* low = g.stacks + size_t(lane) * kStack;
-  prepare(g.fibers[lane].context, low, kStack - (lane % 61) * 64, run_fiber);
+  prepare(g.lanes.context[lane], low, kStack - (lane % 61) * 64, run_fiber);
 }
 
 Group* make_group() {
@@ -105,14 +123,14 @@ Group& own_group() {
 bool release(Group& g, uint32_t simd) {
   const uint32_t waiting = g.in_simd[simd];
   if (!waiting) return false;
-  const Fiber& first = g.fibers[simd * 32 + __builtin_ctz(waiting)];
+  const uint32_t first = simd * 32 + __builtin_ctz(waiting);
+  const void* site = g.lanes.site[first];
+  const uint8_t operations = g.lanes.operations[first];
   uint32_t mask = 0;
-  for (uint32_t rest = waiting; rest; rest &= rest - 1) {
-    const uint32_t lane = __builtin_ctz(rest);
-    const Fiber& f = g.fibers[simd * 32 + lane];
-    if (f.site == first.site && ((f.operations ^ first.operations) & 1) == 0) mask |= 1u << lane;
-  }
-  pm_slot& slot = g.slots[simd][(first.operations - 1) & 1];
+  for (uint32_t i = 0; i < 32; ++i)
+    mask |= uint32_t(g.lanes.site[simd * 32 + i] == site && g.lanes.operations[simd * 32 + i] == operations) << i;
+  mask &= waiting;
+  pm_slot& slot = g.slots[simd][operations ^ 1];
   slot.mask = mask;
   slot.done = 0;
   slot.reorder = g.reorder;
@@ -125,13 +143,13 @@ void run_simdgroup(Group& g, uint32_t simd) {
   do {
     if (!g.ready[simd]) continue;
     g.current = take(g, simd);
-    switch_to(g.scheduler, g.fibers[g.current].context);
+    enter(g.scheduler, g.lanes.context[g.current]);
   } while (g.ready[simd] || release(g, simd));
 }
 
 int run_group(Group& g) {
   const uint32_t simdgroups = (g.threads + 31) / 32;
-  for (uint32_t i = 0; i < g.threads; ++i) g.fibers[i].operations = 0;
+  memset(g.lanes.operations, 0, g.threads);
   for (uint32_t s = 0; s < simdgroups; ++s) {
     const uint32_t n = g.threads - s * 32;
     g.ready[s] = n >= 32 ? ~0u : (1u << n) - 1;
@@ -155,32 +173,17 @@ int run_group(Group& g) {
   }
 }
 
-void place_threads(Group& g, const Job& job, uint64_t index) {
+void place_group(Group& g, const Job& job, uint64_t index) {
   const pm_grid& grid = job.grid;
-  const uint32_t at[3] = {
-      uint32_t(index % grid.groups[0]), uint32_t(index / grid.groups[0] % grid.groups[1]),
-      uint32_t(index / grid.groups[0] / grid.groups[1])};
-  uint32_t size[3];
+  const uint64_t at[3] = {index % grid.groups[0], index / grid.groups[0] % grid.groups[1], index / grid.groups[0] / grid.groups[1]};
+  g.grid = &grid;
+  g.threads = 1;
   for (int d = 0; d < 3; ++d) {
-    const uint32_t left = grid.grid[d] - at[d] * grid.group[d];
-    size[d] = left < grid.group[d] ? left : grid.group[d];
+    g.at[d] = uint32_t(at[d]);
+    const uint32_t left = grid.grid[d] - g.at[d] * grid.group[d];
+    g.size[d] = left < grid.group[d] ? left : grid.group[d];
+    g.threads *= g.size[d];
   }
-  uint32_t n = 0;
-  for (uint32_t z = 0; z < size[2]; ++z)
-    for (uint32_t y = 0; y < size[1]; ++y)
-      for (uint32_t x = 0; x < size[0]; ++x, ++n) {
-        pm_thread& t = g.fibers[n].thread;
-        const uint32_t local[3] = {x, y, z};
-        for (int d = 0; d < 3; ++d) {
-          t.local[d] = local[d];
-          t.group[d] = at[d];
-          t.size[d] = size[d];
-          t.position[d] = at[d] * grid.group[d] + local[d];
-        }
-        t.index = n;
-        t.grid = &grid;
-      }
-  g.threads = n;
 }
 
 // Fibers left in the middle of a kernel have to start afresh.
@@ -207,7 +210,7 @@ int run_on_fibers(const Job& job, uint64_t begin, uint64_t end, Failure& failure
       allow(&g, sizeof(g));
     }
     for (uint64_t i = begin; i < end && status == PM_OK; ++i) {
-      place_threads(g, job, i);
+      place_group(g, job, i);
       memory.poison();
       status = run_group(g);
     }
@@ -221,28 +224,73 @@ int run_on_fibers(const Job& job, uint64_t begin, uint64_t end, Failure& failure
 
 using namespace pm;
 
-extern "C" {
-static int waits_unexpectedly() {
+static Group& waiting_group() {
+  if (current_group) return *current_group;
   fprintf(stderr, "porter: a kernel that was not known to synchronise did; this is a defect of its front end\n");
   abort();
 }
-void pm_threadgroup_barrier(void) {
-  Group* g = current_group;
-  if (!g) waits_unexpectedly();
-  const uint32_t lane = g->current;
-  g->at_barrier[lane >> 5] |= 1u << (lane & 31);
-  leave(*g, lane);
+
+static inline Context* leave_at_barrier(Group& g) {
+  g.at_barrier[g.current >> 5] |= 1u << (g.current & 31);
+  return successor(g, g.current);
 }
-pm_slot* pm_simd_exchange(const void* value, unsigned size) {
-  Group* g = current_group;
-  if (!g) waits_unexpectedly();
-  const uint32_t lane = g->current, simd = lane >> 5;
-  Fiber& f = g->fibers[lane];
-  pm_slot* slot = &g->slots[simd][f.operations++ & 1];
-  memcpy(slot->data + (lane & 31) * size, value, size);
-  g->in_simd[simd] |= 1u << (lane & 31);
-  f.site = __builtin_return_address(0);
-  leave(*g, lane);
+static inline Context* leave_in_simd(Group& g, const void* site) {
+  g.in_simd[g.current >> 5] |= 1u << (g.current & 31);
+  g.lanes.operations[g.current] ^= 1;
+  g.lanes.site[g.current] = site;
+  return successor(g, g.current);
+}
+
+#ifdef PM_NATIVE_SWITCH
+PM_HOOK(pm_threadgroup_barrier, "protected", pm_leave_at_barrier);
+PM_HOOK(pm_simd_wait, "protected", pm_leave_in_simd);
+PM_HOOK(pm_lane_ended, "protected", pm_leave_at_end);
+extern "C" {
+__attribute__((visibility("hidden"))) Context* pm_leave_at_barrier(void* resume, void* stack, void* frame) {
+  Group& g = waiting_group();
+  g.lanes.context[g.current] = {stack, frame, resume};
+  return leave_at_barrier(g);
+}
+__attribute__((visibility("hidden"))) Context* pm_leave_in_simd(void* resume, void* stack, void* frame) {
+  Group& g = waiting_group();
+  g.lanes.context[g.current] = {stack, frame, resume};
+  return leave_in_simd(g, resume);
+}
+// A lane that has ended never returns (the return would be mispredicted): its fiber starts afresh with the next group.
+__attribute__((visibility("hidden"))) Context* pm_leave_at_end(void*, void*, void*) {
+  Group& g = *current_group;
+  const uint32_t lane = g.current;
+  Context* next = successor(g, lane);
+  start_fiber(g, lane);
+  return next;
+}
+}
+#else
+static void swap(Group& g, uint32_t lane, Context* next) { swapcontext(&g.lanes.context[lane], next); }
+extern "C" {
+void pm_threadgroup_barrier(void) {
+  Group& g = waiting_group();
+  const uint32_t lane = g.current;
+  swap(g, lane, leave_at_barrier(g));
+}
+void pm_simd_wait(void) {
+  Group& g = waiting_group();
+  const uint32_t lane = g.current;
+  swap(g, lane, leave_in_simd(g, __builtin_return_address(0)));
+}
+void pm_lane_ended(void) {
+  Group& g = *current_group;
+  const uint32_t lane = g.current;
+  swap(g, lane, successor(g, lane));
+}
+}
+#endif
+
+extern "C" {
+pm_slot* pm_simd_begin(void) {
+  Group& g = waiting_group();
+  pm_slot* slot = &g.slots[g.current >> 5][g.lanes.operations[g.current]];
+  slot->lane = g.current & 31;
   return slot;
 }
 unsigned pm_lane(void) { return current_group ? current_group->current & 31 : 0; }

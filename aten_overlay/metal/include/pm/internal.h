@@ -38,19 +38,24 @@ struct pm_slot {
   uint32_t mask;    /* lanes that take part */
   uint32_t done;    /* whether `result` is computed */
   uint32_t reorder; /* combine from the last lane to the first */
+  uint32_t lane;    /* which lane is about to write its value */
 };
 
-#ifdef __clang__
-#define PM_SYNC __attribute__((convergent, noduplicate))
+/* A lane that waits saves what it still needs and no more: its caller keeps no registers across the call. Kernels and
+ * runtime are always compiled by the same compiler, so they agree on this. */
+#if defined(__x86_64__) && __has_attribute(preserve_none) && !defined(PM_UCONTEXT)
+#define PM_SYNC __attribute__((convergent, preserve_none))
 #else
-#define PM_SYNC
+#define PM_SYNC __attribute__((convergent))
 #endif
 #define PM_EXPORT __attribute__((visibility("default")))
 #ifdef __cplusplus
 extern "C" {
 #endif
 PM_EXPORT PM_SYNC void pm_threadgroup_barrier(void);
-PM_EXPORT PM_SYNC struct pm_slot* pm_simd_exchange(const void* value, unsigned size);
+PM_EXPORT struct pm_slot* pm_simd_begin(void); /* where the current lane puts its value, before it waits */
+PM_EXPORT PM_SYNC void pm_simd_wait(void);     /* for the lanes at the same call */
+PM_EXPORT void pm_lane_ended(void);            /* the last thing a lane does */
 PM_EXPORT unsigned pm_lane(void);
 PM_EXPORT void pm_threadgroup_variable(const void* address, size_t size);
 PM_EXPORT int pm_run(const void* launch);

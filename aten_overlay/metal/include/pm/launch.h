@@ -86,7 +86,10 @@ template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, vo
   PM_INLINE static void call(indices<I...>, void* const* buffers, void* const* threadgroup, const pm_thread& t) {
     Function(argument<Spec::parameters[I].kind, Spec::parameters[I].index, A>(buffers, threadgroup, t)...);
   }
-  static void lane(void* const* buffers, void* const* threadgroup, const pm_thread* t) { call(order{}, buffers, threadgroup, *t); }
+  static void lane(void* const* buffers, void* const* threadgroup, const pm_thread* t) {
+    call(order{}, buffers, threadgroup, *t);
+    pm_lane_ended();
+  }
 
   // Addresses are copied first: were they read through the argument, a store of the kernel could change them.
   static void rows(void* const* given, const pm_grid* grid, uint64_t begin, uint64_t end) {

@@ -9,8 +9,8 @@ PM_INLINE constexpr mem_flags operator&(mem_flags a, mem_flags b) { return mem_f
 PM_INLINE void threadgroup_barrier(mem_flags) { pm_threadgroup_barrier(); }
 PM_INLINE void threadgroup_barrier(mem_flags, memory_order) { pm_threadgroup_barrier(); }
 PM_INLINE void simdgroup_barrier(mem_flags) {
-  const uint nothing = 0;
-  pm_simd_exchange(&nothing, sizeof(nothing));
+  pm_simd_begin();
+  pm_simd_wait();
 }
 PM_INLINE void atomic_thread_fence(mem_flags, memory_order, thread_scope = thread_scope_device) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 }  // namespace metal
@@ -23,9 +23,20 @@ template <class T> PM_INLINE T read(const unsigned char* from) {
 }
 template <class T> PM_INLINE pm_slot* exchange(const T& v) {
   static_assert(sizeof(T) <= 32, "a simdgroup function takes at most 32 bytes");
-  return pm_simd_exchange(&v, sizeof(T));
+  pm_slot* s = pm_simd_begin();
+  __builtin_memcpy(s->data + s->lane * sizeof(T), &v, sizeof(T));
+  pm_simd_wait();
+  return s;
 }
-// Combines what the active lanes in `among` gave. The first lane to run computes it for all when `shared`.
+// Combines what all 32 lanes gave, pairwise as a GPU does: lane i with lane i + 16, then with i + 8, and so on.
+template <class T, class F> PM_INLINE T combine_all(const pm_slot* s, F f) {
+  T v[32];
+  __builtin_memcpy(v, s->data, sizeof(v));
+  for (uint width = 16; width > 0; width /= 2)
+    for (uint i = 0; i < width; ++i) v[i] = f(v[i], v[i + width]);
+  return v[0];
+}
+// Combines what the active lanes in `among` gave, one after the other.
 template <class T, class F> PM_INLINE T combine(const pm_slot* s, uint among, F f) {
   const uint mask = s->mask & among;
   T acc{};
@@ -42,7 +53,7 @@ template <class T, class F> PM_INLINE T combine(const pm_slot* s, uint among, F 
 template <class T, class F> PM_INLINE T reduce(T v, F f) {
   pm_slot* s = exchange(v);
   if (!s->done) {
-    const T r = combine<T>(s, ~0u, f);
+    const T r = s->mask == ~0u && !s->reorder ? combine_all<T>(s, f) : combine<T>(s, ~0u, f);
     __builtin_memcpy(s->result, &r, sizeof(T));
     s->done = 1;
   }
