@@ -217,7 +217,10 @@ def _line_groups(before: str, starts: list[int], edits: list[Edit]) -> Iterator[
 def _near(regions: list[_Region], context: int) -> list[list[_Region]]:
     groups: list[list[_Region]] = []
     for region in regions:
-        if groups and region.start - groups[-1][-1].end <= 2 * context:
+        if groups and region.start == groups[-1][-1].end:
+            last = groups[-1][-1]
+            groups[-1][-1] = _Region(last.start, region.end, last.lines + region.lines)
+        elif groups and region.start - groups[-1][-1].end <= 2 * context:
             groups[-1].append(region)
         else:
             groups.append([region])
