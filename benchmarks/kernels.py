@@ -1,6 +1,6 @@
 """Host kernels against ATen's own CPU kernels, float32, one thread: prints the ratio of the best times of one run.
 
-    python benchmarks/kernels.py [--headers DIR] [--elements N]
+python benchmarks/kernels.py [--headers DIR] [--elements N]
 """
 
 from __future__ import annotations
@@ -54,11 +54,17 @@ def elementwise(library: Library, name: str, elements: int) -> tuple[float, floa
 
 def rowwise(library: Library, name: str) -> tuple[float, float]:
     """Seconds of ATen and of the host kernel for 512 rows of 4096 values."""
-    x, out, n, eps = torch.randn(ROWS, COLUMNS), torch.empty(ROWS, COLUMNS), np.uint32([COLUMNS]), np.float32([1e-5])
-    reference = {
+    x, out, n, eps = (
+        torch.randn(ROWS, COLUMNS),
+        torch.empty(ROWS, COLUMNS),
+        np.array([COLUMNS], np.uint32),
+        np.array([1e-5], np.float32),
+    )
+    references: dict[str, Callable[[], torch.Tensor]] = {
         "rms_norm": lambda: torch.nn.functional.rms_norm(x, (COLUMNS,), None, 1e-5),
         "softmax": lambda: torch.softmax(x, 1),
-    }[name]
+    }
+    reference = references[name]
     host = best(lambda: library.run(name, [x, out, n, eps], [ROWS * GROUP], [GROUP], threads=1))
     assert (out - reference()).abs().max() < 1e-5
     return best(reference), host

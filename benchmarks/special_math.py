@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-import mpmath
+import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import torch
 
@@ -31,8 +31,10 @@ Reference = Callable[..., torch.Tensor]
 
 @dataclass(frozen=True)
 class Case:
-    """A function's float64 reference, and the interval each argument is drawn from. `orders`: one argument is an integer
-    (its position), drawn from 0 to 8. `samples` limits slow references."""
+    """A function's float64 reference, and the interval each argument is drawn from.
+
+    `order` is the position of an integer argument, drawn from 0 to 8 (-1: none). `samples` limits slow references.
+    """
 
     reference: Reference
     low: float

@@ -1,8 +1,8 @@
 """Metal source to a shared object that the host can launch: see `include/porter_metal_abi.h` for what it exports.
 
-`host_names` and `arguments` preprocess but do not compile. `compile_kernels` compiles the kernels asked for and no others.
-Results are cached under a key of the preprocessed text, the names, the options, the compiler, the machine and this
-package's own headers and generator, so a stale result cannot be used.
+`host_names` and `arguments` preprocess but do not compile. `compile_kernels` compiles the kernels asked for and no
+others. Results are cached under a key of the preprocessed text, the names, the options, the compiler, the machine and
+this package's own headers and generator, so a stale result cannot be used.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from aten_overlay.metal import compiler
-from aten_overlay.metal.declarations import Argument, Instance, Unit, parse
+from aten_overlay.metal.arguments import Argument
+from aten_overlay.metal.declarations import Instance, Unit, parse
 from aten_overlay.metal.generate import Value, definition, generate, synchronises
 from aten_overlay.metal.lexer import read
 from porter.errors import PorterError
@@ -30,8 +31,7 @@ ARITHMETICS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "reorder": (("-ffp-contract=on",), "PM_REORDER_REDUCTIONS"),
 }
 _LANGUAGE = (
-    "-x", "c++", "-std=gnu++17", "-nostdinc++", "-Wno-everything", "-fsigned-char", "-Xclang", "-cl-single-precision-constant",
-    "-fno-exceptions", "-fno-rtti",
+    "-x", "c++", "-std=gnu++17", "-nostdinc++", "-Wno-everything", "-fsigned-char", "-fno-exceptions", "-fno-rtti",
 )  # fmt: skip
 _CODE = (
     "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv",
@@ -40,14 +40,18 @@ _CODE = (
 )  # fmt: skip
 _CHECKED = (
     "-fsanitize=kernel-address", "-mllvm", "-asan-instrumentation-with-call-threshold=0", "-mllvm", "-asan-stack=0",
-    "-mllvm", "-asan-globals=0", "-mllvm", "-asan-kernel-mem-intrinsic-prefix=1", "-fno-vectorize", "-fno-slp-vectorize",
+    "-mllvm", "-asan-globals=0", "-mllvm", "-asan-kernel-mem-intrinsic-prefix=1", "-fno-vectorize",
+    "-fno-slp-vectorize",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to compile. `arithmetic` is a key of ARITHMETICS; `checked` catches out-of-bounds accesses (slow); `constants`
-    are the function constants' values by index or name; `metal_version` as `__METAL_VERSION__` has it (310 = 3.1)."""
+    """How to compile.
+
+    `arithmetic` is a key of ARITHMETICS; `checked` catches out-of-bounds accesses (slow); `constants` are the function
+    constants' values by index or name; `metal_version` as `__METAL_VERSION__` has it (310 = 3.1).
+    """
 
     include: tuple[Path, ...] = ()
     defines: tuple[str, ...] = ()

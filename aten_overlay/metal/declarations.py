@@ -5,40 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from aten_overlay.metal.arguments import (
+    MAX_THREADS,
+    Argument,
+    Attribute,
+    attributes,
+    integer,
+    parameters,
+)
 from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
 from porter.errors import PorterError
 
-BOUND = ("buffer", "threadgroup")
-MAX_THREADS = 1024
-_POSITION_NAMES = """
-    thread_position_in_grid thread_position_in_threadgroup threadgroup_position_in_grid threads_per_grid
-    threads_per_threadgroup dispatch_threads_per_threadgroup threadgroups_per_grid
-    thread_index_in_threadgroup thread_index_in_simdgroup simdgroup_index_in_threadgroup
-    simdgroups_per_threadgroup dispatch_simdgroups_per_threadgroup threads_per_simdgroup
-    thread_execution_width thread_index_in_quadgroup quadgroup_index_in_threadgroup
-    quadgroups_per_threadgroup dispatch_quadgroups_per_threadgroup grid_origin grid_size"""
-POSITIONS = frozenset(_POSITION_NAMES.split())
 _CLASS_KEYS = frozenset(("struct", "class", "union", "enum"))
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """One entry of a `[[...]]` list: its name and the token range of its parenthesised argument (empty if none)."""
-
-    name: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
-class Argument:
-    """A kernel parameter. `kind` is `buffer`, `threadgroup` or the name of a thread-position attribute; `index` is n of
-    `[[buffer(n)]]` or `[[threadgroup(n)]]`; `type` is the type as written."""
-
-    name: str
-    kind: str
-    index: int
-    type: str
 
 
 @dataclass(frozen=True)
@@ -68,8 +46,11 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Instance:
-    """A kernel with a host name: an explicit instantiation, or a plain kernel itself. `function` is the function with its
-    template arguments; `parameters` the token index of the instantiation's `(`, or -1 (the type is the function's own)."""
+    """A kernel with a host name: an explicit instantiation, or a plain kernel itself.
+
+    `function` is the function with its template arguments; `parameters` is the token index of the instantiation's `(`,
+    or -1 when its type is the function's own.
+    """
 
     host_name: str
     function: str
@@ -90,7 +71,7 @@ class FunctionConstant:
 
 @dataclass
 class Unit:
-    """Everything declared in one source, in order. `mentions` maps each function, class and alias to the names in it."""
+    """Everything declared in one source, in order. `mentions` maps functions and classes to the names in them."""
 
     source: Source
     declarations: list[Declaration] = field(default_factory=list)
@@ -101,17 +82,17 @@ class Unit:
 
 
 def parse(source: Source) -> Unit:
-    """Reads the declarations of `source`. Raises PTR103 for a kernel it does not understand, PTR109 for an unsupported one."""
+    """Reads the declarations of `source`. Raises PTR103 for a kernel not understood, PTR109 for an unsupported one."""
     unit = Unit(source)
     unit.declarations = list(_declarations(source, 0, len(source.tokens), (), False))
     for declaration in unit.declarations:
         if declaration.in_class:
             continue
         _record_mentions(unit, declaration)
-        attributes = list(_attributes(source, declaration.start, _head_end(declaration)))
-        if _is_kernel(source, declaration, attributes):
-            _record_kernel(unit, declaration, attributes)
-        constant = next((a for a in attributes if a.name == "function_constant"), None)
+        found = list(attributes(source, declaration.start, _head_end(declaration)))
+        if _is_kernel(source, declaration, found):
+            _record_kernel(unit, declaration, found)
+        constant = next((a for a in found if a.name == "function_constant"), None)
         if (
             constant
             and declaration.body < 0
@@ -207,32 +188,6 @@ def _head_end(declaration: Declaration) -> int:
     return declaration.body if declaration.body >= 0 else declaration.end
 
 
-def _attributes(source: Source, start: int, end: int) -> Iterator[Attribute]:
-    i = start
-    while i < end:
-        if is_attribute(source, i):
-            yield from _entries(source, i + 2, source.match[i + 1])
-            i = source.match[i] + 1
-        else:
-            i += 1
-
-
-def _entries(source: Source, i: int, end: int) -> Iterator[Attribute]:
-    while i < end:
-        if source.kinds[i] != "name":
-            i += 1
-            continue
-        name = source.tokens[i]
-        while source.tokens[i + 1] == "::":
-            name, i = f"{name}::{source.tokens[i + 2]}", i + 2
-        if source.tokens[i + 1] == "(":
-            yield Attribute(name, i + 2, source.match[i + 1])
-            i = source.match[i + 1] + 1
-        else:
-            yield Attribute(name, i + 1, i + 1)
-            i += 1
-
-
 def _top_level(source: Source, start: int, end: int) -> Iterator[int]:
     """Indices of the tokens outside brackets, template headers and attributes."""
     i = start
@@ -245,9 +200,9 @@ def _top_level(source: Source, start: int, end: int) -> Iterator[int]:
         i = source.match[i] + 1 if source.tokens[i] in ("(", "[", "{") else i + 1
 
 
-def _is_kernel(source: Source, declaration: Declaration, attributes: list[Attribute]) -> bool:
+def _is_kernel(source: Source, declaration: Declaration, found: list[Attribute]) -> bool:
     head = _head_end(declaration)
-    return any(a.name == "kernel" for a in attributes) or any(
+    return any(a.name == "kernel" for a in found) or any(
         source.tokens[i] == "kernel" for i in _top_level(source, declaration.start, head)
     )
 
@@ -299,9 +254,9 @@ def _declared_name(source: Source, declaration: Declaration) -> str:
     return ""
 
 
-def _record_kernel(unit: Unit, declaration: Declaration, attributes: list[Attribute]) -> None:
+def _record_kernel(unit: Unit, declaration: Declaration, found: list[Attribute]) -> None:
     source = unit.source
-    host_name = _host_name(source, attributes)
+    host_name = _host_name(source, found)
     if _is_explicit(source, declaration):
         instance = _instance(source, declaration, host_name)
         if host_name:
@@ -310,15 +265,15 @@ def _record_kernel(unit: Unit, declaration: Declaration, attributes: list[Attrib
     if declaration.body < 0:
         return
     template = source.tokens[declaration.start] == "template"
-    kernel = _kernel(source, declaration, attributes, host_name, template)
+    kernel = _kernel(source, declaration, found, host_name, template)
     unit.kernels.append(kernel)
     if not template:
         name = host_name or "::".join((*kernel.scope, kernel.name))
         unit.instances.append(Instance(name, kernel.name, kernel.name, -1, declaration))
 
 
-def _host_name(source: Source, attributes: list[Attribute]) -> str:
-    for attribute in attributes:
+def _host_name(source: Source, found: list[Attribute]) -> str:
+    for attribute in found:
         if attribute.name == "host_name":
             parts = [source.tokens[i] for i in range(attribute.start, attribute.end) if source.kinds[i] == "string"]
             return "".join(p[1:-1] for p in parts)
@@ -326,7 +281,7 @@ def _host_name(source: Source, attributes: list[Attribute]) -> str:
 
 
 def _function(source: Source, declaration: Declaration) -> tuple[int, int, int]:
-    """Token range of the function's name with its template arguments, and the index of its `(` (-1: `decltype` form)."""
+    """Tokens of the function's name with its template arguments, and the index of its `(` (-1: `decltype` form)."""
     end, parameters = declaration.end - 1, -1
     i = declaration.start
     while i < _head_end(declaration):
@@ -393,85 +348,16 @@ def _outside_angles(source: Source, start: int, end: int) -> Iterator[int]:
         i += 1
 
 
-def _kernel(
-    source: Source, declaration: Declaration, attributes: list[Attribute], host_name: str, template: bool
-) -> Kernel:
-    start, end, parameters = _function(source, declaration)
-    if parameters < 0:
+def _kernel(source: Source, declaration: Declaration, found: list[Attribute], host_name: str, template: bool) -> Kernel:
+    start, end, opening = _function(source, declaration)
+    if opening < 0:
         raise PorterError("PTR103", "this kernel has no parameter list", source.place(start), "Declare its parameters.")
     limit = MAX_THREADS
-    for attribute in attributes:
+    for attribute in found:
         if attribute.name == "max_total_threads_per_threadgroup":
-            limit = _integer(source, attribute)
-    arguments = _arguments(source, parameters + 1, source.match[parameters])
+            limit = integer(source, attribute)
+    arguments = parameters(source, opening + 1, source.match[opening])
     return Kernel(source.tokens[end - 1], declaration.scope, template, host_name, arguments, declaration, limit)
-
-
-def _arguments(source: Source, start: int, end: int) -> tuple[Argument, ...]:
-    parsed = [_argument(source, a, b) for a, b in split_parameters(source, start, end)]
-    taken = {(kind, index) for _, kind, index, _ in parsed}
-    result = []
-    for name, kind, index, kind_text in parsed:
-        if kind in BOUND and index < 0:
-            index = next(n for n in range(64) if (kind, n) not in taken)
-            taken.add((kind, index))
-        result.append(Argument(name, kind, max(index, 0), kind_text))
-    return tuple(result)
-
-
-def split_parameters(source: Source, start: int, end: int) -> list[tuple[int, int]]:
-    """Token ranges of the parameters in [start, end)."""
-    ranges, i, first = [], start, start
-    while i < end:
-        token = source.tokens[i]
-        if token == "<":
-            i = max(skip_angles(source, i, end), i + 1)
-            continue
-        if token == ",":
-            ranges.append((first, i))
-            first = i + 1
-        i = source.match[i] + 1 if token in ("(", "[", "{") else i + 1
-    if first < end and source.tokens[first:end] != ["void"]:
-        ranges.append((first, end))
-    return ranges
-
-
-def _argument(source: Source, start: int, end: int) -> tuple[str, str, int, str]:
-    attributes = list(_attributes(source, start, end))
-    type_end = next((i for i in range(start, end) if is_attribute(source, i)), end)
-    name = ""
-    if type_end - start > 1 and source.kinds[type_end - 1] == "name":
-        type_end -= 1
-        name = source.tokens[type_end]
-    text = source.joined(start, type_end)
-    known = next((a for a in attributes if a.name in BOUND or a.name in POSITIONS), None)
-    if known is None:
-        unsupported = next((a.name for a in attributes), "")
-        is_pointer = "*" in source.tokens[start:type_end] or "&" in source.tokens[start:type_end]
-        if unsupported or not is_pointer:
-            what = f"[[{unsupported}]]" if unsupported else "a parameter that is neither a buffer nor a position"
-            raise PorterError(
-                "PTR109",
-                f"{what} is not supported: `{text} {name}`",
-                source.place(start),
-                "Use buffers and thread positions.",
-            )
-        return name, "threadgroup" if source.tokens[start] == "threadgroup" else "buffer", -1, text
-    index = _integer(source, known) if known.name in BOUND else 0
-    return name, known.name, index, text
-
-
-def _integer(source: Source, attribute: Attribute) -> int:
-    text = source.joined(attribute.start, attribute.end)
-    try:
-        return int(text.rstrip("uUlL"), 0)
-    except ValueError:
-        raise PorterError(
-            "PTR103",
-            f"the argument of [[{attribute.name}({text})]] is not an integer literal",
-            source.place(attribute.start),
-            "Write the number itself.",
-        ) from None
 
 
 def _function_constant(source: Source, declaration: Declaration, attribute: Attribute) -> FunctionConstant:
@@ -479,4 +365,4 @@ def _function_constant(source: Source, declaration: Declaration, attribute: Attr
     type_text = " ".join(
         t for t in source.tokens[declaration.start : at - 1] if t not in ("constant", "const", "static")
     )
-    return FunctionConstant(source.tokens[at - 1], type_text, _integer(source, attribute), declaration)
+    return FunctionConstant(source.tokens[at - 1], type_text, integer(source, attribute), declaration)

@@ -1,4 +1,4 @@
-"""Rewrites Metal source into C++ for the host: keywords and attributes go, asked kernels get an entry in a launch table."""
+"""Rewrites Metal source into C++ for the host: keywords and attributes go, kernels get an entry in a launch table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from aten_overlay.metal.declarations import BOUND, Declaration, FunctionConstant, Instance, Kernel, Unit
+from aten_overlay.metal.arguments import BOUND, split_parameters
+from aten_overlay.metal.declarations import Declaration, FunctionConstant, Instance, Kernel, Unit
 from aten_overlay.metal.lexer import Source, is_attribute
 from porter.errors import PorterError
 
@@ -14,7 +15,7 @@ Value = bool | int | float
 
 _ERASED = frozenset(("device", "thread", "threadgroup", "kernel", "ray_data", "object_data", "threadgroup_imageblock"))
 _UNGROUPED = frozenset(
-    (*BOUND, "thread_position_in_grid", "threads_per_grid", "grid_size", "grid_origin", "threads_per_simdgroup")
+    ("buffer", "thread_position_in_grid", "threads_per_grid", "grid_size", "grid_origin", "threads_per_simdgroup")
 )
 _INLINED = "__attribute__((always_inline))"  # into the loop over threads, which can then be vectorised
 # In Metal these are float. Clang's option for that is lost when a template is instantiated.
@@ -82,8 +83,6 @@ def definition(unit: Unit, instance: Instance) -> Kernel:
     if instance.parameters < 0:
         found = [k for k in found if k.declaration is instance.declaration] or found
     elif len(found) > 1:
-        from aten_overlay.metal.declarations import split_parameters
-
         count = len(split_parameters(source, instance.parameters + 1, source.match[instance.parameters]))
         found = [k for k in found if len(k.arguments) == count]
     shapes = {tuple((a.kind, a.index) for a in k.arguments) for k in found}
@@ -125,7 +124,7 @@ def _require_values(unit: Unit, asked: list[Instance], values: Mapping[str, Valu
         if missing and "is_function_constant_defined" not in reached:
             raise PorterError(
                 "PTR105",
-                f"kernel `{instance.host_name}` needs a value for function constant `{missing[0].name}` ({missing[0].index})",
+                f"kernel `{instance.host_name}` needs function constant `{missing[0].name}` ({missing[0].index})",
                 unit.source.place(missing[0].declaration.start),
                 "Give it one when the function is made.",
             )
@@ -325,15 +324,12 @@ def _prologue(unit: Unit, asked: list[Instance]) -> str:
         kernel = definition(unit, instance)
         rows = "".join(f'{{pm::attribute::{a.kind}, {a.index}, "{a.name}"}}, ' for a in kernel.arguments)
         buffers = max((a.index + 1 for a in kernel.arguments if a.kind == "buffer"), default=0)
-        grouped = (
-            "false"
-            if all(a.kind in _UNGROUPED for a in kernel.arguments if a.kind != "threadgroup")
-            and not any(a.kind == "threadgroup" for a in kernel.arguments)
-            else "true"
-        )
+        grouped = str(any(a.kind not in _UNGROUPED for a in kernel.arguments)).lower()
         lines.append(
-            f"struct pm_spec_{number} {{ static constexpr pm::parameter parameters[] = {{{rows}{{pm::attribute::grid_origin, 0, nullptr}}}}; "
-            f"static constexpr unsigned count = {len(kernel.arguments)}, buffers = {buffers}; static constexpr bool grouped = {grouped}; }};"
+            f"struct pm_spec_{number} {{ static constexpr pm::parameter parameters[] = "
+            f"{{{rows}{{pm::attribute::grid_origin, 0, nullptr}}}}; "
+            f"static constexpr unsigned count = {len(kernel.arguments)}, buffers = {buffers}; "
+            f"static constexpr bool grouped = {grouped}; }};"
         )
     return "\n".join(lines) + "\n"
 

@@ -1,4 +1,4 @@
-"""Loads a compiled Metal library and runs its kernels on arrays: numpy, torch CPU tensors, or anything with an address."""
+"""Loads a compiled Metal library and runs its kernels on arrays: numpy, torch CPU tensors, or ctypes values."""
 
 from __future__ import annotations
 
@@ -107,9 +107,9 @@ class Library:
     ) -> None:
         """Runs kernel `name` over `grid` threads in groups of `group`, and waits.
 
-        `buffers[i]` is bound at index i: an array, or None for nothing. `threadgroup_bytes[i]` is the length of threadgroup
-        argument i. `threads` limits the host threads (0: all cores). `shuffle` is the seed of a shuffled lane order.
-        Raises PTR102 (unknown kernel), PTR106 (refused) or PTR107 (out of bounds).
+        `buffers[i]` is bound at index i: an array, or None for nothing. `threadgroup_bytes[i]` is the length of
+        threadgroup argument i. `threads` limits the host threads (0: all cores). `shuffle` is the seed of a shuffled
+        lane order. Raises PTR102 (unknown kernel), PTR106 (refused) or PTR107 (out of bounds).
         """
         bound = (_Buffer * max(len(buffers), 1))(*(_buffer(b) for b in buffers))
         reachable = (_Buffer * max(len(resident), 1))(*(_buffer(b) for b in resident))
@@ -130,7 +130,8 @@ class Library:
     def _kernel(self, name: str) -> _Kernel:
         if name not in self._kernels:
             raise PorterError("PTR102", f"there is no kernel `{name}` in this library", hint="Compile it in by name.")
-        return self._kernels[name]
+        found: _Kernel = self._kernels[name]
+        return found
 
 
 def _three(numbers: Sequence[int]) -> Any:

@@ -24,8 +24,8 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 @dataclass(frozen=True)
 class Source:
-    """Preprocessed text cut into tokens. `starts[i]`, `ends[i]` delimit token i in `text`; `match[i]` is the index of its
-    matching bracket, or -1. Line markers and other directives are not tokens."""
+    """Preprocessed text cut into tokens. `starts[i]`, `ends[i]` delimit token i in `text`; `match[i]` is the index of
+    its matching bracket, or -1. Line markers and other directives are not tokens."""
 
     text: str
     kinds: list[str]

@@ -23,9 +23,13 @@ kernel void copied(constant T* x, device T* out, uint i [[thread_position_in_gri
 } }
 template [[host_name("by_" "list")]] kernel void ::deep::er::copied<float>(constant float*, device float*, uint);
 template [[host_name("by_type")]] [[kernel]] decltype(deep::er::copied<half>) deep::er::copied<half>;
-template <typename A, typename B> void kernel swapped(device A* a [[buffer(1)]], device B* b [[buffer(0)]]) { a[0] = b[0]; }
+template <typename A, typename B>
+void kernel swapped(device A* a [[buffer(1)]], device B* b [[buffer(0)]]) { a[0] = b[0]; }
 template [[host_name("swapped")]] void kernel swapped<int, long>(device int*, device long*);
-[[kernel]] void plain(device float* out, threadgroup float* shared [[threadgroup(2)]], uint2 p [[thread_position_in_grid]]) { out[p.x] = 1; }
+[[kernel]] void plain(
+    device float* out, threadgroup float* shared [[threadgroup(2)]], uint2 p [[thread_position_in_grid]]) {
+  out[p.x] = 1;
+}
 [[host_name("renamed")]] kernel void named(device float* out) { out[0] = 1; }
 kernel void unused_is_kept(device float* out) { out[0] = 1; }
 """
@@ -61,7 +65,9 @@ def test_synchronising_is_found_through_helpers_and_functors() -> None:
 struct waits { template <typename T> T operator()(T v) { return metal::simd_sum(v); } };
 struct adds { template <typename T> T operator()(T v) { return v + v; } };
 template <typename F> float apply(float v) { return F()(v); }
-template <typename F> kernel void k(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) { x[i] = apply<F>(x[i]); }
+template <typename F> kernel void k(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) {
+  x[i] = apply<F>(x[i]);
+}
 template [[host_name("k_waits")]] kernel void k<waits>(device float*, uint);
 template [[host_name("k_adds")]] kernel void k<adds>(device float*, uint);
 """
@@ -95,8 +101,12 @@ CASES = {
         "inline float g(device float* p) { return p[0]; }\ninline float g(threadgroup float* p) { return p[1]; }\n"
         "kernel void f(device float* x) { x[0] = g(x); }", "f", "computes something else",
     ),
-    "PTR105": ("constant int n [[function_constant(4)]];\nkernel void f(device int* x) { x[0] = n; }", "f", "`n` \\(4\\)"),
-    "PTR108": ("kernel void f(device int* x) {}\n[[host_name(\"f\")]] kernel void g(device int* x) {}", "f", "two kernels"),
+    "PTR105": (
+        "constant int n [[function_constant(4)]];\nkernel void f(device int* x) { x[0] = n; }", "f", r"`n` \(4\)",
+    ),
+    "PTR108": (
+        'kernel void f(device int* x) {}\n[[host_name("f")]] kernel void g(device int* x) {}', "f", "two kernels",
+    ),
     "PTR109": ("kernel void f(texture2d<float> t [[texture(0)]]) {}", "f", "texture"),
 }  # fmt: skip
 

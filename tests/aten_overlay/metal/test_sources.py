@@ -1,6 +1,6 @@
-"""Sources that were not written for the host: PyTorch's headers as a wheel carries them, the embedded fork, and others by name.
+"""Sources not written for the host: PyTorch's headers as a wheel has them, the embedded fork, and others by name.
 
-`PORTER_TEST_FORK` names a PyTorch checkout and `PORTER_TEST_HEADERS` a folder that holds `c10/metal`, to be tried as well.
+`PORTER_TEST_FORK` names a PyTorch checkout, `PORTER_TEST_HEADERS` a folder that holds `c10/metal`: tried as well.
 """
 
 from __future__ import annotations

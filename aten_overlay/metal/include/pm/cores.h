@@ -1,5 +1,5 @@
 // The float functions, computed in double without a branch, so that a loop over them vectorises and the result is within
-// about half an ulp. Every literal is a long double because unsuffixed ones are float in Metal.
+// about half an ulp.
 #pragma once
 
 namespace pm {
@@ -8,19 +8,19 @@ PM_INLINE double fma_(double a, double b, double c) { return __builtin_fma(a, b,
 PM_INLINE double magnitude(double x) { return __builtin_fabs(x); }
 inline constexpr double infinity = __builtin_inf();
 inline constexpr double nan = __builtin_nan("");
-inline constexpr double rounder = 0x1.8p52L;  // adding it rounds to an integer, kept in the low bits
-inline constexpr double ln2 = 0.693147180559945309417232L, log2e = 1.44269504088896340735992L;
-inline constexpr double log2_10 = 3.32192809488736234787032L, pi = 3.14159265358979323846264L;
+inline constexpr double rounder = 0x1.8p52;  // adding it rounds to an integer, kept in the low bits
+inline constexpr double ln2 = 0.693147180559945309417232, log2e = 1.44269504088896340735992;
+inline constexpr double log2_10 = 3.32192809488736234787032, pi = 3.14159265358979323846264;
 
 // 2^t, for any t; relative error 2^-42.
 PM_INLINE double exp2_core(double t) {
-  const double bounded = select(t > double(1000.0L), double(1000.0L), select(t < double(-1000.0L), double(-1000.0L), t));
+  const double bounded = select(t > 1000.0, 1000.0, select(t < -1000.0, -1000.0, t));
   const double shifted = bounded + rounder;
   const double f = (bounded - (shifted - rounder)) * ln2;
   const double f2 = f * f, f4 = f2 * f2;
-  const double low = fma_(fma_(f, double(1.0L / 6), double(0.5L)), f2, f + double(1.0L));
-  const double middle = fma_(fma_(f, double(1.0L / 5040), double(1.0L / 720)), f2, fma_(f, double(1.0L / 120), double(1.0L / 24)));
-  const double high = fma_(f2, double(1.0L / 3628800), fma_(f, double(1.0L / 362880), double(1.0L / 40320)));
+  const double low = fma_(fma_(f, 1.0 / 6, 0.5), f2, f + 1.0);
+  const double middle = fma_(fma_(f, 1.0 / 5040, 1.0 / 720), f2, fma_(f, 1.0 / 120, 1.0 / 24));
+  const double high = fma_(f2, 1.0 / 3628800, fma_(f, 1.0 / 362880, 1.0 / 40320));
   const double mantissa = fma_(fma_(high, f4, middle), f4, low);
   const long scale = (__builtin_bit_cast(long, shifted) + 1023) << 52;
   return mantissa * __builtin_bit_cast(double, scale);
@@ -33,21 +33,21 @@ PM_INLINE double log_finite(double x) {
   const long split = bits - 0x3fe6a09e667f3bcdL;  // sqrt(1/2)
   const double e = double(split >> 52);
   const double m = __builtin_bit_cast(double, bits - (split & long(0xfff0000000000000UL)));
-  const double s = (m - double(1.0L)) / (m + double(1.0L)), z = s * s;
-  double p = double(2.0L / 17);
-  p = fma_(p, z, double(2.0L / 15));
-  p = fma_(p, z, double(2.0L / 13));
-  p = fma_(p, z, double(2.0L / 11));
-  p = fma_(p, z, double(2.0L / 9));
-  p = fma_(p, z, double(2.0L / 7));
-  p = fma_(p, z, double(2.0L / 5));
-  p = fma_(p, z, double(2.0L / 3));
+  const double s = (m - 1.0) / (m + 1.0), z = s * s;
+  double p = 2.0 / 17;
+  p = fma_(p, z, 2.0 / 15);
+  p = fma_(p, z, 2.0 / 13);
+  p = fma_(p, z, 2.0 / 11);
+  p = fma_(p, z, 2.0 / 9);
+  p = fma_(p, z, 2.0 / 7);
+  p = fma_(p, z, 2.0 / 5);
+  p = fma_(p, z, 2.0 / 3);
   return fma_(e, ln2, fma_(p, z * s, s + s));
 }
 PM_INLINE double log_core(double x) {
   const double finite = log_finite(x);
-  const double at_zero = select(x == double(0.0L), -infinity, nan);
-  return select(x > double(0.0L), select(x == infinity, infinity, finite), at_zero);
+  const double at_zero = select(x == 0.0, -infinity, nan);
+  return select(x > 0.0, select(x == infinity, infinity, finite), at_zero);
 }
 
 // x modulo pi/2 into [-pi/4, pi/4] and the multiple, right for every float. In integers, so that it vectorises: the 24 bits
@@ -71,29 +71,29 @@ PM_INLINE Reduced reduce_core(float x) {
   const ulong carry = (mantissa * (low >> 32) + ((mantissa * (low & 0xffffffff)) >> 32)) >> 32;
   const ulong magnitude_ = mantissa * high + carry, turn = x < 0.0f ? 0 - magnitude_ : magnitude_;
   const ulong quadrant = (turn + 0x2000000000000000UL) >> 62;
-  const double r = double(long(turn - (quadrant << 62))) * double(0x1.921fb54442d18p-62L);
+  const double r = double(long(turn - (quadrant << 62))) * 0x1.921fb54442d18p-62;
   return {select(tiny, double(x), r), tiny ? 0 : long(quadrant)};
 }
 PM_INLINE double sin_poly(double r) {
   const double z = r * r;
-  double p = double(1.0L / 6227020800L);
-  p = fma_(p, z, double(-1.0L / 39916800L));
-  p = fma_(p, z, double(1.0L / 362880));
-  p = fma_(p, z, double(-1.0L / 5040));
-  p = fma_(p, z, double(1.0L / 120));
-  p = fma_(p, z, double(-1.0L / 6));
+  double p = 1.0 / 6227020800;
+  p = fma_(p, z, -1.0 / 39916800);
+  p = fma_(p, z, 1.0 / 362880);
+  p = fma_(p, z, -1.0 / 5040);
+  p = fma_(p, z, 1.0 / 120);
+  p = fma_(p, z, -1.0 / 6);
   return fma_(p, z * r, r);
 }
 PM_INLINE double cos_poly(double r) {
   const double z = r * r;
-  double p = double(-1.0L / 87178291200L);
-  p = fma_(p, z, double(1.0L / 479001600L));
-  p = fma_(p, z, double(-1.0L / 3628800));
-  p = fma_(p, z, double(1.0L / 40320));
-  p = fma_(p, z, double(-1.0L / 720));
-  p = fma_(p, z, double(1.0L / 24));
-  p = fma_(p, z, double(-0.5L));
-  return fma_(p, z, double(1.0L));
+  double p = -1.0 / 87178291200;
+  p = fma_(p, z, 1.0 / 479001600);
+  p = fma_(p, z, -1.0 / 3628800);
+  p = fma_(p, z, 1.0 / 40320);
+  p = fma_(p, z, -1.0 / 720);
+  p = fma_(p, z, 1.0 / 24);
+  p = fma_(p, z, -0.5);
+  return fma_(p, z, 1.0);
 }
 PM_INLINE double sine_of(Reduced a, long shift) {
   const long q = a.quadrant + shift;
@@ -106,8 +106,8 @@ PM_INLINE double tangent_of(Reduced a) {
 }
 // Multiples of pi: the reduction is exact.
 PM_INLINE Reduced reduce_half_turns(float x) {
-  const double shifted = fma_(double(x) - double(2.0L) * __builtin_rint(double(x) * double(0.5L)), double(2.0L), rounder);
-  const double r = double(x) - double(2.0L) * __builtin_rint(double(x) * double(0.5L)) - (shifted - rounder) * double(0.5L);
+  const double shifted = fma_(double(x) - 2.0 * __builtin_rint(double(x) * 0.5), 2.0, rounder);
+  const double r = double(x) - 2.0 * __builtin_rint(double(x) * 0.5) - (shifted - rounder) * 0.5;
   return {r * pi, __builtin_bit_cast(long, shifted)};
 }
 
@@ -115,21 +115,21 @@ PM_INLINE Reduced reduce_half_turns(float x) {
 PM_INLINE double atan_core(double y, double x) {
   const bool steep = y > x;
   const double lo = select(steep, x, y), hi = select(steep, y, x);
-  const bool far = lo > hi * double(0.41421356237309504880L);
+  const bool far = lo > hi * 0.41421356237309504880;
   const double below = select(far, hi + lo, hi);
-  const double t = select(far, lo - hi, lo) / select(below == double(0.0L), double(1.0L), below), z = t * t;
-  double p = double(-0.02531647957377647565022L);
-  p = fma_(p, z, double(0.05024762118940128032375L));
-  p = fma_(p, z, double(-0.06505982967170839915746L));
-  p = fma_(p, z, double(0.07673535428183286017608L));
-  p = fma_(p, z, double(-0.09089529956562307357683L));
-  p = fma_(p, z, double(0.1111104885375129568309L));
-  p = fma_(p, z, double(-0.1428571266168479383707L));
-  p = fma_(p, z, double(0.1999999997839266205557L));
-  p = fma_(p, z, double(-0.3333333333322143404701L));
+  const double t = select(far, lo - hi, lo) / select(below == 0.0, 1.0, below), z = t * t;
+  double p = -0.02531647957377647565022;
+  p = fma_(p, z, 0.05024762118940128032375);
+  p = fma_(p, z, -0.06505982967170839915746);
+  p = fma_(p, z, 0.07673535428183286017608);
+  p = fma_(p, z, -0.09089529956562307357683);
+  p = fma_(p, z, 0.1111104885375129568309);
+  p = fma_(p, z, -0.1428571266168479383707);
+  p = fma_(p, z, 0.1999999997839266205557);
+  p = fma_(p, z, -0.3333333333322143404701);
   const double near = fma_(p, z * t, t);
-  const double angle = near + select(far, double(0.785398163397448309616L), double(0.0L));
-  return select(steep, double(1.57079632679489661923L) - angle, angle);
+  const double angle = near + select(far, 0.785398163397448309616, 0.0);
+  return select(steep, 1.57079632679489661923 - angle, angle);
 }
 
 PM_INLINE float exp(float x) { return float(exp_core(x)); }
@@ -137,7 +137,7 @@ PM_INLINE float exp2(float x) { return float(exp2_core(x)); }
 PM_INLINE float exp10(float x) { return float(exp2_core(double(x) * log2_10)); }
 PM_INLINE float log(float x) { return float(log_core(x)); }
 PM_INLINE float log2(float x) { return float(log_core(x) * log2e); }
-PM_INLINE float log10(float x) { return float(log_core(x) * double(0.434294481903251827651L)); }
+PM_INLINE float log10(float x) { return float(log_core(x) * 0.434294481903251827651); }
 PM_INLINE float sin(float x) {
   const float v = float(sine_of(reduce_core(x), 0));
   return x == 0.0f ? x : (x - x == 0.0f ? v : __builtin_nanf(""));
@@ -166,58 +166,58 @@ PM_INLINE float tanpi(float x) {
 PM_INLINE float atan2(float y, float x) {
   const double ay = magnitude(y), ax = magnitude(x);
   const bool corner = ay == infinity && ax == infinity;
-  const double a = atan_core(select(corner, double(1.0L), ay), select(corner, double(1.0L), ax));
+  const double a = atan_core(select(corner, 1.0, ay), select(corner, 1.0, ax));
   const double whole = select(__builtin_signbit(x), pi - a, a);
   const float v = __builtin_copysignf(float(whole), y);
   return x != x || y != y ? __builtin_nanf("") : v;
 }
 PM_INLINE float atan(float x) {
-  const float v = __builtin_copysignf(float(atan_core(magnitude(x), double(1.0L))), x);
+  const float v = __builtin_copysignf(float(atan_core(magnitude(x), 1.0)), x);
   return x != x ? x : v;
 }
 PM_INLINE float asin(float x) {
   const double a = magnitude(x);
-  const double v = atan_core(a, __builtin_sqrt((double(1.0L) - a) * (double(1.0L) + a)));
-  return a > double(1.0L) || x != x ? __builtin_nanf("") : __builtin_copysignf(float(v), x);
+  const double v = atan_core(a, __builtin_sqrt((1.0 - a) * (1.0 + a)));
+  return a > 1.0 || x != x ? __builtin_nanf("") : __builtin_copysignf(float(v), x);
 }
 PM_INLINE float acos(float x) {
   const double a = magnitude(x);
-  const double v = atan_core(__builtin_sqrt((double(1.0L) - a) * (double(1.0L) + a)), a);
-  return a > double(1.0L) || x != x ? __builtin_nanf("") : float(select(x < 0.0f, pi - v, v));
+  const double v = atan_core(__builtin_sqrt((1.0 - a) * (1.0 + a)), a);
+  return a > 1.0 || x != x ? __builtin_nanf("") : float(select(x < 0.0f, pi - v, v));
 }
 PM_INLINE float sinh(float x) {
   const double a = magnitude(x), e = exp_core(a), z = a * a;
-  const double small = fma_(fma_(fma_(z, double(1.0L / 5040), double(1.0L / 120)), z, double(1.0L / 6)), z * a, a);
-  const double v = select(a < double(0.1L), small, double(0.5L) * (e - double(1.0L) / e));
+  const double small = fma_(fma_(fma_(z, 1.0 / 5040, 1.0 / 120), z, 1.0 / 6), z * a, a);
+  const double v = select(a < 0.1, small, 0.5 * (e - 1.0 / e));
   return __builtin_copysignf(float(v), x);
 }
 PM_INLINE float cosh(float x) {
   const double e = exp_core(magnitude(x));
-  return float(double(0.5L) * (e + double(1.0L) / e));
+  return float(0.5 * (e + 1.0 / e));
 }
 PM_INLINE float tanh(float x) {
-  const double a = magnitude(x), e = exp2_core(select(a > double(20.0L), double(20.0L), a) * (log2e * double(2.0L))), z = a * a;
-  const double small = fma_(fma_(fma_(z, double(-17.0L / 315), double(2.0L / 15)), z, double(-1.0L / 3)), z * a, a);
-  const double v = select(a < double(0.05L), small, (e - double(1.0L)) / (e + double(1.0L)));
+  const double a = magnitude(x), e = exp2_core(select(a > 20.0, 20.0, a) * (log2e * 2.0)), z = a * a;
+  const double small = fma_(fma_(fma_(z, -17.0 / 315, 2.0 / 15), z, -1.0 / 3), z * a, a);
+  const double v = select(a < 0.05, small, (e - 1.0) / (e + 1.0));
   return x != x ? x : __builtin_copysignf(float(v), x);
 }
 PM_INLINE float asinh(float x) {
   const double a = magnitude(x), z = a * a;
-  const double small = fma_(fma_(z, double(3.0L / 40), double(-1.0L / 6)), z * a, a);
-  const double v = select(a < double(0.001L), small, log_core(a + __builtin_sqrt(z + double(1.0L))));
+  const double small = fma_(fma_(z, 3.0 / 40, -1.0 / 6), z * a, a);
+  const double v = select(a < 0.001, small, log_core(a + __builtin_sqrt(z + 1.0)));
   return __builtin_copysignf(float(v), x);
 }
 PM_INLINE float acosh(float x) {
-  const double a = x, v = log_core(a + __builtin_sqrt((a - double(1.0L)) * (a + double(1.0L))));
+  const double a = x, v = log_core(a + __builtin_sqrt((a - 1.0) * (a + 1.0)));
   return x < 1.0f || x != x ? __builtin_nanf("") : float(v);
 }
 PM_INLINE float atanh(float x) {
   const double a = magnitude(x), z = a * a;
-  const double small = fma_(fma_(z, double(1.0L / 5), double(1.0L / 3)), z * a, a);
-  const double v = select(a < double(0.001L), small, double(0.5L) * log_core((double(1.0L) + a) / (double(1.0L) - a)));
+  const double small = fma_(fma_(z, 1.0 / 5, 1.0 / 3), z * a, a);
+  const double v = select(a < 0.001, small, 0.5 * log_core((1.0 + a) / (1.0 - a)));
   return __builtin_copysignf(float(v), x);
 }
-PM_INLINE float rsqrt(float x) { return float(double(1.0L) / __builtin_sqrt(double(x))); }
+PM_INLINE float rsqrt(float x) { return float(1.0 / __builtin_sqrt(double(x))); }
 
 // On bits, because clang turns the float comparison into a class test that it cannot vectorise.
 PM_INLINE bool is_infinite(float x) { return (__builtin_bit_cast(uint, x) << 1) == 0xff000000u; }

@@ -50,13 +50,15 @@ template <class T, class F> PM_INLINE T combine(const pm_slot* s, uint among, F 
   }
   return acc;
 }
+// Once per operation, and so out of line: what every lane runs through stays small enough to be inlined.
+template <class T, class F> __attribute__((noinline)) void reduce_once(pm_slot* s, F f) {
+  const T r = s->mask == ~0u && !s->reorder ? combine_all<T>(s, f) : combine<T>(s, ~0u, f);
+  __builtin_memcpy(s->result, &r, sizeof(T));
+  s->done = 1;
+}
 template <class T, class F> PM_INLINE T reduce(T v, F f) {
   pm_slot* s = exchange(v);
-  if (!s->done) {
-    const T r = s->mask == ~0u && !s->reorder ? combine_all<T>(s, f) : combine<T>(s, ~0u, f);
-    __builtin_memcpy(s->result, &r, sizeof(T));
-    s->done = 1;
-  }
+  if (!s->done) reduce_once<T>(s, f);
   return read<T>(s->result);
 }
 PM_INLINE uint quad_mask() { return 0xfu << (pm_lane() & ~3u); }
