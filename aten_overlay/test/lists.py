@@ -10,6 +10,7 @@ import re
 import types
 import unittest.mock
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from porter.errors import Place, PorterError
@@ -39,7 +40,7 @@ def modifiers(file: str, text: str) -> dict[str, Modifier]:
     found: dict[str, Modifier] = dict.fromkeys(MODIFIERS, _unchanged)
     if text:
         namespace = _run(file, text if file.endswith("common_mps.py") else _PRELUDE + _functions(text))
-        found.update({name: namespace[name] for name in MODIFIERS if name in namespace})
+        found.update({name: _whole(namespace[name]) for name in MODIFIERS if name in namespace})
     return found
 
 
@@ -56,13 +57,29 @@ def _run(file: str, text: str) -> dict[str, Any]:
     module = types.ModuleType("torch.testing._internal.common_mps")
     module.__package__ = "torch.testing._internal"
     try:
-        with unittest.mock.patch("torch.backends.mps.is_available", lambda: True):
-            exec(compile(text, file, "exec"), module.__dict__)
+        _on_a_mac(exec)(compile(text, file, "exec"), module.__dict__)
     except Exception as error:
         line = getattr(error, "lineno", None) or _line(error, file)
         what = f"the test lists do not run on this torch: {type(error).__name__}: {error}"
         raise PorterError("PTR163", what, Place(file, line), "Check the edited list.") from error
     return module.__dict__
+
+
+def _whole(modifier: Modifier) -> Modifier:
+    """The modifier's whole result: those of old forks are generators, which would ask for the Mac later."""
+    return _on_a_mac(lambda ops: list(modifier(ops)))
+
+
+def _on_a_mac(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, told that it runs on the newest Mac: the lists ask."""
+
+    def call(*args: Any) -> Any:
+        with ExitStack() as stack:
+            for name in ("is_available", "is_macos_or_newer", "is_macos13_or_newer"):
+                stack.enter_context(unittest.mock.patch(f"torch.backends.mps.{name}", lambda *_: True))
+            return function(*args)
+
+    return call
 
 
 def _line(error: BaseException, file: str) -> int:

@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Protocol, cast
 
 from porter.checkout import NATIVE_FUNCTIONS
 from porter.errors import PorterError
 from porter.overlay import registration, sources
+from porter.overlay.build import Recipe, build
 from porter.overlay.tree import Tree
 from porter.overlay.verdict import AUTO, BACKENDS, HOST, KERNELS, MPS, VerifyTarget
+
+DEVICE = "porter.overlay.host"
+
+
+class Device(Protocol):
+    """What joins the mps device to a verdict; a module of this name and these functions makes the `host` backend."""
+
+    def start(self) -> None:
+        """Brings the device up, before torch is imported by anyone else."""
+
+    def recipe(self, fork: Path) -> Recipe:
+        """How host code of the fork at this root is compiled and linked."""
+
+    def load(self, library: Path, fork: Path, prefixes: Sequence[str], arithmetic: str, checked: bool) -> None:
+        """Loads host code whose bundled kernels are the fork's; compiles those with these prefixes at once."""
+
+    def kernel_calls(self) -> Mapping[str, int]:
+        """Kernel calls by host_name since the start."""
+
+    def fallbacks(self) -> Mapping[str, int]:
+        """Operators that fell back to the CPU since the start, by name."""
 
 
 def cache() -> Path:
@@ -32,9 +57,7 @@ def chosen(backend: str) -> str:
 def start(backend: str) -> None:
     """Brings up what a backend needs before the OpInfos are imported."""
     if backend == HOST:
-        import aten_overlay
-
-        aten_overlay.start()
+        _device().start()
     import torch
 
     torch.set_num_threads(1)  # a fork keeps no thread pool
@@ -46,11 +69,21 @@ def take(backend: str, tree: Tree, target: VerifyTarget, arithmetic: str, checke
 
 
 def _has_device() -> bool:
-    return all(find_spec(f"aten_overlay.{name}") for name in ("plugin", "toolchain", "apple.build"))
+    return find_spec(DEVICE) is not None
+
+
+def _device() -> Device:
+    return cast("Device", import_module(DEVICE))
 
 
 def _on_host(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
-    raise PorterError("PTR171", "this installation has no mps device", hint="Use --backend kernels.")
+    from aten_overlay.test import counters
+
+    device = _device()
+    built = build(tree, target, device.recipe(tree.root), cache())
+    names = [f"{functor}_" for functor in target.kernels]
+    device.load(built.library, tree.root, names, arithmetic, checked)
+    counters.install(device.kernel_calls, device.fallbacks)
 
 
 def _on_kernels(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:

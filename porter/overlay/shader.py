@@ -43,6 +43,8 @@ class Shaders:
 
     def run(self, name: str, *args: Any, threads: Sequence[int], narrow: int | None = None) -> None:
         """Calls a kernel over a grid of threads. `narrow` is the argument whose numbers are 32-bit ones."""
+        if not self.has(name):
+            raise NotImplementedError(f"no kernel is registered as {name}")
         self.calls[name] = self.calls.get(name, 0) + 1
         casts = {} if narrow is None else {narrow: "int32"}
         getattr(self.library, name)(*args, threads=list(threads), arg_casts=casts)

@@ -23,9 +23,11 @@ import something_that_is_not_here
 
 def mps_ops_modifier(ops):
     # a comment
+    if not torch.backends.mps.is_macos13_or_newer(3):
+        raise ValueError
     XFAILLIST = {'atan2': [torch.int64]}
 
-    return [XFAILLIST, product_version > 15, *ops]
+    yield from [XFAILLIST, product_version > 15, *ops]
 
 class TestMPS(Nothing):
     FP16_LOW_PRECISION_LIST = {
