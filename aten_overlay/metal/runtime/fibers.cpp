@@ -3,12 +3,13 @@
 #include "runtime.h"
 #include "switch.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 namespace pm {
+thread_local jmp_buf* loop_escape = nullptr;
+
 namespace {
 // Kept apart and small: what a switch touches decides whether a threadgroup stays in the first-level cache.
 struct Lanes {
@@ -224,10 +225,10 @@ int run_on_fibers(const Job& job, uint64_t begin, uint64_t end, Failure& failure
 
 using namespace pm;
 
+// A kernel that the front end did not know to synchronise gets here without a fiber: its launch fails.
 static Group& waiting_group() {
-  if (current_group) return *current_group;
-  fprintf(stderr, "porter: a kernel that was not known to synchronise did; this is a defect of its front end\n");
-  abort();
+  if (!current_group) longjmp(*loop_escape, PM_UNEXPECTED_SYNC);
+  return *current_group;
 }
 
 static inline Context* leave_at_barrier(Group& g) {

@@ -83,6 +83,7 @@ void slice(void* context, uint64_t begin, uint64_t end) {
 
 const char* explain(int status) {
   switch (status) {
+    case PM_UNEXPECTED_SYNC: return "it synchronises though the front end did not find it does";
     case PM_BARRIER_DIVERGENCE: return "some threads of a threadgroup ended while others wait at a barrier";
     default: return "the launch failed";
   }
@@ -109,6 +110,7 @@ int run_in_loop(const Job& job, uint64_t begin, uint64_t end, Failure& failure) 
   ThreadgroupMemory memory(job);
   jmp_buf escape;
   const int status = setjmp(escape);
+  loop_escape = &escape;
   if (status == 0) {
     if (job.entry->flags & PM_CHECKED) begin_checks(job, memory.addresses, failure, &escape);
     if (job.entry->rows) job.entry->rows(job.buffers, &job.grid, begin, end);

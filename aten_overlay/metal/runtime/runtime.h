@@ -26,6 +26,7 @@ struct Failure {
 int run_on_fibers(const Job& job, uint64_t begin, uint64_t end, Failure& failure);
 // Runs part [begin, end) of any other kernel: threads for `rows` entries, threadgroups for `groups` entries.
 int run_in_loop(const Job& job, uint64_t begin, uint64_t end, Failure& failure);
+extern thread_local jmp_buf* loop_escape;  // out of the loop that is running on this thread
 
 // Calls work(context, begin, end) for slices of [0, total) on up to `threads` host threads, and waits.
 void spread(uint64_t total, uint64_t grain, uint32_t threads, void (*work)(void* context, uint64_t begin, uint64_t end), void* context);

@@ -1,0 +1,63 @@
+"""What a GPU may do with arithmetic that the source does not say, and the portable way to switch stacks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from aten_overlay.metal.build import Options, compile_kernels
+from aten_overlay.metal.launch import Library
+from porter.errors import PorterError
+
+SOURCE = """#include <metal_stdlib>
+using namespace metal;
+kernel void in_one(constant float* x [[buffer(0)]], device float* out [[buffer(1)]]) { out[0] = x[0] * x[1] + x[2]; }
+kernel void in_two(constant float* x [[buffer(0)]], device float* out [[buffer(1)]]) {
+  float product = x[0] * x[1];
+  out[0] = product + x[2];
+}
+kernel void halved(constant float* x [[buffer(0)]], device float* out [[buffer(1)]]) { out[0] = x[0] * 0.5; }
+kernel void sum(constant float* x [[buffer(0)]], device float* out [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  out[i] = simd_sum(x[i]);
+}
+"""
+
+
+def _run(name: str, arithmetic: str, x: np.ndarray, threads: int = 1) -> float:
+    out = np.zeros(32, np.float32)
+    Library(compile_kernels(SOURCE, [name], Options(arithmetic=arithmetic))).run(name, [x, out], [threads], [threads])
+    return float(out[0])
+
+
+@pytest.mark.parametrize(
+    ("arithmetic", "in_one", "in_two"), [("strict", False, False), ("default", True, False), ("fused", True, True)]
+)
+def test_contraction(arithmetic: str, in_one: bool, in_two: bool) -> None:
+    x = np.array([1 + 2**-12, 1 + 2**-12, -1 - 2**-11], np.float32)
+    exact = 2.0**-24
+    assert (_run("in_one", arithmetic, x) == exact) is in_one
+    assert (_run("in_two", arithmetic, x) == exact) is in_two
+
+
+def test_denormals_are_flushed_on_request() -> None:
+    x = np.array([1.2e-38], np.float32)
+    assert _run("halved", "default", x) > 0
+    assert _run("halved", "flush", x) == 0
+    assert float(np.float32(1.2e-38) * np.float32(0.5)) > 0, "the caller's own mode is untouched"
+
+
+def test_reductions_are_reordered_on_request() -> None:
+    x = np.ones(32, np.float32)
+    x[0], x[31] = 2.0**24, -(2.0**24)
+    assert {_run("sum", mode, x, 32) for mode in ("default", "reorder")} != {30.0}
+    assert _run("sum", "default", x, 32) != _run("sum", "reorder", x, 32)
+
+
+def test_a_barrier_that_was_not_foreseen_fails_the_launch() -> None:
+    hidden = 'extern "C" void hidden() __asm__("pm_threadgroup_barrier");'
+    source = (
+        f"#include <metal_stdlib>\n{hidden}\nkernel void f(device float* x [[buffer(0)]]) {{ hidden(); x[0] = 1; }}"
+    )
+    library = Library(compile_kernels(source, ["f"]))
+    with pytest.raises(PorterError, match="synchronises though the front end did not find it does"):
+        library.run("f", [np.zeros(1, np.float32)], [1], [1])
