@@ -96,7 +96,8 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
     flags = _flags(options)
     runtime = compiler.runtime_library()
     key = compiler.digest(
-        "kernels", text, *wanted, "--", *flags, repr(options.constants), _runtime_flags(options), compiler.library_digest(), _generator_digest(),
+        "kernels", text, *wanted, "--", *flags, repr(options.constants), _runtime_flags(options),
+        compiler.library_digest(), _generator_digest(),
         compiler.version(compiler.find_clang()), compiler.machine(), str(runtime),
     )  # fmt: skip
     path = compiler.cache_root() / f"{key}.so"
