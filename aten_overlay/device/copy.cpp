@@ -1,0 +1,54 @@
+// Copies to, from and within the device, through the host's view of its bytes.
+#include "device.h"
+#include "memory.h"
+
+#include <ATen/native/Resize.h>
+#include <ATen/ops/_local_scalar_dense.h>
+#include <ATen/ops/from_blob.h>
+#include <torch/library.h>
+
+namespace porter {
+
+at::Tensor host_view(const at::Tensor& tensor) {
+  if (tensor.device().type() != kDevice.type()) {
+    return tensor;
+  }
+  void* bytes = porter_host_address(tensor.unsafeGetTensorImpl()->mutable_data());
+  auto view = at::from_blob(bytes, tensor.sizes(), tensor.strides(), tensor.options().device(c10::kCPU).requires_grad(false));
+  view._set_conj(tensor.is_conj());
+  view._set_neg(tensor.is_neg());
+  return view;
+}
+
+namespace {
+
+using at::Tensor;
+
+Tensor& copy(Tensor& self, const Tensor& source, bool) {
+  host_view(self).copy_(host_view(source));
+  return self;
+}
+
+Tensor copy_from(const Tensor& source, const Tensor& self, bool) {
+  host_view(self).copy_(host_view(source));
+  return self;
+}
+
+Tensor copy_from_and_resize(const Tensor& source, const Tensor& self) {
+  at::native::resize_output(self, source.sizes());
+  return copy_from(source, self, false);
+}
+
+at::Scalar local_scalar(const Tensor& self) {
+  return at::_local_scalar_dense(host_view(self));
+}
+
+TORCH_LIBRARY_IMPL(aten, MPS, m) {
+  m.impl("copy_", TORCH_FN(copy));
+  m.impl("_copy_from", TORCH_FN(copy_from));
+  m.impl("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
+  m.impl("_local_scalar_dense", TORCH_FN(local_scalar));
+}
+
+}  // namespace
+}  // namespace porter

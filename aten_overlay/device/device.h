@@ -1,0 +1,23 @@
+// What the parts of the stand-in device share: the allocator, and the host's view of a device tensor.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+#include <c10/core/Allocator.h>
+
+namespace porter {
+
+inline const c10::Device kDevice(c10::DeviceType::MPS, 0);
+
+c10::Allocator* allocator();
+
+// Grows or shrinks a storage to `size` bytes, keeping what it held.
+void resize_bytes(c10::StorageImpl* storage, size_t size);
+
+// A CPU tensor over the same bytes: same sizes, strides, conjugate and negative bits. CPU tensors come back unchanged.
+at::Tensor host_view(const at::Tensor& tensor);
+
+// A CPU generator that continues the stream of a device generator, which moves on by one step.
+at::Generator host_generator(const at::Generator& device_generator);
+
+}  // namespace porter

@@ -1,0 +1,80 @@
+// The device guard: one device, one stream, work that is done when the call returns.
+#include "device.h"
+
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+#include <chrono>
+
+namespace porter {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+c10::Stream only_stream() {
+  return c10::Stream(c10::Stream::DEFAULT, kDevice);
+}
+
+struct Guard final : c10::impl::DeviceGuardImplInterface {
+  c10::DeviceType type() const override {
+    return kDevice.type();
+  }
+  c10::Device exchangeDevice(c10::Device) const override {
+    return kDevice;
+  }
+  c10::Device getDevice() const override {
+    return kDevice;
+  }
+  void setDevice(c10::Device device) const override {
+    TORCH_CHECK(device.is_mps() && device.index() <= 0, "there is one mps device, not ", device);
+  }
+  void uncheckedSetDevice(c10::Device) const noexcept override {}
+  c10::DeviceIndex deviceCount() const noexcept override {
+    return 1;
+  }
+
+  c10::Stream getStream(c10::Device) const override {
+    return only_stream();
+  }
+  c10::Stream getDefaultStream(c10::Device) const override {
+    return only_stream();
+  }
+  c10::Stream getNewStream(c10::Device, int) const override {
+    return only_stream();
+  }
+  c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override {
+    return only_stream();
+  }
+  c10::Stream exchangeStream(c10::Stream) const override {
+    return only_stream();
+  }
+  bool queryStream(const c10::Stream&) const override {
+    return true;
+  }
+  void synchronizeStream(const c10::Stream&) const override {}
+  void synchronizeDevice(const c10::DeviceIndex) const override {}
+
+  void record(void** event, const c10::Stream&, const c10::DeviceIndex, const c10::EventFlag) const override {
+    if (*event == nullptr) {
+      *event = new Clock::time_point();
+    }
+    *static_cast<Clock::time_point*>(*event) = Clock::now();
+  }
+  void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override {
+    delete static_cast<Clock::time_point*>(event);
+  }
+  void block(void*, const c10::Stream&) const override {}
+  bool queryEvent(void*) const override {
+    return true;
+  }
+  void synchronizeEvent(void*) const override {}
+  double elapsedTime(void* start, void* end, const c10::DeviceIndex) const override {
+    TORCH_CHECK(start != nullptr && end != nullptr, "Both events must be recorded before calculating elapsed time.");
+    const auto span = *static_cast<Clock::time_point*>(end) - *static_cast<Clock::time_point*>(start);
+    return std::chrono::duration<double, std::milli>(span).count();
+  }
+};
+
+const c10::impl::DeviceGuardImplRegistrar registered(kDevice.type(), new Guard());
+
+}  // namespace
+}  // namespace porter

@@ -1,0 +1,3 @@
+// Precompiled before every source of the stand-in device.
+#include <ATen/core/Tensor.h>
+#include <torch/library.h>

@@ -1,0 +1,235 @@
+"""`torch.mps.compile_shader` over kernels compiled for the host, with the behaviour of PyTorch's own binding.
+
+Source: torch/csrc/mps/Module.cpp and MetalKernelFunction in ATen/native/mps/OperationUtils.mm.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from aten_overlay.metal.build import Options, compile_kernels, host_names
+from aten_overlay.metal.launch import Library
+from porter.errors import PorterError
+
+if TYPE_CHECKING:
+    from aten_overlay.device.load import Device
+
+_MOST_THREADS = 1024
+_WIDTH = 32
+_MOST_DIMENSIONS = 3
+_CASTS: Mapping[str, torch.dtype] = {
+    "fp16": torch.float16, "bf16": torch.bfloat16, "int32": torch.int32, "int16": torch.int16, "int8": torch.int8,
+    "uint8": torch.uint8,
+}  # fmt: skip
+_NARROW = {torch.float64: torch.float32, torch.complex128: torch.complex64}
+# struct ErrorMessage of c10/metal/error.h: file, func, message, line; its buffer begins with their count.
+_MESSAGE = struct.Struct("128s128s250s2xI")
+_MESSAGES = 30
+
+calls: Counter[str] = Counter()  # launches by host_name, since the start
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Memory bound to a kernel's argument: where the kernel starts, and the whole of the buffer it lies in."""
+
+    address: int
+    base: int
+    length: int
+    owner: object
+
+    def data_ptr(self) -> int:
+        return self.address
+
+    def untyped_storage(self) -> Bound:
+        return Bound(self.base, self.base, self.length, self.owner)
+
+    def nbytes(self) -> int:
+        return self.length
+
+
+class ShaderLibrary:
+    """Metal source compiled for the host: each kernel is an attribute.
+
+    Raises SyntaxError with the compiler's message if the source does not compile.
+    """
+
+    def __init__(self, source: str, device: Device) -> None:
+        options = Options(include=(device.fork,))
+        try:
+            self._names = host_names(source, options)
+            self._library = Library(compile_kernels(source, self._names, options))
+        except PorterError as error:
+            raise SyntaxError(f"Failed to create metal library, error: {error}") from error
+        self._device = device
+
+    def __dir__(self) -> list[str]:
+        return list(self._names)
+
+    def __getattr__(self, name: str) -> MetalKernel:
+        if name.startswith("__") or name not in self._names:
+            raise (AttributeError if name.startswith("__") else RuntimeError)(
+                f"Failed to create function state object for: {name}"
+            )
+        return MetalKernel(self._library, name, self._device)
+
+
+class MetalKernel:
+    """A kernel and the limits of its pipeline."""
+
+    max_threads_per_threadgroup = _MOST_THREADS
+    thread_execution_width = _WIDTH
+
+    def __init__(self, library: Library, name: str, device: Device) -> None:
+        self._library, self._name, self._device = library, name, device
+
+    @property
+    def static_thread_group_memory_length(self) -> int:
+        """Bytes of threadgroup memory that the kernel declares itself."""
+        return int(self._library._kernel(self._name).static_threadgroup_bytes)
+
+    def __call__(
+        self,
+        *args: Any,
+        threads: int | Sequence[int] | None = None,
+        group_size: int | Sequence[int] | None = None,
+        arg_casts: str | Mapping[int, str] | None = None,
+        error_buf_idx: int | None = None,
+    ) -> None:
+        """Runs the kernel with `args` bound in order, and waits.
+
+        `threads` are the threads of the whole grid, up to three dimensions: as many as the first tensor has elements
+        unless given. `arg_casts` narrows numbers, all of them or by argument: fp16, bf16, int32, int16, int8, uint8.
+        `error_buf_idx` is where the kernel reports errors (c10/metal/error.h).
+        """
+        resident: list[Bound] = []
+        bound: list[Bound | None] = [self._bind(i, a, _cast(arg_casts, i), resident) for i, a in enumerate(args)]
+        messages = _bind_messages(bound, error_buf_idx)
+        grid = _grid(args, threads)
+        group = _group(grid, group_size)
+        if math.prod(grid) != 0:
+            self._launch(bound, grid, group, resident)
+        _raise_reported(messages)
+
+    def _launch(
+        self, bound: Sequence[Bound | None], grid: Sequence[int], group: Sequence[int], resident: Sequence[Bound]
+    ) -> None:
+        calls[self._name] += 1
+        try:
+            self._library.run(self._name, bound, grid, group, resident=resident)
+        except PorterError as error:
+            raise RuntimeError(str(error)) from error
+
+    def _bind(self, index: int, argument: Any, cast: str | None, resident: list[Bound]) -> Bound:
+        if isinstance(argument, torch.Tensor):
+            return _tensor(argument, self._device)
+        if isinstance(argument, list | tuple):
+            return self._bind_list(index, argument, cast, resident)
+        if not isinstance(argument, int | float):
+            raise RuntimeError(f"Unsupported argument type {type(argument).__name__} at index {index}")
+        return _numbers([argument], cast)
+
+    def _bind_list(self, index: int, values: Sequence[Any], cast: str | None, resident: list[Bound]) -> Bound:
+        if not values:
+            raise RuntimeError("Empty list/tuple can not be an argument to metal kernel")
+        kinds = {bool: int, int: int, float: float}
+        kind = torch.Tensor if isinstance(values[0], torch.Tensor) else kinds.get(type(values[0]))
+        if kind is None or not all(isinstance(v, (kind, int) if kind is float else kind) for v in values):
+            raise RuntimeError(f"Unexpected argument types in the list at index {index}")
+        if kind is not torch.Tensor:
+            return _numbers([kind(v) for v in values], cast)
+        tensors = [_tensor(v, self._device) for v in values]
+        resident += tensors
+        return _numbers([t.address for t in tensors], None)
+
+
+def host_alias(storage: torch.UntypedStorage, device: Device) -> torch.UntypedStorage:
+    """A CPU storage over the same bytes as an mps storage."""
+    if storage.nbytes() == 0:
+        return torch.empty(0, dtype=torch.uint8).untyped_storage()
+    array = (ctypes.c_uint8 * storage.nbytes()).from_address(device.host_address(storage.data_ptr()))
+    array._storage = storage  # type: ignore[attr-defined]
+    return torch.frombuffer(array, dtype=torch.uint8).untyped_storage()
+
+
+def _tensor(tensor: torch.Tensor, device: Device) -> Bound:
+    if tensor.device.type == "mps":
+        storage = tensor.untyped_storage()
+        base = device.host_address(storage.data_ptr()) or 64
+        offset = int(tensor.storage_offset()) * tensor.element_size()
+        return Bound(base + offset, base, storage.nbytes(), tensor)
+    if tensor.device.type != "cpu" or tensor.dim() != 0:
+        raise RuntimeError("Passed CPU tensor to MPS op")
+    return _host(tensor.detach().to(_NARROW.get(tensor.dtype, tensor.dtype)).reshape(1).clone())
+
+
+def _numbers(values: Sequence[int | float], cast: str | None) -> Bound:
+    """Numbers as the kernel gets them: 64-bit integers or floats unless narrowed."""
+    if cast is not None and cast not in _CASTS:
+        raise RuntimeError(f"Unsupported cast instruction {cast}")
+    plain = torch.float32 if isinstance(values[0], float) else torch.int64
+    wide = torch.tensor(values, dtype=torch.float64 if plain is torch.float32 else torch.int64)
+    return _host(wide.to(plain if cast is None else _CASTS[cast]))
+
+
+def _host(tensor: torch.Tensor) -> Bound:
+    return Bound(tensor.data_ptr(), tensor.data_ptr(), tensor.untyped_storage().nbytes(), tensor)
+
+
+def _cast(casts: str | Mapping[int, str] | None, index: int) -> str | None:
+    if casts is None or isinstance(casts, str):
+        return casts
+    if not isinstance(casts, Mapping):
+        raise RuntimeError(f"Unexpected caster arg type {type(casts).__name__}")
+    return casts.get(index)
+
+
+def _dimensions(sizes: int | Sequence[int]) -> list[int]:
+    return [sizes] if isinstance(sizes, int) else [int(size) for size in sizes]
+
+
+def _grid(args: Sequence[Any], threads: int | Sequence[int] | None) -> list[int]:
+    if threads is None:
+        counts = [a.numel() for a in args if isinstance(a, torch.Tensor)]
+        threads = counts[:1]
+    grid = _dimensions(threads)
+    if not 1 <= len(grid) <= _MOST_DIMENSIONS:
+        raise RuntimeError("Number of threads is undefined or has wrong dimension")
+    return grid
+
+
+def _group(grid: Sequence[int], group_size: int | Sequence[int] | None) -> list[int]:
+    if group_size is None:
+        return [max(1, min(grid[0], _MOST_THREADS)), *[1] * (len(grid) - 1)]
+    group = _dimensions(group_size)
+    if len(group) != len(grid):
+        raise RuntimeError("size and group_size must have same number of dimensions")
+    if math.prod(group) > _MOST_THREADS:
+        raise ValueError(f"Threadgroup size exceeds {_MOST_THREADS} limit")
+    return group
+
+
+def _bind_messages(bound: list[Bound | None], index: int | None) -> torch.Tensor | None:
+    if index is None:
+        return None
+    messages = torch.zeros(4 + _MESSAGES * _MESSAGE.size, dtype=torch.uint8)
+    bound += [None] * (index + 1 - len(bound))
+    bound[index] = _host(messages)
+    return messages
+
+
+def _raise_reported(messages: torch.Tensor | None) -> None:
+    if messages is None:
+        return
+    data = messages.numpy().tobytes()
+    if int.from_bytes(data[:4], "little"):
+        _, _, text, _ = _MESSAGE.unpack_from(data, 4)
+        raise torch.AcceleratorError(text.split(b"\0", 1)[0].decode(errors="replace"))

@@ -1,0 +1,201 @@
+"""Compiles C++ against the installed torch wheel, once: a result is found again by the content it came from.
+
+It is used only while everything that went into it is unchanged: the source, the flags, the compiler, the wheel, the
+declared dependencies and every header that the compiler read. A build that fails leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from aten_overlay.metal import compiler
+from porter.errors import Place, PorterError
+
+__all__ = ["build", "cache_root", "clang", "digest", "precompiled_header", "torch_flags", "torch_root"]
+
+digest = compiler.digest
+_ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+: (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
+_OPTIMISED = ("-O1", "-fPIC", "-fvisibility=default", "-Wall", "-Wextra", "-Wno-unused-parameter")
+
+
+@lru_cache(maxsize=1)
+def clang() -> str:
+    """The path of a clang++ of version 17 or newer that links with the system's libstdc++.
+
+    Raises PTR100 (there is none) or PTR142 (only the `ziglang` package's, whose libc++ does not fit the wheel).
+    """
+    command = compiler.find_clang()
+    if len(command) != 1:
+        raise PorterError(
+            "PTR142",
+            "the ziglang package's compiler cannot link with torch: it brings its own C++ library",
+            hint="Install clang (Debian and Ubuntu: apt-get install clang-19), or set $PORTER_CLANG.",
+        )
+    return command[0]
+
+
+@lru_cache(maxsize=1)
+def torch_root() -> Path:
+    """The folder of the installed torch package, which is not imported. Raises PTR141."""
+    spec = find_spec("torch")
+    if spec is None or spec.origin is None:
+        raise PorterError("PTR141", "torch is not installed here", hint="Install it: pip install torch")
+    return Path(spec.origin).resolve().parent
+
+
+@lru_cache(maxsize=1)
+def torch_version() -> str:
+    """The wheel's version, as `torch.__version__` says it."""
+    text = (torch_root() / "version.py").read_text()
+    found = re.search(r"^__version__ = '([^']+)'", text, re.MULTILINE)
+    return found.group(1) if found else "unknown"
+
+
+@lru_cache(maxsize=1)
+def _environment() -> str:
+    """What every compilation depends on: the wheel and the compiler."""
+    version = (torch_root() / "version.py").read_bytes()
+    return digest(str(torch_root()), version, clang(), compiler.version((clang(),)))
+
+
+@lru_cache(maxsize=1)
+def cache_root() -> Path:
+    """Where results for this wheel and compiler are kept, under `$PORTER_CACHE` or `~/.cache/porter`."""
+    base = Path(os.environ.get("PORTER_CACHE") or Path.home() / ".cache" / "porter")
+    return base / f"{torch_version()}-{_environment()[:12]}"
+
+
+def torch_flags() -> tuple[str, ...]:
+    """Flags to compile against the wheel's headers, which count as system headers."""
+    include = torch_root() / "include"
+    return (
+        "-std=c++20", "-DAT_PER_OPERATOR_HEADERS", "-D_GLIBCXX_USE_CXX11_ABI=1",
+        "-isystem", str(include), "-isystem", str(include / "torch" / "csrc" / "api" / "include"),
+    )  # fmt: skip
+
+
+def torch_libraries() -> tuple[str, ...]:
+    """Flags to link with the wheel's libraries."""
+    lib = str(torch_root() / "lib")
+    return (f"-L{lib}", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{lib}")
+
+
+def precompiled_header(header: Path, flags: Sequence[str]) -> Path:
+    """The precompiled form of `header`, to be used with `-include-pch` and the same flags. Raises PTR143."""
+    return _compile(header, (*_OPTIMISED, *flags), (), "c++-header", ".pch")
+
+
+def build(
+    name: str,
+    sources: Iterable[Path],
+    flags: Sequence[str],
+    deps: Iterable[Path] = (),
+    *,
+    link: Sequence[str] = (),
+    header: Path | None = None,
+) -> Path:
+    """The shared library `lib<name>` made of C++ `sources`.
+
+    `deps` are files, or folders with all they hold, that the result depends on besides the headers the compiler reads.
+    `header` is precompiled and comes before every source. Raises PTR143 (does not compile) or PTR144 (does not link).
+    """
+    known = tuple(deps)
+    before = ("-include-pch", str(precompiled_header(header, flags))) if header else ()
+    objects = [_compile(source, (*_OPTIMISED, *before, *flags), known, "c++", ".o") for source in sources]
+    return _link(name, objects, link)
+
+
+def _compile(source: Path, flags: Sequence[str], deps: Iterable[Path], language: str, suffix: str) -> Path:
+    key = digest("object", language, str(source), source.read_bytes(), *flags, *_contents(deps), _environment())
+    record = cache_root() / "objects" / f"{key}.json"
+    with _locked(record):
+        found = _recorded(record)
+        return found or _compile_now(source, flags, language, suffix, record)
+
+
+def _compile_now(source: Path, flags: Sequence[str], language: str, suffix: str, record: Path) -> Path:
+    made, listed = record.with_suffix(f".new{suffix}"), record.with_suffix(".d")
+    command = [clang(), "-x", language, *flags, "-MMD", "-MF", str(listed), "-c", str(source), "-o", str(made)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        made.unlink(missing_ok=True)
+        record.unlink(missing_ok=True)
+        raise _compile_error(source, done.stderr)
+    read = {path: digest(Path(path).read_bytes()) for path in _listed(listed.read_text())}
+    target = record.with_name(f"{record.stem}-{digest(*read.values())[:12]}{suffix}")
+    made.replace(target)
+    listed.unlink()
+    written = record.with_suffix(".part")
+    written.write_text(json.dumps({"result": target.name, "read": read}))
+    written.replace(record)
+    return target
+
+
+def _recorded(record: Path) -> Path | None:
+    """The result of an earlier compilation, if it is there and every file that it read is as it was."""
+    if not record.is_file():
+        return None
+    values = json.loads(record.read_text())
+    result = record.with_name(values["result"])
+    unchanged = all(Path(p).is_file() and digest(Path(p).read_bytes()) == d for p, d in values["read"].items())
+    return result if unchanged and result.is_file() else None
+
+
+def _link(name: str, objects: Sequence[Path], link: Sequence[str]) -> Path:
+    folder = cache_root() / digest("library", *(o.name for o in objects), *link)
+    target = folder / f"lib{name}.so"
+    with _locked(target):
+        if target.is_file():
+            return target
+        made = target.with_suffix(".new")
+        command = [clang(), "-shared", "-Wl,-z,defs", f"-Wl,-soname,{target.name}", *map(str, objects), *link]
+        done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True, check=False)
+        if done.returncode:
+            made.unlink(missing_ok=True)
+            told = done.stderr.strip()[-1500:]
+            raise PorterError("PTR144", f"lib{name} does not link:\n{told}", hint="Define what the linker names.")
+        made.replace(target)
+        return target
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Holds the lock beside `path`: two processes never build the same thing at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _contents(deps: Iterable[Path]) -> Iterator[str | bytes]:
+    for dep in deps:
+        files = sorted(p for p in dep.rglob("*") if p.is_file()) if dep.is_dir() else [dep]
+        for path in files:
+            yield str(path)
+            yield path.read_bytes()
+
+
+def _listed(rule: str) -> list[str]:
+    """The files named by a Makefile rule as compilers write it; a blank in a name is escaped by a backslash."""
+    words = re.split(r"(?<!\\)\s+", rule.replace("\\\n", " ").partition(": ")[2].strip())
+    return [word.replace("\\ ", " ").replace("$$", "$") for word in words if word]
+
+
+def _compile_error(source: Path, stderr: str) -> PorterError:
+    found = _ERROR.search(stderr)
+    if not found:
+        return PorterError("PTR143", f"{source.name} does not compile: {stderr.strip()[-1500:]}")
+    place = Place(found.group("file"), int(found.group("line")))
+    return PorterError("PTR143", f"{source.name} does not compile: {found.group('text')}", place, _HINT)
+
+
+_HINT = "The message is the compiler's own. If the file is one of porter's, this torch wheel is one it does not know."
