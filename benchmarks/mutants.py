@@ -37,6 +37,7 @@ class Mutant:
     told: str
 
 
+SUB_DTYPES = ("float", "half", "bfloat", "long", "int", "short", "uchar", "char", "float2", "half2")
 SUBJECTS = {
     "copysign": Subject(
         VerifyTarget("copysign", kernels=("copysign",), stubs=("copysign_stub",)),
@@ -44,7 +45,11 @@ SUBJECTS = {
         "BinaryKernel.mm",
     ),
     "exp": Subject(VerifyTarget("exp", kernels=("exp",), stubs=("exp_stub",)), "UnaryKernel.metal", "UnaryKernel.mm"),
-    "sub": Subject(VerifyTarget("sub", kernels=("sub_alpha",)), "BinaryKernel.metal", "BinaryKernel.mm"),
+    "sub": Subject(
+        VerifyTarget("sub", kernels=("sub_alpha",), pairs=tuple((d, d) for d in SUB_DTYPES)),
+        "BinaryKernel.metal",
+        "BinaryKernel.mm",
+    ),
 }
 # What is written, and what a slip would make of it. Spaces keep templates, pointers and includes out of reach.
 SLIPS: Mapping[str, tuple[str, ...]] = {
@@ -53,7 +58,7 @@ SLIPS: Mapping[str, tuple[str, ...]] = {
     r" \* ": (" + ", " / "),
     r" == ": (" != ",),
     r"\b0\b": ("1",),
-    r"static_cast<float>\((\w+)\)": (r"static_cast<half>(\1)", r"-static_cast<float>(\1)"),
+    r"static_cast<float>\((\w+)\)": (r"static_cast<half>(\1)", r"(static_cast<float>(\1) + 1)"),
     r"opmath_t<T>\((\w+)\)": (r"half(\1)", r"-opmath_t<T>(\1)"),
     r"::cos\(": ("::sin(",),
     r"::sin\(": ("::cos(",),
@@ -64,7 +69,6 @@ SLIPS: Mapping[str, tuple[str, ...]] = {
     r"\(b\)": ("(a)",),
     r"\bT\(scale, angle\)": ("T(angle, scale)",),
 }
-DTYPES = ("float", "half", "bfloat", "long", "int", "short", "uchar", "char", "bool", "float2")
 
 
 def mutants(subject: Subject) -> Iterator[Mutant]:

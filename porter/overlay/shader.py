@@ -154,7 +154,8 @@ def _binary(
 
 def _alpha(name: str, alpha: Any, common: torch.dtype, shaders: Shaders) -> tuple[str, Any]:
     """The end of the kernel's name and alpha in the type it says: the operands', or float beside 16-bit ones."""
-    taken = common if shaders.has(f"{name}_{_metal(common)}".format("dense")) else torch.float32
+    wide = torch.complex64 if common.is_complex else torch.float32
+    taken = common if shaders.has(f"{name}_{_metal(common)}".format("dense")) else wide
     if taken.is_complex:
         return f"_{_metal(taken)}", [complex(alpha).real, complex(alpha).imag]
     return f"_{_metal(taken)}", float(alpha) if taken.is_floating_point else int(alpha)
