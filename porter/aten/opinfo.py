@@ -7,8 +7,10 @@ Source: `torch/testing/_internal/common_methods_invocations.py`, `torch/testing/
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from porter.aten.python_brackets import Brackets, Element, read_brackets, remove_elements
 from porter.aten.skip_lists import dtype_name
@@ -47,6 +49,7 @@ DTYPE_GROUPS = {
 }
 
 _CALL = re.compile(r"^[ \t]+(?P<cls>\w*Info)(?P<open>\()\s*(?P<quote>['\"])(?P<name>[^'\"\n]+)(?P=quote)", re.MULTILINE)
+_ATEN_NAME = re.compile(r"\baten_name\s*=\s*['\"](?P<name>\w+)['\"]")
 _DTYPES = re.compile(r"(?P<group>\w+?)(?:_and)?\((?P<named>[^()]*|\([^()]*\))\)|[\[({](?P<literal>[^\[\](){}]*)[\])}]")
 _STRING = re.compile(r"(['\"])([^'\"]*)\1")
 
@@ -187,25 +190,22 @@ def edits_of_marks(decisions: Iterable[MarkDecision]) -> tuple[Edit, ...]:
 
 
 def _find(file: str, text: str, op: str) -> Iterator[OpInfoCall]:
-    if op not in text and op.partition("_")[2] not in text:
-        return
-    for match in _CALL.finditer(text):
-        if match["cls"] in OTHER_CALLS:
-            continue
-        named = op in (match["name"], match["name"].replace(".", "_"))
-        if named or _aten_name_near(text, match, op):
-            call = _read_call(file, text, match)
-            if named or _string(call.argument("aten_name")) == op:
-                yield call
+    for match, aten_names in _index(text):
+        if op in (match["name"], match["name"].replace(".", "_")) or op in aten_names:
+            yield _read_call(file, text, match)
 
 
-def _aten_name_near(text: str, match: re.Match[str], op: str) -> bool:
-    """Whether `aten_name=` of this operator stands before the next call: read_brackets decides if it belongs here."""
-    following = _CALL.search(text, match.end())
-    while following and following["cls"] in OTHER_CALLS:
-        following = _CALL.search(text, following.end())
-    between = text[match.end() : following.start() if following else len(text)]
-    return re.search(rf"\baten_name\s*=\s*['\"]{re.escape(op)}['\"]", between) is not None
+@lru_cache(maxsize=32)
+def _index(text: str) -> tuple[tuple[re.Match[str], frozenset[str]], ...]:
+    """Every OpInfo call of a file with the aten_names up to the next: one scan serves every operator."""
+    starts = [match for match in _CALL.finditer(text) if match["cls"] not in OTHER_CALLS]
+    names: list[set[str]] = [set() for _ in starts]
+    offsets = [match.start() for match in starts]
+    for match in _ATEN_NAME.finditer(text):
+        at = bisect_right(offsets, match.start())
+        if at:
+            names[at - 1].add(match["name"])
+    return tuple(zip(starts, map(frozenset, names), strict=True))
 
 
 def _read_call(file: str, text: str, match: re.Match[str]) -> OpInfoCall:

@@ -154,6 +154,8 @@ def _removal(file: str, text: str, brackets: Brackets, run: tuple[int, int], gon
         return Edit(file, first.start, following.start, "")
     if following and previous and "\n" not in text[previous.end : first.start]:
         return Edit(file, previous.after, last.after, "")
+    if following and run[1] + 1 in gone:
+        return Edit(file, first.start, last.after + len(text[last.after : line_end(text, last.after)].rstrip()), "")
     if following:
         return Edit(file, first.start, following.start, "")
     kept = [e for i, e in enumerate(elements) if i not in gone]

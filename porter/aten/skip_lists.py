@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from porter.aten.python_brackets import (
@@ -216,7 +216,12 @@ def _newline(text: str, at: int) -> str:
     return "\r\n" if text[: line_end(text, at)].endswith("\r\n") else "\n"
 
 
-def _lists(file: str, text: str) -> Iterator[SkipList]:
+@lru_cache(maxsize=32)
+def _lists(file: str, text: str) -> tuple[SkipList, ...]:
+    return tuple(_scan(file, text))
+
+
+def _scan(file: str, text: str) -> Iterator[SkipList]:
     for function in _FUNCTION.finditer(text):
         end = _function_end(text, function.end(), len(function[1]))
         for match in _LIST.finditer(text, function.end(), end):
