@@ -14,7 +14,8 @@ at::Tensor host_view(const at::Tensor& tensor) {
     return tensor;
   }
   void* bytes = porter_host_address(tensor.unsafeGetTensorImpl()->mutable_data());
-  auto view = at::from_blob(bytes, tensor.sizes(), tensor.strides(), tensor.options().device(c10::kCPU).requires_grad(false));
+  const auto options = tensor.options().device(c10::kCPU).requires_grad(false);
+  auto view = at::from_blob(bytes, tensor.sizes(), tensor.strides(), options);
   view._set_conj(tensor.is_conj());
   view._set_neg(tensor.is_neg());
   return view;

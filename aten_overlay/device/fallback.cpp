@@ -72,10 +72,30 @@ bool replace_generator(const c10::OperatorHandle& op, torch::jit::Stack* stack) 
   return true;
 }
 
-void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  TORCH_CHECK_NOT_IMPLEMENTED(!refused, "The operator '", c10::toString(op.operator_name()),
+bool on_host(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.device().is_cpu() && tensor.dim() != 0;
+}
+
+// An operator of one tensor on the device and one on the host is refused, as it is where the two do not share memory.
+// Lists of optional tensors are indices, which may lie on the host.
+void check_devices(const torch::jit::Stack& stack, size_t count) {
+  const auto arguments = torch::jit::last(stack, count);
+  const bool mixed = std::any_of(arguments.begin(), arguments.end(), [](const c10::IValue& value) {
+    if (value.isTensorList()) {
+      const auto list = value.toTensorVector();
+      return std::any_of(list.begin(), list.end(), on_host);
+    }
+    return value.isTensor() && on_host(value.toTensor());
+  });
+  TORCH_CHECK(!mixed, "Expected all tensors to be on the same device, but found at least two devices, mps:0 and cpu!");
+}
+
+// Runs `op` on the CPU with the arguments of `asked`, which is what gets counted.
+void run(const c10::OperatorHandle& asked, const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!refused, "The operator '", c10::toString(asked.operator_name()),
       "' is not currently implemented for the MPS device.");
-  count(op);
+  check_devices(*stack, op.schema().arguments().size());
+  count(asked);
   std::optional<BorrowedDefaultGenerator> borrowed;
   if (!replace_generator(op, stack) && op.hasTag(at::Tag::nondeterministic_seeded)) {
     borrowed.emplace();
@@ -83,8 +103,57 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   at::native::cpu_fallback(op, stack);
 }
 
+void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  run(op, op, stack);
+}
+
+// Operators that ATen chooses for the device alone, and what the CPU calls them.
+struct Twin {
+  const char* device;
+  const char* host;
+};
+constexpr Twin kTwins[] = {
+    {"convolution_overrideable", "convolution"},
+    {"convolution_backward_overrideable", "convolution_backward"},
+    {"_scaled_dot_product_attention_math_for_mps", "_scaled_dot_product_attention_math"},
+};
+
+c10::OperatorHandle twin_of(const c10::OperatorHandle& op) {
+  const std::string prefix = "aten::";
+  const auto found = std::find_if(std::begin(kTwins), std::end(kTwins),
+      [&](const Twin& twin) { return op.schema().name() == prefix + twin.device; });
+  TORCH_INTERNAL_ASSERT(found != std::end(kTwins));
+  return c10::Dispatcher::singleton().findSchemaOrThrow((prefix + found->host).c_str(), "");
+}
+
+// The arguments again in the order of another schema, matched by name: what it alone has gets its default.
+torch::jit::Stack rearranged(
+    const c10::FunctionSchema& from, const c10::FunctionSchema& to, const torch::jit::Stack& stack) {
+  const size_t first = stack.size() - from.arguments().size();
+  torch::jit::Stack result;
+  for (const c10::Argument& argument : to.arguments()) {
+    const auto index = from.argumentIndexWithName(argument.name());
+    result.push_back(index ? stack[first + *index] : argument.default_value().value_or(c10::IValue()));
+  }
+  return result;
+}
+
+void run_twin(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const auto twin = twin_of(op);
+  auto arguments = rearranged(op.schema(), twin.schema(), *stack);
+  torch::jit::drop(*stack, op.schema().arguments().size());
+  run(op, twin, &arguments);
+  stack->insert(stack->end(), arguments.begin(), arguments.end());
+}
+
 TORCH_LIBRARY_IMPL(_, MPS, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+}
+
+TORCH_LIBRARY_IMPL(aten, MPS, m) {
+  for (const Twin& twin : kTwins) {
+    m.impl(twin.device, torch::CppFunction::makeFromBoxedFunction<&run_twin>());
+  }
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 /* Device memory of the stand-in: addresses that the host cannot touch, and the host's own view of the same bytes.
  *
- * A device address lies in a reservation without access rights, so host code that dereferences one crashes, as it would on
- * a machine whose GPU has its own memory. The bytes live in a second mapping at a fixed offset. Plain C, no torch. */
+ * A device address lies in a reservation without access rights, so host code that dereferences one crashes, as it would
+ * on a machine whose GPU has its own memory. The bytes live in a second mapping at a fixed offset. Plain C, no torch. */
 #ifndef PORTER_DEVICE_MEMORY_H
 #define PORTER_DEVICE_MEMORY_H
 

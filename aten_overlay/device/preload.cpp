@@ -1,7 +1,7 @@
 // Symbols that come before libtorch_cpu's own: load this library with RTLD_GLOBAL before torch.
 //
-// Linux builds of libtorch compile the MPS case out of the stub look-ups, and builds with CUDA claim an accelerator even
-// without a GPU. Both are reached through the PLT, so the definitions here win and hand every other case on.
+// Linux builds of libtorch compile the MPS case out of the stub look-ups, and builds with CUDA claim an accelerator
+// even without a GPU. Both are reached through the PLT, so the definitions here win and hand every other case on.
 #define HAVE_AVX2_CPU_DEFINITION
 #define HAVE_AVX512_CPU_DEFINITION
 #include <ATen/DeviceAccelerator.h>
@@ -50,7 +50,10 @@ void* DispatchStubImpl::get_call_ptr(c10::DeviceType device, void* standard, voi
 DispatchResult DispatchStubImpl::try_get_call_ptr(c10::DeviceType device, void* standard, void* avx2, void* avx512) {
   ++porter_stub_lookups;
   if (device == c10::DeviceType::MPS) {
-    return mps_dispatch_ptr != nullptr ? DispatchResult(mps_dispatch_ptr) : DispatchResult(ErrorType::MissingDeviceKernel);
+    if (mps_dispatch_ptr != nullptr) {
+      return mps_dispatch_ptr;
+    }
+    return ErrorType::MissingDeviceKernel;
   }
   using Function = DispatchResult (*)(DispatchStubImpl*, c10::DeviceType, void*, void*, void*);
   static const auto function =

@@ -22,10 +22,10 @@ constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::MPS);
 constexpr size_t kMostDimensions = 16;
 
 void check_type(ScalarType type) {
-  TORCH_CHECK_TYPE(type != kDouble, "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64. "
-      "Please use float32 instead.");
-  TORCH_CHECK_TYPE(type != kComplexDouble, "Trying to convert ComplexDouble to the MPS backend but it does not have support for "
-      "that dtype.");
+  TORCH_CHECK_TYPE(type != kDouble, "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support "
+      "float64. Please use float32 instead.");
+  TORCH_CHECK_TYPE(type != kComplexDouble, "Trying to convert ComplexDouble to the MPS backend but it does not have "
+      "support for that dtype.");
 }
 
 void check_request(IntArrayRef size, ScalarType type, std::optional<Layout> layout) {
@@ -34,7 +34,8 @@ void check_request(IntArrayRef size, ScalarType type, std::optional<Layout> layo
   check_type(type);
 }
 
-TensorBase make_empty(IntArrayRef size, ScalarType type, std::optional<Layout> layout, std::optional<MemoryFormat> format) {
+TensorBase make_empty(
+    IntArrayRef size, ScalarType type, std::optional<Layout> layout, std::optional<MemoryFormat> format) {
   check_request(size, type, layout);
   return at::detail::empty_generic(size, allocator(), kKeys, type, format);
 }
@@ -63,7 +64,8 @@ const Tensor& resize(const Tensor& self, c10::SymIntArrayRef size, std::optional
   return native::resize_(self, wanted, format);
 }
 
-Tensor& set_storage_view(Tensor& self, Storage storage, c10::SymInt offset, c10::SymIntArrayRef size, c10::SymIntArrayRef stride) {
+Tensor& set_storage_view(
+    Tensor& self, Storage storage, c10::SymInt offset, c10::SymIntArrayRef size, c10::SymIntArrayRef stride) {
   TORCH_CHECK(storage.device_type() == kDevice.type(), "expected a storage on mps, not on ", storage.device());
   return native::set_storage_cpu_(
       self, std::move(storage), offset.expect_int(), C10_AS_INTARRAYREF_SLOW(size), C10_AS_INTARRAYREF_SLOW(stride));
@@ -75,7 +77,8 @@ Tensor& set_storage(Tensor& self, Storage storage) {
 }
 
 Tensor& set_tensor(Tensor& self, const Tensor& source) {
-  return set_storage_view(self, source.storage(), source.sym_storage_offset(), source.sym_sizes(), source.sym_strides());
+  return set_storage_view(
+      self, source.storage(), source.sym_storage_offset(), source.sym_sizes(), source.sym_strides());
 }
 
 Tensor& set_nothing(Tensor& self) {
@@ -83,7 +86,8 @@ Tensor& set_nothing(Tensor& self) {
   return set_storage_view(self, std::move(nothing), 0, {c10::SymInt(0)}, {});
 }
 
-Tensor as_strided(const Tensor& self, c10::SymIntArrayRef size, c10::SymIntArrayRef stride, std::optional<c10::SymInt> offset) {
+Tensor as_strided(
+    const Tensor& self, c10::SymIntArrayRef size, c10::SymIntArrayRef stride, std::optional<c10::SymInt> offset) {
   const auto start = offset ? std::make_optional(offset->expect_int()) : std::nullopt;
   return native::as_strided_tensorimpl(self, C10_AS_INTARRAYREF_SLOW(size), C10_AS_INTARRAYREF_SLOW(stride), start);
 }
@@ -118,8 +122,8 @@ TORCH_LIBRARY_IMPL(aten, MPS, m) {
 // What generated registrations and a fork's host code call, and only Apple builds of libtorch define.
 namespace at::detail {
 
-TensorBase empty_mps(IntArrayRef size, std::optional<ScalarType> type, std::optional<Layout> layout, std::optional<Device>,
-    std::optional<bool>, std::optional<MemoryFormat> format) {
+TensorBase empty_mps(IntArrayRef size, std::optional<ScalarType> type, std::optional<Layout> layout,
+    std::optional<Device>, std::optional<bool>, std::optional<MemoryFormat> format) {
   return porter::make_empty(size, dtype_or_default(type), layout, format);
 }
 
