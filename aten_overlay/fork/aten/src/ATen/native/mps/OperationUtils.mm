@@ -192,6 +192,12 @@ MPSGraphTensor* castMPSTensor(MPSGraph* mpsGraph, MPSGraphTensor* tensor, Scalar
   return castMPSTensor(mpsGraph, tensor, getMPSScalarType(toType));
 }
 
+MPSGraphTensor* log1p(MPSGraph* mpsGraph, MPSGraphTensor* inputTensor) {
+  MPSGraphTensor* oneTensor = [mpsGraph constantWithScalar:1.0 dataType:inputTensor.dataType];
+  MPSGraphTensor* addedTensor = [mpsGraph additionWithPrimaryTensor:inputTensor secondaryTensor:oneTensor name:nil];
+  return [mpsGraph logarithmWithTensor:addedTensor name:nil];
+}
+
 MPSGraphTensorData* getMPSGraphTensorFromScalar(MPSStream* mpsStream, MPSScalar& scalar) {
   scalar.buffer = getIMPSAllocator()->allocScalarBufferWithValue(&scalar.value, scalar.size);
   return [[[MPSGraphTensorData alloc] initWithMTLBuffer:scalar.getMTLBuffer()

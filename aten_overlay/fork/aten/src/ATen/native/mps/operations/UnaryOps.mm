@@ -56,12 +56,6 @@ static void unary_op(const Tensor& self, const Tensor& output_, const std::strin
   }
 }
 
-MPSGraphTensor* log1p(MPSGraph* mpsGraph, MPSGraphTensor* inputTensor) {
-  MPSGraphTensor* oneTensor = [mpsGraph constantWithScalar:1.0 dataType:inputTensor.dataType];
-  MPSGraphTensor* addedTensor = [mpsGraph additionWithPrimaryTensor:inputTensor secondaryTensor:oneTensor name:nil];
-  return [mpsGraph logarithmWithTensor:addedTensor name:nil];
-}
-
 } // namespace mps
 
 #define REGISTER_MPS_UNARY_STUB(func, mps_func)                                                                        \
