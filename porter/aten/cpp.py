@@ -294,12 +294,23 @@ class Parser:
             name, returns = "_".join(inside), self.tokens[open_at - 1].text
             open_at, self.at = after, after
         else:
-            name, returns = self.tokens[open_at - 1].text, self._joined(0, open_at - 1)
+            named = self._before_angles(open_at - 1)
+            name, returns = self.tokens[named].text, self._joined(0, named)
             self.at = open_at
         parameters = self.parameters()
         while self.peek() not in ("{", ""):
             self.at += 1
         return Function(name, parameters, self.block(), templates, returns, start)
+
+    def _before_angles(self, at: int) -> int:
+        """The name in front of explicit template arguments that end at a token, else that token itself."""
+        depth = 0
+        while at > 0:
+            depth -= _DEPTHS.get(self.tokens[at].text, 0)
+            if depth == 0:
+                return at if self.tokens[at].text != "<" else at - 1
+            at -= 1
+        raise Unparsed
 
     def parameters(self) -> tuple[Parameter, ...]:
         """`(type name, type, type name = default)`."""
@@ -615,3 +626,8 @@ class Parser:
 def is_word(text: str) -> bool:
     """Whether a token is an identifier or keyword."""
     return text.isidentifier()
+
+
+def is_wrap(call: Call) -> bool:
+    """Whether this is `AT_WRAP(...)`, which only protects commas."""
+    return isinstance(call.function, Name) and call.function.path == "AT_WRAP"

@@ -67,6 +67,7 @@ class Looks:
     binary: tuple[str, str]
     constraint_in_result: bool
     scalar_traits: bool
+    cast: str
 
     @staticmethod
     def of(text: str) -> Looks:
@@ -80,6 +81,7 @@ class Looks:
             constraint_in_result=len(re.findall(r"\binline\s+(?:::metal::)?enable_if_t<", text))
             > len(re.findall(r"typename\s+T,\s*(?:::metal::)?enable_if_t<", text)),
             scalar_traits="is_scalar_floating_point_v" in text,
+            cast="static_cast<float>" if text.count("static_cast<float>(") > len(_FLOAT_CAST.findall(text)) else "float",
         )
 
     def params(self, arity: int) -> tuple[str, ...]:
@@ -88,6 +90,7 @@ class Looks:
         return names.get(arity, tuple("abcdefgh"[:arity]))
 
 
+_FLOAT_CAST = re.compile(r"(?<![\w<])float\(")
 _OPERATOR = re.compile(r"operator\(\)\(([^{};]*)\)\s*\{")
 
 
@@ -107,19 +110,20 @@ def merged(bodies: Iterable[tuple[Kind, Body]]) -> tuple[Overload, ...]:
 def functor_text(functor: Functor, looks: Looks) -> str:
     """The struct, unformatted beyond line breaks: the fork's clang-format has the last word."""
     blocks = [_operator(overload, functor, looks) for overload in functor.overloads]
-    return f"struct {functor.name}_functor {{\n" + "\n".join(blocks) + "};\n"
+    return f"struct {functor.name}_functor {{\n" + "".join(blocks) + "};\n"
 
 
 def _operator(overload: Overload, functor: Functor, looks: Looks) -> str:
     served = {kind for each in functor.overloads for kind in each.kinds}
     statements = "\n".join(f"    {line}" for line in overload.body.statements)
-    if overload.kinds == (Kind.BOOL,):
+    if overload.kinds == (Kind.BOOL,) and not functor.scalars:
         params = ", ".join(_params(functor, "bool"))
         result = "bool" if overload.body.result == "T" else overload.body.result
         text = re.sub(r"\bT\b", "bool", statements)
         return f"  inline {result} operator()({params}) {{\n{text}\n  }}\n"
     constraint = _constraint(overload.kinds, served, looks)
-    template, result = _declared(constraint, overload.body.result, looks)
+    names = "typename T, typename A" if functor.scalars else "typename T"
+    template, result = _declared(constraint, overload.body.result, looks, names)
     params = ", ".join(_params(functor, "T"))
     return f"  {template}\n  inline {result} operator()({params}) {{\n{statements}\n  }}\n"
 
@@ -131,12 +135,12 @@ def _params(functor: Functor, element: str) -> Sequence[str]:
     ]
 
 
-def _declared(constraint: str, result: str, looks: Looks) -> tuple[str, str]:
+def _declared(constraint: str, result: str, looks: Looks, names: str) -> tuple[str, str]:
     if not constraint:
-        return "template <typename T>", result
+        return f"template <{names}>", result
     if looks.constraint_in_result:
-        return "template <typename T>", f"enable_if_t<{constraint}, {result}>"
-    return f"template <typename T, enable_if_t<{constraint}, bool> = true>", result
+        return f"template <{names}>", f"enable_if_t<{constraint}, {result}>"
+    return f"template <{names}, enable_if_t<{constraint}, bool> = true>", result
 
 
 _TRAITS = {

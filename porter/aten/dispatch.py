@@ -1,0 +1,120 @@
+"""Which element types a dispatch macro of ATen covers.
+
+Source: aten/src/ATen/Dispatch.h and Dispatch_v2.h; a file's own macros over these are looked through.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from porter.aten import cpp
+from porter.aten.sources import Macro
+from porter.aten.walk import COMPLEX, Facts, type_named
+
+_FLOATS = frozenset(("Float", "Double"))
+_COMPLEXES = COMPLEX - {"ComplexHalf"}
+_INTEGERS = frozenset(("Byte", "Char", "Short", "Int", "Long"))
+_BASES = {
+    "FLOATING_TYPES_AND_HALF": _FLOATS | {"Half"},
+    "REDUCED_FLOATING_TYPES": frozenset(("Half", "BFloat16")),
+    "FLOATING_AND_COMPLEX_TYPES": _FLOATS | _COMPLEXES,
+    "FLOATING_TYPES": _FLOATS,
+    "COMPLEX_TYPES": _COMPLEXES,
+    "INTEGRAL_TYPES": _INTEGERS,
+    "ALL_TYPES_AND_COMPLEX": _INTEGERS | _FLOATS | _COMPLEXES,
+    "ALL_TYPES": _INTEGERS | _FLOATS,
+}
+_V2 = {
+    "AT_FLOAT8_TYPES": frozenset[str](),
+    "AT_BAREBONES_UNSIGNED_TYPES": frozenset[str](),
+    "AT_QINT_TYPES": frozenset[str](),
+    "AT_INTEGRAL_TYPES": _INTEGERS,
+    "AT_INTEGRAL_TYPES_V2": _INTEGERS,
+    "AT_FLOATING_TYPES": _FLOATS,
+    "AT_COMPLEX_TYPES": _COMPLEXES,
+    "AT_ALL_TYPES": _BASES["ALL_TYPES"],
+    "AT_ALL_TYPES_AND_COMPLEX": _BASES["ALL_TYPES_AND_COMPLEX"],
+}
+_NAME = re.compile(rf"AT_DISPATCH_(CASE_)?({'|'.join(sorted(_BASES, key=len, reverse=True))})(?:_AND(\d*))?\Z")
+
+
+@dataclass(frozen=True)
+class Arm:
+    """The element types (ATen names) of one arm of a dispatch, the type dispatched on, and what runs for them."""
+
+    types: frozenset[str]
+    selector: cpp.Expr
+    body: cpp.LambdaExpr
+
+
+def arms_of(call: cpp.Call, macros: dict[str, Macro], facts: Facts) -> tuple[Arm, ...] | None:
+    """The arms of a dispatch macro, None if the call is not one that is known."""
+    if not isinstance(call.function, cpp.Name):
+        return None
+    name = call.function.path
+    body = _lambda(call.arguments)
+    if name == "AT_DISPATCH_SWITCH":
+        return _switch(call, facts)
+    if body is None or len(call.arguments) < 3:
+        return None
+    if name == "AT_DISPATCH_V2":
+        return (Arm(_listed(call.arguments[3:], facts), call.arguments[0], body),)
+    known = _NAME.match(name)
+    if known and not known.group(1):
+        extra = len(call.arguments) - 3
+        return (Arm(_types(known, call.arguments[:extra], facts), call.arguments[extra], body),)
+    own = _through(macros, name, facts)
+    return None if own is None else (Arm(own, call.arguments[0], body),)
+
+
+def _switch(call: cpp.Call, facts: Facts) -> tuple[Arm, ...] | None:
+    found = []
+    for case in call.arguments[2:]:
+        named = isinstance(case, cpp.Call) and isinstance(case.function, cpp.Name)
+        known = _NAME.match(case.function.path) if named else None  # type: ignore[union-attr]
+        body = _lambda(case.arguments) if isinstance(case, cpp.Call) else None
+        if not isinstance(case, cpp.Call) or known is None or body is None:
+            return None
+        found.append(Arm(_types(known, case.arguments[:-1], facts), call.arguments[0], body))
+    return tuple(found)
+
+
+def _lambda(arguments: tuple[cpp.Expr, ...]) -> cpp.LambdaExpr | None:
+    for argument in arguments:
+        if isinstance(argument, cpp.LambdaExpr):
+            return argument
+        if isinstance(argument, cpp.Call) and argument.arguments and cpp.is_wrap(argument):
+            return _lambda(argument.arguments)
+    return None
+
+
+def _types(known: re.Match[str], extra: tuple[cpp.Expr, ...], facts: Facts) -> frozenset[str]:
+    return _BASES[known.group(2)] | {name for name in (type_named(e, facts) for e in extra) if name}
+
+
+def _listed(arguments: tuple[cpp.Expr, ...], facts: Facts) -> frozenset[str]:
+    found: frozenset[str] = frozenset()
+    for argument in arguments:
+        if isinstance(argument, cpp.Call) and argument.arguments and isinstance(argument.arguments[0], cpp.Name):
+            found |= _V2.get(argument.arguments[0].path, frozenset())
+        else:
+            found |= {name for name in (type_named(argument, facts),) if name}
+    return found
+
+
+def _through(macros: dict[str, Macro], name: str, facts: Facts) -> frozenset[str] | None:
+    """The types of a file's own variadic macro, from the dispatch in its body: `MINE(TYPE, NAME, ...)`."""
+    macro = macros.get(name)
+    if macro is None or "..." not in macro.parameters:
+        return None
+    try:
+        inner = cpp.parse_expression(macro.place.file, macro.body.strip())
+    except cpp.Unparsed:
+        return None
+    if not isinstance(inner, cpp.Call) or not isinstance(inner.function, cpp.Name):
+        return None
+    if inner.function.path == "AT_DISPATCH_V2":
+        return _listed(inner.arguments[3:], facts)
+    known = _NAME.match(inner.function.path)
+    return _types(known, inner.arguments[: len(inner.arguments) - 3], facts) if known else None

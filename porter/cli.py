@@ -1,0 +1,182 @@
+"""The command line: every command reads its arguments, calls the room that does the work, and prints what comes back."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from porter.changes import ChangeSet
+from porter.checkout import Checkout, find_checkout
+from porter.errors import PorterError
+from porter.plan import Plan
+
+DONE, INCOMPLETE, NOT_PLANNED = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; 0 done, 1 planned but not complete or the verdict failed, 2 could not plan."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except PorterError as error:
+        print(f"porter: {error}", file=sys.stderr)
+        return NOT_PLANNED
+    except BrokenPipeError:
+        sys.stderr.close()
+        return DONE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="porter", description="Moves PyTorch operators to native Metal.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    migrate = _command(commands, "migrate", _migrate, "plan, show and verify the complete port of operators")
+    migrate.add_argument("ops", nargs="*", metavar="OP", help="an ATen base name or overload: atan2, atan2.out")
+    migrate.add_argument("--all", action="store_true", help="every operator that porter can port")
+    migrate.add_argument("--write", action="store_true", help="write the change set to the checkout")
+    migrate.add_argument("--force", action="store_true", help="write even where a touched file has uncommitted changes")
+    migrate.add_argument("--no-verify", action="store_true", help="plan only")
+    _output(migrate)
+    explain = _command(commands, "explain", _explain, "show each stage for one operator")
+    explain.add_argument("op", metavar="OP")
+    _output(_command(commands, "status", _status, "list every operator with an MPS dispatch"))
+    verify = _command(commands, "verify", _verify, "lint, compile and test the port of operators")
+    verify.add_argument("ops", nargs="+", metavar="OP")
+    verify.add_argument("-k", dest="expr", metavar="EXPR", help="only tests whose name matches, as in pytest")
+    verify.add_argument("--backend", default="auto", help="host, kernels or mps")
+    _output(verify)
+    _command(commands, "undo", _undo, "take the last written change set back")
+    _command(commands, "setup", _setup, "find a compiler, install it where possible")
+    return parser
+
+
+def _command(commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, run: object, text: str) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=text, description=text)
+    command.add_argument("--checkout", type=Path, metavar="DIR", help="the PyTorch fork to work on")
+    command.set_defaults(run=run)
+    return command
+
+
+def _output(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--json", action="store_true", help="one object per operator")
+    command.add_argument("--no-color", action="store_true", help="plain text")
+
+
+def _fork(options: argparse.Namespace) -> Checkout:
+    from porter.journal import recover
+
+    checkout = find_checkout(options.checkout, Path.cwd(), dict(os.environ))
+    print(f"checkout: {checkout.root.name} ({checkout.origin})", file=sys.stderr)
+    settled = recover(checkout)
+    if settled:
+        print(f"an interrupted write was {settled}", file=sys.stderr)
+    return checkout
+
+
+def _migrate(options: argparse.Namespace) -> int:
+    from porter.migrate import changes_between, plan_operator
+    from porter.status import portable
+
+    checkout = _fork(options)
+    if not options.ops and not options.all:
+        raise PorterError("PTR012", "no operator is named", hint="Name one, or use --all.")
+    fork, code, touched = checkout, DONE, set[str]()
+    for op in portable(checkout) if options.all else options.ops:
+        try:
+            plan = plan_operator(fork, op)
+        except PorterError as error:
+            if not options.all:
+                raise
+            print(f"porter: {op}: {error}", file=sys.stderr)
+            continue
+        verdict = None if options.no_verify else _verdict(checkout, fork, plan)
+        code = max(code, _shown(options, plan, verdict))
+        fork = fork.layer(plan.changes.apply())
+        touched |= set(plan.changes.files)
+    if options.write:
+        _written(checkout, changes_between(checkout, fork, sorted(touched)), options.force)
+    return code
+
+
+def _verdict(checkout: Checkout, fork: Checkout, plan: Plan) -> object:
+    from porter.prove import prove
+
+    return prove(checkout.root, plan, plan.op.split(".")[0])
+
+
+def _shown(options: argparse.Namespace, plan: Plan, verdict: object) -> int:
+    from porter.report.as_json import plan_object
+    from porter.report.terminal import diff_text, summary
+
+    ok = verdict is None or bool(getattr(verdict, "ok", False))
+    if options.json:
+        found = verdict.to_json() if verdict is not None else None  # type: ignore[attr-defined]
+        print(json.dumps(plan_object(plan, found)))
+    else:
+        print(diff_text(plan.changes.diff(), sys.stdout.isatty() and not options.no_color), end="")
+        print(summary(plan), file=sys.stderr if options.no_verify else sys.stdout)
+        if verdict is not None:
+            from porter.overlay.table import table
+
+            print(table(verdict))  # type: ignore[arg-type]
+    return DONE if ok and plan.complete else INCOMPLETE
+
+
+def _written(checkout: Checkout, changes: ChangeSet, force: bool) -> None:
+    from porter.writing import write
+
+    files = write(checkout, changes, force)
+    print(f"wrote {len(files)} files; porter undo takes them back", file=sys.stderr)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from porter.explain import explanation
+
+    print("\n".join(explanation(_fork(options), options.op)))
+    return DONE
+
+
+def _status(options: argparse.Namespace) -> int:
+    from porter.status import as_rows, counts, lines
+
+    found = as_rows(_fork(options))
+    if options.json:
+        print(json.dumps({"counts": counts(found), "rows": [row.as_object() for row in found]}))
+    else:
+        print("\n".join(lines(found)))
+    return DONE
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from porter.migrate import plan_operator
+    from porter.overlay.table import table
+    from porter.prove import prove
+
+    checkout, code = _fork(options), DONE
+    for op in options.ops:
+        verdict = prove(checkout.root, plan_operator(checkout, op), op.split(".")[0], options.expr, options.backend)
+        print(json.dumps(verdict.to_json()) if options.json else table(verdict))
+        code = max(code, DONE if verdict.ok else INCOMPLETE)
+    return code
+
+
+def _undo(options: argparse.Namespace) -> int:
+    from porter.journal import undo
+
+    files = undo(_fork(options))
+    print(f"took back {len(files)} files")
+    return DONE
+
+
+def _setup(options: argparse.Namespace) -> int:
+    from porter.setup import set_up
+
+    print(set_up())
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

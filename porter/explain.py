@@ -1,0 +1,70 @@
+"""`porter explain`: each stage of one operator, and how each was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from porter.aten.cpu_kernels import cpu_kernel
+from porter.aten.native_functions import NativeFunctions
+from porter.checkout import Checkout
+from porter.errors import PorterError
+from porter.migrate import plan_operator
+from porter.mpsgraph.printing import graph_lines
+from porter.objcpp.evaluator import read_graph
+from porter.objcpp.implementations import Written
+from porter.rows import Row, moves, mps_row
+
+
+def explanation(checkout: Checkout, op: str) -> Iterator[str]:
+    """The lines of the explanation; a stage that fails says why, and the next one follows."""
+    family = NativeFunctions.read(checkout).family(op)
+    yield "entries"
+    rows = []
+    for entry in family:
+        row = mps_row(checkout, entry)
+        yield f"  {entry.name:<28} {entry.place}  {_served(row)}"
+        if row:
+            rows.append(row)
+    for row in rows:
+        if row.implementation and row.written is Written.MPSGRAPH:
+            yield from _implementation(checkout, row)
+    try:
+        for move in moves(checkout, family, tuple(rows)):
+            for call in move.stubs:
+                yield f"stub\n  {call.stub.name} ({call.stub.place}), called by {move.target.kernel} ({call.place})"
+                yield from _cpu(checkout, call.stub.name)
+    except PorterError as error:
+        yield f"stub\n  {error}"
+    try:
+        for functor in plan_operator(checkout, op).functors:
+            yield f"functor, from {functor.origin}"
+            yield from (f"  {line}" for line in functor.source.splitlines())
+    except PorterError as error:
+        yield f"functor\n  {error}"
+
+
+def _served(row: Row | None) -> str:
+    if row is None:
+        return "no MPS line of its own"
+    return f"{', '.join(row.line.keys)}: {row.line.kernel} ({row.written.value})"
+
+
+def _implementation(checkout: Checkout, row: Row) -> Iterator[str]:
+    assert row.implementation is not None
+    yield f"implementation\n  {row.implementation.symbol} at {row.implementation.place}, {row.implementation.shape}"
+    try:
+        graph = read_graph(checkout, row.implementation, row.entry.arguments, lambda dtype: dtype)
+    except PorterError as error:
+        yield f"graph\n  {error}"
+        return
+    yield "graph, read from the source"
+    yield from (f"  {line}" for line in graph_lines(graph))
+
+
+def _cpu(checkout: Checkout, stub: str) -> Iterator[str]:
+    try:
+        cpu = cpu_kernel(checkout, stub)
+    except PorterError as error:
+        yield f"reference\n  {error}"
+        return
+    yield f"reference\n  {cpu.function} at {cpu.place}, for {', '.join(map(str, cpu.dtypes))}"

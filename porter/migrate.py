@@ -1,0 +1,200 @@
+"""The story of a port: find the operator, see what its old code computes, write the native one, take the old one out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from porter.aten.native_functions import MPS_KEY, Entry, NativeFunctions, share_edits
+from porter.aten.opinfo import decide_mark, edits_of_marks, find_opinfos, marks
+from porter.aten.skip_lists import decide_all, edits_of, read_lists
+from porter.aten.stubs import Stub
+from porter.changes import ChangeSet, Edit
+from porter.checkout import NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.errors import Place, PorterError
+from porter.metal.host import LIBRARY_HEADER, Dialect
+from porter.objcpp.implementations import Written
+from porter.objcpp.removal import Removed, removals
+from porter.plan import (
+    EntryChange,
+    ListChange,
+    Plan,
+    PlannedFunctor,
+    PlannedRegistration,
+    PlannedStub,
+    RemovedSymbol,
+    Unported,
+)
+from porter.port import Port, port_stub
+from porter.rows import Move, Row, moves, mps_row
+
+INDEXING = "c10/metal/indexing.h"
+
+
+@dataclass
+class Draft:
+    """The fork as the plan leaves it so far: every step edits the text that the step before it left."""
+
+    fork: Checkout
+
+    def apply(self, edits: Iterable[Edit]) -> None:
+        """Applies edits of the current texts."""
+        made = tuple(edits)
+        base = {edit.file: self.fork.read(edit.file) for edit in made}
+        self.fork = self.fork.layer(ChangeSet(base, made).apply())
+
+
+def plan_operator(checkout: Checkout, op: str) -> Plan:
+    """The complete port of one operator. Raises PorterError when nothing can be planned."""
+    require_dialect(checkout)
+    functions = NativeFunctions.read(checkout)
+    family = functions.family(op)
+    rows = tuple(row for entry in family if (row := mps_row(checkout, entry)))
+    _refuse_nothing_to_do(op, family, rows)
+    moving = moves(checkout, family, rows)
+    draft = Draft(checkout)
+    ports = tuple(_port_all(draft, functions, family, moving))
+    draft.apply(e for move in moving for e in share_edits(functions, move.row.entry, move.target))
+    gone = _take_out_old_code(draft, functions, moving)
+    lists = _free_tests(draft, family[0], ports)
+    return Plan(
+        op=op,
+        entries=tuple(_entry_change(functions, move) for move in moving),
+        functors=tuple(PlannedFunctor(p.kernel_file, p.name, p.source, p.functor.origin) for p in ports),
+        registrations=tuple(_registrations(ports)),
+        stubs=tuple(PlannedStub(p.stub.name, p.function, p.host_file) for p in ports),
+        removed=tuple(RemovedSymbol(r.file, r.symbol) for r in gone),
+        lists=lists,
+        unported=tuple(_left_behind(rows, moving)),
+        notes=tuple(note for port in ports for note in port.notes),
+        changes=changes_between(checkout, draft.fork, _touched(checkout, draft.fork)),
+    )
+
+
+def require_dialect(checkout: Checkout) -> None:
+    """Refuses a fork from before the functor dialect, naming what it lacks (PTR002)."""
+    missing = [path for path in (INDEXING, LIBRARY_HEADER) if not checkout.exists(path)]
+    if not missing and "#define REGISTER_BINARY_OP" not in checkout.read(INDEXING):
+        missing.append(f"REGISTER_BINARY_OP in {INDEXING}")
+    names = {each.name for each in Dialect.read(checkout).execs}
+    missing += [f"{n} in {LIBRARY_HEADER}" for n in ("exec_unary_kernel", "exec_binary_kernel") if n not in names]
+    if missing:
+        raise PorterError(
+            "PTR002",
+            f"this fork is older than the functor dialect: it lacks {', '.join(missing)}",
+            Place(INDEXING),
+            "docs/your-fork.md says how to make a fork modern; status and explain work as it is.",
+        )
+
+
+def _refuse_nothing_to_do(op: str, family: Sequence[Entry], rows: Sequence[Row]) -> None:
+    if any(row.written is Written.MPSGRAPH for row in rows):
+        return
+    place = family[0].place
+    if rows and all(row.written is not Written.MPSGRAPH for row in rows):
+        raise PorterError("PTR013", f"{op} is native already", place, "There is nothing to migrate.")
+    if all(entry.is_composite or not entry.dispatch for entry in family):
+        raise PorterError("PTR014", f"{op} is composite only", place, "Migrate the operators it is made of.")
+    raise PorterError("PTR015", f"{op} has no MPS kernel", place, "It is new to MPS: a kernel has to be added, not moved.")
+
+
+def _port_all(
+    draft: Draft, functions: NativeFunctions, family: Sequence[Entry], moving: Sequence[Move]
+) -> Iterator[Port]:
+    """Ports every stub that the rows lead to, once."""
+    done: set[Stub] = set()
+    for move in sorted(moving, key=_most_tensors):
+        for call in move.stubs:
+            if call.stub not in done:
+                done.add(call.stub)
+                port = port_stub(draft.fork, move, call, family, functions)
+                if port is not None:
+                    for edits in port.edits:
+                        draft.apply(edits(draft.fork))
+                    yield port
+
+
+def _most_tensors(move: Move) -> int:
+    """Rows over tensors first: a row with a scalar in a tensor's place says less about the kernel."""
+    return -sum(argument.is_tensor for argument in move.row.entry.arguments)
+
+
+def _take_out_old_code(draft: Draft, functions: NativeFunctions, moving: Sequence[Move]) -> tuple[Removed, ...]:
+    """The old implementations go, with their includes and whatever nothing refers to any more."""
+    declared: dict[str, set[str]] = {}
+    for move in moving:
+        base = move.row.entry.base
+        declared[base] = {
+            line.kernel
+            for entry in functions.entries
+            if entry.base == base
+            for line in entry.dispatch
+            if MPS_KEY in line.keys
+        }
+    old = [move.row.implementation for move in moving if move.row.implementation]
+    gone = removals(draft.fork, old, declared)
+    draft.apply(each.edit for each in gone)
+    return gone
+
+
+def _free_tests(draft: Draft, entry: Entry, ports: Sequence[Port]) -> tuple[ListChange, ...]:
+    """Test-list entries and OpInfo marks go where their reason does."""
+    ported = {dtype.torch for port in ports for dtype in port.dtypes}
+    calls = find_opinfos(draft.fork, entry.base)
+    decisions = decide_all(read_lists(draft.fork), {call.key for call in calls} | {entry.base}, ported)
+    judged = [decide_mark(mark, ported) for call in calls for mark in marks(call)]
+    draft.apply((*edits_of(decisions), *edits_of_marks(judged)))
+    changes = [
+        ListChange(d.skip_list.file, d.skip_list.name, d.name, f"kept: {d.why}" if d.change == "kept" else d.change)
+        for d in decisions
+    ]
+    return tuple(changes)
+
+
+def _entry_change(functions: NativeFunctions, move: Move) -> EntryChange:
+    keys = move.target.keys if MPS_KEY in move.target.keys else functions.with_mps(move.target.keys)
+    line = move.row.line
+    before, after = f"{', '.join(line.keys)}: {line.kernel}", f"{', '.join(keys)}: {move.target.kernel}"
+    return EntryChange(move.row.entry.name, before, after)
+
+
+def _registrations(ports: Sequence[Port]) -> Iterator[PlannedRegistration]:
+    for port in ports:
+        for line in port.lines:
+            for instance in line.instances:
+                yield PlannedRegistration(port.name, str(line), instance.input, instance.output)
+
+
+def _left_behind(rows: Sequence[Row], moving: Sequence[Move]) -> Iterator[Unported]:
+    moved = {move.row.entry.name for move in moving}
+    for row in rows:
+        if row.written is Written.MPSGRAPH and row.entry.name not in moved:
+            yield Unported("PTR016", row.entry.place, f"{row.entry.name} stays on MPSGraph")
+
+
+def _touched(before: Checkout, after: Checkout) -> list[str]:
+    files = {*before.hashes, NATIVE_FUNCTIONS, *before.list(OPERATIONS, ".mm")}
+    return sorted(file for file in files if before.exists(file) and after.read(file) != before.read(file))
+
+
+def changes_between(before: Checkout, after: Checkout, files: Iterable[str]) -> ChangeSet:
+    """The smallest line edits that lead from one snapshot to the other."""
+    base = {file: before.read(file) for file in files}
+    return ChangeSet(base, tuple(e for file, text in base.items() for e in _line_edits(file, text, after.read(file))))
+
+
+def _line_edits(file: str, old: str, new: str) -> Iterator[Edit]:
+    olds, news = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    head = next((i for i, (a, b) in enumerate(zip(olds, news, strict=False)) if a != b), min(len(olds), len(news)))
+    tail = 0
+    while tail < min(len(olds), len(news)) - head and olds[-1 - tail] == news[-1 - tail]:
+        tail += 1
+    offset = sum(map(len, olds[:head]))
+    middle_old, middle_new = olds[head : len(olds) - tail], news[head : len(news) - tail]
+    starts = [offset]
+    for line in middle_old:
+        starts.append(starts[-1] + len(line))
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, middle_old, middle_new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield Edit(file, starts[a], starts[b], "".join(middle_new[c:d]))

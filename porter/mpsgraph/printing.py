@@ -1,0 +1,32 @@
+"""A graph as text: element types that compute the same share a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Graph, Input, Scalar
+
+
+def graph_lines(graph: Graph) -> Iterator[str]:
+    """`float, half: squareRoot(addition(self, other))`, then what is refused."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for case in graph.cases:
+        when = " and ".join(map(str, case.when))
+        groups.setdefault((when, spelled(case.expr)), []).append(case.dtype.metal)
+    for (when, text), names in groups.items():
+        yield f"{', '.join(names)}{f' if {when}' if when else ''}: {text}"
+    for refusal in graph.refusals:
+        yield f"{refusal.dtype}: refused at {refusal.place}: {refusal.text}"
+
+
+def spelled(expr: Expr) -> str:
+    """The expression as nested calls."""
+    match expr:
+        case Input(name=name) | Scalar(name=name):
+            return name
+        case Constant(value=value):
+            return str(value)
+        case Cast(arg=arg, dtype=dtype):
+            return f"{dtype}({spelled(arg)})"
+        case Call(op=op, args=args):
+            return f"{op}({', '.join(map(spelled, args))})"

@@ -1,0 +1,214 @@
+"""One stub's native kernel: functor, registrations, host function, and the edits that put them into the fork."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from porter import dtypes
+from porter.aten.cpu_kernels import CpuKernel, cpu_kernel
+from porter.aten.meta import TypeRule, type_rules
+from porter.aten.native_functions import Entry, NativeFunctions
+from porter.aten.stubs import Stub, StubCall
+from porter.changes import Edit
+from porter.checkout import KERNELS, OPERATIONS, Checkout
+from porter.dtypes import DType, Kind
+from porter.errors import Place, PorterError
+from porter.formatting import format_block
+from porter.metal.candidates import Subject, choose
+from porter.metal.functor import Functor, Looks, functor_text
+from porter.metal.host import Dialect, House, function_anchor, kernel_function, registration_anchor
+from porter.metal.library import Library
+from porter.metal.macros import Family, Instance, MacroBook
+from porter.metal.placing import defines, functor_edit, include_edits, register_edit, used_macros
+from porter.metal.registration import Line, Need, base_macro, register_lines
+from porter.mpsgraph.graph import Graph
+from porter.objcpp.evaluator import read_graph
+from porter.objcpp.implementations import Written, find_registration, parsed, written_in
+from porter.rows import Move
+
+INDEXING = "c10/metal/indexing.h"
+_FILES = {1: "UnaryKernel", 2: "BinaryKernel"}
+_ARITHMETIC = re.compile(r"\b[ab]\w*\)? [-+*/] \(?[ab]")
+Step = Callable[[Checkout], Iterator[Edit]]
+
+
+@dataclass(frozen=True)
+class Port:
+    """What the port of one stub adds. `edits` are steps, each over the texts that the one before it left."""
+
+    name: str
+    stub: Stub
+    functor: Functor
+    source: str
+    lines: tuple[Line, ...]
+    dtypes: tuple[DType, ...]
+    kernel_file: str
+    host_file: str
+    function: str
+    notes: tuple[str, ...]
+    edits: tuple[Step, ...]
+
+
+def port_stub(
+    checkout: Checkout, move: Move, call: StubCall, family: Sequence[Entry], functions: NativeFunctions
+) -> Port | None:
+    """The port of the stub that a row's shared implementation calls; None when the stub is native already."""
+    registered = find_registration(checkout, call.stub.name)
+    if registered and written_in(checkout, registered) is Written.METAL:
+        return None
+    name = call.stub.name.removesuffix("_stub")
+    rule = _rule(checkout, move, family)
+    cpu = cpu_kernel(checkout, call.stub.name, lambda dtype: rule.result(dtype) or dtype)
+    inputs, scalars = _parameters(move.row.entry, cpu, call)
+    kernel_file, host_file = _files(checkout, len(inputs), move)
+    kernels = parsed(kernel_file, checkout.read(kernel_file))
+    looks = Looks.of(kernels.text)
+    graph, notes = _graph(checkout, move, rule)
+    subject = Subject(
+        (name, move.row.entry.base), inputs, scalars, rule, cpu, graph, Library.read(checkout), looks
+    )
+    functor = choose(subject)
+    book = _book(checkout, kernel_file)
+    family_ = Family(("unary", "binary")[len(inputs) - 1] + ("_alpha" if scalars else ""))
+    needs = tuple(_needs(subject, functor, family_, book))
+    lines = register_lines(name, needs, book, used_macros(kernels, book))
+    source = format_block(checkout, kernel_file, functor_text(functor, looks))
+    house = House.of(checkout.read(host_file))
+    return Port(
+        name=name,
+        stub=call.stub,
+        functor=functor,
+        source=source,
+        lines=lines,
+        dtypes=subject.served,
+        kernel_file=kernel_file,
+        host_file=host_file,
+        function=house.function(name),
+        notes=(*notes, *(f"{name}: the CPU kernel raises when {each}; a GPU kernel cannot" for each in _checks(cpu))),
+        edits=(
+            lambda fork: _kernel_edits(fork, kernel_file, functor, source, lines, len(inputs), family_),
+            lambda fork: _include_edits(fork, kernel_file, host_file, functor, call.stub, bool(scalars)),
+            lambda fork: _host_edits(fork, host_file, name, call.stub, subject, family_),
+        ),
+    )
+
+
+def _checks(cpu: CpuKernel) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(check for found in cpu.lambdas for check in found.checks))
+
+
+def _rule(checkout: Checkout, move: Move, family: Sequence[Entry]) -> TypeRule:
+    head = move.row.entry
+    names = [e.name for e in family if e.delegate == head.name and not e.name.split(".")[0].endswith("_")]
+    rules = type_rules(checkout, names[0] if names else head.name.removesuffix(".out"), move.target.kernel)
+    return rules[0]
+
+
+def _parameters(entry: Entry, cpu: CpuKernel, call: StubCall) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The schema's names of the elements and of the scalars that the kernel takes."""
+    arity = len(cpu.lambdas[0].params) if cpu.lambdas else sum(a.is_tensor for a in entry.inputs)
+    if arity not in _FILES:
+        raise PorterError("PTR018", f"{call.stub.name} takes {arity} elements", call.place, "Port it by hand.")
+    names = tuple(a.name for a in entry.inputs if a.type in ("Tensor", "Tensor(a!)", "Scalar"))[:arity]
+    extra = len(call.stub.signature) - 1
+    if extra > 1:
+        raise PorterError("PTR018", f"{call.stub.name} takes {extra} more arguments", call.place, "Port it by hand.")
+    others = [a.name for a in entry.inputs if a.name not in names]
+    return names, tuple(others[:extra])
+
+
+def _files(checkout: Checkout, arity: int, move: Move) -> tuple[str, str]:
+    found = f"{KERNELS}/{_FILES[arity]}.metal", f"{OPERATIONS}/{_FILES[arity]}.mm"
+    for path in found:
+        if not checkout.exists(path):
+            raise PorterError("PTR093", "there is no file to put this kernel in", Place(path), "Add the first by hand.")
+    return found
+
+
+def _graph(checkout: Checkout, move: Move, rule: TypeRule) -> tuple[Graph | None, tuple[str, ...]]:
+    """The old graph, as far as it is read; a reading that stops is said, and the other sources answer."""
+    if move.row.implementation is None or move.row.written is not Written.MPSGRAPH:
+        return None, ()
+    try:
+        out = lambda dtype: rule.result(dtype) or dtype  # noqa: E731
+        return read_graph(checkout, move.row.implementation, move.row.entry.arguments, out), ()
+    except PorterError as error:
+        return None, (f"the old code was not read as a graph: {error.place}: {error.code} {error.what}",)
+
+
+def _book(checkout: Checkout, kernel_file: str) -> MacroBook:
+    files = (INDEXING, kernel_file)
+    return MacroBook.read(m for path in files for m in parsed(path, checkout.read(path)).macros())
+
+
+def _needs(subject: Subject, functor: Functor, family: Family, book: MacroBook) -> Iterator[Need]:
+    """Every served dtype with its result; float arithmetic of two halves asks for opmath where the fork has it."""
+    plain: list[Instance] = []
+    opmath: list[Instance] = []
+    raw = family is Family.BINARY and _computes_in_t(functor) and base_macro(book, family, True).opmath
+    for dtype in subject.served:
+        result = subject.result(dtype)
+        assert result is not None
+        made = Instance(dtype.metal, result.metal, _alpha(dtype, result) if subject.scalars else None)
+        (opmath if raw and dtype.kind in (Kind.FLOATING, Kind.COMPLEX) else plain).append(made)
+    if plain:
+        yield Need(family, tuple(plain))
+    if opmath:
+        yield Need(family, tuple(opmath), opmath=True)
+
+
+def _computes_in_t(functor: Functor) -> bool:
+    """Whether floats are combined in their own type, so that halves would round between operations."""
+    bodies = [o.body for o in functor.overloads if Kind.FLOATING in o.kinds and o.body.result == "T"]
+    return any(_ARITHMETIC.search(line) for body in bodies for line in body.statements)
+
+
+def _alpha(dtype: DType, result: DType) -> str:
+    """The type of a scalar: what `at::toOpMathType` of the computing type is."""
+    if result.kind is Kind.COMPLEX:
+        return dtypes.FLOAT2.metal
+    return dtypes.FLOAT.metal if result.kind is Kind.FLOATING else dtype.metal
+
+
+def _kernel_edits(
+    fork: Checkout, file: str, functor: Functor, source: str, lines: Sequence[Line], arity: int, family: Family
+) -> Iterator[Edit]:
+    kernels = parsed(file, fork.read(file))
+    helpers = [h for h in functor.helpers if not defines(kernels, _name_of(h))]
+    text = "".join(f"{format_block(fork, file, helper)}\n" for helper in dict.fromkeys(helpers)) + source
+    yield functor_edit(kernels, text, arity)
+    yield register_edit(kernels, "".join(f"{line}\n" for line in lines), family, _book(fork, file))
+
+
+def _name_of(helper: str) -> str:
+    match = re.search(r"\b(\w+)\s*\(", re.sub(r"//[^\n]*|template\s*<[^>]*>", "", helper))
+    return match[1] if match else ""
+
+
+def _include_edits(
+    fork: Checkout, kernel_file: str, host_file: str, functor: Functor, stub: Stub, alpha: bool
+) -> Iterator[Edit]:
+    yield from include_edits(parsed(kernel_file, fork.read(kernel_file)), functor.headers)
+    headers = (stub.header, "ATen/OpMathType.h") if alpha else (stub.header,)
+    yield from include_edits(parsed(host_file, fork.read(host_file)), headers)
+
+
+def _host_edits(fork: Checkout, file: str, name: str, stub: Stub, subject: Subject, family: Family) -> Iterator[Edit]:
+    text = fork.read(file)
+    house = House.of(text)
+    arguments = {}
+    if subject.scalars:
+        arguments = {"alpha": subject.scalars[0], "scalar_arg_type": "at::toOpMathType(iter.common_dtype())"}
+    if all(subject.result(dtype) is dtypes.BOOL for dtype in subject.served) and family is Family.BINARY:
+        arguments["natural_output_dtype"] = "kBool"
+    body = Dialect.read(fork).exec_for(family).call(name, **arguments)
+    names = ("iter", *subject.scalars)
+    params = [(type_, given) for (type_, _), given in zip(stub.signature, names, strict=False)]
+    at = function_anchor(text)
+    block = format_block(fork, file, kernel_function(house.function(name), params, body))
+    yield Edit(file, at, at, "\n" + block)
+    at = registration_anchor(text, name)
+    registration = house.registration(name).replace(f"{name}_stub", stub.name)
+    yield Edit(file, at, at, registration + "\n")

@@ -1,0 +1,29 @@
+"""From a plan to what the overlay has to prove of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from porter.plan import Plan
+
+if TYPE_CHECKING:
+    from porter.overlay.verdict import Verdict
+
+
+def prove(root: Path, plan: Plan, base: str, expr: str | None = None, backend: str = "auto") -> Verdict:
+    """The overlay's verdict on a plan; the checkout itself stays as it is. Raises PTR100 or PTR170-172 where none can be had."""
+    from porter.overlay.verdict import ListEntry, VerifyTarget, verify
+
+    gone = [c for c in plan.lists if not c.change.startswith("kept")]
+    stay = [c for c in plan.lists if c.change.startswith("kept")]
+    target = VerifyTarget(
+        base=base,
+        rows=tuple(e.name for e in plan.entries),
+        kernels=tuple(f.name for f in plan.functors),
+        stubs=tuple(s.stub for s in plan.stubs),
+        pairs=tuple(dict.fromkeys((r.input, r.output) for r in plan.registrations)),
+        removed=tuple(ListEntry(c.file, c.list, c.entry) for c in gone),
+        kept=tuple(ListEntry(c.file, c.list, c.entry) for c in stay),
+    )
+    return verify(root, plan.changes.apply(), target, expr, backend)

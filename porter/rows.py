@@ -1,0 +1,118 @@
+"""Which rows of an operator are still on MPSGraph, and where each would go."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from porter.aten.native_functions import MPS_KEY, SHARING_KEYS, DispatchLine, Entry
+
+from porter.aten.stubs import StubCall, native_definitions, stubs_of
+from porter.checkout import Checkout
+from porter.errors import PorterError
+from porter.objcpp.implementations import Implementation, Written, find_implementation, find_registration, written_in
+
+NO_STUB, DIFFERENT_OVERLOADS = "PTR072", "PTR073"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row that MPS serves: its line, its code, and what that is written in."""
+
+    entry: Entry
+    line: DispatchLine
+    implementation: Implementation | None
+    written: Written
+
+
+@dataclass(frozen=True)
+class Move:
+    """A row on MPSGraph, the line it joins (its own when nothing moves), and the stubs that line leads to."""
+
+    row: Row
+    target: DispatchLine
+    stubs: tuple[StubCall, ...]
+
+
+def mps_row(checkout: Checkout, entry: Entry) -> Row | None:
+    """What serves MPS for a row; None when nothing does."""
+    line = entry.line_for(MPS_KEY)
+    if line is None:
+        return None
+    if any(key in line.keys for key in SHARING_KEYS):
+        return _shared_row(checkout, entry, line)
+    try:
+        found = find_implementation(checkout, line.kernel)
+    except PorterError:
+        return Row(entry, line, None, Written.OTHER)
+    return Row(entry, line, found, written_in(checkout, found))
+
+
+def _shared_row(checkout: Checkout, entry: Entry, line: DispatchLine) -> Row:
+    try:
+        calls = stubs_of(checkout, line.kernel)
+    except PorterError:
+        return Row(entry, line, None, Written.OTHER)
+    found = [i for call in calls if (i := find_registration(checkout, call.stub.name))]
+    if not found:
+        return Row(entry, line, None, Written.OTHER)
+    written = [written_in(checkout, each) for each in found]
+    old = next((each for each, how in zip(found, written, strict=True) if how is Written.MPSGRAPH), None)
+    return Row(entry, line, old or found[0], Written.MPSGRAPH if old else written[0])
+
+
+def moves(checkout: Checkout, family: tuple[Entry, ...], rows: tuple[Row, ...]) -> tuple[Move, ...]:
+    """Where every row that is on MPSGraph goes. Raises PTR017 (no line to join) or what the stubs' reading raises."""
+    old = [row for row in rows if row.written is Written.MPSGRAPH or _forwards(row)]
+    return tuple(_move(checkout, family, row) for row in old)
+
+
+def _forwards(row: Row) -> bool:
+    """Whether a kernel of MPS's own only forwards to other operators."""
+    return row.written is Written.OTHER and row.implementation is not None and not _is_shared(row.line)
+
+
+def _is_shared(line: DispatchLine) -> bool:
+    return any(key in line.keys for key in SHARING_KEYS)
+
+
+def _move(checkout: Checkout, family: tuple[Entry, ...], row: Row) -> Move:
+    candidates = [line for line in row.entry.dispatch if _is_shared(line)]
+    if not candidates:
+        raise PorterError(
+            "PTR017",
+            f"{row.entry.name} has no CPU or CUDA line that MPS could join",
+            row.entry.place,
+            "Its CPU kernel is generated or missing; see docs/errors/PTR017.md.",
+        )
+    failure: PorterError | None = None
+    for line in candidates:
+        try:
+            return Move(row, line, stubs_of(checkout, line.kernel))
+        except PorterError as error:
+            failure = error
+            if error.code == NO_STUB and _redispatches(checkout, line):
+                return Move(row, line, ())
+            if error.code == DIFFERENT_OVERLOADS:
+                return Move(row, line, _stubs_of_out(checkout, family, error))
+    assert failure is not None
+    raise failure
+
+
+def _stubs_of_out(checkout: Checkout, family: tuple[Entry, ...], error: PorterError) -> tuple[StubCall, ...]:
+    """The stubs of the family's out= row, for a kernel name that several C++ overloads share."""
+    for entry in family:
+        line = entry.line_for("CPU") if entry.name.endswith("out") else None
+        if line:
+            return stubs_of(checkout, line.kernel)
+    raise error
+
+
+def _redispatches(checkout: Checkout, line: DispatchLine) -> bool:
+    """Whether a function that CPU and CUDA share calls no kernel of its own, only other operators."""
+    if not all(key in line.keys for key in SHARING_KEYS):
+        return False
+    texts = [found.text for found in native_definitions(checkout, line.kernel)]
+    return all("at::" in text and not re.search(r"_stub\b|device_type\(\)", text) for text in texts)
+
+

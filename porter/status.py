@@ -1,0 +1,80 @@
+"""Every operator with an MPS dispatch: what it is written in, and whether porter can port it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from porter.aten.native_functions import NativeFunctions
+from porter.checkout import Checkout
+from porter.errors import PorterError
+from porter.objcpp.implementations import Written
+from porter.rows import SHARING_KEYS, Row, moves, mps_row
+
+_CLASSES = ("MPSGraph", "native through a stub", "other Metal", "other")
+
+
+@dataclass(frozen=True)
+class StatusRow:
+    """One row: its class, and for an MPSGraph one what holds it back (empty when porter can try)."""
+
+    name: str
+    kernel: str
+    written: str
+    reason: str
+
+    def as_object(self) -> dict[str, str]:
+        return {"name": self.name, "kernel": self.kernel, "class": self.written, "reason": self.reason}
+
+
+def as_rows(checkout: Checkout) -> tuple[StatusRow, ...]:
+    """Every row that MPS serves, in the file's order."""
+    return tuple(_rows(checkout))
+
+
+def _rows(checkout: Checkout) -> Iterator[StatusRow]:
+    functions = NativeFunctions.read(checkout)
+    for entry in functions.entries:
+        row = mps_row(checkout, entry)
+        if row is not None:
+            reason = _held_back(checkout, functions, row) if row.written is Written.MPSGRAPH else ""
+            yield StatusRow(entry.name, row.line.kernel, _class(row), reason)
+
+
+def _class(row: Row) -> str:
+    shared = any(key in row.line.keys for key in SHARING_KEYS)
+    if row.written is Written.METAL:
+        return _CLASSES[1] if shared else _CLASSES[2]
+    return _CLASSES[0] if row.written is Written.MPSGRAPH else _CLASSES[3]
+
+
+def _held_back(checkout: Checkout, functions: NativeFunctions, row: Row) -> str:
+    try:
+        moves(checkout, functions.family(row.entry.name), (row,))
+    except PorterError as error:
+        return f"{error.code} {error.what}"
+    return ""
+
+
+def counts(rows: Sequence[StatusRow]) -> dict[str, int]:
+    """How many rows of each class there are."""
+    found = Counter(row.written for row in rows)
+    return {name: found[name] for name in _CLASSES}
+
+
+def lines(rows: Sequence[StatusRow]) -> Iterator[str]:
+    """The table, and the counts below it."""
+    for row in rows:
+        yield f"{row.name:<44} {row.written:<22} {row.reason or row.kernel}"
+    yield ", ".join(f"{name}: {count}" for name, count in counts(rows).items())
+
+
+def portable(checkout: Checkout) -> tuple[str, ...]:
+    """The base names of the operators on MPSGraph that nothing known holds back, in the file's order."""
+    functions = NativeFunctions.read(checkout)
+    names: dict[str, None] = {}
+    for row in as_rows(checkout):
+        if row.written == _CLASSES[0] and not row.reason:
+            names[functions.by_name[row.name].base] = None
+    return tuple(names)
