@@ -8,11 +8,15 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from porter.changes import ChangeSet
 from porter.checkout import Checkout, find_checkout
 from porter.errors import PorterError
 from porter.plan import Plan
+
+if TYPE_CHECKING:
+    from porter.overlay.verdict import Verdict
 
 DONE, INCOMPLETE, NOT_PLANNED = 0, 1, 2
 
@@ -92,7 +96,7 @@ def _migrate(options: argparse.Namespace) -> int:
                 raise
             print(f"porter: {op}: {error}", file=sys.stderr)
             continue
-        verdict = None if options.no_verify else _verdict(checkout, fork, plan)
+        verdict = None if options.no_verify else _verdict(checkout, plan)
         code = max(code, _shown(options, plan, verdict))
         fork = fork.layer(plan.changes.apply())
         touched |= set(plan.changes.files)
@@ -101,27 +105,33 @@ def _migrate(options: argparse.Namespace) -> int:
     return code
 
 
-def _verdict(checkout: Checkout, fork: Checkout, plan: Plan) -> object:
+def _verdict(checkout: Checkout, plan: Plan) -> Verdict | PorterError:
+    """The overlay's verdict, or why there is none: the plan is shown either way."""
     from porter.prove import prove
 
-    return prove(checkout.root, plan, plan.op.split(".")[0])
+    try:
+        return prove(checkout.root, plan, plan.op.split(".")[0])
+    except PorterError as error:
+        return error
 
 
-def _shown(options: argparse.Namespace, plan: Plan, verdict: object) -> int:
+def _shown(options: argparse.Namespace, plan: Plan, verdict: Verdict | PorterError | None) -> int:
     from porter.report.as_json import plan_object
     from porter.report.terminal import diff_text, summary
 
-    ok = verdict is None or bool(getattr(verdict, "ok", False))
+    judged = None if isinstance(verdict, PorterError) else verdict
+    ok = verdict is None or bool(judged and judged.ok)
     if options.json:
-        found = verdict.to_json() if verdict is not None else None  # type: ignore[attr-defined]
-        print(json.dumps(plan_object(plan, found)))
+        print(json.dumps(plan_object(plan, judged.to_json() if judged else None)))
     else:
         print(diff_text(plan.changes.diff(), sys.stdout.isatty() and not options.no_color), end="")
         print(summary(plan), file=sys.stderr if options.no_verify else sys.stdout)
-        if verdict is not None:
-            from porter.overlay.table import table
+    if isinstance(verdict, PorterError):
+        print(f"no verdict: {verdict}", file=sys.stderr)
+    elif judged and not options.json:
+        from porter.overlay.table import table
 
-            print(table(verdict))  # type: ignore[arg-type]
+        print(table(judged))
     return DONE if ok and plan.complete else INCOMPLETE
 
 

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from porter import dtypes
 from porter.aten.native_functions import MPS_KEY, Entry, NativeFunctions, share_edits
 from porter.aten.opinfo import decide_mark, edits_of_marks, find_opinfos, marks
 from porter.aten.skip_lists import decide_all, edits_of, read_lists
@@ -68,6 +69,7 @@ def plan_operator(checkout: Checkout, op: str) -> Plan:
         lists=lists,
         unported=tuple(_left_behind(rows, moving)),
         notes=tuple(note for port in ports for note in port.notes),
+        answered=_answered(moving),
         changes=changes_between(checkout, draft.fork, _touched(checkout, draft.fork)),
     )
 
@@ -164,6 +166,12 @@ def _registrations(ports: Sequence[Port]) -> Iterator[PlannedRegistration]:
         for line in port.lines:
             for instance in line.instances:
                 yield PlannedRegistration(port.name, str(line), instance.input, instance.output)
+
+
+def _answered(moving: Sequence[Move]) -> tuple[str, ...]:
+    """The dtypes for which no row's implementation calls a stub: it copies or fills instead."""
+    called = {dtype for move in moving for call in move.stubs for dtype in call.dtypes}
+    return tuple(dtype.torch for dtype in dtypes.ALL if called and dtype not in called)
 
 
 def _left_behind(rows: Sequence[Row], moving: Sequence[Move]) -> Iterator[Unported]:

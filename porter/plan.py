@@ -79,7 +79,10 @@ class Unported:
 
 @dataclass(frozen=True)
 class Plan:
-    """The complete port of one operator as a change set, with what a person has to know about it."""
+    """The complete port of one operator as a change set, with what a person has to know about it.
+
+    `answered` are the torch dtypes that the shared implementation answers without a kernel.
+    """
 
     op: str
     entries: tuple[EntryChange, ...]
@@ -90,6 +93,7 @@ class Plan:
     lists: tuple[ListChange, ...]
     unported: tuple[Unported, ...]
     notes: tuple[str, ...]
+    answered: tuple[str, ...]
     changes: ChangeSet
 
     @property

@@ -13,10 +13,10 @@ PACKAGES = ("clang-19", "clang-18", "clang-17")
 
 def set_up() -> str:
     """Makes sure that a clang of 17 or newer is there; says which. Raises PTR100 where it can be neither found nor installed."""
-    from aten_overlay.metal.compiler import find_compiler
+    from aten_overlay.metal.compiler import find_clang
 
     try:
-        return f"compiler: {find_compiler()}"
+        return f"compiler: {' '.join(find_clang())}"
     except PorterError:
         if shutil.which("apt-get") is None or os.geteuid() != 0:
             raise
@@ -24,4 +24,4 @@ def set_up() -> str:
     for package in PACKAGES:
         if subprocess.run(["apt-get", "install", "-y", "-qq", package], check=False).returncode == 0:
             break
-    return f"compiler: {find_compiler()}"
+    return f"compiler: {' '.join(find_clang())}"

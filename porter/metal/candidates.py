@@ -209,12 +209,13 @@ def _lambda(subject: Subject, kind: Kind) -> Lambda | None:
 def _of_lambda(found: Lambda, subject: Subject, kind: Kind, result: str) -> Body:
     """ATen's CPU lambda with the house's parameter names; in float where half and bfloat need it."""
     names = dict(zip(found.params, subject.params, strict=True))
-    names |= {each.name: each.name for each in found.scalars}
+    names |= {p: _free(f"{p}_", found.body) for p in subject.params if p not in found.params and p not in names}
+    names |= {each.name: subject.scalars[0] for each in found.scalars if subject.scalars}
     lines = tuple(_renamed(line, names) for line in found.body.split("\n"))
     if not found.is_block:
         lines = (f"return {lines[0] if len(lines) == 1 else ' '.join(lines)};",)
     needs_float = kind is Kind.FLOATING and result == "T" and (found.opmath or "precise::" in found.body or "metal::" in found.body)
-    if needs_float and "float a0" not in found.body:
+    if needs_float and "float a0" not in found.body and not (found.is_block and "opmath_t<T>" in found.body):
         lines = _floated(lines, subject)
     origin = f"ATen's CPU kernel ({found.place})"
     return Body(lines, result, origin, found.helpers, _headers(found.body))
@@ -234,11 +235,18 @@ def _floated(lines: tuple[str, ...], subject: Subject) -> tuple[str, ...]:
     if single:
         text = _renamed(text, {name: _cast(subject, name) for name in params})
     else:
-        locals_ = {name: f"{name}_" for name in params}
+        locals_ = {name: _free(f"{name}_", text) for name in params}
         text = _renamed(text, locals_)
         text = "\n".join([*(f"const float {new} = {_cast(subject, old)};" for old, new in locals_.items()), text])
     text = re.sub(r"return (.*);", lambda m: f"return static_cast<T>({m[1]});", text)
     return tuple(text.split("\n"))
+
+
+def _free(name: str, text: str) -> str:
+    """The name, lengthened until the text has no other use of it."""
+    while re.search(rf"\b{name}\b", text):
+        name += "f"
+    return name
 
 
 def _of_graph(subject: Subject, dtype: DType, result: str) -> Iterator[Body]:
