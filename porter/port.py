@@ -67,7 +67,7 @@ def port_stub(
     looks = Looks.of(kernels.text)
     graph, notes = _graph(checkout, move, rule)
     subject = Subject(
-        (name, move.row.entry.base), inputs, scalars, rule, cpu, graph, Library.read(checkout), looks
+        _known_as(name, move.row.entry.base, call), inputs, scalars, rule, cpu, graph, Library.read(checkout), looks
     )
     functor = choose(subject)
     book = _book(checkout, kernel_file)
@@ -93,6 +93,12 @@ def port_stub(
             lambda fork: _host_edits(fork, host_file, name, call.stub, subject, family_),
         ),
     )
+
+
+def _known_as(name: str, base: str, call: StubCall) -> tuple[str, ...]:
+    """The names to look a function up by: the operator's own only where this stub is what it means by itself."""
+    chosen_by_name = any('"' in condition.text for condition in call.when)
+    return (name, base) if name.startswith(base) and base != name and not chosen_by_name else (name,)
 
 
 def _checks(cpu: CpuKernel) -> tuple[str, ...]:

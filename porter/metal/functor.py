@@ -159,7 +159,13 @@ def _constraint(kinds: Sequence[Kind], served: set[Kind], looks: Looks) -> str:
     others = served - set(kinds) - {Kind.BOOL}
     if not others:
         return ""
-    trait = _TRAITS[frozenset(kinds)]
+    trait = _TRAITS.get(frozenset(kinds)) or _any_of(kinds)
     if Kind.COMPLEX in served and looks.scalar_traits:
         return trait.replace("is_floating", "is_scalar_floating").replace("is_integral", "is_scalar_integral")
     return trait
+
+
+def _any_of(kinds: Sequence[Kind]) -> str:
+    """A trait for kinds that have none together: bool goes with the integers."""
+    single = [_TRAITS[frozenset({kind})] for kind in kinds if kind is not Kind.BOOL]
+    return f"({' || '.join(single)})"
