@@ -1,8 +1,10 @@
-"""Makes an older PyTorch tree modern enough to plan on: newer c10/metal headers and the embedded fork's host side of the dialect.
+"""Makes an older PyTorch tree modern enough to plan on: newer c10/metal headers and the embedded fork's host side of
+the dialect.
 
     python benchmarks/modernize.py OLD_TREE HEADERS NEW_TREE
 
-HEADERS is the `torch/include` folder of an unpacked macOS wheel. The result is for planning, not a fork to send upstream.
+HEADERS is the `torch/include` folder of an unpacked macOS wheel. The result is for planning, not a fork to send
+upstream.
 """
 
 from __future__ import annotations

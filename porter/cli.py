@@ -1,4 +1,6 @@
-"""The command line: every command reads its arguments, calls the room that does the work, and prints what comes back."""
+"""The command line: every command reads its arguments, calls the room that does the work, and prints what comes
+back.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, run: object, text: str) -> argparse.ArgumentParser:
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, run: object, text: str
+) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=text, description=text)
     command.add_argument("--checkout", type=Path, metavar="DIR", help="the PyTorch fork to work on")
     command.set_defaults(run=run)

@@ -20,7 +20,9 @@ class Place:
 
 
 class PorterError(Exception):
-    """Bad input, refused: a stable `code`, what is wrong, the `place` it was found, and the `hint` of what to do next."""
+    """Bad input, refused: a stable `code`, what is wrong, the `place` it was found, and the `hint` of what to do
+    next.
+    """
 
     def __init__(self, code: str, what: str, place: Place | None = None, hint: str = "") -> None:
         super().__init__(what)

@@ -1,4 +1,6 @@
-"""The story of a port: find the operator, see what its old code computes, write the native one, take the old one out."""
+"""The story of a port: find the operator, see what its old code computes, write the native one, take the old one
+out.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,9 @@ def _refuse_nothing_to_do(op: str, family: Sequence[Entry], rows: Sequence[Row])
         raise PorterError("PTR013", f"{op} is native already", place, "There is nothing to migrate.")
     if all(entry.is_composite or not entry.dispatch for entry in family):
         raise PorterError("PTR014", f"{op} is composite only", place, "Migrate the operators it is made of.")
-    raise PorterError("PTR015", f"{op} has no MPS kernel", place, "It is new to MPS: a kernel has to be added, not moved.")
+    raise PorterError(
+        "PTR015", f"{op} has no MPS kernel", place, "It is new to MPS: a kernel has to be added, not moved."
+    )
 
 
 def _port_all(

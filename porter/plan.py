@@ -10,7 +10,9 @@ from porter.errors import Place, PorterError
 
 @dataclass(frozen=True)
 class EntryChange:
-    """A row of native_functions.yaml: its MPS line before, the line that serves MPS after (equal when nothing moves)."""
+    """A row of native_functions.yaml: its MPS line before, the line that serves MPS after (equal when nothing
+    moves).
+    """
 
     name: str
     before: str

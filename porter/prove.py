@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 def prove(root: Path, plan: Plan, base: str, expr: str | None = None, backend: str = "auto") -> Verdict:
-    """The overlay's verdict on a plan; the checkout itself stays as it is. Raises PTR100 or PTR170-172 where none can be had."""
+    """The overlay's verdict on a plan; the checkout itself stays as it is. Raises PTR100 or PTR170-172 where none can
+    be had.
+    """
     from porter.overlay.verdict import ListEntry, VerifyTarget, verify
 
     gone = [c for c in plan.lists if not c.change.startswith("kept")]

@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 
 from porter.aten.native_functions import MPS_KEY, SHARING_KEYS, DispatchLine, Entry
-
 from porter.aten.stubs import StubCall, native_definitions, stubs_of
 from porter.checkout import Checkout
 from porter.errors import PorterError
@@ -114,5 +113,3 @@ def _redispatches(checkout: Checkout, line: DispatchLine) -> bool:
         return False
     texts = [found.text for found in native_definitions(checkout, line.kernel)]
     return all("at::" in text and not re.search(r"_stub\b|device_type\(\)", text) for text in texts)
-
-

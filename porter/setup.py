@@ -12,7 +12,9 @@ PACKAGES = ("clang-19", "clang-18", "clang-17")
 
 
 def set_up() -> str:
-    """Makes sure that a clang of 17 or newer is there; says which. Raises PTR100 where it can be neither found nor installed."""
+    """Makes sure that a clang of 17 or newer is there; says which. Raises PTR100 where it can be neither found nor
+    installed.
+    """
     from aten_overlay.metal.compiler import find_clang
 
     try:

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from porter.aten.native_functions import NativeFunctions
+from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
 from porter.checkout import Checkout
 from porter.errors import PorterError
 from porter.objcpp.implementations import Written
-from porter.rows import SHARING_KEYS, Row, moves, mps_row
+from porter.rows import Row, moves, mps_row
 
 _CLASSES = ("MPSGraph", "native through a stub", "other Metal", "other")
 

@@ -125,7 +125,10 @@ def registered_kernel(checkout: Checkout, stub: str) -> tuple[Found, str]:
             if match:
                 return _definition(checkout, path, match.group(1))
     raise PorterError(
-        "PTR077", f"no CPU kernel is registered for {stub}", Place(CPU), "It may be generated: write the functor by hand."
+        "PTR077",
+        f"no CPU kernel is registered for {stub}",
+        Place(CPU),
+        "It may be generated: write the functor by hand.",
     )
 
 
@@ -133,7 +136,9 @@ def _definition(checkout: Checkout, path: str, name: str) -> tuple[Found, str]:
     bare = name.rpartition("::")[2]
     found = definitions(path, checkout.read(path), rf"\b{re.escape(bare)}")
     if not found:
-        raise PorterError("PTR077", f"the CPU kernel {name} is not defined in its file", Place(path), "Look for it by hand.")
+        raise PorterError(
+            "PTR077", f"the CPU kernel {name} is not defined in its file", Place(path), "Look for it by hand."
+        )
     return found[0], bare
 
 

@@ -1,4 +1,6 @@
-"""Functions that a CPU kernel calls: c10::metal's if the checkout has one of that name, else translated with the kernel."""
+"""Functions that a CPU kernel calls: c10::metal's if the checkout has one of that name, else translated with the
+kernel.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,12 @@ class Helpers:
 
     def _headers(self) -> list[str]:
         included = [*_INCLUDE.findall(self.checkout.read(self.path)), *_EVERYWHERE]
-        paths = [root + name[len(prefix) :] for name in included for prefix, root in _ROOTS.items() if name.startswith(prefix)]
+        paths = [
+            root + name[len(prefix) :]
+            for name in included
+            for prefix, root in _ROOTS.items()
+            if name.startswith(prefix)
+        ]
         return [path for path in paths if self.checkout.exists(path)]
 
     def _translated(self, translator: Translator, found: Found, arguments: list[Typed]) -> Typed:
@@ -146,7 +153,9 @@ def _is_open(text: str) -> bool:
 
 def _returned(written: str) -> str:
     """The bare return type: specifiers go, and of `enable_if_t<condition, type>` the type stays."""
-    bare = re.sub(r"\[\[\w+\]\]|\bC10_\w+|\b\w*HOST_DEVICE\b|\b__\w+\b|\b(?:inline|constexpr|static)\b", "", written).strip()
+    bare = re.sub(
+        r"\[\[\w+\]\]|\bC10_\w+|\b\w*HOST_DEVICE\b|\b__\w+\b|\b(?:inline|constexpr|static)\b", "", written
+    ).strip()
     enabled = re.fullmatch(r"(?:std::)?enable_if_t<.*,\s*([\w:]+)>", bare)
     return enabled.group(1) if enabled else bare
 

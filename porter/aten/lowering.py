@@ -30,7 +30,9 @@ _DEPTH = 4
 
 @dataclass(frozen=True)
 class Lowered:
-    """A kernel for one element type: statements with the elements' names, the scalars they use and the helpers they call."""
+    """A kernel for one element type: statements with the elements' names, the scalars they use and the helpers they
+    call.
+    """
 
     lines: tuple[str, ...]
     params: tuple[str, ...]
@@ -411,7 +413,9 @@ def _return(translator: Translator, value: cpp.Expr, results: list[str]) -> str:
         raise translator.refuse("a braced result", value.start)
     typed = translator.expression(value)
     if not results:
-        deduced = "T" if typed.type in ("float", "auto", "int") and translator.dtype.kind.value != "integral" else typed.type
+        deduced = (
+            "T" if typed.type in ("float", "auto", "int") and translator.dtype.kind.value != "integral" else typed.type
+        )
         results.append(deduced)
     return f"return {translator.cast(results[0], typed).text};"
 

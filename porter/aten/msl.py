@@ -59,7 +59,10 @@ class Translator:
     def refuse(self, what: str, start: int) -> PorterError:
         """The error for something that has no Metal form here."""
         return PorterError(
-            "PTR079", f"{what} has no Metal form", self.place(start), "Write the functor by hand, or add the fact to its table."
+            "PTR079",
+            f"{what} has no Metal form",
+            self.place(start),
+            "Write the functor by hand, or add the fact to its table.",
         )
 
     def type(self, written: str, start: int) -> str:
@@ -273,7 +276,12 @@ class Translator:
             return None
         self.roundings += 0 if row.exact else 1
         real = "float" if self.dtype.metal == "float2" else "half"
-        results = {"bool": "bool", "same": kind, "real": real, "float": kind if self.concrete(kind).kind is Kind.COMPLEX else "float"}
+        results = {
+            "bool": "bool",
+            "same": kind,
+            "real": real,
+            "float": kind if self.concrete(kind).kind is Kind.COMPLEX else "float",
+        }
         if row.name == "abs" and self.concrete(kind).kind is Kind.COMPLEX:
             results["same"] = real
         return Typed(filled(form, [a.text for a in arguments]), results[row.result])

@@ -134,7 +134,9 @@ def _declared(headers: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]
         for match in _DECLARED.finditer(text):
             name = match.group(1) or match.group(2)
             names.add(name)
-            head = text[max(text.rfind("template", 0, match.start()), text.rfind("}", 0, match.start()), 0) : match.end() + 40]
+            head = text[
+                max(text.rfind("template", 0, match.start()), text.rfind("}", 0, match.start()), 0) : match.end() + 40
+            ]
             if re.search(r"\bfloat2\b|(?<!!)(?<!!c10::metal::)\bis_complex_v<", head):
                 complex_names.add(name)
     return frozenset(names), frozenset(complex_names)

@@ -1,6 +1,7 @@
 """`native_functions.yaml`: what ATen declares about an operator, with the exact span of every dispatch line.
 
-Reading composes the file with PyYAML's marks; writing is only ever an `Edit` of a span (ATen/native/README.md has the format).
+Reading composes the file with PyYAML's marks; writing is only ever an `Edit` of a span (ATen/native/README.md has the
+format).
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class Argument:
 
 @dataclass(frozen=True)
 class DispatchLine:
-    """`CPU, CUDA: atan2_out`: `start` to `end` is the whole line with its line ending, `keys_end` the end of the key list."""
+    """`CPU, CUDA: atan2_out`: `start` to `end` is the whole line with its line ending, `keys_end` the end of the key
+    list.
+    """
 
     keys: tuple[str, ...]
     kernel: str
@@ -123,7 +126,8 @@ class NativeFunctions:
         return found
 
     def family(self, op: str) -> tuple[Entry, ...]:
-        """The rows of an operator: all of a base name, or those that share a kernel with an overload such as `atan2.out`.
+        """The rows of an operator: all of a base name, or those that share a kernel with an overload such as
+        `atan2.out`.
 
         Raises PTR012, with near names, for an operator that does not exist.
         """
@@ -153,7 +157,9 @@ class NativeFunctions:
         return order
 
     def with_mps(self, keys: Sequence[str]) -> tuple[str, ...]:
-        """The key list with MPS added where this file's other lines put it; after CPU and CUDA where they do not say."""
+        """The key list with MPS added where this file's other lines put it; after CPU and CUDA where they do not
+        say.
+        """
 
         def misplaced(at: int) -> tuple[int, int]:
             before = sum(self._key_order[MPS_KEY, key] - self._key_order[key, MPS_KEY] for key in keys[:at])

@@ -1,5 +1,6 @@
-"""What a functor computes, from the first source that can say it: Metal's own function, c10::metal's, ATen's CPU lambda, the old graph.
+"""What a functor computes, from the first source that can say it.
 
+The sources: Metal's own function, c10::metal's, ATen's CPU lambda, the old graph.
 The reference is ATen's CPU semantics (NaN, integer width, opmath for half); the overlay judges what is chosen here.
 """
 
@@ -40,7 +41,7 @@ _COMPLEX_OPERATORS = {
 
 @dataclass(frozen=True)
 class Subject:
-    """Everything known of what one stub computes. `names` are the functions it may already be known by, its own first."""
+    """Everything known of what one stub computes. `names`: the functions it may already be known by, its own first."""
 
     names: tuple[str, ...]
     inputs: tuple[str, ...]
@@ -89,9 +90,10 @@ def _body(subject: Subject, kind: Kind) -> Body:
     for found in _candidates(subject, kind):
         return found
     reasons = [u.error.what for u in subject.cpu.untranslated if any(d.kind is kind for d in u.dtypes)]
+    why = "; ".join(reasons) or "none is read"
     raise PorterError(
         "PTR094",
-        f"no source says what {subject.names[0]} computes for {kind.value} elements: {'; '.join(reasons) or 'none is read'}",
+        f"no source says what {subject.names[0]} computes for {kind.value} elements: {why}",
         subject.cpu.place,
         "Write the functor by hand; porter explain shows what was read.",
     )
@@ -100,15 +102,23 @@ def _body(subject: Subject, kind: Kind) -> Body:
 def _candidates(subject: Subject, kind: Kind) -> Iterator[Body]:
     if kind is Kind.COMPLEX:
         yield from _complex(subject)
-    elif kind is not Kind.FLOATING and subject.result(dtypes.INT if kind is Kind.INTEGRAL else dtypes.BOOL) is dtypes.FLOAT:
+    elif kind is not Kind.FLOATING and subject.result(_EXEMPLARS[kind]) is dtypes.FLOAT:
         floating = _body(subject, Kind.FLOATING)
         yield _promoted(floating)
     else:
         yield from _real(subject, kind)
 
 
+_EXEMPLARS = {
+    Kind.FLOATING: dtypes.FLOAT,
+    Kind.INTEGRAL: dtypes.INT,
+    Kind.BOOL: dtypes.BOOL,
+    Kind.COMPLEX: dtypes.FLOAT2,
+}
+
+
 def _real(subject: Subject, kind: Kind) -> Iterator[Body]:
-    dtype = {Kind.FLOATING: dtypes.FLOAT, Kind.INTEGRAL: dtypes.INT, Kind.BOOL: dtypes.BOOL}[kind]
+    dtype = _EXEMPLARS[kind]
     result = "T" if subject.result(dtype) == dtype and dtype is not dtypes.BOOL else _metal(subject, dtype)
     if kind is Kind.FLOATING:
         single = _single(subject, dtype)
@@ -116,7 +126,7 @@ def _real(subject: Subject, kind: Kind) -> Iterator[Body]:
             yield _in_float(single, subject, result, "Metal's own function, which the old graph names")
     function = next((f for n in subject.names if (f := subject.library.find(n, _arity(subject), kind))), None)
     if function and (kind is Kind.FLOATING or not function.float_only):
-        call = f"c10::metal::{function.name}({', '.join('{%d}' % i for i in range(_arity(subject)))})"
+        call = f"c10::metal::{function.name}({_slots(subject)})"
         origin = f"c10::metal::{function.name} of {function.header}"
         if kind is Kind.FLOATING:
             yield _in_float(call, subject, result, origin, function.header)
@@ -131,6 +141,11 @@ def _real(subject: Subject, kind: Kind) -> Iterator[Body]:
 def _metal(subject: Subject, dtype: DType) -> str:
     found = subject.result(dtype)
     return found.metal if found else "T"
+
+
+def _slots(subject: Subject) -> str:
+    """`{0}, {1}`: a place for every argument."""
+    return ", ".join(f"{{{at}}}" for at in range(_arity(subject)))
 
 
 def _arity(subject: Subject) -> int:
@@ -168,7 +183,9 @@ def _in_float(form: str, subject: Subject, result: str, origin: str, header: str
     """A function of reals, computed in float whatever the element is, and cast back."""
     value = form.format(*(_cast(subject, name) for name in _all_params(subject)))
     headers = (header,) if header else _headers(form)
-    return Body((f"return static_cast<T>({value});" if result == "T" else f"return {value};",), result, origin, headers=headers)
+    return Body(
+        (f"return static_cast<T>({value});" if result == "T" else f"return {value};",), result, origin, headers=headers
+    )
 
 
 def _headers(text: str) -> tuple[str, ...]:
@@ -214,7 +231,11 @@ def _of_lambda(found: Lambda, subject: Subject, kind: Kind, result: str) -> Body
     lines = tuple(_renamed(line, names) for line in found.body.split("\n"))
     if not found.is_block:
         lines = (f"return {lines[0] if len(lines) == 1 else ' '.join(lines)};",)
-    needs_float = kind is Kind.FLOATING and result == "T" and (found.opmath or "precise::" in found.body or "metal::" in found.body)
+    needs_float = (
+        kind is Kind.FLOATING
+        and result == "T"
+        and (found.opmath or "precise::" in found.body or "metal::" in found.body)
+    )
     if needs_float and "float a0" not in found.body and not (found.is_block and "opmath_t<T>" in found.body):
         lines = _floated(lines, subject)
     origin = f"ATen's CPU kernel ({found.place})"
@@ -288,7 +309,12 @@ def _complex(subject: Subject) -> Iterator[Body]:
     function = next((f for n in subject.names if (f := subject.library.find(n, _arity(subject), Kind.COMPLEX))), None)
     if function:
         value = f"c10::metal::{function.name}({', '.join(_all_params(subject))})"
-        yield Body((f"return {value};",), result, f"c10::metal::{function.name} of {function.header}", headers=(function.header,))
+        yield Body(
+            (f"return {value};",),
+            result,
+            f"c10::metal::{function.name} of {function.header}",
+            headers=(function.header,),
+        )
     found = _lambda(subject, Kind.COMPLEX)
     if found:
         yield _of_lambda(found, subject, Kind.COMPLEX, result)
@@ -324,4 +350,3 @@ def _table() -> dict[str, Any]:
     """The rows of complex.yaml."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return dict(yaml.load(Path(__file__).with_name("complex.yaml").read_text(), Loader=loader))
-

@@ -1,4 +1,6 @@
-"""A functor as a value, and the MSL text of it in the looks of the file it joins (the functor dialect of c10/metal/indexing.h)."""
+"""A functor as a value, and the MSL text of it in the looks of the file it joins (the functor dialect of
+c10/metal/indexing.h).
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ class Looks:
             constraint_in_result=len(re.findall(r"\binline\s+(?:::metal::)?enable_if_t<", text))
             > len(re.findall(r"typename\s+T,\s*(?:::metal::)?enable_if_t<", text)),
             scalar_traits="is_scalar_floating_point_v" in text,
-            cast="static_cast<float>" if text.count("static_cast<float>(") > len(_FLOAT_CAST.findall(text)) else "float",
+            cast="static_cast<float>"
+            if text.count("static_cast<float>(") > len(_FLOAT_CAST.findall(text))
+            else "float",
         )
 
     def params(self, arity: int) -> tuple[str, ...]:

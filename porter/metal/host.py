@@ -1,4 +1,6 @@
-"""The host side of a kernel: the static function of a `*Kernel.mm` and its `REGISTER_DISPATCH`, in the looks of that file."""
+"""The host side of a kernel: the static function of a `*Kernel.mm` and its `REGISTER_DISPATCH`, in the looks of that
+file.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _STATIC = re.compile(r"^static void (\w+)\(", re.M)
 
 @dataclass(frozen=True)
 class Exec:
-    """The signature of one `exec_*_kernel` of this fork: its parameter names after the iterator and the kernel's name."""
+    """The signature of one `exec_*_kernel` of this fork: its parameter names after the iterator and the kernel's
+    name.
+    """
 
     name: str
     params: tuple[str, ...]

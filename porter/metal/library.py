@@ -30,7 +30,9 @@ _COMPLEX_TYPES = frozenset({"float2", "half2"})
 
 @dataclass(frozen=True)
 class Function:
-    """One overload: how many arguments it takes, for which kinds of element it is meant, and whether it computes in float only."""
+    """One overload: how many arguments it takes, for which kinds of element it is meant, and whether it computes in
+    float only.
+    """
 
     name: str
     header: str
@@ -47,7 +49,9 @@ class Library:
 
     @staticmethod
     def read(checkout: Checkout) -> Library:
-        """Reads the headers; overloads meant for other code (indexing, atomics) do no harm, they are looked up by name."""
+        """Reads the headers; overloads meant for other code (indexing, atomics) do no harm, they are looked up by
+        name.
+        """
         headers = checkout.list(HEADERS, ".h")
         return Library(tuple(f for path in headers for f in _functions(path, checkout.read(path))))
 

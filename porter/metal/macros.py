@@ -1,6 +1,7 @@
 """The REGISTER macros a fork offers: which kernels each one instantiates, read from the fork's own headers and files.
 
-A base macro is one whose body spells a `host_name` of the form `NAME "_dense_" #OUT "_" #IN`; its parameters' roles come from that
+A base macro is one whose body spells a `host_name` of the form `NAME "_dense_" #OUT "_" #IN`; its parameters' roles
+come from that
 spelling (c10/metal/indexing.h). A convenience macro is one that only calls base macros with fixed types.
 """
 
@@ -36,7 +37,9 @@ class Instance:
 
 @dataclass(frozen=True)
 class BaseMacro:
-    """A macro that instantiates one dtype pair; `roles` says what each parameter after the name is: in, out or alpha."""
+    """A macro that instantiates one dtype pair; `roles` says what each parameter after the name is: in, out or
+    alpha.
+    """
 
     name: str
     family: Family
@@ -79,7 +82,9 @@ class MacroBook:
         return MacroBook(bases, tuple(each for each in found if each))
 
     def expand(self, name: str, arguments: tuple[str, ...]) -> tuple[tuple[BaseMacro, Instance], ...]:
-        """What one line such as `REGISTER_FLOAT_BINARY_OP(atan2)` instantiates; empty for a macro that is none of these."""
+        """What one line such as `REGISTER_FLOAT_BINARY_OP(atan2)` instantiates; empty for a macro that is none of
+        these.
+        """
         if name in self.bases:
             base = self.bases[name]
             return ((base, base.instance(arguments[1:])),) if len(arguments) == 1 + len(base.roles) else ()

@@ -1,4 +1,6 @@
-"""Where new text goes in a `.metal` file: a functor beside its siblings, REGISTER lines beside theirs, an include in its order."""
+"""Where new text goes in a `.metal` file: a functor beside its siblings, REGISTER lines beside theirs, an include in
+its order.
+"""
 
 from __future__ import annotations
 

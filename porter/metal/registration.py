@@ -34,7 +34,8 @@ class Need:
 def register_lines(name: str, needs: Iterable[Need], book: MacroBook, used: Collection[str] = ()) -> tuple[Line, ...]:
     """The fewest lines that register exactly the needed instances.
 
-    `used` are the macros that the file's siblings use already; among equals they win. Raises PTR090 when the fork has no macro of a family.
+    `used` are the macros that the file's siblings use already; among equals they win. Raises PTR090 when the fork has
+    no macro of a family.
     """
     lines: list[Line] = []
     for need in needs:

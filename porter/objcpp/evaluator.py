@@ -1,6 +1,8 @@
-"""A small partial evaluator: runs an MPSGraph implementation for one element type and returns the expression graph it builds.
+"""A small partial evaluator: runs an MPSGraph implementation for one element type and returns the expression graph it
+builds.
 
-Statements are interpreted, helpers of the same file and of OperationUtils.mm included; tensors stay symbolic, element types are known,
+Statements are interpreted, helpers of the same file and of OperationUtils.mm included; tensors stay symbolic, element
+types are known,
 conditions on arguments fork. What is not understood stops with a coded error at its line: nothing is guessed.
 """
 

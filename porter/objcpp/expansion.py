@@ -1,4 +1,6 @@
-"""What a macro use stands for: parameters replaced, `#` and `##` applied, as the C++ preprocessor does (C++20 [cpp.subst])."""
+"""What a macro use stands for: parameters replaced, `#` and `##` applied, as the C++ preprocessor does (C++20
+[cpp.subst]).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What the preprocessor would do to one function: newest-macOS branches kept, the file's own macros expanded, lines kept in place."""
+"""What the preprocessor would do to one function: newest-macOS branches kept, the file's own macros expanded, lines
+kept in place.
+"""
 
 from __future__ import annotations
 

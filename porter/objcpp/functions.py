@@ -36,7 +36,9 @@ def _cached_graph(run: _Evaluation, values: list[Any], start: int) -> Record:
 
 
 def _ranked_placeholder(run: _Evaluation, values: list[Any], start: int) -> Expr:
-    """`mpsGraphRankedPlaceHolder(graph, tensor)` or `(graph, type, shape)`: the second is known by what is fed to it."""
+    """`mpsGraphRankedPlaceHolder(graph, tensor)` or `(graph, type, shape)`: the second is known by what is fed to
+    it.
+    """
     if isinstance(values[1], TensorArg):
         return Input(values[1].name, values[1].dtype)
     dtype = leaves.dtype_of(values[1])

@@ -1,6 +1,7 @@
 """The leaf API of the evaluator: what ATen's queries and OperationUtils' helpers answer in the canonical case.
 
-The canonical case: non-empty, dense, contiguous tensors of one shape on the device, none an alias of another, the newest macOS.
+The canonical case: non-empty, dense, contiguous tensors of one shape on the device, none an alias of another, the
+newest macOS.
 Source: ATen/native/mps/OperationUtils.{h,mm}, c10/core/ScalarType.h.
 """
 

@@ -1,10 +1,13 @@
-"""Taking old code out: an implementation, then whatever nothing refers to any more, and nothing that something still needs."""
+"""Taking old code out: an implementation, then whatever nothing refers to any more, and nothing that something still
+needs.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from porter.changes import Edit
 from porter.checkout import Checkout
@@ -37,7 +40,9 @@ class _Definition:
 def removals(
     checkout: Checkout, implementations: Iterable[Implementation], declared: Mapping[str, Collection[str]]
 ) -> tuple[Removed, ...]:
-    """What goes with these implementations. `declared` names, for each operator, the kernels its `_native.h` declares."""
+    """What goes with these implementations. `declared` names, for each operator, the kernels its `_native.h`
+    declares.
+    """
     by_file: dict[str, dict[int, Implementation]] = {}
     for each in implementations:
         by_file.setdefault(each.file, {})[each.start] = each
@@ -115,7 +120,9 @@ def _elsewhere(checkout: Checkout, file: str, name: str) -> bool:
 
 
 def _still_implemented(source: Source, kernels: Collection[str], gone: dict[tuple[int, int], str]) -> bool:
-    """Whether the file still defines one of the kernels that the header declares, in so many words or by a macro line."""
+    """Whether the file still defines one of the kernels that the header declares, in so many words or by a macro
+    line.
+    """
     if any(function.name in kernels and not _within(function.start, gone) for function in source.functions()):
         return True
     return any(
@@ -156,7 +163,7 @@ def _leading(source: Source, start: int, gone: dict[tuple[int, int], str]) -> in
 def _in_run(source: Source, start: int) -> bool:
     """Whether the macro use at `start` has a neighbour directly below it, so that a comment above heads them both."""
     uses = source.macro_uses()
-    for this, following in zip(uses, uses[1:], strict=False):
+    for this, following in pairwise(uses):
         if this.start == start:
             return source.text[this.end : following.start].strip(" ") == "\n"
     return False

@@ -1,6 +1,8 @@
-"""A C++/Objective-C++ file as tokens that tile it, and the functions, macros and macro uses found among them, with exact spans.
+"""A C++/Objective-C++ file as tokens that tile it, and the functions, macros and macro uses found among them, with
+exact spans.
 
-The preprocessor is not run: a directive is one token, so a file reads the same on every machine. General C++ grammars lose over half of
+The preprocessor is not run: a directive is one token, so a file reads the same on every machine. General C++ grammars
+lose over half of
 an Objective-C++ file; bracket pairs and the few shapes below lose nothing.
 """
 

@@ -14,7 +14,9 @@ from porter.mpsgraph.graph import Call, Cast, Condition, Constant, Expr, Input, 
 
 @dataclass(frozen=True)
 class TensorArg:
-    """A tensor of the operator in the canonical case. `wrapped` is a scalar that the host code wraps into a 0-d CPU tensor."""
+    """A tensor of the operator in the canonical case. `wrapped` is a scalar that the host code wraps into a 0-d CPU
+    tensor.
+    """
 
     name: str
     dtype: DType
@@ -126,7 +128,9 @@ class Paths:
     pending: list[tuple[bool, ...]] = field(default_factory=list)
 
     def decide(self, text: str) -> bool:
-        """Whether a condition holds on this path; the same text, or another value of the same argument, is not asked twice."""
+        """Whether a condition holds on this path; the same text, or another value of the same argument, is not asked
+        twice.
+        """
         known = self._known(text)
         if known is not None:
             return known

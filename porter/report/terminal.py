@@ -1,4 +1,6 @@
-"""What a person reads: the diff, then a short summary. Plain text when colour is off, so that `git apply` takes it as printed."""
+"""What a person reads: the diff, then a short summary. Plain text when colour is off, so that `git apply` takes it as
+printed.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def _painted(line: str) -> str:
 
 
 def summary(plan: Plan) -> str:
-    """What moved, which dtypes are registered, where the functor came from, which entries go, what is left to decide."""
+    """What moved, which dtypes are registered, where the functor came from, which entries go, what is left to
+    decide.
+    """
     return "\n".join(_summary(plan))
 
 

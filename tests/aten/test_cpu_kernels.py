@@ -61,7 +61,8 @@ using namespace vec;
 
 #if !defined(C10_MOBILE)
 #define _AT_DISPATCH_OWN(TYPE, NAME, ...) \\
-  AT_DISPATCH_V2(TYPE, NAME, AT_WRAP(__VA_ARGS__), kHalf, kBool, AT_EXPAND(AT_FLOAT8_TYPES), AT_EXPAND(AT_INTEGRAL_TYPES))
+  AT_DISPATCH_V2(TYPE, NAME, AT_WRAP(__VA_ARGS__), kHalf, kBool, AT_EXPAND(AT_FLOAT8_TYPES),
+  AT_EXPAND(AT_INTEGRAL_TYPES))
 #else
 #define _AT_DISPATCH_OWN(TYPE, NAME, ...) AT_DISPATCH_INTEGRAL_TYPES(TYPE, NAME, __VA_ARGS__)
 #endif
@@ -180,7 +181,8 @@ void raw_kernel(TensorIteratorBase& iter) {
 #define IMPLEMENT(op)                                              \\
   static void op##_kernel(TensorIteratorBase& iter) {              \\
     AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES_AND2(kBFloat16, kHalf, iter.dtype(), #op "_vml_cpu", [&]() { \\
-      iter.for_each([&](char** data_, const int64_t* strides, int64_t n) { vml::v##op(data_[0], data_[1], n); }, 2048); \\
+      iter.for_each([&](char** data_, const int64_t* strides, int64_t n) { vml::v##op(data_[0], data_[1], n); },
+      2048); \\
     });                                                            \\
     iter.cast_outputs();                                           \\
   }
@@ -232,7 +234,9 @@ def describe_lambda(one: Lambda) -> str:
 
 
 def test_branches_on_the_type_each_give_their_lambda(checkout: Checkout) -> None:
-    assert_expected_inline(describe(cpu_kernel(checkout, "twist_stub")), """\
+    assert_expected_inline(
+        describe(cpu_kernel(checkout, "twist_stub")),
+        """\
 twist_stub: float half bfloat long int short uchar char bool
 [float half bfloat] (a, b) -> T
 if (a != a || b != b) {
@@ -246,18 +250,24 @@ if ((r != 0) && ((r < 0) != (b < 0))) {
 }
 return r;
 [bool] (a, b) -> bool
-return a && b;""")
+return a && b;""",
+    )
 
 
 def test_a_files_own_dispatch_macro_is_looked_through(checkout: Checkout) -> None:
-    assert_expected_inline(describe(cpu_kernel(checkout, "level_stub", lambda _: BOOL)), """\
+    assert_expected_inline(
+        describe(cpu_kernel(checkout, "level_stub", lambda _: BOOL)),
+        """\
 level_stub: half long int short uchar char bool
 [half long int short uchar char bool] (a, b) -> bool
-return a <= b;""")
+return a <= b;""",
+    )
 
 
 def test_branches_on_a_scalar_stay_in_the_kernel(checkout: Checkout) -> None:
-    assert_expected_inline(describe(cpu_kernel(checkout, "bend_stub")), """\
+    assert_expected_inline(
+        describe(cpu_kernel(checkout, "bend_stub")),
+        """\
 bend_stub: float
 [float] (x, T eps from eps_scalar) -> T
 if (eps < T(0)) {
@@ -266,12 +276,15 @@ if (eps < T(0)) {
 T hi = T(1) - eps;
 T x_ = x;
 x_ = x_ > hi ? hi : x_;
-return x_ / (T(1) - x_);""")
+return x_ / (T(1) - x_);""",
+    )
 
 
 def test_helpers_are_inlined_translated_or_taken_from_c10_metal(checkout: Checkout) -> None:
     found = [describe(cpu_kernel(checkout, name)) for name in ("fold_stub", "step_stub", "wave_stub")]
-    assert_expected_inline("\n".join(found), """\
+    assert_expected_inline(
+        "\n".join(found),
+        """\
 fold_stub: float long int short uchar char float2
 [float] (a, b) -> T
 return static_cast<T>((metal::abs(a) + T(1)) * c10::metal::erf(b));
@@ -289,7 +302,8 @@ inline T steps(T a, T b) {
 }
 wave_stub: float half bfloat
 [float half bfloat] (a) -> T
-return static_cast<T>(c10::metal::wave(static_cast<c10::metal::opmath_t<T>>(a) * M_PI_F));""")
+return static_cast<T>(c10::metal::wave(static_cast<c10::metal::opmath_t<T>>(a) * M_PI_F));""",
+    )
 
 
 def test_complex_arithmetic_never_becomes_elementwise(checkout: Checkout) -> None:
@@ -299,7 +313,9 @@ def test_complex_arithmetic_never_becomes_elementwise(checkout: Checkout) -> Non
 
 def test_vector_math_made_by_a_macro(checkout: Checkout) -> None:
     found = [describe(cpu_kernel(checkout, name)) for name in ("log1p_stub", "round_stub")]
-    assert_expected_inline("\n".join(found), """\
+    assert_expected_inline(
+        "\n".join(found),
+        """\
 log1p_stub: float half bfloat float2
 [float half bfloat] (a) -> T
 return static_cast<T>(c10::metal::log1p(a));
@@ -307,7 +323,8 @@ return static_cast<T>(c10::metal::log1p(a));
 return c10::metal::log1p(a);
 round_stub: float half bfloat float2
 [float half bfloat] (a) -> T
-return metal::rint(a);""")
+return metal::rint(a);""",
+    )
 
 
 @pytest.mark.parametrize(
