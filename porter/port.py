@@ -98,7 +98,8 @@ def port_stub(
 def _known_as(name: str, base: str, call: StubCall) -> tuple[str, ...]:
     """The names to look a function up by: the operator's own only where this stub is what it means by itself."""
     chosen_by_name = any('"' in condition.text for condition in call.when)
-    return (name, base) if name.startswith(base) and base != name and not chosen_by_name else (name,)
+    turned = any("-" in argument for argument in call.arguments)
+    return (name,) if base == name or chosen_by_name or turned else (name, base)
 
 
 def _checks(cpu: CpuKernel) -> tuple[str, ...]:
