@@ -1,5 +1,6 @@
 """The lexer: its tokens tile any text, and its functions are those that clang finds."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def test_tokens_tile_any_text(parts: list[str]) -> None:
     text = "".join(parts)
     tokens = Source.parse("x.mm", text).tokens
     assert "".join(token.text for token in tokens) == text
-    assert all(a.end == b.start for a, b in zip(tokens, tokens[1:], strict=False))
+    assert all(a.end == b.start for a, b in pairwise(tokens))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
