@@ -119,6 +119,13 @@ def _parameters(entry: Entry, cpu: CpuKernel, call: StubCall) -> tuple[tuple[str
     if arity not in _FILES:
         raise PorterError("PTR018", f"{call.stub.name} takes {arity} elements", call.place, "Port it by hand.")
     names = tuple(a.name for a in entry.inputs if a.type in ("Tensor", "Tensor(a!)", "Scalar"))[:arity]
+    if len(names) != arity:
+        raise PorterError(
+            "PTR018",
+            f"{call.stub.name} takes {arity} elements, the row names {len(names)}",
+            call.place,
+            "Port it by hand.",
+        )
     extra = len(call.stub.signature) - 1
     if extra > 1:
         raise PorterError("PTR018", f"{call.stub.name} takes {extra} more arguments", call.place, "Port it by hand.")

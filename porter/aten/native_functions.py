@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import yaml
 
@@ -102,17 +102,7 @@ class NativeFunctions:
     @staticmethod
     def read(checkout: Checkout) -> NativeFunctions:
         """Reads and checks the yaml of a checkout. Raises PTR010 (malformed yaml) or PTR011 (a row that is not one)."""
-        text = checkout.read(NATIVE_FUNCTIONS)
-        try:
-            root = yaml.compose(text, Loader=_Loader)
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            what = getattr(error, "problem", None) or str(error)
-            place = Place(NATIVE_FUNCTIONS, mark.line + 1 if mark else 0)
-            raise PorterError("PTR010", f"this is not valid yaml: {what}", place, "Mend this line.") from error
-        if not isinstance(root, yaml.SequenceNode):
-            raise PorterError("PTR011", "the file is not a list of '- func:' rows", Place(NATIVE_FUNCTIONS, 1))
-        return NativeFunctions(tuple(_entry(node, text) for node in root.value))
+        return _read(checkout.read(NATIVE_FUNCTIONS))
 
     @cached_property
     def by_name(self) -> dict[str, Entry]:
@@ -184,6 +174,20 @@ def share_edits(functions: NativeFunctions, entry: Entry, target: DispatchLine) 
     )
     join = Edit(NATIVE_FUNCTIONS, target.keys_start, target.keys_end, ", ".join(functions.with_mps(target.keys)))
     return tuple(sorted((leave, join), key=lambda edit: edit.start))
+
+
+@lru_cache(maxsize=4)
+def _read(text: str) -> NativeFunctions:
+    try:
+        root = yaml.compose(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        what = getattr(error, "problem", None) or str(error)
+        place = Place(NATIVE_FUNCTIONS, mark.line + 1 if mark else 0)
+        raise PorterError("PTR010", f"this is not valid yaml: {what}", place, "Mend this line.") from error
+    if not isinstance(root, yaml.SequenceNode):
+        raise PorterError("PTR011", "the file is not a list of '- func:' rows", Place(NATIVE_FUNCTIONS, 1))
+    return NativeFunctions(tuple(_entry(node, text) for node in root.value))
 
 
 def _entry(node: yaml.Node, text: str) -> Entry:
