@@ -89,9 +89,14 @@ def torch_libraries() -> tuple[str, ...]:
     return (f"-L{lib}", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{lib}")
 
 
-def precompiled_header(header: Path, flags: Sequence[str]) -> Path:
+def language(source: Path) -> str:
+    """What the compiler is to take a source for, by its suffix."""
+    return "objective-c++" if source.suffix == ".mm" else "c++"
+
+
+def precompiled_header(header: Path, flags: Sequence[str], kind: str = "c++") -> Path:
     """The precompiled form of `header`, to be used with `-include-pch` and the same flags. Raises PTR143."""
-    return _compile(header, (*_OPTIMISED, *flags), (), "c++-header", ".pch")
+    return _compile(header, (*_OPTIMISED, *flags), (), f"{kind}-header", ".pch")
 
 
 def build(
@@ -110,7 +115,7 @@ def build(
     """
     known = tuple(deps)
     before = ("-include-pch", str(precompiled_header(header, flags))) if header else ()
-    objects = [_compile(source, (*_OPTIMISED, *before, *flags), known, "c++", ".o") for source in sources]
+    objects = [_compile(source, (*_OPTIMISED, *before, *flags), known, language(source), ".o") for source in sources]
     return _link(name, objects, link)
 
 

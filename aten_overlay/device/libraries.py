@@ -9,6 +9,13 @@ from aten_overlay import toolchain
 HERE = Path(__file__).resolve().parent
 _DEVICE = ("allocator", "copy", "fallback", "generator", "guard", "hooks", "tensors")
 
+# How the interfaces of ATen/mps differ between versions: what to define where a header has this text.
+_VERSIONS = (
+    ("PORTER_STREAM_FILLS", "MPSStream.h", "void fill(MTLBuffer_t"),
+    ("PORTER_MACOS_AT_LEAST", "MPSDevice.h", "is_macos_at_least"),
+    ("PORTER_DEVICE_ALLOCATOR", "MPSAllocatorInterface.h", "c10::DeviceAllocator"),
+)
+
 
 def memory() -> Path:
     """`libporter_memory.so`: the C interface of memory.h, without torch."""
@@ -30,6 +37,19 @@ def device() -> Path:
         link=(*toolchain.torch_libraries(), *link_with(memory()), "-lstdc++"),
         header=HERE / "headers.h",
     )
+
+
+def mps(fork: Path) -> Path:
+    """`libporter_mps.so`: `at::mps`, against a fork's own `ATen/mps` headers where it has them, else the wheel's."""
+    from aten_overlay.apple import build
+
+    folder = fork / "aten" / "src" / "ATen" / "mps"
+    found = folder if folder.is_dir() else toolchain.torch_root() / "include" / "ATen" / "mps"
+    defines = [f"-D{name}" for name, header, text in _VERSIONS if text in (found / header).read_text()]
+    sources = [*sorted((HERE / "mps").glob("*.mm")), *sorted((HERE / "mps").glob("*.cpp"))]
+    flags = (*build.fork_flags(fork), *defines, "-I", str(HERE.parent), "-I", str(HERE / "mps"))
+    link = (*toolchain.torch_libraries(), *link_with(build.frameworks()), *link_with(memory()), "-lstdc++")
+    return toolchain.build("porter_mps", sources, flags, link=link)
 
 
 def link_with(library: Path) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from porter.checkout import KERNELS, MPS, NATIVE_FUNCTIONS
 from porter.errors import Place, PorterError
 
 METAL_HEADERS = "c10/metal"
+DEVICE_HEADERS = "aten/src/ATen/mps"
 TEST_LISTS = ("torch/testing/_internal/common_mps.py", "test/test_mps.py")
 TREES_KEPT = 16
 _HEADERS = (".h", ".hpp", ".inl")
@@ -65,7 +66,7 @@ class Tree:
     def headers_digest(self) -> str:
         """A digest of every header that host code of the fork can include."""
         found = hashlib.blake2b(digest_size=16)
-        for folder in (MPS, f"{MPS}/operations", METAL_HEADERS):
+        for folder in (MPS, f"{MPS}/operations", METAL_HEADERS, DEVICE_HEADERS):
             for path in self.files(folder, *_HEADERS):
                 found.update(path.encode() + b"\0" + self.read(path).encode("utf-8", "surrogateescape") + b"\0")
         return found.hexdigest()
@@ -87,7 +88,7 @@ def materialise(checkout: Path, texts: Mapping[str, str], cache: Path) -> Tree:
 
 
 def _linked(checkout: Path) -> Iterator[str]:
-    for folder in (MPS, METAL_HEADERS):
+    for folder in (MPS, METAL_HEADERS, DEVICE_HEADERS):
         for base, _, names in os.walk(checkout / folder):
             yield from (os.path.relpath(os.path.join(base, n), checkout) for n in names)  # noqa: PTH118
     if (checkout / NATIVE_FUNCTIONS).is_file():

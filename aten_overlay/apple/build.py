@@ -1,0 +1,59 @@
+"""Builds the stand-in for Apple's frameworks, and says how Objective-C++ is compiled against it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aten_overlay import toolchain
+from aten_overlay.device import libraries
+
+HERE = Path(__file__).resolve().parent
+INCLUDE = HERE / "include"
+_PARTS = ("runtime", "foundation", "metal_api", "mpsgraph")
+
+# clang's objfw ABI: a message is a plain call of what objc_msg_lookup() answers, and classes are direct symbols.
+LANGUAGE = ("-std=c++20", "-fblocks", "-fobjc-runtime=objfw-1.0", "-fexceptions")
+
+_OPTIMISED = ("-O1", "-fPIC", "-fvisibility=default")
+# As the wheel was built: the stubs of DispatchStub.h have a slot for each of these CPU levels.
+_DEFINES = (
+    "-DUSE_MPS", "-DFMT_HEADER_ONLY=1", "-DFMT_USE_CONSTEVAL=0", "-DHAVE_AVX2_CPU_DEFINITION",
+    "-DHAVE_AVX512_CPU_DEFINITION",
+)  # fmt: skip
+
+
+def frameworks() -> Path:
+    """`libporter_apple.so`: Objective-C runtime, Foundation, dispatch, Metal and MPSGraph, without torch."""
+    sources = [path for part in _PARTS for path in sorted((HERE / part).glob("*.cpp"))]
+    sources += [path for part in _PARTS for path in sorted((HERE / part).glob("*.mm"))]
+    flags = (*LANGUAGE, *include_flags(), "-I", str(HERE), "-I", str(HERE.parent))
+    link = (*libraries.link_with(libraries.memory()), "-ldl", "-lstdc++")
+    return toolchain.build("porter_apple", sources, flags, link=link)
+
+
+def fork_flags(fork: Path) -> tuple[str, ...]:
+    """Flags for a fork's host code: its own MPS headers, then the frameworks', then the wheel's.
+
+    `fork` holds what a fork has under `aten/src/ATen/mps`, `aten/src/ATen/native/mps` and `c10/metal`, and no other
+    header: those come from the wheel that the result is linked with.
+    """
+    return (
+        *LANGUAGE, *_OPTIMISED, *include_flags(), "-I", str(fork / "aten" / "src"), "-I", str(fork),
+        *(flag for flag in toolchain.torch_flags() if not flag.startswith("-std=")), *_DEFINES, "-w",
+    )  # fmt: skip
+
+
+def headers_digest() -> str:
+    """A digest of every header of the frameworks."""
+    return toolchain.digest(*(p.read_bytes() for p in sorted(INCLUDE.rglob("*")) if p.is_file()))
+
+
+def include_flags() -> tuple[str, ...]:
+    """Flags that put the stand-in's framework headers in front, as system headers."""
+    return ("-isystem", str(INCLUDE))
+
+
+def test_program(name: str, source: Path) -> Path:
+    """A library of one Objective-C++ source linked with the frameworks: what their tests call from Python."""
+    flags = (*LANGUAGE, *include_flags(), "-I", str(HERE), "-I", str(HERE.parent))
+    return toolchain.build(name, [source], flags, link=(*libraries.link_with(frameworks()), "-lstdc++"))

@@ -1,0 +1,83 @@
+"""Who compiles Metal source for the Metal API stand-in: `aten_overlay.metal.build`, one kernel when it is asked for."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from aten_overlay.metal.build import Options, compile_kernels, host_names
+from porter.errors import PorterError
+
+_OPEN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_int)
+_COMPILE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
+
+
+@dataclass
+class Compiler:
+    """The libraries opened so far: where each kernel's source is, and what has been compiled ahead."""
+
+    frameworks: ctypes.CDLL
+    options: Options = field(default_factory=Options)
+    bundle: tuple[Path, ...] = ()
+    _libraries: list[Mapping[str, Path | str]] = field(default_factory=list)
+    _ready: dict[str, Path] = field(default_factory=dict)
+    _kept: list[object] = field(default_factory=list)
+
+    def install(self) -> None:
+        """Makes this the compiler of every library made from now on."""
+        functions = (_OPEN(self._open), _COMPILE(self._compile))
+        self._kept += functions
+        self.frameworks.porter_set_compiler(*functions)
+
+    def set_bundle(self, kernels: Iterable[Path], options: Options) -> None:
+        """Makes these `.metal` files what the bundled library holds, compiled with `options`."""
+        self.bundle, self.options = tuple(kernels), options
+        self._ready.clear()
+        self.frameworks.porter_set_bundle("\n".join(map(str, self.bundle)).encode())
+
+    def compile_ahead(self, wanted: Callable[[str], bool]) -> None:
+        """Compiles the bundled kernels whose name is wanted, each file's at once. Raises as compile_kernels does."""
+        for path in self.bundle:
+            names = [name for name in host_names(path, self.options) if wanted(name)]
+            if names:
+                self._ready.update(dict.fromkeys(names, compile_kernels(path, names, self.options)))
+
+    def _open(self, source: bytes, bundled: int) -> int:
+        return self._answered(lambda: self._opened(source.decode("utf-8", "surrogateescape"), bool(bundled)))
+
+    def _opened(self, source: str, bundled: bool) -> tuple[int, str]:
+        files: list[Path | str] = [*map(Path, source.splitlines())] if bundled else [source]
+        found = {name: file for file in files for name in host_names(file, self.options)}
+        self._libraries.append(found)
+        return len(self._libraries) - 1, "\n".join(found)
+
+    def _compile(self, library: int, name: bytes, constants: bytes) -> int:
+        return self._answered(lambda: (0, str(self._compiled(library, name.decode(), constants.decode()))))
+
+    def _compiled(self, library: int, name: str, constants: str) -> Path:
+        source = self._libraries[library][name]
+        if not constants and name in self._ready and isinstance(source, Path):
+            return self._ready[name]
+        options = replace(self.options, constants=_constants(constants))
+        return compile_kernels(source, [name], options)
+
+    def _answered(self, make: Callable[[], tuple[int, str]]) -> int:
+        """What C is told: a number and a text, or -1 and why not."""
+        try:
+            number, text = make()
+        except (PorterError, OSError) as error:
+            self.frameworks.porter_set_error(str(error).encode())
+            return -1
+        self.frameworks.porter_answer(text.encode())
+        return number
+
+
+def _constants(text: str) -> tuple[tuple[int | str, bool | int | float], ...]:
+    pairs = (line.split("=", 1) for line in text.splitlines())
+    return tuple((int(k) if k.isdigit() else k, _value(v)) for k, v in pairs)
+
+
+def _value(text: str) -> int | float:
+    return float(text) if set(text) & set(".en") else int(text)

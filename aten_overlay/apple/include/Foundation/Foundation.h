@@ -1,0 +1,10 @@
+// Foundation, as much of it as PyTorch's MPS backend uses. Part of porter's stand-in for Apple's frameworks.
+#pragma once
+#include <dispatch/dispatch.h>
+#include <Foundation/NSObject.h>
+#include <Foundation/NSString.h>
+#include <Foundation/NSNumber.h>
+#include <Foundation/NSCollections.h>
+#include <Foundation/NSData.h>
+#include <Foundation/NSError.h>
+#include <Foundation/NSProcessInfo.h>

@@ -1,0 +1,69 @@
+// Command queues, buffers and encoders. Source: Apple's documentation of each.
+#pragma once
+#include <Metal/MTLLibrary.h>
+
+@protocol MTLCommandBuffer;
+
+@protocol MTLCommandEncoder <NSObject>
+- (void)endEncoding;
+- (void)pushDebugGroup:(NSString*)name;
+- (void)popDebugGroup;
+- (void)insertDebugSignpost:(NSString*)name;
+@property(readonly) id<MTLDevice> device;
+@property(copy) NSString* label;
+@end
+
+@protocol MTLComputeCommandEncoder <MTLCommandEncoder>
+- (void)setComputePipelineState:(id<MTLComputePipelineState>)state;
+- (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index;
+- (void)setBufferOffset:(NSUInteger)offset atIndex:(NSUInteger)index;
+- (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index;
+- (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index;
+- (void)useResource:(id<MTLResource>)resource usage:(MTLResourceUsage)usage;
+- (void)useResources:(const id<MTLResource>[])resources count:(NSUInteger)count usage:(MTLResourceUsage)usage;
+- (void)memoryBarrierWithScope:(MTLBarrierScope)scope;
+- (void)dispatchThreads:(MTLSize)threads threadsPerThreadgroup:(MTLSize)group;
+- (void)dispatchThreadgroups:(MTLSize)groups threadsPerThreadgroup:(MTLSize)group;
+@property(readonly) MTLDispatchType dispatchType;
+@end
+
+@protocol MTLBlitCommandEncoder <MTLCommandEncoder>
+- (void)copyFromBuffer:(id<MTLBuffer>)source
+          sourceOffset:(NSUInteger)sourceOffset
+              toBuffer:(id<MTLBuffer>)destination
+     destinationOffset:(NSUInteger)destinationOffset
+                  size:(NSUInteger)size;
+- (void)fillBuffer:(id<MTLBuffer>)buffer range:(NSRange)range value:(uint8_t)value;
+@end
+
+typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
+
+@protocol MTLCommandQueue <NSObject>
+- (id<MTLCommandBuffer>)commandBuffer;
+- (id<MTLCommandBuffer>)commandBufferWithUnretainedReferences;
+@property(readonly) id<MTLDevice> device;
+@property(copy) NSString* label;
+@end
+
+@protocol MTLCommandBuffer <NSObject>
+- (id<MTLComputeCommandEncoder>)computeCommandEncoder;
+- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:(MTLDispatchType)type;
+- (id<MTLBlitCommandEncoder>)blitCommandEncoder;
+- (void)encodeSignalEvent:(id<MTLEvent>)event value:(uint64_t)value;
+- (void)encodeWaitForEvent:(id<MTLEvent>)event value:(uint64_t)value;
+- (void)addScheduledHandler:(MTLCommandBufferHandler)block;
+- (void)addCompletedHandler:(MTLCommandBufferHandler)block;
+- (void)enqueue;
+- (void)commit;
+- (void)waitUntilScheduled;
+- (void)waitUntilCompleted;
+@property(readonly) MTLCommandBufferStatus status;
+@property(readonly) NSError* error;
+@property(readonly) CFTimeInterval GPUStartTime;
+@property(readonly) CFTimeInterval GPUEndTime;
+@property(readonly) CFTimeInterval kernelStartTime;
+@property(readonly) CFTimeInterval kernelEndTime;
+@property(readonly) id<MTLDevice> device;
+@property(readonly) id<MTLCommandQueue> commandQueue;
+@property(copy) NSString* label;
+@end

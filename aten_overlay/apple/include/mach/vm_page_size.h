@@ -1,0 +1,4 @@
+#pragma once
+#include <unistd.h>
+
+#define vm_page_size (static_cast<unsigned long>(sysconf(_SC_PAGESIZE)))

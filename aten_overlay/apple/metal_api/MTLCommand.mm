@@ -1,0 +1,259 @@
+// Command queues, buffers and encoders. A command runs when it is encoded: the device has one queue, in order.
+#include <cstring>
+#include <utility>
+#include <stdexcept>
+
+#include "foundation/text.h"
+#include "metal_objects.h"
+#include "runtime/objects.h"
+
+using porter::metal::Arguments;
+using porter::metal::Binding;
+using porter::metal::Size;
+
+static Size size_of(MTLSize size) {
+  return {size.width, size.height, size.depth};
+}
+
+@interface PorterEncoder : NSObject <MTLCommandEncoder> {
+ @public
+  bool _ended;
+}
+@end
+
+@implementation PorterEncoder
+@dynamic label;
+static void check_open(PorterEncoder* encoder) {
+  if (encoder->_ended) {
+    porter::objc::fail("PTR124: a command was encoded after endEncoding");
+  }
+}
+- (void)endEncoding {
+  check_open(self);
+  _ended = true;
+}
+- (void)pushDebugGroup:(NSString*)name {
+}
+- (void)popDebugGroup {
+}
+- (void)insertDebugSignpost:(NSString*)name {
+}
+- (void)setLabel:(NSString*)label {
+}
+- (NSString*)label {
+  return @"";
+}
+- (id<MTLDevice>)device {
+  return MTLCreateSystemDefaultDevice();
+}
+@end
+
+@interface PorterComputeEncoder : PorterEncoder <MTLComputeCommandEncoder> {
+ @public
+  const pm_kernel* _kernel;
+  Arguments _arguments;
+  MTLDispatchType _type;
+}
+@end
+
+@implementation PorterComputeEncoder
+static Binding& binding_at(PorterComputeEncoder* encoder, NSUInteger index) {
+  check_open(encoder);
+  if (index >= PM_MAX_BUFFERS) {
+    const std::string who = encoder->_kernel ? encoder->_kernel->host_name : "(none set)";
+    porter::objc::fail("PTR124: kernel `" + who + "`: buffer index " + std::to_string(index) +
+                       " is beyond the argument table, which ends at " + std::to_string(PM_MAX_BUFFERS - 1));
+  }
+  return encoder->_arguments.bindings[index];
+}
+static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
+  check_open(encoder);
+  if (!encoder->_kernel) {
+    porter::objc::fail("PTR124: a dispatch without a pipeline state");
+  }
+  porter::metal::launch(encoder->_kernel, encoder->_arguments, threads, group);
+}
+- (void)setComputePipelineState:(id<MTLComputePipelineState>)state {
+  check_open(self);
+  _kernel = porter::metal::kernel_of(state);
+}
+- (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
+  Binding& binding = binding_at(self, index);
+  binding = {buffer ? Binding::Kind::kBuffer : Binding::Kind::kNothing, (const void*)buffer, offset, {}};
+}
+- (void)setBufferOffset:(NSUInteger)offset atIndex:(NSUInteger)index {
+  binding_at(self, index).offset = offset;
+}
+- (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
+  const auto* start = static_cast<const char*>(bytes);
+  binding_at(self, index) = {Binding::Kind::kBytes, nullptr, 0, std::vector<char>(start, start + length)};
+}
+- (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index {
+  check_open(self);
+  if (index >= PM_MAX_THREADGROUP_ARGS || length % 16) {
+    porter::objc::fail("PTR125: threadgroup memory of " + std::to_string(length) + " bytes at index " +
+                       std::to_string(index) + ": it has to be a multiple of 16, below index " +
+                       std::to_string(PM_MAX_THREADGROUP_ARGS));
+  }
+  _arguments.threadgroup_bytes[index] = static_cast<uint32_t>(length);
+}
+- (void)useResource:(id<MTLResource>)resource usage:(MTLResourceUsage)usage {
+  _arguments.resident.push_back((const void*)resource);
+}
+- (void)useResources:(const id<MTLResource>[])resources count:(NSUInteger)count usage:(MTLResourceUsage)usage {
+  for (NSUInteger i = 0; i < count; i++) {
+    [self useResource:resources[i] usage:usage];
+  }
+}
+- (void)memoryBarrierWithScope:(MTLBarrierScope)scope {
+}
+- (void)dispatchThreads:(MTLSize)threads threadsPerThreadgroup:(MTLSize)group {
+  run(self, size_of(threads), size_of(group));
+}
+- (void)dispatchThreadgroups:(MTLSize)groups threadsPerThreadgroup:(MTLSize)group {
+  run(self, {groups.width * group.width, groups.height * group.height, groups.depth * group.depth}, size_of(group));
+}
+- (MTLDispatchType)dispatchType {
+  return _type;
+}
+@end
+
+@interface PorterBlitEncoder : PorterEncoder <MTLBlitCommandEncoder>
+@end
+
+@implementation PorterBlitEncoder
+- (void)copyFromBuffer:(id<MTLBuffer>)source
+          sourceOffset:(NSUInteger)sourceOffset
+              toBuffer:(id<MTLBuffer>)destination
+     destinationOffset:(NSUInteger)destinationOffset
+                  size:(NSUInteger)size {
+  check_open(self);
+  char* from = porter::metal::bytes_of((const void*)source, sourceOffset, size, "the source of a copy");
+  char* to = porter::metal::bytes_of((const void*)destination, destinationOffset, size, "the destination of a copy");
+  std::memmove(to, from, size);
+}
+- (void)fillBuffer:(id<MTLBuffer>)buffer range:(NSRange)range value:(uint8_t)value {
+  check_open(self);
+  std::memset(porter::metal::bytes_of((const void*)buffer, range.location, range.length, "a fill"), value, range.length);
+}
+@end
+
+extern "C" {
+void* _Block_copy(const void* block);
+void _Block_release(const void* block);
+}
+
+@interface PorterCommandBuffer : NSObject <MTLCommandBuffer> {
+ @public
+  MTLCommandBufferStatus _state;
+  std::vector<MTLCommandBufferHandler> _handlers;
+  id<MTLCommandQueue> _queue;
+}
+@end
+
+@implementation PorterCommandBuffer
+@dynamic label;
+- (id<MTLComputeCommandEncoder>)computeCommandEncoder {
+  return [self computeCommandEncoderWithDispatchType:MTLDispatchTypeSerial];
+}
+- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:(MTLDispatchType)type {
+  PorterComputeEncoder* made = [[PorterComputeEncoder new] autorelease];
+  made->_type = type;
+  return made;
+}
+- (id<MTLBlitCommandEncoder>)blitCommandEncoder {
+  return [[PorterBlitEncoder new] autorelease];
+}
+- (void)encodeSignalEvent:(id<MTLEvent>)event value:(uint64_t)value {
+  ((id<MTLSharedEvent>)event).signaledValue = value;
+}
+- (void)encodeWaitForEvent:(id<MTLEvent>)event value:(uint64_t)value {
+  if (((id<MTLSharedEvent>)event).signaledValue < value) {
+    porter::objc::fail("PTR122: a command buffer waits for an event that nothing before it signals");
+  }
+}
+- (void)addScheduledHandler:(MTLCommandBufferHandler)block {
+  [self addCompletedHandler:block];
+}
+- (void)addCompletedHandler:(MTLCommandBufferHandler)block {
+  _handlers.push_back((MTLCommandBufferHandler)_Block_copy((const void*)block));
+}
+- (void)enqueue {
+}
+- (void)commit {
+  if (_state == MTLCommandBufferStatusCompleted) {
+    porter::objc::fail("PTR124: a command buffer was committed twice");
+  }
+  _state = MTLCommandBufferStatusCompleted;
+  for (MTLCommandBufferHandler block : std::exchange(_handlers, {})) {
+    block(self);
+    _Block_release((const void*)block);
+  }
+}
+- (void)dealloc {
+  for (MTLCommandBufferHandler block : _handlers) {
+    _Block_release((const void*)block);
+  }
+  [super dealloc];
+}
+- (void)waitUntilScheduled {
+}
+- (void)waitUntilCompleted {
+}
+- (MTLCommandBufferStatus)status {
+  return _state;
+}
+- (NSError*)error {
+  return nil;
+}
+- (CFTimeInterval)GPUStartTime {
+  return 0;
+}
+- (CFTimeInterval)GPUEndTime {
+  return 0;
+}
+- (CFTimeInterval)kernelStartTime {
+  return 0;
+}
+- (CFTimeInterval)kernelEndTime {
+  return 0;
+}
+- (id<MTLDevice>)device {
+  return MTLCreateSystemDefaultDevice();
+}
+- (id<MTLCommandQueue>)commandQueue {
+  return _queue;
+}
+- (void)setLabel:(NSString*)label {
+}
+- (NSString*)label {
+  return @"";
+}
+@end
+
+@interface PorterQueue : NSObject <MTLCommandQueue>
+@end
+
+@implementation PorterQueue
+@dynamic label;
+- (id<MTLCommandBuffer>)commandBuffer {
+  PorterCommandBuffer* made = [[PorterCommandBuffer new] autorelease];
+  made->_queue = self;
+  return made;
+}
+- (id<MTLCommandBuffer>)commandBufferWithUnretainedReferences {
+  return [self commandBuffer];
+}
+- (id<MTLDevice>)device {
+  return MTLCreateSystemDefaultDevice();
+}
+- (void)setLabel:(NSString*)label {
+}
+- (NSString*)label {
+  return @"";
+}
+@end
+
+id<MTLCommandQueue> porter::metal::make_queue() {
+  return [PorterQueue new];
+}

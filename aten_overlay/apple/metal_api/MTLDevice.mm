@@ -1,0 +1,139 @@
+#include <cstring>
+
+#include "device/memory.h"
+#include "foundation/text.h"
+#include "metal_objects.h"
+#include "runtime/objects.h"
+
+extern "C" const void* porter_dispatch_data(dispatch_data_t data, size_t* size);
+
+@interface PorterEvent : NSObject <MTLSharedEvent> {
+  uint64_t _value;
+}
+@end
+
+@implementation PorterEvent
+- (uint64_t)signaledValue {
+  return _value;
+}
+- (void)setSignaledValue:(uint64_t)value {
+  _value = value;
+}
+- (void)notifyListener:(MTLSharedEventListener*)listener
+               atValue:(uint64_t)value
+                 block:(MTLSharedEventNotificationBlock)block {
+  if (_value < value) {
+    porter::objc::fail("PTR122: a listener waits for an event that nothing before it signals");
+  }
+  block(self, _value);
+}
+@end
+
+@implementation MTLSharedEventListener
+@end
+
+@implementation MTLHeapDescriptor
+- (id)copyWithZone:(NSZone*)zone {
+  return [self retain];
+}
+@end
+
+@implementation MTLCaptureDescriptor
+- (id)copyWithZone:(NSZone*)zone {
+  return [self retain];
+}
+@end
+
+@implementation MTLCaptureManager
++ (MTLCaptureManager*)sharedCaptureManager {
+  static MTLCaptureManager* value = [MTLCaptureManager new];
+  return value;
+}
+- (BOOL)supportsDestination:(MTLCaptureDestination)destination {
+  return NO;
+}
+- (BOOL)isCapturing {
+  return NO;
+}
+@end
+
+@interface PorterDevice : NSObject <MTLDevice>
+@end
+
+@implementation PorterDevice
+- (NSString*)name {
+  return @"porter stand-in";
+}
+- (BOOL)hasUnifiedMemory {
+  return YES;
+}
+- (BOOL)supportsFamily:(MTLGPUFamily)family {
+  return family <= MTLGPUFamilyApple9 || family >= MTLGPUFamilyMac2;
+}
+- (NSUInteger)maxBufferLength {
+  return porter_memory_use().capacity;
+}
+- (uint64_t)recommendedMaxWorkingSetSize {
+  return porter_memory_use().limit;
+}
+- (NSUInteger)currentAllocatedSize {
+  return porter_memory_use().allocated;
+}
+- (NSUInteger)maxThreadgroupMemoryLength {
+  return porter::metal::kThreadgroupMemory;
+}
+- (MTLSize)maxThreadsPerThreadgroup {
+  return MTLSizeMake(PM_MAX_THREADS_PER_GROUP, PM_MAX_THREADS_PER_GROUP, PM_MAX_THREADS_PER_GROUP);
+}
+- (id<MTLLibrary>)newLibraryWithSource:(NSString*)source options:(MTLCompileOptions*)options error:(NSError**)error {
+  return porter::metal::make_library(porter::text(source), false, error);
+}
+- (id<MTLLibrary>)newLibraryWithData:(dispatch_data_t)data error:(NSError**)error {
+  size_t size = 0;
+  const auto* bytes = static_cast<const char*>(porter_dispatch_data(data, &size));
+  return porter::metal::make_library(std::string(bytes, size), true, error);
+}
+- (id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError**)error {
+  return porter::metal::make_library(porter::text([url path]), true, error);
+}
+- (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function error:(NSError**)error {
+  return porter::metal::make_pipeline(function);
+}
+- (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options {
+  return porter::metal::make_buffer(length);
+}
+- (id<MTLBuffer>)newBufferWithBytes:(const void*)bytes length:(NSUInteger)length options:(MTLResourceOptions)options {
+  id<MTLBuffer> made = porter::metal::make_buffer(length);
+  if (made) {
+    std::memcpy([made contents], bytes, length);
+  }
+  return made;
+}
+// Host memory cannot become device memory here: only pages the device itself gave out can be wrapped.
+- (id<MTLBuffer>)newBufferWithBytesNoCopy:(void*)bytes
+                                   length:(NSUInteger)length
+                                  options:(MTLResourceOptions)options
+                              deallocator:(void (^)(void*, NSUInteger))deallocator {
+  void* device = porter_device_address(bytes);
+  size_t size = 0;
+  if (porter_is_device(device) && porter_allocation(device, &size) == device && length <= size) {
+    return (id<MTLBuffer>)device;
+  }
+  return nil;
+}
+- (id<MTLCommandQueue>)newCommandQueue {
+  return porter::metal::make_queue();
+}
+- (id<MTLSharedEvent>)newSharedEvent {
+  return [PorterEvent new];
+}
+@end
+
+id<MTLDevice> MTLCreateSystemDefaultDevice(void) {
+  static PorterDevice* device = [PorterDevice new];
+  return device;
+}
+
+NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) {
+  return [@[ MTLCreateSystemDefaultDevice() ] copy];
+}

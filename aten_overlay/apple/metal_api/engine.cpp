@@ -1,0 +1,259 @@
+#include "engine.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+#include "device/memory.h"
+#include "porter_metal.h"
+#include "runtime/objects.h"
+
+namespace porter::metal {
+namespace {
+
+porter_open_library open_library;
+porter_compile_kernel compile_kernel;
+thread_local std::string answer;
+std::string& bundle() {
+  static auto& value = *new std::string;
+  return value;
+}
+
+struct Options {
+  uint32_t flags = 0;
+  uint64_t seed = 0;
+  uint32_t threads = 0;
+} options;
+
+struct Calls {
+  std::mutex mutex;
+  std::map<std::string, uint64_t> counts;
+};
+
+Calls& calls() {
+  static auto& value = *new Calls;
+  return value;
+}
+
+[[noreturn]] void refused() {
+  throw std::runtime_error(porter::objc::taken_error());
+}
+
+const pm_kernel* loaded(const std::string& path, const std::string& name) {
+  void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!object) {
+    throw std::runtime_error(std::string("PTR126: ") + dlerror());
+  }
+  const auto* library = reinterpret_cast<pm_library_fn>(dlsym(object, "pm_library"))();
+  for (uint32_t i = 0; i < library->kernel_count; i++) {
+    if (name == library->kernels[i].host_name) {
+      return &library->kernels[i];
+    }
+  }
+  throw std::runtime_error("PTR126: the library compiled for kernel `" + name + "` does not hold it");
+}
+
+std::string at(const pm_kernel* kernel, const pm_argument& argument) {
+  const bool threadgroup = argument.kind == PM_THREADGROUP;
+  return "kernel `" + std::string(kernel->host_name) + "`, argument `" + argument.name + "` at " +
+      (threadgroup ? "threadgroup" : "buffer") + " index " + std::to_string(argument.index);
+}
+
+pm_buffer bound_bytes(Binding& binding) {
+  return {binding.bytes.data(), binding.bytes.data(), binding.bytes.size()};
+}
+
+pm_buffer bound_buffer(const Binding& binding, const std::string& where) {
+  size_t size = 0;
+  void* base = porter_allocation(binding.buffer, &size);
+  if (!base) {
+    throw std::runtime_error("PTR124: " + where + ": the buffer bound there has been freed");
+  }
+  if (binding.offset > size) {
+    throw std::runtime_error("PTR124: " + where + ": offset " + std::to_string(binding.offset) +
+                             " is beyond the buffer's " + std::to_string(size) + " bytes");
+  }
+  char* host = static_cast<char*>(porter_host_address(base));
+  return {host + binding.offset, host, size};
+}
+
+pm_buffer bound(const pm_kernel* kernel, const pm_argument& argument, Binding& binding) {
+  switch (binding.kind) {
+    case Binding::Kind::kBuffer:
+      return bound_buffer(binding, at(kernel, argument));
+    case Binding::Kind::kBytes:
+      return bound_bytes(binding);
+    case Binding::Kind::kNothing:
+      break;
+  }
+  throw std::runtime_error("PTR124: " + at(kernel, argument) + ": nothing is bound there");
+}
+
+void check_sizes(const pm_kernel* kernel, const Arguments& arguments, Size group) {
+  const size_t threads = group.x * group.y * group.z;
+  const std::string who = "PTR125: kernel `" + std::string(kernel->host_name) + "`: ";
+  if (threads == 0 || threads > kernel->max_threads_per_group) {
+    throw std::runtime_error(who + "a threadgroup of " + std::to_string(group.x) + " x " + std::to_string(group.y) +
+                             " x " + std::to_string(group.z) + " threads; the limit is " +
+                             std::to_string(kernel->max_threads_per_group));
+  }
+  size_t memory = kernel->static_threadgroup_bytes;
+  for (uint32_t i = 0; i < kernel->argument_count; i++) {
+    const pm_argument& argument = kernel->arguments[i];
+    if (argument.kind == PM_THREADGROUP) {
+      memory += arguments.threadgroup_bytes.at(argument.index);
+    }
+  }
+  if (memory > kThreadgroupMemory) {
+    throw std::runtime_error(who + std::to_string(memory) + " bytes of threadgroup memory; the limit is " +
+                             std::to_string(kThreadgroupMemory));
+  }
+}
+
+std::vector<pm_buffer> residents(const Arguments& arguments) {
+  std::vector<pm_buffer> found;
+  for (const void* address : arguments.resident) {
+    size_t size = 0;
+    if (void* base = porter_allocation(address, &size)) {
+      void* host = porter_host_address(base);
+      found.push_back({host, host, size});
+    }
+  }
+  return found;
+}
+
+void count(const char* name) {
+  std::lock_guard lock(calls().mutex);
+  calls().counts[name]++;
+}
+
+}  // namespace
+
+Library::Library(const std::string& source, bool bundled) {
+  if (!open_library) {
+    throw std::runtime_error("PTR126: nothing compiles Metal source in this process");
+  }
+  handle_ = open_library(source.c_str(), bundled);
+  if (handle_ < 0) {
+    refused();
+  }
+  size_t start = 0;
+  for (size_t end; (end = answer.find('\n', start)) != std::string::npos; start = end + 1) {
+    names_.push_back(answer.substr(start, end - start));
+  }
+  if (start < answer.size()) {
+    names_.push_back(answer.substr(start));
+  }
+}
+
+bool Library::has(const std::string& name) const {
+  return std::find(names_.begin(), names_.end(), name) != names_.end();
+}
+
+const pm_kernel* Library::kernel(const std::string& name, const std::string& constants) {
+  std::lock_guard lock(mutex_);
+  const pm_kernel*& known = kernels_[{name, constants}];
+  if (!known) {
+    if (compile_kernel(handle_, name.c_str(), constants.c_str()) < 0) {
+      refused();
+    }
+    known = loaded(answer, name);
+  }
+  return known;
+}
+
+void launch(const pm_kernel* kernel, const Arguments& given, Size threads, Size group) {
+  Arguments arguments = given;  // a kernel may write into a copy of the bytes, as it may on a GPU
+  check_sizes(kernel, arguments, group);
+  if (threads.x * threads.y * threads.z == 0) {
+    return;
+  }
+  std::vector<pm_buffer> buffers(PM_MAX_BUFFERS);
+  for (uint32_t i = 0; i < kernel->argument_count; i++) {
+    const pm_argument& argument = kernel->arguments[i];
+    if (argument.kind != PM_THREADGROUP) {
+      buffers.at(argument.index) = bound(kernel, argument, arguments.bindings.at(argument.index));
+    }
+  }
+  const std::vector<pm_buffer> resident = residents(arguments);
+  char error[1024] = "";
+  pm_launch call{};
+  call.kernel = kernel;
+  call.buffers = buffers.data();
+  call.buffer_count = PM_MAX_BUFFERS;
+  call.threadgroup_bytes = arguments.threadgroup_bytes.data();
+  call.threadgroup_count = PM_MAX_THREADGROUP_ARGS;
+  const auto set = [](uint32_t (&to)[3], Size size) {
+    to[0] = static_cast<uint32_t>(size.x);
+    to[1] = static_cast<uint32_t>(size.y);
+    to[2] = static_cast<uint32_t>(size.z);
+  };
+  set(call.grid, threads);
+  set(call.group, group);
+  call.resident = resident.data();
+  call.resident_count = static_cast<uint32_t>(resident.size());
+  call.flags = options.flags;
+  call.seed = options.seed;
+  call.max_threads = options.threads;
+  call.error = error;
+  call.error_size = sizeof error;
+  count(kernel->host_name);
+  if (kernel->launch(&call) != PM_OK) {
+    throw std::runtime_error(std::string("PTR126: ") + error);
+  }
+}
+
+char* bytes_of(const void* buffer, size_t offset, size_t size, const std::string& who) {
+  size_t length = 0;
+  void* base = porter_allocation(buffer, &length);
+  if (!base || offset > length || size > length - offset) {
+    throw std::runtime_error("PTR124: " + who + ": bytes " + std::to_string(offset) + " to " +
+                             std::to_string(offset + size) + " are not all in a buffer of " + std::to_string(length));
+  }
+  return static_cast<char*>(porter_host_address(base)) + offset;
+}
+
+}  // namespace porter::metal
+
+using namespace porter::metal;
+
+extern "C" {
+
+void porter_set_compiler(porter_open_library open, porter_compile_kernel compile) {
+  open_library = open;
+  compile_kernel = compile;
+}
+
+void porter_answer(const char* text) {
+  answer = text;
+}
+
+void porter_set_bundle(const char* text) {
+  bundle() = text;
+}
+
+uint8_t* porter_bundle(unsigned long* size) {
+  *size = bundle().size();
+  return bundle().empty() ? nullptr : reinterpret_cast<uint8_t*>(bundle().data());
+}
+
+void porter_launch_options(uint32_t flags, uint64_t seed, uint32_t threads) {
+  options = {flags, seed, threads};
+}
+
+size_t porter_kernel_calls(char* text, size_t size) {
+  std::string all;
+  std::lock_guard lock(calls().mutex);
+  for (const auto& [name, count] : calls().counts) {
+    all += name + " " + std::to_string(count) + "\n";
+  }
+  if (text && size) {
+    std::snprintf(text, size, "%s", all.c_str());
+  }
+  return all.size() + 1;
+}
+
+}  // extern "C"

@@ -1,0 +1,60 @@
+// What lies under the Metal objects: libraries that compile their kernels when asked, and launches.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "metal/include/porter_metal_abi.h"
+
+namespace porter::metal {
+
+constexpr size_t kThreadgroupMemory = 32768;  // bytes, of every Apple GPU family (Metal feature set tables)
+
+class Library {
+ public:
+  // Throws std::runtime_error with the compiler's message.
+  Library(const std::string& source, bool bundled);
+
+  const std::vector<std::string>& names() const {
+    return names_;
+  }
+  bool has(const std::string& name) const;
+
+  // The kernel, compiled if it was not yet. `constants` as porter_compile_kernel takes them. Throws as above.
+  const pm_kernel* kernel(const std::string& name, const std::string& constants);
+
+ private:
+  int handle_;
+  std::vector<std::string> names_;
+  std::mutex mutex_;
+  std::map<std::pair<std::string, std::string>, const pm_kernel*> kernels_;
+};
+
+// What is bound at one index: device memory, or bytes of the encoder's own.
+struct Binding {
+  enum class Kind { kNothing, kBuffer, kBytes } kind = Kind::kNothing;
+  const void* buffer = nullptr;  // a device address: the start of an allocation
+  size_t offset = 0;
+  std::vector<char> bytes;
+};
+
+struct Arguments {
+  std::vector<Binding> bindings = std::vector<Binding>(PM_MAX_BUFFERS);
+  std::vector<uint32_t> threadgroup_bytes = std::vector<uint32_t>(PM_MAX_THREADGROUP_ARGS);
+  std::vector<const void*> resident;  // device addresses named by useResource
+};
+
+struct Size {
+  size_t x, y, z;
+};
+
+// Runs the kernel over `threads` threads in groups of `group`, and counts it. Throws std::runtime_error naming the
+// kernel and the argument: PTR124 (bindings), PTR125 (sizes), PTR126 (what the kernel did).
+void launch(const pm_kernel* kernel, const Arguments& arguments, Size threads, Size group);
+
+// The bytes [offset, offset + size) of a buffer, for the host. Throws PTR124 if they are not all of its own.
+char* bytes_of(const void* buffer, size_t offset, size_t size, const std::string& who);
+
+}  // namespace porter::metal

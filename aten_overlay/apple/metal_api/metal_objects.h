@@ -1,0 +1,25 @@
+// What the Metal objects know of each other.
+#pragma once
+#include <Metal/Metal.h>
+
+#include <memory>
+#include <string>
+
+#include "engine.h"
+
+namespace porter::metal {
+
+// A new buffer with one reference; nil when there is no room.
+id<MTLBuffer> make_buffer(size_t length);
+
+// A library of these kernels with one reference; nil and an error if the source does not compile.
+id<MTLLibrary> make_library(const std::string& source, bool bundled, NSError** error);
+
+// A pipeline state of the function with one reference.
+id<MTLComputePipelineState> make_pipeline(id<MTLFunction> function);
+
+const pm_kernel* kernel_of(id<MTLComputePipelineState> state);
+
+id<MTLCommandQueue> make_queue();
+
+}  // namespace porter::metal

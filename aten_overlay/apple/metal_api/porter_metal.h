@@ -1,0 +1,37 @@
+/* C interface of the Metal API stand-in: who compiles, what was launched. */
+#ifndef PORTER_METAL_H
+#define PORTER_METAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Takes Metal source (`bundled` 0) or the bundle's text (1), and answers its kernels' names, one on a line.
+ * The result is a number for the library; -1 after porter_set_error(). */
+typedef int (*porter_open_library)(const char* source, int bundled);
+
+/* Compiles one kernel with function constants ("index=value" or "name=value", one on a line) and answers the path of
+ * a shared object as porter_metal_abi.h describes. 0, or -1 after porter_set_error(). */
+typedef int (*porter_compile_kernel)(int library, const char* name, const char* constants);
+
+void porter_set_compiler(porter_open_library open, porter_compile_kernel compile);
+
+/* The answer of a compiler's function, on its thread, before it returns. */
+void porter_answer(const char* text);
+
+/* What a section of the image holds: the text that opens the fork's bundled kernels. */
+void porter_set_bundle(const char* text);
+
+/* How kernels run from now on: flags of pm_launch, the seed of its lane order, OS threads (0: one to a core). */
+void porter_launch_options(uint32_t flags, uint64_t seed, uint32_t threads);
+
+/* Launches since the start: lines of "host_name count". Returns the size that the whole text needs. */
+size_t porter_kernel_calls(char* text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,106 @@
+// Descriptors: their properties, which the compiler writes.
+#include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
+
+#define KEPT                          \
+  -(id)copyWithZone : (NSZone*)zone { \
+    return [self retain];             \
+  }
+
+@implementation MPSGraphConvolution2DOpDescriptor
+KEPT
+@end
+
+@implementation MPSGraphConvolution3DOpDescriptor
+KEPT
+@end
+
+@implementation MPSGraphDepthwiseConvolution3DOpDescriptor
+KEPT
+- (void)dealloc {
+  [_strides release];
+  [_dilationRates release];
+  [_paddingValues release];
+  [super dealloc];
+}
+@end
+
+@implementation MPSGraphPooling2DOpDescriptor
+KEPT
++ (instancetype)descriptorWithKernelWidth:(NSUInteger)kernelWidth
+                             kernelHeight:(NSUInteger)kernelHeight
+                                strideInX:(NSUInteger)strideInX
+                                strideInY:(NSUInteger)strideInY
+                          dilationRateInX:(NSUInteger)dilationRateInX
+                          dilationRateInY:(NSUInteger)dilationRateInY
+                              paddingLeft:(NSUInteger)paddingLeft
+                             paddingRight:(NSUInteger)paddingRight
+                               paddingTop:(NSUInteger)paddingTop
+                            paddingBottom:(NSUInteger)paddingBottom
+                             paddingStyle:(MPSGraphPaddingStyle)paddingStyle
+                               dataLayout:(MPSGraphTensorNamedDataLayout)dataLayout {
+  MPSGraphPooling2DOpDescriptor* made = [[self new] autorelease];
+  made.kernelWidth = kernelWidth;
+  made.kernelHeight = kernelHeight;
+  made.strideInX = strideInX;
+  made.strideInY = strideInY;
+  made.dilationRateInX = dilationRateInX;
+  made.dilationRateInY = dilationRateInY;
+  made.paddingLeft = paddingLeft;
+  made.paddingRight = paddingRight;
+  made.paddingTop = paddingTop;
+  made.paddingBottom = paddingBottom;
+  made.paddingStyle = paddingStyle;
+  made.dataLayout = dataLayout;
+  return made;
+}
+@end
+
+@implementation MPSGraphPooling4DOpDescriptor
+KEPT
++ (instancetype)descriptorWithKernelSizes:(NSArray<NSNumber*>*)kernelSizes
+                                  strides:(NSArray<NSNumber*>*)strides
+                            dilationRates:(NSArray<NSNumber*>*)dilationRates
+                            paddingValues:(NSArray<NSNumber*>*)paddingValues
+                             paddingStyle:(MPSGraphPaddingStyle)paddingStyle {
+  MPSGraphPooling4DOpDescriptor* made = [[self new] autorelease];
+  made.kernelSizes = kernelSizes;
+  made.strides = strides;
+  made.dilationRates = dilationRates;
+  made.paddingValues = paddingValues;
+  made.paddingStyle = paddingStyle;
+  return made;
+}
+- (void)dealloc {
+  [_kernelSizes release];
+  [_strides release];
+  [_dilationRates release];
+  [_paddingValues release];
+  [super dealloc];
+}
+@end
+
+@implementation MPSGraphRandomOpDescriptor
+KEPT
++ (instancetype)descriptorWithDistribution:(MPSGraphRandomDistribution)distribution dataType:(MPSDataType)type {
+  MPSGraphRandomOpDescriptor* made = [[self new] autorelease];
+  made.distribution = distribution;
+  made.dataType = type;
+  made.max = 1;
+  made.standardDeviation = 1;
+  return made;
+}
+@end
+
+@implementation MPSGraphLSTMDescriptor
+KEPT
++ (instancetype)descriptor {
+  return [[self new] autorelease];
+}
+@end
+
+@implementation MPSGraphFFTDescriptor
+KEPT
++ (instancetype)descriptor {
+  return [[self new] autorelease];
+}
+@end

@@ -1,0 +1,198 @@
+// Objects on the heap: allocation, reference counts, autorelease pools.
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "device/memory.h"
+#include "objects.h"
+#include "porter_runtime.h"
+
+namespace porter::objc {
+namespace {
+
+struct Census {
+  std::mutex mutex;
+  std::map<const Class*, int64_t> alive;
+};
+
+Census& census() {
+  static auto& value = *new Census;
+  return value;
+}
+
+void count(const Class* cls, int64_t change) {
+  std::lock_guard lock(census().mutex);
+  census().alive[cls] += change;
+}
+
+// C++ members of a class: clang makes these two methods where there are any.
+void construct(id object, Class* cls) {
+  if (!cls) {
+    return;
+  }
+  construct(object, cls->super);
+  for (const MethodList* list = cls->methods; list; list = list->next) {
+    for (int32_t i = 0; i < list->count; i++) {
+      if (!std::strcmp(list->methods[i].name, ".cxx_construct")) {
+        reinterpret_cast<id (*)(id, Selector*)>(list->methods[i].implementation)(object, nullptr);
+      }
+    }
+  }
+}
+
+void destruct(id object, Class* cls) {
+  for (; cls; cls = cls->super) {
+    for (const MethodList* list = cls->methods; list; list = list->next) {
+      for (int32_t i = 0; i < list->count; i++) {
+        if (!std::strcmp(list->methods[i].name, ".cxx_destruct")) {
+          reinterpret_cast<void (*)(id, Selector*)>(list->methods[i].implementation)(object, nullptr);
+        }
+      }
+    }
+  }
+}
+
+thread_local std::vector<id> pool;
+
+void send(id object, const char* name) {
+  if (IMP method = find_method(class_of(object), name)) {
+    Selector selector{name, "v@:"};
+    reinterpret_cast<void (*)(id, Selector*)>(method)(object, &selector);
+  }
+}
+
+}  // namespace
+}  // namespace porter::objc
+
+using namespace porter::objc;
+
+extern "C" {
+
+// The four that NSObject is written with: a new object with one reference, one more, one less, and the end.
+id porter_allocate(id cls_object) {
+  auto* cls = reinterpret_cast<Class*>(cls_object);
+  const size_t size = sizeof(Header) + static_cast<size_t>(cls->instance_size);
+  auto* start = static_cast<Header*>(std::calloc(1, size));
+  if (!start) {
+    throw std::bad_alloc();
+  }
+  new (start) Header{{1}, cls};
+  id object = reinterpret_cast<id>(start + 1);
+  *reinterpret_cast<Class**>(object) = cls;
+  construct(object, cls);
+  count(cls, 1);
+  return object;
+}
+
+void porter_add_reference(id object) {
+  header(object).references.fetch_add(1, std::memory_order_relaxed);
+}
+
+// 1 if this was the last reference: the caller deallocates.
+int porter_drop_reference(id object) {
+  const int64_t before = header(object).references.fetch_sub(1, std::memory_order_acq_rel);
+  if (before <= 0) {
+    fail(std::string("PTR121: an object of class ") + header(object).allocated_as->name + " was released too often");
+  }
+  return before == 1;
+}
+
+int64_t porter_references(id object) {
+  return header(object).references.load();
+}
+
+void porter_deallocate(id object) {
+  Class* cls = header(object).allocated_as;
+  destruct(object, cls);
+  count(cls, -1);
+  header(object).~Header();
+  std::free(&header(object));
+}
+
+void porter_autorelease(id object) {
+  pool.push_back(object);
+}
+
+void* objc_autoreleasePoolPush() {
+  return reinterpret_cast<void*>(pool.size() + 1);
+}
+
+void objc_autoreleasePoolPop(void* mark) {
+  const size_t depth = reinterpret_cast<size_t>(mark) - 1;
+  while (pool.size() > depth) {
+    id object = pool.back();
+    pool.pop_back();
+    send(object, "release");
+  }
+}
+
+id objc_retain(id object) {
+  if (object) {
+    send(object, "retain");
+  }
+  return object;
+}
+
+void objc_release(id object) {
+  if (object) {
+    send(object, "release");
+  }
+}
+
+id objc_autorelease(id object) {
+  if (object) {
+    send(object, "autorelease");
+  }
+  return object;
+}
+
+void* porter_retain(void* object) {
+  return objc_retain(static_cast<id>(object));
+}
+
+void porter_release(void* object) {
+  objc_release(static_cast<id>(object));
+}
+
+void* porter_pool_push() {
+  return objc_autoreleasePoolPush();
+}
+
+void porter_pool_pop(void* mark) {
+  objc_autoreleasePoolPop(mark);
+}
+
+int64_t porter_live_objects(const char* class_name) {
+  std::lock_guard lock(census().mutex);
+  int64_t total = 0;
+  for (const auto& [cls, alive] : census().alive) {
+    total += !class_name || !std::strcmp(cls->name, class_name) ? alive : 0;
+  }
+  return total;
+}
+
+void objc_enumerationMutation(id) {
+  fail("PTR121: a collection was changed while it was enumerated");
+}
+
+// Properties with `copy`, `retain` or `atomic` are set through these (objfw's names and GNU's).
+id objc_getProperty(id self, void*, ptrdiff_t offset, bool) {
+  return *reinterpret_cast<id*>(reinterpret_cast<char*>(self) + offset);
+}
+
+void objc_setProperty(id self, void*, ptrdiff_t offset, id value, bool, signed char copy) {
+  id& slot = *reinterpret_cast<id*>(reinterpret_cast<char*>(self) + offset);
+  id old = slot;
+  if (copy && value) {
+    Selector selector{"copy", "@@:"};
+    slot = reinterpret_cast<id (*)(id, Selector*)>(find_method(class_of(value), "copy"))(value, &selector);
+  } else {
+    slot = objc_retain(value);
+  }
+  objc_release(old);
+}
+
+}  // extern "C"

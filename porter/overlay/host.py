@@ -1,0 +1,84 @@
+"""The `host` backend: the fork's own host code and kernels behind the mps device, over the stand-in for Apple."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from porter.checkout import KERNELS
+from porter.overlay.build import Recipe
+
+if TYPE_CHECKING:
+    from aten_overlay.apple.compiler import Compiler
+    from aten_overlay.device.load import Device
+
+_started: list[tuple[Device, ctypes.CDLL, Compiler]] = []
+
+
+def start() -> None:
+    """Brings the device up, before torch is imported by anyone else, and the frameworks above it."""
+    if _started:
+        return
+    import aten_overlay
+    from aten_overlay.apple.build import frameworks
+    from aten_overlay.apple.compiler import Compiler
+
+    device = aten_overlay.start()
+    library = ctypes.CDLL(str(frameworks()), mode=ctypes.RTLD_GLOBAL)
+    library.porter_kernel_calls.restype = ctypes.c_size_t
+    library.porter_kernel_calls.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    compiler = Compiler(library)
+    compiler.install()
+    _started.append((device, library, compiler))
+
+
+def recipe(fork: Path) -> Recipe:
+    """How host code of the fork at this root is compiled and linked: against the stand-in's frameworks and the wheel."""
+    from aten_overlay import toolchain
+    from aten_overlay.apple import build
+    from aten_overlay.device import libraries
+
+    flags = build.fork_flags(fork)
+    mps = libraries.mps(fork)
+    link = (
+        *toolchain.torch_libraries(), *libraries.link_with(build.frameworks()), *libraries.link_with(mps),
+        *libraries.link_with(libraries.device()), "-lstdc++",
+    )  # fmt: skip
+    inputs = (toolchain.digest(*flags), mps.parent.name, build.frameworks().parent.name, build.headers_digest())
+    return Recipe(Path(toolchain.clang()), flags, link, toolchain.digest(*inputs))
+
+
+def load(library: Path, fork: Path, prefixes: Sequence[str], arithmetic: str, checked: bool) -> None:
+    """Loads host code whose bundled kernels are the fork's; compiles those with these prefixes at once."""
+    from aten_overlay.metal.build import Options
+
+    _, frameworks, compiler = _started[0]
+    options = Options(include=(fork,), arithmetic=arithmetic, checked=checked)
+    compiler.set_bundle(_kernel_files(fork), options)
+    compiler.compile_ahead(lambda name: name.startswith(tuple(prefixes)))
+    frameworks.porter_launch_options(0, 0, 1)
+    ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+
+
+def kernel_calls() -> Mapping[str, int]:
+    """Kernel calls by host_name since the start."""
+    _, frameworks, _ = _started[0]
+    text = ctypes.create_string_buffer(frameworks.porter_kernel_calls(None, 0))
+    frameworks.porter_kernel_calls(text, len(text))
+    pairs = (line.rsplit(" ", 1) for line in text.value.decode().splitlines())
+    return {name: int(count) for name, count in pairs}
+
+
+def fallbacks() -> Mapping[str, int]:
+    """Operators that fell back to the CPU since the start, by name."""
+    return _started[0][0].fallbacks()
+
+
+@lru_cache(maxsize=4)
+def _kernel_files(fork: Path) -> tuple[Path, ...]:
+    folder = fork / KERNELS
+    return tuple(folder / name for name in sorted(os.listdir(folder)) if name.endswith(".metal"))
