@@ -14,8 +14,8 @@ namespace {
 // Kept apart and small: what a switch touches decides whether a threadgroup stays in the first-level cache.
 struct Lanes {
   Context context[kLanes];
-  const void* site[kLanes];     // of the simdgroup operation a lane waits in
-  uint8_t operations[kLanes];  // how many simdgroup operations so far, modulo 2: neighbours in time use different slots
+  const void* site[kLanes];  // of the simdgroup operation a lane waits in
+  pm_step step[kLanes];      // of that operation
 };
 
 struct Group {
@@ -23,16 +23,15 @@ struct Group {
   uint32_t current, threads;
   uint32_t ready[32], in_simd[32], at_barrier[32];
   uint64_t random;  // 0: lanes in order
-  bool reorder, collecting, unexpected;
   const pm_entry* entry;
   void* const* buffers;
   void* const* threadgroup;
   const pm_grid* grid;
   uint32_t at[3], size[3];  // this threadgroup's position in the grid, and its threads
   pm_thread thread;         // of the lane that is starting: a kernel reads it before anything else
-  pm_slot slots[32][2];
   Lanes lanes;
   char* stacks;
+  pm_exchange exchange;
 };
 
 thread_local Group* current_group __attribute__((tls_model("initial-exec")));
@@ -126,15 +125,11 @@ bool release(Group& g, uint32_t simd) {
   if (!waiting) return false;
   const uint32_t first = simd * 32 + __builtin_ctz(waiting);
   const void* site = g.lanes.site[first];
-  const uint8_t operations = g.lanes.operations[first];
   uint32_t mask = 0;
-  for (uint32_t i = 0; i < 32; ++i)
-    mask |= uint32_t(g.lanes.site[simd * 32 + i] == site && g.lanes.operations[simd * 32 + i] == operations) << i;
+  for (uint32_t i = 0; i < 32; ++i) mask |= uint32_t(g.lanes.site[simd * 32 + i] == site) << i;
   mask &= waiting;
-  pm_slot& slot = g.slots[simd][operations ^ 1];
-  slot.mask = mask;
-  slot.done = 0;
-  slot.reorder = g.reorder;
+  g.exchange.mask[simd] = mask;
+  if (const pm_step step = g.lanes.step[first]) step(&g.exchange, simd);
   g.in_simd[simd] = waiting & ~mask;
   g.ready[simd] = mask;
   return true;
@@ -150,7 +145,6 @@ void run_simdgroup(Group& g, uint32_t simd) {
 
 int run_group(Group& g) {
   const uint32_t simdgroups = (g.threads + 31) / 32;
-  memset(g.lanes.operations, 0, g.threads);
   for (uint32_t s = 0; s < simdgroups; ++s) {
     const uint32_t n = g.threads - s * 32;
     g.ready[s] = n >= 32 ? ~0u : (1u << n) - 1;
@@ -200,7 +194,7 @@ int run_on_fibers(const Job& job, uint64_t begin, uint64_t end, Failure& failure
   g.buffers = job.buffers;
   g.threadgroup = memory.addresses;
   g.random = job.launch->flags & PM_SHUFFLE_LANES ? (job.launch->seed + begin) * 0x9e3779b97f4a7c15u | 1 : 0;
-  g.reorder = job.entry->flags & PM_REORDER_REDUCTIONS;
+  g.exchange.reorder = job.entry->flags & PM_REORDER_REDUCTIONS;
   current_group = &g;
   jmp_buf escape;
   int status = setjmp(escape);
@@ -237,7 +231,6 @@ static inline Context* leave_at_barrier(Group& g) {
 }
 static inline Context* leave_in_simd(Group& g, const void* site) {
   g.in_simd[g.current >> 5] |= 1u << (g.current & 31);
-  g.lanes.operations[g.current] ^= 1;
   g.lanes.site[g.current] = site;
   return successor(g, g.current);
 }
@@ -274,7 +267,7 @@ void pm_threadgroup_barrier(void) {
   const uint32_t lane = g.current;
   swap(g, lane, leave_at_barrier(g));
 }
-void pm_simd_wait(void) {
+void pm_simd_wait(pm_step) {
   Group& g = waiting_group();
   const uint32_t lane = g.current;
   swap(g, lane, leave_in_simd(g, __builtin_return_address(0)));
@@ -288,11 +281,10 @@ void pm_lane_ended(void) {
 #endif
 
 extern "C" {
-pm_slot* pm_simd_begin(void) {
+pm_exchange* pm_simd_begin(pm_step step) {
   Group& g = waiting_group();
-  pm_slot* slot = &g.slots[g.current >> 5][g.lanes.operations[g.current]];
-  slot->lane = g.current & 31;
-  return slot;
+  g.lanes.step[g.current] = step;
+  return &g.exchange;
 }
-unsigned pm_lane(void) { return current_group ? current_group->current & 31 : 0; }
+unsigned pm_index(void) { return current_group ? current_group->current : 0; }
 }

@@ -26,6 +26,7 @@ EACH(elected, simd_is_first())
 EACH(quads, quad_sum(v))
 EACH(quad_swap, quad_shuffle_xor(v, 1))
 EACH(divergent, lane < 10 ? simd_sum(v) : simd_max(v))
+EACH(rejoined, (lane < 10 ? simd_sum(v) : 0) + simd_sum(v))
 
 // A tree reduction over threadgroup memory; without the barrier it depends on the order of threads.
 template <bool Waits>

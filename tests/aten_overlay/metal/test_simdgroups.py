@@ -38,6 +38,12 @@ def _divergent(lanes: np.ndarray) -> np.ndarray:
     return result
 
 
+def _rejoined(lanes: np.ndarray) -> np.ndarray:
+    result = _spread(lanes.sum(1))
+    result[:, :10] += lanes[:, :10].sum(1)[:, None]
+    return result
+
+
 _FILLED_DOWN = np.concatenate([LANES[:, 3:], np.full((4, 3), -1)], 1)
 _FILLED_UP = np.concatenate([np.full((4, 3), -1), LANES[:, :-3]], 1)
 _BALLOT = _spread(((LANES > 0) << np.arange(32, dtype=np.int64)).sum(1).astype(np.uint32).view(np.int32))
@@ -60,6 +66,7 @@ EXPECTED = {
     "quads": LANES.reshape(4, 8, 4).sum(2).repeat(4, 1),
     "quad_swap": LANES[:, np.arange(32) ^ 1],
     "divergent": _divergent(LANES),
+    "rejoined": _rejoined(LANES),
 }
 
 

@@ -1,6 +1,8 @@
 /* What generated code and the runtime share: not part of the ABI. */
 #ifndef PM_INTERNAL_H
 #define PM_INTERNAL_H
+#include "../porter_metal_abi.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,32 +33,36 @@ struct pm_entry {
 };
 enum pm_compiled { PM_CHECKED = 1, PM_FLUSH_DENORMALS = 2, PM_REORDER_REDUCTIONS = 4 };
 
-/* One operation across a simdgroup: what each lane gave, and what they share. */
-struct pm_slot {
-  unsigned char data[32 * 32] __attribute__((aligned(64)));
-  unsigned char result[32] __attribute__((aligned(32)));
-  uint32_t mask;    /* lanes that take part */
-  uint32_t done;    /* whether `result` is computed */
-  uint32_t reorder; /* combine from the last lane to the first */
-  uint32_t lane;    /* which lane is about to write its value */
+/* Operations across simdgroups: what each lane gives, and what it takes when all have given. The value of the thread with
+ * linear index i is at i times its size. */
+#define PM_MAX_VALUE 32
+struct pm_exchange {
+  unsigned char given[PM_MAX_THREADS_PER_GROUP * PM_MAX_VALUE] __attribute__((aligned(64)));
+  unsigned char taken[PM_MAX_THREADS_PER_GROUP * PM_MAX_VALUE] __attribute__((aligned(64)));
+  uint32_t mask[PM_MAX_THREADS_PER_GROUP / PM_SIMD_WIDTH]; /* of each simdgroup: the lanes that take part */
+  uint32_t reorder;                                        /* combine from the last lane to the first */
 };
+/* Makes `taken` of `given` for one simdgroup. */
+typedef void (*pm_step)(struct pm_exchange*, uint32_t simd);
 
 /* A lane that waits saves what it still needs and no more: its caller keeps no registers across the call. Kernels and
  * runtime are always compiled by the same compiler, so they agree on this. */
 #if defined(__x86_64__) && __has_attribute(preserve_none) && !defined(PM_UCONTEXT)
-#define PM_SYNC __attribute__((convergent, preserve_none))
+#define PM_SYNC __attribute__((convergent, nomerge, preserve_none))
 #else
-#define PM_SYNC __attribute__((convergent))
+#define PM_SYNC __attribute__((convergent, nomerge))
 #endif
 #define PM_EXPORT __attribute__((visibility("default")))
 #ifdef __cplusplus
 extern "C" {
 #endif
 PM_EXPORT PM_SYNC void pm_threadgroup_barrier(void);
-PM_EXPORT struct pm_slot* pm_simd_begin(void); /* where the current lane puts its value, before it waits */
-PM_EXPORT PM_SYNC void pm_simd_wait(void);     /* for the lanes at the same call */
-PM_EXPORT void pm_lane_ended(void);            /* the last thing a lane does */
-PM_EXPORT unsigned pm_lane(void);
+/* One operation: give, then wait for the lanes at the same call. Both get the same step, or null. */
+PM_EXPORT __attribute__((convergent, nomerge)) struct pm_exchange* pm_simd_begin(pm_step step);
+PM_EXPORT PM_SYNC void pm_simd_wait(pm_step step);
+PM_EXPORT void pm_lane_ended(void); /* the last thing a lane does */
+PM_EXPORT __attribute__((const)) unsigned pm_index(void); /* of the current thread in its threadgroup */
+static inline unsigned pm_lane(void) { return pm_index() & 31; }
 PM_EXPORT void pm_threadgroup_variable(const void* address, size_t size);
 PM_EXPORT int pm_run(const void* launch);
 #ifdef __cplusplus

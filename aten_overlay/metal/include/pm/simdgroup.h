@@ -9,72 +9,105 @@ PM_INLINE constexpr mem_flags operator&(mem_flags a, mem_flags b) { return mem_f
 PM_INLINE void threadgroup_barrier(mem_flags) { pm_threadgroup_barrier(); }
 PM_INLINE void threadgroup_barrier(mem_flags, memory_order) { pm_threadgroup_barrier(); }
 PM_INLINE void simdgroup_barrier(mem_flags) {
-  pm_simd_begin();
-  pm_simd_wait();
+  pm_simd_begin(nullptr);
+  pm_simd_wait(nullptr);
 }
 PM_INLINE void atomic_thread_fence(mem_flags, memory_order, thread_scope = thread_scope_device) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 }  // namespace metal
 
 namespace pm {
-template <class T> PM_INLINE T read(const unsigned char* from) {
+// Read at once: a later operation of the simdgroup writes to the same place.
+template <class T> PM_INLINE T take(const unsigned char* from) {
   T r;
-  __builtin_memcpy(&r, from, sizeof(T));
+  if constexpr (sizeof(T) % 4 == 0) {
+    uint words[sizeof(T) / 4];
+    for (uint i = 0; i < sizeof(T) / 4; ++i) words[i] = reinterpret_cast<const volatile uint*>(from)[i];
+    __builtin_memcpy(&r, words, sizeof(T));
+  } else if constexpr (sizeof(T) == 2) {
+    const ushort word = *reinterpret_cast<const volatile ushort*>(from);
+    __builtin_memcpy(&r, &word, 2);
+  } else {
+    static_assert(sizeof(T) == 1, "a simdgroup function takes 1, 2 or a multiple of 4 bytes");
+    const uchar word = *static_cast<const volatile uchar*>(from);
+    __builtin_memcpy(&r, &word, 1);
+  }
   return r;
 }
-template <class T> PM_INLINE pm_slot* exchange(const T& v) {
-  static_assert(sizeof(T) <= 32, "a simdgroup function takes at most 32 bytes");
-  pm_slot* s = pm_simd_begin();
-  __builtin_memcpy(s->data + s->lane * sizeof(T), &v, sizeof(T));
-  pm_simd_wait();
-  return s;
+PM_INLINE uint active_lanes(const pm_exchange* x) { return *static_cast<const volatile uint*>(&x->mask[pm_index() >> 5]); }
+// Gives v to the simdgroup, and waits until `step` has made of what all gave the values that lanes take.
+template <class T> PM_INLINE const pm_exchange* exchange(const T& v, pm_step step) {
+  static_assert(sizeof(T) <= PM_MAX_VALUE, "a simdgroup function takes at most 32 bytes");
+  pm_exchange* x = pm_simd_begin(step);
+  __builtin_memcpy(x->given + pm_index() * sizeof(T), &v, sizeof(T));
+  pm_simd_wait(step);
+  return x;
 }
-// Combines what all 32 lanes gave, pairwise as a GPU does: lane i with lane i + 16, then with i + 8, and so on.
-template <class T, class F> PM_INLINE T combine_all(const pm_slot* s, F f) {
+template <class T> PM_INLINE T own(const pm_exchange* x) { return take<T>(x->taken + pm_index() * sizeof(T)); }
+
+template <class T> struct Lanes {
   T v[32];
-  __builtin_memcpy(v, s->data, sizeof(v));
-  for (uint width = 16; width > 0; width /= 2)
-    for (uint i = 0; i < width; ++i) v[i] = f(v[i], v[i + width]);
-  return v[0];
+  PM_INLINE Lanes(const pm_exchange* x, uint simd) { __builtin_memcpy(v, x->given + simd * sizeof(v), sizeof(v)); }
+  PM_INLINE void publish(pm_exchange* x, uint simd) const { __builtin_memcpy(x->taken + simd * sizeof(v), v, sizeof(v)); }
+};
+template <class T> using combination = T (*)(T, T);
+
+// The steps, each once per operation and simdgroup. All 32 lanes combine pairwise as on a GPU: lane i with lane i + 16,
+// then with i + 8, and so on; fewer lanes one after the other.
+template <class T> void share_step(pm_exchange* x, uint simd) {
+  __builtin_memcpy(x->taken + simd * 32 * sizeof(T), x->given + simd * 32 * sizeof(T), 32 * sizeof(T));
 }
-// Combines what the active lanes in `among` gave, one after the other.
-template <class T, class F> PM_INLINE T combine(const pm_slot* s, uint among, F f) {
-  const uint mask = s->mask & among;
+template <class T, combination<T> F> PM_INLINE T combine(const Lanes<T>& lanes, uint mask, bool backwards) {
   T acc{};
   bool first = true;
   for (uint k = 0; k < 32; ++k) {
-    const uint i = s->reorder ? 31 - k : k;
+    const uint i = backwards ? 31 - k : k;
     if (!(mask >> i & 1)) continue;
-    const T v = read<T>(s->data + i * sizeof(T));
-    acc = first ? v : f(acc, v);
+    acc = first ? lanes.v[i] : F(acc, lanes.v[i]);
     first = false;
   }
   return acc;
 }
-// Once per operation, and so out of line: what every lane runs through stays small enough to be inlined.
-template <class T, class F> __attribute__((noinline)) void reduce_once(pm_slot* s, F f) {
-  const T r = s->mask == ~0u && !s->reorder ? combine_all<T>(s, f) : combine<T>(s, ~0u, f);
-  __builtin_memcpy(s->result, &r, sizeof(T));
-  s->done = 1;
+template <class T, combination<T> F> void reduce_step(pm_exchange* x, uint simd) {
+  Lanes<T> lanes(x, simd);
+  if (x->mask[simd] == ~0u && !x->reorder) {
+    for (uint width = 16; width > 0; width /= 2)
+      for (uint i = 0; i < width; ++i) lanes.v[i] = F(lanes.v[i], lanes.v[i + width]);
+  } else {
+    lanes.v[0] = combine<T, F>(lanes, x->mask[simd], x->reorder);
+  }
+  for (uint i = 1; i < 32; ++i) lanes.v[i] = lanes.v[0];
+  lanes.publish(x, simd);
 }
-template <class T, class F> PM_INLINE T reduce(T v, F f) {
-  pm_slot* s = exchange(v);
-  if (!s->done) reduce_once<T>(s, f);
-  return read<T>(s->result);
+template <class T, combination<T> F> void quad_step(pm_exchange* x, uint simd) {
+  Lanes<T> lanes(x, simd);
+  for (uint quad = 0; quad < 32; quad += 4) {
+    const T r = combine<T, F>(lanes, x->mask[simd] & 0xfu << quad, x->reorder);
+    for (uint i = 0; i < 4; ++i) lanes.v[quad + i] = r;
+  }
+  lanes.publish(x, simd);
 }
-PM_INLINE uint quad_mask() { return 0xfu << (pm_lane() & ~3u); }
-template <class T, class F> PM_INLINE T quad_reduce(T v, F f) { return combine<T>(exchange(v), quad_mask(), f); }
+template <class T, combination<T> F, int Start, bool Inclusive, uint Width> void prefix_step(pm_exchange* x, uint simd) {
+  Lanes<T> lanes(x, simd);
+  T acc = T(Start);
+  for (uint i = 0; i < 32; ++i) {
+    if (i % Width == 0) acc = T(Start);
+    const bool active = x->mask[simd] >> i & 1;
+    const T next = active ? F(acc, lanes.v[i]) : acc;
+    lanes.v[i] = Inclusive ? next : acc;
+    acc = next;
+  }
+  lanes.publish(x, simd);
+}
+template <class T, combination<T> F> PM_INLINE T reduce(T v) { return own<T>(exchange(v, reduce_step<T, F>)); }
+template <class T, combination<T> F> PM_INLINE T quad_reduce(T v) { return own<T>(exchange(v, quad_step<T, F>)); }
+template <class T, combination<T> F, int Start, bool Inclusive, uint Width> PM_INLINE T prefix(T v) {
+  return own<T>(exchange(v, prefix_step<T, F, Start, Inclusive, Width>));
+}
 // What lane `from` gave; `otherwise` when it does not take part.
 template <class T> PM_INLINE T fetch(T v, uint from, T otherwise) {
-  const pm_slot* s = exchange(v);
-  return from < 32 && (s->mask >> from & 1) ? read<T>(s->data + from * sizeof(T)) : otherwise;
-}
-template <class T, class F> PM_INLINE T prefix(T v, T start, bool inclusive, uint among, F f) {
-  const pm_slot* s = exchange(v);
-  const uint lane = pm_lane(), end = inclusive ? lane + 1 : lane;
-  T acc = start;
-  for (uint i = 0; i < end; ++i)
-    if (s->mask & among & (1u << i)) acc = f(acc, read<T>(s->data + i * sizeof(T)));
-  return acc;
+  const pm_exchange* x = exchange(v, share_step<T>);
+  const T given = take<T>(x->taken + ((pm_index() & ~31u) + (from & 31)) * sizeof(T));
+  return from < 32 && (active_lanes(x) >> (from & 31) & 1) ? given : otherwise;
 }
 template <class T> PM_INLINE T add(T a, T b) { return T(a + b); }
 template <class T> PM_INLINE T multiply(T a, T b) { return T(a * b); }
@@ -87,24 +120,16 @@ template <class T> PM_INLINE T bit_xor(T a, T b) { return T(a ^ b); }
 
 namespace metal {
 #define PM_REDUCTION(name, f) \
-  template <class T> PM_INLINE T simd_##name(T v) { return pm::reduce(v, [](T a, T b) { return pm::f(a, b); }); } \
-  template <class T> PM_INLINE T quad_##name(T v) { return pm::quad_reduce(v, [](T a, T b) { return pm::f(a, b); }); }
+  template <class T> PM_INLINE T simd_##name(T v) { return pm::reduce<T, pm::f<T>>(v); } \
+  template <class T> PM_INLINE T quad_##name(T v) { return pm::quad_reduce<T, pm::f<T>>(v); }
 PM_REDUCTION(sum, add) PM_REDUCTION(product, multiply) PM_REDUCTION(min, least) PM_REDUCTION(max, greatest)
 PM_REDUCTION(and, bit_and) PM_REDUCTION(or, bit_or) PM_REDUCTION(xor, bit_xor)
 #undef PM_REDUCTION
 #define PM_PREFIX(name, f, start) \
-  template <class T> PM_INLINE T simd_prefix_inclusive_##name(T v) { \
-    return pm::prefix(v, T(start), true, ~0u, [](T a, T b) { return pm::f(a, b); }); \
-  } \
-  template <class T> PM_INLINE T simd_prefix_exclusive_##name(T v) { \
-    return pm::prefix(v, T(start), false, ~0u, [](T a, T b) { return pm::f(a, b); }); \
-  } \
-  template <class T> PM_INLINE T quad_prefix_inclusive_##name(T v) { \
-    return pm::prefix(v, T(start), true, pm::quad_mask(), [](T a, T b) { return pm::f(a, b); }); \
-  } \
-  template <class T> PM_INLINE T quad_prefix_exclusive_##name(T v) { \
-    return pm::prefix(v, T(start), false, pm::quad_mask(), [](T a, T b) { return pm::f(a, b); }); \
-  }
+  template <class T> PM_INLINE T simd_prefix_inclusive_##name(T v) { return pm::prefix<T, pm::f<T>, start, true, 32>(v); } \
+  template <class T> PM_INLINE T simd_prefix_exclusive_##name(T v) { return pm::prefix<T, pm::f<T>, start, false, 32>(v); } \
+  template <class T> PM_INLINE T quad_prefix_inclusive_##name(T v) { return pm::prefix<T, pm::f<T>, start, true, 4>(v); } \
+  template <class T> PM_INLINE T quad_prefix_exclusive_##name(T v) { return pm::prefix<T, pm::f<T>, start, false, 4>(v); }
 PM_PREFIX(sum, add, 0) PM_PREFIX(product, multiply, 1)
 #undef PM_PREFIX
 
@@ -117,17 +142,15 @@ struct simd_vote {
   PM_INLINE constexpr bool all() const { return votes == 0xffffffffUL; }
 };
 PM_INLINE simd_vote simd_ballot(bool b) {
-  return simd_vote(pm::reduce(b ? 1u << pm_lane() : 0u, [](uint x, uint y) { return x | y; }));
+  return simd_vote(pm::reduce<uint, pm::bit_or<uint>>(b ? 1u << pm_lane() : 0u));
 }
-PM_INLINE bool simd_any(bool b) { return pm::reduce(uint(b), [](uint x, uint y) { return x | y; }); }
-PM_INLINE bool simd_all(bool b) { return pm::reduce(uint(b), [](uint x, uint y) { return x & y; }); }
+PM_INLINE bool simd_any(bool b) { return simd_or(uint(b)); }
+PM_INLINE bool simd_all(bool b) { return simd_and(uint(b)); }
 PM_INLINE simd_vote simd_active_threads_mask() {
-  const uint nothing = 0;
-  return simd_vote(pm::exchange(nothing)->mask);
+  return simd_vote(pm::active_lanes(pm::exchange(0u, pm::share_step<uint>)));
 }
 PM_INLINE bool simd_is_first() {
-  const uint nothing = 0;
-  return pm_lane() == uint(__builtin_ctz(pm::exchange(nothing)->mask));
+  return pm_lane() == uint(__builtin_ctzl(ulong(simd_active_threads_mask())));
 }
 PM_INLINE bool simd_is_helper_thread() { return false; }
 template <class T> PM_INLINE T simd_shuffle(T v, ushort lane) { return pm::fetch(v, lane & 31, T(0)); }
@@ -149,8 +172,9 @@ template <class T> PM_INLINE T simd_shuffle_and_fill_up(T v, T filler, ushort de
   return at < modulo ? inside : outside;
 }
 template <class T> PM_INLINE T simd_broadcast_first(T v) {
-  const pm_slot* s = pm::exchange(v);
-  return pm::read<T>(s->data + __builtin_ctz(s->mask) * sizeof(T));
+  const pm_exchange* x = pm::exchange(v, pm::share_step<T>);
+  const uint first = __builtin_ctz(pm::active_lanes(x));
+  return pm::take<T>(x->taken + ((pm_index() & ~31u) + first) * sizeof(T));
 }
 
 struct quad_vote {
@@ -162,7 +186,7 @@ struct quad_vote {
   PM_INLINE constexpr bool all() const { return votes == 0xf; }
 };
 PM_INLINE quad_vote quad_ballot(bool b) {
-  return quad_vote(pm::quad_reduce(b ? 1u << (pm_lane() & 3) : 0u, [](uint x, uint y) { return x | y; }));
+  return quad_vote(pm::quad_reduce<uint, pm::bit_or<uint>>(b ? 1u << (pm_lane() & 3) : 0u));
 }
 PM_INLINE bool quad_any(bool b) { return quad_or(uint(b)); }
 PM_INLINE bool quad_all(bool b) { return quad_and(uint(b)); }
