@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from aten_overlay import toolchain
@@ -31,16 +32,25 @@ def frameworks() -> Path:
     return toolchain.build("porter_apple", sources, flags, link=link)
 
 
-def fork_flags(fork: Path) -> tuple[str, ...]:
-    """Flags for a fork's host code: its own MPS headers, then the frameworks', then the wheel's.
+def fork_include_flags(fork: Path) -> tuple[str, ...]:
+    """Flags that put a fork's own MPS headers in front of the wheel's.
 
     `fork` holds what a fork has under `aten/src/ATen/mps`, `aten/src/ATen/native/mps` and `c10/metal`, and no other
     header: those come from the wheel that the result is linked with.
     """
-    return (
-        *LANGUAGE, *_OPTIMISED, *include_flags(), "-I", str(fork / "aten" / "src"), "-I", str(fork),
-        *(flag for flag in toolchain.torch_flags() if not flag.startswith("-std=")), *_DEFINES, "-w",
-    )  # fmt: skip
+    return ("-I", str(fork / "aten" / "src"), "-I", str(fork))
+
+
+def general_flags() -> tuple[str, ...]:
+    """Flags for any fork's host code: the frameworks' headers, then the wheel's."""
+    torch = (flag for flag in toolchain.torch_flags() if not flag.startswith("-std="))
+    return (*LANGUAGE, *_OPTIMISED, *include_flags(), *torch, *_DEFINES, "-w")
+
+
+def precompiled(flags: Sequence[str]) -> dict[str, Path]:
+    """The headers that host code reads first, precompiled, by language."""
+    kinds = {"objective-c++": "host.h", "c++": "registration.h"}
+    return {kind: toolchain.precompiled_header(HERE / name, flags, kind) for kind, name in kinds.items()}
 
 
 def headers_digest() -> str:
@@ -53,7 +63,7 @@ def include_flags() -> tuple[str, ...]:
     return ("-isystem", str(INCLUDE))
 
 
-def test_program(name: str, source: Path) -> Path:
+def program(name: str, source: Path) -> Path:
     """A library of one Objective-C++ source linked with the frameworks: what their tests call from Python."""
     flags = (*LANGUAGE, *include_flags(), "-I", str(HERE), "-I", str(HERE.parent))
     return toolchain.build(name, [source], flags, link=(*libraries.link_with(frameworks()), "-lstdc++"))

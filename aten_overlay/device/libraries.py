@@ -39,15 +39,15 @@ def device() -> Path:
     )
 
 
-def mps(fork: Path) -> Path:
-    """`libporter_mps.so`: `at::mps`, against a fork's own `ATen/mps` headers where it has them, else the wheel's."""
+def mps(headers: Path | None) -> Path:
+    """`libporter_mps.so`: `at::mps` against a fork's own `ATen/mps` headers, which lie in `headers`, or the wheel's."""
     from aten_overlay.apple import build
 
-    folder = fork / "aten" / "src" / "ATen" / "mps"
-    found = folder if folder.is_dir() else toolchain.torch_root() / "include" / "ATen" / "mps"
-    defines = [f"-D{name}" for name, header, text in _VERSIONS if text in (found / header).read_text()]
+    root = headers or toolchain.torch_root() / "include"
+    defines = [f"-D{name}" for name, file, text in _VERSIONS if text in (root / "ATen" / "mps" / file).read_text()]
+    include = ("-I", str(headers)) if headers else ()
     sources = [*sorted((HERE / "mps").glob("*.mm")), *sorted((HERE / "mps").glob("*.cpp"))]
-    flags = (*build.fork_flags(fork), *defines, "-I", str(HERE.parent), "-I", str(HERE / "mps"))
+    flags = (*include, *build.general_flags(), *defines, "-I", str(HERE.parent), "-I", str(HERE / "mps"))
     link = (*toolchain.torch_libraries(), *link_with(build.frameworks()), *link_with(memory()), "-lstdc++")
     return toolchain.build("porter_mps", sources, flags, link=link)
 

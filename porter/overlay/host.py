@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from porter.checkout import KERNELS
-from porter.overlay.build import Recipe
+from porter.overlay.objects import Recipe, digest
+from porter.overlay.tree import DEVICE_HEADERS, cache
 
 if TYPE_CHECKING:
     from aten_overlay.apple.compiler import Compiler
@@ -37,19 +38,41 @@ def start() -> None:
 
 
 def recipe(fork: Path) -> Recipe:
-    """How host code of the fork at this root is compiled and linked: against the stand-in's frameworks and the wheel."""
+    """How host code of the fork at this root is compiled and linked: against the frameworks and the wheel."""
     from aten_overlay import toolchain
     from aten_overlay.apple import build
     from aten_overlay.device import libraries
 
-    flags = build.fork_flags(fork)
-    mps = libraries.mps(fork)
-    link = (
-        *toolchain.torch_libraries(), *libraries.link_with(build.frameworks()), *libraries.link_with(mps),
-        *libraries.link_with(libraries.device()), "-lstdc++",
-    )  # fmt: skip
-    inputs = (toolchain.digest(*flags), mps.parent.name, build.frameworks().parent.name, build.headers_digest())
-    return Recipe(Path(toolchain.clang()), flags, link, toolchain.digest(*inputs))
+    mps = libraries.mps(_device_headers(fork))
+    frameworks, device = build.frameworks(), libraries.device()
+    linked = (flag for library in (frameworks, mps, device) for flag in libraries.link_with(library))
+    general = build.general_flags()
+    precompiled = build.precompiled(general)
+    inputs = (mps.parent.name, frameworks.parent.name, build.headers_digest(), *(p.name for p in precompiled.values()))
+    return Recipe(
+        compiler=Path(toolchain.clang()),
+        flags=(*build.fork_include_flags(fork), *general),
+        link=(*toolchain.torch_libraries(), *linked, "-lstdc++"),
+        digest=toolchain.digest(*general, *inputs),
+        precompiled=precompiled,
+    )
+
+
+def _device_headers(fork: Path) -> Path | None:
+    """The fork's own `ATen/mps` headers, in a place named by what they say; None if it has none."""
+    folder = fork / DEVICE_HEADERS
+    if not folder.is_dir():
+        return None
+    headers = {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if p.suffix == ".h"}
+    root = cache() / "device_headers" / digest(*(part for item in headers.items() for part in item))
+    for name, content in headers.items():
+        target = root / "ATen" / "mps" / name
+        if not target.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part = target.with_suffix(f".{os.getpid()}")
+            part.write_bytes(content)
+            part.replace(target)
+    return root
 
 
 def load(library: Path, fork: Path, prefixes: Sequence[str], arithmetic: str, checked: bool) -> None:
@@ -81,4 +104,4 @@ def fallbacks() -> Mapping[str, int]:
 @lru_cache(maxsize=4)
 def _kernel_files(fork: Path) -> tuple[Path, ...]:
     folder = fork / KERNELS
-    return tuple(folder / name for name in sorted(os.listdir(folder)) if name.endswith(".metal"))
+    return tuple(sorted(folder.glob("*.metal")))

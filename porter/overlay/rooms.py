@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -12,8 +11,9 @@ from typing import Protocol, cast
 from porter.checkout import NATIVE_FUNCTIONS
 from porter.errors import PorterError
 from porter.overlay import registration, sources
-from porter.overlay.build import Recipe, build
-from porter.overlay.tree import Tree
+from porter.overlay.build import build
+from porter.overlay.objects import Recipe
+from porter.overlay.tree import Tree, cache
 from porter.overlay.verdict import AUTO, BACKENDS, HOST, KERNELS, MPS, VerifyTarget
 
 DEVICE = "porter.overlay.host"
@@ -36,11 +36,6 @@ class Device(Protocol):
 
     def fallbacks(self) -> Mapping[str, int]:
         """Operators that fell back to the CPU since the start, by name."""
-
-
-def cache() -> Path:
-    """Where trees and builds are kept: `$PORTER_CACHE`, else `~/.cache/porter`."""
-    return Path(os.environ.get("PORTER_CACHE") or Path.home() / ".cache" / "porter")
 
 
 def chosen(backend: str) -> str:

@@ -72,12 +72,17 @@ class Tree:
         return found.hexdigest()
 
 
-def materialise(checkout: Path, texts: Mapping[str, str], cache: Path) -> Tree:
+def cache() -> Path:
+    """Where trees and builds are kept: `$PORTER_CACHE`, else `~/.cache/porter`."""
+    return Path(os.environ.get("PORTER_CACHE") or Path.home() / ".cache" / "porter")
+
+
+def materialise(checkout: Path, texts: Mapping[str, str], kept: Path) -> Tree:
     """Builds the tree, or finds it again: its name is a digest of the checkout's place, file names and the texts."""
     checkout = checkout.resolve()
     links = sorted(_linked(checkout))
     name = hashlib.blake2b(repr((str(checkout), links, sorted(texts.items()))).encode("utf-8", "surrogateescape"))
-    root = cache / "trees" / name.hexdigest()[:24]
+    root = kept / "trees" / name.hexdigest()[:24]
     if not root.is_dir():
         part = root.with_name(f"{root.name}.{os.getpid()}")
         _fill(part, checkout, links, texts)

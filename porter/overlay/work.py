@@ -14,7 +14,7 @@ from porter.dtypes import BY_METAL
 from porter.errors import PorterError
 from porter.overlay import rooms, sources
 from porter.overlay import verdict as values
-from porter.overlay.tree import Tree, materialise
+from porter.overlay.tree import Tree, cache, materialise
 from porter.overlay.verdict import Failure, Verdict, VerifyTarget
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Run:
 def verdict(root: Path, texts: Mapping[str, str], target: VerifyTarget, run: Run, tell: Tell) -> Verdict:
     """The verdict of one run. `tell` hears what is being done, for the case that the process dies of it."""
     started = time.monotonic()
-    tree = materialise(root, texts, rooms.cache())
+    tree = materialise(root, texts, cache())
     tell("lint")
     found = lint(tree)
     if found:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ NAME = "aten/src/ATen/native/mps/operations/Twice.mm"
 
 @pytest.fixture
 def recipe() -> build.Recipe:
-    return build.Recipe(Path(find_clang()[0]), ("-fPIC", "-O1"), (), "test")
+    return build.Recipe(Path(find_clang()[0]), ("-fPIC", "-O1"), (), "test", {})
 
 
 def source(root: Path, text: str) -> Path:
@@ -25,14 +26,30 @@ def source(root: Path, text: str) -> Path:
     return path
 
 
+def roots(path: Path) -> dict[str, Path]:
+    return {"include": path / "include", "tree": path / "tree"}
+
+
+def test_an_object_serves_every_tree_with_the_same_headers(tmp_path: Path, recipe: build.Recipe) -> None:
+    made = []
+    for tree, value in (("one", 1), ("two", 1), ("three", 2)):
+        path = source(tmp_path / tree, '#include "value.h"\nextern "C" int value() { return VALUE; }\n')
+        (tmp_path / tree / "tree" / "value.h").write_text(f"#define VALUE {value}\n")
+        found = replace(recipe, flags=(*recipe.flags, "-I", str(tmp_path / tree / "tree")))
+        made.append(build._object(path, NAME, roots(tmp_path / tree), found, tmp_path))
+    assert made[1] == (made[0][0], False)
+    assert made[2][1] and made[2][0] != made[0][0]
+    assert build._object(path, NAME, roots(tmp_path / "one"), found, tmp_path) == (made[0][0], False)
+
+
 def test_an_object_is_compiled_once_and_again_when_its_text_changes(tmp_path: Path, recipe: build.Recipe) -> None:
     path = source(tmp_path, 'extern "C" int twice(int x) { return x + x; }\n')
-    first, fresh = build._object(path, NAME, (), recipe, "shared", tmp_path)
+    first, fresh = build._object(path, NAME, roots(tmp_path), recipe, tmp_path)
     assert fresh
-    assert build._object(path, NAME, (), recipe, "shared", tmp_path) == (first, False)
-    assert build._object(path, NAME, (), recipe, "other headers", tmp_path)[1]
+    assert build._object(path, NAME, roots(tmp_path), recipe, tmp_path) == (first, False)
+    assert build._object(path, NAME, roots(tmp_path), replace(recipe, digest="other headers"), tmp_path)[1]
     path.write_text('extern "C" int twice(int x) { return 2 * x; }\n')
-    second, fresh = build._object(path, NAME, (), recipe, "shared", tmp_path)
+    second, fresh = build._object(path, NAME, roots(tmp_path), recipe, tmp_path)
     assert fresh and second != first
     library = build._library([second], recipe, tmp_path, ())
     assert ctypes.CDLL(str(library)).twice(21) == 42
@@ -41,16 +58,16 @@ def test_an_object_is_compiled_once_and_again_when_its_text_changes(tmp_path: Pa
 def test_an_error_is_told_at_its_line_of_the_fork_and_leaves_nothing(tmp_path: Path, recipe: build.Recipe) -> None:
     path = source(tmp_path, "int x = 1;\nint y = z;\nint v = w;\n")
     with pytest.raises(PorterError) as refused:
-        build._object(path, NAME, (), recipe, "shared", tmp_path)
+        build._object(path, NAME, roots(tmp_path), recipe, tmp_path)
     assert refused.value.code == "PTR166"
     assert refused.value.place == Place(NAME.replace(".mm", ".cpp"), 2)
     assert "undeclared identifier 'z' (and 1 more errors)" in refused.value.what
-    assert list((tmp_path / "objects").iterdir()) == []
+    assert [p for p in (tmp_path / "objects").rglob("*") if p.is_file()] == []
 
 
 def test_a_missing_kernel_is_told_at_its_row(tmp_path: Path, recipe: build.Recipe) -> None:
     path = source(tmp_path, "namespace at { void gone_out_mps(int); }\nvoid f() { at::gone_out_mps(1); }\n")
-    made, _ = build._object(path, NAME, (), recipe, "shared", tmp_path)
+    made, _ = build._object(path, NAME, roots(tmp_path), recipe, tmp_path)
     row = Kernel("gone.out", "gone_out_mps", Place("native_functions.yaml", 7))
     with pytest.raises(PorterError) as refused:
         build._library([made], recipe, tmp_path, [row])

@@ -1,0 +1,114 @@
+"""Objects of host code, found again by what they were made of: the source and every file that the compiler read.
+
+Two plans for a fork differ in a few files, and their trees lie in different places: a file is known by its path inside
+its tree, so that an object of one plan serves every plan that leaves its sources alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How host code is compiled and linked.
+
+    `flags` may hold paths of the tree; `digest` covers them without these, the compiler and every header outside the
+    tree. `precompiled` are headers to be read first, by language.
+    """
+
+    compiler: Path
+    flags: tuple[str, ...]
+    link: tuple[str, ...]
+    digest: str
+    precompiled: Mapping[str, Path]
+
+
+class CompileError(Exception):
+    """The compiler's own words."""
+
+
+def compiled(
+    source: Path, name: str, include: Sequence[str], roots: Mapping[str, Path], recipe: Recipe, cache: Path
+) -> tuple[Path, bool]:
+    """The object of one source, and whether it was compiled just now.
+
+    `name` is what the source is called in its tree; `roots` are the folders that files may be read from and that differ
+    between plans, by what they are. Raises CompileError.
+    """
+    folder = cache / "objects" / digest(recipe.digest, name, source.read_bytes())
+    for record in sorted(folder.glob("*.json")) if folder.is_dir() else ():
+        if _still(json.loads(record.read_text()), roots):
+            return record.with_suffix(".o"), False
+    folder.mkdir(parents=True, exist_ok=True)
+    return _compile(source, include, roots, recipe, folder), True
+
+
+def _compile(source: Path, include: Sequence[str], roots: Mapping[str, Path], recipe: Recipe, folder: Path) -> Path:
+    part, listed = folder / f"{os.getpid()}.part", folder / f"{os.getpid()}.d"
+    language = "objective-c++" if source.suffix == ".mm" else "c++"
+    before = ("-include-pch", str(recipe.precompiled[language])) if language in recipe.precompiled else ()
+    command = [
+        str(recipe.compiler), *include, *recipe.flags, *before, "-x", language, "-MD", "-MF", str(listed), "-c",
+        str(source), "-o", str(part),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        part.unlink(missing_ok=True)
+        listed.unlink(missing_ok=True)
+        raise CompileError(done.stderr)
+    record = _record(listed.read_text(), roots)
+    listed.unlink()
+    target = folder / f"{digest(json.dumps(record))}.o"
+    part.replace(target)
+    written = target.with_suffix(f".{os.getpid()}")
+    written.write_text(json.dumps(record))
+    written.replace(target.with_suffix(".json"))
+    return target
+
+
+def _record(listed: str, roots: Mapping[str, Path]) -> dict[str, dict[str, str | None]]:
+    """By root: the files read with their digests, and those that would have come before one read elsewhere, as None."""
+    files = listed.replace("\\\n", " ").split(":", 1)[-1].split()
+    found: dict[str, dict[str, str | None]] = {root: {} for root in roots}
+    for text in files:
+        for root, path in _places(text, roots):
+            inside = text.startswith(f"{roots[root]}/")
+            found[root][path] = digest(Path(text).read_bytes()) if inside else None
+    return found
+
+
+def _places(file: str, roots: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+    """Where a file is among the roots; for a header from outside, where it would be."""
+    for root, folder in roots.items():
+        if file.startswith(f"{folder}/"):
+            yield root, file[len(str(folder)) + 1 :]
+            return
+    for top in ("ATen/", "c10/"):
+        at = file.rfind(f"/include/{top}")
+        if at >= 0:
+            yield from ((root, file[at + len("/include/") :]) for root in roots)
+
+
+def _still(record: Mapping[str, Mapping[str, str | None]], roots: Mapping[str, Path]) -> bool:
+    for root, files in record.items():
+        for path, before in files.items():
+            file = roots[root] / path
+            if (digest(file.read_bytes()) if file.is_file() else None) != before:
+                return False
+    return True
+
+
+def digest(*parts: str | bytes) -> str:
+    """A short digest of texts and bytes, in order."""
+    found = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
+        found.update(len(data).to_bytes(8, "little") + data)
+    return found.hexdigest()

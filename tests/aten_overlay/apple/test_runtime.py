@@ -1,0 +1,53 @@
+"""The Objective-C runtime and Foundation of the stand-in, by programs compiled against them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aten_overlay.apple.build import program
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture(scope="module")
+def tell() -> Callable[[str], str]:
+    library = ctypes.CDLL(str(program("objects", HERE / "programs" / "objects.mm")))
+
+    def run(name: str) -> str:
+        function = library[name]
+        function.restype = ctypes.c_char_p
+        return str(function().decode())
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("classes", "43 63 1.5 1 7-hi-2.50 1 10 | left 0"),
+        ("collections", "1 2.5 x 111 1 3,4 | left 0"),
+        ("blocks", "9 5 2 1 | left 0"),
+        ("released_twice", "1 | left 0"),
+        ("nothing", "01 | left 0"),
+    ],
+)
+def test_what_programs_see_and_that_nothing_is_left(tell: Callable[[str], str], name: str, told: str) -> None:
+    assert tell(name) == told
+
+
+def test_an_index_beyond_an_array_is_an_error(tell: Callable[[str], str]) -> None:
+    assert tell("beyond").startswith("! PTR121: index 3 is beyond an array of 1")
+
+
+def test_a_queue_that_waits_for_itself_is_an_error(tell: Callable[[str], str]) -> None:
+    assert tell("queues").startswith("9 ! PTR122: dispatch_sync to the queue `q` from within it")
+
+
+def test_a_message_without_a_method_is_decoded_for_its_handler(tell: Callable[[str], str]) -> None:
+    decoded, refused = tell("forwarded").split(" / ")
+    assert decoded == "message:with:object:flag:size: 5 1.25 -2 array 1 0.5"
+    assert refused.startswith("refused! PTR120: -[Derived message:with:object:flag:size:] is not part of")
