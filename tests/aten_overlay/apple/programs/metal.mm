@@ -1,0 +1,220 @@
+// What the Metal API does: kernels dispatched, and what its validation says.
+#include <Metal/Metal.h>
+
+#include <sstream>
+#include <stdexcept>
+
+#include "runtime/porter_runtime.h"
+
+static const char* kSource = R"(
+#include <metal_stdlib>
+using namespace metal;
+kernel void scale(device float* out [[buffer(0)]], constant float* in [[buffer(1)]], constant float& by [[buffer(2)]],
+                  uint i [[thread_position_in_grid]]) {
+  out[i] = in[i] * by;
+}
+kernel void total(device float* out [[buffer(0)]], constant float* in [[buffer(1)]],
+                  threadgroup float* shared [[threadgroup(0)]], uint i [[thread_position_in_threadgroup]],
+                  uint n [[threads_per_threadgroup]]) {
+  shared[i] = in[i];
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint s = n / 2; s > 0; s /= 2) {
+    if (i < s) shared[i] += shared[i + s];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+  if (i == 0) out[0] = shared[0];
+}
+struct Table { device float* rows[4]; };
+kernel void gather(constant Table& table [[buffer(0)]], device float* out [[buffer(1)]],
+                   uint i [[thread_position_in_grid]]) {
+  out[i] = table.rows[i][0];
+}
+)";
+
+static std::string told;
+
+struct Fixture {
+  id<MTLDevice> device = MTLCreateSystemDefaultDevice();
+  id<MTLCommandQueue> queue = [device newCommandQueue];
+  id<MTLCommandBuffer> commands = [queue commandBuffer];
+  id<MTLComputeCommandEncoder> encoder = [commands computeCommandEncoder];
+  id<MTLBuffer> in = [device newBufferWithLength:8 * sizeof(float) options:MTLResourceStorageModeShared];
+  id<MTLBuffer> out = [device newBufferWithLength:8 * sizeof(float) options:MTLResourceStorageModeShared];
+  id<MTLFunction> function = nil;
+  id<MTLComputePipelineState> state = nil;
+
+  Fixture() {
+    for (int i = 0; i < 8; i++) {
+      ((float*)[in contents])[i] = (float)i;
+      ((float*)[out contents])[i] = -1;
+    }
+  }
+  ~Fixture() {
+    for (id object : {(id)in, (id)out, (id)state, (id)function, (id)queue}) {
+      [object release];
+    }
+  }
+  void use(const char* name) {
+    NSError* error = nil;
+    id<MTLLibrary> library = [[device newLibraryWithSource:[NSString stringWithUTF8String:kSource]
+                                                   options:nil
+                                                     error:&error] autorelease];
+    if (!library) {
+      throw std::runtime_error([[error localizedDescription] UTF8String]);
+    }
+    function = [library newFunctionWithName:[NSString stringWithUTF8String:name]];
+    if (!function) {
+      throw std::runtime_error("no function");
+    }
+    state = [device newComputePipelineStateWithFunction:function error:&error];
+    [encoder setComputePipelineState:state];
+  }
+  void run(NSUInteger threads, NSUInteger group) {
+    [encoder dispatchThreads:MTLSizeMake(threads, 1, 1) threadsPerThreadgroup:MTLSizeMake(group, 1, 1)];
+  }
+  void show(std::ostream& to) {
+    for (int i = 0; i < 8; i++) {
+      to << ((float*)[out contents])[i] << " ";
+    }
+  }
+};
+
+template <typename Body>
+static const char* tell(Body body) {
+  (void)MTLCreateSystemDefaultDevice();  // the one object that stays
+  const int64_t before = porter_live_objects(nullptr);
+  std::ostringstream out;
+  @autoreleasepool {
+    Fixture fixture;
+    try {
+      body(out, fixture);
+    } catch (const std::exception& error) {
+      out << "! " << error.what();
+    }
+  }
+  out << "| left " << porter_live_objects(nullptr) - before;
+  told = out.str();
+  return told.c_str();
+}
+
+extern "C" {
+
+const char* scaled() {
+  return tell([](std::ostream& out, Fixture& f) {
+    f.use("scale");
+    const float by = 3;
+    [f.encoder setBuffer:f.out offset:4 atIndex:0];
+    [f.encoder setBuffer:f.in offset:8 atIndex:1];
+    [f.encoder setBytes:&by length:sizeof by atIndex:2];
+    f.run(5, 2);
+    f.show(out);
+  });
+}
+
+const char* summed() {
+  return tell([](std::ostream& out, Fixture& f) {
+    f.use("total");
+    [f.encoder setBuffer:f.out offset:0 atIndex:0];
+    [f.encoder setBuffer:f.in offset:0 atIndex:1];
+    [f.encoder setThreadgroupMemoryLength:32 atIndex:0];
+    f.run(8, 8);
+    out << ((float*)[f.out contents])[0] << " " << [f.state maxTotalThreadsPerThreadgroup] << " "
+        << [f.state threadExecutionWidth] << " ";
+  });
+}
+
+const char* gathered() {
+  return tell([](std::ostream& out, Fixture& f) {
+    f.use("gather");
+    id<MTLArgumentEncoder> arguments = [[f.function newArgumentEncoderWithBufferIndex:0] autorelease];
+    id<MTLBuffer> table = [[f.device newBufferWithLength:[arguments encodedLength] options:0] autorelease];
+    [arguments setArgumentBuffer:table offset:0];
+    for (NSUInteger i = 0; i < 4; i++) {
+      [arguments setBuffer:f.in offset:(7 - i) * sizeof(float) atIndex:i];
+    }
+    [f.encoder useResource:f.in usage:MTLResourceUsageRead];
+    [f.encoder setBuffer:table offset:0 atIndex:0];
+    [f.encoder setBuffer:f.out offset:0 atIndex:1];
+    f.run(4, 4);
+    f.show(out);
+    [arguments setBuffer:f.in offset:0 atIndex:4];
+  });
+}
+
+const char* unbound() {
+  return tell([](std::ostream& out, Fixture& f) {
+    f.use("scale");
+    [f.encoder setBuffer:f.out offset:0 atIndex:0];
+    [f.encoder setBuffer:f.in offset:0 atIndex:2];
+    f.run(8, 8);
+  });
+}
+
+const char* beyond_offset() {
+  return tell([](std::ostream& out, Fixture& f) {
+    f.use("scale");
+    const float by = 3;
+    [f.encoder setBuffer:f.out offset:40 atIndex:0];
+    [f.encoder setBuffer:f.in offset:0 atIndex:1];
+    [f.encoder setBytes:&by length:sizeof by atIndex:2];
+    f.run(8, 8);
+  });
+}
+
+const char* beyond_table() {
+  return tell([](std::ostream& out, Fixture& f) {
+    f.use("scale");
+    [f.encoder setBuffer:f.out offset:0 atIndex:31];
+  });
+}
+
+const char* crowded() {
+  return tell([](std::ostream& out, Fixture& f) {
+    f.use("scale");
+    f.run(4096, 2048);
+  });
+}
+
+const char* greedy() {
+  return tell([](std::ostream& out, Fixture& f) {
+    f.use("total");
+    [f.encoder setThreadgroupMemoryLength:65536 atIndex:0];
+    f.run(8, 8);
+  });
+}
+
+const char* freed() {
+  return tell([](std::ostream& out, Fixture& f) {
+    f.use("scale");
+    id<MTLBuffer> gone = [f.device newBufferWithLength:32 options:0];
+    [f.encoder setBuffer:gone offset:0 atIndex:0];
+    [gone release];
+    [f.encoder setBuffer:f.in offset:0 atIndex:1];
+    [f.encoder setBytes:"0123" length:4 atIndex:2];
+    f.run(8, 8);
+  });
+}
+
+const char* ended() {
+  return tell([](std::ostream& out, Fixture& f) {
+    f.use("scale");
+    [f.encoder endEncoding];
+    [f.encoder setBuffer:f.out offset:0 atIndex:0];
+  });
+}
+
+const char* copied() {
+  return tell([](std::ostream& out, Fixture& f) {
+    id<MTLBlitCommandEncoder> blit = [f.commands blitCommandEncoder];
+    [blit copyFromBuffer:f.in sourceOffset:4 toBuffer:f.out destinationOffset:0 size:8];
+    [blit fillBuffer:f.out range:NSMakeRange(8, 8) value:0];
+    f.show(out);
+    [blit copyFromBuffer:f.in sourceOffset:28 toBuffer:f.out destinationOffset:0 size:8];
+  });
+}
+
+const char* unknown() {
+  return tell([](std::ostream& out, Fixture& f) { f.use("nowhere"); });
+}
+
+}  // extern "C"

@@ -1,0 +1,66 @@
+"""The Metal API of the stand-in over kernels compiled for the host, and its validation."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aten_overlay.apple.build import frameworks, program
+from aten_overlay.apple.compiler import Compiler
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture(scope="module")
+def tell() -> Callable[[str], str]:
+    library = ctypes.CDLL(str(program("metal", HERE / "programs" / "metal.mm")))
+    compiler = Compiler(ctypes.CDLL(str(frameworks()), mode=ctypes.RTLD_GLOBAL))
+    compiler.install()
+
+    def run(name: str) -> str:
+        function = library[name]
+        function.restype = ctypes.c_char_p
+        return str(function().decode())
+
+    run.kept = compiler  # type: ignore[attr-defined]
+    return run
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("scaled", "-1 6 9 12 15 18 -1 -1 | left 0"),
+        ("summed", "28 1024 32 | left 0"),
+    ],
+)
+def test_kernels_run_on_what_is_bound(tell: Callable[[str], str], name: str, told: str) -> None:
+    assert tell(name) == told
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("gathered", "PTR124: kernel `gather`: index 4 is not in the argument buffer at buffer index 0"),
+        ("unbound", "PTR124: kernel `scale`, argument `in` at buffer index 1: nothing is bound there"),
+        ("beyond_offset", "PTR124: kernel `scale`, argument `out` at buffer index 0: offset 40 is beyond the buffer's"),
+        ("beyond_table", "PTR124: kernel `scale`: buffer index 31 is beyond the argument table, which ends at 30"),
+        ("crowded", "PTR125: kernel `scale`: a threadgroup of 2048 x 1 x 1 threads; the limit is 1024"),
+        ("greedy", "PTR125: kernel `total`: 65536 bytes of threadgroup memory; the limit is 32768"),
+        ("freed", "PTR124: kernel `scale`, argument `out` at buffer index 0: the buffer bound there has been freed"),
+        ("ended", "PTR124: a command was encoded after endEncoding"),
+        ("copied", "PTR124: the source of a copy: bytes 28 to 36 are not all in a buffer of 32"),
+        ("unknown", "no function"),
+    ],
+)
+def test_what_metal_refuses_is_an_error_that_names_it(tell: Callable[[str], str], name: str, told: str) -> None:
+    _, _, found = tell(name).partition("! ")
+    assert found.startswith(told)
+    assert found.endswith("| left 0")
+
+
+def test_commands_before_a_refused_one_have_run(tell: Callable[[str], str]) -> None:
+    assert tell("gathered").startswith("7 6 5 4 -1 -1 -1 -1 !")
+    assert tell("copied").startswith("1 2 0 0 -1 -1 -1 -1 !")
