@@ -58,7 +58,7 @@ def port_stub(
     registered = find_registration(checkout, call.stub.name)
     if registered and written_in(checkout, registered) is Written.METAL:
         return None
-    name = call.stub.name.removesuffix("_stub")
+    name = _functor_name(call.stub.name)
     rule = _rule(checkout, move, family)
     cpu = cpu_kernel(checkout, call.stub.name, lambda dtype: rule.result(dtype) or dtype)
     inputs, scalars = _parameters(move.row.entry, cpu, call)
@@ -93,6 +93,12 @@ def port_stub(
             lambda fork: _host_edits(fork, host_file, name, call.stub, subject, family_),
         ),
     )
+
+
+def _functor_name(stub: str) -> str:
+    """What a stub's functor is called: `atan2` of `atan2_stub`, `lerp_scalar_weight` of `lerp_kernel_scalar_weight`."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", stub).lower()
+    return "_".join(word for word in words.removesuffix("_stub").split("_") if word != "kernel")
 
 
 def _known_as(name: str, base: str, call: StubCall) -> tuple[str, ...]:
@@ -219,10 +225,10 @@ def _host_edits(fork: Checkout, file: str, name: str, stub: Stub, subject: Subje
         arguments["natural_output_dtype"] = "kBool"
     body = Dialect.read(fork).exec_for(family).call(name, **arguments)
     names = ("iter", *subject.scalars)
-    params = [(type_, given) for (type_, _), given in zip(stub.signature, names, strict=False)]
+    params = [(type_.removeprefix("at::"), given) for (type_, _), given in zip(stub.signature, names, strict=False)]
     at = function_anchor(text)
     block = format_block(fork, file, kernel_function(house.function(name), params, body))
     yield Edit(file, at, at, "\n" + block)
     at = registration_anchor(text, name)
-    registration = house.registration(name).replace(f"{name}_stub", stub.name)
+    registration = house.registration(name).replace(f"{name}_stub", stub.name, 1)
     yield Edit(file, at, at, registration + "\n")

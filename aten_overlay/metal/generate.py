@@ -299,7 +299,7 @@ def _entry(unit: Unit, instance: Instance, number: int, signature: str, flags: s
     return (
         f"static pm_kernel pm_make_{number}() {{ using Spec = ::pm_spec_{number}; using S = {signature}; "
         f"constexpr S function = &{_clean(instance.function)}; "
-        f"static const pm_entry entry = pm::entry<Spec, S, function, {sync}>({image}, {flags}); "
+        f"static const pm_entry entry = pm::entry<Spec, S, function, {sync}>({image}, {flags}, {together}); "
         f'return {{"{instance.host_name}", pm::kernel<Spec, S, function>::arguments(), {_bound(kernel)}, {sync}, 0, '
         f"{kernel.max_threads}, reinterpret_cast<int (*)(const pm_launch*)>(&pm_run), &entry}}; }}"
     )

@@ -13,6 +13,8 @@ from porter.objcpp.source import MacroUse, Source, TokenKind
 
 _ARITY = {Family.UNARY: 1, Family.UNARY_ALPHA: 1, Family.BINARY: 2, Family.BINARY_ALPHA: 2}
 
+_CONDITION = re.compile(r"^[ \t]*#[ \t]*(if\w*|endif)\b", re.M)
+
 
 def functor_edit(source: Source, text: str, arity: int) -> Edit:
     """Inserts a functor after the last one of its arity; before the first registration where there is none."""
@@ -43,14 +45,21 @@ def register_edit(source: Source, text: str, family: Family, book: MacroBook) ->
 
 def include_edits(source: Source, headers: tuple[str, ...]) -> Iterator[Edit]:
     """`#include` lines for headers that the file lacks, each in the order of the includes around it."""
-    present = {include.path for include in source.includes()}
+    always = [include for include in source.includes() if not _conditional(source.text, include.start)]
+    present = {include.path for include in always}
     for header in headers:
         if header in present:
             continue
-        before = [i for i in source.includes() if i.path < header and i.path.split("/")[0] == header.split("/")[0]]
-        first = source.includes()[0] if source.includes() else None
+        before = [i for i in always if i.path < header and i.path.split("/")[0] == header.split("/")[0]]
+        first = always[0] if always else None
         at = _line_end(source.text, before[-1].end) if before else (first.start if first else 0)
         yield Edit(source.path, at, at, f"#include <{header}>\n")
+
+
+def _conditional(text: str, offset: int) -> bool:
+    """Whether an offset is between an `#if` and its `#endif`."""
+    opened = sum(1 if m[1].startswith("if") else -1 for m in _CONDITION.finditer(text, 0, offset))
+    return opened > 0
 
 
 def defines(source: Source, name: str) -> bool:

@@ -53,7 +53,7 @@ struct pm_buffer {
 
 enum pm_launch_flags {
   PM_SHUFFLE_LANES = 1u,  /* run lanes and simdgroups in an order derived from `seed`: exposes missing barriers */
-  PM_FORCE_FIBERS = 2u    /* run on fibers even if the kernel does not synchronise */
+  PM_FORCE_FIBERS = 2u    /* run a synchronising kernel's lanes one by one, though they could go together */
 };
 
 enum pm_status {

@@ -26,8 +26,7 @@ struct Group {
   const pm_entry* entry;
   void* const* buffers;
   void* const* threadgroup;
-  const pm_grid* grid;
-  uint32_t at[3], size[3];  // this threadgroup's position in the grid, and its threads
+  pm_group where;
   pm_thread thread;         // of the lane that is starting: a kernel reads it before anything else
   Lanes lanes;
   char* stacks;
@@ -65,18 +64,19 @@ void place_thread(Group& g, uint32_t lane) {
   pm_thread& t = g.thread;
   t.local[0] = lane;
   t.local[1] = t.local[2] = 0;
-  if (g.size[1] != 1 || g.size[2] != 1) {
-    t.local[0] = lane % g.size[0];
-    t.local[1] = lane / g.size[0] % g.size[1];
-    t.local[2] = lane / g.size[0] / g.size[1];
+  const uint32_t* size = g.where.size;
+  if (size[1] != 1 || size[2] != 1) {
+    t.local[0] = lane % size[0];
+    t.local[1] = lane / size[0] % size[1];
+    t.local[2] = lane / size[0] / size[1];
   }
   for (int d = 0; d < 3; ++d) {
-    t.group[d] = g.at[d];
-    t.size[d] = g.size[d];
-    t.position[d] = g.at[d] * g.grid->group[d] + t.local[d];
+    t.group[d] = g.where.at[d];
+    t.size[d] = size[d];
+    t.position[d] = g.where.at[d] * g.where.grid->group[d] + t.local[d];
   }
   t.index = lane;
-  t.grid = g.grid;
+  t.grid = g.where.grid;
 }
 
 void run_fiber() {
@@ -168,19 +168,6 @@ int run_group(Group& g) {
   }
 }
 
-void place_group(Group& g, const Job& job, uint64_t index) {
-  const pm_grid& grid = job.grid;
-  const uint64_t at[3] = {index % grid.groups[0], index / grid.groups[0] % grid.groups[1], index / grid.groups[0] / grid.groups[1]};
-  g.grid = &grid;
-  g.threads = 1;
-  for (int d = 0; d < 3; ++d) {
-    g.at[d] = uint32_t(at[d]);
-    const uint32_t left = grid.grid[d] - g.at[d] * grid.group[d];
-    g.size[d] = left < grid.group[d] ? left : grid.group[d];
-    g.threads *= g.size[d];
-  }
-}
-
 // Fibers left in the middle of a kernel have to start afresh.
 void restart(Group& g) {
   for (uint32_t i = 0; i < kLanes; ++i) start_fiber(g, i);
@@ -205,7 +192,8 @@ int run_on_fibers(const Job& job, uint64_t begin, uint64_t end, Failure& failure
       allow(&g, sizeof(g));
     }
     for (uint64_t i = begin; i < end && status == PM_OK; ++i) {
-      place_group(g, job, i);
+      g.where = place_group(job.grid, i);
+      g.threads = g.where.size[0] * g.where.size[1] * g.where.size[2];
       memory.poison();
       status = run_group(g);
     }

@@ -70,12 +70,19 @@ struct Running {
   Failure failure;
 };
 
+int run_part(const Job& job, uint64_t begin, uint64_t end, Failure& failure) {
+  const bool one_by_one = job.launch->flags & (PM_SHUFFLE_LANES | PM_FORCE_FIBERS);
+  if (!job.entry->lane) return run_in_loop(job, begin, end, failure);
+  if (job.entry->lockstep && !one_by_one) return run_in_lockstep(job, begin, end);
+  return run_on_fibers(job, begin, end, failure);
+}
+
 void slice(void* context, uint64_t begin, uint64_t end) {
   auto& running = *static_cast<Running*>(context);
   if (__atomic_load_n(&running.failure.status, __ATOMIC_RELAXED)) return;
   DenormalMode mode(running.job.entry->flags & PM_FLUSH_DENORMALS);
   Failure failure{};
-  const int status = running.job.entry->lane ? run_on_fibers(running.job, begin, end, failure) : run_in_loop(running.job, begin, end, failure);
+  const int status = run_part(running.job, begin, end, failure);
   int none = PM_OK;
   if (status && __atomic_compare_exchange_n(&running.failure.status, &none, status, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
     memcpy(running.failure.text, failure.text, sizeof(failure.text));
@@ -104,6 +111,17 @@ void ThreadgroupMemory::poison() {
   if (!(job_.launch->flags & PM_SHUFFLE_LANES)) return;
   for (uint32_t i = 0; i < job_.launch->threadgroup_count; ++i)
     if (addresses[i]) memset(addresses[i], 0xff, job_.launch->threadgroup_bytes[i]);
+}
+
+pm_group place_group(const pm_grid& grid, uint64_t index) {
+  const uint64_t at[3] = {index % grid.groups[0], index / grid.groups[0] % grid.groups[1], index / grid.groups[0] / grid.groups[1]};
+  pm_group group{&grid, {}, {}};
+  for (int d = 0; d < 3; ++d) {
+    group.at[d] = uint32_t(at[d]);
+    const uint32_t left = grid.grid[d] - group.at[d] * grid.group[d];
+    group.size[d] = left < grid.group[d] ? left : grid.group[d];
+  }
+  return group;
 }
 
 int run_in_loop(const Job& job, uint64_t begin, uint64_t end, Failure& failure) {

@@ -24,6 +24,10 @@ struct Failure {
 
 // Runs threadgroups [begin, end) of a synchronising kernel. Returns a pm_status.
 int run_on_fibers(const Job& job, uint64_t begin, uint64_t end, Failure& failure);
+// The same for a kernel whose threadgroups can go through it as one.
+int run_in_lockstep(const Job& job, uint64_t begin, uint64_t end);
+// Threadgroup number `index` of a grid.
+pm_group place_group(const pm_grid& grid, uint64_t index);
 // Runs part [begin, end) of any other kernel: threads for `rows` entries, threadgroups for `groups` entries.
 int run_in_loop(const Job& job, uint64_t begin, uint64_t end, Failure& failure);
 extern thread_local jmp_buf* loop_escape;  // out of the loop that is running on this thread

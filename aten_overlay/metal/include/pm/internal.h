@@ -21,10 +21,27 @@ struct pm_thread {
   const struct pm_grid* grid;
 };
 
-/* How a kernel is entered: one thread of a synchronising kernel, or many of one that is not. Exactly one is set.
+/* Where a threadgroup is. */
+struct pm_group {
+  const struct pm_grid* grid;
+  uint32_t at[3];   /* in the grid */
+  uint32_t size[3]; /* its threads: fewer at the edge of a non-uniform grid */
+};
+
+/* The lanes of a threadgroup that go through a kernel together; arrays have an element a lane. */
+struct pm_lanes {
+  struct pm_exchange* exchange;
+  const uint32_t* place[3]; /* thread_position_in_threadgroup */
+  uint32_t* unit;           /* where a lane is, while they are apart */
+  uint32_t count;
+};
+
+/* How a kernel is entered: one thread of a synchronising kernel (and a threadgroup of it, where that is
+ * understood: see lockstep.py), or many of one that is not.
  * rows: threads [begin, end) of the grid in linear order. groups: threadgroups [begin, end), likewise. */
 struct pm_entry {
   void (*lane)(void* const* buffers, void* const* threadgroup, const struct pm_thread*);
+  void (*lockstep)(void* const* buffers, void* const* threadgroup, const struct pm_group*, struct pm_lanes*);
   void (*rows)(void* const* buffers, const struct pm_grid*, uint64_t begin, uint64_t end);
   void (*groups)(void* const* buffers, void* const* threadgroup, const struct pm_grid*, uint64_t begin, uint64_t end);
   const char* image_begin; /* of the library: its constants may be read */

@@ -91,6 +91,22 @@ template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, vo
     pm_lane_ended();
   }
 
+  // What `lockstep` is made of.
+  PM_INLINE static void lane_of(
+      void* const* buffers, void* const* threadgroup, const pm_group* where, uint32_t index, uint32_t x, uint32_t y, uint32_t z) {
+    pm_thread t;
+    const uint32_t local[3] = {x, y, z};
+    for (int d = 0; d < 3; ++d) {
+      t.local[d] = local[d];
+      t.group[d] = where->at[d];
+      t.size[d] = where->size[d];
+      t.position[d] = where->at[d] * where->grid->group[d] + local[d];
+    }
+    t.index = index;
+    t.grid = where->grid;
+    call(order{}, buffers, threadgroup, t);
+  }
+
   // Addresses are copied first: were they read through the argument, a store of the kernel could change them.
   static void rows(void* const* given, const pm_grid* grid, uint64_t begin, uint64_t end) {
     void* buffers[32];
@@ -158,10 +174,12 @@ template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, vo
   static const pm_argument* arguments() { return describe_all(order{}); }
 };
 
-template <class Spec, class Signature, Signature Function, bool Synchronises> pm_entry entry(const char* from, const char* to, uint32_t flags) {
+using lockstep_function = decltype(pm_entry::lockstep);
+template <class Spec, class Signature, Signature Function, bool Synchronises>
+pm_entry entry(const char* from, const char* to, uint32_t flags, lockstep_function lockstep) {
   using K = kernel<Spec, Signature, Function>;
-  if constexpr (Synchronises) return {&K::lane, nullptr, nullptr, from, to, flags};
-  else if constexpr (Spec::grouped) return {nullptr, nullptr, &K::groups, from, to, flags};
-  else return {nullptr, &K::rows, nullptr, from, to, flags};
+  if constexpr (Synchronises) return {&K::lane, lockstep, nullptr, nullptr, from, to, flags};
+  else if constexpr (Spec::grouped) return {nullptr, nullptr, nullptr, &K::groups, from, to, flags};
+  else return {nullptr, nullptr, &K::rows, nullptr, from, to, flags};
 }
 }  // namespace pm
