@@ -16,8 +16,9 @@ from pathlib import Path
 from aten_overlay.metal import compiler
 from aten_overlay.metal.arguments import Argument
 from aten_overlay.metal.declarations import Instance, Unit, parse
-from aten_overlay.metal.generate import Value, definition, generate, synchronises
+from aten_overlay.metal.generate import Value, definition, generate, shares, synchronises
 from aten_overlay.metal.lexer import read
+from aten_overlay.metal.shared import completed
 from porter.errors import PorterError
 
 __all__ = ["ARITHMETICS", "Argument", "Options", "arguments", "compile_kernels", "host_names", "kernel_synchronises"]
@@ -42,6 +43,13 @@ _CHECKED = (
     "-fsanitize=kernel-address", "-mllvm", "-asan-instrumentation-with-call-threshold=0", "-mllvm", "-asan-stack=0",
     "-mllvm", "-asan-globals=0", "-mllvm", "-asan-kernel-mem-intrinsic-prefix=1", "-fno-vectorize",
     "-fno-slp-vectorize",
+)  # fmt: skip
+
+# A library that `shared` completes is compiled in two steps: this leaves loops as they are for the second, but for those
+# that unroll to nothing.
+_HALF_WAY = (
+    "-S", "-emit-llvm", "-fno-discard-value-names", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm", "-unroll-runtime=0",
+    "-mllvm", "-unroll-allow-partial=0", "-mllvm", "-unroll-allow-peeling=0",
 )  # fmt: skip
 
 
@@ -104,16 +112,23 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
     if path.exists():
         return path
     unit = _unit(text)
-    for name in wanted:
-        _find(unit, name)
+    instances = [_find(unit, name) for name in wanted]
     code = generate(unit, wanted, dict(options.constants), _runtime_flags(options), options.checked)
     generated = compiler.cache_root() / f"{key}.cpp"
     generated.parent.mkdir(parents=True, exist_ok=True)
     generated.write_text(code, errors="surrogateescape")
-    header = _precompiled_header(options)
     # Kernels run on small stacks: a frame that does not fit has to fail here.
-    build = [*flags, "-Wframe-larger-than=49152", "-Werror=frame-larger-than", "-shared", "-include-pch", str(header)]
-    return compiler.cached(key, ".so", build, [str(generated), "-x", "none", str(runtime), "-lm"])
+    header = ["-include-pch", str(_precompiled_header(options))]
+    build = [*flags, "-Wframe-larger-than=49152", "-Werror=frame-larger-than", *header]
+    link = ["-x", "none", str(runtime), "-lm"]
+    if not any(shares(unit, instance) for instance in instances):
+        return compiler.cached(key, ".so", [*build, "-shared"], [str(generated), *link])
+    half = compiler.cached(key, ".ll", [*build, *_HALF_WAY], [str(generated)])
+    complete = compiler.cache_root() / f"{key}.complete.ll"
+    complete.write_text(completed(half.read_text(), not options.checked))
+    contraction, _ = ARITHMETICS[options.arithmetic]
+    build = ["-x", "ir", "-Wno-everything", *_CODE, options.optimisation, *contraction, "-shared"]
+    return compiler.cached(key, ".so", build, [str(complete), *link])
 
 
 def _preprocessed(source: Path | str, options: Options) -> str:

@@ -76,6 +76,16 @@ def synchronises(unit: Unit, instance: Instance) -> bool:
     return any(SYNCHRONISING.match(name) for name in _reached(unit, instance))
 
 
+def shares(unit: Unit, instance: Instance) -> bool:
+    """Whether threads of a threadgroup have to do with each other: they synchronise, or have variables in common."""
+    return synchronises(unit, instance) or _has_variables(unit.source, definition(unit, instance).declaration)
+
+
+def _has_variables(source: Source, declaration: Declaration) -> bool:
+    body = range(max(declaration.body, declaration.start), declaration.end)
+    return any(source.tokens[i] == "threadgroup" and _is_variable(source, i) for i in body)
+
+
 def definition(unit: Unit, instance: Instance) -> Kernel:
     """The definition an instance was made from. Raises PTR103 when there is none or overloads leave it open."""
     source = unit.source
@@ -296,11 +306,14 @@ def _entry(unit: Unit, instance: Instance, number: int, signature: str, flags: s
     kernel = definition(unit, instance)
     sync = "true" if synchronises(unit, instance) else "false"
     image = "&pm_image_begin, &pm_image_end"
+    shared = shares(unit, instance)
+    source = f"PM_LANE_SOURCE({number}, PM_TYPE({signature}), PM_TYPE(&{_clean(instance.function)})) " if shared else ""
+    together, size = (f"&pm_lockstep_{number}", f"pm_static_bytes_{number}") if shared else ("nullptr", "0")
     return (
-        f"static pm_kernel pm_make_{number}() {{ using Spec = ::pm_spec_{number}; using S = {signature}; "
+        f"{source}static pm_kernel pm_make_{number}() {{ using Spec = ::pm_spec_{number}; using S = {signature}; "
         f"constexpr S function = &{_clean(instance.function)}; "
         f"static const pm_entry entry = pm::entry<Spec, S, function, {sync}>({image}, {flags}, {together}); "
-        f'return {{"{instance.host_name}", pm::kernel<Spec, S, function>::arguments(), {_bound(kernel)}, {sync}, 0, '
+        f'return {{"{instance.host_name}", pm::kernel<Spec, S, function>::arguments(), {_bound(kernel)}, {sync}, {size}, '
         f"{kernel.max_threads}, reinterpret_cast<int (*)(const pm_launch*)>(&pm_run), &entry}}; }}"
     )
 
@@ -323,6 +336,8 @@ def _prologue(unit: Unit, asked: list[Instance]) -> str:
     for number, instance in enumerate(asked):
         kernel = definition(unit, instance)
         rows = "".join(f'{{pm::attribute::{a.kind}, {a.index}, "{a.name}"}}, ' for a in kernel.arguments)
+        if shares(unit, instance):
+            lines.append(f"PM_SHARES({number})")
         buffers = max((a.index + 1 for a in kernel.arguments if a.kind == "buffer"), default=0)
         grouped = str(any(a.kind not in _UNGROUPED for a in kernel.arguments)).lower()
         lines.append(

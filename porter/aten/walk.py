@@ -22,7 +22,10 @@ INTEGRAL = frozenset(("Byte", "Char", "Short", "Int", "Long", "UInt16", "UInt32"
 
 _OUTPUTS = frozenset(("result", "out", "output", "maybe_get_output"))
 _TYPE_QUERIES = frozenset(("dtype", "scalar_type", "common_dtype", "input_dtype"))
-_CLASSES = {"isFloatingType": FLOATING, "isComplexType": COMPLEX, "isReducedFloatingType": REDUCED}
+_SIGNED = FLOATING | COMPLEX | (INTEGRAL - {"Byte", "UInt16", "UInt32", "UInt64"})
+_CLASSES = {
+    "isFloatingType": FLOATING, "isComplexType": COMPLEX, "isReducedFloatingType": REDUCED, "isSignedType": _SIGNED,
+}  # fmt: skip
 _MEMBER_CLASSES = {"is_complex": COMPLEX, "is_floating_point": FLOATING}
 CANONICAL = {"is_scalar": False, "hasMKL": False, "is_cpu_scalar": False, "defined": True, "is_contiguous": True}
 

@@ -183,3 +183,16 @@ pm_entry entry(const char* from, const char* to, uint32_t flags, lockstep_functi
   else return {nullptr, nullptr, &K::rows, nullptr, from, to, flags};
 }
 }  // namespace pm
+
+// For kernel number `n`: what the generated code is completed with (see shared.py), and what that is made of.
+#define PM_TYPE(...) __VA_ARGS__
+#define PM_SHARES(n) \
+  extern "C" __attribute__((weak, visibility("hidden"))) void pm_lockstep_##n(void* const*, void* const*, const pm_group*, pm_lanes*); \
+  extern "C" __attribute__((visibility("hidden"))) const unsigned pm_static_bytes_##n;
+#define PM_LANE_SOURCE(n, type, function) \
+  extern "C" __attribute__((visibility("hidden"))) void pm_lane_source_##n( \
+      void* const* buffers, void* const* threadgroup, const pm_group* where, unsigned index, unsigned x, unsigned y, unsigned z) { \
+    using S = type; \
+    constexpr S f = function; \
+    pm::kernel<::pm_spec_##n, S, f>::lane_of(buffers, threadgroup, where, index, x, y, z); \
+  }

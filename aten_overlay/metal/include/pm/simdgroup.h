@@ -16,24 +16,31 @@ PM_INLINE void atomic_thread_fence(mem_flags, memory_order, thread_scope = threa
 }  // namespace metal
 
 namespace pm {
-// Read at once: a later operation of the simdgroup writes to the same place.
+// Read at once, where this is written: a later operation of the simdgroup writes to the same place.
+template <class W> PM_INLINE W take_word(const unsigned char* from, uint i = 0) {
+  W word = reinterpret_cast<const volatile W*>(from)[i];
+  asm volatile("" : "+r"(word));
+  return word;
+}
 template <class T> PM_INLINE T take(const unsigned char* from) {
   T r;
   if constexpr (sizeof(T) % 4 == 0) {
     uint words[sizeof(T) / 4];
-    for (uint i = 0; i < sizeof(T) / 4; ++i) words[i] = reinterpret_cast<const volatile uint*>(from)[i];
+    for (uint i = 0; i < sizeof(T) / 4; ++i) words[i] = take_word<uint>(from, i);
     __builtin_memcpy(&r, words, sizeof(T));
   } else if constexpr (sizeof(T) == 2) {
-    const ushort word = *reinterpret_cast<const volatile ushort*>(from);
+    const ushort word = take_word<ushort>(from);
     __builtin_memcpy(&r, &word, 2);
   } else {
     static_assert(sizeof(T) == 1, "a simdgroup function takes 1, 2 or a multiple of 4 bytes");
-    const uchar word = *static_cast<const volatile uchar*>(from);
+    const uchar word = take_word<uchar>(from);
     __builtin_memcpy(&r, &word, 1);
   }
   return r;
 }
-PM_INLINE uint active_lanes(const pm_exchange* x) { return *static_cast<const volatile uint*>(&x->mask[pm_index() >> 5]); }
+PM_INLINE uint active_lanes(const pm_exchange* x) {
+  return take_word<uint>(reinterpret_cast<const unsigned char*>(x->mask), pm_index() >> 5);
+}
 // Gives v to the simdgroup, and waits until `step` has made of what all gave the values that lanes take.
 template <class T> PM_INLINE const pm_exchange* exchange(const T& v, pm_step step) {
   static_assert(sizeof(T) <= PM_MAX_VALUE, "a simdgroup function takes at most 32 bytes");

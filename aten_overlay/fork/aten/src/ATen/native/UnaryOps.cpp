@@ -86,7 +86,7 @@ CREATE_UNARY_TORCH_IMPL_FUNC(neg_out, neg_stub)
 CREATE_UNARY_TORCH_IMPL_FUNC(rsqrt_out, rsqrt_stub)
 
 TORCH_IMPL_FUNC(signbit_out)(const Tensor& self, const Tensor& result) {
-  if (self.dtype() == at::kBool) {
+  if (!c10::isSignedType(self.scalar_type())) {
     result.fill_(false);
   } else {
     signbit_stub(device_type(), *this);
