@@ -78,12 +78,13 @@ def _device_headers(fork: Path) -> Path | None:
 def load(library: Path, fork: Path, prefixes: Sequence[str], arithmetic: str, checked: bool) -> None:
     """Loads host code whose bundled kernels are the fork's; compiles those with these prefixes at once."""
     from aten_overlay.metal.build import Options
+    from aten_overlay.metal.launch import SHUFFLE_LANES
 
     _, frameworks, compiler = _started[0]
     options = Options(include=(fork,), arithmetic=arithmetic, checked=checked)
     compiler.set_bundle(_kernel_files(fork), options)
     compiler.compile_ahead(lambda name: name.startswith(tuple(prefixes)))
-    frameworks.porter_launch_options(0, 0, 1)
+    frameworks.porter_launch_options(SHUFFLE_LANES, 0, 1)  # a missing barrier shows in some order
     ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
 
 

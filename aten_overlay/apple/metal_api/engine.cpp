@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
@@ -27,6 +28,8 @@ struct Options {
   uint64_t seed = 0;
   uint32_t threads = 0;
 } options;
+
+std::atomic<uint64_t> launches{0};
 
 struct Calls {
   std::mutex mutex;
@@ -196,7 +199,7 @@ void launch(const pm_kernel* kernel, const Arguments& given, Size threads, Size 
   call.resident = resident.data();
   call.resident_count = static_cast<uint32_t>(resident.size());
   call.flags = options.flags;
-  call.seed = options.seed;
+  call.seed = options.seed + launches++;
   call.max_threads = options.threads;
   call.error = error;
   call.error_size = sizeof error;

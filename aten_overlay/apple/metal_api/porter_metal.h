@@ -25,7 +25,8 @@ void porter_answer(const char* text);
 /* What a section of the image holds: the text that opens the fork's bundled kernels. */
 void porter_set_bundle(const char* text);
 
-/* How kernels run from now on: flags of pm_launch, the seed of its lane order, OS threads (0: one to a core). */
+/* How kernels run from now on: flags of pm_launch, the seed of its lane order, which every launch moves on, and OS
+ * threads (0: one to a core). */
 void porter_launch_options(uint32_t flags, uint64_t seed, uint32_t threads);
 
 /* Launches since the start: lines of "host_name count". Returns the size that the whole text needs. */
