@@ -308,11 +308,13 @@ def _entry(unit: Unit, instance: Instance, number: int, signature: str, flags: s
     image = "&pm_image_begin, &pm_image_end"
     shared = shares(unit, instance)
     source = f"PM_LANE_SOURCE({number}, PM_TYPE({signature}), PM_TYPE(&{_clean(instance.function)})) " if shared else ""
-    together, size = (f"&pm_lockstep_{number}", f"pm_static_bytes_{number}") if shared else ("nullptr", "0")
+    forms, size = "nullptr, nullptr", "0"
+    if shared:
+        forms, size = f"&pm_lane_source_{number}, &pm_lockstep_{number}", f"pm_static_bytes_{number}"
     return (
         f"{source}static pm_kernel pm_make_{number}() {{ using Spec = ::pm_spec_{number}; using S = {signature}; "
         f"constexpr S function = &{_clean(instance.function)}; "
-        f"static const pm_entry entry = pm::entry<Spec, S, function, {sync}>({image}, {flags}, {together}); "
+        f"static const pm_entry entry = pm::entry<Spec, S, function, {sync}>({image}, {flags}, {forms}); "
         f'return {{"{instance.host_name}", pm::kernel<Spec, S, function>::arguments(), {_bound(kernel)}, {sync}, {size}, '
         f"{kernel.max_threads}, reinterpret_cast<int (*)(const pm_launch*)>(&pm_run), &entry}}; }}"
     )

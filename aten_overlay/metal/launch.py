@@ -93,6 +93,15 @@ class Library:
         """Whether kernel `name` runs on fibers."""
         return bool(self._kernel(name).synchronises)
 
+    def goes_together(self, name: str) -> bool:
+        """Whether threadgroups of kernel `name` go through it as one, where no lane order is asked for."""
+        entry = ctypes.cast(self._kernel(name).internal, ctypes.POINTER(ctypes.c_void_p))
+        return bool(entry and entry[1])
+
+    def threadgroup_bytes(self, name: str) -> int:
+        """The bytes of threadgroup memory that kernel `name` declares; those of its arguments are the launch's."""
+        return int(self._kernel(name).static_threadgroup_bytes)
+
     def run(
         self,
         name: str,
@@ -104,21 +113,23 @@ class Library:
         resident: Sequence[Any] = (),
         threads: int = 0,
         shuffle: int | None = None,
+        fibers: bool = False,
     ) -> None:
         """Runs kernel `name` over `grid` threads in groups of `group`, and waits.
 
         `buffers[i]` is bound at index i: an array, or None for nothing. `threadgroup_bytes[i]` is the length of
         threadgroup argument i. `threads` limits the host threads (0: all cores). `shuffle` is the seed of a shuffled
-        lane order. Raises PTR102 (unknown kernel), PTR106 (refused) or PTR107 (out of bounds).
+        lane order; `fibers` runs the lanes of a synchronising kernel one by one. Raises PTR102 (unknown kernel), PTR106 (refused) or PTR107 (out of bounds).
         """
         bound = (_Buffer * max(len(buffers), 1))(*(_buffer(b) for b in buffers))
         reachable = (_Buffer * max(len(resident), 1))(*(_buffer(b) for b in resident))
         shared = (ctypes.c_uint32 * max(len(threadgroup_bytes), 1))(*threadgroup_bytes)
         error = ctypes.create_string_buffer(512)
         kernel = self._kernel(name)
+        flags = (0 if shuffle is None else SHUFFLE_LANES) | (FORCE_FIBERS if fibers else 0)
         launch = _Launch(
             ctypes.pointer(kernel), bound, len(buffers), len(threadgroup_bytes), shared, _three(grid), _three(group),
-            reachable, len(resident), 0 if shuffle is None else SHUFFLE_LANES, shuffle or 0, threads, len(error),
+            reachable, len(resident), flags, shuffle or 0, threads, len(error),
             ctypes.cast(error, ctypes.c_char_p),
         )  # fmt: skip
         status = kernel.launch(ctypes.addressof(launch))

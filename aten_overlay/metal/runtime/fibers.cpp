@@ -16,6 +16,7 @@ struct Lanes {
   Context context[kLanes];
   const void* site[kLanes];  // of the simdgroup operation a lane waits in
   pm_step step[kLanes];      // of that operation
+  uint32_t place[kLanes];    // and where it is in the kernel
 };
 
 struct Group {
@@ -27,7 +28,6 @@ struct Group {
   void* const* buffers;
   void* const* threadgroup;
   pm_group where;
-  pm_thread thread;         // of the lane that is starting: a kernel reads it before anything else
   Lanes lanes;
   char* stacks;
   pm_exchange exchange;
@@ -60,31 +60,18 @@ inline Context* successor(Group& g, uint32_t lane) {
   return &g.lanes.context[g.current];
 }
 
-void place_thread(Group& g, uint32_t lane) {
-  pm_thread& t = g.thread;
-  t.local[0] = lane;
-  t.local[1] = t.local[2] = 0;
-  const uint32_t* size = g.where.size;
-  if (size[1] != 1 || size[2] != 1) {
-    t.local[0] = lane % size[0];
-    t.local[1] = lane / size[0] % size[1];
-    t.local[2] = lane / size[0] / size[1];
-  }
-  for (int d = 0; d < 3; ++d) {
-    t.group[d] = g.where.at[d];
-    t.size[d] = size[d];
-    t.position[d] = g.where.at[d] * g.where.grid->group[d] + t.local[d];
-  }
-  t.index = lane;
-  t.grid = g.where.grid;
-}
-
 void run_fiber() {
   for (;;) {
     Group& g = *current_group;
     const uint32_t lane = g.current;
-    place_thread(g, lane);
-    g.entry->lane(g.buffers, g.threadgroup, &g.thread);
+    const uint32_t* size = g.where.size;
+    uint32_t x = lane, y = 0, z = 0;
+    if (size[1] != 1 || size[2] != 1) {
+      x = lane % size[0];
+      y = lane / size[0] % size[1];
+      z = lane / size[0] / size[1];
+    }
+    g.entry->lane(g.buffers, g.threadgroup, &g.where, lane, x, y, z);
   }
 }
 
@@ -119,11 +106,13 @@ Group& own_group() {
   return *owner.group;
 }
 
-// Every lane of the simdgroup waits or has ended: those at the call where the lowest waiting lane is go on together.
+// Every lane of the simdgroup waits or has ended: those at the first call where any waits go on together.
 bool release(Group& g, uint32_t simd) {
   const uint32_t waiting = g.in_simd[simd];
   if (!waiting) return false;
-  const uint32_t first = simd * 32 + __builtin_ctz(waiting);
+  uint32_t first = simd * 32 + __builtin_ctz(waiting);
+  for (uint32_t i = simd * 32; i < simd * 32 + 32; ++i)
+    if ((waiting >> (i & 31) & 1) && g.lanes.place[i] < g.lanes.place[first]) first = i;
   const void* site = g.lanes.site[first];
   uint32_t mask = 0;
   for (uint32_t i = 0; i < 32; ++i) mask |= uint32_t(g.lanes.site[simd * 32 + i] == site) << i;
@@ -269,8 +258,9 @@ void pm_lane_ended(void) {
 #endif
 
 extern "C" {
-pm_exchange* pm_simd_begin(pm_step step) {
+pm_exchange* pm_simd_begin(pm_step step, uint32_t place) {
   Group& g = waiting_group();
+  g.lanes.place[g.current] = place;
   g.lanes.step[g.current] = step;
   return &g.exchange;
 }

@@ -81,7 +81,7 @@ def test_generated_code() -> None:
         "  threadgroup float shared[2];\n  threadgroup float* p = shared;\n  x[i] = p[i] + size;\n}\n"
     )
     text = generate(parse(source), ["f"], {}, "0", False)
-    body = text[text.index("const int") : text.index("static pm_kernel")]
+    body = text[text.index("const int") : text.index("PM_LANE_SOURCE")]
     assert_expected_inline(
         body,
         """\

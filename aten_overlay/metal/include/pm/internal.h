@@ -40,7 +40,8 @@ struct pm_lanes {
  * understood: see lockstep.py), or many of one that is not.
  * rows: threads [begin, end) of the grid in linear order. groups: threadgroups [begin, end), likewise. */
 struct pm_entry {
-  void (*lane)(void* const* buffers, void* const* threadgroup, const struct pm_thread*);
+  void (*lane)(
+      void* const* buffers, void* const* threadgroup, const struct pm_group*, uint32_t index, uint32_t x, uint32_t y, uint32_t z);
   void (*lockstep)(void* const* buffers, void* const* threadgroup, const struct pm_group*, struct pm_lanes*);
   void (*rows)(void* const* buffers, const struct pm_grid*, uint64_t begin, uint64_t end);
   void (*groups)(void* const* buffers, void* const* threadgroup, const struct pm_grid*, uint64_t begin, uint64_t end);
@@ -74,8 +75,9 @@ typedef void (*pm_step)(struct pm_exchange*, uint32_t simd);
 extern "C" {
 #endif
 PM_EXPORT PM_SYNC void pm_threadgroup_barrier(void);
-/* One operation: give, then wait for the lanes at the same call. Both get the same step, or null. */
-PM_EXPORT __attribute__((convergent, nomerge)) struct pm_exchange* pm_simd_begin(pm_step step);
+/* One operation: give, then wait for the lanes at the same call. Both get the same step, or null. Where lanes wait in several
+ * places the first goes on first: `place` counts them along the kernel (the front end puts it in; see shared.py). */
+PM_EXPORT __attribute__((convergent, nomerge)) struct pm_exchange* pm_simd_begin(pm_step step, uint32_t place);
 PM_EXPORT PM_SYNC void pm_simd_wait(pm_step step);
 PM_EXPORT void pm_lane_ended(void); /* the last thing a lane does */
 PM_EXPORT __attribute__((const)) unsigned pm_index(void); /* of the current thread in its threadgroup */

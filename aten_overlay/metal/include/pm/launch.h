@@ -86,13 +86,7 @@ template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, vo
   PM_INLINE static void call(indices<I...>, void* const* buffers, void* const* threadgroup, const pm_thread& t) {
     Function(argument<Spec::parameters[I].kind, Spec::parameters[I].index, A>(buffers, threadgroup, t)...);
   }
-  static void lane(void* const* buffers, void* const* threadgroup, const pm_thread* t) {
-    call(order{}, buffers, threadgroup, *t);
-    pm_lane_ended();
-  }
-
-  // What `lockstep` is made of.
-  PM_INLINE static void lane_of(
+  PM_INLINE static void lane(
       void* const* buffers, void* const* threadgroup, const pm_group* where, uint32_t index, uint32_t x, uint32_t y, uint32_t z) {
     pm_thread t;
     const uint32_t local[3] = {x, y, z};
@@ -105,6 +99,7 @@ template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, vo
     t.index = index;
     t.grid = where->grid;
     call(order{}, buffers, threadgroup, t);
+    pm_lane_ended();
   }
 
   // Addresses are copied first: were they read through the argument, a store of the kernel could change them.
@@ -174,11 +169,12 @@ template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, vo
   static const pm_argument* arguments() { return describe_all(order{}); }
 };
 
+using lane_function = decltype(pm_entry::lane);
 using lockstep_function = decltype(pm_entry::lockstep);
 template <class Spec, class Signature, Signature Function, bool Synchronises>
-pm_entry entry(const char* from, const char* to, uint32_t flags, lockstep_function lockstep) {
+pm_entry entry(const char* from, const char* to, uint32_t flags, lane_function lane, lockstep_function lockstep) {
   using K = kernel<Spec, Signature, Function>;
-  if constexpr (Synchronises) return {&K::lane, lockstep, nullptr, nullptr, from, to, flags};
+  if constexpr (Synchronises) return {lane, lockstep, nullptr, nullptr, from, to, flags};
   else if constexpr (Spec::grouped) return {nullptr, nullptr, nullptr, &K::groups, from, to, flags};
   else return {nullptr, nullptr, &K::rows, nullptr, from, to, flags};
 }
@@ -192,7 +188,7 @@ pm_entry entry(const char* from, const char* to, uint32_t flags, lockstep_functi
 #define PM_LANE_SOURCE(n, type, function) \
   extern "C" __attribute__((visibility("hidden"))) void pm_lane_source_##n( \
       void* const* buffers, void* const* threadgroup, const pm_group* where, unsigned index, unsigned x, unsigned y, unsigned z) { \
-    using S = type; \
-    constexpr S f = function; \
-    pm::kernel<::pm_spec_##n, S, f>::lane_of(buffers, threadgroup, where, index, x, y, z); \
+    using pm_type = type; \
+    constexpr pm_type pm_function = function; \
+    pm::kernel<::pm_spec_##n, pm_type, pm_function>::lane(buffers, threadgroup, where, index, x, y, z); \
   }

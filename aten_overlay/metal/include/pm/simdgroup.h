@@ -9,7 +9,7 @@ PM_INLINE constexpr mem_flags operator&(mem_flags a, mem_flags b) { return mem_f
 PM_INLINE void threadgroup_barrier(mem_flags) { pm_threadgroup_barrier(); }
 PM_INLINE void threadgroup_barrier(mem_flags, memory_order) { pm_threadgroup_barrier(); }
 PM_INLINE void simdgroup_barrier(mem_flags) {
-  pm_simd_begin(nullptr);
+  pm_simd_begin(nullptr, 0);
   pm_simd_wait(nullptr);
 }
 PM_INLINE void atomic_thread_fence(mem_flags, memory_order, thread_scope = thread_scope_device) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
@@ -44,7 +44,7 @@ PM_INLINE uint active_lanes(const pm_exchange* x) {
 // Gives v to the simdgroup, and waits until `step` has made of what all gave the values that lanes take.
 template <class T> PM_INLINE const pm_exchange* exchange(const T& v, pm_step step) {
   static_assert(sizeof(T) <= PM_MAX_VALUE, "a simdgroup function takes at most 32 bytes");
-  pm_exchange* x = pm_simd_begin(step);
+  pm_exchange* x = pm_simd_begin(step, 0);
   __builtin_memcpy(x->given + pm_index() * sizeof(T), &v, sizeof(T));
   pm_simd_wait(step);
   return x;

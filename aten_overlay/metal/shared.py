@@ -1,0 +1,88 @@
+"""Completes a compiled module with what C++ cannot say: how much threadgroup memory each kernel declares, where along a
+kernel each simdgroup operation is, and the form of a kernel in which a threadgroup goes through it as one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from aten_overlay.metal.ir import GLOBAL, NotUnderstood, first_type, functions, read_function
+from aten_overlay.metal.lockstep import DECLARATIONS, RESULT, SOURCE, together
+from aten_overlay.metal.units import BARRIER, WAIT, units
+
+_BEGIN = "@pm_simd_begin"
+_VARIABLE = re.compile(rf"^({GLOBAL.pattern}) = [^\n]*?thread_local[^\n]*? global ([^\n]*)$", re.MULTILINE)
+
+
+def completed(module: str, as_one: bool) -> str:
+    """`module`, LLVM IR with a `pm_lane_source_N` for each kernel N that shares memory or synchronises, with its
+    `pm_static_bytes_N` and, if `as_one` and where it can be made, its `pm_lockstep_N`."""
+    spans = list(functions(module))
+    mentions = {name: set(GLOBAL.findall(module[start:end])) - {name} for start, end, name in spans}
+    waiting = _waiting(mentions)
+    metadata = 1 + max((int(n) for n in re.findall(r"^!(\d+) = ", module, re.M)), default=-1)
+    pieces, written, made, at = [], [], set(), 0
+    for start, end, name in spans:
+        if not name.startswith(SOURCE):
+            continue
+        pieces += [module[at:start], _with_places(module[start:end])]
+        at = end
+        try:
+            text, taken = together(module[start:end], name, waiting, metadata) if as_one else ("", 0)
+        except NotUnderstood:
+            continue
+        written.append(text)
+        metadata += taken
+        made.add(name.replace(SOURCE, RESULT) if text else "")
+    sizes = [_size(name.removeprefix(SOURCE), kinds) for name, kinds in _variables(module, mentions).items()]
+    return "\n".join([_without(made, "".join([*pieces, module[at:]])), *written, *sizes, DECLARATIONS])
+
+
+def _without(made: set[str], module: str) -> str:
+    """The module without declarations of what is now defined."""
+    module = re.sub(r"^@pm_static_bytes_\d+ = external [^\n]*\n", "", module, flags=re.M)
+    pattern = re.compile(rf"^declare [^\n]*({RESULT}\d+)\([^\n]*\n", re.M)
+    return pattern.sub(lambda m: "" if m[1] in made else m[0], module)
+
+
+def _waiting(mentions: dict[str, set[str]]) -> set[str]:
+    """The functions of the module in which a lane may wait."""
+    found = {BARRIER, WAIT, _BEGIN}
+    while more := {name for name, names in mentions.items() if names & found} - found:
+        found |= more
+    return found - {BARRIER, WAIT, _BEGIN}
+
+
+def _with_places(text: str) -> str:
+    """A kernel with the place of each simdgroup operation put in; as it was where its control flow is not understood."""
+    try:
+        found = units(read_function(text))
+    except NotUnderstood:
+        return text
+    places = {i.result: n for n, unit in enumerate(found) for i in unit.instructions if i.callee == _BEGIN}
+    pattern = re.compile(rf"^( *(\S+) = [^\n]*{_BEGIN}\([^\n]*, i32 noundef )0\)", re.M)
+    return pattern.sub(lambda m: f"{m[1]}{places[m[2]]})", text)
+
+
+def _variables(module: str, mentions: dict[str, set[str]]) -> dict[str, list[str]]:
+    """The types of the threadgroup variables that each kernel reaches."""
+    kinds = {m[1]: first_type(m[2]) for m in _VARIABLE.finditer(module)}
+    sources = [name for name in mentions if name.startswith(SOURCE)]
+    return {name: [kinds[v] for v in _reached(name, mentions) if v in kinds] for name in sources}
+
+
+def _reached(name: str, mentions: dict[str, set[str]]) -> Iterable[str]:
+    reached, frontier = {name: None}, [name]
+    while frontier:
+        for other in sorted(mentions.get(frontier.pop(), ())):
+            if other not in reached:
+                reached[other] = None
+                frontier.append(other)
+    return reached
+
+
+def _size(number: str, kinds: list[str]) -> str:
+    total = "i64 0"
+    for kind in kinds:
+        total = f"i64 add ({total}, i64 ptrtoint (ptr getelementptr ({kind}, ptr null, i32 1) to i64))"
+    return f"@pm_static_bytes_{number} = hidden constant i32 trunc ({total} to i32)\n"

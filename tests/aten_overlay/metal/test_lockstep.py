@@ -1,0 +1,183 @@
+"""A threadgroup that goes through a kernel as one gets what its lanes get one by one, in any order."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aten_overlay.metal.build import Options, compile_kernels, host_names
+from aten_overlay.metal.ir import NotUnderstood, read_function, result_type
+from aten_overlay.metal.launch import Library
+from aten_overlay.metal.units import units
+
+SOURCE = Path(__file__).with_name("lockstep.metal")
+PLAIN = tuple(n for n in host_names(SOURCE) if n not in ("in_two_dimensions", "doubles_and_halves"))
+X = np.random.default_rng(5).integers(0, 40, 4096).astype(np.int32)
+
+
+@pytest.fixture(scope="module")
+def library() -> Library:
+    return Library(compile_kernels(SOURCE, host_names(SOURCE)))
+
+
+def _run(library: Library, name: str, threads: int, group: int, shuffle: int | None, fibers: bool) -> list[int]:
+    out = np.zeros(4096, np.int32)
+    library.run(name, [X, out, np.uint32([threads])], [threads], [group], shuffle=shuffle, fibers=fibers)
+    return [int(v) for v in out]
+
+
+@pytest.mark.parametrize(("threads", "group"), [(256, 256), (500, 128), (77, 77), (96, 1024), (5, 1)])
+@pytest.mark.parametrize("name", PLAIN)
+def test_as_one_and_one_by_one(library: Library, name: str, threads: int, group: int) -> None:
+    assert library.goes_together(name)
+    together = _run(library, name, threads, group, None, False)
+    assert any(together)
+    assert together == _run(library, name, threads, group, None, True)
+    assert name == "strided" or together == _run(library, name, threads, group, 3, False)
+
+
+def _loops(v: int) -> int:
+    total = 0
+    for k in range(v):
+        if k % 7 == 3:
+            continue
+        j = k
+        while j > 0 and j != 5:
+            total += j if j & 1 else -k
+            j //= 2
+        if total > 60:
+            break
+    return total
+
+
+def test_loops_are_right(library: Library) -> None:
+    expected = [_loops(int(v)) for v in X[:256]]
+    assert _run(library, "loops", 256, 256, None, False)[:256] == expected[::-1]
+
+
+def test_a_sort_is_right(library: Library) -> None:
+    assert _run(library, "sorted", 300, 300, None, False)[:300] == sorted(X[:300].tolist())
+
+
+def test_strided_loops_are_right(library: Library) -> None:
+    out = np.array(_run(library, "strided", 1000, 1024, None, False)[:1000])
+    lanes = [X[i] + (X[3 * i] if 3 * i < 1000 else 0) for i in range(1000)]
+    sums = [sum(lanes[s : s + 32]) for s in range(0, 1000, 32)]
+    assert (out - X[:1000]).tolist() == [sums[i // 32] for i in range(1000)]
+
+
+@pytest.mark.parametrize("group", [(16, 16), (16, 4), (4, 16)])
+def test_groups_of_two_dimensions(library: Library, group: tuple[int, int]) -> None:
+    width, height = group
+    out = np.zeros((32, 32), np.int32)
+    library.run("in_two_dimensions", [X, out], [32, 32], group)
+    tiles = X[:1024].reshape(32 // height, height, 32 // width, width).swapaxes(1, 2)
+    turned = tiles.reshape(*tiles.shape[:2], -1)
+    at = np.arange(width * height).reshape(height, width)
+    index = (at % width) * height + at // width
+    assert out.tolist() == turned[..., index].swapaxes(1, 2).reshape(32, 32).tolist()
+
+
+def test_other_types(library: Library) -> None:
+    x = np.random.default_rng(6).uniform(-2, 2, 64).astype(np.float32)
+    results = []
+    for fibers in (False, True):
+        out = np.zeros(64, np.float32)
+        library.run("doubles_and_halves", [x, out], [64], [64], fibers=fibers)
+        results.append(out)
+    assert np.abs(results[0] - results[1]).max() < 1e-6
+    h = x.astype(np.float16).reshape(2, 32)
+    terms = x.reshape(2, 32) * h.sum(1, keepdims=True) + h * h.max(1, keepdims=True) + np.arange(32) / 2
+    assert np.abs(results[0].reshape(2, 32) - terms - x.reshape(2, 32)[:, 3:4]).max() < 0.1
+
+
+def test_declared_threadgroup_memory_is_counted(library: Library) -> None:
+    assert library.threadgroup_bytes("sorted") == 4096
+    assert library.threadgroup_bytes("in_two_dimensions") == 16 * 17 * 4
+    assert library.threadgroup_bytes("cases") == 0
+    source = """#include <metal_stdlib>
+template <typename T, int N> kernel void f(device T* x) {
+  threadgroup T a[N];
+  threadgroup metal::vec<T, 4> b[2];
+  a[int(x[1])] = x[2];
+  b[int(x[3])] = metal::vec<T, 4>(x[4]);
+  x[0] = a[int(x[5])] + b[int(x[6])].y;
+}
+template [[host_name("f_half")]] kernel void f<half, 3>(device half*);
+template [[host_name("f_int")]] kernel void f<int, 5>(device int*);
+"""
+    for checked in (False, True):
+        counted = Library(compile_kernels(source, ["f_half", "f_int"], Options(checked=checked)))
+        assert [counted.threadgroup_bytes(n) for n in ("f_half", "f_int")] == [3 * 2 + 2 * 8, 5 * 4 + 2 * 16]
+
+
+def test_checked_kernels_go_one_by_one() -> None:
+    assert not Library(compile_kernels(SOURCE, ["sorted"], Options(checked=True))).goes_together("sorted")
+
+
+FUNCTION = """define void @f(ptr %p, i32 %n) {
+entry:
+  br label %head
+
+head:                                             ; preds = %tail, %again, %entry
+  %k = phi i32 [ 0, %entry ], [ %next, %again ], [ 7, %tail ]
+  switch i32 %k, label %tail [
+    i32 1, label %again
+    i32 2, label %out
+  ]
+
+again:                                            ; preds = %head
+  %next = add nsw i32 %k, 1
+  br label %head
+
+tail:                                             ; preds = %head
+  tail call void @pm_threadgroup_barrier() #1
+  %c = icmp slt i32 %k, %n
+  br i1 %c, label %head, label %out
+
+out:                                              ; preds = %tail, %head
+  ret void
+}
+"""
+
+
+def test_units_are_in_an_order_where_lanes_meet() -> None:
+    found = units(read_function(FUNCTION))
+    assert sum(u.waits for u in found) == 1
+    back = [(n, e.target) for n, u in enumerate(found) for e in u.edges if e.target <= n]
+    assert len(back) == 1
+    latch, head = back[0]
+    ends = [n for n, u in enumerate(found) if not u.edges]
+    assert head == 1 and ends == [len(found) - 1] and latch == len(found) - 2
+
+
+def test_a_loop_with_two_entries_is_not_understood() -> None:
+    text = re.sub(r"br label %head\n\nhead", "br i1 %c, label %head, label %again\n\nhead", FUNCTION, count=1)
+    with pytest.raises(NotUnderstood):
+        units(read_function(text))
+
+
+TYPES = {
+    "%a = add nuw nsw i32 %b, 1": "i32",
+    "%a = fcmp fast olt <4 x float> %b, %c": "<4 x i1>",
+    "%a = icmp ugt ptr %b, null": "i1",
+    "%a = load <2 x half>, ptr %p, align 4": "<2 x half>",
+    "%a = tail call nnan noundef float @llvm.fabs.f32(float %b)": "float",
+    "%a = call noundef range(i32 0, 33) i32 @llvm.ctpop.i32(i32 %b)": "i32",
+    "%a = zext nneg i32 %b to i64": "i64",
+    '%a = select i1 %c, %"class.vec" %d, %"class.vec" %e': '%"class.vec"',
+    "%a = getelementptr inbounds [3 x i32], ptr %p, i64 0, i64 %n": "ptr",
+    "%a = extractelement <4 x float> %v, i64 0": "float",
+    "%a = shufflevector <4 x float> %v, <4 x float> poison, <2 x i32> <i32 0, i32 1>": "<2 x float>",
+    "%a = atomicrmw add ptr %p, i32 %v monotonic, align 4": "i32",
+    "%a = phi { i32, i1 } [ %b, %c ]": "{ i32, i1 }",
+}
+
+
+@pytest.mark.parametrize("line", TYPES)
+def test_types_of_results(line: str) -> None:
+    block = read_function(f"define void @f() {{\nentry:\n  {line}, !tbaa !3\n  ret void\n}}\n").blocks[0]
+    assert result_type(block.instructions[0]) == TYPES[line]
