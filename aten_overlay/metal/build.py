@@ -46,11 +46,11 @@ _CHECKED = (
     "-fno-slp-vectorize",
 )  # fmt: skip
 
-# A library that `shared` completes is compiled in two steps: this leaves loops as they are for the second, but for those
-# that unroll to nothing.
+# A library that `shared` completes is compiled in two steps: this leaves loops as they are for the second, but for
+# those that unroll to nothing.
 _HALF_WAY = (
-    "-S", "-emit-llvm", "-fno-discard-value-names", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm", "-unroll-runtime=0",
-    "-mllvm", "-unroll-allow-partial=0", "-mllvm", "-unroll-allow-peeling=0",
+    "-S", "-emit-llvm", "-fno-discard-value-names", "-fno-vectorize", "-fno-slp-vectorize",
+    "-mllvm", "-unroll-runtime=0", "-mllvm", "-unroll-allow-partial=0", "-mllvm", "-unroll-allow-peeling=0",
 )  # fmt: skip
 # A pass over registers that gains nothing here and takes half the time of large kernels.
 _SECOND_STEP = ("-mllvm", "-disable-x86-domain-reassignment") if os.uname().machine == "x86_64" else ()

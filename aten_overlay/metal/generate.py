@@ -315,8 +315,8 @@ def _entry(unit: Unit, instance: Instance, number: int, signature: str, flags: s
         f"{source}static pm_kernel pm_make_{number}() {{ using Spec = ::pm_spec_{number}; using S = {signature}; "
         f"constexpr S function = &{_clean(instance.function)}; "
         f"static const pm_entry entry = pm::entry<Spec, S, function, {sync}>({image}, {flags}, {forms}); "
-        f'return {{"{instance.host_name}", pm::kernel<Spec, S, function>::arguments(), {_bound(kernel)}, {sync}, {size}, '
-        f"{kernel.max_threads}, reinterpret_cast<int (*)(const pm_launch*)>(&pm_run), &entry}}; }}"
+        f'return {{"{instance.host_name}", pm::kernel<Spec, S, function>::arguments(), {_bound(kernel)}, {sync}, '
+        f"{size}, {kernel.max_threads}, reinterpret_cast<int (*)(const pm_launch*)>(&pm_run), &entry}}; }}"
     )
 
 

@@ -22,10 +22,9 @@ _FLAG = re.compile(
     r"|dereferenceable_or_null|nofpclass)( \d+|\([^)]*(\([^)]*\))?[^)]*\))) "
 )
 _CLOSING = {"<": ">", "[": "]", "{": "}"}
-_SAME_TYPE = frozenset(
-    "add sub mul udiv sdiv urem srem shl lshr ashr and or xor fadd fsub fmul fdiv frem fneg freeze phi".split()
-)
-_CASTS = frozenset("trunc zext sext fptrunc fpext fptoui fptosi uitofp sitofp ptrtoint inttoptr bitcast".split())
+_ARITHMETIC = "add sub mul udiv sdiv urem srem shl lshr ashr and or xor fadd fsub fmul fdiv frem fneg freeze phi"
+_CONVERSIONS = "trunc zext sext fptrunc fpext fptoui fptosi uitofp sitofp ptrtoint inttoptr bitcast"
+_SAME_TYPE, _CASTS = frozenset(_ARITHMETIC.split()), frozenset(_CONVERSIONS.split())
 _ENDS = frozenset(("br", "switch", "ret", "unreachable", "invoke", "resume", "indirectbr", "callbr"))
 PURE = _SAME_TYPE | _CASTS | {"icmp", "fcmp", "select", "getelementptr", "extractvalue", "insertvalue"}
 PURE |= {"extractelement", "insertelement", "shufflevector"}
@@ -89,7 +88,8 @@ def read_function(text: str) -> Function:
     assert name is not None
     parameters = tuple(LOCAL.findall(head[name.end() :]))
     blocks: list[Block] = []
-    label, found = "", []
+    label = ""
+    found: list[Instruction] = []
     for line in _joined(lines):
         if match := _LABEL.match(line):
             if label:

@@ -119,7 +119,9 @@ class Library:
 
         `buffers[i]` is bound at index i: an array, or None for nothing. `threadgroup_bytes[i]` is the length of
         threadgroup argument i. `threads` limits the host threads (0: all cores). `shuffle` is the seed of a shuffled
-        lane order; `fibers` runs the lanes of a synchronising kernel one by one. Raises PTR102 (unknown kernel), PTR106 (refused) or PTR107 (out of bounds).
+        lane order; `fibers` runs the lanes of a synchronising kernel one by one.
+
+        Raises PTR102 (unknown kernel), PTR106 (refused) or PTR107 (out of bounds).
         """
         bound = (_Buffer * max(len(buffers), 1))(*(_buffer(b) for b in buffers))
         reachable = (_Buffer * max(len(resident), 1))(*(_buffer(b) for b in resident))

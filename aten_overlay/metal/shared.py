@@ -54,7 +54,7 @@ def _waiting(mentions: dict[str, set[str]]) -> set[str]:
 
 
 def _with_places(text: str) -> str:
-    """A kernel with the place of each simdgroup operation put in; as it was where its control flow is not understood."""
+    """A kernel with the place of each simdgroup operation put in, if its control flow is understood."""
     try:
         found = units(read_function(text))
     except NotUnderstood:

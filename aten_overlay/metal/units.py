@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from aten_overlay.metal.ir import CHEAP, Block, Function, Instruction, NotUnderstood, result_type
 
 BARRIER, WAIT = "@pm_threadgroup_barrier", "@pm_simd_wait"
-_DROPPED = ("@llvm.lifetime.", "@llvm.assume", "@llvm.experimental.noalias", "@llvm.invariant.", "@llvm.donothing", "@pm_lane_ended")
+_DROPPED = ("@llvm.lifetime.", "@llvm.assume", "@llvm.experimental.noalias", "@llvm.invariant.", "@pm_lane_ended")
 _LABELS = re.compile(r'label %("[^"]*"|[-\w.$]+)')
 _INCOMING = re.compile(r'\[ (.+?), %("[^"]*"|[-\w.$]+) \]')
 _CASE = re.compile(r'(i\d+) (-?\w+), label %("[^"]*"|[-\w.$]+)')
@@ -212,7 +212,8 @@ def _with_single_latches(blocks: dict[str, Block], entry: str) -> dict[str, Bloc
         if len(sources) < 2:
             continue
         latch = f"{header}.latch".replace('"', "")
-        phis, moved = [], []
+        phis: list[Instruction] = []
+        moved: list[Instruction] = []
         for instruction in result[header].instructions:
             if instruction.opcode != "phi":
                 moved.append(instruction)

@@ -1,0 +1,192 @@
+"""What is known of the values of a kernel before it is written for a whole threadgroup (see `lockstep`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aten_overlay.metal.ir import CHEAP, PURE, TRAPS, Function, Instruction, NotUnderstood, result_type
+from aten_overlay.metal.units import Unit
+
+_MOST_INSTRUCTIONS = 3000  # beyond, compiling takes longer than fibers do
+_STEPPABLE = ("i16", "i32", "i64")
+_CHECKABLE = {"same": (*_STEPPABLE, "ptr"), "next": _STEPPABLE, "": ()}
+
+
+class Values:
+    """Where each value of a kernel `(buffers, threadgroup, where, index, x, y, z)` comes from.
+
+    `groupwide` values are the same for all lanes and computed once, under the names it gives; `recomputed` ones are
+    computed again in each unit that reads them; `slots` are kept for each lane, with their types; `private` numbers the
+    variables that each lane has a copy of; `guesses` say what values are taken to be until checked: "same" in all
+    lanes, "next" to each other, or "" for neither.
+    """
+
+    def __init__(self, function: Function, units: list[Unit], waiting: set[str]) -> None:
+        """`waiting` are functions in which a lane may wait: a call of one is NotUnderstood."""
+        self.units = units
+        self.parameters = function.parameters
+        self.index, *self.places = function.parameters[3:]
+        self.defined: dict[str, tuple[int, Instruction]] = {}
+        self.phis: dict[str, str] = {}
+        self.groupwide = {name: name for name in function.parameters[:3]}
+        self.recomputed: set[str] = set()
+        self.private: dict[str, int] = {}
+        self._collect(waiting)
+        self._sort()
+        self.slots = self._find_slots()
+        self.guesses = self._guess()
+
+    def read(self, instruction: Instruction) -> list[str]:
+        """The values an instruction reads."""
+        return [o for o in instruction.operands if self.is_value(o)]
+
+    def is_value(self, name: str) -> bool:
+        """Whether `name` is a value, not a type, label or constant."""
+        return name in self.defined or name in self.phis or name in self.parameters
+
+    def needs(self, unit: Unit) -> list[str]:
+        """What a unit reads from outside, with what that is computed again from, but for `groupwide` values."""
+        inside = [i for i in unit.instructions if i.result not in self.groupwide]
+        own = {i.result for i in inside}
+        names = [o for i in inside for o in self.read(i)]
+        names += [n for n in (unit.condition, *(c.value for e in unit.edges for c in e.copies)) if self.is_value(n)]
+        found: dict[str, None] = {}
+        while names:
+            name = names.pop()
+            if name in found or name in own or name in self.groupwide:
+                continue
+            found[name] = None
+            if name in self.recomputed:
+                names += self.read(self.defined[name][1])
+        return list(found)
+
+    def place_of(self, name: str) -> tuple[int, int]:
+        """Where a value is defined: its unit, and its position there."""
+        number, instruction = self.defined[name]
+        return number, self.units[number].instructions.index(instruction)
+
+    def checkable(self, unit: Unit) -> list[str]:
+        """The kept values from which a unit computes addresses, and of which something is guessed."""
+        own = {i.result: i for i in unit.instructions}
+        frontier = [o for i in unit.instructions if i.opcode in ("load", "store") for o in self.read(i)[-1:]]
+        seen: set[str] = set()
+        while frontier:
+            name = frontier.pop()
+            if name in seen or name in self.groupwide:
+                continue
+            seen.add(name)
+            source = own.get(name) or (self.defined[name][1] if name in self.recomputed else None)
+            if source is not None and (source.opcode in PURE or source.opcode == "load"):
+                frontier += self.read(source)
+        kept = [n for n in seen if n not in own and (n in self.slots or n in self.places)]
+        return sorted(n for n in kept if self.type_of(n) in _CHECKABLE[self.guesses.get(n, "")])
+
+    def type_of(self, name: str) -> str:
+        """The type of a kept value or a place."""
+        return self.slots.get(name, "i32")
+
+    def parting(self) -> set[int]:
+        """The units that may run while lanes are apart."""
+        branches = [u for u in self.units if len(u.edges) == 2 and u.condition not in self.groupwide]
+        frontier = [e.target for u in branches for e in u.edges]
+        found: set[int] = set()
+        while frontier:
+            number = frontier.pop()
+            if number not in found:
+                found.add(number)
+                frontier += [e.target for e in self.units[number].edges]
+        return found
+
+    def _collect(self, waiting: set[str]) -> None:
+        if sum(len(u.instructions) for u in self.units) > _MOST_INSTRUCTIONS:
+            raise NotUnderstood("too many instructions")
+        for number, unit in enumerate(self.units):
+            for instruction in unit.instructions:
+                if instruction.callee in waiting:
+                    raise NotUnderstood(f"{instruction.callee} waits, and was not inlined")
+                if instruction.result:
+                    self.defined[instruction.result] = (number, instruction)
+            for edge in unit.edges:
+                self.phis |= {c.phi: c.type for c in edge.copies}
+
+    def _sort(self) -> None:
+        """Fills `groupwide`, `recomputed` and `private`."""
+        written = False
+        for number, unit in enumerate(self.units):
+            for i in unit.instructions:
+                if i.callee == "@pm_index":
+                    self.recomputed.add(i.result)
+                elif i.opcode == "alloca":
+                    self.private[i.result] = len(self.private)
+                    self.recomputed.add(i.result)
+                elif i.callee == "@pm_simd_begin" or self._is_groupwide(i, number == 0 and not written):
+                    self.groupwide[i.result] = f"%g{len(self.groupwide)}"
+                elif is_free(i):
+                    if i.opcode in CHEAP or self._is_known(self.read(i)):
+                        self.recomputed.add(i.result)
+                else:
+                    written |= i.opcode != "load"
+
+    def _is_known(self, names: Iterable[str]) -> bool:
+        lanes = (self.index, *self.places)
+        return all(n in lanes or n in self.recomputed or n in self.groupwide for n in names)
+
+    def _is_groupwide(self, instruction: Instruction, readable: bool) -> bool:
+        """Whether every lane, whenever it computes this, gets the same. `readable` memory is not written before."""
+        if not all(o in self.groupwide for o in self.read(instruction)):
+            return False
+        return is_free(instruction) or (readable and is_plain_load(instruction))
+
+    def _find_slots(self) -> dict[str, str]:
+        slots = dict(self.phis)
+        for unit in self.units:
+            for name in self.needs(unit):
+                if name in self.defined and name not in self.recomputed:
+                    slots[name] = result_type(self.defined[name][1])
+        return slots
+
+    def _guess(self) -> dict[str, str]:
+        """Optimistic, and so repeated: a phi of a loop is first taken to be what comes from outside the loop."""
+        guesses = dict.fromkeys(self.groupwide, "same")
+        guesses |= {self.index: "next", self.places[0]: "next", self.places[1]: "same", self.places[2]: "same"}
+        order = [(i.result, i) for u in self.units for i in u.instructions if i.result and i.result not in guesses]
+        copies = [c for u in self.units for e in u.edges for c in e.copies]
+        for _ in range(8):
+            before = dict(guesses)
+            for name, instruction in order:
+                known = [guesses.get(o) for o in self.read(instruction)]
+                if None not in known:
+                    guesses[name] = _guess_of(instruction, [k or "" for k in known])
+            merged: dict[str, set[str]] = {}
+            for copy in copies:
+                guess = guesses.get(copy.value) if self.is_value(copy.value) else "same"
+                if guess is not None:
+                    merged.setdefault(copy.phi, set()).add(guess)
+            guesses |= {phi: found.pop() if len(found) == 1 else "" for phi, found in merged.items()}
+            if guesses == before:
+                break
+        return guesses
+
+
+def is_free(instruction: Instruction) -> bool:
+    """Whether it may be computed anywhere, any number of times."""
+    if instruction.opcode in PURE:
+        return instruction.opcode not in TRAPS
+    return instruction.callee.startswith(("@llvm.threadlocal.address", "@llvm.fma", "@llvm.fabs", "@llvm.umin"))
+
+
+def is_plain_load(instruction: Instruction) -> bool:
+    """Whether it reads memory and that is all."""
+    return instruction.opcode == "load" and not instruction.text.startswith(("load volatile", "load atomic"))
+
+
+def _guess_of(instruction: Instruction, known: list[str]) -> str:
+    if instruction.callee == "@pm_index":
+        return "next"
+    if all(k == "same" for k in known):
+        return "same" if instruction.opcode in PURE or instruction.opcode == "load" else ""
+    if instruction.opcode in ("add", "zext", "sext", "trunc", "freeze") or " disjoint " in instruction.text:
+        return "next" if sorted(known) in (["next"], ["next", "same"]) else ""
+    if instruction.opcode == "sub":
+        return "next" if known[0] == "next" and known[1:] in ([], ["same"]) else ""
+    return ""
