@@ -162,9 +162,11 @@ def _runtime_flags(options: Options) -> str:
 def _precompiled_header(options: Options) -> Path:
     flags = [f for f in _flags(options) if f not in ("c++",)]
     flags[flags.index("-x") + 1 : flags.index("-x") + 1] = ["c++-header"]
+    # A precompiled header names the files it was made of by their paths.
     key = compiler.digest(
-        "header", *flags, compiler.library_digest(), compiler.version(compiler.find_clang()), compiler.machine()
-    )
+        "header", *flags, str(compiler.INCLUDE), compiler.library_digest(), compiler.version(compiler.find_clang()),
+        compiler.machine(),
+    )  # fmt: skip
     return compiler.cached(key, ".pch", flags, [str(compiler.INCLUDE / "metal_stdlib")])
 
 
