@@ -9,6 +9,7 @@ upstream.
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -16,8 +17,9 @@ from pathlib import Path
 from porter.checkout import EMBEDDED_FORK, KERNELS, MPS, OPERATIONS
 
 FOLDERS = ("aten", "c10", "test", "torch/testing", "torchgen")
+LIBRARY = f"{MPS}/MetalShaderLibrary.h"
+UTILITIES = f"{MPS}/OperationUtils.mm"
 DIALECT = (
-    f"{MPS}/MetalShaderLibrary.h",
     f"{MPS}/MetalShaderLibrary.mm",
     f"{KERNELS}/UnaryKernel.metal",
     f"{KERNELS}/BinaryKernel.metal",
@@ -27,7 +29,7 @@ DIALECT = (
 
 
 def modernize(old: Path, headers: Path, new: Path) -> None:
-    """Copies the tree, then replaces the headers of c10/metal and the six files of the dialect."""
+    """Copies the tree, replaces the headers of c10/metal and the kernel files, and adds the `exec_*` functions."""
     for folder in FOLDERS:
         if (old / folder).is_dir():
             shutil.copytree(old / folder, new / folder, symlinks=True, dirs_exist_ok=True)
@@ -37,6 +39,37 @@ def modernize(old: Path, headers: Path, new: Path) -> None:
     shutil.copytree(headers / "c10" / "metal", new / "c10" / "metal", dirs_exist_ok=True)
     for path in DIALECT:
         shutil.copy(EMBEDDED_FORK / path, new / path)
+    header, ours = (root.joinpath(LIBRARY).read_text() for root in (new, EMBEDDED_FORK))
+    new.joinpath(LIBRARY).write_text(with_dialect(header, ours))
+    utilities = new.joinpath(UTILITIES).read_text()
+    new.joinpath(UTILITIES).write_text(_cut(utilities, r"^void MetalShaderLibrary::exec_unary_kernel\(.*?^\}\n\n"))
+
+
+def with_dialect(header: str, ours: str) -> str:
+    """The old `MetalShaderLibrary.h` with the members of the embedded fork's that the `exec_*` functions need."""
+    public = _found(ours, r"  // Whether the library has a kernel.*?hasFunction\([^;]*;\n").group()
+    execs = _found(ours, r"  // Runs a kernel registered with REGISTER_UNARY_OP.*?(?=\n protected:)").group()
+    private = _found(ours, r"  std::unordered_set<std::string> functionNames;\n.*?(?=\};)").group()
+    header = _cut(header, r"  void exec_unary_kernel\([^;]*;\n")
+    at = _found(header, r"  static MetalShaderLibrary& getBundledLibrary\(\);\n").end()
+    header = header[:at] + public + execs + header[at:]
+    at = _found(header, r"      cplMap;\n").end()
+    header = header[:at] + private + header[at:]
+    includes = "#include <c10/core/Scalar.h>\n#include <optional>\n#include <unordered_set>\n"
+    at = _found(header, r"^#include <unordered_map>\n").start()
+    return header[:at] + includes + header[at:]
+
+
+def _found(text: str, pattern: str) -> re.Match[str]:
+    match = re.search(pattern, text, re.M | re.S)
+    if match is None:
+        sys.exit(f"this tree is not of the kind this script knows: it lacks {pattern}")
+    return match
+
+
+def _cut(text: str, pattern: str) -> str:
+    match = _found(text, pattern)
+    return text[: match.start()] + text[match.end() :]
 
 
 if __name__ == "__main__":

@@ -43,15 +43,38 @@ def build(tree: Tree, target: VerifyTarget, recipe: Recipe, cache: Path) -> Buil
     yaml_text = tree.read(NATIVE_FUNCTIONS)
     found = registration.generate(yaml_text, [target.base], cache / "generated" / digest(tree.root.name, target.base))
     files = [*sources.library_files(tree), *sources.operation_files(tree, found.kernels, target.stubs)]
-    registration.native_headers(yaml_text, sources.native_headers(tree, files), found.include)
+    compiled: list[str] = []
+    while True:
+        registration.native_headers(yaml_text, sources.native_headers(tree, files), found.include)
+        made = _objects(tree, files, found, recipe, cache)
+        compiled += [name for name, (_, fresh) in made.items() if fresh]
+        try:
+            library = _library([path for path, _ in made.values()], recipe, cache)
+            return Built(library, found.kernels, tuple(compiled))
+        except Undefined as missing:
+            needed = [path for path in sources.defining(tree, missing.symbols) if path not in files]
+            if not needed:
+                raise _link_error(missing, found.kernels) from missing
+            files += needed
+
+
+class Undefined(Exception):
+    """The linker's words, and the symbols that nothing defines."""
+
+    def __init__(self, told: str) -> None:
+        super().__init__(told)
+        self.symbols = tuple(dict.fromkeys(m["symbol"].strip() for m in _UNDEFINED.finditer(told)))
+
+
+def _objects(
+    tree: Tree, files: Sequence[str], found: registration.Registration, recipe: Recipe, cache: Path
+) -> dict[str, tuple[Path, bool]]:
+    """The objects of the fork's files and of the registrations by name, and whether each was compiled just now."""
     roots = {"include": found.include, "headers": tree.root / "aten" / "src", "tree": tree.root}
-    named = [*((tree.root / f, f) for f in files), *((s, s.name) for s in found.sources)]
-    paths, names = [path for path, _ in named], [name for _, name in named]
+    named = {**{f: tree.root / f for f in files}, **{s.name: s for s in found.sources}}
+    one = partial(_object, roots=roots, recipe=recipe, cache=cache)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        made = list(pool.map(partial(_object, roots=roots, recipe=recipe, cache=cache), paths, names))
-    compiled = tuple(name for name, (_, fresh) in zip(names, made, strict=True) if fresh)
-    library = _library([path for path, _ in made], recipe, cache, found.kernels)
-    return Built(library, found.kernels, compiled)
+        return dict(zip(named, pool.map(one, named.values(), named), strict=True))
 
 
 def _object(path: Path, name: str, roots: Mapping[str, Path], recipe: Recipe, cache: Path) -> tuple[Path, bool]:
@@ -62,17 +85,22 @@ def _object(path: Path, name: str, roots: Mapping[str, Path], recipe: Recipe, ca
         raise _compile_error(name, str(error)) from error
 
 
-def _library(made_of: Sequence[Path], recipe: Recipe, cache: Path, kernels: Iterable[registration.Kernel]) -> Path:
+def _library(made_of: Sequence[Path], recipe: Recipe, cache: Path) -> Path:
+    """The library of these objects. Raises Undefined, for this set of objects from memory the second time."""
     target = cache / "libraries" / f"lib{digest(recipe.digest, *recipe.link, *(o.name for o in made_of))}.so"
+    refused = target.with_suffix(".undefined")
     if target.is_file():
         return target
+    if refused.is_file():
+        raise Undefined(refused.read_text())
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_suffix(f".{os.getpid()}")
     command = [str(recipe.compiler), "-shared", "-Wl,-z,defs", *map(str, made_of), *recipe.link, "-o", str(part)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         part.unlink(missing_ok=True)
-        raise _link_error(done.stderr, kernels)
+        refused.write_text(done.stderr)
+        raise Undefined(done.stderr)
     part.replace(target)
     return target
 
@@ -91,8 +119,8 @@ def _compile_error(name: str, errors: str) -> PorterError:
     )
 
 
-def _link_error(errors: str, kernels: Iterable[registration.Kernel]) -> PorterError:
-    missing = list(dict.fromkeys(m["symbol"].strip() for m in _UNDEFINED.finditer(errors)))
-    place = next((k.place for k in kernels if any(f"{k.symbol}::" in s or f"{k.symbol}(" in s for s in missing)), None)
-    told = "; ".join(missing[:5]) or errors.strip()[-1500:]
+def _link_error(missing: Undefined, kernels: Iterable[registration.Kernel]) -> PorterError:
+    symbols = missing.symbols
+    place = next((k.place for k in kernels if any(f"{k.symbol}::" in s or f"{k.symbol}(" in s for s in symbols)), None)
+    told = "; ".join(symbols[:5]) or str(missing).strip()[-1500:]
     return PorterError("PTR167", f"the host code does not link: nothing defines {told}", place)

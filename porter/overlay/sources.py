@@ -42,6 +42,16 @@ def library_files(tree: Tree) -> tuple[str, ...]:
     return tuple(tree.files(MPS, ".mm"))
 
 
+def defining(tree: Tree, symbols: Iterable[str]) -> tuple[str, ...]:
+    """The operation files that define functions of these demangled C++ names."""
+    names = {m[1] for symbol in symbols if (m := re.search(r"(\w+)(?:\[abi:\w+\])?\(", symbol))}
+    if not names:
+        return ()
+    any_of = "|".join(map(re.escape, sorted(names)))
+    pattern = re.compile(rf"^(?![ \t/#]).*\b(?:{any_of})\)?\([^;{{}}]*\)[^;{{}}]*\{{", re.M)
+    return tuple(path for path in tree.files(OPERATIONS, ".mm") if pattern.search(tree.read(path)))
+
+
 def native_headers(tree: Tree, files: Iterable[str]) -> frozenset[str]:
     """The names of the `<op>_native.h` headers that host files include."""
     return frozenset(m["name"] for path in files for m in _NATIVE_HEADER.finditer(tree.read(path)))

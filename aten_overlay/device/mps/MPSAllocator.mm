@@ -1,12 +1,16 @@
 // at::mps::IMPSAllocator over the device's allocator. The interface differs by version: each method that some version
 // declares is here, and overrides what this one declares.
 #include <ATen/mps/MPSAllocatorInterface.h>
+#include <c10/util/ArrayRef.h>
 
 #include <cstring>
 
 #include "device/memory.h"
 
 namespace at::mps {
+
+C10_DEFINE_REGISTRY(MPSAllocatorCallbacksRegistry, IMpsAllocatorCallback)
+
 namespace {
 
 struct Allocator final : IMPSAllocator {
@@ -30,7 +34,6 @@ struct Allocator final : IMPSAllocator {
   }
 
   void emptyCache() const {}
-  void emptyCache(c10::MempoolId_t) {}
   void freeInactiveBuffers() const {}
   ssize_t getUnalignedBufferSize(const void* address) const {
     size_t size = 0;
@@ -88,6 +91,7 @@ struct Allocator final : IMPSAllocator {
   c10::Storage getHostAliasStorage(const c10::Storage&) const {
     TORCH_CHECK(false, "the stand-in gives host aliases through torch.mps only");
   }
+  void emptyCache(c10::MempoolId_t) {}
   bool initialized() {
     return true;
   }
