@@ -1,6 +1,6 @@
 """`native_functions.yaml`: what ATen declares about an operator, with the exact span of every dispatch line.
 
-Reading composes the file with PyYAML's marks; writing is only ever an `Edit` of a span (ATen/native/README.md has the
+Reading composes row by row with PyYAML's marks; writing is only ever an `Edit` of a span (ATen/native/README.md has the
 format).
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 import yaml
 
@@ -22,6 +23,7 @@ from porter.errors import Place, PorterError
 MPS_KEY = "MPS"
 SHARING_KEYS = ("CPU", "CUDA")
 _COMPOSITE = "Composite"
+_ROW = re.compile(r"^- ", re.M)
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -52,31 +54,89 @@ class DispatchLine:
     end: int
     place: Place
 
+    def moved(self, offset: int, lines: int) -> DispatchLine:
+        """The same line so many characters and lines further down."""
+        return DispatchLine(
+            self.keys,
+            self.kernel,
+            self.start + offset,
+            self.keys_start + offset,
+            self.keys_end + offset,
+            self.end + offset,
+            Place(self.place.file, self.place.line + lines),
+        )
+
 
 @dataclass(frozen=True)
-class Entry:
-    """One `- func:` row."""
+class _Row:
+    """One row by itself: spans and lines count from the start of the text it was read from.
+
+    Rows are kept by their text, so that an edit of the file costs the reading of the rows it touches.
+    """
 
     schema: str
     dispatch: tuple[DispatchLine, ...]
     structured: bool
     delegate: str | None
-    place: Place
+    line: int
 
     @cached_property
     def name(self) -> str:
-        """`atan2.out`: the name with its overload."""
         return self.schema.split("(", 1)[0]
 
     @cached_property
     def base(self) -> str:
-        """`atan2`, also for the in-place `atan2_`: dunder names keep theirs."""
         root = self.name.split(".", 1)[0]
         return root[:-1] if root.endswith("_") and not root.endswith("__") else root
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
         return tuple(_arguments(self.schema))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One `- func:` row, `offset` characters and `line` lines into the file."""
+
+    row: _Row
+    offset: int
+    line: int
+
+    @property
+    def schema(self) -> str:
+        return self.row.schema
+
+    @property
+    def structured(self) -> bool:
+        return self.row.structured
+
+    @property
+    def delegate(self) -> str | None:
+        """The row whose structured kernel serves this one."""
+        return self.row.delegate
+
+    @property
+    def name(self) -> str:
+        """`atan2.out`: the name with its overload."""
+        return self.row.name
+
+    @property
+    def base(self) -> str:
+        """`atan2`, also for the in-place `atan2_`: dunder names keep theirs."""
+        return self.row.base
+
+    @property
+    def place(self) -> Place:
+        return Place(NATIVE_FUNCTIONS, self.line + self.row.line)
+
+    @cached_property
+    def dispatch(self) -> tuple[DispatchLine, ...]:
+        """The dispatch lines, with their spans in the file."""
+        return tuple(line.moved(self.offset, self.line) for line in self.row.dispatch)
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        return self.row.arguments
 
     @property
     def inputs(self) -> tuple[Argument, ...]:
@@ -85,12 +145,13 @@ class Entry:
 
     def line_for(self, key: str) -> DispatchLine | None:
         """The dispatch line that serves a dispatch key."""
-        return next((line for line in self.dispatch if key in line.keys), None)
+        serves = next((at for at, line in enumerate(self.row.dispatch) if key in line.keys), None)
+        return None if serves is None else self.dispatch[serves]
 
     @property
     def is_composite(self) -> bool:
         """Whether no backend has a kernel of its own."""
-        return not self.delegate and all(k.startswith(_COMPOSITE) for line in self.dispatch for k in line.keys)
+        return not self.delegate and all(k.startswith(_COMPOSITE) for line in self.row.dispatch for k in line.keys)
 
 
 @dataclass(frozen=True)
@@ -139,7 +200,7 @@ class NativeFunctions:
         """How often the file writes one dispatch key somewhere before another on the same line."""
         order: Counter[tuple[str, str]] = Counter()
         for entry in self.entries:
-            for line in entry.dispatch:
+            for line in entry.row.dispatch:
                 if MPS_KEY in line.keys:
                     at = line.keys.index(MPS_KEY)
                     order.update((key, MPS_KEY) for key in line.keys[:at])
@@ -178,6 +239,26 @@ def share_edits(functions: NativeFunctions, entry: Entry, target: DispatchLine) 
 
 @lru_cache(maxsize=4)
 def _read(text: str) -> NativeFunctions:
+    return NativeFunctions(tuple(_entries(text)))
+
+
+def _entries(text: str) -> Iterator[Entry]:
+    """The rows one by one: a line that starts with `- ` starts one, as yaml has it for a list at the margin."""
+    starts = [match.start() for match in _ROW.finditer(text)][1:]
+    line = 0
+    for start, end in pairwise((0, *starts, len(text))):
+        part = text[start:end]
+        try:
+            yield from (Entry(row, start, line) for row in _rows(part))
+        except PorterError as error:
+            assert error.place is not None
+            place = Place(NATIVE_FUNCTIONS, error.place.line + line)
+            raise PorterError(error.code, error.what, place, error.hint) from error
+        line += part.count("\n")
+
+
+@lru_cache(maxsize=16384)
+def _rows(text: str) -> tuple[_Row, ...]:
     try:
         root = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as error:
@@ -187,10 +268,10 @@ def _read(text: str) -> NativeFunctions:
         raise PorterError("PTR010", f"this is not valid yaml: {what}", place, "Mend this line.") from error
     if not isinstance(root, yaml.SequenceNode):
         raise PorterError("PTR011", "the file is not a list of '- func:' rows", Place(NATIVE_FUNCTIONS, 1))
-    return NativeFunctions(tuple(_entry(node, text) for node in root.value))
+    return tuple(_row(node, text) for node in root.value)
 
 
-def _entry(node: yaml.Node, text: str) -> Entry:
+def _row(node: yaml.Node, text: str) -> _Row:
     place = Place(NATIVE_FUNCTIONS, node.start_mark.line + 1)
     fields = _fields(node)
     if "func" not in fields:
@@ -198,12 +279,12 @@ def _entry(node: yaml.Node, text: str) -> Entry:
             "PTR011", "this row has no 'func:'", place, "Every row starts with '- func: name(...) -> ...'."
         )
     dispatch = fields.get("dispatch")
-    return Entry(
+    return _Row(
         schema=_scalar(fields["func"]),
         dispatch=tuple(_dispatch_lines(dispatch, text)) if dispatch else (),
         structured=_scalar(fields.get("structured")).lower() == "true",
         delegate=_scalar(fields.get("structured_delegate")) or None,
-        place=place,
+        line=place.line,
     )
 
 
