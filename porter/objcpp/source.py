@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from typing import NamedTuple
 
 from porter.errors import Place, PorterError
 
@@ -31,8 +32,7 @@ class TokenKind(Enum):
     PUNCTUATION = "punctuation"
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """`text` stands at `start` to `end`, character offsets into the file."""
 
     kind: TokenKind
@@ -103,18 +103,21 @@ _TOKEN = re.compile(
     """,
     re.X | re.S,
 )
-_KINDS = {
+_KINDS: dict[str | None, TokenKind] = {
     "space": TokenKind.SPACE,
     "comment": TokenKind.COMMENT,
     "raw": TokenKind.STRING,
+    "delimiter": TokenKind.STRING,
     "string": TokenKind.STRING,
     "character": TokenKind.CHARACTER,
     "number": TokenKind.NUMBER,
     "identifier": TokenKind.IDENTIFIER,
     "punctuation": TokenKind.PUNCTUATION,
 }
+_SPACE, _COMMENT = TokenKind.SPACE, TokenKind.COMMENT
 _DIRECTIVE = re.compile(r"#(?:[^\n\\/]|\\\r?\n|\\.|/\*.*?\*/|/(?![*/]))*", re.S)
 _DEFINE = re.compile(r"#\s*define\s+(\w+)(?:\(([^)]*)\))?\s*(.*)", re.S)
+_WORD = re.compile(r"\b[A-Za-z_$\u0080-\U0010ffff][\w$]*")
 _INCLUDE = re.compile(r'#\s*(?:include|import)\s*[<"]([^>"]+)[>"]')
 _CONTINUATION = re.compile(r"\\\r?\n")
 _OPENING = {"(": ")", "[": "]", "{": "}"}
@@ -133,22 +136,16 @@ def lex(text: str, directives: bool = True) -> Iterator[Token]:
     at, line_start = 0, directives
     while at < len(text):
         if line_start and text[at] == "#":
-            match = _DIRECTIVE.match(text, at)
-            kind = TokenKind.DIRECTIVE
+            match, kind = _DIRECTIVE.match(text, at), TokenKind.DIRECTIVE
         else:
             match = _TOKEN.match(text, at)
-            kind = (
-                _KINDS[match.lastgroup or "punctuation"]
-                if match and match.lastgroup != "delimiter"
-                else TokenKind.STRING
-            )
+            kind = _KINDS[match.lastgroup]  # type: ignore[union-attr]
         assert match is not None
-        token = Token(kind, match.group(), at, match.end())
-        yield token
-        at = token.end
-        if kind is TokenKind.SPACE:
-            line_start = directives and (line_start or "\n" in token.text)
-        elif kind is not TokenKind.COMMENT:
+        written, start, at = match[0], at, match.end()
+        yield Token(kind, written, start, at)
+        if kind is _SPACE:
+            line_start = directives and (line_start or "\n" in written)
+        elif kind is not _COMMENT:
             line_start = False
 
 
@@ -385,9 +382,17 @@ class Source:
 
     def references(self, name: str) -> tuple[Token, ...]:
         """The identifiers of this text, those inside directives too."""
-        found = [token for token in self.tokens if token.kind is TokenKind.IDENTIFIER and token.text == name]
-        for directive in self._directives:
-            for match in re.finditer(rf"\b{re.escape(name)}\b", directive.text):
-                start = directive.start + match.start()
-                found.append(Token(TokenKind.IDENTIFIER, name, start, start + len(name)))
-        return tuple(sorted(found, key=lambda token: token.start))
+        return tuple(self._identifiers.get(name, ()))
+
+    @cached_property
+    def _identifiers(self) -> dict[str, list[Token]]:
+        found: dict[str, list[Token]] = {}
+        for token in self.tokens:
+            if token.kind is TokenKind.IDENTIFIER:
+                found.setdefault(token.text, []).append(token)
+            elif token.kind is TokenKind.DIRECTIVE:
+                for match in _WORD.finditer(token.text, 1):
+                    start = token.start + match.start()
+                    word = Token(TokenKind.IDENTIFIER, match[0], start, start + len(match[0]))
+                    found.setdefault(word.text, []).append(word)
+        return found
