@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,32 @@ EMBEDDED_FORK = Path(__file__).resolve().parent.parent / "aten_overlay" / "fork"
 _CONFLICT_MARKERS = ("<<<<<<< ", ">>>>>>> ")
 
 
+@dataclass(frozen=True, eq=False)
+class Folder:
+    """The bytes of a folder's files with certain endings, for searches: none becomes part of the snapshot."""
+
+    files: tuple[tuple[str, bytes], ...]
+    _answers: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict, repr=False)
+
+    def holding(self, word: str, pattern: str = "") -> tuple[str, ...]:
+        """The paths of the files that hold `word`, where it stands matching `pattern`, which may span two lines."""
+        if (word, pattern) not in self._answers:
+            wanted = re.compile(pattern.encode(), re.M) if pattern else None
+            self._answers[word, pattern] = tuple(
+                path for path, data in self.files if _holds(data, word.encode(), wanted)
+            )
+        return self._answers[word, pattern]
+
+
+@dataclass
+class Disk:
+    """What was read from disk so far, shared by all layers of a snapshot."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    lists: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
+    folders: dict[tuple[str, ...], Folder] = field(default_factory=dict)
+
+
 @dataclass
 class Checkout:
     """A fork's files. `origin` says how it was found; `hashes` holds the digest of every file read so far."""
@@ -26,7 +53,8 @@ class Checkout:
     root: Path
     origin: str
     hashes: dict[str, str] = field(default_factory=dict)
-    _texts: dict[str, str] = field(default_factory=dict, repr=False)
+    _texts: Mapping[str, str] = field(default_factory=dict, repr=False)
+    _disk: Disk = field(default_factory=Disk, repr=False)
 
     def exists(self, path: str) -> bool:
         """Whether `path` (relative, with forward slashes) is a file of the checkout."""
@@ -37,24 +65,44 @@ class Checkout:
 
         Raises PTR003 (unreadable), PTR004 (leads out of the checkout) or PTR005 (merge-conflict markers).
         """
-        if path not in self._texts:
+        if path in self._texts:
+            return self._texts[path]
+        if path not in self._disk.texts:
             data = self._bytes(path)
             text = data.decode("utf-8", "surrogateescape")
             _refuse_conflicts(path, text)
             self.hashes[path] = digest(data)
-            self._texts[path] = text
-        return self._texts[path]
+            self._disk.texts[path] = text
+        return self._disk.texts[path]
 
     def layer(self, texts: Mapping[str, str]) -> Checkout:
         """The same snapshot with some files as a plan would leave them; the hashes stay those on disk."""
-        return Checkout(self.root, self.origin, self.hashes, {**self._texts, **texts})
+        return Checkout(self.root, self.origin, self.hashes, {**self._texts, **texts}, self._disk)
 
     def list(self, folder: str, *suffixes: str) -> list[str]:
         """The files directly inside `folder` with one of the endings, sorted, relative to the root."""
-        base = self.root / folder
-        if not base.is_dir():
-            return []
-        return sorted(f"{folder}/{e.name}" for e in os.scandir(base) if e.is_file() and e.name.endswith(suffixes))
+        key = (folder, *suffixes)
+        if key not in self._disk.lists:
+            base = self.root / folder
+            entries = os.scandir(base) if base.is_dir() else ()
+            self._disk.lists[key] = sorted(
+                f"{folder}/{e.name}" for e in entries if e.is_file() and e.name.endswith(suffixes)
+            )
+        return list(self._disk.lists[key])
+
+    def folder(self, folder: str, *suffixes: str) -> Folder:
+        """The files that `list` gives, as on disk; one that cannot be read is left out."""
+        key = (folder, *suffixes)
+        if key not in self._disk.folders:
+            paths = self.list(folder, *suffixes)
+            self._disk.folders[key] = Folder(tuple((path, data) for path in paths if (data := self._peek(path))))
+        return self._disk.folders[key]
+
+    def _peek(self, path: str) -> bytes:
+        try:
+            return (self.root / path).read_bytes()
+        except OSError:
+            return b""
 
     def _bytes(self, path: str) -> bytes:
         full = self.root / path
@@ -69,6 +117,19 @@ class Checkout:
             raise PorterError(
                 "PTR003", f"cannot be read: {reason}", Place(path), "Check that the file exists and is readable."
             ) from error
+
+
+def _holds(data: bytes, word: bytes, wanted: re.Pattern[bytes] | None) -> bool:
+    """Only the lines around the word are searched: most files hold none, and a search of a whole one is slow."""
+    at = data.find(word)
+    while at >= 0 and wanted is not None:
+        start = data.rfind(b"\n", 0, max(data.rfind(b"\n", 0, at), 0)) + 1
+        after = data.find(b"\n", at + len(word)) + 1
+        end = data.find(b"\n", after) if after else -1
+        if wanted.search(data[start : end if end >= 0 else len(data)]):
+            return True
+        at = data.find(word, after) if after else -1
+    return at >= 0
 
 
 def find_checkout(named: Path | None, cwd: Path, environ: dict[str, str]) -> Checkout:

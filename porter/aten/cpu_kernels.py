@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from porter.aten.lowering import Lowered, lower
-from porter.aten.sources import NATIVE, Found, definitions, expand, files_with, macros_of, substitute, uses_of
+from porter.aten.sources import NATIVE, Found, definitions, expand, macros_of, substitute, uses_of
 from porter.checkout import Checkout
 from porter.dtypes import ALL, BFLOAT, HALF, DType, Kind
 from porter.errors import Place, PorterError
@@ -113,11 +113,11 @@ def registered_kernel(checkout: Checkout, stub: str) -> tuple[Found, str]:
     """The definition and name of the function that is registered for a stub. Raises PTR077."""
     base = stub.removesuffix("_stub")
     word = re.escape(stub)
-    for path in files_with(checkout, CPU, (".cpp",), stub, rf"DISPATCH\(\s*{word}\b"):
+    for path in checkout.folder(CPU, ".cpp").holding(stub, rf"DISPATCH\(\s*{word}\b"):
         match = re.search(_REGISTER.format(stub=word), checkout.read(path))
         if match:
             return _definition(checkout, path, match.group(1))
-    for path in files_with(checkout, CPU, (".cpp",), f"({base})", rf"^[A-Z_]\w*\({re.escape(base)}\)"):
+    for path in checkout.folder(CPU, ".cpp").holding(f"({base})", rf"^[A-Z_]\w*\({re.escape(base)}\)"):
         text = checkout.read(path)
         for macro, arguments, _ in uses_of(path, text):
             made = expand(substitute(macro, arguments), macros_of(path, text)) if base in arguments else ""

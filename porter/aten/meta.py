@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from porter.aten import cpp
-from porter.aten.sources import NATIVE, Found, definitions, files_with, parse
+from porter.aten.sources import NATIVE, Found, definitions, parse
 from porter.aten.stubs import builder_of, stubs_of
 from porter.aten.walk import Facts, calls_in, decide, reached, real_of, value_of
 from porter.checkout import Checkout
@@ -102,7 +102,7 @@ def _meta_function(checkout: Checkout, operator: str) -> Found | None:
     base, _, overload = operator.partition(".")
     wrappers = [rf"TORCH_META_FUNC2\(\s*{base}\s*,\s*{overload}\s*\)"] if overload else []
     wrappers.append(rf"TORCH_META_FUNC\(\s*{base}{'_' + overload if overload else ''}\s*\)")
-    for path in files_with(checkout, NATIVE, (".cpp",), base, rf"[A-Z_]\w*\(\s*{base}\b|\({base}_{overload}\)"):
+    for path in checkout.folder(NATIVE, ".cpp").holding(base, rf"[A-Z_]\w*\(\s*{base}\b|\({base}_{overload}\)"):
         for wrapper in wrappers:
             found = definitions(path, checkout.read(path), wrapper)
             if found:

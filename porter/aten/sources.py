@@ -5,7 +5,6 @@ Definitions made by file-local macros are found too, by expanding the macro's us
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -50,28 +49,7 @@ class Found:
         return Place(self.path, self.place.line + self.text.count("\n", 0, offset))
 
 
-def files_with(checkout: Checkout, folder: str, suffixes: tuple[str, ...], word: str, pattern: str = "") -> list[str]:
-    """The files directly in `folder` that hold `word` and match `pattern`; none becomes part of the snapshot."""
-    wanted = re.compile(pattern.encode(), re.M) if pattern else None
-    return [path for path in checkout.list(folder, *suffixes) if _holds(checkout, path, word.encode(), wanted)]
-
-
-def _holds(checkout: Checkout, path: str, word: bytes, wanted: re.Pattern[bytes] | None) -> bool:
-    full = os.fspath(checkout.root / path)
-    try:
-        data = _bytes(full, os.stat(full).st_mtime_ns)  # noqa: PTH116 (hundreds of times per plan)
-    except OSError:
-        return False
-    return word in data and (wanted is None or wanted.search(data) is not None)
-
-
-@lru_cache(maxsize=512)
-def _bytes(path: str, _modified: int) -> bytes:
-    with open(path, "rb") as file:  # noqa: PTH123 (hundreds of times per plan)
-        return file.read()
-
-
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def macros_of(path: str, text: str) -> dict[str, Macro]:
     """The macros a file defines. Of two definitions the first counts: the mobile build's comes second."""
     found: dict[str, Macro] = {}
@@ -114,8 +92,13 @@ def substitute(macro: Macro, arguments: list[str]) -> str:
     return re.sub(r"\s*##\s*", "", body)
 
 
-def uses_of(path: str, text: str) -> Iterator[tuple[Macro, list[str], Place]]:
+@lru_cache(maxsize=256)
+def uses_of(path: str, text: str) -> tuple[tuple[Macro, list[str], Place], ...]:
     """The file-scope uses of the file's own function-like macros."""
+    return tuple(_uses_of(path, text))
+
+
+def _uses_of(path: str, text: str) -> Iterator[tuple[Macro, list[str], Place]]:
     macros = macros_of(path, text)
     for match in _USE.finditer(text):
         macro = macros.get(match.group(1))
@@ -124,7 +107,7 @@ def uses_of(path: str, text: str) -> Iterator[tuple[Macro, list[str], Place]]:
             yield macro, arguments, Place(path, text.count("\n", 0, match.start(1)) + 1)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=32768)
 def definitions(path: str, text: str, pattern: str) -> tuple[Found, ...]:
     """Every function whose head (name or wrapper macro up to its parameters) matches `pattern`, macro-made ones too."""
     head = re.compile(rf"{pattern}\s*\(")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from porter.aten import cpp
-from porter.aten.sources import NATIVE, Found, definitions, files_with, parse
+from porter.aten.sources import NATIVE, Found, definitions, parse
 from porter.aten.walk import Facts, Reached, calls_in, reached, real_of, show, value_of
 from porter.checkout import Checkout
 from porter.dtypes import ALL, DType
@@ -90,8 +90,8 @@ def native_definitions(checkout: Checkout, native_function: str) -> list[Found]:
     """Where a native function is defined: its TORCH_IMPL_FUNC, else every plain overload. Raises PTR071."""
     name = re.escape(native_function)
     pattern = rf"\b{name}\s*\(|\b{name}\s*\)|\b{name}\s*,"
-    paths = files_with(checkout, NATIVE, (".cpp",), native_function, pattern)
-    paths = paths or files_with(checkout, NATIVE, (".cpp",), native_function.split("_")[0], _pasted(name))
+    paths = checkout.folder(NATIVE, ".cpp").holding(native_function, pattern)
+    paths = paths or checkout.folder(NATIVE, ".cpp").holding(native_function.split("_")[0], _pasted(name))
     for wanted in (rf"TORCH_IMPL_FUNC\(\s*{name}\s*\)", rf"\b{name}"):
         found = [one for path in paths for one in definitions(path, checkout.read(path), wanted)]
         if found:
@@ -224,7 +224,7 @@ def _call(checkout: Checkout, hit: _Hit, dtypes: tuple[DType, ...], found: Found
 def declared_stub(checkout: Checkout, name: str, found: Found | None = None) -> Stub:
     """The declaration of a stub, from the header that has it. Raises PTR074."""
     pattern = _DECLARE.format(name=re.escape(name))
-    for path in files_with(checkout, NATIVE, (".h",), name, rf"\b{re.escape(name)}\s*\)"):
+    for path in checkout.folder(NATIVE, ".h").holding(name, rf"\b{re.escape(name)}\s*\)"):
         text = checkout.read(path)
         match = re.search(pattern, text)
         if match:
