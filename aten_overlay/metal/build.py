@@ -34,6 +34,7 @@ ARITHMETICS: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 _LANGUAGE = (
     "-x", "c++", "-std=gnu++17", "-nostdinc++", "-Wno-everything", "-fsigned-char", "-fno-exceptions", "-fno-rtti",
+    "-fmax-type-align=8",
 )  # fmt: skip
 _CODE = (
     "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv",

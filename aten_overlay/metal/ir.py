@@ -144,6 +144,10 @@ def result_type(instruction: Instruction) -> str:
     if opcode == "select":
         condition = first_type(rest)
         return first_type(rest[rest.index(condition) + len(condition) :].split(", ", 1)[1])
+    if opcode == "cmpxchg":
+        return f"{{ {first_type(rest.split(', ')[1])}, i1 }}"
+    if opcode == "extractvalue":
+        return _member(first_type(rest), rest.rsplit(", ", 1)[1])
     if opcode == "extractelement":
         return first_type(rest)[1:-1].split(" x ", 1)[1]
     if opcode == "shufflevector":
@@ -155,6 +159,14 @@ def result_type(instruction: Instruction) -> str:
         if found:
             return found[1]
     raise NotUnderstood(instruction.text)
+
+
+def _member(kind: str, index: str) -> str:
+    """The type of a member of a structure without members that have members."""
+    members = kind.removeprefix("{ ").removesuffix(" }").split(", ")
+    if not kind.startswith("{") or any(c in "{[<" for m in members for c in m) or not index.isdigit():
+        raise NotUnderstood(kind)
+    return members[int(index)]
 
 
 def first_type(text: str) -> str:

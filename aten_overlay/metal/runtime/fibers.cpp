@@ -124,12 +124,31 @@ bool release(Group& g, uint32_t simd) {
   return true;
 }
 
-void run_simdgroup(Group& g, uint32_t simd) {
+// Runs a simdgroup until its lanes wait; false if they have to wait on.
+bool advance(Group& g, uint32_t simd) {
+  if (!g.ready[simd] && !release(g, simd)) return false;
   do {
-    if (!g.ready[simd]) continue;
     g.current = take(g, simd);
     enter(g.scheduler, g.lanes.context[g.current]);
-  } while (g.ready[simd] || release(g, simd));
+  } while (g.ready[simd]);
+  return true;
+}
+
+// Until every lane waits at a barrier. As on a GPU simdgroups go on side by side, one operation each in turn; with lanes
+// shuffled one goes as far as it can before the next.
+void run_to_barrier(Group& g, uint32_t simdgroups) {
+  const uint32_t first = g.random ? next_random(g) % simdgroups : 0;
+  const bool backwards = g.random && (next_random(g) & 1);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (uint32_t k = 0; k < simdgroups; ++k) {
+      const uint32_t s = (first + (backwards ? simdgroups - k : k)) % simdgroups;
+      while (advance(g, s)) {
+        moved = true;
+        if (!g.random) break;
+      }
+    }
+  }
 }
 
 int run_group(Group& g) {
@@ -140,12 +159,7 @@ int run_group(Group& g) {
     g.in_simd[s] = g.at_barrier[s] = 0;
   }
   for (;;) {
-    const uint32_t first = g.random ? next_random(g) % simdgroups : 0;
-    const bool backwards = g.random && (next_random(g) & 1);
-    for (uint32_t k = 0; k < simdgroups; ++k) {
-      const uint32_t s = (first + (backwards ? simdgroups - k : k)) % simdgroups;
-      run_simdgroup(g, s);
-    }
+    run_to_barrier(g, simdgroups);
     uint32_t waiting = 0;
     for (uint32_t s = 0; s < simdgroups; ++s) waiting += __builtin_popcount(g.at_barrier[s]);
     if (!waiting) return PM_OK;

@@ -74,6 +74,21 @@ kernel void narrow(device half* h [[buffer(0)]], device bfloat* b [[buffer(1)]],
   out[3] = sizeof(0.5) == 4;
   out[4] = numeric_limits<bfloat>::max();
 }
+// Vectors at addresses that are aligned for their components alone.
+struct spaced {
+  float first;
+  float4 rest;
+};
+kernel void misaligned(device float* x [[buffer(0)]], device ulong* sizes [[buffer(1)]]) {
+  device float4* v = reinterpret_cast<device float4*>(x + 1);
+  device float4* w = reinterpret_cast<device float4*>(x + 5);
+  const float4 old = *v;
+  *v = *w;
+  *w = old * 2 + float4(x[0]);
+  v[1].xy = v[0].yx;
+  sizes[0] = sizeof(spaced);
+  sizes[1] = alignof(float3) + 100 * alignof(half4) + 10000 * alignof(bool2);
+}
 // Literals are float, in a template and out of it.
 template <typename T> uint literal_sizes(T x) {
   auto product = 2.0 * x;

@@ -93,6 +93,29 @@ KERNEL(strided) {
   sum = simd_sum(sum);
   for (uint k = id; k < n; k += size) out[k] = x[k] + sum;
 }
+// A histogram of each threadgroup in its own atomics, added up in atomics of all.
+KERNEL(histogram) {
+  threadgroup atomic_int bins[40];
+  for (uint k = id; k < 40; k += size) atomic_store_explicit(&bins[k], 0, memory_order_relaxed);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  const int place = atomic_fetch_add_explicit(&bins[x[i]], 1, memory_order_relaxed);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  device atomic_int* all = reinterpret_cast<device atomic_int*>(out);
+  for (uint k = id; k < 40; k += size)
+    atomic_fetch_add_explicit(&all[k], atomic_load_explicit(&bins[k], memory_order_relaxed), memory_order_relaxed);
+  atomic_fetch_max_explicit(&all[40 + x[i]], place + 1, memory_order_relaxed);
+}
+// An array of buffers, function constants, and memory whose length the launch gives.
+constant int scale [[function_constant(2)]];
+kernel void indirect(
+    constant array<device int*, 3>& inputs [[buffer(0)]], device int* out [[buffer(1)]],
+    threadgroup int* wide [[threadgroup(0)]], threadgroup short* narrow [[threadgroup(3)]],
+    uint i [[thread_position_in_grid]], uint id [[thread_index_in_threadgroup]], uint size [[threads_per_threadgroup]]) {
+  wide[id] = inputs[0][i] + scale * inputs[2][i];
+  narrow[size - 1 - id] = inputs[1][i];
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  out[i] = wide[size - 1 - id] + narrow[id];
+}
 kernel void in_two_dimensions(
     constant int* x [[buffer(0)]], device int* out [[buffer(1)]], uint2 p [[thread_position_in_grid]],
     uint2 l [[thread_position_in_threadgroup]], uint2 n [[threads_per_grid]], uint2 size [[threads_per_threadgroup]]) {

@@ -50,6 +50,17 @@ def test_integer_functions(library: Library) -> None:
     assert out.tolist() == expected
 
 
+def test_vectors_need_the_alignment_of_their_components_alone(library: Library) -> None:
+    memory = np.arange(16, dtype=np.float32)
+    x = memory[np.flatnonzero((memory.ctypes.data + np.arange(16) * 4) % 16 == 0)[0] :][:10]
+    start, sizes = x.copy(), np.zeros(2, np.uint64)
+    library.run("misaligned", [x, sizes], [1])
+    v, w = start[5:9], start[1:5] * 2 + start[0]
+    assert x[:5].tolist() == [start[0], *v]
+    assert x[5:].tolist() == [v[1], v[0], *w[2:], start[9]]
+    assert sizes.tolist() == [32, 16 + 800 + 20000]
+
+
 def test_half_and_bfloat_round_to_nearest_even(library: Library) -> None:
     half, brain, out = np.zeros(3, np.float16), np.zeros(3, np.uint16), np.zeros(5, np.float32)
     library.run("narrow", [half, brain, out], [1])

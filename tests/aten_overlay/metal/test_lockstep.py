@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,15 +14,18 @@ from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.ir import NotUnderstood, read_function, result_type
 from aten_overlay.metal.launch import Library
 from aten_overlay.metal.units import units
+from porter.errors import PorterError
 
 SOURCE = Path(__file__).with_name("lockstep.metal")
-PLAIN = tuple(n for n in host_names(SOURCE) if n not in ("in_two_dimensions", "doubles_and_halves"))
+OTHERS = ("in_two_dimensions", "doubles_and_halves", "indirect")
+PLAIN = tuple(n for n in host_names(SOURCE) if n not in OTHERS)
+CONSTANTS = Options(constants=((2, 7),))
 X = np.random.default_rng(5).integers(0, 40, 4096).astype(np.int32)
 
 
 @pytest.fixture(scope="module")
 def library() -> Library:
-    return Library(compile_kernels(SOURCE, host_names(SOURCE)))
+    return Library(compile_kernels(SOURCE, host_names(SOURCE), CONSTANTS))
 
 
 def _run(library: Library, name: str, threads: int, group: int, shuffle: int | None, fibers: bool) -> list[int]:
@@ -67,6 +72,28 @@ def test_strided_loops_are_right(library: Library) -> None:
     lanes = [X[i] + (X[3 * i] if 3 * i < 1000 else 0) for i in range(1000)]
     sums = [sum(lanes[s : s + 32]) for s in range(0, 1000, 32)]
     assert (out - X[:1000]).tolist() == [sums[i // 32] for i in range(1000)]
+
+
+def test_atomics_of_a_threadgroup_and_of_all(library: Library) -> None:
+    counts = np.stack([np.bincount(X[g : g + 128], minlength=40) for g in range(0, 512, 128)])
+    for fibers in (False, True):
+        out = _run(library, "histogram", 512, 128, None, fibers)
+        assert out[:40] == counts.sum(0).tolist()
+        assert out[40:80] == counts.max(0).tolist()
+
+
+@pytest.mark.parametrize("order", [{}, {"fibers": True}, {"shuffle": 5}, {"checked": True}])
+def test_arrays_of_buffers_and_memory_of_the_launch(library: Library, order: dict[str, Any]) -> None:
+    inputs = [np.ascontiguousarray(X[k::3][:96]) for k in range(3)]
+    table, out = np.array([x.ctypes.data for x in inputs], np.uint64), np.zeros(96, np.int32)
+    if order.pop("checked", False):
+        library = Library(compile_kernels(SOURCE, ["indirect"], replace(CONSTANTS, checked=True)))
+    library.run("indirect", [table, out], [96], [32], threadgroup_bytes=[128, 0, 0, 64], resident=inputs, **order)
+    a, b, c = (x.reshape(3, 32)[:, ::-1] for x in inputs)
+    assert out.reshape(3, 32).tolist() == (a + 7 * c + b).tolist()
+    with pytest.raises(PorterError, match="argument `narrow` has no threadgroup memory") as error:
+        library.run("indirect", [table, out], [96], [32], threadgroup_bytes=[128])
+    assert error.value.code == "PTR106"
 
 
 @pytest.mark.parametrize("group", [(16, 16), (16, 4), (4, 16)])
@@ -173,6 +200,8 @@ TYPES = {
     "%a = extractelement <4 x float> %v, i64 0": "float",
     "%a = shufflevector <4 x float> %v, <4 x float> poison, <2 x i32> <i32 0, i32 1>": "<2 x float>",
     "%a = atomicrmw add ptr %p, i32 %v monotonic, align 4": "i32",
+    "%a = cmpxchg weak ptr %p, i64 %b, i64 %c monotonic monotonic, align 8": "{ i64, i1 }",
+    "%a = extractvalue { i64, i1 } %b, 1": "i1",
     "%a = phi { i32, i1 } [ %b, %c ]": "{ i32, i1 }",
 }
 

@@ -51,12 +51,13 @@ struct pm_entry {
 };
 enum pm_compiled { PM_CHECKED = 1, PM_FLUSH_DENORMALS = 2, PM_REORDER_REDUCTIONS = 4 };
 
-/* Operations across simdgroups: what each lane gives, and what it takes when all have given. The value of the thread with
- * linear index i is at i times its size. */
+/* Operations across simdgroups: what each lane gives, and what it takes when all have given. The value of thread i of a
+ * threadgroup is PM_MAX_THREADS_PER_GROUP + i times its size (rounded up to a power of two) from the start: neighbours are
+ * next to each other, and simdgroups that exchange values of different sizes have nothing in common. */
 #define PM_MAX_VALUE 32
 struct pm_exchange {
-  unsigned char given[PM_MAX_THREADS_PER_GROUP * PM_MAX_VALUE] __attribute__((aligned(64)));
-  unsigned char taken[PM_MAX_THREADS_PER_GROUP * PM_MAX_VALUE] __attribute__((aligned(64)));
+  unsigned char given[2 * PM_MAX_THREADS_PER_GROUP * PM_MAX_VALUE] __attribute__((aligned(64)));
+  unsigned char taken[2 * PM_MAX_THREADS_PER_GROUP * PM_MAX_VALUE] __attribute__((aligned(64)));
   uint32_t mask[PM_MAX_THREADS_PER_GROUP / PM_SIMD_WIDTH]; /* of each simdgroup: the lanes that take part */
   uint32_t reorder;                                        /* combine from the last lane to the first */
 };

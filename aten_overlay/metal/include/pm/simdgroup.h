@@ -38,6 +38,12 @@ template <class T> PM_INLINE T take(const unsigned char* from) {
   }
   return r;
 }
+template <class T> constexpr uint step_of() {
+  uint step = 1;
+  while (step < sizeof(T)) step *= 2;
+  return step;
+}
+template <class T> constexpr uint place_of(uint thread) { return (PM_MAX_THREADS_PER_GROUP + thread) * step_of<T>(); }
 PM_INLINE uint active_lanes(const pm_exchange* x) {
   return take_word<uint>(reinterpret_cast<const unsigned char*>(x->mask), pm_index() >> 5);
 }
@@ -45,23 +51,30 @@ PM_INLINE uint active_lanes(const pm_exchange* x) {
 template <class T> PM_INLINE const pm_exchange* exchange(const T& v, pm_step step) {
   static_assert(sizeof(T) <= PM_MAX_VALUE, "a simdgroup function takes at most 32 bytes");
   pm_exchange* x = pm_simd_begin(step, 0);
-  __builtin_memcpy(x->given + pm_index() * sizeof(T), &v, sizeof(T));
+  __builtin_memcpy(x->given + place_of<T>(pm_index()), &v, sizeof(T));
   pm_simd_wait(step);
   return x;
 }
-template <class T> PM_INLINE T own(const pm_exchange* x) { return take<T>(x->taken + pm_index() * sizeof(T)); }
+// What thread `i` of the threadgroup may take.
+template <class T> PM_INLINE T taken(const pm_exchange* x, uint i) { return take<T>(x->taken + place_of<T>(i)); }
+template <class T> PM_INLINE T own(const pm_exchange* x) { return taken<T>(x, pm_index()); }
 
 template <class T> struct Lanes {
   T v[32];
-  PM_INLINE Lanes(const pm_exchange* x, uint simd) { __builtin_memcpy(v, x->given + simd * sizeof(v), sizeof(v)); }
-  PM_INLINE void publish(pm_exchange* x, uint simd) const { __builtin_memcpy(x->taken + simd * sizeof(v), v, sizeof(v)); }
+  PM_INLINE Lanes(const pm_exchange* x, uint simd) {
+    for (uint i = 0; i < 32; ++i) __builtin_memcpy(&v[i], x->given + place_of<T>(simd * 32 + i), sizeof(T));
+  }
+  PM_INLINE void publish(pm_exchange* x, uint simd) const {
+    for (uint i = 0; i < 32; ++i) __builtin_memcpy(x->taken + place_of<T>(simd * 32 + i), &v[i], sizeof(T));
+  }
 };
 template <class T> using combination = T (*)(T, T);
 
 // The steps, each once per operation and simdgroup. All 32 lanes combine pairwise as on a GPU: lane i with lane i + 16,
 // then with i + 8, and so on; fewer lanes one after the other.
 template <class T> void share_step(pm_exchange* x, uint simd) {
-  __builtin_memcpy(x->taken + simd * 32 * sizeof(T), x->given + simd * 32 * sizeof(T), 32 * sizeof(T));
+  const uint from = place_of<T>(simd * 32);
+  __builtin_memcpy(x->taken + from, x->given + from, 32 * step_of<T>());
 }
 template <class T, combination<T> F> PM_INLINE T combine(const Lanes<T>& lanes, uint mask, bool backwards) {
   T acc{};
@@ -113,7 +126,7 @@ template <class T, combination<T> F, int Start, bool Inclusive, uint Width> PM_I
 // What lane `from` gave; `otherwise` when it does not take part.
 template <class T> PM_INLINE T fetch(T v, uint from, T otherwise) {
   const pm_exchange* x = exchange(v, share_step<T>);
-  const T given = take<T>(x->taken + ((pm_index() & ~31u) + (from & 31)) * sizeof(T));
+  const T given = taken<T>(x, (pm_index() & ~31u) + (from & 31));
   return from < 32 && (active_lanes(x) >> (from & 31) & 1) ? given : otherwise;
 }
 template <class T> PM_INLINE T add(T a, T b) { return T(a + b); }
@@ -181,7 +194,7 @@ template <class T> PM_INLINE T simd_shuffle_and_fill_up(T v, T filler, ushort de
 template <class T> PM_INLINE T simd_broadcast_first(T v) {
   const pm_exchange* x = pm::exchange(v, pm::share_step<T>);
   const uint first = __builtin_ctz(pm::active_lanes(x));
-  return pm::take<T>(x->taken + ((pm_index() & ~31u) + first) * sizeof(T));
+  return pm::taken<T>(x, (pm_index() & ~31u) + first);
 }
 
 struct quad_vote {

@@ -55,13 +55,13 @@ PM_INLINE void simdgroup_multiply_accumulate(
   };
   const Both mine{a.elements_, b.elements_};
   const pm_exchange* x = pm::exchange(mine, pm::share_step<Both>);
-  const unsigned char* all = x->taken + (pm_index() & ~31u) * sizeof(Both);
+  const uint first = pm_index() & ~31u;
   const uint r = pm::matrix_row(pm_lane()), column = pm::matrix_column(pm_lane());
   for (uint k = 0; k < 2; ++k) {
     float sum = float(c.elements_.v_[k]);
     for (uint j = 0; j < 8; ++j) {
-      const Both left = pm::take<Both>(all + pm::matrix_lane(r, j) * sizeof(Both));
-      const Both right = pm::take<Both>(all + pm::matrix_lane(j, column) * sizeof(Both));
+      const Both left = pm::taken<Both>(x, first + pm::matrix_lane(r, j));
+      const Both right = pm::taken<Both>(x, first + pm::matrix_lane(j, column));
       sum += float(left.a.v_[j & 1]) * float(right.b.v_[k]);
     }
     d.elements_.v_[k] = D(sum);

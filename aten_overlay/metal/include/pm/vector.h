@@ -4,6 +4,9 @@
 
 namespace pm {
 template <class T, int N> struct packed;
+// Gives a union its alignment. Not by alignas, which would let the compiler rely on it: kernels read vectors from addresses
+// that are aligned for their components alone, as Apple's GPUs do without complaint (see -fmax-type-align in build.py).
+template <unsigned long Bytes> using aligned_to = unsigned char __attribute__((ext_vector_type(Bytes)));
 // A swizzle is a member that shares the vector's storage. It has no friend operators: those made every lookup slow.
 template <class T, int N, int... I> struct swizzle {
   T v_[N == 3 ? 4 : N];
@@ -69,9 +72,10 @@ namespace metal {
   friend PM_INLINE constexpr vec<bool, N> operator op(const vec& a, const vec& b) { return PM_TEST_##N(op); }
 
 #define PM_VECTOR(N, ALIGN) \
-  template <class T> struct alignas(sizeof(T) * ALIGN) vec<T, N> { \
+  template <class T> struct vec<T, N> { \
     union { \
       PM_NAMES_##N \
+      pm::aligned_to<sizeof(T) * ALIGN> alignment_; \
       T v_[ALIGN]; \
       PM_SWIZZLES_##N(PM_SWIZZLE) \
     }; \
