@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from porter.aten.cpp import Function, Unparsed, parse_function
-from porter.checkout import Checkout
 from porter.errors import Place, PorterError
 
 NATIVE = "aten/src/ATen/native"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from porter.aten import cpp
 from porter.aten.sources import NATIVE, Found, definitions, parse
@@ -21,6 +22,7 @@ _DECLARE = r"DECLARE_DISPATCH\(\s*([^;]*?),\s*{name}\s*\)"
 _TYPEDEF = r"using\s+{name}\s*=\s*void\s*\(\s*\*\s*\)\s*\(([^;]*)\)\s*;"
 _SIGNATURE = re.compile(r"void\s*\(\s*\*\s*\)\s*\((.*)\)\Z", re.S)
 _DEPTH = 6
+_File = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def stubs_of(checkout: Checkout, native_function: str) -> tuple[StubCall, ...]:
     nothing declares).
     """
     found = native_definitions(checkout, native_function)
-    outcomes = {hits: one for one in found if (hits := _hits_per_type(checkout, one))}
+    outcomes = {hits: one for one in found if (hits := _hits_per_type(one, checkout.read(one.path)))}
     if not outcomes:
         raise _no_stub(checkout, native_function, found[0])
     if len(outcomes) > 1:
@@ -109,19 +111,23 @@ def _pasted(name: str) -> str:
     return rf"^[A-Z_]+\(\s*{name.split('_')[0]}\w*\s*\)"
 
 
-def _hits_per_type(checkout: Checkout, found: Found) -> tuple[tuple[_Hit, tuple[DType, ...]], ...]:
-    """The stub calls of one definition, each with the input types it is made for."""
+@lru_cache(maxsize=4096)
+def _hits_per_type(found: Found, text: str) -> tuple[tuple[_Hit, tuple[DType, ...]], ...]:
+    """The stub calls of one definition in a file's text, each with the input types it is made for."""
     types: dict[_Hit, tuple[DType, ...]] = {}
-    function = parse(found)
+    file, function = (found.path, text), parse(found)
     for dtype in ALL:
         facts = Facts(dtype, real_of(dtype))
-        for hit in _hits(checkout, found.path, function.body, facts, (), ()):
+        hits = tuple(_hits(file, function.body, facts, (), ()))
+        if not facts.asked:
+            return tuple((hit, ALL) for hit in dict.fromkeys(hits))
+        for hit in hits:
             types[hit] = (*types.get(hit, ()), dtype)
     return tuple(types.items())
 
 
 def _hits(
-    checkout: Checkout, path: str, body: cpp.Block, facts: Facts, when: tuple[Condition, ...], via: tuple[str, ...]
+    file: _File, body: cpp.Block, facts: Facts, when: tuple[Condition, ...], via: tuple[str, ...]
 ) -> Iterator[_Hit]:
     steps = [(step, call) for step in reached(body, facts, when) for call in calls_in(value_of(step.statement))]
     real = any(show(call.function) == "at::real" for _, call in steps)
@@ -129,7 +135,7 @@ def _hits(
         if _is_dispatch(call):
             yield _hit(call, step, via, real)
         elif isinstance(call.function, cpp.Name) and len(via) < _DEPTH:
-            yield from _through(checkout, path, call, step, via)
+            yield from _through(file, call, step, via)
 
 
 def _is_dispatch(call: cpp.Call) -> bool:
@@ -165,7 +171,7 @@ def builder_of(iterator: cpp.Expr) -> str:
     return iterator.function.last if named else ""  # type: ignore[union-attr]
 
 
-def _through(checkout: Checkout, path: str, call: cpp.Call, step: Reached, via: tuple[str, ...]) -> Iterator[_Hit]:
+def _through(file: _File, call: cpp.Call, step: Reached, via: tuple[str, ...]) -> Iterator[_Hit]:
     """The stub calls of a function of the same file that is called here, or redispatched to through `at::`."""
     assert isinstance(call.function, cpp.Name)
     callee = step.facts.resolve(call.function)
@@ -174,22 +180,22 @@ def _through(checkout: Checkout, path: str, call: cpp.Call, step: Reached, via: 
     scope = callee.path.rpartition("::")[0]
     if scope not in ("", "at", "native", "at::native"):
         return
-    for found in _callees(checkout, path, callee.last, scope):
+    for found in _callees(file, callee.last, scope):
         function = parse(found)
         if found.expanded or function.returns == "TORCH_IMPL_FUNC":
-            inner = Facts(step.facts.input, step.facts.output)
+            inner = replace(step.facts, names={})
         elif _accepts(function, call):
             inner = _bound(function, call, step.facts)
         else:
             continue
-        hits = tuple(_hits(checkout, path, function.body, inner, step.when, (*via, callee.path)))
+        hits = tuple(_hits(file, function.body, inner, step.when, (*via, callee.path)))
         yield from hits
         if hits:
             return
 
 
-def _callees(checkout: Checkout, path: str, name: str, scope: str) -> tuple[Found, ...]:
-    text = checkout.read(path)
+def _callees(file: _File, name: str, scope: str) -> tuple[Found, ...]:
+    path, text = file
     wrapped = definitions(path, text, rf"TORCH_IMPL_FUNC\(\s*{re.escape(name)}\s*\)") if scope else ()
     return wrapped or definitions(path, text, rf"\b{re.escape(name)}")
 

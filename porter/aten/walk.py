@@ -32,11 +32,15 @@ CANONICAL = {"is_scalar": False, "hasMKL": False, "is_cpu_scalar": False, "defin
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known: the input's and output's type, and what local names stand for."""
+    """What is known: the input's and output's type, and what local names stand for.
+
+    `asked` tells afterwards whether any condition asked for a type: what asks for none is the same for all types.
+    """
 
     input: DType
     output: DType
     names: Mapping[str, cpp.Expr] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set, compare=False)
 
     def bind(self, name: str, value: cpp.Expr) -> Facts:
         """The same with one more local name."""
@@ -170,6 +174,7 @@ def type_named(value: cpp.Expr, facts: Facts) -> str | None:
             return None
         return queried(value, facts).aten
     if isinstance(value, cpp.Call) and isinstance(value.function, cpp.Name) and value.function.path in _TYPE_QUERIES:
+        facts.asked.add(value.function.path)
         return facts.output.aten
     return None
 
@@ -178,6 +183,7 @@ def queried(value: cpp.Call, facts: Facts) -> DType:
     """The type behind `iter.common_dtype()` or `self.scalar_type()`; an iterator's plain `dtype()` is its output's."""
     assert isinstance(value.function, cpp.Member)
     owner, name = value.function.value, value.function.name
+    facts.asked.add(name)
     if name in ("common_dtype", "input_dtype"):
         return facts.input
     if isinstance(owner, cpp.Name) and owner.path in ("iter", "iterator"):
@@ -187,6 +193,7 @@ def queried(value: cpp.Call, facts: Facts) -> DType:
 
 
 def _owner_type(owner: cpp.Expr, facts: Facts) -> DType:
+    facts.asked.add("dtype")
     while isinstance(owner, cpp.Call):
         owner = owner.function
     root = owner.path if isinstance(owner, cpp.Name) else ""

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from porter.errors import PorterError
 from porter.objcpp.source import Macro, Token, TokenKind, lex
@@ -19,10 +20,15 @@ def expand(macro: Macro, arguments: Sequence[str]) -> str:
     values = dict(zip(params, arguments, strict=False))
     if variadic:
         values["__VA_ARGS__"] = ", ".join(arguments[len(params) - 1 :])
-    return _substituted(list(lex(macro.body, directives=False)), values)
+    return _substituted(_tokens(macro.body), values)
 
 
-def _substituted(tokens: list[Token], values: dict[str, str]) -> str:
+@lru_cache(maxsize=4096)
+def _tokens(body: str) -> tuple[Token, ...]:
+    return tuple(lex(body, directives=False))
+
+
+def _substituted(tokens: Sequence[Token], values: dict[str, str]) -> str:
     out: list[str] = []
     at = 0
     while at < len(tokens):
@@ -43,7 +49,7 @@ def _substituted(tokens: list[Token], values: dict[str, str]) -> str:
     return "".join(out)
 
 
-def _skip_space(tokens: list[Token], at: int) -> int:
+def _skip_space(tokens: Sequence[Token], at: int) -> int:
     while at < len(tokens) and tokens[at].kind is TokenKind.SPACE:
         at += 1
     return at

@@ -12,6 +12,7 @@ from porter.checkout import OPERATIONS, Checkout
 from porter.errors import Place, PorterError
 from porter.objcpp.expansion import expand
 from porter.objcpp.source import Function, Macro, MacroUse, Source
+from porter.objcpp.words import mentions
 
 
 class Written(Enum):
@@ -126,9 +127,8 @@ def reached_text(source: Source, implementation: Implementation) -> Iterator[str
 
 def _mentioning(checkout: Checkout, name: str) -> Iterator[str]:
     """Files that contain the name, then files whose macros may paste it together."""
-    word = re.compile(rf"\b{re.escape(name)}\b")
     paths = host_sources(checkout)
-    yield from (path for path in paths if word.search(checkout.read(path)))
+    yield from (path for path in paths if mentions(checkout.read(path), name))
     yield from (path for path in paths if "##" in checkout.read(path))
 
 
@@ -136,8 +136,8 @@ def _defined(source: Source, name: str) -> Implementation | None:
     function = _function(source, name)
     if function:
         return _of_function(source, function)
-    for use, macro in _uses(source):
-        if re.search(rf"\b{re.escape(name)}\b", expand(macro, use.arguments)):
+    for use, macro, made in expansions(source.path, source.text):
+        if mentions(made, name):
             return Implementation(source.path, name, use.start, use.end, source.place(use.start), None, use, macro)
     return None
 
@@ -152,13 +152,16 @@ def _function(source: Source, name: str) -> Function | None:
     return next((function for function in source.functions() if function.name == wanted), None)
 
 
-def _uses(source: Source) -> Iterator[tuple[MacroUse, Macro]]:
-    """The uses of macros that the file itself defines, where the number of arguments fits."""
+@lru_cache(maxsize=256)
+def expansions(path: str, text: str) -> tuple[tuple[MacroUse, Macro, str], ...]:
+    """The uses of macros that the file itself defines, where the number of arguments fits, and what each makes."""
+    source = parsed(path, text)
     macros = {macro.name: macro for macro in source.macros() if macro.params is not None}
-    for use in source.macro_uses():
-        macro = macros.get(use.name)
-        if macro and len(use.arguments) == len(macro.params or ()):
-            yield use, macro
+    return tuple(
+        (use, macros[use.name], expand(macros[use.name], use.arguments))
+        for use in source.macro_uses()
+        if use.name in macros and len(use.arguments) == len(macros[use.name].params or ())
+    )
 
 
 def _registrations(source: Source) -> Iterator[tuple[MacroUse, Macro | None, tuple[str, str]]]:
@@ -166,6 +169,6 @@ def _registrations(source: Source) -> Iterator[tuple[MacroUse, Macro | None, tup
     for use in source.macro_uses("REGISTER_DISPATCH"):
         if len(use.arguments) == 2:
             yield use, None, (use.arguments[0], use.arguments[1].lstrip("& "))
-    for use, macro in _uses(source):
-        for match in _DISPATCH.finditer(expand(macro, use.arguments)):
+    for use, macro, made in expansions(source.path, source.text):
+        for match in _DISPATCH.finditer(made):
             yield use, macro, (match[1], match[2])

@@ -11,9 +11,9 @@ from itertools import pairwise
 
 from porter.changes import Edit
 from porter.checkout import Checkout
-from porter.objcpp.expansion import expand
-from porter.objcpp.implementations import Implementation, parsed
+from porter.objcpp.implementations import Implementation, expansions, parsed
 from porter.objcpp.source import Source
+from porter.objcpp.words import mentions
 
 _NATIVE_HEADER = re.compile(r"ATen/ops/(\w+)_native\.h")
 
@@ -95,14 +95,9 @@ def _referenced(source: Source, definition: _Definition, gone: dict[tuple[int, i
     outside = [(definition.start, definition.end), *gone]
     if any(not _within(token.start, outside) for token in source.references(definition.name)):
         return True
-    macros = {macro.name: macro for macro in source.macros() if macro.params is not None and "##" in macro.body}
-    word = re.compile(rf"\b{re.escape(definition.name)}\b")
     return any(
-        word.search(expand(macros[use.name], use.arguments))
-        for use in source.macro_uses()
-        if use.name in macros
-        and len(use.arguments) == len(macros[use.name].params or ())
-        and not _within(use.start, outside)
+        "##" in macro.body and mentions(made, definition.name) and not _within(use.start, outside)
+        for use, macro, made in expansions(source.path, source.text)
     )
 
 
@@ -114,9 +109,8 @@ def _elsewhere(checkout: Checkout, file: str, name: str) -> bool:
     """Whether another file of the MPS backend mentions a name that is not private to its file."""
     folder = file.rsplit("/", 1)[0]
     parent = folder.rsplit("/", 1)[0]
-    word = re.compile(rf"\b{re.escape(name)}\b")
     others = [*checkout.list(folder, ".mm", ".h", ".cpp"), *checkout.list(parent, ".mm", ".h", ".cpp")]
-    return any(word.search(checkout.read(path)) for path in others if path != file)
+    return any(mentions(checkout.read(path), name) for path in others if path != file)
 
 
 def _still_implemented(source: Source, kernels: Collection[str], gone: dict[tuple[int, int], str]) -> bool:
