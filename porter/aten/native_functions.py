@@ -249,7 +249,8 @@ def _entries(text: str) -> Iterator[Entry]:
     for start, end in pairwise((0, *starts, len(text))):
         part = text[start:end]
         try:
-            yield from (Entry(row, start, line) for row in _rows(part))
+            for row in _rows(part):
+                yield Entry(row, start, line)
         except PorterError as error:
             assert error.place is not None
             place = Place(NATIVE_FUNCTIONS, error.place.line + line)

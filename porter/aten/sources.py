@@ -18,6 +18,7 @@ _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:\(([^)]*)\))?((?:[^\n\\
 _USE = re.compile(r"^[ \t]*([A-Z_]\w*)\(([^(){};\n]*(?:\n[^(){};]*)?)\)[ \t]*;?[ \t]*(?://[^\n]*)?\r?$", re.M)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _LEADING = re.compile(r"(?:\s+|//[^\n]*|#(?:[^\n\\]|\\\r?\n|\\.)*)*")
+_FIRST_WORD = re.compile(r"(?:\\b)?(\w+)(?![\w?*+{|])")
 _WRAPPERS = ("TORCH_IMPL_FUNC", "TORCH_META_FUNC")
 
 
@@ -120,12 +121,26 @@ def definitions(path: str, text: str, pattern: str) -> tuple[Found, ...]:
 
 
 def _stretches(path: str, text: str, head: re.Pattern[str]) -> Iterator[Found]:
-    for match in head.finditer(text):
+    for match in _heads(text, head):
         outline = _declaration(text, match.start())
         end = _definition_end(text, match.end() - 1) if outline else None
         if outline and end is not None:
             start, templates = outline
             yield Found(path, text[start:end], Place(path, text.count("\n", 0, start) + 1), templates)
+
+
+def _heads(text: str, head: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """Where a pattern matches; its first word is looked for by plain search."""
+    word = _FIRST_WORD.match(head.pattern)
+    if word is None or "|" in head.pattern:
+        yield from head.finditer(text)
+        return
+    at = text.find(word[1])
+    while at >= 0:
+        match = head.match(text, at)
+        if match:
+            yield match
+        at = text.find(word[1], match.end() if match else at + len(word[1]))
 
 
 def _declaration(text: str, at: int) -> tuple[int, tuple[str, ...]] | None:

@@ -21,6 +21,7 @@ from porter.mpsgraph.graph import Condition
 _DECLARE = r"DECLARE_DISPATCH\(\s*([^;]*?),\s*{name}\s*\)"
 _TYPEDEF = r"using\s+{name}\s*=\s*void\s*\(\s*\*\s*\)\s*\(([^;]*)\)\s*;"
 _SIGNATURE = re.compile(r"void\s*\(\s*\*\s*\)\s*\((.*)\)\Z", re.S)
+_CALLED = re.compile(r"\b[A-Za-z_]\w*\b(?=\s*[(<,)])")
 _DEPTH = 6
 _File = tuple[str, str]
 
@@ -180,6 +181,8 @@ def _through(file: _File, call: cpp.Call, step: Reached, via: tuple[str, ...]) -
     scope = callee.path.rpartition("::")[0]
     if scope not in ("", "at", "native", "at::native"):
         return
+    if not any(_may_dispatch(file, name) for name in (callee.last, *_names(call.arguments, step.facts))):
+        return
     for found in _callees(file, callee.last, scope):
         function = parse(found)
         if found.expanded or function.returns == "TORCH_IMPL_FUNC":
@@ -192,6 +195,27 @@ def _through(file: _File, call: cpp.Call, step: Reached, via: tuple[str, ...]) -
         yield from hits
         if hits:
             return
+
+
+def _names(values: tuple[cpp.Expr, ...], facts: Facts) -> Iterator[str]:
+    """The names among some values, as they may be of functions."""
+    for value in map(facts.resolve, values):
+        if isinstance(value, cpp.Name) and value.path:
+            yield value.last
+
+
+@lru_cache(maxsize=32768)
+def _may_dispatch(file: _File, name: str) -> bool:
+    """Whether a function of the file calls a stub, or anything of the file that may."""
+    pending, seen = [name], {name}
+    while pending:
+        for found in _callees(file, pending.pop(), "at"):
+            if "device_type" in found.text:
+                return True
+            named = set(_CALLED.findall(found.text)) - seen
+            seen |= named
+            pending += named
+    return False
 
 
 def _callees(file: _File, name: str, scope: str) -> tuple[Found, ...]:

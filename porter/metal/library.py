@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from porter.checkout import Checkout
 from porter.dtypes import Kind
@@ -67,7 +67,12 @@ class Library:
         return next((f for f in self._by_name.get(name, ()) if f.arity == arity and kind in f.kinds), None)
 
 
-def _functions(path: str, text: str) -> Iterator[Function]:
+@lru_cache(maxsize=256)
+def _functions(path: str, text: str) -> tuple[Function, ...]:
+    return tuple(_read(path, text))
+
+
+def _read(path: str, text: str) -> Iterator[Function]:
     for match in _FUNCTION.finditer(text):
         params = [p.strip() for p in match["params"].split(",") if p.strip()]
         types = [_type_of(param) for param in params]

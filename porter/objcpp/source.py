@@ -135,18 +135,25 @@ def lex(text: str, directives: bool = True) -> Iterator[Token]:
     """
     at, line_start = 0, directives
     while at < len(text):
-        if line_start and text[at] == "#":
-            match, kind = _DIRECTIVE.match(text, at), TokenKind.DIRECTIVE
-        else:
-            match = _TOKEN.match(text, at)
-            kind = _KINDS[match.lastgroup]  # type: ignore[union-attr]
-        assert match is not None
-        written, start, at = match[0], at, match.end()
-        yield Token(kind, written, start, at)
-        if kind is _SPACE:
-            line_start = directives and (line_start or "\n" in written)
-        elif kind is not _COMMENT:
-            line_start = False
+        for match in _TOKEN.finditer(text, at):
+            start, at = match.span()
+            kind, written = _KINDS[match.lastgroup], match[0]
+            if line_start and written == "#":
+                at = _directive_end(text, start)
+                yield Token(TokenKind.DIRECTIVE, text[start:at], start, at)
+                line_start = False
+                break
+            yield Token(kind, written, start, at)
+            if kind is _SPACE:
+                line_start = directives and (line_start or "\n" in written)
+            elif kind is not _COMMENT:
+                line_start = False
+
+
+def _directive_end(text: str, start: int) -> int:
+    match = _DIRECTIVE.match(text, start)
+    assert match is not None
+    return match.end()
 
 
 @dataclass(frozen=True)
