@@ -89,6 +89,13 @@ kernel void misaligned(device float* x [[buffer(0)]], device ulong* sizes [[buff
   sizes[0] = sizeof(spaced);
   sizes[1] = alignof(float3) + 100 * alignof(half4) + 10000 * alignof(bool2);
 }
+kernel void vector_limits(device float* out [[buffer(0)]]) {
+  constexpr auto unbounded = numeric_limits<float2>::infinity().y;
+  out[0] = unbounded;
+  out[1] = numeric_limits<half3>::lowest().z;
+  out[2] = numeric_limits<uchar4>::max().w;
+  out[3] = numeric_limits<bfloat2>::is_integer + 2 * numeric_limits<int4>::is_integer;
+}
 // Literals are float, in a template and out of it.
 template <typename T> uint literal_sizes(T x) {
   auto product = 2.0 * x;

@@ -61,6 +61,12 @@ def test_vectors_need_the_alignment_of_their_components_alone(library: Library) 
     assert sizes.tolist() == [32, 16 + 800 + 20000]
 
 
+def test_limits_of_vectors_are_those_of_their_components(library: Library) -> None:
+    out = np.zeros(4, np.float32)
+    library.run("vector_limits", [out], [1])
+    assert out.tolist() == [float("inf"), -65504, 255, 2]
+
+
 def test_half_and_bfloat_round_to_nearest_even(library: Library) -> None:
     half, brain, out = np.zeros(3, np.float16), np.zeros(3, np.uint16), np.zeros(5, np.float32)
     library.run("narrow", [half, brain, out], [1])

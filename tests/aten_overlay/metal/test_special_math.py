@@ -1,10 +1,14 @@
-"""Every function of the installed wheel's special_math.h has a float64 reference, and comes close to it."""
+"""Every function of special_math.h has a float64 reference, and comes close to it: of the installed wheel, and of the
+headers in the folder `PORTER_TEST_HEADERS`."""
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
 import special_math
@@ -12,12 +16,20 @@ import special_math
 # Largest error in ULP, relative to the function's own scale: near a zero no float32 algorithm keeps relative accuracy.
 LIMIT = 50.0
 LOOSER = {"gamma": 200.0, "shifted_chebyshev_polynomial_v_forward": 120.0}
+# Between poles, where the scale says little: the algorithm reflects, and the argument's own rounding counts.
+LOOSER |= {"digamma, x < 0": 5000.0, "trigamma, x < 0": 20000.0}
 
 
-def test_every_function_is_close_to_its_reference() -> None:
+def _headers() -> list[Path]:
     spec = find_spec("torch")
     assert spec and spec.origin
-    errors, unknown = special_math.table(Path(spec.origin).parent / "include")
-    assert unknown == ()
-    assert len(errors) > 30
+    more = os.environ.get("PORTER_TEST_HEADERS", "")
+    return [Path(spec.origin).parent / "include", *([Path(more)] if more else [])]
+
+
+@pytest.mark.parametrize("headers", _headers(), ids=lambda p: p.parent.name)
+def test_every_function_is_close_to_its_reference(headers: Path) -> None:
+    errors, unknown = special_math.table(headers)
+    assert set(unknown) <= set(special_math.NOT_MEASURED)
+    assert len(errors) > 40
     assert {n: e.scaled for n, e in errors.items() if e.scaled > LOOSER.get(n, LIMIT)} == {}

@@ -47,4 +47,11 @@ PM_FLOAT_LIMITS(float, 24, __FLT_MAX__, __FLT_MIN__, __FLT_EPSILON__, 0x1p-149f,
 PM_FLOAT_LIMITS(half, 11, 65504.0f, 0x1p-14f, 0x1p-10f, 0x1p-24f, 16, -13)
 PM_FLOAT_LIMITS(bfloat, 8, 0x1.fep127f, __FLT_MIN__, 0x1p-7f, 0x1p-133f, 128, -125)
 #undef PM_FLOAT_LIMITS
+// Of a vector: those of its components, in each.
+template <class T, int N> struct numeric_limits<vec<T, N>> : numeric_limits<T> {
+#define PM_EACH(name) \
+  static constexpr vec<T, N> name() { return vec<T, N>(numeric_limits<T>::name()); }
+  PM_EACH(max) PM_EACH(min) PM_EACH(lowest) PM_EACH(epsilon) PM_EACH(infinity) PM_EACH(quiet_NaN) PM_EACH(denorm_min)
+#undef PM_EACH
+};
 }  // namespace metal
