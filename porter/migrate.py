@@ -197,16 +197,23 @@ def changes_between(before: Checkout, after: Checkout, files: Iterable[str]) -> 
 
 
 def _line_edits(file: str, old: str, new: str) -> Iterator[Edit]:
-    olds, news = old.splitlines(keepends=True), new.splitlines(keepends=True)
-    head = next((i for i, (a, b) in enumerate(zip(olds, news, strict=False)) if a != b), min(len(olds), len(news)))
-    tail = 0
-    while tail < min(len(olds), len(news)) - head and olds[-1 - tail] == news[-1 - tail]:
-        tail += 1
-    offset = sum(map(len, olds[:head]))
-    middle_old, middle_new = olds[head : len(olds) - tail], news[head : len(news) - tail]
-    starts = [offset]
+    head = old.rfind("\n", 0, _agreeing(old, new)) + 1
+    tail = _agreeing(old[head:][::-1], new[head:][::-1])
+    behind = old.find("\n", len(old) - tail) + 1 or len(old)
+    middle_old = old[head:behind].splitlines(keepends=True)
+    middle_new = new[head : len(new) - (len(old) - behind)].splitlines(keepends=True)
+    starts = [head]
     for line in middle_old:
         starts.append(starts[-1] + len(line))
     for tag, a, b, c, d in difflib.SequenceMatcher(None, middle_old, middle_new, autojunk=False).get_opcodes():
         if tag != "equal":
             yield Edit(file, starts[a], starts[b], "".join(middle_new[c:d]))
+
+
+def _agreeing(one: str, two: str) -> int:
+    """How many characters two texts start with alike."""
+    low, high = 0, min(len(one), len(two))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[low:middle] == two[low:middle] else (low, middle - 1)
+    return low

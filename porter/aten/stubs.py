@@ -176,7 +176,7 @@ def _through(file: _File, call: cpp.Call, step: Reached, via: tuple[str, ...]) -
     """The stub calls of a function of the same file that is called here, or redispatched to through `at::`."""
     assert isinstance(call.function, cpp.Name)
     callee = step.facts.resolve(call.function)
-    if not isinstance(callee, cpp.Name) or not callee.path or callee.last in via:
+    if not isinstance(callee, cpp.Name) or not callee.path or callee.last in via or via.count(callee.path) > 1:
         return
     scope = callee.path.rpartition("::")[0]
     if scope not in ("", "at", "native", "at::native"):
