@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from porter.aten import cpp
 from porter.aten.sources import Macro
 from porter.aten.walk import COMPLEX, Facts, type_named
+from porter.objcpp import cpp
+from porter.objcpp.cpp_parser import parse_expression
 
 _FLOATS = frozenset(("Float", "Double"))
 _COMPLEXES = COMPLEX - {"ComplexHalf"}
@@ -109,7 +110,7 @@ def _through(macros: dict[str, Macro], name: str, facts: Facts) -> frozenset[str
     if macro is None or "..." not in macro.parameters:
         return None
     try:
-        inner = cpp.parse_expression(macro.place.file, macro.body.strip())
+        inner = parse_expression(macro.place.file, macro.body.strip())
     except cpp.Unparsed:
         return None
     if not isinstance(inner, cpp.Call) or not isinstance(inner.function, cpp.Name):

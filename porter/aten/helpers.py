@@ -7,11 +7,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from porter.aten import cpp
 from porter.aten.msl import OPMATH, Translator, Typed
 from porter.aten.sources import Found, definitions, parse
 from porter.checkout import Checkout
 from porter.dtypes import DType, Kind
+from porter.objcpp import cpp
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<((?:ATen/native|ATen/NumericUtils|c10/util)[\w/]*\.h)>", re.M)
 _ROOTS = {"ATen/": "aten/src/ATen/", "c10/": "c10/"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from porter.aten import cpp
 from porter.aten.dispatch import arms_of
 from porter.aten.helpers import Helpers
 from porter.aten.msl import Translator, Typed
@@ -19,6 +18,7 @@ from porter.aten.walk import Facts, decide, show, type_named
 from porter.checkout import Checkout
 from porter.dtypes import DType, Kind
 from porter.errors import Place, PorterError
+from porter.objcpp import cpp
 
 _LOOPS = frozenset(("cpu_kernel", "cpu_kernel_vec"))
 _COPIES = frozenset(("direct_copy_kernel",))

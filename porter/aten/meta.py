@@ -10,7 +10,6 @@ import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from porter.aten import cpp
 from porter.aten.sources import NATIVE, Found, definitions, parse
 from porter.aten.stubs import builder_of, stubs_of
 from porter.aten.walk import Facts, calls_in, decide, reached, real_of, value_of
@@ -18,6 +17,7 @@ from porter.checkout import Checkout
 from porter.dtypes import ALL, BOOL, FLOAT, DType, Kind
 from porter.errors import Place, PorterError
 from porter.mpsgraph.graph import Condition
+from porter.objcpp import cpp
 
 
 class Promotion(Enum):

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from porter.aten import cpp
 from porter.aten.msl_functions import (
     CONSTANTS,
     FUNCTIONS,
@@ -23,6 +22,7 @@ from porter.aten.msl_functions import (
 from porter.aten.walk import show
 from porter.dtypes import BY_METAL, FLOAT, INT, DType, Kind
 from porter.errors import Place, PorterError
+from porter.objcpp import cpp
 
 OPMATH = "c10::metal::opmath_t<T>"
 _TRANSPARENT = frozenset(("C10_UNLIKELY", "C10_LIKELY"))

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from porter.aten.cpp import Function, Unparsed, parse_function
 from porter.errors import Place, PorterError
+from porter.objcpp.cpp import Function, Unparsed
+from porter.objcpp.cpp_parser import parse_function
 
 NATIVE = "aten/src/ATen/native"
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:\(([^)]*)\))?((?:[^\n\\]|\\\r?\n|\\.)*)", re.M)

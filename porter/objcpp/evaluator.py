@@ -13,14 +13,13 @@ from functools import lru_cache
 from typing import Any
 
 from porter import dtypes
-from porter.aten import cpp
 from porter.aten.native_functions import Argument as SchemaArgument
 from porter.checkout import MPS, Checkout
 from porter.dtypes import DType
 from porter.errors import Place
 from porter.mpsgraph.graph import Call, Case, Constant, Expr, Graph, Input, Refusal
 from porter.mpsgraph.selectors import by_selector
-from porter.objcpp import leaves
+from porter.objcpp import cpp, leaves
 from porter.objcpp.flatten import flattened
 from porter.objcpp.functions import CALLS
 from porter.objcpp.implementations import Implementation, own_text, parsed

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from porter.aten import cpp
+from porter.objcpp import cpp
+from porter.objcpp.cpp_parser import Parser
 from porter.objcpp.source import TokenKind
 
 
@@ -26,7 +27,7 @@ class Boxed:
     start: int = 0
 
 
-class ObjCParser(cpp.Parser):
+class ObjCParser(Parser):
     """The C++ parser with Objective-C's own primaries and statements."""
 
     def _statement(self) -> list[cpp.Stmt]:
@@ -42,7 +43,7 @@ class ObjCParser(cpp.Parser):
         while self.peek() not in ("{", ";", ""):
             self.at += 1
         if self.peek() == "{":
-            self.at = self._partner(self.at)
+            self.at = self.partner(self.at)
         self.take(";")
         return cpp.Block((), start)
 
@@ -60,7 +61,7 @@ class ObjCParser(cpp.Parser):
         return super()._primary()
 
     def _opens_lambda(self) -> bool:
-        after = self._partner(self.at)
+        after = self.partner(self.at)
         following = self.tokens[after].text if after < len(self.tokens) else ""
         inside = self.tokens[self.at + 1 : after - 1]
         captures = all(t.text in "&=,*" or t.kind is TokenKind.IDENTIFIER for t in inside)
@@ -85,7 +86,7 @@ class ObjCParser(cpp.Parser):
         begin = self.at
         while self.peek() not in ("(", "{", ""):
             self.at += 1
-        returns = self._joined(begin, self.at)
+        returns = self.joined(begin, self.at)
         parameters = self.parameters() if self.peek() == "(" else ()
         return cpp.LambdaExpr(parameters, returns, self.block(), start)
 

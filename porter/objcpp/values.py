@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from porter.aten import cpp
 from porter.dtypes import DType
 from porter.errors import Place, PorterError
 from porter.mpsgraph.graph import Call, Cast, Condition, Constant, Expr, Input, Scalar
+from porter.objcpp import cpp
 
 
 @dataclass(frozen=True)

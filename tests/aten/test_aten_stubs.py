@@ -10,7 +10,6 @@ from expecttest import assert_expected_inline
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.aten import cpp
 from porter.aten.meta import TypeRule, type_rules
 from porter.aten.sources import NATIVE
 from porter.aten.stubs import StubCall, stubs_of
@@ -18,6 +17,7 @@ from porter.aten.walk import show
 from porter.checkout import NATIVE_FUNCTIONS, Checkout
 from porter.dtypes import ALL
 from porter.errors import PorterError
+from porter.objcpp import cpp, cpp_parser
 
 HEADER = """
 using twist_fn = void(*)(TensorIteratorBase&);
@@ -256,10 +256,10 @@ _EXPRESSION = st.recursive(_LEAF, _compound, max_leaves=12)
 
 @given(_EXPRESSION)
 def test_an_expression_prints_as_it_was_written(text: str) -> None:
-    assert show(cpp.parse_expression("x.cpp", text)) == text
+    assert show(cpp_parser.parse_expression("x.cpp", text)) == text
 
 
 @given(st.text(alphabet="ab01 (){}[];,=<>:?+-*&|!.\"'\n", max_size=60))
 def test_any_text_parses_or_is_refused(text: str) -> None:
     with contextlib.suppress(cpp.Unparsed, PorterError):
-        cpp.parse_function("x.cpp", f"void f(int a) {{ {text} }}")
+        cpp_parser.parse_function("x.cpp", f"void f(int a) {{ {text} }}")

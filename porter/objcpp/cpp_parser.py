@@ -1,239 +1,41 @@
-"""Reading the C++ of ATen's shared implementations and CPU kernels: functions to statements and expressions.
-
-Only what those use is understood. A statement that is not becomes `Opaque`, with its text: whoever meets one on
-the path that matters refuses it, and everyone else walks past.
-"""
+"""Reading C++ functions to statements and expressions: recursive descent over their tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-from porter.objcpp.source import Source, Token
-
-
-@dataclass(frozen=True)
-class Name:
-    """A possibly qualified name: `std::numeric_limits<T>::max` is `std::numeric_limits::max` with arguments `(T,)`."""
-
-    path: str
-    arguments: tuple[str, ...] = ()
-    start: int = 0
-
-    @property
-    def last(self) -> str:
-        return self.path.rsplit("::", 1)[-1]
-
-
-@dataclass(frozen=True)
-class Literal:
-    """A number, string or character, as written."""
-
-    text: str
-    start: int = 0
-
-
-@dataclass(frozen=True)
-class Unary:
-    """A prefix operator."""
-
-    op: str
-    value: Expr
-    start: int = 0
-
-
-@dataclass(frozen=True)
-class Postfix:
-    """`x++`, `x--` and the expansion of a pack, `x...`."""
-
-    op: str
-    value: Expr
-    start: int = 0
-
-
-@dataclass(frozen=True)
-class Binary:
-    """An infix operator, assignments included."""
-
-    op: str
-    left: Expr
-    right: Expr
-    start: int = 0
-
-
-@dataclass(frozen=True)
-class Ternary:
-    """`test ? yes : no`."""
-
-    test: Expr
-    yes: Expr
-    no: Expr
-    start: int = 0
-
-
-@dataclass(frozen=True)
-class Paren:
-    """Parentheses, kept because they are the author's."""
-
-    value: Expr
-    start: int = 0
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call, a functional cast or a brace initialisation; `end` lies behind its closing bracket."""
-
-    function: Expr
-    arguments: tuple[Expr, ...]
-    start: int = 0
-    end: int = 0
-
-
-@dataclass(frozen=True)
-class Cast:
-    """`static_cast<type>(value)` or `(type)value`."""
-
-    type: str
-    value: Expr
-    start: int = 0
-
-
-@dataclass(frozen=True)
-class Member:
-    """`value.name` or `value->name`; `arguments` are those of a member template."""
-
-    value: Expr
-    name: str
-    arguments: tuple[str, ...] = ()
-    start: int = 0
-
-
-@dataclass(frozen=True)
-class Index:
-    """`value[index]`."""
-
-    value: Expr
-    index: Expr
-    start: int = 0
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of a function or lambda; `name` is empty where it has none."""
-
-    type: str
-    name: str
-
-
-@dataclass(frozen=True)
-class LambdaExpr:
-    """A C++ lambda; `returns` is empty when deduced."""
-
-    parameters: tuple[Parameter, ...]
-    returns: str
-    body: Block
-    start: int = 0
-
-
-Expr = Name | Literal | Unary | Postfix | Binary | Ternary | Paren | Call | Cast | Member | Index | LambdaExpr
-
-
-@dataclass(frozen=True)
-class Block:
-    """`{ ... }`."""
-
-    statements: tuple[Stmt, ...]
-    start: int = 0
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """`type name = value;`, `type name(value);` or `type name;`."""
-
-    type: str
-    name: str
-    value: Expr | None
-    start: int = 0
-
-
-@dataclass(frozen=True)
-class Using:
-    """`using name = type;`."""
-
-    name: str
-    type: str
-    start: int = 0
-
-
-@dataclass(frozen=True)
-class If:
-    """`if (test) then else otherwise`, `if constexpr` too."""
-
-    test: Expr
-    then: Stmt
-    otherwise: Stmt | None
-    start: int = 0
-
-
-@dataclass(frozen=True)
-class While:
-    """`while (test) body`."""
-
-    test: Expr
-    body: Stmt
-    start: int = 0
-
-
-@dataclass(frozen=True)
-class Return:
-    """`return value;`."""
-
-    value: Expr | None
-    start: int = 0
-
-
-@dataclass(frozen=True)
-class Run:
-    """An expression as a statement."""
-
-    value: Expr
-    start: int = 0
-
-
-@dataclass(frozen=True)
-class Opaque:
-    """A statement that is not understood."""
-
-    text: str
-    start: int = 0
-
-
-Stmt = Block | Declaration | Using | If | While | Return | Run | Opaque
-
-
-@dataclass(frozen=True)
-class Function:
-    """A parsed function: `templates` are its template parameters as written, `returns` may hold specifiers too."""
-
-    name: str
-    parameters: tuple[Parameter, ...]
-    body: Block
-    templates: tuple[str, ...] = ()
-    returns: str = ""
-    start: int = 0
-
-
-class Unparsed(Exception):
-    """Raised inside the parser; every caller turns it into an `Opaque` statement or a coded error."""
-
+from porter.objcpp.cpp import (
+    Binary,
+    Block,
+    Call,
+    Cast,
+    Declaration,
+    Expr,
+    Function,
+    If,
+    Index,
+    LambdaExpr,
+    Literal,
+    Member,
+    Name,
+    Opaque,
+    Parameter,
+    Paren,
+    Postfix,
+    Return,
+    Run,
+    Stmt,
+    Ternary,
+    Unary,
+    Unparsed,
+    Using,
+    While,
+)
+from porter.objcpp.cursor import DEPTHS, QUALIFIERS, Cursor, is_word
 
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
-_DEPTHS = {"(": 1, "[": 1, "{": 1, "<": 1, ")": -1, "]": -1, "}": -1, ">": -1, ">>": -2}
 _OPERATORS = ("||", "&&", "|", "^", "&", "==", "!=", "<", ">", "<=", ">=", "<<", ">>", "+", "-", "*", "/", "%")
 _LEVELS = (1, 2, 3, 4, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 9, 10, 10, 10)
 _PRECEDENCE = dict(zip(_OPERATORS, _LEVELS, strict=True))
 _ASSIGNMENTS = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="))
-_QUALIFIERS = frozenset(("const", "constexpr", "static", "typename", "inline", "volatile"))
 _STATEMENT_WORDS = frozenset(("return", "if", "while", "for", "else", "do", "switch", "using", "break", "continue"))
 _BUILTIN_TYPES = frozenset(("float", "double", "int", "bool", "long", "short", "char", "unsigned"))
 
@@ -253,64 +55,26 @@ def parse_expression(path: str, text: str) -> Expr:
     return found
 
 
-class Parser:
-    """Recursive descent over the code tokens of one stretch of text; `at` is the next token."""
-
-    def __init__(self, path: str, text: str) -> None:
-        self.text = text
-        self.tokens: Sequence[Token] = [t for t in Source.parse(path, text).code if not t.text.startswith("#")]
-        self.at = 0
-
-    def peek(self, ahead: int = 0) -> str:
-        """The text of a token ahead, empty behind the last."""
-        at = self.at + ahead
-        return self.tokens[at].text if at < len(self.tokens) else ""
-
-    def take(self, expected: str = "") -> Token:
-        """The next token, which has to be `expected`."""
-        if self.at >= len(self.tokens) or (expected and self.tokens[self.at].text != expected):
-            raise Unparsed
-        self.at += 1
-        return self.tokens[self.at - 1]
-
-    def accept(self, text: str) -> bool:
-        """Takes the next token if it is `text`."""
-        if self.peek() != text:
-            return False
-        self.at += 1
-        return True
-
-    @property
-    def start(self) -> int:
-        return self.tokens[self.at].start if self.at < len(self.tokens) else len(self.text)
+class Parser(Cursor):
+    """The statements and expressions of ATen's code."""
 
     def function(self, templates: tuple[str, ...]) -> Function:
         """`type name(parameters) { }` or `WRAPPER(name)(parameters) { }`."""
         start = self.start
         open_at = next((i for i, t in enumerate(self.tokens) if t.text == "("), 0)
-        after = self._partner(open_at)
+        after = self.partner(open_at)
         if self.tokens[after].text == "(":
             inside = [t.text for t in self.tokens[open_at + 1 : after - 1] if t.text != ","]
             name, returns = "_".join(inside), self.tokens[open_at - 1].text
             open_at, self.at = after, after
         else:
-            named = self._before_angles(open_at - 1)
-            name, returns = self.tokens[named].text, self._joined(0, named)
+            named = self.before_angles(open_at - 1)
+            name, returns = self.tokens[named].text, self.joined(0, named)
             self.at = open_at
         parameters = self.parameters()
         while self.peek() not in ("{", ""):
             self.at += 1
         return Function(name, parameters, self.block(), templates, returns, start)
-
-    def _before_angles(self, at: int) -> int:
-        """The name in front of explicit template arguments that end at a token, else that token itself."""
-        depth = 0
-        while at > 0:
-            depth -= _DEPTHS.get(self.tokens[at].text, 0)
-            if depth == 0:
-                return at if self.tokens[at].text != "<" else at - 1
-            at -= 1
-        raise Unparsed
 
     def parameters(self) -> tuple[Parameter, ...]:
         """`(type name, type, type name = default)`."""
@@ -321,7 +85,7 @@ class Parser:
                 raise Unparsed
             begin, depth = self.at, 0
             while self.peek() and (depth or self.peek() not in (",", ")")):
-                depth += _DEPTHS.get(self.peek(), 0)
+                depth += DEPTHS.get(self.peek(), 0)
                 self.at += 1
             found.append(self._parameter(begin, self.at))
             self.accept(",")
@@ -333,26 +97,7 @@ class Parser:
             end = begin + texts.index("=")
         last = self.tokens[end - 1].text
         named = end - begin > 1 and is_word(last) and last not in _BUILTIN_TYPES and self.tokens[end - 2].text != "::"
-        return Parameter(self._joined(begin, end - named), last if named else "")
-
-    def _partner(self, opener: int) -> int:
-        """The token behind the bracket that closes the one at `opener`."""
-        depth = 0
-        for at in range(opener, len(self.tokens)):
-            text = self.tokens[at].text
-            depth += (text in _CLOSERS) - (text in ")]}")
-            if depth == 0:
-                return at + 1
-        raise Unparsed
-
-    def _joined(self, begin: int, end: int) -> str:
-        """The tokens of a type, without qualifiers, in one canonical spelling."""
-        texts = [t.text for t in self.tokens[begin:end] if t.text not in _QUALIFIERS]
-        joined = ""
-        for text in texts:
-            gap = joined and is_word(joined[-1]) and is_word(text[0])
-            joined += f" {text}" if gap else text
-        return joined
+        return Parameter(self.joined(begin, end - named), last if named else "")
 
     def block(self) -> Block:
         """`{ statements }`."""
@@ -376,7 +121,7 @@ class Parser:
     def _opaque(self) -> Opaque:
         start = self.start
         while self.peek() and self.peek() not in (";", "}"):
-            self.at = self._partner(self.at) if self.peek() in _CLOSERS else self.at + 1
+            self.at = self.partner(self.at) if self.peek() in _CLOSERS else self.at + 1
             if self.tokens[self.at - 1].text == "}" and self.peek() not in (";", ",", ")", "."):
                 break
         else:
@@ -422,7 +167,7 @@ class Parser:
         begin = self.at
         while self.peek() not in (";", ""):
             self.at += 1
-        found = Using(name, self._joined(begin, self.at), start)
+        found = Using(name, self.joined(begin, self.at), start)
         self.take(";")
         return found
 
@@ -470,7 +215,7 @@ class Parser:
     def type(self) -> str | None:
         """A type as canonical text, or None if none stands here."""
         begin = self.at
-        while self.peek() in _QUALIFIERS or self.peek() == "unsigned":
+        while self.peek() in QUALIFIERS or self.peek() == "unsigned":
             self.at += 1
         if not is_word(self.peek()) or self.peek() in _STATEMENT_WORDS:
             self.at = begin
@@ -478,7 +223,7 @@ class Parser:
         self.name()
         while self.peek() in ("const", "&", "*", "&&"):
             self.at += 1
-        return self._joined(begin, self.at)
+        return self.joined(begin, self.at)
 
     def expression(self) -> Expr:
         """An expression down to, not including, a comma."""
@@ -574,7 +319,7 @@ class Parser:
 
     def _lambda(self) -> Expr:
         start = self.start
-        self.at = self._partner(self.at)
+        self.at = self.partner(self.at)
         parameters = self.parameters() if self.peek() == "(" else ()
         while is_word(self.peek()) or self.peek() == "__attribute__":
             self.at += 1
@@ -583,7 +328,7 @@ class Parser:
             begin = self.at
             while self.peek() not in ("{", "") and not self.peek().startswith("__"):
                 self.at += 1
-            returns = self._joined(begin, self.at)
+            returns = self.joined(begin, self.at)
         while self.peek().startswith("__"):
             self.at += 1
         return LambdaExpr(parameters, returns, self.block(), start)
@@ -613,7 +358,7 @@ class Parser:
             text = self.tokens[at].text
             depth += {"<": 1, ">": -1, ">>": -2}.get(text, 0)
             if (text == "," and depth == 1) or depth <= 0:
-                found.append(self._joined(begin, at) + (">" if text == ">>" and depth == 0 else ""))
+                found.append(self.joined(begin, at) + (">" if text == ">>" and depth == 0 else ""))
                 begin = at + 1
             if depth <= 0:
                 self.at = at + 1
@@ -621,13 +366,3 @@ class Parser:
             if not (is_word(text) or text[0].isdigit() or text in ("<", ">", ">>", ",", "::", "*", "&")):
                 return []
         return []
-
-
-def is_word(text: str) -> bool:
-    """Whether a token is an identifier or keyword."""
-    return text.isidentifier()
-
-
-def is_wrap(call: Call) -> bool:
-    """Whether this is `AT_WRAP(...)`, which only protects commas."""
-    return isinstance(call.function, Name) and call.function.path == "AT_WRAP"
