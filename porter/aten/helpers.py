@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 
 from porter.aten.msl import OPMATH, Translator, Typed
+from porter.aten.scalar_body import body_of
 from porter.aten.sources import Found, definitions, parse
 from porter.checkout import Checkout
 from porter.dtypes import DType, Kind
@@ -83,8 +84,6 @@ class Helpers:
 
     def _translated(self, translator: Translator, found: Found, arguments: list[Typed]) -> Typed:
         """Inlined if it is one expression, else as a function template of its own."""
-        from porter.aten.lowering import body_of
-
         function = parse(found)
         inner = Translator(translator.dtype, found.line_of, self.library, self.answer)
         for template in function.templates:

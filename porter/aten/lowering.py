@@ -7,23 +7,23 @@ of the lambda's own; vectorised lambdas, and what only they use, are left out.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from porter.aten.dispatch import arms_of
+from porter.aten.dispatch import Arm, arms_of
 from porter.aten.helpers import Helpers
 from porter.aten.msl import Translator, Typed
 from porter.aten.msl_functions import VECTOR_MATH, library_of
+from porter.aten.scalar_body import CHECKS, assigned, assignment, body_of, branch, declaration, shown
 from porter.aten.sources import Found, definitions, macros_of, parse
 from porter.aten.walk import Facts, decide, show, type_named
 from porter.checkout import Checkout
-from porter.dtypes import DType, Kind
+from porter.dtypes import DType
 from porter.errors import Place, PorterError
 from porter.objcpp import cpp
 
 _LOOPS = frozenset(("cpu_kernel", "cpu_kernel_vec"))
 _COPIES = frozenset(("direct_copy_kernel",))
 _IGNORED = frozenset(("TORCH_INTERNAL_ASSERT", "TORCH_INTERNAL_ASSERT_DEBUG_ONLY"))
-_CHECKS = frozenset(("TORCH_CHECK",))
 _ITERATORS = frozenset(("iter", "iterator"))
 _DEPTH = 4
 
@@ -154,12 +154,7 @@ def _statement(state: _State, statement: cpp.Stmt) -> list[str]:
         return _call(state, value)
     if isinstance(value, cpp.Binary):
         return assignment(state.translator, value)
-    raise _refuse(state, f"'{_shown(statement)}'", statement.start)
-
-
-def _shown(statement: cpp.Stmt) -> str:
-    text = statement.text if isinstance(statement, cpp.Opaque) else type(statement).__name__.lower()
-    return " ".join(text.split())[:60]
+    raise _refuse(state, f"'{shown(statement)}'", statement.start)
 
 
 def _if(state: _State, statement: cpp.If) -> list[str]:
@@ -171,16 +166,6 @@ def _if(state: _State, statement: cpp.If) -> list[str]:
     then = _block(state, statement.then)
     other = _block(state, otherwise)
     return branch(test, then, other)
-
-
-def branch(test: str, then: list[str], other: list[str]) -> list[str]:
-    """An `if` as lines; no `else` behind a branch that returns."""
-    lines = [f"if ({test}) {{", *(f"  {line}" for line in then), "}"]
-    if not other:
-        return lines
-    if then and then[-1].startswith("return "):
-        return [*lines, *other]
-    return [*lines[:-1], "} else {", *(f"  {line}" for line in other), "}"]
 
 
 def _alias(state: _State, statement: cpp.Using) -> None:
@@ -223,36 +208,13 @@ def _converted_scalar(state: _State, value: cpp.Expr | None) -> tuple[str, str] 
     return owner, state.translator.type(value.function.arguments[0], value.start)
 
 
-def declaration(translator: Translator, statement: cpp.Declaration) -> list[str]:
-    """A local, in the type it is written with."""
-    kind = translator.type(statement.type, statement.start)
-    if statement.value is None:
-        translator.names[statement.name] = Typed(statement.name, kind)
-        return [f"{kind} {statement.name};"]
-    value = translator.cast(kind, translator.expression(statement.value))
-    stored = value.type if kind == "auto" else kind
-    translator.names[statement.name] = Typed(statement.name, stored)
-    return [f"{kind} {statement.name} = {value.text};"]
-
-
-def assignment(translator: Translator, value: cpp.Binary) -> list[str]:
-    """`name = value;`, `name += value;`."""
-    left, right = translator.expression(value.left), translator.expression(value.right)
-    if value.op != "=" and left.type == "T" and translator.dtype.kind is Kind.FLOATING:
-        translator.roundings += 1
-    if value.op not in ("=", "+=", "-=") and translator.is_complex(left):
-        raise translator.refuse(f"'{show(value)}'", value.start)
-    right = translator.cast(left.type, right) if value.op == "=" or translator.is_complex(left) else right
-    return [f"{left.text} {value.op} {right.text};"] if left != right else []
-
-
 def _call(state: _State, call: cpp.Call) -> list[str]:
     function = call.function
     if isinstance(function, cpp.Member):
         return _iterator_call(state, call, function)
     if not isinstance(function, cpp.Name):
         raise _refuse(state, f"'{show(call)[:60]}'", call.start)
-    if function.last in _IGNORED or function.last in _CHECKS:
+    if function.last in _IGNORED or function.last in CHECKS:
         return []
     if function.last in _LOOPS:
         return _loop(state, call)
@@ -269,7 +231,7 @@ def _iterator_call(state: _State, call: cpp.Call, function: cpp.Member) -> list[
         raise _refuse(state, f"'{show(call)[:60]}'", call.start)
     if function.name != "for_each":
         return []
-    text = parse_text(state.found)[call.start : call.end]
+    text = state.found.text[call.start : call.end]
     vector = re.search(r"vml::v(\w+)\s*\(", text)
     if vector is None:
         raise _refuse(state, "a for_each over raw memory", call.start)
@@ -279,16 +241,8 @@ def _iterator_call(state: _State, call: cpp.Call, function: cpp.Member) -> list[
     return _result(state, ("a",), f"return {state.translator.cast('T', value).text};", call.start)
 
 
-def parse_text(found: Found) -> str:
-    """The text that the offsets of a parsed definition point into."""
-    return found.text
-
-
-def _dispatch(state: _State, call: cpp.Call, arms: tuple[object, ...]) -> list[str]:
-    from porter.aten.dispatch import Arm
-
+def _dispatch(state: _State, call: cpp.Call, arms: tuple[Arm, ...]) -> list[str]:
     for arm in arms:
-        assert isinstance(arm, Arm)
         name = type_named(arm.selector, state.facts)
         if name is None:
             raise _refuse(state, f"the dispatch on '{show(arm.selector)}'", call.start)
@@ -345,81 +299,6 @@ def _result(state: _State, params: tuple[str, ...], body: str, start: int) -> li
     return body.split("\n")
 
 
-def assigned(body: cpp.Stmt, name: str) -> bool:
-    """Whether a statement writes to a name."""
-    if isinstance(body, cpp.Block):
-        return any(assigned(statement, name) for statement in body.statements)
-    if isinstance(body, cpp.If):
-        return assigned(body.then, name) or (body.otherwise is not None and assigned(body.otherwise, name))
-    if isinstance(body, cpp.While):
-        return assigned(body.body, name)
-    value = body.value if isinstance(body, cpp.Run) else None
-    if isinstance(value, cpp.Call):
-        return any(isinstance(a, cpp.LambdaExpr) and assigned(a.body, name) for a in value.arguments)
-    return isinstance(value, cpp.Binary) and isinstance(value.left, cpp.Name) and value.left.path == name
-
-
-def body_of(translator: Translator, body: cpp.Block, returns: str) -> tuple[list[str], str]:
-    """The statements of a scalar function, and the type it returns (deduced from the first return if not given)."""
-    results: list[str] = [returns] if returns else []
-    lines = _scalar_block(translator, body, results)
-    return lines, results[0] if results else "T"
-
-
-def _scalar_block(translator: Translator, body: cpp.Stmt, results: list[str]) -> list[str]:
-    lines: list[str] = []
-    for statement in body.statements if isinstance(body, cpp.Block) else (body,):
-        lines += _scalar_statement(translator, statement, results)
-        if isinstance(statement, cpp.Return):
-            break
-    return lines
-
-
-def _scalar_statement(translator: Translator, statement: cpp.Stmt, results: list[str]) -> list[str]:
-    if isinstance(statement, cpp.Block):
-        return _scalar_block(translator, statement, results)
-    if isinstance(statement, cpp.Using):
-        translator.aliases[statement.name] = translator.type(statement.type, statement.start)
-        return []
-    if isinstance(statement, cpp.Declaration):
-        return declaration(translator, statement)
-    if isinstance(statement, cpp.Return) and statement.value is not None:
-        return [_return(translator, statement.value, results)]
-    if isinstance(statement, cpp.If):
-        test = translator.test(statement.test)
-        then = _scalar_block(translator, statement.then, results)
-        other = _scalar_block(translator, statement.otherwise or cpp.Block(()), results)
-        return branch(test, then, other)
-    if isinstance(statement, cpp.While):
-        inner = _scalar_block(translator, statement.body, results)
-        return [f"while ({translator.test(statement.test)}) {{", *(f"  {line}" for line in inner), "}"]
-    if isinstance(statement, cpp.Run):
-        return _scalar_run(translator, statement)
-    raise translator.refuse(f"'{_shown(statement)}'", statement.start)
-
-
-def _scalar_run(translator: Translator, statement: cpp.Run) -> list[str]:
-    value = statement.value
-    if isinstance(value, cpp.Binary):
-        return assignment(translator, value)
-    if isinstance(value, cpp.Call) and isinstance(value.function, cpp.Name) and value.function.last in _CHECKS:
-        translator.checks.append(translator.test(value.arguments[0]))
-        return []
-    raise translator.refuse(f"'{show(value)[:60]}'", statement.start)
-
-
-def _return(translator: Translator, value: cpp.Expr, results: list[str]) -> str:
-    if isinstance(value, cpp.Call) and value.function == cpp.Name("", (), value.function.start):
-        raise translator.refuse("a braced result", value.start)
-    typed = translator.expression(value)
-    if not results:
-        deduced = (
-            "T" if typed.type in ("float", "auto", "int") and translator.dtype.kind.value != "integral" else typed.type
-        )
-        results.append(deduced)
-    return f"return {translator.cast(results[0], typed).text};"
-
-
 def _pruned(lines: list[str], state: _State) -> list[str]:
     """The lines without locals that nothing reads."""
     while True:
@@ -437,8 +316,3 @@ def _unused(lines: list[str]) -> int | None:
             if not re.search(rf"\b{match.group(1)}\b", rest):
                 return index
     return None
-
-
-def with_place(lowered: Lowered, place: Place) -> Lowered:
-    """The same, found elsewhere."""
-    return replace(lowered, place=place)
