@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from porter.objcpp.source import Function, Source, Token, TokenKind
+from porter.objcpp.lexer import Token, TokenKind
+from porter.objcpp.source import Function, Source
 
 
 def names(text: str) -> frozenset[str]:

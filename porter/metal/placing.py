@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from porter.changes import Edit
 from porter.metal.macros import Family, MacroBook
-from porter.objcpp.source import MacroUse, Source, TokenKind
+from porter.objcpp.lexer import TokenKind
+from porter.objcpp.source import MacroUse, Source
 
 _ARITY = {Family.UNARY: 1, Family.UNARY_ALPHA: 1, Family.BINARY: 2, Family.BINARY_ALPHA: 2}
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from porter.objcpp.cpp import Unparsed
-from porter.objcpp.source import Source, Token
+from porter.objcpp.lexer import Token
+from porter.objcpp.source import Source
 
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 DEPTHS = {"(": 1, "[": 1, "{": 1, "<": 1, ")": -1, "]": -1, "}": -1, ">": -1, ">>": -2}

@@ -17,9 +17,8 @@ from porter.aten.native_functions import Argument as SchemaArgument
 from porter.checkout import MPS, Checkout
 from porter.dtypes import DType
 from porter.errors import Place
-from porter.mpsgraph.graph import Call, Case, Constant, Expr, Graph, Input, Refusal
-from porter.mpsgraph.selectors import by_selector
-from porter.objcpp import cpp, leaves
+from porter.mpsgraph.graph import Case, Expr, Graph, Input, Refusal
+from porter.objcpp import cpp, leaves, messages, operators
 from porter.objcpp.flatten import flattened
 from porter.objcpp.functions import CALLS
 from porter.objcpp.implementations import Implementation, own_text, parsed
@@ -42,6 +41,7 @@ from porter.objcpp.values import (
     TheGraph,
     Unknown,
     not_understood,
+    shown,
 )
 
 _NEIGHBOUR = f"{MPS}/OperationUtils.mm"
@@ -65,7 +65,7 @@ def read_graph(
         while pending and len(cases) < _MOST_PATHS * len(dtypes.ALL):
             paths = Paths(pending.pop())
             try:
-                expr = _Evaluation(checkout, implementation, paths).run(arguments, dtype, out_dtype(dtype))
+                expr = Evaluation(checkout, implementation, paths).run(arguments, dtype, out_dtype(dtype))
                 cases.append(Case(dtype, tuple(paths.taken), expr))
             except Impossible:
                 pass
@@ -87,7 +87,7 @@ def _function(path: str, text: str) -> cpp.Function:
     return ObjCParser(path, text).function(())
 
 
-class _Evaluation:
+class Evaluation:
     """One run: one element type, one path through the conditions on arguments."""
 
     def __init__(self, checkout: Checkout, implementation: Implementation, paths: Paths) -> None:
@@ -227,7 +227,7 @@ class _Evaluation:
                 names = tuple(p.name or p.type for p in expr.parameters)
                 return Closure(names, expr.body, scope)
             case Send():
-                return self._send(expr, scope)
+                return messages.send(self, expr, scope)
             case cpp.Call():
                 return self._called(expr, scope)
             case cpp.Member(value=inner, name=name):
@@ -238,69 +238,15 @@ class _Evaluation:
             case cpp.Ternary(test=test, yes=yes, no=no, start=start):
                 return self.value(yes if self.truth(self.value(test, scope), start) else no, scope)
             case cpp.Unary() | cpp.Binary():
-                return self._operator(expr, scope)
+                return operators.apply(self, expr, scope)
         raise not_understood(type(expr).__name__, self.place(getattr(expr, "start", 0)))
 
     def _name(self, path: str, scope: Scope) -> Any:
         found = scope.find(path)
         return found.names[path] if found else leaves.constant(path)
 
-    def _operator(self, expr: cpp.Unary | cpp.Binary, scope: Scope) -> Any:
-        if isinstance(expr, cpp.Unary):
-            return self._unary(expr, scope)
-        if expr.op == "=":
-            return self._assign(expr.left, self.value(expr.right, scope), scope)
-        left = self.value(expr.left, scope)
-        if expr.op in ("&&", "||"):
-            return self._logical(expr, left, scope)
-        right = self.value(expr.right, scope)
-        if expr.op in ("==", "!=") and not isinstance(left, Unknown) and not isinstance(right, Unknown):
-            return self._equal(expr.op, left, right)
-        if expr.op == "==" and isinstance(left, Unknown) and isinstance(right, Unknown) and "::" in left.text:
-            return left.text == right.text
-        if isinstance(left, Argument) or isinstance(right, Argument):
-            return Test(f"{_shown(left)} {expr.op} {_shown(right)}")
-        if isinstance(left, DType) and expr.op == "&":
-            return int(left.kind in (dtypes.Kind.FLOATING, dtypes.Kind.COMPLEX))
-        if isinstance(left, (int, float)) and isinstance(right, (int, float)) and expr.op in _ARITHMETIC:
-            return _ARITHMETIC[expr.op](left, right)
-        if isinstance(left, str) and isinstance(right, str) and expr.op == "+":
-            return left + right
-        return (
-            left if isinstance(left, str) and expr.op == "+" else Unknown(f"{_shown(left)} {expr.op} {_shown(right)}")
-        )
-
-    def _logical(self, expr: cpp.Binary, left: Any, scope: Scope) -> Any:
-        """`&&` and `||`; a side that does not matter is not asked."""
-        decides = expr.op == "||"
-        if isinstance(left, Unknown):
-            right = self.value(expr.right, scope)
-            if not isinstance(right, (Unknown, Test, Argument)) and bool(right) is decides:
-                return decides
-            return left
-        if self.truth(left, expr.start) is decides:
-            return decides
-        right = self.value(expr.right, scope)
-        return right if isinstance(right, Unknown) else self.truth(right, expr.start)
-
-    def _equal(self, op: str, left: Any, right: Any) -> Any:
-        if isinstance(left, Argument) or isinstance(right, Argument):
-            argument, other = (left, right) if isinstance(left, Argument) else (right, left)
-            test = Test(f"{argument.name} == {_shown(other)}")
-            return test if op == "==" else not self.paths.decide(test.text)
-        return (left == right) is (op == "==")
-
-    def _unary(self, expr: cpp.Unary, scope: Scope) -> Any:
-        value = self.value(expr.value, scope)
-        if expr.op == "!":
-            return value if isinstance(value, Unknown) else not self.truth(value, expr.start)
-        if expr.op == "-" and isinstance(value, (int, float)):
-            return -value
-        if expr.op == "-" and isinstance(value, Argument):
-            return Call("negative", (leaves.as_expr(value, value.dtype),), value.dtype)  # type: ignore[arg-type]
-        return value
-
-    def _assign(self, target: Any, value: Any, scope: Scope) -> Any:
+    def assign(self, target: Any, value: Any, scope: Scope) -> Any:
+        """Stores a value under a name, in a record's field or under a key."""
         match target:
             case cpp.Name(path=path):
                 (scope.find(path) or scope).names[path] = value
@@ -360,69 +306,13 @@ class _Evaluation:
             target = next((v for v in values if isinstance(v, DType)), receiver.dtype)
             return TensorArg(receiver.name, target, receiver.output, receiver.wrapped)
         if isinstance(receiver, Argument) and name == "equal":
-            return Test(f"{receiver.name} == {_shown(values[0])}")
+            return Test(f"{receiver.name} == {shown(values[0])}")
         if name in ("equals", "equal") and isinstance(receiver, Unknown):
             return True
         if isinstance(receiver, TensorArg) and receiver.output and name == "copy_" and isinstance(values[0], TensorArg):
             self.results.append(leaves.cast(Input(values[0].name, values[0].dtype), receiver.dtype))
             return receiver
         return leaves.member(receiver, name)
-
-    def _send(self, expr: Send, scope: Scope) -> Any:
-        receiver = self.value(expr.receiver, scope)
-        if expr.selector in leaves.OBJECTIVE_C:
-            return receiver
-        if expr.selector == "new":
-            return Record()
-        if not isinstance(receiver, TheGraph):
-            return leaves.member(receiver, expr.selector)
-        selector = expr.selector.removesuffix("name:").removesuffix(":")
-        values = [self.value(argument, scope) for argument in expr.arguments]
-        if selector.startswith("constantWithScalar"):
-            return self._node(values[0], values[-1], expr.start)
-        if selector == "castTensor:toType":
-            return leaves.cast(self._operand(values[0], expr.start), values[1])
-        if selector == "broadcastTensor:toShape":
-            return self._operand(values[0], expr.start)
-        row = by_selector().get(selector)
-        if row is None:
-            raise not_understood(f"the MPSGraph operation {expr.selector}", self.place(expr.start))
-        count = len(selector.split(":"))
-        operands = tuple(self._operand(value, expr.start) for value in values[:count])
-        return Call(
-            row.op, operands, dtypes.BOOL if row.result is None else _result(row.op, operands[row.result].dtype)
-        )
-
-    def _node(self, value: Any, dtype: Any, start: int) -> Expr:
-        node = leaves.as_expr(value, dtype) if isinstance(dtype, DType) else None
-        if node is None:
-            raise not_understood(f"the constant {_shown(value)}", self.place(start))
-        return node
-
-    def _operand(self, value: Any, start: int) -> Expr:
-        if isinstance(value, EXPRESSIONS):
-            return value
-        raise not_understood(f"the operand {_shown(value)}", self.place(start))
-
-
-def _result(op: str, dtype: DType) -> DType:
-    """Real results of complex operations: the parts and the absolute value."""
-    if op in ("realPart", "imaginaryPart") and dtype.kind is dtypes.Kind.COMPLEX:
-        return dtypes.FLOAT if dtype is dtypes.FLOAT2 else dtypes.HALF
-    return dtype
-
-
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "<": lambda a, b: a < b,
-    ">": lambda a, b: a > b,
-    "<=": lambda a, b: a <= b,
-    ">=": lambda a, b: a >= b,
-    "&": lambda a, b: a & b,
-}
 
 
 def _bound(argument: SchemaArgument, dtype: DType, out: DType) -> Any:
@@ -439,13 +329,3 @@ def _literal(text: str) -> Any:
         return int(number, 0)
     except ValueError:
         return float(number)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, (Unknown, Test)):
-        return value.text
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, Constant):
-        return str(value.value)
-    return str(getattr(value, "name", value))

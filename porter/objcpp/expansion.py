@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from porter.errors import PorterError
-from porter.objcpp.source import Macro, Token, TokenKind, lex
+from porter.objcpp.lexer import Token, TokenKind, lex
+from porter.objcpp.source import Macro
 
 
 def expand(macro: Macro, arguments: Sequence[str]) -> str:

@@ -7,7 +7,8 @@ from __future__ import annotations
 import re
 
 from porter.objcpp.expansion import expand
-from porter.objcpp.source import Macro, Source, Token, TokenKind, lex
+from porter.objcpp.lexer import Token, TokenKind, lex
+from porter.objcpp.source import Macro, Source
 
 _CONDITION = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)", re.S)
 

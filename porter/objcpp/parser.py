@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from porter.objcpp import cpp
 from porter.objcpp.cpp_parser import Parser
-from porter.objcpp.source import TokenKind
+from porter.objcpp.lexer import TokenKind
 
 
 @dataclass(frozen=True)

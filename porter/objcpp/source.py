@@ -1,9 +1,6 @@
-"""A C++/Objective-C++ file as tokens that tile it, and the functions, macros and macro uses found among them, with
-exact spans.
+"""The functions, macros and macro uses of a C++/Objective-C++ file, with exact spans.
 
-The preprocessor is not run: a directive is one token, so a file reads the same on every machine. General C++ grammars
-lose over half of
-an Objective-C++ file; bracket pairs and the few shapes below lose nothing.
+General C++ grammars lose over half of an Objective-C++ file; bracket pairs and the few shapes below lose nothing.
 """
 
 from __future__ import annotations
@@ -12,33 +9,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
-from typing import NamedTuple
 
 from porter.errors import Place, PorterError
-
-
-class TokenKind(Enum):
-    """What a token is; SPACE, COMMENT and DIRECTIVE are no code."""
-
-    SPACE = "space"
-    COMMENT = "comment"
-    DIRECTIVE = "directive"
-    IDENTIFIER = "identifier"
-    NUMBER = "number"
-    STRING = "string"
-    CHARACTER = "character"
-    PUNCTUATION = "punctuation"
-
-
-class Token(NamedTuple):
-    """`text` stands at `start` to `end`, character offsets into the file."""
-
-    kind: TokenKind
-    text: str
-    start: int
-    end: int
+from porter.objcpp.lexer import Token, TokenKind, lex
 
 
 @dataclass(frozen=True)
@@ -90,32 +64,6 @@ class Include:
     end: int
 
 
-_TOKEN = re.compile(
-    r"""
-    (?P<space>\s+)
-  | (?P<comment>//(?:[^\n\\]|\\\r?\n|\\.)*|/\*.*?\*/)
-  | (?P<raw>(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\(.*?\)(?P=delimiter)")
-  | (?P<string>(?:@|u8|[uUL])?"(?:[^"\\\n]|\\.)*")
-  | (?P<character>(?:u8|[uUL])?'(?:[^'\\\n]|\\.)+')
-  | (?P<number>\.?\d(?:[eEpP][+-]|'(?=\w)|[\w.])*)
-  | (?P<identifier>[A-Za-z_$\u0080-\U0010ffff][\w$]*)
-  | (?P<punctuation>::|->|\#\#|<<|>>|&&|\|\||[-+*/%&|^!=<>]=|\+\+|--|\.\.\.|.)
-    """,
-    re.X | re.S,
-)
-_KINDS: dict[str | None, TokenKind] = {
-    "space": TokenKind.SPACE,
-    "comment": TokenKind.COMMENT,
-    "raw": TokenKind.STRING,
-    "delimiter": TokenKind.STRING,
-    "string": TokenKind.STRING,
-    "character": TokenKind.CHARACTER,
-    "number": TokenKind.NUMBER,
-    "identifier": TokenKind.IDENTIFIER,
-    "punctuation": TokenKind.PUNCTUATION,
-}
-_SPACE, _COMMENT = TokenKind.SPACE, TokenKind.COMMENT
-_DIRECTIVE = re.compile(r"#(?:[^\n\\/]|\\\r?\n|\\.|/\*.*?\*/|/(?![*/]))*", re.S)
 _DEFINE = re.compile(r"#\s*define\s+(\w+)(?:\(([^)]*)\))?\s*(.*)", re.S)
 _WORD = re.compile(r"\b[A-Za-z_$\u0080-\U0010ffff][\w$]*")
 _INCLUDE = re.compile(r'#\s*(?:include|import)\s*[<"]([^>"]+)[>"]')
@@ -126,34 +74,6 @@ _NO_CODE = frozenset({TokenKind.SPACE, TokenKind.COMMENT, TokenKind.DIRECTIVE})
 _NOT_FUNCTIONS = frozenset({"if", "for", "while", "switch", "catch", "return", "sizeof", "alignas", "decltype"})
 _SCOPES = frozenset({"namespace", "extern"})
 _TYPES = frozenset({"struct", "class", "enum", "union", "@interface", "@implementation"})
-
-
-def lex(text: str, directives: bool = True) -> Iterator[Token]:
-    """The tokens of a text; they tile it. A character that starts no token of C++ is punctuation, never an error.
-
-    In the body of a macro a `#` at the start of a line is the operator: `directives` is off there.
-    """
-    at, line_start = 0, directives
-    while at < len(text):
-        for match in _TOKEN.finditer(text, at):
-            start, at = match.span()
-            kind, written = _KINDS[match.lastgroup], match[0]
-            if line_start and written == "#":
-                at = _directive_end(text, start)
-                yield Token(TokenKind.DIRECTIVE, text[start:at], start, at)
-                line_start = False
-                break
-            yield Token(kind, written, start, at)
-            if kind is _SPACE:
-                line_start = directives and (line_start or "\n" in written)
-            elif kind is not _COMMENT:
-                line_start = False
-
-
-def _directive_end(text: str, start: int) -> int:
-    match = _DIRECTIVE.match(text, start)
-    assert match is not None
-    return match.end()
 
 
 @dataclass(frozen=True)

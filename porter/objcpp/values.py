@@ -171,6 +171,17 @@ def substituted(expr: Expr, known: dict[Expr, Expr]) -> Expr:
     return expr
 
 
+def shown(value: Any) -> str:
+    """A value as conditions and messages write it."""
+    if isinstance(value, (Unknown, Test)):
+        return value.text
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, Constant):
+        return str(value.value)
+    return str(getattr(value, "name", value))
+
+
 def not_understood(what: str, place: Place) -> PorterError:
     """PTR033: the evaluator stops here."""
     return PorterError(
