@@ -59,7 +59,7 @@ def port_stub(
     if registered and written_in(checkout, registered) is Written.METAL:
         return None
     name = _functor_name(call.stub.name)
-    rule = _rule(checkout, move, family)
+    rule = _rule(checkout, move, call, family)
     cpu = cpu_kernel(checkout, call.stub.name, lambda dtype: rule.result(dtype) or dtype)
     inputs, scalars = _parameters(move.row.entry, cpu, call)
     kernel_file, host_file = _files(checkout, len(inputs), move)
@@ -112,11 +112,12 @@ def _checks(cpu: CpuKernel) -> tuple[str, ...]:
     return tuple(dict.fromkeys(check for found in cpu.lambdas for check in found.checks))
 
 
-def _rule(checkout: Checkout, move: Move, family: Sequence[Entry]) -> TypeRule:
+def _rule(checkout: Checkout, move: Move, call: StubCall, family: Sequence[Entry]) -> TypeRule:
+    """The row's type rule for the arguments under which it calls this stub."""
     head = move.row.entry
     names = [e.name for e in family if e.delegate == head.name and not e.name.split(".")[0].endswith("_")]
     rules = type_rules(checkout, names[0] if names else head.name.removesuffix(".out"), move.target.kernel)
-    return rules[0]
+    return next((rule for rule in rules if rule.when == call.when), rules[0])
 
 
 def _parameters(entry: Entry, cpu: CpuKernel, call: StubCall) -> tuple[tuple[str, ...], tuple[str, ...]]:

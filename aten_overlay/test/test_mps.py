@@ -39,6 +39,7 @@ if "complex32" in CONTEXT.dtypes:  # upstream leaves it out, but here is a port 
     MPS_DTYPES.append(torch.complex32)
 GRAD_DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 LAYOUT_SAMPLES = 3
+_OTHER_DEVICE = "Expected all tensors to be on the same device"
 GUARD = 64
 
 _modifiers = lists.modifiers(CONTEXT.lists_file, CONTEXT.lists)
@@ -129,6 +130,9 @@ class Consistency(TestCase):
         try:
             got = self.mps(op, sample, device)
         except Exception as error:
+            # The operator's own iterator decides whether a CPU scalar may stand beside a tensor of the device.
+            if "CPU scalar" in told and _OTHER_DEVICE in str(error):
+                raise Refused(str(error)) from error
             raise AssertionError(f"{told}{error}\n{_summary(sample)}") from error
         self.same(op, dtype, sample, got, want, told)
 

@@ -23,6 +23,9 @@ _TRAIT_KINDS: Mapping[str, frozenset[Kind]] = {
     "scalar_integral": frozenset({Kind.INTEGRAL, Kind.BOOL}),
     "complex": frozenset({Kind.COMPLEX}),
 }
+_NAMESPACE = re.compile(
+    r"^\s*(?:inline\s+)?namespace(?P<name>[\w:\s]*)\{|^\}\s*//\s*(?:end\s+)?namespace\b[ \t]*(?P<closed>[\w:]*)", re.M
+)
 _SCALARS = frozenset({Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL})
 _FLOAT_TYPES = frozenset({"float", "half", "bfloat"})
 _COMPLEX_TYPES = frozenset({"float2", "half2"})
@@ -74,6 +77,8 @@ def _functions(path: str, text: str) -> tuple[Function, ...]:
 
 def _read(path: str, text: str) -> Iterator[Function]:
     for match in _FUNCTION.finditer(text):
+        if not _is_public(text, match.start()):
+            continue
         params = [p.strip() for p in match["params"].split(",") if p.strip()]
         types = [_type_of(param) for param in params]
         constraint = f"{match['template'] or ''} {match['result']}"
@@ -81,6 +86,17 @@ def _read(path: str, text: str) -> Iterator[Function]:
         if kinds:
             float_only = match["result"].split()[-1] == "float" and "enable_if" not in match["result"]
             yield Function(match["name"], path, len(params), kinds, float_only)
+
+
+def _is_public(text: str, offset: int) -> bool:
+    """Whether the innermost namespace open at an offset is c10::metal, as far as the text before tells."""
+    opened: list[str] = []
+    for match in _NAMESPACE.finditer(text, 0, offset):
+        if match["name"] is not None:
+            opened += (match["name"].strip() or "(anonymous)").split("::")
+        elif opened:
+            del opened[-len(match["closed"].split("::")) :]
+    return not opened or opened[-1] == "metal"
 
 
 def _type_of(param: str) -> str:
