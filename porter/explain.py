@@ -12,7 +12,7 @@ from porter.migrate import plan_operator
 from porter.mpsgraph.printing import graph_lines
 from porter.objcpp.evaluator import read_graph
 from porter.objcpp.implementations import Written
-from porter.rows import Row, moves, mps_row
+from porter.rows import Held, Row, moves, mps_row
 
 
 def explanation(checkout: Checkout, op: str) -> Iterator[str]:
@@ -28,17 +28,20 @@ def explanation(checkout: Checkout, op: str) -> Iterator[str]:
     for row in rows:
         if row.implementation and row.written is Written.MPSGRAPH:
             yield from _implementation(checkout, row)
+    for move in moves(checkout, family, tuple(rows)):
+        if isinstance(move, Held):
+            yield f"stub\n  {move.error}"
+            continue
+        for call in move.stubs:
+            yield f"stub\n  {call.stub.name} ({call.stub.place}), called by {move.target.kernel} ({call.place})"
+            yield from _cpu(checkout, call.stub.name)
     try:
-        for move in moves(checkout, family, tuple(rows)):
-            for call in move.stubs:
-                yield f"stub\n  {call.stub.name} ({call.stub.place}), called by {move.target.kernel} ({call.place})"
-                yield from _cpu(checkout, call.stub.name)
-    except PorterError as error:
-        yield f"stub\n  {error}"
-    try:
-        for functor in plan_operator(checkout, op).functors:
+        plan = plan_operator(checkout, op)
+        for functor in plan.functors:
             yield f"functor, from {functor.origin}"
             yield from (f"  {line}" for line in functor.source.splitlines())
+        for left in plan.unported:
+            yield f"unported\n  {left.place}: {left.code} {left.reason}"
     except PorterError as error:
         yield f"functor\n  {error}"
 

@@ -30,7 +30,7 @@ from porter.plan import (
     Unported,
 )
 from porter.port import Port, port_stub
-from porter.rows import Move, Row, moves, mps_row
+from porter.rows import Held, Move, Row, moves, mps_row
 
 INDEXING = "c10/metal/indexing.h"
 
@@ -55,12 +55,18 @@ def plan_operator(checkout: Checkout, op: str) -> Plan:
     family = functions.family(op)
     rows = tuple(row for entry in family if (row := mps_row(checkout, entry)))
     _refuse_nothing_to_do(op, family, rows)
-    moving = moves(checkout, family, rows)
     draft = Draft(checkout)
-    ports = tuple(_port_all(draft, functions, family, moving))
+    outcomes = tuple(_port_all(draft, functions, family, moves(checkout, family, rows)))
+    settled = sorted((move for move, _ in outcomes), key=lambda move: family.index(move.row.entry))
+    moving = tuple(move for move in settled if isinstance(move, Move))
+    held = tuple(move for move in settled if isinstance(move, Held))
+    ports = tuple(port for _, made in outcomes for port in made)
+    if held and not ports:
+        raise held[0].error
     draft.apply(e for move in moving for e in share_edits(functions, move.row.entry, move.target))
-    gone = _take_out_old_code(draft, functions, moving)
-    lists = _free_tests(draft, family[0], ports)
+    gone = _take_out_old_code(draft, functions, moving, held)
+    whole = not any(_left_behind(checkout, functions.family(family[0].base), moving))
+    lists = _free_tests(draft, family[0], ports, whole)
     return Plan(
         op=op,
         entries=tuple(_entry_change(functions, move) for move in moving),
@@ -69,7 +75,7 @@ def plan_operator(checkout: Checkout, op: str) -> Plan:
         stubs=tuple(PlannedStub(p.stub.name, p.function, p.host_file) for p in ports),
         removed=tuple(RemovedSymbol(r.file, r.symbol) for r in gone),
         lists=lists,
-        unported=tuple(_left_behind(rows, moving)),
+        unported=tuple(_unported(each) for each in held),
         notes=tuple(note for port in ports for note in port.notes),
         answered=_answered(moving),
         changes=changes_between(checkout, draft.fork, _touched(checkout, draft.fork)),
@@ -106,28 +112,49 @@ def _refuse_nothing_to_do(op: str, family: Sequence[Entry], rows: Sequence[Row])
 
 
 def _port_all(
-    draft: Draft, functions: NativeFunctions, family: Sequence[Entry], moving: Sequence[Move]
-) -> Iterator[Port]:
-    """Ports every stub that the rows lead to, once."""
+    draft: Draft, functions: NativeFunctions, family: Sequence[Entry], moving: Sequence[Move | Held]
+) -> Iterator[tuple[Move | Held, tuple[Port, ...]]]:
+    """Ports every stub that the rows lead to, once; a row with a stub that cannot be ported leaves no trace."""
     done: set[Stub] = set()
     for move in sorted(moving, key=_most_tensors):
-        for call in move.stubs:
-            if call.stub not in done:
-                done.add(call.stub)
-                port = port_stub(draft.fork, move, call, family, functions)
-                if port is not None:
-                    for edits in port.edits:
-                        draft.apply(edits(draft.fork))
-                    yield port
+        if isinstance(move, Held):
+            yield move, ()
+            continue
+        before = draft.fork
+        try:
+            made = tuple(_port_row(draft, functions, family, move, ported := set(done)))
+        except PorterError as error:
+            draft.fork = before
+            yield Held(move.row, error), ()
+            continue
+        done |= ported
+        yield move, made
 
 
-def _most_tensors(move: Move) -> int:
+def _port_row(
+    draft: Draft, functions: NativeFunctions, family: Sequence[Entry], move: Move, done: set[Stub]
+) -> Iterator[Port]:
+    for call in move.stubs:
+        if call.stub in done:
+            continue
+        done.add(call.stub)
+        port = port_stub(draft.fork, move, call, family, functions)
+        if port is not None:
+            for edits in port.edits:
+                draft.apply(edits(draft.fork))
+            yield port
+
+
+def _most_tensors(move: Move | Held) -> int:
     """Rows over tensors first: a row with a scalar in a tensor's place says less about the kernel."""
     return -sum(argument.is_tensor for argument in move.row.entry.arguments)
 
 
-def _take_out_old_code(draft: Draft, functions: NativeFunctions, moving: Sequence[Move]) -> tuple[Removed, ...]:
+def _take_out_old_code(
+    draft: Draft, functions: NativeFunctions, moving: Sequence[Move], held: Sequence[Held]
+) -> tuple[Removed, ...]:
     """The old implementations go, with their includes and whatever nothing refers to any more."""
+    needed = [each.row.implementation for each in held]
     declared: dict[str, set[str]] = {}
     for move in moving:
         base = move.row.entry.base
@@ -138,17 +165,20 @@ def _take_out_old_code(draft: Draft, functions: NativeFunctions, moving: Sequenc
             for line in entry.dispatch
             if MPS_KEY in line.keys
         }
-    old = [move.row.implementation for move in moving if move.row.implementation]
+    old = [each for move in moving if (each := move.row.implementation) and each not in needed]
     gone = removals(draft.fork, old, declared)
     draft.apply(each.edit for each in gone)
     return gone
 
 
-def _free_tests(draft: Draft, entry: Entry, ports: Sequence[Port]) -> tuple[ListChange, ...]:
-    """Test-list entries and OpInfo marks go where their reason does."""
+def _free_tests(draft: Draft, entry: Entry, ports: Sequence[Port], whole: bool) -> tuple[ListChange, ...]:
+    """Test-list entries and OpInfo marks go where their reason does: all stay while a row is on MPSGraph."""
     ported = {dtype.torch for port in ports for dtype in port.dtypes}
     calls = find_opinfos(draft.fork, entry.base)
     decisions = decide_all(read_lists(draft.fork), {call.key for call in calls} | {entry.base}, ported)
+    if not whole:
+        why = "kept: other rows of the operator are not ported"
+        return tuple(ListChange(d.skip_list.file, d.skip_list.name, d.name, why) for d in decisions)
     judged = [decide_mark(mark, ported) for call in calls for mark in marks(call)]
     draft.apply((*edits_of(decisions), *edits_of_marks(judged)))
     changes = [
@@ -178,11 +208,18 @@ def _answered(moving: Sequence[Move]) -> tuple[str, ...]:
     return tuple(dtype.torch for dtype in dtypes.ALL if called and dtype not in called)
 
 
-def _left_behind(rows: Sequence[Row], moving: Sequence[Move]) -> Iterator[Unported]:
+def _unported(held: Held) -> Unported:
+    error, entry = held.error, held.row.entry
+    return Unported(error.code, error.place or entry.place, f"{entry.name} stays on MPSGraph: {error.what}")
+
+
+def _left_behind(checkout: Checkout, family: Sequence[Entry], moving: Sequence[Move]) -> Iterator[Entry]:
+    """The rows of the base name that stay on MPSGraph, whichever overload was asked for."""
     moved = {move.row.entry.name for move in moving}
-    for row in rows:
-        if row.written is Written.MPSGRAPH and row.entry.name not in moved:
-            yield Unported("PTR016", row.entry.place, f"{row.entry.name} stays on MPSGraph")
+    for entry in family:
+        row = mps_row(checkout, entry) if entry.name not in moved else None
+        if row and row.written is Written.MPSGRAPH:
+            yield entry
 
 
 def _touched(before: Checkout, after: Checkout) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from porter.changes import ChangeSet
-from porter.errors import Place, PorterError
+from porter.errors import Place
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,6 @@ class Unported:
     code: str
     place: Place
     reason: str
-
-    @staticmethod
-    def of(error: PorterError, fallback: Place) -> Unported:
-        return Unported(error.code, error.place or fallback, error.what)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,14 @@ class Move:
     stubs: tuple[StubCall, ...]
 
 
+@dataclass(frozen=True)
+class Held:
+    """A row that cannot be ported, and what says so."""
+
+    row: Row
+    error: PorterError
+
+
 def mps_row(checkout: Checkout, entry: Entry) -> Row | None:
     """What serves MPS for a row; None when nothing does."""
     line = entry.line_for(MPS_KEY)
@@ -60,10 +68,19 @@ def _shared_row(checkout: Checkout, entry: Entry, line: DispatchLine) -> Row:
     return Row(entry, line, old or found[0], Written.MPSGRAPH if old else written[0])
 
 
-def moves(checkout: Checkout, family: tuple[Entry, ...], rows: tuple[Row, ...]) -> tuple[Move, ...]:
-    """Where every row that is on MPSGraph goes. Raises PTR017 (no line to join) or what the stubs' reading raises."""
+def moves(checkout: Checkout, family: tuple[Entry, ...], rows: tuple[Row, ...]) -> tuple[Move | Held, ...]:
+    """Where every row that is on MPSGraph goes; a row is held back by PTR017 (no line to join) or by what the reading
+    of its stubs raises.
+    """
     old = [row for row in rows if row.written is Written.MPSGRAPH or _forwards(row)]
-    return tuple(_move(checkout, family, row) for row in old)
+    return tuple(_tried(checkout, family, row) for row in old)
+
+
+def _tried(checkout: Checkout, family: tuple[Entry, ...], row: Row) -> Move | Held:
+    try:
+        return _move(checkout, family, row)
+    except PorterError as error:
+        return Held(row, error)
 
 
 def _forwards(row: Row) -> bool:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
 from porter.checkout import Checkout
-from porter.errors import PorterError
 from porter.objcpp.implementations import Written
-from porter.rows import Row, moves, mps_row
+from porter.rows import Held, Row, moves, mps_row
 
 _CLASSES = ("MPSGraph", "native through a stub", "other Metal", "other")
 
@@ -50,11 +49,8 @@ def _class(row: Row) -> str:
 
 
 def _held_back(checkout: Checkout, functions: NativeFunctions, row: Row) -> str:
-    try:
-        moves(checkout, functions.family(row.entry.name), (row,))
-    except PorterError as error:
-        return f"{error.code} {error.what}"
-    return ""
+    [outcome] = moves(checkout, functions.family(row.entry.name), (row,))
+    return f"{outcome.error.code} {outcome.error.what}" if isinstance(outcome, Held) else ""
 
 
 def counts(rows: Sequence[StatusRow]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from expecttest import assert_expected_inline
 
-from porter.checkout import EMBEDDED_FORK, Checkout
+from porter.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS, OPERATIONS, Checkout
 from porter.errors import PorterError
 from porter.migrate import plan_operator
 from porter.report.as_json import plan_object
@@ -44,6 +44,41 @@ def test_a_plan_is_complete_applies_and_is_planned_once(op: str, tmp_path: Path)
     assert {file: (tmp_path / file).read_text() for file in after} == after
     with pytest.raises(PorterError, match="PTR013"):
         plan_operator(fork().layer(after), op)
+
+
+def with_a_row_that_cannot_move() -> Checkout:
+    """The fork with one more row on MPSGraph, whose shared implementation is nowhere to be found."""
+    code = f"{OPERATIONS}/BinaryOps.mm"
+    line, function = "    CPU, CUDA: lerp_Tensor\n", "TORCH_IMPL_FUNC(lerp_Scalar_mps)"
+    added = """TORCH_IMPL_FUNC(lerp_Tensor_mps)(const Tensor& self, const Tensor& end, const Tensor& weight, const Tensor& out) {
+  mps::runMPSGraph(self, end, weight, out);
+}
+
+"""
+    yaml, host = fork().read(NATIVE_FUNCTIONS), fork().read(code)
+    assert line in yaml
+    assert function in host
+    rows = yaml.replace(line, f"{line}    MPS: lerp_Tensor_mps\n")
+    return fork().layer({NATIVE_FUNCTIONS: rows, code: host.replace(function, added + function)})
+
+
+def test_rows_that_cannot_be_ported_stay_with_all_they_need() -> None:
+    before = with_a_row_that_cannot_move()
+    plan = plan_operator(before, "lerp")
+    assert [entry.name for entry in plan.entries] == ["lerp.Scalar_out"]
+    [left] = plan.unported
+    assert (left.code, "lerp.Tensor_out" in left.reason, plan.complete) == ("PTR071", True, False)
+    rows = {row.name: row.written for row in as_rows(before.layer(plan.changes.apply()))}
+    assert (rows["lerp.Scalar_out"], rows["lerp.Tensor_out"]) == ("native through a stub", "MPSGraph")
+    assert [each.symbol for each in plan.removed] == ["lerp_Scalar_mps"]
+    assert all(change.change.startswith("kept") for change in plan.lists)
+    assert not any(file.startswith(("test/", "torch/")) for file in plan.changes.files)
+
+
+def test_an_overload_that_cannot_be_ported_is_refused() -> None:
+    with pytest.raises(PorterError) as caught:
+        plan_operator(with_a_row_that_cannot_move(), "lerp.Tensor_out")
+    assert caught.value.code == "PTR071"
 
 
 def test_the_diff_that_users_see_first() -> None:
