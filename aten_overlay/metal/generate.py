@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from aten_overlay.metal.arguments import BOUND, split_parameters
 from aten_overlay.metal.declarations import Declaration, FunctionConstant, Instance, Kernel, Unit
-from aten_overlay.metal.lexer import Source, is_attribute
+from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
 from porter.errors import PorterError
 
 Value = bool | int | float
@@ -51,6 +51,7 @@ def generate(unit: Unit, names: Iterable[str], constants: Mapping[int | str, Val
     _require_values(unit, asked, values)
     edits = list(_keyword_edits(unit, values, checked))
     edits += _duplicate_edits(unit)
+    edits += _inlining_edits(unit)
     edits += [_constant_edit(unit.source, c, values[c.name]) for c in unit.constants]
     chosen = {id(i): n for n, i in enumerate(asked)}
     for instance in unit.instances:
@@ -235,6 +236,31 @@ def _duplicate_edits(unit: Unit) -> list[Edit]:
         else:
             edits.append(_removal(source, declaration))
     return edits
+
+
+def _inlining_edits(unit: Unit) -> Iterator[Edit]:
+    """Has functions in which a thread may wait inlined, as Metal does with all: only then is a kernel's code in one."""
+    source = unit.source
+    waiting = _waiting(unit)
+    for declaration in unit.declarations:
+        body = range(declaration.body, declaration.end)
+        if declaration.body < 0 or source.match[declaration.body] + 1 != declaration.end:
+            continue
+        if "(" not in source.tokens[declaration.start : declaration.body]:
+            continue
+        if any(source.kinds[i] == "name" and source.tokens[i] in waiting for i in body):
+            i = declaration.start
+            while source.tokens[i] == "template" and source.tokens[i + 1] == "<":
+                i = skip_angles(source, i + 1, declaration.end)
+            yield Edit(source.starts[i], source.starts[i], f"{_INLINED} ")
+
+
+def _waiting(unit: Unit) -> set[str]:
+    """The names from which a barrier or simdgroup function can be reached, with those functions' own."""
+    found = {name for names in unit.mentions.values() for name in names if SYNCHRONISING.match(name)}
+    while more := {name for name, names in unit.mentions.items() if names & found} - found:
+        found |= more
+    return found
 
 
 def _enclosing(unit: Unit, declaration: Declaration) -> int:
