@@ -90,12 +90,12 @@ class LaneLoop:
         k = self.number
         here = [
             f"%here.{k} = getelementptr i32, ptr %unit, i32 {self.lane}",
-            f"%in.{k} = load i32, ptr %here.{k}",
+            f"%in.{k} = load i32, ptr %here.{k}{self.independent}",
             f"%mine.{k} = icmp eq i32 %in.{k}, {unit}",
             f"br i1 %mine.{k}, label %body.{k}, label %skip.{k}",
             f"body.{k}:",
         ]
-        there = [f"store i32 {going}, ptr %here.{k}", f"br label %skip.{k}", f"skip.{k}:"]
+        there = [f"store i32 {going}, ptr %here.{k}{self.independent}", f"br label %skip.{k}", f"skip.{k}:"]
         return [*self._start(f"skip.{k}"), *here, *self.body, *there, *self._end(after)]
 
     def _start(self, latch: str) -> list[str]:

@@ -211,7 +211,7 @@ class _Writer:
             going = f"%to.{loop.number}"
             loop.body.append(f"{going} = select i1 {condition}, i32 {targets[0]}, i32 {targets[1]}")
         self.lines += loop.for_those_in(number, going, "dispatch")
-        self.nodes += loop.metadata(False)
+        self.nodes += loop.metadata(True)
 
     def _fill(self, loop: LaneLoop, unit: Unit, firsts: dict[str, str], all_here: bool) -> None:
         """What one lane does in the unit: takes what it needs, computes, keeps what is needed later. The values in
