@@ -58,7 +58,7 @@ class Checkout:
 
     def exists(self, path: str) -> bool:
         """Whether `path` (relative, with forward slashes) is a file of the checkout."""
-        return (self.root / path).is_file()
+        return path in self._texts or (self.root / path).is_file()
 
     def read(self, path: str) -> str:
         """The text of a file exactly as on disk: line endings kept, undecodable bytes as surrogates.

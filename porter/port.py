@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from porter import dtypes
 from porter.aten.cpu_kernels import CpuKernel, cpu_kernel
-from porter.aten.meta import TypeRule, type_rules
+from porter.aten.meta import Promotion, TypeRule, type_rules
 from porter.aten.native_functions import Entry, NativeFunctions
 from porter.aten.stubs import Stub, StubCall
 from porter.changes import Edit
@@ -29,8 +30,8 @@ from porter.objcpp.implementations import Written, find_registration, parsed, wr
 from porter.rows import Move
 
 INDEXING = "c10/metal/indexing.h"
-_FILES = {1: "UnaryKernel", 2: "BinaryKernel"}
-_ARITHMETIC = re.compile(r"\b[ab]\w*\)? [-+*/] \(?[ab]")
+_ARITIES = (Family.UNARY, Family.BINARY, Family.TERNARY)
+_ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
 Step = Callable[[Checkout], Iterator[Edit]]
 
 
@@ -62,7 +63,12 @@ def port_stub(
     rule = _rule(checkout, move, call, family)
     cpu = cpu_kernel(checkout, call.stub.name, lambda dtype: rule.result(dtype) or dtype)
     inputs, scalars = _parameters(move.row.entry, cpu, call)
-    kernel_file, host_file = _files(checkout, len(inputs), move)
+    if len(inputs) > 2 and rule.promotion is Promotion.OUTPUT:
+        what = f"the elements that {call.stub.name} takes may differ in type, a functor's may not"
+        raise PorterError("PTR018", what, call.place, "Port it by hand.")
+    family_ = _family(len(inputs), scalars)
+    Dialect.read(checkout).exec_for(family_)
+    kernel_file, host_file = _files(checkout, _ARITIES[len(inputs) - 1])
     kernels = parsed(kernel_file, checkout.read(kernel_file))
     looks = Looks.of(kernels.text)
     graph, notes = _graph(checkout, move, rule)
@@ -71,7 +77,6 @@ def port_stub(
     )
     functor = choose(subject)
     book = _book(checkout, kernel_file)
-    family_ = Family(("unary", "binary")[len(inputs) - 1] + ("_alpha" if scalars else ""))
     needs = tuple(_needs(subject, functor, family_, book))
     lines = register_lines(name, needs, book, used_macros(kernels, book))
     source = format_block(checkout, kernel_file, functor_text(functor, looks))
@@ -122,8 +127,11 @@ def _rule(checkout: Checkout, move: Move, call: StubCall, family: Sequence[Entry
 
 def _parameters(entry: Entry, cpu: CpuKernel, call: StubCall) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The schema's names of the elements and of the scalars that the kernel takes."""
+    if entry.results > 1:
+        what = f"{call.stub.name} gives {entry.results} results, a functor one"
+        raise PorterError("PTR018", what, call.place, "Port it by hand.")
     arity = len(cpu.lambdas[0].params) if cpu.lambdas else sum(a.is_tensor for a in entry.inputs)
-    if arity not in _FILES:
+    if not 1 <= arity <= len(_ARITIES):
         raise PorterError("PTR018", f"{call.stub.name} takes {arity} elements", call.place, "Port it by hand.")
     names = tuple(a.name for a in entry.inputs if a.type in ("Tensor", "Tensor(a!)", "Scalar"))[:arity]
     if len(names) != arity:
@@ -133,19 +141,44 @@ def _parameters(entry: Entry, cpu: CpuKernel, call: StubCall) -> tuple[tuple[str
             call.place,
             "Port it by hand.",
         )
+    others = [a.name for a in entry.inputs if a.name not in names]
+    return names, tuple(others[: _extra(call)])
+
+
+def _extra(call: StubCall) -> int:
+    """How many arguments the kernel takes behind its iterator: those of the functor dialect take one at most."""
     extra = len(call.stub.signature) - 1
     if extra > 1:
-        raise PorterError("PTR018", f"{call.stub.name} takes {extra} more arguments", call.place, "Port it by hand.")
-    others = [a.name for a in entry.inputs if a.name not in names]
-    return names, tuple(others[:extra])
+        what = f"{call.stub.name} takes {extra} more arguments, a functor's kernel one"
+        raise PorterError("PTR018", what, call.place, "Port it by hand.")
+    return extra
 
 
-def _files(checkout: Checkout, arity: int, move: Move) -> tuple[str, str]:
-    found = f"{KERNELS}/{_FILES[arity]}.metal", f"{OPERATIONS}/{_FILES[arity]}.mm"
-    for path in found:
-        if not checkout.exists(path):
-            raise PorterError("PTR093", "there is no file to put this kernel in", Place(path), "Add the first by hand.")
-    return found
+def foresee(checkout: Checkout, move: Move, family: Sequence[Entry]) -> None:
+    """Raises what is certain to stop the port of a row, without reading any kernel: PTR018, PTR075, PTR076."""
+    for call in move.stubs:
+        _rule(checkout, move, call, family)
+        _extra(call)
+
+
+def _family(arity: int, scalars: tuple[str, ...]) -> Family:
+    plain = _ARITIES[arity - 1]
+    return Family(f"{plain.value}_alpha") if scalars else plain
+
+
+def _files(checkout: Checkout, family: Family) -> tuple[str, str]:
+    """The kernel file and the host file of a family: those named after it, else those that launch its kernels."""
+    usual = f"{family.value.capitalize()}Kernel"
+    named = [(f"{KERNELS}/{usual}.metal", f"{OPERATIONS}/{usual}.mm")]
+    others = [(path, f"{OPERATIONS}/{PurePosixPath(path).stem}.mm") for path in checkout.list(KERNELS, ".metal")]
+    for kernels, host in named + others:
+        if checkout.exists(kernels) and checkout.exists(host):
+            launches = f"exec_{family.value}_kernel" in checkout.read(host)
+            if launches or (kernels, host) in named:
+                return kernels, host
+    raise PorterError(
+        "PTR093", f"there is no file to put {family.value} kernels in", Place(named[0][0]), "Add the first by hand."
+    )
 
 
 def _graph(checkout: Checkout, move: Move, rule: TypeRule) -> tuple[Graph | None, tuple[str, ...]]:
@@ -168,7 +201,8 @@ def _needs(subject: Subject, functor: Functor, family: Family, book: MacroBook) 
     """Every served dtype with its result; float arithmetic of two halves asks for opmath where the fork has it."""
     plain: list[Instance] = []
     opmath: list[Instance] = []
-    raw = family is Family.BINARY and _computes_in_t(functor) and base_macro(book, family, True).opmath
+    several = family in (Family.BINARY, Family.TERNARY)
+    raw = several and _computes_in_t(functor) and base_macro(book, family, True).opmath
     for dtype in subject.served:
         result = subject.result(dtype)
         assert result is not None

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from porter.aten.native_functions import MPS_KEY, SHARING_KEYS, DispatchLine, Entry
+from porter.aten.native_functions import MPS_KEY, SHARING_KEYS, DispatchLine, Entry, NativeFunctions
 from porter.aten.stubs import StubCall, native_definitions, stubs_of
 from porter.checkout import Checkout
 from porter.errors import PorterError
 from porter.objcpp.implementations import Implementation, Written, find_implementation, find_registration, written_in
 
 NO_STUB, DIFFERENT_OVERLOADS = "PTR072", "PTR073"
+_OWN_KERNEL = re.compile(r"[Ss]tub\b|device_type\(\)")
+_OPERATOR_CALL = re.compile(r"\bat::(\w+?)(?:_outf?|_)?\(")
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,19 @@ def _stubs_of_out(checkout: Checkout, family: tuple[Entry, ...], error: PorterEr
 
 
 def _redispatches(checkout: Checkout, line: DispatchLine) -> bool:
-    """Whether a function that CPU and CUDA share calls no kernel of its own, only other operators."""
-    if not all(key in line.keys for key in SHARING_KEYS):
+    """Whether a function that CPU and CUDA share calls no kernel of its own, only operators that MPS serves."""
+    if not _is_shared_by_all(line):
         return False
-    texts = [found.text for found in native_definitions(checkout, line.kernel)]
-    return all("at::" in text and not re.search(r"_stub\b|device_type\(\)", text) for text in texts)
+    functions = NativeFunctions.read(checkout)
+    return all(_only_calls(found.text, functions) for found in native_definitions(checkout, line.kernel))
+
+
+def _only_calls(text: str, functions: NativeFunctions) -> bool:
+    if "at::" not in text or _OWN_KERNEL.search(text):
+        return False
+    called = {name for name in _OPERATOR_CALL.findall(text) if functions.has(name)}
+    return all(any(entry.line_for(MPS_KEY) for entry in functions.family(name)) for name in called)
+
+
+def _is_shared_by_all(line: DispatchLine) -> bool:
+    return all(key in line.keys for key in SHARING_KEYS)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
 from porter.checkout import Checkout
+from porter.errors import PorterError
 from porter.objcpp.implementations import Written
+from porter.port import foresee
 from porter.rows import Held, Row, moves, mps_row
 
 _CLASSES = ("MPSGraph", "native through a stub", "other Metal", "other")
@@ -49,8 +51,15 @@ def _class(row: Row) -> str:
 
 
 def _held_back(checkout: Checkout, functions: NativeFunctions, row: Row) -> str:
-    [outcome] = moves(checkout, functions.family(row.entry.name), (row,))
-    return f"{outcome.error.code} {outcome.error.what}" if isinstance(outcome, Held) else ""
+    family = functions.family(row.entry.name)
+    [outcome] = moves(checkout, family, (row,))
+    try:
+        if isinstance(outcome, Held):
+            raise outcome.error
+        foresee(checkout, outcome, family)
+    except PorterError as error:
+        return f"{error.code} {error.what}"
+    return ""
 
 
 def counts(rows: Sequence[StatusRow]) -> dict[str, int]:

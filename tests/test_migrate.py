@@ -1,5 +1,6 @@
 """The spine on the embedded fork: every operator's diff applies, is complete, and leaves nothing to do."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 from expecttest import assert_expected_inline
 
+from porter.aten.sources import NATIVE
 from porter.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS, OPERATIONS, Checkout
 from porter.errors import PorterError
 from porter.migrate import plan_operator
@@ -148,3 +150,33 @@ def test_every_code_that_is_raised_has_a_page() -> None:
     raised = {code for path in sources for code in re.findall(r'"(PTR\d{3})"', path.read_text())}
     pages = {path.stem for path in (root / "docs" / "errors").glob("PTR*.md")}
     assert raised <= pages
+
+
+LERP_TENSOR = """TORCH_IMPL_FUNC(lerp_Tensor)(
+    const Tensor& self, const Tensor& end, const Tensor& weight, const Tensor& out) {{
+  {body}
+}}
+
+DEFINE_DISPATCH"""
+
+
+@pytest.mark.parametrize(
+    ("body", "moves"),
+    [
+        ("at::native::templates::lerp_impl<LerpStub>(self, end, weight, out);", False),
+        ("at::lerp_out(const_cast<Tensor&>(out), self, end, 0.5);", True),
+        ("at::positive_out(const_cast<Tensor&>(out), self);", False),
+    ],
+)
+def test_a_row_joins_a_function_without_stub_only_where_that_calls_what_mps_serves(
+    tmp_path: Path, body: str, moves: bool
+) -> None:
+    shutil.copytree(EMBEDDED_FORK, tmp_path, dirs_exist_ok=True)
+    file = tmp_path / NATIVE / "Lerp.cpp"
+    file.write_text(file.read_text().replace("DEFINE_DISPATCH", LERP_TENSOR.format(body=body), 1))
+    row, unserved = with_a_row_that_cannot_move(), "\n- func: positive(Tensor self) -> Tensor\n  dispatch:\n    CPU: f"
+    (tmp_path / NATIVE_FUNCTIONS).write_text(row.read(NATIVE_FUNCTIONS) + unserved)
+    (tmp_path / OPERATIONS / "BinaryOps.mm").write_text(row.read(f"{OPERATIONS}/BinaryOps.mm"))
+    plan = plan_operator(Checkout(tmp_path, "test"), "lerp")
+    assert ("lerp.Tensor_out" in {entry.name for entry in plan.entries}) is moves
+    assert [left.code for left in plan.unported] == ([] if moves else ["PTR072"])

@@ -276,9 +276,11 @@ def _loop(state: _State, call: cpp.Call) -> list[str]:
     names = state.params or tuple(p.name for p in found.parameters)
     if len(names) != len(found.parameters):
         raise _refuse(state, "its branches take different numbers of elements", call.start)
+    kinds = [translator.type(parameter.type, found.start) for parameter in found.parameters]
+    if len(set(kinds)) > 1:
+        raise _refuse(state, f"its elements have different types: {', '.join(kinds)}", found.start)
     lines = []
-    for parameter, name in zip(found.parameters, names, strict=True):
-        kind = translator.type(parameter.type, found.start)
+    for parameter, name, kind in zip(found.parameters, names, kinds, strict=True):
         translator.names[parameter.name] = Typed(name, kind)
         if assigned(found.body, parameter.name):
             lines.append(f"{kind} {name}_ = {name};")

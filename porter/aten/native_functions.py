@@ -143,6 +143,11 @@ class Entry:
         """The arguments without those written to."""
         return tuple(a for a in self.arguments if not (a.name == "out" or (a.type.endswith("!)") and a.name != "self")))
 
+    @property
+    def results(self) -> int:
+        """How many tensors it returns."""
+        return self.schema.rpartition(" -> ")[2].count("Tensor")
+
     def line_for(self, key: str) -> DispatchLine | None:
         """The dispatch line that serves a dispatch key."""
         serves = next((at for at, line in enumerate(self.row.dispatch) if key in line.keys), None)
@@ -175,6 +180,10 @@ class NativeFunctions:
         for entry in self.entries:
             found.setdefault(entry.base, []).append(entry)
         return found
+
+    def has(self, base: str) -> bool:
+        """Whether an operator has this base name."""
+        return base in self._by_base
 
     def family(self, op: str) -> tuple[Entry, ...]:
         """The rows of an operator: all of a base name, or those that share a kernel with an overload such as

@@ -12,7 +12,14 @@ from porter.metal.macros import Family, MacroBook
 from porter.objcpp.lexer import TokenKind
 from porter.objcpp.source import MacroUse, Source
 
-_ARITY = {Family.UNARY: 1, Family.UNARY_ALPHA: 1, Family.BINARY: 2, Family.BINARY_ALPHA: 2}
+_ARITY = {
+    Family.UNARY: 1,
+    Family.UNARY_ALPHA: 1,
+    Family.BINARY: 2,
+    Family.BINARY_ALPHA: 2,
+    Family.TERNARY: 3,
+    Family.TERNARY_ALPHA: 3,
+}
 
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(if\w*|endif)\b", re.M)
 
