@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,3 +15,16 @@ def start(fork: Path | None = None) -> Device:
     from aten_overlay.device import load
 
     return load.start(fork)
+
+
+def start_as_told(environ: Mapping[str, str]) -> Device:
+    """Starts the device for the fork at `$PORTER_CHECKOUT`, and loads its own code for `$PORTER_OPERATORS`."""
+    fork = environ.get("PORTER_CHECKOUT")
+    device = start(Path(fork) if fork else None)
+    operators = [name.strip() for name in environ.get("PORTER_OPERATORS", "").split(",") if name.strip()]
+    if operators:
+        from porter.checkout import EMBEDDED_FORK
+        from porter.overlay.host import load_operators
+
+        load_operators(Path(fork) if fork else EMBEDDED_FORK, operators)
+    return device

@@ -1,4 +1,7 @@
-"""`python -m aten_overlay SCRIPT.py ARGS...` or `-m MODULE ARGS...`: runs a program with the mps device present."""
+"""`python -m aten_overlay SCRIPT.py ARGS...` or `-m MODULE ARGS...`: runs a program with the mps device present.
+
+With `$PORTER_CHECKOUT` and `$PORTER_OPERATORS` (names with commas between) those operators run the fork's own code.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,8 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help") or (arguments[0] in ("-m", "-c") and len(arguments) == 1):
         print(_USAGE, file=sys.stderr)
         return 2
-    fork = os.environ.get("PORTER_CHECKOUT")
     try:
-        aten_overlay.start(Path(fork) if fork else None)
+        aten_overlay.start_as_told(os.environ)
     except PorterError as error:
         print(error, file=sys.stderr)
         return 2

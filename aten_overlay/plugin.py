@@ -1,11 +1,12 @@
-"""A pytest plugin: `pytest -p aten_overlay.plugin` runs any test suite with the mps device present."""
+"""A pytest plugin: `pytest -p aten_overlay.plugin` runs any test suite with the mps device present.
+
+`$PORTER_CHECKOUT` and `$PORTER_OPERATORS` mean what they do to `python -m aten_overlay`.
+"""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import aten_overlay
 
-_fork = os.environ.get("PORTER_CHECKOUT")
-aten_overlay.start(Path(_fork) if _fork else None)
+aten_overlay.start_as_told(os.environ)

@@ -52,8 +52,11 @@ def _parser() -> argparse.ArgumentParser:
     verify = _command(commands, "verify", _verify, "lint, compile and test the port of operators")
     verify.add_argument("ops", nargs="+", metavar="OP")
     verify.add_argument("-k", dest="expr", metavar="EXPR", help="only tests whose name matches, as in pytest")
-    verify.add_argument("--backend", default="auto", help="host, kernels or mps")
-    _output(verify)
+    _judging(verify)
+    watch = _command(commands, "watch", _watch, "verify an operator again whenever a file of it changes")
+    watch.add_argument("ops", nargs="+", metavar="OP")
+    watch.add_argument("-k", dest="expr", metavar="EXPR", help="only tests whose name matches, as in pytest")
+    _judging(watch)
     _command(commands, "undo", _undo, "take the last written change set back")
     _command(commands, "setup", _setup, "find a compiler, install it where possible")
     return parser
@@ -66,6 +69,14 @@ def _command(
     command.add_argument("--checkout", type=Path, metavar="DIR", help="the PyTorch fork to work on")
     command.set_defaults(run=run)
     return command
+
+
+def _judging(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--backend", default="auto", help="host, kernels or mps")
+    command.add_argument(
+        "--arithmetic", default="default", help="what a GPU may do besides: strict, fused, flush, reorder, or all"
+    )
+    _output(command)
 
 
 def _output(command: argparse.ArgumentParser) -> None:
@@ -165,16 +176,29 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from porter.migrate import plan_operator
     from porter.overlay.table import table
-    from porter.prove import prove
+    from porter.prove import verified
 
     checkout, code = _fork(options), DONE
     for op in options.ops:
-        verdict = prove(checkout.root, plan_operator(checkout, op), op.split(".")[0], options.expr, options.backend)
+        verdict = verified(checkout, op, options.expr, options.backend, options.arithmetic)
         print(json.dumps(verdict.to_json()) if options.json else table(verdict))
         code = max(code, DONE if verdict.ok else INCOMPLETE)
     return code
+
+
+def _watch(options: argparse.Namespace) -> int:
+    from porter.overlay.watch import watch
+    from porter.prove import files_of
+
+    def judge() -> None:
+        try:
+            _verify(options)
+        except PorterError as error:
+            print(f"porter: {error}", file=sys.stderr)
+
+    watch(lambda: files_of(_fork(options)), judge)
+    return DONE
 
 
 def _undo(options: argparse.Namespace) -> int:

@@ -5,13 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from porter.checkout import KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.errors import PorterError
 from porter.plan import Plan
 
 if TYPE_CHECKING:
     from porter.overlay.verdict import Verdict
 
 
-def prove(root: Path, plan: Plan, base: str, expr: str | None = None, backend: str = "auto") -> Verdict:
+NOT_NATIVE = "PTR019"
+
+
+def prove(
+    root: Path, plan: Plan, base: str, expr: str | None = None, backend: str = "auto", arithmetic: str = "default"
+) -> Verdict:
     """The overlay's verdict on a plan; the checkout itself stays as it is. Raises PTR100 or PTR170-172 where none can
     be had.
     """
@@ -28,7 +35,30 @@ def prove(root: Path, plan: Plan, base: str, expr: str | None = None, backend: s
         removed=tuple(ListEntry(c.file, c.list, c.entry) for c in gone),
         kept=tuple(ListEntry(c.file, c.list, c.entry) for c in stay),
     )
-    return verify(root, plan.changes.apply(), target, _selected(plan, expr), backend)
+    return verify(root, plan.changes.apply(), target, _selected(plan, expr), backend, arithmetic=arithmetic)
+
+
+def verified(checkout: Checkout, op: str, expr: str | None, backend: str, arithmetic: str) -> Verdict:
+    """The verdict on an operator as the fork has it where it is native, else on its port. Raises as `prove` does."""
+    from porter.migrate import plan_operator
+    from porter.native import native_target
+    from porter.overlay.verdict import verify
+
+    try:
+        target = native_target(checkout, op)
+    except PorterError as error:
+        if error.code != NOT_NATIVE:
+            raise
+        plan = plan_operator(checkout, op)
+        return prove(checkout.root, plan, op.split(".")[0], expr, backend, arithmetic)
+    return verify(checkout.root, {}, target, expr, backend, arithmetic=arithmetic)
+
+
+def files_of(checkout: Checkout) -> tuple[Path, ...]:
+    """The files whose change can change the verdict on operators: MPS's own, its headers, the yaml and the lists."""
+    folders = ((MPS, (".h", ".mm")), (OPERATIONS, (".h", ".mm")), (KERNELS, (".metal", ".h")), ("c10/metal", (".h",)))
+    names = [path for folder, endings in folders for path in checkout.list(folder, *endings)]
+    return tuple(checkout.root / name for name in (NATIVE_FUNCTIONS, *names))
 
 
 def _selected(plan: Plan, expr: str | None) -> str | None:

@@ -34,15 +34,17 @@ class Built:
     compiled: tuple[str, ...]
 
 
-def build(tree: Tree, target: VerifyTarget, recipe: Recipe, cache: Path) -> Built:
-    """The library for one operator of a tree.
+def build(tree: Tree, targets: Sequence[VerifyTarget], recipe: Recipe, cache: Path) -> Built:
+    """The library for some operators of a tree.
 
     Raises what `registration.generate` and `sources.operation_files` raise, PTR166 (the fork's host code does not
     compile) and PTR167 (it does not link).
     """
     yaml_text = tree.read(NATIVE_FUNCTIONS)
-    found = registration.generate(yaml_text, [target.base], cache / "generated" / digest(tree.root.name, target.base))
-    files = [*sources.library_files(tree), *sources.operation_files(tree, found.kernels, target.stubs)]
+    bases = tuple(dict.fromkeys(target.base for target in targets))
+    found = registration.generate(yaml_text, bases, cache / "generated" / digest(tree.root.name, *bases))
+    stubs = [stub for target in targets for stub in target.stubs]
+    files = [*sources.library_files(tree), *sources.operation_files(tree, found.kernels, stubs)]
     compiled: list[str] = []
     while True:
         registration.native_headers(yaml_text, sources.native_headers(tree, files), found.include)

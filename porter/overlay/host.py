@@ -88,6 +88,25 @@ def load(library: Path, fork: Path, prefixes: Sequence[str], arithmetic: str, ch
     ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
 
 
+def load_operators(root: Path, bases: Sequence[str]) -> None:
+    """Builds and loads operators of a fork that are native, so that a program of this process runs its code for them.
+
+    Raises what `porter.native.native_target` and `porter.overlay.build.build` raise.
+    """
+    from porter.checkout import Checkout
+    from porter.native import native_target
+    from porter.overlay.build import build
+    from porter.overlay.tree import materialise
+
+    checkout = Checkout(root.resolve(), "named")
+    targets = [native_target(checkout, base) for base in bases]
+    tree = materialise(checkout.root, {}, cache())
+    start()
+    made = build(tree, targets, recipe(tree.root), cache())
+    prefixes = [f"{kernel}_" for target in targets for kernel in target.kernels]
+    load(made.library, tree.root, prefixes, "default", checked=False)
+
+
 def kernel_calls() -> Mapping[str, int]:
     """Kernel calls by host_name since the start."""
     _, frameworks, _ = _started[0]

@@ -75,7 +75,7 @@ def _on_host(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -
     from aten_overlay.test import counters
 
     device = _device()
-    built = build(tree, target, device.recipe(tree.root), cache())
+    built = build(tree, [target], device.recipe(tree.root), cache())
     names = [f"{functor}_" for functor in target.kernels]
     device.load(built.library, tree.root, names, arithmetic, checked)
     counters.install(device.kernel_calls, device.fallbacks)
