@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from aten_overlay.device.load import Device
+
+_MACOS = "26.0"
+_PROGRAMS = Path(__file__).resolve().parent / "apple" / "bin"
 
 
 def start(fork: Path | None = None) -> Device:
@@ -18,9 +23,14 @@ def start(fork: Path | None = None) -> Device:
 
 
 def start_as_told(environ: Mapping[str, str]) -> Device:
-    """Starts the device for the fork at `$PORTER_CHECKOUT`, and loads its own code for `$PORTER_OPERATORS`."""
+    """Starts the device for the fork at `$PORTER_CHECKOUT`, and loads its own code for `$PORTER_OPERATORS`.
+
+    Programs find the stand-ins for macOS's own commands first on their path, and are told of the newest macOS.
+    """
     fork = environ.get("PORTER_CHECKOUT")
     device = start(Path(fork) if fork else None)
+    os.environ["PATH"] = os.pathsep.join((str(_PROGRAMS), os.environ.get("PATH", os.defpath)))
+    platform.mac_ver = lambda *_: (_MACOS, ("", "", ""), "arm64")
     operators = [name.strip() for name in environ.get("PORTER_OPERATORS", "").split(",") if name.strip()]
     if operators:
         from porter.checkout import EMBEDDED_FORK
