@@ -175,7 +175,8 @@ def _free_tests(draft: Draft, entry: Entry, ports: Sequence[Port], whole: bool) 
     """Test-list entries and OpInfo marks go where their reason does: all stay while a row is on MPSGraph."""
     ported = {dtype.torch for port in ports for dtype in port.dtypes}
     calls = find_opinfos(draft.fork, entry.base)
-    decisions = decide_all(read_lists(draft.fork), {call.key for call in calls} | {entry.base}, ported)
+    complex_too = {call.key for call in calls if call.dtypes is None or dtypes.FLOAT2.torch in call.dtypes}
+    decisions = decide_all(read_lists(draft.fork), {call.key for call in calls} | {entry.base}, ported, complex_too)
     if not whole:
         why = "kept: other rows of the operator are not ported"
         return tuple(ListChange(d.skip_list.file, d.skip_list.name, d.name, why) for d in decisions)

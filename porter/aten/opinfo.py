@@ -134,7 +134,10 @@ class MarkDecision:
 
 
 def find_opinfos(checkout: Checkout, op: str) -> tuple[OpInfoCall, ...]:
-    """Every OpInfo whose name or aten_name is `op` (an ATen base name). Raises PTR067 (unclosed bracket)."""
+    """Every OpInfo whose name (`nn.functional.` apart) or aten_name is `op` (an ATen base name).
+
+    Raises PTR067 (unclosed bracket).
+    """
     files = [INVOCATIONS] if checkout.exists(INVOCATIONS) else []
     files += checkout.list(DEFINITIONS, ".py")
     return tuple(call for file in files for call in _find(file, checkout.read(file), op))
@@ -191,7 +194,8 @@ def edits_of_marks(decisions: Iterable[MarkDecision]) -> tuple[Edit, ...]:
 
 def _find(file: str, text: str, op: str) -> Iterator[OpInfoCall]:
     for match, aten_names in _index(text):
-        if op in (match["name"], match["name"].replace(".", "_")) or op in aten_names:
+        name = match["name"]
+        if op in (name, name.replace(".", "_"), name.removeprefix("nn.functional.")) or op in aten_names:
             yield _read_call(file, text, match)
 
 

@@ -130,14 +130,22 @@ def decide(found: SkipList, entry: Entry, ported: Collection[str]) -> Decision:
     return Decision(found, entry.name, change, gone, f"{', '.join(gone)}: native now")
 
 
-def decide_all(lists: Iterable[SkipList], names: Collection[str], ported: Collection[str]) -> tuple[Decision, ...]:
-    """Every decision about these tests; with complex types ported, the allow-list they are missing from too."""
+def decide_all(
+    lists: Iterable[SkipList],
+    names: Collection[str],
+    ported: Collection[str],
+    tested_complex: Collection[str] | None = None,
+) -> tuple[Decision, ...]:
+    """Every decision about these tests; with complex types ported, the allow-list that those of them which test
+    complex types (all, unless said) are missing from too.
+    """
     lists = tuple(lists)
     decisions = [decide(found, entry, ported) for found, entry in entries_for(lists, names)]
     allowing = [found for found in lists if found.kind == "allow" and not found.kept_because]
     if "complex64" in ported and allowing:
         known = {entry.name for found in lists if found.kind == "allow" for entry in found.entries}
-        missing = sorted(name for name in names if name not in known)
+        wanted = names if tested_complex is None else tested_complex
+        missing = sorted(name for name in wanted if name not in known)
         decisions += [Decision(allowing[0], name, "added", (), "complex types are native now") for name in missing]
     return tuple(decisions)
 

@@ -9,17 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from porter import dtypes
 from porter.aten.cpu_kernels import CpuKernel, Lambda
 from porter.aten.meta import TypeRule
 from porter.dtypes import DType, Kind
 from porter.errors import PorterError
+from porter.metal.complex_forms import helper, table
 from porter.metal.expression import Printer
 from porter.metal.functor import Body, Functor, Looks, merged
 from porter.metal.library import Library
@@ -300,7 +297,7 @@ def _complex(subject: Subject) -> Iterator[Body]:
     result = "T" if subject.result(dtypes.FLOAT2) is dtypes.FLOAT2 else _metal(subject, dtypes.FLOAT2)
     call = _single_call(subject, dtypes.FLOAT2)
     for name in ([call.op] if call else []) + list(subject.names):
-        row = _table()["functions"].get(name)
+        row = table()["functions"].get(name)
         if row is not None and len(subject.inputs) == 1:
             yield _of_complex_row(row, subject, result)
     if call and call.op in _COMPLEX_OPERATORS:
@@ -326,7 +323,7 @@ def _of_complex_row(row: Any, subject: Subject, result: str) -> Body:
     param = subject.params[0]
     lines = (f"const float2 z = float2({param}.x, {param}.y);", *before)
     last = f"return T({value});" if result == "T" else f"return {value};"
-    helpers = tuple(_helper(name) for name in _needed(row))
+    helpers = tuple(helper(name) for name in _needed(row))
     return Body((*lines, last), result, "the complex form of the function (porter/metal/complex.yaml)", helpers)
 
 
@@ -338,15 +335,3 @@ def _joined(text: str) -> list[str]:
 
 def _needed(row: Any) -> tuple[str, ...]:
     return () if isinstance(row, str) else tuple(row.get("uses", ()))
-
-
-def _helper(name: str) -> str:
-    row = _table()["helpers"][name]
-    return (row if isinstance(row, str) else row["body"]).rstrip("\n")
-
-
-@lru_cache(maxsize=1)
-def _table() -> dict[str, Any]:
-    """The rows of complex.yaml."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return dict(yaml.load(Path(__file__).with_name("complex.yaml").read_text(), Loader=loader))

@@ -9,7 +9,7 @@ from expecttest import assert_expected_inline
 
 from porter.aten.cpu_kernels import CPU, CpuKernel, Lambda, cpu_kernel
 from porter.checkout import NATIVE_FUNCTIONS, Checkout
-from porter.dtypes import BOOL, BY_METAL
+from porter.dtypes import BOOL, BY_METAL, FLOAT2
 from porter.errors import PorterError
 
 METAL = """
@@ -23,6 +23,8 @@ template <typename T>
 inline T wave(T x) { return x; }
 template <typename T, typename U>
 inline T mul(const T x, const U y) { return x * y; }
+template <typename T, typename U>
+inline T div(const T x, const U y) { return x / y; }
 template <typename T>
 inline T conj(T a) { return a; }
 template <>
@@ -191,6 +193,18 @@ void raw_kernel(TensorIteratorBase& iter) {
   ALSO_REGISTER_AVX512_DISPATCH(op##_stub, &CPU_CAPABILITY::op##_kernel)
 IMPLEMENT_AND_REGISTER(log1p)
 IMPLEMENT_AND_REGISTER(round)
+void grow_kernel(TensorIteratorBase& iter) {
+  AT_DISPATCH_COMPLEX_TYPES(iter.common_dtype(), "grow", [&] {
+    cpu_kernel(iter, [](scalar_t a) -> scalar_t { return a / (scalar_t(1) + std::exp(-a)); });
+  });
+}
+
+void pick_kernel(TensorIteratorBase& iter) {
+  AT_DISPATCH_FLOATING_TYPES(iter.common_dtype(), "pick", [&] {
+    cpu_kernel(iter, [](bool which, scalar_t a, scalar_t b) -> scalar_t { return which ? a : b; });
+  });
+}
+
 } // namespace
 
 REGISTER_DISPATCH(twist_stub, &twist_kernel)
@@ -204,6 +218,8 @@ REGISTER_DISPATCH(wave_stub, &wave_kernel)
 REGISTER_DISPATCH(mix_stub, &mix_kernel)
 REGISTER_DISPATCH(zero_stub, &zero_kernel)
 REGISTER_DISPATCH(odd_stub, &odd_kernel)
+REGISTER_DISPATCH(grow_stub, &grow_kernel)
+REGISTER_DISPATCH(pick_stub, &pick_kernel)
 REGISTER_DISPATCH(strange_stub, &strange_kernel)
 REGISTER_DISPATCH(raw_stub, &raw_kernel)
 """
@@ -318,6 +334,22 @@ zero_stub: float2
 [float2] (a, b) -> bool
 return metal::all(a == b) || !metal::any(a != T(0));""",
     )
+
+
+def test_functions_of_complex_numbers_are_taken_from_the_table(checkout: Checkout) -> None:
+    kernel = cpu_kernel(checkout, "grow_stub")
+    [only] = kernel.lambdas
+    assert (kernel.dtypes, kernel.untranslated) == ((FLOAT2,), ())
+    assert only.body == "c10::metal::div(a, (T(1, 0) + T(complex_exp(float2(-a)))))"
+    [helper] = only.helpers
+    assert "inline float2 complex_exp(const float2 z)" in helper
+
+
+def test_elements_of_different_types_are_refused(checkout: Checkout) -> None:
+    kernel = cpu_kernel(checkout, "pick_stub")
+    assert kernel.lambdas == ()
+    [refused] = kernel.untranslated
+    assert (refused.error.code, "different types: bool, T" in refused.error.what) == ("PTR078", True)
 
 
 def test_vector_math_made_by_a_macro(checkout: Checkout) -> None:

@@ -72,6 +72,15 @@ def test_an_operator_is_found_by_name_and_by_aten_name(tmp_path: Path) -> None:
     assert calls(tmp_path, "erf") == ()
 
 
+def test_an_operator_of_nn_functional_needs_no_aten_name(tmp_path: Path) -> None:
+    path = tmp_path / INVOCATIONS
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "op_db = [\n    OpInfo('nn.functional.silu', dtypes=floating_types()),\n    OpInfo('nn.silu'),\n]\n"
+    )
+    assert [call.key for call in find_opinfos(Checkout(tmp_path, "a test"), "silu")] == ["nn.functional.silu"]
+
+
 def test_a_mark_goes_only_if_its_reason_does(tmp_path: Path) -> None:
     [call] = calls(tmp_path, "gelu")
     decisions = [decide_mark(mark, PORTED) for mark in marks(call)]

@@ -102,6 +102,11 @@ SKIPLIST hypot: removed, float16: native now""",
     )
 
 
+def test_only_tests_of_complex_types_join_the_allow_list(tmp_path: Path) -> None:
+    made = decide_all(read_lists(fork(tmp_path)), {"hypot", "divfloor", "new"}, {"complex64"}, {"new"})
+    assert [(d.skip_list.name, d.name) for d in made if d.change == "added"] == [("SUPPORTED_COMPLEX_OPS", "new")]
+
+
 def test_removing_and_narrowing_keep_the_layout(tmp_path: Path) -> None:
     lists = read_lists(fork(tmp_path))
     assert_expected_inline(
