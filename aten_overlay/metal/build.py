@@ -93,7 +93,7 @@ def arguments(source: Path | str, name: str, options: Options = DEFAULT) -> tupl
 
 
 def kernel_synchronises(source: Path | str, name: str, options: Options = DEFAULT) -> bool:
-    """Whether kernel `name` uses barriers or simdgroup functions, and so runs on fibers."""
+    """Whether kernel `name` uses barriers or simdgroup functions."""
     unit = _unit(_preprocessed(source, options))
     return synchronises(unit, _find(unit, name))
 

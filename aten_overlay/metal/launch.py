@@ -90,7 +90,7 @@ class Library:
         return {a.name.decode(): a.element_size for a in found}
 
     def synchronises(self, name: str) -> bool:
-        """Whether kernel `name` runs on fibers."""
+        """Whether kernel `name` uses barriers or simdgroup functions."""
         return bool(self._kernel(name).synchronises)
 
     def goes_together(self, name: str) -> bool:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from aten_overlay.metal.ir import GLOBAL, NotUnderstood, first_type, functions, read_function
+from aten_overlay.metal.ir import GLOBAL, NotUnderstood, first_type, functions
 from aten_overlay.metal.lockstep import DECLARATIONS, RESULT, SOURCE, together
-from aten_overlay.metal.units import BARRIER, WAIT, units
+from aten_overlay.metal.places import with_places
+from aten_overlay.metal.units import BARRIER, BEGIN, WAIT
 
-_BEGIN = "@pm_simd_begin"
 _VARIABLE = re.compile(rf"^({GLOBAL.pattern}) = [^\n]*?thread_local[^\n]*? global ([^\n]*)$", re.MULTILINE)
 
 
@@ -25,7 +25,7 @@ def completed(module: str, as_one: bool) -> str:
     for start, end, name in spans:
         if not name.startswith(SOURCE):
             continue
-        pieces += [module[at:start], _with_places(module[start:end])]
+        pieces += [module[at:start], with_places(module[start:end])]
         at = end
         try:
             text, taken = together(module[start:end], name, waiting, metadata) if as_one else ("", 0)
@@ -47,21 +47,10 @@ def _without(made: set[str], module: str) -> str:
 
 def _waiting(mentions: dict[str, set[str]]) -> set[str]:
     """The functions of the module in which a lane may wait."""
-    found = {BARRIER, WAIT, _BEGIN}
+    found = {BARRIER, WAIT, BEGIN}
     while more := {name for name, names in mentions.items() if names & found} - found:
         found |= more
-    return found - {BARRIER, WAIT, _BEGIN}
-
-
-def _with_places(text: str) -> str:
-    """A kernel with the place of each simdgroup operation put in, if its control flow is understood."""
-    try:
-        found = units(read_function(text))
-    except NotUnderstood:
-        return text
-    places = {i.result: n for n, unit in enumerate(found) for i in unit.instructions if i.callee == _BEGIN}
-    pattern = re.compile(rf"^( *(\S+) = [^\n]*{_BEGIN}\([^\n]*, i32 noundef )0\)", re.M)
-    return pattern.sub(lambda m: f"{m[1]}{places[m[2]]})", text)
+    return found - {BARRIER, WAIT, BEGIN}
 
 
 def _variables(module: str, mentions: dict[str, set[str]]) -> dict[str, list[str]]:

@@ -91,7 +91,7 @@ struct pm_kernel {
   const char* host_name;
   const struct pm_argument* arguments;
   uint32_t argument_count;
-  uint32_t synchronises;             /* 1: barriers or simdgroup functions, runs on fibers */
+  uint32_t synchronises;             /* 1: barriers or simdgroup functions */
   uint32_t static_threadgroup_bytes; /* `threadgroup` variables declared in the kernel */
   uint32_t max_threads_per_group;    /* [[max_total_threads_per_threadgroup(n)]], else PM_MAX_THREADS_PER_GROUP */
   int (*launch)(const struct pm_launch*); /* blocks until the grid has run; returns enum pm_status */

@@ -114,8 +114,12 @@ bool release(Group& g, uint32_t simd) {
   for (uint32_t i = simd * 32; i < simd * 32 + 32; ++i)
     if ((waiting >> (i & 31) & 1) && g.lanes.place[i] < g.lanes.place[first]) first = i;
   const void* site = g.lanes.site[first];
+  const uint32_t place = g.lanes.place[first];
   uint32_t mask = 0;
-  for (uint32_t i = 0; i < 32; ++i) mask |= uint32_t(g.lanes.site[simd * 32 + i] == site) << i;
+  for (uint32_t i = 0; i < 32; ++i) {
+    const uint32_t lane = simd * 32 + i;
+    mask |= uint32_t(g.lanes.place[lane] == place && (place || g.lanes.site[lane] == site)) << i;
+  }
   mask &= waiting;
   g.exchange.mask[simd] = mask;
   if (const pm_step step = g.lanes.step[first]) step(&g.exchange, simd);

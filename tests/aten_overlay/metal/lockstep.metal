@@ -42,6 +42,16 @@ KERNEL(fewer_and_fewer) {
   }
   out[i] = total + simd_max(total);
 }
+// A simdgroup operation that some lanes leave out in a round of a loop.
+KERNEL(left_out) {
+  int total = 0;
+  for (int k = 0; k < 6; ++k) {
+    if ((x[i] + k) % 3 == 0) continue;
+    if (((x[i] >> k) & 1) == 0) total += simd_sum(x[i] + k);
+    else if (total > 400) break;
+  }
+  out[i] = total;
+}
 KERNEL(some_return) {
   if (x[i] % 3 == 0) {
     out[i] = -1;

@@ -63,6 +63,23 @@ def test_loops_are_right(library: Library) -> None:
     assert _run(library, "loops", 256, 256, None, False)[:256] == expected[::-1]
 
 
+def _left_out(x: list[int]) -> list[int]:
+    totals, inside = [0] * len(x), set(range(len(x)))
+    for k in range(6):
+        taking = [i for i in inside if (x[i] + k) % 3 and not x[i] >> k & 1]
+        leaving = {i for i in inside if (x[i] + k) % 3 and x[i] >> k & 1 and totals[i] > 400}
+        for i in taking:
+            totals[i] += sum(x[j] + k for j in taking)
+        inside -= leaving
+    return totals
+
+
+def test_lanes_wait_for_each_other_at_the_end_of_a_round(library: Library) -> None:
+    expected = [v for s in range(0, 256, 32) for v in _left_out(X[s : s + 32].tolist())]
+    for shuffle, fibers in ((None, False), (None, True), (1, False), (2, False)):
+        assert _run(library, "left_out", 256, 128, shuffle, fibers)[:256] == expected
+
+
 def test_a_sort_is_right(library: Library) -> None:
     assert _run(library, "sorted", 300, 300, None, False)[:300] == sorted(X[:300].tolist())
 

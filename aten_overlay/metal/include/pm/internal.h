@@ -77,7 +77,7 @@ extern "C" {
 #endif
 PM_EXPORT PM_SYNC void pm_threadgroup_barrier(void);
 /* One operation: give, then wait for the lanes at the same call. Both get the same step, or null. Where lanes wait in several
- * places the first goes on first: `place` counts them along the kernel (the front end puts it in; see shared.py). */
+ * places the first goes on first: `place` counts them along the kernel (the front end puts it in; see places.py). */
 PM_EXPORT __attribute__((convergent, nomerge)) struct pm_exchange* pm_simd_begin(pm_step step, uint32_t place);
 PM_EXPORT PM_SYNC void pm_simd_wait(pm_step step);
 PM_EXPORT void pm_lane_ended(void); /* the last thing a lane does */

@@ -1,0 +1,210 @@
+"""The control flow of a function: its blocks in an order in which lanes that parted meet again, and its loops."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from aten_overlay.metal.ir import Block, Function, Instruction, NotUnderstood, result_type
+
+_LABELS = re.compile(r'label %("[^"]*"|[-\w.$]+)')
+INCOMING = re.compile(r'\[ (.+?), %("[^"]*"|[-\w.$]+) \]')
+_CASE = re.compile(r'(i\d+) (-?\w+), label %("[^"]*"|[-\w.$]+)')
+
+
+def arranged(function: Function) -> list[Block]:
+    """The reached blocks in an order where every loop is contiguous and edges but those back to its start lead on; with
+    branches for switches, and one jump back in each loop, from its last block. Raises NotUnderstood."""
+    blocks = {b.label: b for b in _without_switches(function.blocks)}
+    blocks = _with_single_latches(blocks, function.blocks[0].label)
+    return [blocks[label] for label in _order(blocks, function.blocks[0].label)]
+
+
+def loops(function: Function) -> dict[str, tuple[list[str], set[str]]]:
+    """Of each loop, by the label it starts with: the blocks that jump back to it, and all of its blocks."""
+    blocks = {b.label: b for b in _without_switches(function.blocks)}
+    entry = function.blocks[0].label
+    reached = _postorder(blocks, entry)
+    back = _back_edges(blocks, entry)
+    return {h: (sources, _natural_loop(blocks, reached, h, sources)) for h, sources in back.items()}
+
+
+def latch_of(header: str) -> str:
+    """The label of the block that jumps back to `header` where several did."""
+    return f"{header}.latch".replace('"', "")
+
+
+def successors(block: Block) -> list[str]:
+    """The labels a block may go to."""
+    return _LABELS.findall(block.instructions[-1].text)
+
+
+def _without_switches(blocks: Iterable[Block]) -> list[Block]:
+    """Switches made chains of conditional branches."""
+    result: list[Block] = []
+    renamed: dict[str, list[tuple[str, str]]] = {}
+    for block in blocks:
+        end = block.instructions[-1]
+        if end.opcode != "switch":
+            result.append(block)
+            continue
+        default = _LABELS.findall(end.text)[0]
+        value = end.text.split(" ", 2)[2].split(",")[0]
+        cases = _CASE.findall(end.text.split("[", 1)[1])
+        label, head = block.label, block.instructions[:-1]
+        for n, (kind, number, target) in enumerate(cases):
+            other = f"{block.label}.case{n + 1}" if n + 1 < len(cases) else default
+            name = f"%{block.label}.is{n}"
+            test = Instruction(name, "icmp", f"icmp eq {kind} {value}, {number}")
+            branch = Instruction("", "br", f"br i1 {name}, label %{target}, label %{other}")
+            if '"' in block.label or target == other:
+                raise NotUnderstood(end.text)
+            result.append(Block(label, (*head, test, branch)))
+            renamed.setdefault(target, []).append((block.label, label))
+            renamed.setdefault(other, []).append((block.label, label))
+            label, head = other, ()
+        if not cases:
+            result.append(Block(label, (*head, Instruction("", "br", f"br label %{default}"))))
+    return [_renamed_phis(b, renamed.get(b.label, [])) for b in result]
+
+
+def _renamed_phis(block: Block, sources: Sequence[tuple[str, str]]) -> Block:
+    """Phis that name every block which now jumps here in place of the switch's."""
+    if not sources:
+        return block
+    instructions = []
+    for instruction in block.instructions:
+        text = instruction.text
+        if instruction.opcode == "phi":
+            kind = result_type(instruction)
+            rows = []
+            for value, source in dict.fromkeys((m[1], m[2]) for m in INCOMING.finditer(text)):
+                new = [b for a, b in sources if a == source] or [source]
+                rows += [f"[ {value}, %{label} ]" for label in new]
+            text = f"phi {kind} {', '.join(rows)}"
+        instructions.append(Instruction(instruction.result, instruction.opcode, text))
+    return Block(block.label, tuple(instructions))
+
+
+def _dominators(blocks: dict[str, Block], entry: str) -> dict[str, set[str]]:
+    reached = _postorder(blocks, entry)[::-1]
+    before: dict[str, list[str]] = {label: [] for label in reached}
+    for label in reached:
+        for target in successors(blocks[label]):
+            before[target].append(label)
+    dominators = {label: set(reached) for label in reached}
+    dominators[entry] = {entry}
+    changed = True
+    while changed:
+        changed = False
+        for label in reached[1:]:
+            new = set.intersection(*(dominators[p] for p in before[label])) | {label}
+            changed |= new != dominators[label]
+            dominators[label] = new
+    return dominators
+
+
+def _postorder(blocks: dict[str, Block], entry: str) -> list[str]:
+    order: list[str] = []
+    seen = {entry}
+    stack = [(entry, iter(successors(blocks[entry])))]
+    while stack:
+        label, rest = stack[-1]
+        following = next((s for s in rest if s not in seen), None)
+        if following is None:
+            order.append(label)
+            stack.pop()
+        else:
+            seen.add(following)
+            stack.append((following, iter(successors(blocks[following]))))
+    return order
+
+
+def _back_edges(blocks: dict[str, Block], entry: str) -> dict[str, list[str]]:
+    """The sources of the jumps back to each loop's header."""
+    dominators = _dominators(blocks, entry)
+    result: dict[str, list[str]] = {}
+    for label in dominators:
+        for target in dict.fromkeys(successors(blocks[label])):
+            if target in dominators[label]:
+                result.setdefault(target, []).append(label)
+    return result
+
+
+def _with_single_latches(blocks: dict[str, Block], entry: str) -> dict[str, Block]:
+    """Several jumps back to one header made one, through a block that only jumps."""
+    result = dict(blocks)
+    for header, sources in _back_edges(blocks, entry).items():
+        if len(sources) < 2:
+            continue
+        latch = latch_of(header)
+        phis: list[Instruction] = []
+        moved: list[Instruction] = []
+        for instruction in result[header].instructions:
+            if instruction.opcode != "phi":
+                moved.append(instruction)
+                continue
+            rows = [(m[1], m[2]) for m in INCOMING.finditer(instruction.text)]
+            kind, name = result_type(instruction), f"%{latch}.{len(phis)}"
+            inner = ", ".join(f"[ {v}, %{s} ]" for v, s in rows if s in sources)
+            outer = ", ".join([*(f"[ {v}, %{s} ]" for v, s in rows if s not in sources), f"[ {name}, %{latch} ]"])
+            phis.append(Instruction(name, "phi", f"phi {kind} {inner}"))
+            moved.append(Instruction(instruction.result, "phi", f"phi {kind} {outer}"))
+        result[header] = Block(header, tuple(moved))
+        result[latch] = Block(latch, (*phis, Instruction("", "br", f"br label %{header}")))
+        for source in sources:
+            *body, end = result[source].instructions
+            text = _LABELS.sub(lambda m: f"label %{latch}" if m[1] == header else m[0], end.text)  # noqa: B023
+            result[source] = Block(source, (*body, Instruction("", end.opcode, text)))
+    return result
+
+
+def _order(blocks: dict[str, Block], entry: str) -> list[str]:
+    """Blocks in an order where every loop is contiguous and edges but those back to a header lead on."""
+    back = _back_edges(blocks, entry)
+    reached = _postorder(blocks, entry)
+    bodies = {header: _natural_loop(blocks, reached, header, sources) for header, sources in back.items()}
+    headers = sorted(bodies, key=lambda h: len(bodies[h]))
+
+    def arranged(members: set[str], top: str) -> list[str]:
+        inner = [h for h in headers if h != top and h in members and bodies[h] < members]
+        outermost = [h for h in inner if not any(h in bodies[o] and o != h for o in inner)]
+        owner = {label: h for h in outermost for label in bodies[h]}
+        nodes = {label: [label] for label in members if label not in owner}
+        nodes |= {h: arranged(bodies[h], h) for h in outermost}
+        waiting = dict.fromkeys(nodes, 0)
+        leads: dict[str, list[str]] = {n: [] for n in nodes}
+        for label in members:
+            source = owner.get(label, label)
+            for target in successors(blocks[label]):
+                node = owner.get(target, target)
+                if target in members and node != source and target != top:
+                    leads[source].append(node)
+                    waiting[node] += 1
+        ready, result = [n for n in nodes if not waiting[n]], []
+        while ready:
+            node = ready.pop()
+            result += nodes[node]
+            for following in leads[node]:
+                waiting[following] -= 1
+                if not waiting[following]:
+                    ready.append(following)
+        if len(result) != len(members):
+            raise NotUnderstood("a loop with two entries")
+        return result
+
+    return arranged(set(reached), entry)
+
+
+def _natural_loop(blocks: dict[str, Block], reached: list[str], header: str, sources: list[str]) -> set[str]:
+    before: dict[str, list[str]] = {}
+    for label in reached:
+        for target in successors(blocks[label]):
+            before.setdefault(target, []).append(label)
+    body, frontier = {header}, list(sources)
+    while frontier:
+        label = frontier.pop()
+        if label not in body:
+            body.add(label)
+            frontier += before.get(label, [])
+    return body
