@@ -8,7 +8,7 @@ conditions on arguments fork. What is not understood stops with a coded error at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +21,7 @@ from porter.mpsgraph.graph import Case, Expr, Graph, Input, Refusal
 from porter.objcpp import cpp, leaves, messages, operators
 from porter.objcpp.flatten import flattened
 from porter.objcpp.functions import CALLS
-from porter.objcpp.implementations import Implementation, own_text, parsed
+from porter.objcpp.implementations import Implementation, host_sources, own_text, parsed
 from porter.objcpp.parser import Boxed, ObjCParser, Send
 from porter.objcpp.source import Source
 from porter.objcpp.values import (
@@ -43,6 +43,7 @@ from porter.objcpp.values import (
     not_understood,
     shown,
 )
+from porter.objcpp.words import mentions
 
 _NEIGHBOUR = f"{MPS}/OperationUtils.mm"
 _MOST_PATHS = 32
@@ -146,8 +147,8 @@ class Evaluation:
         return None
 
     def call_helper(self, name: str, values: Sequence[Any], start: int) -> Any:
-        """Calls a function of the same file, or of OperationUtils.mm."""
-        for source in self._sources():
+        """Calls a function of the same file, of OperationUtils.mm, or one that another file shares as `mps::name`."""
+        for source in (*self._sources(), *self._sharing(name)):
             found = [f for f in source.functions() if f.name == name and f.wrapper is None]
             chosen = next((f for f in found if f.params.count(",") + 1 == len(values)), found[0] if found else None)
             if chosen:
@@ -174,6 +175,15 @@ class Evaluation:
         if self.checkout.exists(_NEIGHBOUR):
             found.append(parsed(_NEIGHBOUR, self.checkout.read(_NEIGHBOUR)))
         return found
+
+    def _sharing(self, name: str) -> Iterable[Source]:
+        """The files with a function of a name that other files may call."""
+        for path in host_sources(self.checkout):
+            text = self.checkout.read(path)
+            if mentions(text, name):
+                source = parsed(path, text)
+                if any(f.name == name and not f.static and f.wrapper is None for f in source.functions()):
+                    yield source
 
     def execute(self, statement: cpp.Stmt, scope: Scope) -> None:
         """Runs one statement."""

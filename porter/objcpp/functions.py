@@ -129,6 +129,11 @@ def _text(run: Evaluation, values: list[Any], start: int) -> Any:
     return values[0] if values and isinstance(values[0], str) else ""
 
 
+def _optional(run: Evaluation, values: list[Any], start: int) -> Any:
+    """`OptionalTensorRef(tensor)`, `OptionalScalarRef()`: what it holds, None for an empty one."""
+    return values[0] if values else None
+
+
 def _nothing(run: Evaluation, values: list[Any], start: int) -> Unknown:
     return Unknown("host code")
 
@@ -154,6 +159,8 @@ CALLS = {
     "str": _text,
     "to_string": _text,
     "Scalar": lambda run, values, start: values[0],
+    "OptionalScalarRef": _optional,
+    "OptionalTensorRef": _optional,
     "getTensorsStringKey": _text,
     "getMPSTypeString": _text,
     "scalarToMetalTypeString": _text,

@@ -31,6 +31,7 @@ FACTS: dict[str, Any] = {
     "is_neg": False,
     "defined": True,
     "has_storage": True,
+    "has_value": True,
     "is_set_to": False,
     "is_same": False,
 }
@@ -44,11 +45,14 @@ QUERIES: dict[str, Any] = {
     "supportsComplex": True,
     "supportedFloatingOrComplexType": True,
     "is_empty_tensor": False,
+    "infinity": float("inf"),
 }
 """Answers of free functions that do not depend on the element type."""
 
 OBJECTIVE_C = frozenset({"autorelease", "retain", "copy", "mutableCopy"})
-QUIET = frozenset({"C10_DIAGNOSTIC_PUSH_AND_IGNORED_IF_DEFINED", "C10_DIAGNOSTIC_POP", "alpha_check", "release"})
+QUIET = frozenset(
+    {"C10_DIAGNOSTIC_PUSH_AND_IGNORED_IF_DEFINED", "C10_DIAGNOSTIC_POP", "alpha_check", "check_min_max_dims", "release"}
+)
 CHECKS = frozenset(
     {"TORCH_CHECK", "TORCH_CHECK_TYPE", "TORCH_CHECK_NOT_IMPLEMENTED", "TORCH_INTERNAL_ASSERT", "TORCH_CHECK_VALUE"}
 )
@@ -139,7 +143,7 @@ def member(value: Any, name: str) -> Any:
         return value.fields.get(name)
     if isinstance(value, (int, float, str)) and name in ("value", "toDouble", "toFloat", "to", "c_str"):
         return value
-    if value is None and name == "has_value":
+    if value is None and name in ("has_value", "has_storage", "defined"):
         return False
     return True if name == "has_value" and not isinstance(value, Unknown) else Unknown(name)
 
@@ -147,7 +151,7 @@ def member(value: Any, name: str) -> Any:
 def _of_tensor(tensor: TensorArg, name: str) -> Any:
     if name in ("scalar_type", "dtype"):
         return tensor.dtype
-    if name in ("contiguous", "clone", "detach"):
+    if name in ("contiguous", "clone", "detach", "view"):
         return tensor
     if tensor.wrapped and name in ("dim", "is_mps", "item"):
         return {"dim": 0, "is_mps": False, "item": Argument(tensor.name, "Scalar", tensor.dtype)}[name]
@@ -158,7 +162,7 @@ def _of_tensor(tensor: TensorArg, name: str) -> Any:
 def _of_argument(argument: Argument, name: str) -> Any:
     if name == "has_value":
         return Test(f"{argument.name}.has_value()") if argument.optional else True
-    if name in ("value", "toDouble", "toFloat", "to", "value_or", "toInt", "toLong", "item"):
+    if name in ("value", "toDouble", "toFloat", "to", "value_or", "toInt", "toLong", "item", "get"):
         return argument
     if name in ("type", "dtype"):
         return argument.dtype
