@@ -6,7 +6,8 @@ from expecttest import assert_expected_inline
 
 from porter import dtypes
 from porter.aten.native_functions import NativeFunctions
-from porter.checkout import EMBEDDED_FORK, Checkout
+from porter.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.errors import PorterError
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Scalar
 from porter.mpsgraph.printing import graph_lines
 from porter.mpsgraph.selectors import by_op
@@ -14,8 +15,12 @@ from porter.objcpp.evaluator import read_graph
 from porter.objcpp.implementations import find_implementation
 
 
-def graph_of(row: str, promotes: bool = False):  # type: ignore[no-untyped-def]
-    fork = Checkout(EMBEDDED_FORK, "test")
+def embedded() -> Checkout:
+    return Checkout(EMBEDDED_FORK, "test")
+
+
+def graph_of(row: str, promotes: bool = False, fork: Checkout | None = None):  # type: ignore[no-untyped-def]
+    fork = fork or embedded()
     entry = NativeFunctions.read(fork).by_name[row]
     line = entry.line_for("MPS")
     assert line is not None
@@ -79,6 +84,56 @@ bool: signbit(self)
 float2: float2(signbit(self))
 half2: half2(signbit(self))""",
     )
+
+
+BOUNDED = """
+static void bounded_out_mps(const Tensor& self, const OptionalTensorRef low, const OptionalTensorRef high, const Tensor& out) {
+  using namespace mps;
+  Tensor spare;
+  auto cachedGraph = LookUpOrCreateCachedGraph<MPSUnaryCachedGraph>("bounded", [&](auto mpsGraph, auto newCachedGraph) {
+    newCachedGraph->inputTensor_ = mpsGraphRankedPlaceHolder(mpsGraph, self);
+    auto limit = [mpsGraph constantWithScalar:low.has_value() ? 0 : -std::numeric_limits<float>::infinity()
+                                     dataType:getMPSScalarType(*high)];
+    auto bounded = [mpsGraph maximumWithPrimaryTensor:newCachedGraph->inputTensor_ secondaryTensor:limit name:nil];
+    newCachedGraph->outputTensor_ = high.has_value() ? mps::doubled(mpsGraph, bounded) : bounded;
+  });
+  Placeholder selfPlaceholder = Placeholder(cachedGraph->inputTensor_, self);
+  Placeholder outputPlaceholder = Placeholder(cachedGraph->outputTensor_, spare.has_storage() ? spare : out);
+  runMPSGraph(getCurrentMPSStream(), cachedGraph->graph(), dictionaryFromPlaceholders(selfPlaceholder), outputPlaceholder);
+}
+
+TORCH_IMPL_FUNC(renamed_out_mps)(const Tensor& self, const Tensor& other, const Tensor& output) {
+  bounded_out_mps(self, at::OptionalTensorRef(), at::OptionalTensorRef(other), output);
+}
+"""
+SHARED = """
+namespace at::native::mps {
+MPSGraphTensor* doubled(MPSGraph* mpsGraph, MPSGraphTensor* tensor) {
+  return [mpsGraph additionWithPrimaryTensor:tensor secondaryTensor:tensor name:nil];
+}
+}
+"""
+
+
+def with_bounds(shared: str) -> Checkout:
+    binary, unary = f"{OPERATIONS}/BinaryOps.mm", f"{OPERATIONS}/UnaryOps.mm"
+    fork = embedded()
+    rows = fork.read(NATIVE_FUNCTIONS).replace("hypot_out_mps", "renamed_out_mps")
+    texts = {binary: fork.read(binary) + BOUNDED, unary: fork.read(unary) + shared}
+    return fork.layer({NATIVE_FUNCTIONS: rows, **texts})
+
+
+def test_optional_references_limits_and_helpers_of_other_files() -> None:
+    [case] = graph_of("hypot.out", fork=with_bounds(SHARED)).of(dtypes.FLOAT)
+    inner = Call("maximum", (Input("self", dtypes.FLOAT), Constant(float("-inf"), dtypes.FLOAT)), dtypes.FLOAT)
+    assert case.expr == Call("addition", (inner, inner), dtypes.FLOAT)
+
+
+def test_a_helper_that_is_private_to_another_file_is_not_called() -> None:
+    with pytest.raises(PorterError, match="a call of doubled"):
+        graph_of(
+            "hypot.out", fork=with_bounds(SHARED.replace("MPSGraphTensor* doubled", "static MPSGraphTensor* doubled"))
+        )
 
 
 def evaluate(expr: Expr, values: dict[str, torch.Tensor]) -> torch.Tensor:
