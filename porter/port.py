@@ -245,7 +245,8 @@ def _name_of(helper: str) -> str:
 def _include_edits(
     fork: Checkout, kernel_file: str, host_file: str, functor: Functor, stub: Stub, alpha: bool
 ) -> Iterator[Edit]:
-    yield from include_edits(parsed(kernel_file, fork.read(kernel_file)), functor.headers)
+    if functor.headers:
+        yield from include_edits(parsed(kernel_file, fork.read(kernel_file)), functor.headers)
     headers = (stub.header, "ATen/OpMathType.h") if alpha else (stub.header,)
     yield from include_edits(parsed(host_file, fork.read(host_file)), headers)
 

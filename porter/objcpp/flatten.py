@@ -5,6 +5,7 @@ kept in place.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from porter.objcpp.expansion import expand
 from porter.objcpp.lexer import Token, TokenKind, lex
@@ -15,10 +16,15 @@ _CONDITION = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)", re.S)
 
 def flattened(source: Source, text: str) -> str:
     """The text with one branch of every `#if` left, and every use of a macro of the file expanded on one line."""
+    return _flattened(source.path, text, source.function_macros)
+
+
+@lru_cache(maxsize=1024)
+def _flattened(path: str, text: str, defined: tuple[Macro, ...]) -> str:
     kept = _newest(text)
-    macros = {m.name: m for m in source.macros() if m.params is not None}
+    macros = {macro.name: macro for macro in defined}
     for _ in range(4):
-        expanded = _expanded(source.path, kept, macros)
+        expanded = _expanded(path, kept, macros)
         if expanded == kept:
             return kept
         kept = expanded

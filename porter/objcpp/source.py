@@ -130,6 +130,11 @@ class Source:
         """Every `#define`."""
         return tuple(self._macros())
 
+    @cached_property
+    def function_macros(self) -> tuple[Macro, ...]:
+        """The `#define`s with parameters."""
+        return tuple(macro for macro in self._macros() if macro.params is not None)
+
     def _macros(self) -> Iterator[Macro]:
         for token in self._directives:
             match = _DEFINE.match(token.text)
