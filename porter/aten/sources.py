@@ -155,7 +155,7 @@ def _declaration(text: str, at: int) -> tuple[int, tuple[str, ...]] | None:
     templates: tuple[str, ...] = ()
     if text.startswith("template", start):
         behind = _behind_angles(text, text.index("<", start))
-        templates = tuple(p for p in _top_level(text[text.index("<", start) + 1 : behind - 1]) if p) or ("",)
+        templates = tuple(p for p in parameters_of(text[text.index("<", start) + 1 : behind - 1]) if p) or ("",)
         start = behind + len(text[behind:at]) - len(text[behind:at].lstrip())
     outline = text[start:at]
     if "#" in outline or re.search(r"[=(,.!|]\s*$|\breturn\b|->\s*$|::\s*$", outline.rstrip("&* \n")):
@@ -197,7 +197,8 @@ def _behind(text: str, opener: int) -> int:
     return len(text)
 
 
-def _top_level(parameters: str) -> Iterator[str]:
+def parameters_of(parameters: str) -> Iterator[str]:
+    """The parts between top-level commas of a parameter list, each on one line."""
     depth, start = 0, 0
     for at, character in enumerate(parameters + ","):
         depth += (character in "<(") - (character in ">)")

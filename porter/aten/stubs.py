@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from porter.aten.sources import NATIVE, Found, definitions, parse
+from porter.aten.sources import NATIVE, Found, definitions, parameters_of, parse
 from porter.aten.walk import Facts, Reached, calls_in, reached, real_of, show, value_of
 from porter.checkout import Checkout
 from porter.dtypes import ALL, DType
@@ -276,21 +276,12 @@ def _signature(checkout: Checkout, text: str, kind: str, place: Place) -> tuple[
     inside = spelled.group(1) if spelled else _typedef(text, kind)
     if inside is None:
         raise PorterError("PTR074", f"the function type {kind} is not declared beside it", place, "Port it by hand.")
-    return tuple(_parameter(part) for part in _split(inside) if part)
+    return tuple(_parameter(part) for part in parameters_of(inside) if part)
 
 
 def _typedef(text: str, name: str) -> str | None:
     match = re.search(_TYPEDEF.format(name=re.escape(name)), text)
     return match.group(1) if match else None
-
-
-def _split(parameters: str) -> Iterator[str]:
-    depth, start = 0, 0
-    for at, character in enumerate(parameters + ","):
-        depth += (character in "<(") - (character in ">)")
-        if character == "," and depth == 0:
-            yield " ".join(parameters[start:at].split())
-            start = at + 1
 
 
 def _parameter(text: str) -> tuple[str, str]:
