@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 from expecttest import assert_expected_inline
+from hypothesis import given
+from hypothesis import strategies as st
 
 from porter.aten.sources import NATIVE
 from porter.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS, OPERATIONS, Checkout
 from porter.errors import PorterError
-from porter.migrate import plan_operator
+from porter.migrate import changes_between, plan_operator
 from porter.report.as_json import plan_object
 from porter.status import as_rows, counts, portable
 
@@ -180,3 +182,12 @@ def test_a_row_joins_a_function_without_stub_only_where_that_calls_what_mps_serv
     plan = plan_operator(Checkout(tmp_path, "test"), "lerp")
     assert ("lerp.Tensor_out" in {entry.name for entry in plan.entries}) is moves
     assert [left.code for left in plan.unported] == ([] if moves else ["PTR072"])
+
+
+@given(st.lists(st.text("ab\n", max_size=9), min_size=4, max_size=4))
+def test_the_changes_between_two_texts_lead_from_one_to_the_other(parts: list[str]) -> None:
+    old, new = "".join(parts[:3]), parts[0] + parts[3] + parts[2]
+    before, after = (Checkout(Path("/nowhere"), "test").layer({"f": text}) for text in (old, new))
+    changes = changes_between(before, after, ["f"])
+    assert changes.apply().get("f", old) == new
+    assert all(old[edit.start : edit.end] != edit.text for edit in changes.edits)

@@ -1,0 +1,13 @@
+"""Words found by plain search are those that a regular expression finds."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from porter.objcpp.words import mentions
+
+
+@given(st.text("ab_é1 .(", max_size=12), st.text("ab_", min_size=1, max_size=3))
+def test_a_word_is_found_where_a_regular_expression_finds_it(text: str, name: str) -> None:
+    assert mentions(text, name) is (re.search(rf"\b{name}\b", text) is not None)
