@@ -130,3 +130,16 @@ def test_adding_mps_keeps_the_others_in_order(keys: list[str], count: int) -> No
     assert joined.count("MPS") == 1
     if "CUDA" in chosen:
         assert joined.index("MPS") > joined.index("CUDA")
+
+
+@given(st.integers(0, 3), st.integers(0, 3))
+def test_spans_and_lines_follow_an_edit_further_up(comments: int, blanks: int) -> None:
+    with_more = "# a comment\n" * comments + "\n" * blanks + ROWS
+    fork = Checkout(Path("/nowhere"), "test").layer({NATIVE_FUNCTIONS: with_more})
+    lines = with_more.split("\n")
+    for entry in NativeFunctions.read(fork).entries:
+        assert lines[entry.place.line - 1].startswith("- func:")
+        for line in entry.dispatch:
+            keys = [key.strip() for key in with_more[line.keys_start : line.keys_end].split(",")]
+            assert tuple(keys) == line.keys
+            assert lines[line.place.line - 1].strip() == with_more[line.start : line.end].strip()
