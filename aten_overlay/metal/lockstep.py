@@ -21,6 +21,7 @@ from aten_overlay.metal.values import Values, is_free, is_plain_load
 SOURCE, RESULT = "@pm_lane_source_", "@pm_lockstep_"
 _ENDED = 1 << 30  # the unit of a lane that has ended: as in runtime/lockstep.cpp
 _STRIDE = 64  # lanes: keeps every array aligned to a cache line
+_FEW = 100  # units: with more, vectorising what lanes do apart takes too long
 _FENCE = ' asm sideeffect "", "=r,0,'  # keeps a value where it is taken
 DECLARATIONS = """
 declare ptr @pm_lane_memory(i64)
@@ -211,7 +212,7 @@ class _Writer:
             going = f"%to.{loop.number}"
             loop.body.append(f"{going} = select i1 {condition}, i32 {targets[0]}, i32 {targets[1]}")
         self.lines += loop.for_those_in(number, going, "dispatch")
-        self.nodes += loop.metadata(True)
+        self.nodes += loop.metadata(len(self.units) <= _FEW)
 
     def _fill(self, loop: LaneLoop, unit: Unit, firsts: dict[str, str], all_here: bool) -> None:
         """What one lane does in the unit: takes what it needs, computes, keeps what is needed later. The values in
