@@ -32,6 +32,7 @@ def main() -> None:
     where = ["--checkout", str(options.checkout)]
     porter = [sys.executable, "-m", "porter.cli"]
     for arguments in (
+        ["status", *where],
         ["explain", options.op, *where],
         ["migrate", options.op, "--no-verify", *where],
         ["migrate", "--all", "--no-verify", *where],
