@@ -1,4 +1,4 @@
-"""An operator that is native already: its kernels and stubs, read from the fork, so that it is verified as it stands."""
+"""An operator that is native already: its kernels and stubs, read from the fork, so that it can be verified as is."""
 
 from __future__ import annotations
 

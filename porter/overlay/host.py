@@ -15,9 +15,10 @@ from porter.overlay.tree import DEVICE_HEADERS, cache
 
 if TYPE_CHECKING:
     from aten_overlay.apple.compiler import Compiler
+    from aten_overlay.apple.mpsgraph.recorder import Recorder
     from aten_overlay.device.load import Device
 
-_started: list[tuple[Device, ctypes.CDLL, Compiler]] = []
+_started: list[tuple[Device, ctypes.CDLL, Compiler, Recorder]] = []
 
 
 def start() -> None:
@@ -29,12 +30,17 @@ def start() -> None:
     from aten_overlay.apple.compiler import Compiler
 
     device = aten_overlay.start()
+    from aten_overlay.apple.mpsgraph.objects import Frameworks
+    from aten_overlay.apple.mpsgraph.recorder import Recorder
+
     library = ctypes.CDLL(str(frameworks()), mode=ctypes.RTLD_GLOBAL)
     library.porter_kernel_calls.restype = ctypes.c_size_t
     library.porter_kernel_calls.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
     compiler = Compiler(library)
     compiler.install()
-    _started.append((device, library, compiler))
+    recorder = Recorder(Frameworks(library), device.host_address)
+    recorder.install()
+    _started.append((device, library, compiler, recorder))
 
 
 def recipe(fork: Path) -> Recipe:
@@ -80,7 +86,7 @@ def load(library: Path, fork: Path, prefixes: Sequence[str], arithmetic: str, ch
     from aten_overlay.metal.build import Options
     from aten_overlay.metal.launch import SHUFFLE_LANES
 
-    _, frameworks, compiler = _started[0]
+    _, frameworks, compiler, _ = _started[0]
     options = Options(include=(fork,), arithmetic=arithmetic, checked=checked)
     compiler.set_bundle(_kernel_files(fork), options)
     compiler.compile_ahead(lambda name: name.startswith(tuple(prefixes)))
@@ -109,7 +115,7 @@ def load_operators(root: Path, bases: Sequence[str]) -> None:
 
 def kernel_calls() -> Mapping[str, int]:
     """Kernel calls by host_name since the start."""
-    _, frameworks, _ = _started[0]
+    frameworks = _started[0][1]
     text = ctypes.create_string_buffer(frameworks.porter_kernel_calls(None, 0))
     frameworks.porter_kernel_calls(text, len(text))
     pairs = (line.rsplit(" ", 1) for line in text.value.decode().splitlines())

@@ -1,0 +1,229 @@
+"""Records the graphs that host code builds, and runs them: every message to MPSGraph becomes a node.
+
+A node's shape and element type are what its meaning gives for `meta` tensors; running a graph is the same meaning on
+CPU tensors. Faithful to the algorithm (casts, order, constants), not to Apple's kernels.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from aten_overlay.apple.mpsgraph import meanings
+from aten_overlay.apple.mpsgraph.objects import Argument, Array, Frameworks, Handle, Ref, Value
+from aten_overlay.apple.mpsgraph.types import MPS, torch_type
+from porter.errors import PorterError
+
+_HANDLER = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.POINTER(Argument),
+    ctypes.POINTER(Argument),
+)  # fmt: skip
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_DROP = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+PLACEHOLDER = "placeholderWithShape"
+_NOT_INFERABLE = (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation: its selector, its arguments without the name, and its results as far as they are known.
+
+    They are `meta` tensors, values where all that goes in is constant, and None where a placeholder's shape is unknown.
+    """
+
+    selector: str
+    arguments: tuple[Value, ...]
+    results: tuple[torch.Tensor | None, ...]
+    types: tuple[torch.dtype, ...]
+
+
+@dataclass
+class Recorded:
+    """A graph as far as it is built."""
+
+    nodes: list[Node] = field(default_factory=list)
+
+
+@dataclass
+class Recorder:
+    """Answers for class MPSGraph in this process. `ran` hears of every graph that is run."""
+
+    frameworks: Frameworks
+    host_address: Callable[[int], int]
+    ran: Callable[[Recorded, Mapping[int, torch.Tensor]], None] | None = None
+    graphs: dict[int, Recorded] = field(default_factory=dict)
+    _kept: list[Any] = field(default_factory=list)
+
+    def install(self) -> None:
+        """Makes this the recorder of every graph from now on."""
+        functions = (_HANDLER(self._message), _RUN(self._run), _DROP(self._drop))
+        self._kept += functions
+        self.frameworks.library.porter_handle_messages(b"MPSGraph", functions[0])
+        self.frameworks.library.porter_set_graphs(functions[1], functions[2])
+
+    def _message(self, graph: int, selector: bytes, _types: bytes, count: int, given: Any, result: Any) -> int:
+        def record() -> None:
+            values = tuple(self.frameworks.value(given[i]) for i in range(count))
+            result[0].value.p = self._record(graph, selector.decode(), values)
+
+        return self._told(record)
+
+    def _record(self, graph: int, selector: str, values: tuple[Value, ...]) -> int:
+        recorded = self.graphs.setdefault(graph, Recorded())
+        name = selector.removesuffix("name:").rstrip(":") if selector.endswith("name:") else selector.rstrip(":")
+        arguments = values[:-1] if selector.endswith("name:") else values
+        results, types, many = self._inferred(recorded, name, arguments)
+        recorded.nodes.append(Node(name, arguments, results, types))
+        made = [self._tensor(graph, len(recorded.nodes) - 1, i, types[i], each) for i, each in enumerate(results)]
+        if not many:
+            return made[0]
+        array = (ctypes.c_void_p * len(made))(*made)
+        return int(self.frameworks.library.porter_make_array(array, len(made)))
+
+    def _inferred(
+        self, recorded: Recorded, name: str, arguments: tuple[Value, ...]
+    ) -> tuple[tuple[torch.Tensor | None, ...], tuple[torch.dtype, ...], bool]:
+        if name.startswith(PLACEHOLDER):
+            return (*_placeholder(arguments), False)
+        unknown = any(recorded.nodes[r.node].results[r.output] is None for r in _refs(arguments))
+
+        def known(ref: Ref) -> torch.Tensor:
+            node = recorded.nodes[ref.node]
+            found = node.results[ref.output]
+            return torch.empty((1,), dtype=node.types[ref.output], device="meta") if found is None else found
+
+        made = _meant(name, arguments, known)
+        many = isinstance(made, (tuple, list))
+        found = tuple(made) if many else (made,)
+        return tuple(None if unknown else t for t in found), tuple(t.dtype for t in found), many
+
+    def _tensor(self, graph: int, node: int, output: int, dtype: torch.dtype, known: torch.Tensor | None) -> int:
+        shape = list(known.shape) if known is not None else []
+        sizes = (ctypes.c_int64 * max(len(shape), 1))(*shape)
+        rank = len(shape) if known is not None else -1
+        return int(self.frameworks.library.porter_make_tensor(graph, node, output, MPS[dtype], sizes, rank))
+
+    def _run(self, graph: int, feeds: int, results: int) -> int:
+        def run() -> None:
+            recorded = self.graphs[graph]
+            values = {ref: tensor.clone() for ref, tensor in self._dictionary(feeds)}
+            if self.ran:
+                self.ran(recorded, {ref.node: tensor for ref, tensor in values.items()})
+            with torch.no_grad():
+                for ref, target in self._dictionary(results):
+                    target.copy_(evaluate(recorded, ref, values).reshape(target.shape))
+
+        return self._told(run)
+
+    def _dictionary(self, address: int) -> list[tuple[Ref, torch.Tensor]]:
+        library = self.frameworks.library
+        pairs = []
+        for i in range(library.porter_count(address)):
+            ref = self.frameworks.object(library.porter_key_at(address, i))
+            assert isinstance(ref, Ref)
+            pairs.append((ref, self._memory(library.porter_value_at(address, i))))
+        return pairs
+
+    def _memory(self, data: int) -> torch.Tensor:
+        """The memory behind an MPSGraphTensorData, as a CPU tensor over the same bytes."""
+        array = Array()
+        self.frameworks.library.porter_array_of(data, ctypes.byref(array))
+        dtype = torch_type(array.data_type)
+        shape, strides = list(array.shape[: array.rank]), list(array.strides[: array.rank])
+        if 0 in shape:
+            return torch.empty(shape, dtype=dtype)
+        last = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+        size = (last + 1) * dtype.itemsize
+        buffer = (ctypes.c_char * size).from_address(self.host_address(array.address))
+        return torch.frombuffer(buffer, dtype=dtype).as_strided(shape, strides)
+
+    def _drop(self, graph: int) -> None:
+        self.graphs.pop(graph, None)
+
+    def _told(self, act: Callable[[], None]) -> int:
+        """0, or 1 with the error told to Objective-C, whose sender gets it as an exception."""
+        try:
+            act()
+        except Exception as error:  # whatever it is, it must not unwind through C
+            told = str(error) if isinstance(error, PorterError) else f"PTR134 {type(error).__name__}: {error}"
+            self.frameworks.library.porter_set_error(told.encode())
+            return 1
+        return 0
+
+
+def _placeholder(arguments: tuple[Value, ...]) -> tuple[tuple[torch.Tensor | None], tuple[torch.dtype]]:
+    shape = arguments[0]
+    code = arguments[1] if len(arguments) > 1 else None
+    dtype = torch_type(code) if isinstance(code, int) else torch.float32
+    if not isinstance(shape, list) or any(size < 0 for size in shape):
+        return (None,), (dtype,)
+    return (torch.empty(shape, dtype=dtype, device="meta"),), (dtype,)
+
+
+def _meant(name: str, arguments: tuple[Value, ...], known: Callable[[Ref], torch.Tensor]) -> Any:
+    """The results of an operation as far as they are known: values where every operand is a constant, else `meta`.
+
+    A constant operand is first given as it is, since a shape or an axis may be read from it. Raises PTR131 or PTR133.
+    """
+    meaning = meanings.find(name)
+    try:
+        return meaning(*_bound(arguments, known))
+    except _NOT_INFERABLE:
+        pass
+    try:
+        return meaning(*_bound(arguments, lambda ref: known(ref).to("meta")))
+    except _NOT_INFERABLE as error:
+        told = f"the shape of `{name}` cannot be inferred: {str(error).splitlines()[0]}"
+        raise PorterError("PTR133", told, hint="Report it with the operator.") from error
+
+
+def evaluate(recorded: Recorded, target: Ref, values: dict[Ref, torch.Tensor]) -> torch.Tensor:
+    """The value of a tensor, from the placeholders' values; what it needs is added to `values`.
+
+    Raises PTR134 for a placeholder that is not fed.
+    """
+    pending = [target]
+    while pending:
+        ref = pending[-1]
+        if ref in values:
+            pending.pop()
+            continue
+        node = recorded.nodes[ref.node]
+        if node.selector.startswith(PLACEHOLDER):
+            raise PorterError("PTR134", "a placeholder that the graph needs is not fed")
+        missing = [each for each in _refs(node.arguments) if each not in values]
+        if missing:
+            pending += missing
+            continue
+        made = meanings.find(node.selector)(*_bound(node.arguments, values.__getitem__))
+        outputs = made if isinstance(made, (tuple, list)) else (made,)
+        values.update({Ref(ref.node, i): each for i, each in enumerate(outputs)})
+        pending.pop()
+    return values[target]
+
+
+def _refs(arguments: Any) -> list[Ref]:
+    if isinstance(arguments, Ref):
+        return [arguments]
+    if isinstance(arguments, (tuple, list)):
+        return [ref for each in arguments for ref in _refs(each)]
+    return []
+
+
+def _bound(arguments: tuple[Value, ...], tensor: Callable[[Ref], torch.Tensor]) -> list[Any]:
+    """The arguments with tensors in the place of references."""
+
+    def bind(value: Any) -> Any:
+        if isinstance(value, Ref):
+            return tensor(value)
+        if isinstance(value, list):
+            return [bind(each) for each in value]
+        if isinstance(value, Handle):
+            raise PorterError("PTR131", "an object without a value is an argument of a graph's operation")
+        return value
+
+    return [bind(value) for value in arguments]

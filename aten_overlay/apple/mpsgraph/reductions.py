@@ -1,0 +1,141 @@
+"""Reductions, scans and sorts. Source: Apple's documentation of MPSGraph; a reduced dimension stays, with size 1."""
+
+# mypy: disable-error-code="no-any-return, call-overload"
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from aten_overlay.apple.mpsgraph.meanings import means
+
+Axes = list[int] | int | None
+
+
+def _each(x: Tensor, axes: Axes) -> list[int]:
+    """The axes, none given meaning all."""
+    if axes is None:
+        return list(range(x.ndim))
+    return sorted({a % max(x.ndim, 1) for a in (axes if isinstance(axes, list) else [axes])})
+
+
+def _reduction(name: str, function: Callable[[Tensor, list[int]], Tensor]) -> None:
+    @means(f"reduction{name}WithTensor:axis", f"reduction{name}WithTensor:axes")
+    def meaning(x: Tensor, axes: Axes) -> Tensor:
+        each = _each(x, axes)
+        return function(x, each) if each and x.ndim else x
+
+
+def _one_by_one(function: Callable[[Tensor, int], Tensor]) -> Callable[[Tensor, list[int]], Tensor]:
+    def reduce(x: Tensor, axes: list[int]) -> Tensor:
+        for axis in axes:
+            x = function(x, axis)
+        return x
+
+    return reduce
+
+
+def _without_nan(fill: float, function: Callable[[Tensor, list[int]], Tensor]) -> Callable[[Tensor, list[int]], Tensor]:
+    """Metal's own maximum and minimum take the number beside a NaN."""
+
+    def reduce(x: Tensor, axes: list[int]) -> Tensor:
+        if not x.dtype.is_floating_point:
+            return function(x, axes)
+        made = function(torch.where(x.isnan(), torch.full_like(x, fill), x), axes)
+        return torch.where(x.isnan().all(axes[0], keepdim=True) if len(axes) == 1 else made.isnan(), torch.nan, made)
+
+    return reduce
+
+
+_reduction("Sum", lambda x, axes: torch.sum(x, axes, keepdim=True).to(x.dtype))
+_reduction("Product", _one_by_one(lambda x, axis: torch.prod(x, axis, keepdim=True).to(x.dtype)))
+_reduction("Maximum", _without_nan(-torch.inf, lambda x, axes: torch.amax(x, axes, keepdim=True)))
+_reduction("Minimum", _without_nan(torch.inf, lambda x, axes: torch.amin(x, axes, keepdim=True)))
+_reduction("MaximumPropagateNaN", lambda x, axes: torch.amax(x, axes, keepdim=True))
+_reduction("MinimumPropagateNaN", lambda x, axes: torch.amin(x, axes, keepdim=True))
+_reduction("And", _one_by_one(lambda x, axis: torch.all(x, axis, keepdim=True).to(x.dtype)))
+_reduction("Or", _one_by_one(lambda x, axis: torch.any(x, axis, keepdim=True).to(x.dtype)))
+_reduction("Xor", _one_by_one(lambda x, axis: (torch.sum(x.to(torch.int64), axis, keepdim=True) % 2).to(x.dtype)))
+
+
+@means("reductionArgMaximumWithTensor:axis")
+def arg_maximum(x: Tensor, axis: int) -> Tensor:
+    return torch.argmax(x, axis, keepdim=True).to(torch.int32)
+
+
+@means("reductionArgMinimumWithTensor:axis")
+def arg_minimum(x: Tensor, axis: int) -> Tensor:
+    return torch.argmin(x, axis, keepdim=True).to(torch.int32)
+
+
+@means("meanOfTensor:axes")
+def mean(x: Tensor, axes: list[int]) -> Tensor:
+    each = _each(x, axes or None)
+    return torch.mean(x, each, keepdim=True) if each else x
+
+
+@means("varianceOfTensor:axes")
+def variance(x: Tensor, axes: list[int]) -> Tensor:
+    each = _each(x, axes or None)
+    return torch.var(x, each, correction=0, keepdim=True) if each else torch.zeros_like(x)
+
+
+@means("varianceOfTensor:meanTensor:axes")
+def variance_of_mean(x: Tensor, middle: Tensor, axes: list[int]) -> Tensor:
+    return torch.mean((x - middle) ** 2, _each(x, axes), keepdim=True)
+
+
+@means("softMaxWithTensor:axis")
+def softmax(x: Tensor, axis: int) -> Tensor:
+    return torch.softmax(x, axis)
+
+
+@means("softMaxGradientWithIncomingGradient:sourceTensor:axis")
+def softmax_gradient(gradient: Tensor, source: Tensor, axis: int) -> Tensor:
+    value = torch.softmax(source, axis)
+    return value * (gradient - torch.sum(gradient * value, axis, keepdim=True))
+
+
+def _cumulative(name: str, function: Callable[[Tensor, int], Tensor]) -> None:
+    @means(f"cumulative{name}WithTensor:axis")
+    def meaning(x: Tensor, axis: int) -> Tensor:
+        return function(x, axis).to(x.dtype)
+
+
+_cumulative("Sum", torch.cumsum)
+_cumulative("Product", torch.cumprod)
+_cumulative("Maximum", lambda x, axis: torch.cummax(x, axis).values)
+_cumulative("Minimum", lambda x, axis: torch.cummin(x, axis).values)
+
+
+@means("sortWithTensor:axis")
+def sort(x: Tensor, axis: int, descending: bool = False) -> Tensor:
+    return torch.sort(x, axis, descending=descending, stable=True).values
+
+
+@means("sortWithTensor:axis:descending")
+def sort_in_order(x: Tensor, axis: int, descending: bool) -> Tensor:
+    return sort(x, axis, descending)
+
+
+@means("argSortWithTensor:axis")
+def arg_sort(x: Tensor, axis: int, descending: bool = False) -> Tensor:
+    return torch.sort(x, dim=axis, descending=descending, stable=True).indices.to(torch.int32)
+
+
+@means("argSortWithTensor:axis:descending")
+def arg_sort_in_order(x: Tensor, axis: int, descending: bool) -> Tensor:
+    return arg_sort(x, axis, descending)
+
+
+@means("topKWithSourceTensor:k")
+def top_k(x: Tensor, k: int) -> list[Tensor]:
+    return top_k_along(x, -1, k)
+
+
+@means("topKWithSourceTensor:axis:k")
+def top_k_along(x: Tensor, axis: int, k: int) -> list[Tensor]:
+    values, indices = torch.topk(x, k, axis)
+    return [values, indices.to(torch.int32)]

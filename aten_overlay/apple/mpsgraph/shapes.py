@@ -1,0 +1,218 @@
+"""Constants and operations on shapes. Source: Apple's documentation of MPSGraph (memory and shape operations)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from aten_overlay.apple.mpsgraph.meanings import means
+from aten_overlay.apple.mpsgraph.types import torch_type
+
+
+def _numbers(value: Sequence[int] | Tensor) -> list[int]:
+    return [int(v) for v in (value.tolist() if isinstance(value, Tensor) else value)]
+
+
+@means("constantWithScalar:dataType")
+def constant(value: float, code: int) -> Tensor:
+    return torch.tensor([value]).to(torch_type(code))
+
+
+@means("constantWithScalar:shape:dataType")
+def constant_of_shape(value: float, shape: list[int], code: int) -> Tensor:
+    return torch.full(shape, value, dtype=torch.float64).to(torch_type(code))
+
+
+@means("constantWithRealPart:imaginaryPart:dataType")
+def complex_constant(real: float, imaginary: float, code: int) -> Tensor:
+    return torch.tensor([complex(real, imaginary)]).to(torch_type(code))
+
+
+@means("constantWithRealPart:imaginaryPart:shape:dataType")
+def complex_constant_of_shape(real: float, imaginary: float, shape: list[int], code: int) -> Tensor:
+    return torch.full(shape, complex(real, imaginary)).to(torch_type(code))
+
+
+@means("constantWithData:shape:dataType")
+def constant_with_data(data: bytes, shape: list[int], code: int) -> Tensor:
+    return torch.frombuffer(bytearray(data), dtype=torch_type(code)).reshape(shape)
+
+
+@means("reshapeTensor:withShape", "reshapeTensor:withShapeTensor")
+def reshape(x: Tensor, shape: Sequence[int] | Tensor) -> Tensor:
+    return x.reshape(_numbers(shape))
+
+
+@means("transposeTensor:dimension:withDimension")
+def transpose(x: Tensor, one: int, other: int) -> Tensor:
+    return x.transpose(one, other)
+
+
+@means("transposeTensor:permutation")
+def permute(x: Tensor, order: list[int]) -> Tensor:
+    return x.permute(order)
+
+
+@means("sliceTensor:dimension:start:length")
+def slice_dimension(x: Tensor, dimension: int, start: int, length: int) -> Tensor:
+    return x.narrow(dimension, start + (x.shape[dimension] if start < 0 else 0), length)
+
+
+def _slices(
+    x: Tensor, starts: list[int], ends: list[int], strides: list[int], start_mask: int = 0, end_mask: int = 0
+) -> tuple[slice, ...]:
+    made = []
+    for i, (start, end, stride) in enumerate(zip(starts, ends, strides, strict=True)):
+        made.append(slice(None if start_mask >> i & 1 else start, None if end_mask >> i & 1 else end, stride))
+    return tuple(made)
+
+
+@means("sliceTensor:starts:ends:strides")
+def strided_slice(x: Tensor, starts: list[int], ends: list[int], strides: list[int]) -> Tensor:
+    return _sliced(x, _slices(x, starts, ends, strides))
+
+
+@means("sliceTensor:starts:ends:strides:startMask:endMask:squeezeMask")
+def masked_slice(
+    x: Tensor, starts: list[int], ends: list[int], strides: list[int], start_mask: int, end_mask: int, squeeze_mask: int
+) -> Tensor:
+    made = _sliced(x, _slices(x, starts, ends, strides, start_mask, end_mask))
+    for dimension in reversed(range(x.ndim)):
+        if squeeze_mask >> dimension & 1:
+            made = made.squeeze(dimension)
+    return made
+
+
+def _sliced(x: Tensor, slices: tuple[slice, ...]) -> Tensor:
+    """torch takes no negative steps: such a dimension is picked by its indices."""
+    for dimension, each in enumerate(slices):
+        indices = range(*each.indices(x.shape[dimension]))
+        if each.step is not None and each.step < 0:
+            x = x.index_select(dimension, torch.tensor(list(indices), dtype=torch.int64, device=x.device))
+        else:
+            x = x[(slice(None),) * dimension + (each,)]
+    return x
+
+
+@means("sliceGradientTensor:fwdInShapeTensor:starts:ends:strides:startMask:endMask:squeezeMask")
+def slice_gradient(
+    gradient: Tensor, shape: Tensor, starts: list[int], ends: list[int], strides: list[int], start_mask: int,
+    end_mask: int, squeeze_mask: int,
+) -> Tensor:  # fmt: skip
+    made = torch.zeros(_numbers(shape), dtype=gradient.dtype)
+    made[_slices(made, starts, ends, strides, start_mask, end_mask)] = gradient
+    return made
+
+
+@means("sliceUpdateDataTensor:updateTensor:starts:ends:strides")
+def slice_update(data: Tensor, update: Tensor, starts: list[int], ends: list[int], strides: list[int]) -> Tensor:
+    made = data.clone()
+    made[_slices(made, starts, ends, strides)] = update
+    return made
+
+
+@means("concatTensor:withTensor:dimension")
+def concat(x: Tensor, other: Tensor, dimension: int) -> Tensor:
+    return torch.cat((x, other), dimension)
+
+
+@means("concatTensors:dimension")
+def concat_all(tensors: list[Tensor], dimension: int) -> Tensor:
+    return torch.cat(tensors, dimension)
+
+
+@means("stackTensors:axis")
+def stack(tensors: list[Tensor], axis: int) -> Tensor:
+    return torch.stack(tensors, axis)
+
+
+@means("splitTensor:numSplits:axis")
+def split(x: Tensor, count: int, axis: int) -> list[Tensor]:
+    return list(torch.chunk(x, count, axis))
+
+
+@means("splitTensor:splitSizes:axis")
+def split_sizes(x: Tensor, sizes: list[int], axis: int) -> list[Tensor]:
+    return list(torch.split(x, sizes, axis))
+
+
+@means("tileTensor:withMultiplier")
+def tile(x: Tensor, multiplier: list[int]) -> Tensor:
+    return x.tile(multiplier)
+
+
+@means("broadcastTensor:toShape", "broadcastTensor:toShapeTensor")
+def broadcast(x: Tensor, shape: Sequence[int] | Tensor) -> Tensor:
+    return x.broadcast_to(_numbers(shape))
+
+
+@means("reverseTensor:axes")
+def reverse(x: Tensor, axes: list[int]) -> Tensor:
+    return x.flip(axes)
+
+
+@means("squeezeTensor:axes", "squeezeTensor:axis")
+def squeeze(x: Tensor, axes: list[int] | int) -> Tensor:
+    return x.squeeze(tuple(axes) if isinstance(axes, list) else axes)
+
+
+@means("squeezeTensor")
+def squeeze_all(x: Tensor) -> Tensor:
+    return x.squeeze()
+
+
+@means("expandDimsOfTensor:axis")
+def expand_dimension(x: Tensor, axis: int) -> Tensor:
+    return x.unsqueeze(axis)
+
+
+@means("expandDimsOfTensor:axes")
+def expand_dimensions(x: Tensor, axes: list[int]) -> Tensor:
+    rank = x.ndim + len(axes)
+    for axis in sorted(a % rank for a in axes):
+        x = x.unsqueeze(axis)
+    return x
+
+
+@means("flatten2DTensor:axis")
+def flatten(x: Tensor, axis: int) -> Tensor:
+    """Two dimensions: those before the axis, and the rest."""
+    return x.reshape(int(torch.Size(x.shape[:axis]).numel()), -1) if axis else x.reshape(1, -1)
+
+
+@means("shapeOfTensor")
+def shape_of(x: Tensor) -> Tensor:
+    return torch.tensor(list(x.shape), dtype=torch.int32)
+
+
+@means("coordinateAlongAxis:withShape")
+def coordinate(axis: int, shape: list[int]) -> Tensor:
+    sizes = [1] * len(shape)
+    sizes[axis] = shape[axis]
+    return torch.arange(shape[axis], dtype=torch.int32).reshape(sizes).broadcast_to(shape)
+
+
+@means("coordinateAlongAxis:withShapeTensor", "coordinateAlongAxisTensor:withShapeTensor")
+def coordinate_tensor(axis: int | Tensor, shape: Tensor) -> Tensor:
+    return coordinate(int(axis), _numbers(shape))
+
+
+@means("oneHotWithIndicesTensor:depth:axis:dataType:onValue:offValue")
+def one_hot(indices: Tensor, depth: int, axis: int, code: int, on: float, off: float) -> Tensor:
+    where = indices.unsqueeze(axis) == torch.arange(depth, device=indices.device).reshape(
+        [depth if d == axis % (indices.ndim + 1) else 1 for d in range(indices.ndim + 1)]
+    )
+    return torch.where(where, on, off).to(torch_type(code))
+
+
+@means("bandPartWithTensor:numLower:numUpper")
+def band_part(x: Tensor, lower: int, upper: int) -> Tensor:
+    kept = x if upper < 0 else torch.tril(x, upper)
+    return kept if lower < 0 else torch.triu(kept, -lower)
+
+
+@means("bandPartWithTensor:numLowerTensor:numUpperTensor")
+def band_part_tensor(x: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
+    return x if x.device.type == "meta" else band_part(x, int(lower), int(upper))

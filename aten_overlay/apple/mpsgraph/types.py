@@ -1,0 +1,36 @@
+"""Element types of MPSGraph and of torch. Source: MPSDataType in Apple's documentation of Metal Performance Shaders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from porter.errors import PorterError
+
+_FLOAT, _COMPLEX, _SIGNED, _OTHER = 0x10000000, 0x01000000, 0x20000000, 0x80000000
+
+TORCH: Mapping[int, torch.dtype] = {
+    _FLOAT | 32: torch.float32,
+    _FLOAT | 16: torch.float16,
+    _OTHER | _FLOAT | 16: torch.bfloat16,
+    _FLOAT | _COMPLEX | 64: torch.complex64,
+    _FLOAT | _COMPLEX | 32: torch.complex32,
+    _SIGNED | 8: torch.int8,
+    _SIGNED | 16: torch.int16,
+    _SIGNED | 32: torch.int32,
+    _SIGNED | 64: torch.int64,
+    8: torch.uint8,
+    16: torch.uint16,
+    32: torch.uint32,
+    64: torch.uint64,
+    _OTHER | 8: torch.bool,
+}
+MPS: Mapping[torch.dtype, int] = {dtype: code for code, dtype in TORCH.items()}
+
+
+def torch_type(code: int) -> torch.dtype:
+    """The torch type of an MPSDataType. Raises PTR132."""
+    if code not in TORCH:
+        raise PorterError("PTR132", f"MPSDataType {code:#x} has no torch type", hint="Report it with the operator.")
+    return TORCH[code]
