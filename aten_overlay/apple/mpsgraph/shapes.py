@@ -1,5 +1,7 @@
 """Constants and operations on shapes. Source: Apple's documentation of MPSGraph (memory and shape operations)."""
 
+# mypy: disable-error-code="no-any-return"
+
 from __future__ import annotations
 
 from collections.abc import Sequence
