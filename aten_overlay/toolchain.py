@@ -94,9 +94,12 @@ def language(source: Path) -> str:
     return "objective-c++" if source.suffix == ".mm" else "c++"
 
 
-def precompiled_header(header: Path, flags: Sequence[str], kind: str = "c++") -> Path:
-    """The precompiled form of `header`, to be used with `-include-pch` and the same flags. Raises PTR143."""
-    return _compile(header, (*_OPTIMISED, *flags), (), f"{kind}-header", ".pch")
+def precompiled_header(header: Path, flags: Sequence[str], kind: str = "c++", deps: Iterable[Path] = ()) -> Path:
+    """The precompiled form of `header`, to be used with `-include-pch` and the same flags. Raises PTR143.
+
+    `deps` as for `build`: system headers are not among those the compiler is asked to list.
+    """
+    return _compile(header, (*_OPTIMISED, *flags), deps, f"{kind}-header", ".pch")
 
 
 def build(

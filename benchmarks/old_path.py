@@ -39,9 +39,11 @@ def main() -> int:
     host.start()
     checkout = Checkout(options.fork.resolve(), "named")
     bases = options.ops or _graph_bases(checkout)
-    found = [line for base in bases for line in _judged(checkout, base)]
-    for line in found:
-        print(*(f"{value}" for value in line.values()), sep="\t")
+    found = []
+    for base in bases:
+        for line in _judged(checkout, base):
+            found.append(line)
+            print(*line.values(), sep="\t", flush=True)
     totals = Counter[str]()
     for line in found:
         totals.update({key: line[key] for key in ("agree", "differ", "refused") if key in line})

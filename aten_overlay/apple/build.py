@@ -29,7 +29,7 @@ def frameworks() -> Path:
     sources += [path for part in _PARTS for path in sorted((HERE / part).glob("*.mm"))]
     flags = (*LANGUAGE, *include_flags(), "-I", str(HERE), "-I", str(HERE.parent))
     link = (*libraries.link_with(libraries.memory()), "-ldl", "-lstdc++")
-    return toolchain.build("porter_apple", sources, flags, link=link)
+    return toolchain.build("porter_apple", sources, flags, [INCLUDE], link=link)
 
 
 def fork_include_flags(fork: Path) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def general_flags() -> tuple[str, ...]:
 def precompiled(flags: Sequence[str]) -> dict[str, Path]:
     """The headers that host code reads first, precompiled, by language."""
     kinds = {"objective-c++": "host.h", "c++": "registration.h"}
-    return {kind: toolchain.precompiled_header(HERE / name, flags, kind) for kind, name in kinds.items()}
+    return {kind: toolchain.precompiled_header(HERE / name, flags, kind, [INCLUDE]) for kind, name in kinds.items()}
 
 
 def headers_digest() -> str:
@@ -66,4 +66,4 @@ def include_flags() -> tuple[str, ...]:
 def program(name: str, source: Path) -> Path:
     """A library of one Objective-C++ source linked with the frameworks: what their tests call from Python."""
     flags = (*LANGUAGE, *include_flags(), "-I", str(HERE), "-I", str(HERE.parent))
-    return toolchain.build(name, [source], flags, link=(*libraries.link_with(frameworks()), "-lstdc++"))
+    return toolchain.build(name, [source], flags, [INCLUDE], link=(*libraries.link_with(frameworks()), "-lstdc++"))

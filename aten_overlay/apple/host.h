@@ -13,3 +13,21 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <torch/library.h>
+
+#include "older.h"
+
+// On macOS int64_t is `long long`, as a literal with LL is; on Linux it is `long`.
+namespace std {
+constexpr long max(long a, long long b) {
+  return a < b ? static_cast<long>(b) : a;
+}
+constexpr long max(long long a, long b) {
+  return max(b, a);
+}
+constexpr long min(long a, long long b) {
+  return b < a ? static_cast<long>(b) : a;
+}
+constexpr long min(long long a, long b) {
+  return min(b, a);
+}
+}  // namespace std

@@ -49,7 +49,7 @@ def mps(headers: Path | None) -> Path:
     sources = [*sorted((HERE / "mps").glob("*.mm")), *sorted((HERE / "mps").glob("*.cpp"))]
     flags = (*include, *build.general_flags(), *defines, "-I", str(HERE.parent), "-I", str(HERE / "mps"))
     link = (*toolchain.torch_libraries(), *link_with(build.frameworks()), *link_with(memory()), "-lstdc++")
-    return toolchain.build("porter_mps", sources, flags, link=link)
+    return toolchain.build("porter_mps", sources, flags, [build.INCLUDE], link=link)
 
 
 def link_with(library: Path) -> tuple[str, ...]:

@@ -48,6 +48,7 @@ def build(tree: Tree, targets: Sequence[VerifyTarget], recipe: Recipe, cache: Pa
     compiled: list[str] = []
     while True:
         registration.native_headers(yaml_text, sources.native_headers(tree, files), found.include)
+        registration.dispatch_headers(sources.dispatch_headers(tree, files), found.include)
         made = _objects(tree, files, found, recipe, cache)
         compiled += [name for name, (_, fresh) in made.items() if fresh]
         try:

@@ -80,7 +80,7 @@ def generate(yaml_text: str, bases: Iterable[str], out: Path) -> Registration:
     include = out / "include"
     for base in dict.fromkeys(bases):
         family = rows(yaml_text, [base])
-        groups, indices = _groups(family)
+        groups, indices = _readable(family)
         index = _mps(indices)
         served = [g for g in groups if _serves(index, g)]
         if not served:
@@ -107,18 +107,37 @@ def native_headers(yaml_text: str, names: Iterable[str], include: Path) -> None:
     for base in sorted({row.base for row in family}):
         mine = [row for row in family if row.base == base]
         try:
-            groups, indices = _groups(mine)
-        except PorterError:  # rows of types that this wheel no longer has: what names them cannot be built either
-            groups, indices = _groups([row for row in mine if _is_readable(row)])
-        _write_headers(groups, indices, include)
+            _write_headers(*_readable(mine), include)
+        except PorterError:
+            if not (_wheel_include() / "ATen" / "ops" / f"{base}_native.h").is_file():
+                raise  # else the wheel's own header has to do; a kernel that it lacks is an error of its file
 
 
-def _is_readable(row: Row) -> bool:
+def _readable(family: Sequence[Row]) -> tuple[list[Grouped], Indices]:
+    """The rows without those of types that this wheel no longer has: what names them cannot be built either."""
     try:
-        _groups([row])
-    except PorterError:
-        return False
-    return True
+        return _groups(family)
+    except PorterError as error:
+        kept = [row for row in family if f" {row.name}(" not in error.what]
+        if len(kept) in (0, len(family)):
+            raise
+        return _readable(kept)
+
+
+def dispatch_headers(names: Iterable[str], include: Path) -> None:
+    """Writes `<name>_mps_dispatch.h`, which Linux wheels lack: `at::mps::<name>` is the dispatched function."""
+    for name in names:
+        text = (_wheel_include() / "ATen" / "ops" / f"{name}.h").read_text()
+        found = [each for each in (name, f"{name}_out", f"{name}_outf", f"{name}_") if re.search(rf"\b{each}\(", text)]
+        lines = "".join(f"using at::{each};\n" for each in found)
+        body = f"#pragma once\n#include <ATen/ops/{name}.h>\nnamespace at::mps {{\n{lines}}}\n"
+        write_if_changed(include / "ATen" / "ops" / f"{name}_mps_dispatch.h", body)
+
+
+def _wheel_include() -> Path:
+    from aten_overlay.toolchain import torch_root
+
+    return torch_root() / "include"
 
 
 def packaged_yaml() -> str:
@@ -155,13 +174,14 @@ def _groups(family: Iterable[Row]) -> tuple[list[Grouped], Indices]:
     entries = [_entry(row) for row in family]
     try:
         parsed = _parsed(entries)
+        grouped = list(get_grouped_native_functions(parsed.native_functions))
     except Exception as error:  # torchgen asserts; whatever it says is about these rows
         place = Place(NATIVE_FUNCTIONS, family[0].line if family else 0)
         reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
         raise PorterError(
             "PTR160", f"the wheel's torchgen cannot read these rows: {reason}", place, "Check the edited rows."
         ) from error
-    return list(get_grouped_native_functions(parsed.native_functions)), parsed.backend_indices
+    return grouped, parsed.backend_indices
 
 
 def _parsed(entries: list[dict[str, object]]) -> Any:

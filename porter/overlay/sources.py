@@ -12,6 +12,7 @@ from porter.overlay.tree import Tree
 
 _SHARED = re.compile(r"^ +(?P<keys>[\w, ]+): (?P<kernel>\w+)(?: *#.*)?$", re.M)
 _NATIVE_HEADER = re.compile(r"#include <ATen/ops/(?P<name>\w+)_native\.h>")
+_DISPATCH_HEADER = re.compile(r"#include <ATen/ops/(?P<name>\w+)_mps_dispatch\.h>")
 _FUNCTOR = re.compile(r"^[ \t]*REGISTER_\w+\(\s*(?P<name>\w+)", re.M)
 _EXEC = re.compile(r'\bexec_\w+\([^,()]+,\s*"(\w+)"')
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define\b(?:[^\n]*\\\n)*[^\n]*", re.M)
@@ -55,6 +56,11 @@ def defining(tree: Tree, symbols: Iterable[str]) -> tuple[str, ...]:
 def native_headers(tree: Tree, files: Iterable[str]) -> frozenset[str]:
     """The names of the `<op>_native.h` headers that host files include."""
     return frozenset(m["name"] for path in files for m in _NATIVE_HEADER.finditer(tree.read(path)))
+
+
+def dispatch_headers(tree: Tree, files: Iterable[str]) -> frozenset[str]:
+    """The names of the `<op>_mps_dispatch.h` headers that host files include."""
+    return frozenset(m["name"] for path in files for m in _DISPATCH_HEADER.finditer(tree.read(path)))
 
 
 def functors(tree: Tree) -> tuple[str, ...]:

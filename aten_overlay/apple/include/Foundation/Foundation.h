@@ -1,6 +1,7 @@
 // Foundation, as much of it as PyTorch's MPS backend uses. Part of porter's stand-in for Apple's frameworks.
 #pragma once
 #include <dispatch/dispatch.h>
+#include <mach/vm_page_size.h>
 #include <Foundation/NSObject.h>
 #include <Foundation/NSString.h>
 #include <Foundation/NSNumber.h>

@@ -1,6 +1,7 @@
 // Sizes and options. Source: Apple's documentation of Metal; the values are those of its headers.
 #pragma once
 #include <Foundation/Foundation.h>
+#include <simd/simd.h>
 
 #define __MAC_13_0 130000
 #define __MAC_13_2 130200

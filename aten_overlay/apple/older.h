@@ -1,0 +1,33 @@
+// What an older fork's host code names and a newer wheel no longer has.
+#pragma once
+
+#if __has_include(<ATen/NamedTensorUtils.h>)
+#include <ATen/NamedTensorUtils.h>
+#endif
+
+#ifndef NAMEDTENSOR_ENABLED
+#include <optional>
+#include <vector>
+
+// Named tensors are gone: no tensor has names, so that there are none to compare, to hide or to pass on.
+namespace at {
+struct NoNamesGuard {
+  ~NoNamesGuard() {}
+};
+
+namespace namedinference {
+template <typename... Args>
+std::optional<std::vector<int>> compute_broadcast_outnames(const Args&...) {
+  return std::nullopt;
+}
+template <typename... Args>
+std::optional<std::vector<int>> broadcast_to_outnames(const Args&...) {
+  return std::nullopt;
+}
+template <typename... Args>
+void propagate_names(const Args&...) {}
+template <typename... Args>
+void propagate_names_if_nonempty(const Args&...) {}
+}  // namespace namedinference
+}  // namespace at
+#endif
