@@ -13,6 +13,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,10 @@ def main() -> int:
     parser.add_argument("--save", type=Path)
     options = parser.parse_args()
     host.start()
+    import_module("torch.testing._internal.common_methods_invocations")
     checkout = Checkout(options.fork.resolve(), "named")
     bases = options.ops or _graph_bases(checkout)
-    found = []
-    for base in bases:
-        for line in _judged(checkout, base):
-            found.append(line)
-            print(*line.values(), sep="\t", flush=True)
+    found = [line for base in bases for line in _apart(checkout, base)]
     totals = Counter[str]()
     for line in found:
         totals.update({key: line[key] for key in ("agree", "differ", "refused") if key in line})
@@ -60,6 +58,24 @@ def _graph_bases(checkout: Checkout) -> list[str]:
     functions = NativeFunctions.read(checkout).by_name
     rows = (row for row in as_rows(checkout) if row.written == "MPSGraph")
     return [base for base in dict.fromkeys(functions[row.name].base for row in rows) if base in called]
+
+
+def _apart(checkout: Checkout, base: str) -> list[dict[str, Any]]:
+    """The lines of one operator, made and printed in a process of its own: host code registers itself once only."""
+    import multiprocessing
+
+    receive, send = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=lambda: send.send(list(_judged(checkout, base))))
+    child.start()
+    send.close()
+    try:
+        found: list[dict[str, Any]] = receive.recv()
+    except EOFError:
+        found = [{"op": base, "type": "-", "why": "the process died"}]
+    child.join()
+    for line in found:
+        print(*line.values(), sep="\t", flush=True)
+    return found
 
 
 def _judged(checkout: Checkout, base: str) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Gathers and scatters. Source: Apple's documentation of MPSGraph (gather, scatter and indexing operations)."""
 
-# mypy: disable-error-code="no-any-return, call-overload"
+# mypy: disable-error-code="no-any-return"
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Reductions, scans and sorts. Source: Apple's documentation of MPSGraph; a reduced dimension stays, with size 1."""
 
-# mypy: disable-error-code="no-any-return, call-overload"
+# mypy: disable-error-code="no-any-return"
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ _cumulative("Minimum", lambda x, axis: torch.cummin(x, axis).values)
 
 @means("sortWithTensor:axis")
 def sort(x: Tensor, axis: int, descending: bool = False) -> Tensor:
-    return torch.sort(x, axis, descending=descending, stable=True).values
+    return torch.sort(x, stable=True, dim=axis, descending=descending).values
 
 
 @means("sortWithTensor:axis:descending")
@@ -122,7 +122,7 @@ def sort_in_order(x: Tensor, axis: int, descending: bool) -> Tensor:
 
 @means("argSortWithTensor:axis")
 def arg_sort(x: Tensor, axis: int, descending: bool = False) -> Tensor:
-    return torch.sort(x, dim=axis, descending=descending, stable=True).indices.to(torch.int32)
+    return torch.sort(x, stable=True, dim=axis, descending=descending).indices.to(torch.int32)
 
 
 @means("argSortWithTensor:axis:descending")

@@ -98,7 +98,6 @@ def test_limits(library):
     assert library.full.static_thread_group_memory_length == 0
 
 
-@pytest.mark.xfail(strict=True, reason="the front end of Metal on the host leaves static_threadgroup_bytes 0")
 def test_declared_threadgroup_memory(library):
     assert library.total.static_thread_group_memory_length == 64 * ctypes.sizeof(ctypes.c_float)
 

@@ -1,0 +1,125 @@
+"""MPSGraph's stand-in: messages are recorded with their arguments as sent, and graphs compute what they mean."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from aten_overlay.apple.build import INCLUDE, frameworks, program
+from aten_overlay.apple.mpsgraph import meanings
+from aten_overlay.apple.mpsgraph.objects import Frameworks
+from aten_overlay.apple.mpsgraph.recorder import Recorder
+from aten_overlay.device import libraries
+from porter.errors import PorterError
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture(scope="module")
+def tell() -> Callable[[str], str]:
+    memory = ctypes.CDLL(str(libraries.memory()), mode=ctypes.RTLD_GLOBAL)
+    memory.porter_host_address.restype = ctypes.c_void_p
+    memory.porter_host_address.argtypes = [ctypes.c_void_p]
+    library = ctypes.CDLL(str(program("graph", HERE / "programs" / "graph.mm")))
+    recorder = Recorder(Frameworks(ctypes.CDLL(str(frameworks()), mode=ctypes.RTLD_GLOBAL)), memory.porter_host_address)
+    recorder.install()
+
+    def run(name: str) -> str:
+        function = library[name]
+        function.restype = ctypes.c_char_p
+        told = str(function().decode())
+        assert not recorder.graphs, "a graph is kept that nobody has any more"
+        return told
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("computed", "(2, 1) 1 7.5 16.5  | left 0"),
+        ("decoded", "2 1 -7.25  | left 0"),
+        ("strided", "-1 -4 -2 -5 -3 -6  | left 0"),
+    ],
+)
+def test_a_graph_computes_what_it_was_told(tell: Callable[[str], str], name: str, told: str) -> None:
+    assert tell(name) == told
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("unknown", "! PTR131 MPSGraph's `nonZeroIndicesOfTensor` is not known here"),
+        ("misfit", "! PTR133 the shape of `additionWithPrimaryTensor:secondaryTensor` cannot be inferred"),
+        ("unfed", "! PTR134 a placeholder that the graph needs is not fed"),
+    ],
+)
+def test_what_cannot_be_recorded_or_run_is_a_coded_error(tell: Callable[[str], str], name: str, told: str) -> None:
+    assert tell(name).startswith(told)
+
+
+def declared() -> set[str]:
+    """The selectors that the headers declare, without `name:`."""
+    found = set()
+    for path in (INCLUDE / "MetalPerformanceShadersGraph").glob("*.h"):
+        for method in re.findall(r"^- \([^;]*?;", path.read_text(), re.M | re.S):
+            selector = "".join(re.findall(r"(\w+:)\(", method)) or method.split(")")[1].strip("; \n")
+            found.add(selector.removesuffix("name:").rstrip(":"))
+    return found
+
+
+def test_every_meaning_is_that_of_a_declared_selector() -> None:
+    assert set(meanings.known()) <= declared()
+    assert len(meanings.known()) > 150
+
+
+def test_a_selector_without_a_meaning_is_named_with_the_nearest() -> None:
+    with pytest.raises(PorterError, match="additionWithPrimary") as refused:
+        meanings.find("additionWithPrimary:secondary")
+    assert refused.value.code == "PTR131"
+
+
+def of(selector: str, *arguments: object) -> torch.Tensor:
+    made = meanings.find(selector)(*arguments)
+    assert isinstance(made, torch.Tensor)
+    return made
+
+
+def test_integers_are_divided_towards_zero() -> None:
+    a, b = torch.tensor([7, -7, 5], dtype=torch.int32), torch.tensor([2, 2, 0], dtype=torch.int32)
+    assert of("divisionWithPrimaryTensor:secondaryTensor", a, b).tolist() == [3, -3, 0]
+
+
+def test_a_maximum_drops_nan_unless_told_to_pass_it_on() -> None:
+    x = torch.tensor([[1.0, float("nan")], [float("nan"), float("nan")]])
+    plain = of("reductionMaximumWithTensor:axis", x, 1)
+    assert plain[0].item() == 1 and plain[1].isnan().item()
+    assert of("reductionMaximumPropagateNaNWithTensor:axis", x, 1).isnan().all()
+
+
+def test_slices_have_masks_and_negative_strides() -> None:
+    x = torch.arange(12).reshape(3, 4)
+    back = of("sliceTensor:starts:ends:strides", x, [0, 3], [3, -5], [1, -1])
+    assert torch.equal(back, x.flip(1))
+    row = of("sliceTensor:starts:ends:strides:startMask:endMask:squeezeMask", x, [1, 9], [2, 9], [1, 2], 2, 2, 1)
+    assert row.tolist() == [4, 6]
+
+
+@pytest.mark.parametrize(("mode", "wanted"), [(0, [3, 0, 10]), (6, [2, 0, 10])])
+def test_scatters_add_or_set(mode: int, wanted: list[int]) -> None:
+    indices, updates = torch.tensor([0, 0, 2]), torch.tensor([1.0, 2.0, 10.0])
+    assert of(
+        "scatterAlongAxis:withUpdatesTensor:indicesTensor:shape:mode", 0, updates, indices, [3], mode
+    ).tolist() == (wanted)
+
+
+def test_reflections_do_not_repeat_the_edge() -> None:
+    x = torch.arange(4.0)
+    assert of("padTensor:withPaddingMode:leftPadding:rightPadding:constantValue", x, 1, [2], [1], 0.0).tolist() == (
+        [2, 1, 0, 1, 2, 3, 2]
+    )
