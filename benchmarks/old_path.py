@@ -13,9 +13,12 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from apart import apart
 
 from porter.aten.native_functions import NativeFunctions
 from porter.aten.stubs import StubCall, stubs_of
@@ -41,7 +44,12 @@ def main() -> int:
     import_module("torch.testing._internal.common_methods_invocations")
     checkout = Checkout(options.fork.resolve(), "named")
     bases = options.ops or _graph_bases(checkout)
-    found = [line for base in bases for line in _apart(checkout, base)]
+    found = []
+    for base in bases:
+        died = {"op": base, "type": "-", "why": "the process died"}
+        for line in apart(partial(_judged, checkout, base), died):
+            print(*line.values(), sep="\t", flush=True)
+            found.append(line)
     totals = Counter[str]()
     for line in found:
         totals.update({key: line[key] for key in ("agree", "differ", "refused") if key in line})
@@ -58,24 +66,6 @@ def _graph_bases(checkout: Checkout) -> list[str]:
     functions = NativeFunctions.read(checkout).by_name
     rows = (row for row in as_rows(checkout) if row.written == "MPSGraph")
     return [base for base in dict.fromkeys(functions[row.name].base for row in rows) if base in called]
-
-
-def _apart(checkout: Checkout, base: str) -> list[dict[str, Any]]:
-    """The lines of one operator, made and printed in a process of its own: host code registers itself once only."""
-    import multiprocessing
-
-    receive, send = multiprocessing.Pipe(duplex=False)
-    child = multiprocessing.get_context("fork").Process(target=lambda: send.send(list(_judged(checkout, base))))
-    child.start()
-    send.close()
-    try:
-        found: list[dict[str, Any]] = receive.recv()
-    except EOFError:
-        found = [{"op": base, "type": "-", "why": "the process died"}]
-    child.join()
-    for line in found:
-        print(*line.values(), sep="\t", flush=True)
-    return found
 
 
 def _judged(checkout: Checkout, base: str) -> Iterator[dict[str, Any]]:

@@ -113,6 +113,11 @@ def load_operators(root: Path, bases: Sequence[str]) -> None:
     load(made.library, tree.root, prefixes, "default", checked=False)
 
 
+def recorder() -> Recorder:
+    """What records MPSGraph in this process, once it is started."""
+    return _started[0][3]
+
+
 def kernel_calls() -> Mapping[str, int]:
     """Kernel calls by host_name since the start."""
     frameworks = _started[0][1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -58,6 +59,9 @@ def verdict(root: Path, texts: Mapping[str, str], target: VerifyTarget, run: Run
         return values.not_run(target.base, found, time.monotonic() - started, run.backend, run.arithmetic)
     try:
         tell("build")
+        missing = unregistered(tree, target)
+        if missing:
+            return values.not_run(target.base, missing, time.monotonic() - started, run.backend, run.arithmetic)
         rooms.take(run.backend, tree, target, run.arithmetic, run.checked)
         return _tested(tree, target, run, tell, started)
     except PorterError as error:
@@ -77,6 +81,22 @@ def lint(tree: Tree) -> list[Failure]:
         for finding in findings(path, tree.texts[path]):
             if (finding.rule, finding.text) not in before:
                 found.append(Failure("lint", f"{finding.rule}: {finding.text}", place=f"{path}:{finding.line}"))
+    return found
+
+
+def unregistered(tree: Tree, target: VerifyTarget) -> list[Failure]:
+    """The types that a kernel was planned for and has none: host code may still get by, with casts."""
+    from aten_overlay.metal.build import Options, host_names
+
+    options = Options(include=(tree.root,))
+    files = [path for path in tree.kernel_files() if any(name in tree.read(path) for name in target.kernels)]
+    names = [name for path in files for name in host_names(tree.root / path, options)] if target.pairs else []
+    found = []
+    for given, made in target.pairs:
+        pair = re.compile(rf"(?:{'|'.join(map(re.escape, target.kernels))})_\w+_{made}_{given}(?:_|$)")
+        if not any(map(pair.match, names)):
+            told = f"no kernel of {', '.join(target.kernels)} takes {given} and gives {made}"
+            found.append(Failure("registration", told, dtype=BY_METAL[given].torch, place=next(iter(files), "")))
     return found
 
 

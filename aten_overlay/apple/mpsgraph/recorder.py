@@ -48,13 +48,22 @@ class Recorded:
     nodes: list[Node] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Run:
+    """One execution: the graph, the device address that every fed placeholder reads, and what is asked for."""
+
+    graph: Recorded
+    feeds: Mapping[Ref, int]
+    targets: tuple[Ref, ...]
+
+
 @dataclass
 class Recorder:
-    """Answers for class MPSGraph in this process. `ran` hears of every graph that is run."""
+    """Answers for class MPSGraph in this process. `ran` hears of every graph before it is run."""
 
     frameworks: Frameworks
     host_address: Callable[[int], int]
-    ran: Callable[[Recorded, Mapping[int, torch.Tensor]], None] | None = None
+    ran: Callable[[Run], None] | None = None
     graphs: dict[int, Recorded] = field(default_factory=dict)
     _kept: list[Any] = field(default_factory=list)
 
@@ -110,28 +119,32 @@ class Recorder:
     def _run(self, graph: int, feeds: int, results: int) -> int:
         def run() -> None:
             recorded = self.graphs[graph]
-            values = {ref: tensor.clone() for ref, tensor in self._dictionary(feeds)}
+            fed, asked = self._dictionary(feeds), self._dictionary(results)
             if self.ran:
-                self.ran(recorded, {ref.node: tensor for ref, tensor in values.items()})
+                addresses = {ref: int(array.address) for ref, array in fed}
+                self.ran(Run(recorded, addresses, tuple(ref for ref, _ in asked)))
+            values = {ref: self._memory(array).clone() for ref, array in fed}
             with torch.no_grad():
-                for ref, target in self._dictionary(results):
+                for ref, array in asked:
+                    target = self._memory(array)
                     target.copy_(evaluate(recorded, ref, values).reshape(target.shape))
 
         return self._told(run)
 
-    def _dictionary(self, address: int) -> list[tuple[Ref, torch.Tensor]]:
+    def _dictionary(self, address: int) -> list[tuple[Ref, Array]]:
+        """The tensors that a dictionary feeds or asks for, and the memory of each."""
         library = self.frameworks.library
         pairs = []
         for i in range(library.porter_count(address)):
             ref = self.frameworks.object(library.porter_key_at(address, i))
             assert isinstance(ref, Ref)
-            pairs.append((ref, self._memory(library.porter_value_at(address, i))))
+            array = Array()
+            library.porter_array_of(library.porter_value_at(address, i), ctypes.byref(array))
+            pairs.append((ref, array))
         return pairs
 
-    def _memory(self, data: int) -> torch.Tensor:
-        """The memory behind an MPSGraphTensorData, as a CPU tensor over the same bytes."""
-        array = Array()
-        self.frameworks.library.porter_array_of(data, ctypes.byref(array))
+    def _memory(self, array: Array) -> torch.Tensor:
+        """The memory of an array, as a CPU tensor over the same bytes."""
         dtype = torch_type(array.data_type)
         shape, strides = list(array.shape[: array.rank]), list(array.strides[: array.rank])
         if 0 in shape:
