@@ -94,9 +94,7 @@ def trace() -> Port:
     """An operator new to the fork, whose kernel reduces over a threadgroup."""
     rows = (EMBEDDED_FORK / NATIVE_FUNCTIONS).read_text()
     texts = {NATIVE_FUNCTIONS: rows + ROW, REDUCTION: KERNEL, f"{OPERATIONS}/Trace.mm": HOST}
-    return Port(
-        VerifyTarget("trace", kernels=("trace",), stubs=(), pairs=(("float", "float"), ("half", "half"))), texts
-    )
+    return Port(VerifyTarget("trace", kernels=("trace",)), texts)
 
 
 def test_a_reduction_over_a_threadgroup(trace: Port) -> None:
