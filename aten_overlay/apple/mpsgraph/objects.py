@@ -91,7 +91,8 @@ class Frameworks:
             return self.object(argument.value.p)
         if code in b"?^:*":
             return Handle(argument.value.p or 0)
-        return int(argument.value.u if code in b"CSILQ" else argument.value.i)
+        # An axis counted from the end may come as an unsigned number: no size is that large.
+        return int(argument.value.u if code in b"CSI" else argument.value.i)
 
     def object(self, address: int | None) -> Value:
         """An object as a Python value: strings, numbers, arrays, data and tensors by value, anything else by handle."""

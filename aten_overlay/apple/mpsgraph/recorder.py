@@ -127,7 +127,8 @@ class Recorder:
             with torch.no_grad():
                 for ref, array in asked:
                     target = self._memory(array)
-                    target.copy_(evaluate(recorded, ref, values).reshape(target.shape))
+                    value = evaluate(recorded, ref, values)
+                    target.copy_(value.reshape(target.shape) if value.numel() == target.numel() else value)
 
         return self._told(run)
 

@@ -49,7 +49,12 @@ def _without_nan(fill: float, function: Callable[[Tensor, list[int]], Tensor]) -
     return reduce
 
 
-_reduction("Sum", lambda x, axes: torch.sum(x, axes, keepdim=True).to(x.dtype))
+def _sum(x: Tensor, axes: list[int]) -> Tensor:
+    """In the type of the elements; truth values are counted."""
+    return torch.sum(x, axes, keepdim=True).to(torch.int32 if x.dtype is torch.bool else x.dtype)
+
+
+_reduction("Sum", _sum)
 _reduction("Product", _one_by_one(lambda x, axis: torch.prod(x, axis, keepdim=True).to(x.dtype)))
 _reduction("Maximum", _without_nan(-torch.inf, lambda x, axes: torch.amax(x, axes, keepdim=True)))
 _reduction("Minimum", _without_nan(torch.inf, lambda x, axes: torch.amin(x, axes, keepdim=True)))
