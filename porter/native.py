@@ -22,6 +22,7 @@ _NAMES = (
     re.compile(r'\bget(?:PipelineStateForFunc|MTLFunction|KernelFunction)\(\s*"(\w+?)_?"'),
     re.compile(r'\bformat\(\s*"(\w+?)_?\{'),
 )
+_LITERAL = re.compile(r'"([a-z]\w{2,}?)_?(?:\{[^"]*)?"')
 
 
 def native_target(checkout: Checkout, op: str) -> VerifyTarget:
@@ -60,8 +61,18 @@ def _implementations(checkout: Checkout, rows: Sequence[Row], stubs: Sequence[st
 
 def _kernels(checkout: Checkout, implementation: Implementation) -> Iterator[str]:
     source = parsed(implementation.file, checkout.read(implementation.file))
-    for text in reached_text(source, implementation):
-        yield from (name for pattern in _NAMES for name in pattern.findall(text))
+    texts = tuple(reached_text(source, implementation))
+    named = [name for text in texts for pattern in _NAMES for name in pattern.findall(text)]
+    yield from named or _written(checkout, texts)
+
+
+def _written(checkout: Checkout, texts: Sequence[str]) -> Iterator[str]:
+    """The strings of host code that begin a name in a kernel file, for names that are handed on."""
+    kernels = "\n".join(checkout.read(path) for path in checkout.list(KERNELS, ".metal"))
+    for text in texts:
+        for name in _LITERAL.findall(text):
+            if re.search(rf"(?:\b|_){re.escape(name)}(?:_|\b)", kernels):
+                yield name
 
 
 def _pairs(checkout: Checkout, functor: str) -> Iterator[tuple[str, str]]:

@@ -53,6 +53,7 @@ static void check_open(PorterEncoder* encoder) {
   const pm_kernel* _kernel;
   Arguments _arguments;
   MTLDispatchType _type;
+  std::vector<id<MTLBuffer>> _held;  // a command buffer retains what its encoders bind
 }
 @end
 
@@ -73,12 +74,19 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
   }
   porter::metal::launch(encoder->_kernel, encoder->_arguments, threads, group);
 }
+- (void)dealloc {
+  for (id<MTLBuffer> buffer : _held) {
+    [buffer release];
+  }
+  [super dealloc];
+}
 - (void)setComputePipelineState:(id<MTLComputePipelineState>)state {
   check_open(self);
   _kernel = porter::metal::kernel_of(state);
 }
 - (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
   Binding& binding = binding_at(self, index);
+  _held.push_back([buffer retain]);
   binding = {buffer ? Binding::Kind::kBuffer : Binding::Kind::kNothing, (const void*)buffer, offset, {}};
 }
 - (void)setBufferOffset:(NSUInteger)offset atIndex:(NSUInteger)index {

@@ -170,10 +170,10 @@ const pm_kernel* Library::kernel(const std::string& name, const std::string& con
 
 void launch(const pm_kernel* kernel, const Arguments& given, Size threads, Size group) {
   Arguments arguments = given;  // a kernel may write into a copy of the bytes, as it may on a GPU
-  check_sizes(kernel, arguments, group);
   if (threads.x * threads.y * threads.z == 0) {
     return;
   }
+  check_sizes(kernel, arguments, group);
   std::vector<pm_buffer> buffers(PM_MAX_BUFFERS);
   for (uint32_t i = 0; i < kernel->argument_count; i++) {
     const pm_argument& argument = kernel->arguments[i];

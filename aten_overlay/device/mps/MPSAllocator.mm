@@ -4,6 +4,8 @@
 #include <c10/util/ArrayRef.h>
 
 #include <cstring>
+#include <deque>
+#include <mutex>
 
 #include "device/memory.h"
 
@@ -13,13 +15,28 @@ C10_DEFINE_REGISTRY(MPSAllocatorCallbacksRegistry, IMpsAllocatorCallback)
 
 namespace {
 
+// Host code may bind a buffer whose DataPtr it has dropped: PyTorch's allocator recycles it only behind the commands that
+// use it. Here the last few dropped ones stay.
+void free_later(void* address) {
+  static std::mutex mutex;
+  static auto& waiting = *new std::deque<void*>;
+  std::lock_guard lock(mutex);
+  waiting.push_back(address);
+  while (waiting.size() > 16) {
+    porter_device_free(waiting.front());
+    waiting.pop_front();
+  }
+}
+
 struct Allocator final : IMPSAllocator {
   static c10::Allocator& device() {
     return *c10::GetAllocator(c10::DeviceType::MPS);
   }
 
   DataPtr allocate(size_t size) {
-    return device().allocate(size);
+    DataPtr made = device().allocate(size);
+    void* address = made.release_context();
+    return {address, address, &free_later, made.device()};
   }
   DeleterFnPtr raw_deleter() const {
     return device().raw_deleter();

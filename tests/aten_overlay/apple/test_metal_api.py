@@ -34,6 +34,7 @@ def tell() -> Callable[[str], str]:
     [
         ("scaled", "-1 6 9 12 15 18 -1 -1 | left 0"),
         ("summed", "28 1024 32 | left 0"),
+        ("kept", "42 | left 0"),
     ],
 )
 def test_kernels_run_on_what_is_bound(tell: Callable[[str], str], name: str, told: str) -> None:

@@ -150,6 +150,22 @@ const char* unbound() {
   });
 }
 
+const char* kept() {
+  return tell([](std::ostream& out, Fixture& f) {
+    f.use("scale");
+    const float by = 2;
+    id<MTLBuffer> mine = [f.device newBufferWithLength:32 options:0];
+    [f.encoder setBuffer:f.out offset:0 atIndex:0];
+    [f.encoder setBuffer:mine offset:0 atIndex:1];
+    ((float*)[mine contents])[0] = 21;
+    [mine release];
+    [f.encoder setBytes:&by length:sizeof by atIndex:2];
+    f.run(1, 1);
+    f.run(0, 0);
+    out << ((float*)[f.out contents])[0] << " ";
+  });
+}
+
 const char* beyond_offset() {
   return tell([](std::ostream& out, Fixture& f) {
     f.use("scale");
@@ -187,8 +203,8 @@ const char* freed() {
   return tell([](std::ostream& out, Fixture& f) {
     f.use("scale");
     id<MTLBuffer> gone = [f.device newBufferWithLength:32 options:0];
-    [f.encoder setBuffer:gone offset:0 atIndex:0];
     [gone release];
+    [f.encoder setBuffer:gone offset:0 atIndex:0];
     [f.encoder setBuffer:f.in offset:0 atIndex:1];
     [f.encoder setBytes:"0123" length:4 atIndex:2];
     f.run(8, 8);
