@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from porter.changes import ChangeSet
 from porter.checkout import Checkout, find_checkout
 from porter.errors import PorterError
-from porter.plan import Plan
+from porter.plan import Loser, Plan
 
 if TYPE_CHECKING:
     from porter.overlay.verdict import Verdict
@@ -111,8 +111,11 @@ def _migrate(options: argparse.Namespace) -> int:
                 raise
             print(f"porter: {op}: {error}", file=sys.stderr)
             continue
-        verdict = None if options.no_verify else _verdict(checkout, plan)
-        code = max(code, _shown(options, plan, verdict))
+        verdict: Verdict | PorterError | None = None
+        losers: tuple[Loser, ...] = ()
+        if not options.no_verify:
+            plan, verdict, losers = _judged(fork, plan)
+        code = max(code, _shown(options, plan, verdict, losers))
         fork = fork.layer(plan.changes.apply())
         touched |= set(plan.changes.files)
     if options.write:
@@ -120,27 +123,31 @@ def _migrate(options: argparse.Namespace) -> int:
     return code
 
 
-def _verdict(checkout: Checkout, plan: Plan) -> Verdict | PorterError:
-    """The overlay's verdict, or why there is none: the plan is shown either way."""
+def _judged(fork: Checkout, plan: Plan) -> tuple[Plan, Verdict | PorterError, tuple[Loser, ...]]:
+    """The plan that is proven best, its verdict or why there is none, and the candidates it was preferred to."""
+    from porter.judge import judged
     from porter.prove import prove
 
     try:
-        return prove(checkout.root, plan, plan.op.split(".")[0])
+        best = judged(fork, plan, lambda each: prove(fork.root, each, plan.op.split(".")[0]))
     except PorterError as error:
-        return error
+        return plan, error, ()
+    return best.plan, best.verdict, best.losers
 
 
-def _shown(options: argparse.Namespace, plan: Plan, verdict: Verdict | PorterError | None) -> int:
+def _shown(
+    options: argparse.Namespace, plan: Plan, verdict: Verdict | PorterError | None, losers: tuple[Loser, ...]
+) -> int:
     from porter.report.as_json import plan_object
     from porter.report.terminal import diff_text, summary
 
     judged = None if isinstance(verdict, PorterError) else verdict
     ok = verdict is None or bool(judged and judged.ok)
     if options.json:
-        print(json.dumps(plan_object(plan, judged.to_json() if judged else None)))
+        print(json.dumps(plan_object(plan, judged.to_json() if judged else None, losers)))
     else:
         print(diff_text(plan.changes.diff(), sys.stdout.isatty() and not options.no_color), end="")
-        print(summary(plan), file=sys.stderr if options.no_verify else sys.stdout)
+        print(summary(plan, losers), file=sys.stderr if options.no_verify else sys.stdout)
     if isinstance(verdict, PorterError):
         print(f"no verdict: {verdict}", file=sys.stderr)
     elif judged and not options.json:

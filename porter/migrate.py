@@ -29,7 +29,7 @@ from porter.plan import (
     RemovedSymbol,
     Unported,
 )
-from porter.port import Port, port_stub
+from porter.port import FIRST, Port, Turns, port_stub
 from porter.rows import Held, Move, Row, moves, mps_row
 
 INDEXING = "c10/metal/indexing.h"
@@ -40,6 +40,7 @@ class Draft:
     """The fork as the plan leaves it so far: every step edits the text that the step before it left."""
 
     fork: Checkout
+    turns: Turns
 
     def apply(self, edits: Iterable[Edit]) -> None:
         """Applies edits of the current texts."""
@@ -48,14 +49,17 @@ class Draft:
         self.fork = self.fork.layer(ChangeSet(base, made).apply())
 
 
-def plan_operator(checkout: Checkout, op: str) -> Plan:
-    """The complete port of one operator. Raises PorterError when nothing can be planned."""
+def plan_operator(checkout: Checkout, op: str, turns: Turns = FIRST) -> Plan:
+    """The complete port of one operator, each functor computing what its candidate of that turn says.
+
+    Raises PorterError when nothing can be planned.
+    """
     require_dialect(checkout)
     functions = NativeFunctions.read(checkout)
     family = functions.family(op)
     rows = tuple(row for entry in family if (row := mps_row(checkout, entry)))
     _refuse_nothing_to_do(op, family, rows)
-    draft = Draft(checkout)
+    draft = Draft(checkout, turns)
     outcomes = tuple(_port_all(draft, functions, family, moves(checkout, family, rows)))
     settled = sorted((move for move, _ in outcomes), key=lambda move: family.index(move.row.entry))
     moving = tuple(move for move in settled if isinstance(move, Move))
@@ -70,7 +74,7 @@ def plan_operator(checkout: Checkout, op: str) -> Plan:
     return Plan(
         op=op,
         entries=tuple(_entry_change(functions, move) for move in moving),
-        functors=tuple(PlannedFunctor(p.kernel_file, p.name, p.source, p.functor.origin) for p in ports),
+        functors=tuple(PlannedFunctor(p.kernel_file, p.name, p.source, p.functor.origins) for p in ports),
         registrations=tuple(_registrations(ports)),
         stubs=tuple(PlannedStub(p.stub.name, p.function, p.host_file) for p in ports),
         removed=tuple(RemovedSymbol(r.file, r.symbol) for r in gone),
@@ -138,7 +142,7 @@ def _port_row(
         if call.stub in done:
             continue
         done.add(call.stub)
-        port = port_stub(draft.fork, move, call, family, functions)
+        port = port_stub(draft.fork, move, call, family, functions, draft.turns)
         if port is not None:
             for edits in port.edits:
                 draft.apply(edits(draft.fork))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from porter.changes import ChangeSet
+from porter.dtypes import Kind
 from porter.errors import Place
+from porter.metal.functor import Origin
 
 
 @dataclass(frozen=True)
@@ -21,12 +23,17 @@ class EntryChange:
 
 @dataclass(frozen=True)
 class PlannedFunctor:
-    """A functor as it will stand in `file`."""
+    """A functor as it will stand in `file`, and where it has each kind of element from."""
 
     file: str
     name: str
     source: str
-    origin: str
+    origins: tuple[Origin, ...]
+
+    @property
+    def origin(self) -> str:
+        """Where the text came from, each source once."""
+        return "; ".join(dict.fromkeys(each.source for each in self.origins))
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,19 @@ class Unported:
 
     code: str
     place: Place
+    reason: str
+
+
+@dataclass(frozen=True)
+class Loser:
+    """A candidate for a functor that was proven wrong: for which kinds of element, whose it was, how many tests it
+    failed, and what the first of them said.
+    """
+
+    functor: str
+    kinds: tuple[Kind, ...]
+    source: str
+    failed: int
     reason: str
 
 

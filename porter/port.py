@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from types import MappingProxyType
 
 from porter import dtypes
 from porter.aten.cpu_kernels import CpuKernel, cpu_kernel
@@ -17,13 +18,14 @@ from porter.checkout import KERNELS, OPERATIONS, Checkout
 from porter.dtypes import DType, Kind
 from porter.errors import Place, PorterError
 from porter.formatting import format_block
-from porter.metal.candidates import Subject, choose
+from porter.metal.candidates import choose
 from porter.metal.functor import Functor, Looks, functor_text
 from porter.metal.host import Dialect, House, function_anchor, kernel_function, registration_anchor
 from porter.metal.library import Library
 from porter.metal.macros import Family, Instance, MacroBook
 from porter.metal.placing import defines, functor_edit, include_edits, register_edit, used_macros
 from porter.metal.registration import Line, Need, base_macro, register_lines
+from porter.metal.subject import Subject
 from porter.mpsgraph.graph import Graph
 from porter.objcpp.evaluator import read_graph
 from porter.objcpp.implementations import Written, find_registration, parsed, written_in
@@ -33,6 +35,9 @@ INDEXING = "c10/metal/indexing.h"
 _ARITIES = (Family.UNARY, Family.BINARY, Family.TERNARY)
 _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
 Step = Callable[[Checkout], Iterator[Edit]]
+# Which candidate computes a kind of element in the functor of a name: the first where nothing is said.
+Turns = Mapping[tuple[str, Kind], int]
+FIRST: Turns = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,12 @@ class Port:
 
 
 def port_stub(
-    checkout: Checkout, move: Move, call: StubCall, family: Sequence[Entry], functions: NativeFunctions
+    checkout: Checkout,
+    move: Move,
+    call: StubCall,
+    family: Sequence[Entry],
+    functions: NativeFunctions,
+    turns: Turns = FIRST,
 ) -> Port | None:
     """The port of the stub that a row's shared implementation calls; None when the stub is native already."""
     registered = find_registration(checkout, call.stub.name)
@@ -75,7 +85,7 @@ def port_stub(
     subject = Subject(
         _known_as(name, move.row.entry.base, call), inputs, scalars, rule, cpu, graph, Library.read(checkout), looks
     )
-    functor = choose(subject)
+    functor = choose(subject, {kind: turn for (named, kind), turn in turns.items() if named == name})
     book = _book(checkout, kernel_file)
     needs = tuple(_needs(subject, functor, family_, book))
     lines = register_lines(name, needs, book, used_macros(kernels, book))

@@ -40,6 +40,7 @@ def prove(
 
 def verified(checkout: Checkout, op: str, expr: str | None, backend: str, arithmetic: str) -> Verdict:
     """The verdict on an operator as the fork has it where it is native, else on its port. Raises as `prove` does."""
+    from porter.judge import judged
     from porter.migrate import plan_operator
     from porter.native import native_target
     from porter.overlay.verdict import verify
@@ -49,8 +50,8 @@ def verified(checkout: Checkout, op: str, expr: str | None, backend: str, arithm
     except PorterError as error:
         if error.code != NOT_NATIVE:
             raise
-        plan = plan_operator(checkout, op)
-        return prove(checkout.root, plan, op.split(".")[0], expr, backend, arithmetic)
+        plan, base = plan_operator(checkout, op), op.split(".")[0]
+        return judged(checkout, plan, lambda each: prove(checkout.root, each, base, expr, backend, arithmetic)).verdict
     return verify(checkout.root, {}, target, expr, backend, arithmetic=arithmetic)
 
 

@@ -12,7 +12,7 @@ from porter.aten.scalar_body import body_of
 from porter.aten.sources import Found, definitions, parse
 from porter.checkout import Checkout
 from porter.dtypes import DType, Kind
-from porter.metal.complex_forms import helper, table
+from porter.metal.forms import helper
 from porter.objcpp import cpp
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<((?:ATen/native|ATen/NumericUtils|c10/util)[\w/]*\.h)>", re.M)
@@ -44,8 +44,9 @@ class Helpers:
             joined = ", ".join(a.text for a in arguments)
             return Typed(f"c10::metal::{bare}({joined})", "T" if takes_complex else kind)
         complex_name = f"complex_{bare}"
-        if takes_complex and len(arguments) == 1 and complex_name in table()["helpers"]:
-            self.made[complex_name] = helper(complex_name)
+        written = helper(complex_name) if takes_complex and len(arguments) == 1 else None
+        if written:
+            self.made[complex_name] = written
             return Typed(f"T({complex_name}(float2({arguments[0].text})))", "T")
         found = self._definition(name.last, len(arguments), translator.dtype)
         if found is None or self.depth >= _DEPTH:

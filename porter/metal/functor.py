@@ -37,6 +37,19 @@ class Overload:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where the body for some kinds of element came from: candidate number `turn`, from 0, of the `count` they have.
+
+    The first of `kinds` is the one that the candidates are for; the others follow it.
+    """
+
+    kinds: tuple[Kind, ...]
+    source: str
+    turn: int
+    count: int
+
+
+@dataclass(frozen=True)
 class Functor:
     """`struct <name>_functor` with its overloads in the order floating, integral, bool, complex."""
 
@@ -44,11 +57,7 @@ class Functor:
     params: tuple[str, ...]
     scalars: tuple[tuple[str, str], ...]
     overloads: tuple[Overload, ...]
-
-    @property
-    def origin(self) -> str:
-        """Where the text came from, each source once."""
-        return "; ".join(dict.fromkeys(overload.body.origin for overload in self.overloads))
+    origins: tuple[Origin, ...]
 
     @property
     def headers(self) -> tuple[str, ...]:
@@ -103,12 +112,17 @@ def merged(bodies: Iterable[tuple[Kind, Body]]) -> tuple[Overload, ...]:
     overloads: list[Overload] = []
     for kind, body in bodies:
         for at, known in enumerate(overloads):
-            if (known.body.statements, known.body.result) == (body.statements, body.result):
+            if known.body.statements == body.statements and _same(kind, known.body.result, body.result):
                 overloads[at] = Overload((*known.kinds, kind), known.body)
                 break
         else:
             overloads.append(Overload((kind,), body))
     return tuple(overloads)
+
+
+def _same(kind: Kind, known: str, result: str) -> bool:
+    """Whether one overload gives both results: `T` of a bool is bool."""
+    return known == result or (kind is Kind.BOOL and (known, result) == ("T", "bool"))
 
 
 def functor_text(functor: Functor, looks: Looks) -> str:
@@ -173,3 +187,13 @@ def _any_of(kinds: Sequence[Kind]) -> str:
     """A trait for kinds that have none together: bool goes with the integers."""
     single = [_TRAITS[frozenset({kind})] for kind in kinds if kind is not Kind.BOOL]
     return f"({' || '.join(single)})"
+
+
+def one_call(text: str) -> bool:
+    """Whether brackets around a text would belong together: none of its own closes one that it has not opened."""
+    depth = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return False
+    return depth == 0

@@ -43,6 +43,11 @@ class Function:
     kinds: frozenset[Kind]
     float_only: bool
 
+    @property
+    def origin(self) -> str:
+        """What a report calls it."""
+        return f"c10::metal::{self.name} of {self.header}"
+
 
 @dataclass(frozen=True)
 class Library:

@@ -52,12 +52,16 @@ class VerifyTarget:
 
 @dataclass(frozen=True)
 class Failure:
-    """One thing that is wrong: a test or a step (`lint`, `build`), the dtype if it has one, why, and where if known."""
+    """One thing that is wrong: a test or a step (`lint`, `build`), the dtype if it has one, why, and where if known.
+
+    `kernel_calls` are those of the test: without any, what the kernels compute is not what is wrong.
+    """
 
     test: str
     reason: str
     dtype: str = ""
     place: str = ""
+    kernel_calls: int = 0
 
 
 @dataclass(frozen=True)
@@ -153,7 +157,7 @@ def judge(op: str, outcomes: Iterable[Any], seconds: float, backend: str = HOST,
     """The verdict on test outcomes (`aten_overlay.test.runner.Outcome`). Without a single test nothing is proven."""
     outcomes = list(outcomes)
     rows = tuple(_of_dtype(dtype, [o for o in outcomes if o.dtype == dtype]) for dtype in _dtypes(outcomes))
-    failures = [Failure(o.test, o.reason, o.dtype) for o in outcomes if o.status == "failed"]
+    failures = [Failure(o.test, o.reason, o.dtype, kernel_calls=o.calls) for o in outcomes if o.status == "failed"]
     if not outcomes:
         failures.append(Failure(NO_TEST, "no test was selected: nothing is proven"))
     ulps = [o.max_ulp for o in outcomes if o.max_ulp is not None]

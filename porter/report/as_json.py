@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from porter.plan import Plan, PlannedFunctor
+from porter.plan import Loser, Plan, PlannedFunctor
 
 
-def plan_object(plan: Plan, verdict: Mapping[str, Any] | None) -> dict[str, Any]:
+def plan_object(plan: Plan, verdict: Mapping[str, Any] | None, losers: Sequence[Loser] = ()) -> dict[str, Any]:
     """A plan as plain values. `functor` is the first of `functors`; `verdict` is null until verified."""
     functors = [_functor(each) for each in plan.functors]
     return {
@@ -16,6 +16,16 @@ def plan_object(plan: Plan, verdict: Mapping[str, Any] | None) -> dict[str, Any]
         "entries": [{"name": e.name, "before": e.before, "after": e.after} for e in plan.entries],
         "functor": functors[0] if functors else None,
         "functors": functors,
+        "losers": [
+            {
+                "functor": each.functor,
+                "kinds": [kind.value for kind in each.kinds],
+                "source": each.source,
+                "failed": each.failed,
+                "reason": each.reason,
+            }
+            for each in losers
+        ],
         "registrations": [
             {"functor": r.functor, "macro": r.macro, "in": r.input, "out": r.output} for r in plan.registrations
         ],

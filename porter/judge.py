@@ -1,0 +1,66 @@
+"""The candidates for what a functor computes, judged one after the other until the verdict is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from porter.checkout import Checkout
+from porter.dtypes import BY_TORCH, Kind
+from porter.metal.functor import Origin
+from porter.migrate import plan_operator
+from porter.plan import Loser, Plan
+from porter.port import FIRST, Turns
+
+if TYPE_CHECKING:
+    from porter.overlay.verdict import Failure, Verdict
+
+Prove = Callable[[Plan], "Verdict"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A plan with the candidates of these turns, its verdict, and the candidates that it was preferred to."""
+
+    turns: Turns
+    plan: Plan
+    verdict: Verdict
+    losers: tuple[Loser, ...] = ()
+
+    def wrong(self, kinds: Sequence[Kind] = tuple(Kind)) -> list[Failure]:
+        """The tests of elements of these kinds in which the kernels ran, and computed something else than the CPU."""
+        found = (f for f in self.verdict.failures if f.kernel_calls and f.dtype in BY_TORCH)
+        return [failure for failure in found if BY_TORCH[failure.dtype].kind in kinds]
+
+
+def judged(checkout: Checkout, plan: Plan, prove: Prove) -> Trial:
+    """Proves a plan of the checkout; a candidate that computes wrong values gives way to one that fails fewer tests.
+
+    Raises what planning and proving raise.
+    """
+    best = Trial(FIRST, plan, prove(plan))
+    losers: list[Loser] = []
+    for functor in plan.functors:
+        for origin in functor.origins:
+            for turn in range(1, origin.count):
+                if not best.wrong(origin.kinds):
+                    break
+                other = _with(checkout, plan.op, {**best.turns, (functor.name, origin.kinds[0]): turn}, prove)
+                better = len(other.wrong()) < len(best.wrong())
+                losers.append(_loser(best if better else other, functor.name, origin))
+                best = other if better else best
+    return Trial(best.turns, best.plan, best.verdict, tuple(losers))
+
+
+def _with(checkout: Checkout, op: str, turns: Turns, prove: Prove) -> Trial:
+    plan = plan_operator(checkout, op, turns)
+    return Trial(turns, plan, prove(plan))
+
+
+def _loser(trial: Trial, functor: str, origin: Origin) -> Loser:
+    [planned] = [each for each in trial.plan.functors if each.name == functor]
+    [source] = [each.source for each in planned.origins if each.kinds == origin.kinds]
+    wrong = trial.wrong(origin.kinds) or trial.wrong()
+    first = f"{wrong[0].test.rpartition('.')[2]}: {wrong[0].reason.splitlines()[0]}" if wrong else "it does not compile"
+    return Loser(functor, origin.kinds, source, len(wrong), first)

@@ -1,0 +1,52 @@
+"""The old graph as the body of a functor."""
+
+from __future__ import annotations
+
+from porter.dtypes import DType, Kind
+from porter.metal.expression import Printer
+from porter.metal.functor import Body
+from porter.metal.subject import Subject
+from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Scalar
+from porter.mpsgraph.selectors import by_op
+
+
+def single_call(subject: Subject, dtype: DType) -> Call | None:
+    """The one call that the old graph is, of the inputs and scalars in order; None where it is more than that."""
+    expr = _straight(subject, dtype)
+    expr = expr.arg if isinstance(expr, Cast) else expr
+    named = (*subject.inputs, *subject.scalars)
+    if isinstance(expr, Call) and tuple(getattr(a, "name", "") for a in expr.args) == named:
+        return expr
+    return None
+
+
+def of_graph(subject: Subject, dtype: DType, result: str) -> Body | None:
+    """The old graph itself, when it does not branch and computes in the type it should."""
+    expr = _straight(subject, dtype)
+    if expr is None or _misses_width(expr, dtype):
+        return None
+    floating = dtype.kind is Kind.FLOATING
+    spelled = {n: subject.as_float(p) if floating else p for n, p in zip(subject.inputs, subject.params, strict=True)}
+    spelled |= {name: name for name in subject.scalars}
+    printer = Printer(spelled, lambda call: by_op()[call.op].msl)
+    wrap = (lambda value: f"static_cast<T>({value})") if result == "T" else str
+    return Body(printer.statements(expr, wrap), result, "the old graph, translated")
+
+
+def _straight(subject: Subject, dtype: DType) -> Expr | None:
+    """What the old graph computes for a type; None where it is not read, or branches."""
+    cases = subject.graph.of(dtype) if subject.graph else ()
+    return cases[0].expr if len(cases) == 1 and not cases[0].when else None
+
+
+def _misses_width(expr: Expr, dtype: DType) -> bool:
+    """Whether an integer result goes through floating point on the way."""
+    if dtype.kind is Kind.FLOATING:
+        return False
+    match expr:
+        case Cast(arg=arg, dtype=to):
+            return to.kind is Kind.FLOATING or _misses_width(arg, dtype)
+        case Call(args=args):
+            return any(_misses_width(arg, dtype) for arg in args)
+        case Constant() | Input() | Scalar():
+            return False

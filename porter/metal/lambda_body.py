@@ -1,0 +1,87 @@
+"""ATen's CPU lambda as the body of a functor, with the kernel file's parameter names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from porter import dtypes
+from porter.aten.cpu_kernels import Lambda
+from porter.dtypes import Kind
+from porter.metal.functor import Body, one_call
+from porter.metal.subject import Subject
+
+
+def lambda_for(subject: Subject, kind: Kind) -> Lambda | None:
+    """The lambda that computes a kind of element, of its type that shows most."""
+    order = {
+        Kind.FLOATING: (dtypes.HALF, dtypes.FLOAT, dtypes.BFLOAT),
+        Kind.INTEGRAL: (dtypes.LONG, dtypes.INT, dtypes.UCHAR),
+        Kind.BOOL: (dtypes.BOOL,),
+        Kind.COMPLEX: (dtypes.FLOAT2,),
+    }
+    return next((found for dtype in order[kind] if (found := subject.cpu.lambda_for(dtype))), None)
+
+
+def of_lambda(found: Lambda, subject: Subject, kind: Kind, result: str) -> Body:
+    """ATen's CPU lambda with the house's parameter names; in float where half and bfloat need it."""
+    names = dict(zip(found.params, subject.params, strict=True))
+    names |= {p: _free(f"{p}_", found.body) for p in subject.params if p not in found.params and p not in names}
+    names |= {each.name: subject.scalars[0] for each in found.scalars if subject.scalars}
+    lines = tuple(_renamed(line, names) for line in found.body.split("\n"))
+    if not found.is_block:
+        lines = (f"return {lines[0] if len(lines) == 1 else ' '.join(lines)};",)
+    needs_float = (
+        kind is Kind.FLOATING
+        and result == "T"
+        and (found.opmath or "precise::" in found.body or "metal::" in found.body)
+    )
+    if needs_float and "float a0" not in found.body and not (found.is_block and "opmath_t<T>" in found.body):
+        lines = _floated(lines, subject)
+    origin = f"ATen's CPU kernel ({found.place})"
+    return Body(lines, result, origin, found.helpers, headers(found.body))
+
+
+def _renamed(line: str, names: Mapping[str, str]) -> str:
+    return re.sub(r"\b[A-Za-z_]\w*\b", lambda m: names.get(m[0], m[0]), line)
+
+
+def _floated(lines: tuple[str, ...], subject: Subject) -> tuple[str, ...]:
+    """Statements over T as statements over float: parameters cast on the way in, results on the way out."""
+    text = "\n".join(lines)
+    text = re.sub(r"return static_cast<T>\((.*)\);", lambda m: f"return {m[1]};" if one_call(m[1]) else m[0], text)
+    text = re.sub(r"\bT\b", "float", text)
+    single = len(lines) == 1
+    params = subject.arguments
+    if single:
+        text = _renamed(text, {name: subject.as_float(name) for name in params})
+    else:
+        locals_ = {name: _free(f"{name}_", text) for name in params}
+        text = _renamed(text, locals_)
+        text = "\n".join([*(f"const float {new} = {subject.as_float(old)};" for old, new in locals_.items()), text])
+    text = re.sub(r"return (.*);", lambda m: f"return static_cast<T>({m[1]});", text)
+    return tuple(text.split("\n"))
+
+
+def _free(name: str, text: str) -> str:
+    """The name, lengthened until the text has no other use of it."""
+    while re.search(rf"\b{name}\b", text):
+        name += "f"
+    return name
+
+
+def promoted(floating: Body) -> Body:
+    """The same for integers whose result is float: no cast back, locals in float."""
+    lines = tuple(_unwrapped(line) for line in floating.statements)
+    lines = tuple(re.sub(r"\bT\b", "float", line) for line in lines)
+    return Body(lines, "float", floating.origin, floating.helpers, floating.headers)
+
+
+def _unwrapped(line: str) -> str:
+    match = re.fullmatch(r"(\s*)return static_cast<T>\((.*)\);", line, re.S)
+    return f"{match[1]}return {match[2]};" if match and one_call(match[2]) else line
+
+
+def headers(text: str) -> tuple[str, ...]:
+    """The headers that a kernel file needs for a text besides those it includes anyway."""
+    return ("c10/metal/special_math.h",) if "c10::metal::erf" in text else ()

@@ -1,0 +1,101 @@
+"""Candidates give way to one another by their verdicts; the verdicts are made up here."""
+
+from collections.abc import Callable
+
+import pytest
+
+from porter.checkout import EMBEDDED_FORK, Checkout
+from porter.dtypes import Kind
+from porter.judge import judged
+from porter.migrate import plan_operator
+from porter.overlay.verdict import Failure, Verdict, judge, not_run
+from porter.plan import Plan
+from porter.report.as_json import plan_object
+from porter.report.terminal import summary
+
+FORK = Checkout(EMBEDDED_FORK, "test")
+OP = "log1p"
+WRONG = Failure("TestConsistencyMPS.test_accuracy_mps_float32", "2 for 1\nand more", "float32", kernel_calls=3)
+
+
+def turn(plan: Plan, kind: Kind = Kind.FLOATING) -> int:
+    [found] = [origin.turn for functor in plan.functors for origin in functor.origins if kind in origin.kinds]
+    return found
+
+
+def verdicts(failures: Callable[[Plan], list[Failure]], seen: list[int]) -> Callable[[Plan], Verdict]:
+    def prove(plan: Plan) -> Verdict:
+        seen.append(turn(plan))
+        return not_run(OP, failures(plan), 0.0)
+
+    return prove
+
+
+def test_a_candidate_with_wrong_values_gives_way_and_is_told() -> None:
+    seen: list[int] = []
+    first = plan_operator(FORK, OP)
+    best = judged(FORK, first, verdicts(lambda plan: [WRONG] * (turn(plan) == 0), seen))
+    assert (seen, turn(best.plan), best.verdict.failed) == ([0, 1], 1, 0)
+    assert best.plan.changes.diff() != first.changes.diff()
+    [loser] = best.losers
+    source = first.functors[0].origins[0].source
+    assert (loser.functor, loser.source, loser.failed) == (OP, source, 1)
+    assert loser.kinds == (Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL)
+    assert loser.reason == "test_accuracy_mps_float32: 2 for 1"
+    assert f"{OP}: from {source}: wrong for floating, integral, bool elements in 1 tests: {loser.reason}" in summary(
+        best.plan, best.losers
+    )
+    assert plan_object(best.plan, None, best.losers)["losers"] == [
+        {
+            "functor": OP,
+            "kinds": ["floating", "integral", "bool"],
+            "source": source,
+            "failed": 1,
+            "reason": loser.reason,
+        }
+    ]
+
+
+def test_of_candidates_that_all_fail_the_one_with_the_fewest_failures_stays() -> None:
+    seen: list[int] = []
+    counts = {0: 2, 1: 3}
+    best = judged(FORK, plan_operator(FORK, OP), verdicts(lambda plan: [WRONG] * counts[turn(plan)], seen))
+    assert (seen, turn(best.plan), best.verdict.failed) == ([0, 1], 0, 2)
+    assert [loser.failed for loser in best.losers] == [3]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        Failure("build", "PTR101 the Metal source does not compile"),
+        Failure("TestConsistencyMPS.test_out_mps_float32", "never reached the ported kernel", "float32"),
+    ],
+)
+def test_what_says_nothing_of_values_changes_no_candidate(failure: Failure) -> None:
+    seen: list[int] = []
+    best = judged(FORK, plan_operator(FORK, OP), verdicts(lambda plan: [failure], seen))
+    assert (seen, best.losers) == ([0], ())
+
+
+def test_a_wrong_kind_of_element_leaves_the_others_as_they_are() -> None:
+    plan = plan_operator(FORK, "exp2")
+    other = Failure("t", "r", "complex64", kernel_calls=1)
+    assert turn(plan, Kind.FLOATING) == 0
+    best = judged(FORK, plan, lambda each: not_run(OP, [other] * (turn(each, Kind.COMPLEX) == 0), 0.0))
+    assert (turn(best.plan, Kind.COMPLEX), turn(best.plan, Kind.FLOATING)) == (1, 0)
+
+
+def test_a_verdict_says_how_often_the_kernels_ran() -> None:
+    class Outcome:
+        test, dtype, status, reason, calls, seconds, max_ulp, cpu_ulp = (
+            "t",
+            "float32",
+            "failed",
+            "r",
+            4,
+            0.0,
+            None,
+            None,
+        )
+
+    assert judge(OP, [Outcome()], 0.0).failures == (Failure("t", "r", "float32", kernel_calls=4),)
