@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-HALVES = (torch.float16, torch.bfloat16)
+HALVES = (torch.float16, torch.bfloat16, torch.complex32)
+WIDE = {torch.complex32: torch.complex128, torch.complex64: torch.complex128}
 # The 16-bit lists' (atol, rtol) in upstream's TestConsistency._compute_tolerances; the 32-bit list loosens rtol alone.
 LOOSE: Mapping[str, Mapping[torch.dtype, tuple[float, float]]] = {
     "FP16": {torch.float16: (1e-2, 1e-2), torch.bfloat16: (5e-2, 5e-2)},
@@ -26,6 +27,13 @@ class Accuracy:
     cpu_ulp: float
     worst: str = ""
     beyond: str = ""
+
+
+def widened(value: Any) -> Any:
+    """A tensor of real or complex floats in double precision; anything else as it is."""
+    if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
+        return value
+    return value.to(WIDE.get(value.dtype, torch.float64))
 
 
 def tolerances(lists: Mapping[str, frozenset[str]], op_name: str, dtype: torch.dtype) -> dict[str, float | None]:
@@ -74,15 +82,19 @@ def accuracy(mps: torch.Tensor, cpu: torch.Tensor, want: torch.Tensor, inputs: l
 def disagreement(
     mps: torch.Tensor, cpu: torch.Tensor, reference: torch.Tensor | None, inputs: list[torch.Tensor], **tolerance: Any
 ) -> str:
-    """Where `mps` is neither the CPU's result nor the rounded float64 reference: `""` if nowhere.
+    """Where `mps` is neither the CPU's result nor the rounded double-precision reference: `""` if nowhere.
 
-    Integers and bools have to be equal. NaN matches NaN, and an infinity only itself.
+    Integers and bools have to be equal. NaN matches NaN, and an infinity only itself. A complex number that the CPU
+    itself cannot hold (its parts overflow on the way to a finite result) may overflow in another way here.
     """
     if mps.dtype != cpu.dtype or mps.shape != cpu.shape:
         return f"got {mps.dtype} {tuple(mps.shape)}, the CPU gives {cpu.dtype} {tuple(cpu.shape)}"
     wrong = ~_close(mps, cpu, **tolerance)
-    if reference is not None and mps.dtype.is_floating_point:
-        wrong &= ~_close(mps, reference.to(mps.dtype), **tolerance)
+    if reference is not None and (mps.dtype.is_floating_point or mps.dtype.is_complex):
+        rounded = reference.to(mps.dtype)
+        wrong &= ~_close(mps, rounded, **tolerance)
+        if mps.dtype.is_complex:
+            wrong &= ~(torch.isfinite(rounded) & ~torch.isfinite(cpu) & ~torch.isfinite(mps))
     if not bool(wrong.any()):
         return ""
     at = int(wrong.flatten().nonzero()[0])

@@ -4,6 +4,7 @@ and of reals where the obvious form loses digits (real.yaml).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -43,6 +44,11 @@ class _Row:
         return _Row(value["body"], value.get("arity", 1), tuple(value.get("uses", ())))
 
 
+def rows(table: str) -> tuple[tuple[str, int], ...]:
+    """The functions of a table and how many arguments each takes."""
+    return tuple((name, _Row.of(value).arity) for name, value in _table(table)["functions"].items())
+
+
 def form_body(table: str, function: str, arguments: Sequence[str], result: str) -> Body | None:
     """The body of a functor over `arguments` that computes a function of the table; None where it has no such row.
 
@@ -55,7 +61,10 @@ def form_body(table: str, function: str, arguments: Sequence[str], result: str) 
     *before, value = _statements(row.body)
     type_ = _TYPES[table]
     names = zip(_NAMES[table], arguments, strict=False)
-    lines = [*(f"const {type_} {name} = {type_}({given});" for name, given in names), *before]
+    given = {name: f"{type_}({argument})" for name, argument in names}
+    if not before:
+        value = re.sub(r"\b\w+\b", lambda word: given.get(word[0], word[0]), value)
+    lines = [*(f"const {type_} {name} = {argument};" for name, argument in given.items() if before), *before]
     last = f"return {_cast(table, value) if result == 'T' else value};"
     origin = f"{_WORDS[table]} (porter/metal/{table})"
     return Body((*lines, last), result, origin, tuple(_helpers(row.uses)))

@@ -37,6 +37,23 @@ def test_disagreement_takes_the_cpu_or_the_reference() -> None:
     assert told == "1 of 3 differ, first at (9.0): 5.0, the CPU gives 4.0"
 
 
+def test_complex_numbers_are_compared_with_the_reference_too() -> None:
+    mps, exact = torch.tensor([1 + 1j, 2 + 0j]), torch.tensor([1 + 1j, 2.5 + 0j], dtype=torch.complex128)
+    assert compare.disagreement(mps, torch.tensor([3 + 0j, 2 + 0j]), exact, []) == ""
+    told = compare.disagreement(mps, torch.tensor([3 + 0j, 3 + 0j]), exact, [])
+    assert told == "1 of 2 differ, first at element 1: (2+0j), the CPU gives (3+0j)"
+
+
+def test_a_complex_number_that_the_cpu_overflows_on_may_overflow_otherwise() -> None:
+    inf, nan = float("inf"), float("nan")
+    cpu, exact = torch.tensor([complex(nan, -inf)]), torch.tensor([complex(1e38, -1e38)], dtype=torch.complex128)
+    assert compare.disagreement(torch.tensor([complex(inf, -inf)]), cpu, exact, []) == ""
+    assert compare.disagreement(torch.tensor([2 + 0j]), cpu, exact, []) != ""
+    assert compare.disagreement(torch.tensor([complex(inf, 0)]), torch.tensor([1 + 0j]), exact, []) != ""
+    beyond = torch.tensor([complex(1e300, 0)], dtype=torch.complex128)
+    assert compare.disagreement(torch.tensor([complex(nan, 0)]), torch.tensor([complex(inf, 0)]), beyond, []) != ""
+
+
 def test_integers_have_to_be_equal() -> None:
     a, b = torch.tensor([2**24 + 1]), torch.tensor([2**24])
     assert "16777217" in compare.disagreement(a, b, None, [])
