@@ -65,3 +65,13 @@ def _program() -> str:
     if found is None:
         raise PorterError("PTR064", "clang-format is not installed", hint="pip install clang-format")
     return found
+
+
+def one_call(text: str) -> bool:
+    """Whether brackets around a text would belong together: none of its own closes one that it has not opened."""
+    depth = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return False
+    return depth == 0

@@ -242,7 +242,7 @@ def _kernel_edits(
 ) -> Iterator[Edit]:
     kernels = parsed(file, fork.read(file))
     helpers = [h for h in functor.helpers if not defines(kernels, _name_of(h))]
-    text = "".join(f"{format_block(fork, file, helper)}\n" for helper in dict.fromkeys(helpers)) + source
+    text = "".join(f"{format_block(fork, file, helper)}\n\n" for helper in dict.fromkeys(helpers)) + source
     yield functor_edit(kernels, text, arity)
     yield register_edit(kernels, "".join(f"{line}\n" for line in lines), family, _book(fork, file))
 

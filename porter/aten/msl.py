@@ -22,6 +22,7 @@ from porter.aten.msl_functions import (
 from porter.aten.walk import show
 from porter.dtypes import BY_METAL, FLOAT, INT, DType, Kind
 from porter.errors import Place, PorterError
+from porter.formatting import one_call
 from porter.objcpp import cpp
 
 OPMATH = "c10::metal::opmath_t<T>"
@@ -170,7 +171,7 @@ class Translator:
             left = Typed(f"{kind}({left.text}, 0)", kind)
         if not self.is_complex(right):
             return Typed(f"{left.text} / {right.text}", kind)
-        return Typed(f"c10::metal::{function}({left.text}, {right.text})", kind)
+        return Typed(f"c10::metal::{function}({_unwrapped(left.text)}, {_unwrapped(right.text)})", kind)
 
     def joined(self, left: str, right: str) -> str:
         """The type of an arithmetic operation."""
@@ -195,6 +196,8 @@ class Translator:
         """A value converted to a type; a real number becomes the real part of a complex one."""
         if kind in (value.type, "auto"):
             return value
+        if kind == "bool" and self.is_complex(value):
+            return Typed(self.truth(value), kind)
         if self.concrete(kind).kind is Kind.COMPLEX and not self.is_complex(value):
             return Typed(f"{kind}({value.text}, 0)", kind)
         return Typed(f"static_cast<{kind}>({value.text})", kind)
@@ -245,7 +248,7 @@ class Translator:
 
     def _converted(self, kind: str, value: Typed) -> Typed:
         """`T(1)` keeps its look; anything longer reads better as a static_cast."""
-        short = re.fullmatch(r"[\w.]+", value.text) and kind != OPMATH
+        short = re.fullmatch(r"[\w.]+", value.text) and kind != OPMATH and not self.is_complex(value)
         if short and kind != value.type and self.concrete(kind).kind is not Kind.COMPLEX:
             return Typed(f"{kind}({value.text})", kind)
         return self.cast(kind, value)
@@ -289,3 +292,9 @@ class Translator:
     def test(self, value: cpp.Expr) -> str:
         """A condition."""
         return self.truth(self.expression(value))
+
+
+def _unwrapped(text: str) -> str:
+    """A text without the brackets around all of it, which an argument does not need."""
+    inner = text[1:-1]
+    return inner if text.startswith("(") and text.endswith(")") and one_call(inner) else text

@@ -50,7 +50,7 @@ def choose(subject: Subject, turns: Mapping[Kind, int]) -> Functor:
         leader = Kind.FLOATING if _becomes_float(subject, kind) else kind
         found, turn = candidates(subject, leader), turns.get(leader, 0)
         body = found[turn]
-        bodies[kind] = body if leader is kind else promoted(body)
+        bodies[kind] = body if leader is kind else promoted(body, subject)
         led = (*origins[leader].kinds, kind) if leader in origins else (kind,)
         origins[leader] = Origin(led, body.origin, turn, len(found))
     scalars = tuple(("A", name) for name in subject.scalars)

@@ -13,7 +13,8 @@ from typing import Any
 
 import yaml
 
-from porter.metal.functor import Body, one_call
+from porter.formatting import one_call
+from porter.metal.functor import Body
 
 COMPLEX, REAL = "complex.yaml", "real.yaml"
 # What the arguments are called in the rows of a table.

@@ -187,13 +187,3 @@ def _any_of(kinds: Sequence[Kind]) -> str:
     """A trait for kinds that have none together: bool goes with the integers."""
     single = [_TRAITS[frozenset({kind})] for kind in kinds if kind is not Kind.BOOL]
     return f"({' || '.join(single)})"
-
-
-def one_call(text: str) -> bool:
-    """Whether brackets around a text would belong together: none of its own closes one that it has not opened."""
-    depth = 0
-    for character in text:
-        depth += (character == "(") - (character == ")")
-        if depth < 0:
-            return False
-    return depth == 0

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from porter import dtypes
 from porter.aten.cpu_kernels import Lambda
 from porter.dtypes import Kind
-from porter.metal.functor import Body, one_call
+from porter.formatting import one_call
+from porter.metal.functor import Body
 from porter.metal.subject import Subject
 
 
@@ -34,16 +35,19 @@ def of_lambda(found: Lambda, subject: Subject, kind: Kind, result: str) -> Body:
     needs_float = (
         kind is Kind.FLOATING
         and result == "T"
-        and (found.opmath or "precise::" in found.body or "metal::" in found.body)
+        and (found.opmath or found.helpers or "precise::" in found.body or "metal::" in found.body)
     )
     if needs_float and "float a0" not in found.body and not (found.is_block and "opmath_t<T>" in found.body):
         lines = _floated(lines, subject)
+    if kind is Kind.COMPLEX and result == "float":
+        lines = tuple(_real_part(line) for line in lines)
     origin = f"ATen's CPU kernel ({found.place})"
     return Body(lines, result, origin, found.helpers, headers(found.body))
 
 
 def _renamed(line: str, names: Mapping[str, str]) -> str:
-    return re.sub(r"\b[A-Za-z_]\w*\b", lambda m: names.get(m[0], m[0]), line)
+    """The line with names replaced; the name of a member is no name by itself."""
+    return re.sub(r"(?<!\.)\b[A-Za-z_]\w*\b", lambda m: names.get(m[0], m[0]), line)
 
 
 def _floated(lines: tuple[str, ...], subject: Subject) -> tuple[str, ...]:
@@ -55,12 +59,23 @@ def _floated(lines: tuple[str, ...], subject: Subject) -> tuple[str, ...]:
     params = subject.arguments
     if single:
         text = _renamed(text, {name: subject.as_float(name) for name in params})
+        for cast in map(subject.as_float, params):
+            text = text.replace(f"float({cast})", cast)
     else:
         locals_ = {name: _free(f"{name}_", text) for name in params}
         text = _renamed(text, locals_)
         text = "\n".join([*(f"const float {new} = {subject.as_float(old)};" for old, new in locals_.items()), text])
     text = re.sub(r"return (.*);", lambda m: f"return static_cast<T>({m[1]});", text)
     return tuple(text.split("\n"))
+
+
+def _real_part(line: str) -> str:
+    """A line whose complex result is made a real one: ATen takes the real part of what the lambda returns."""
+    match = re.fullmatch(r"(\s*)return (T\((?P<real>.*), 0(?:\.0f)?\)|.*);", line, re.S)
+    if match is None:
+        return line
+    whole = match["real"] is not None and one_call(match["real"])
+    return f"{match[1]}return {match['real'] if whole else f'({match[2]}).x'};"
 
 
 def _free(name: str, text: str) -> str:
@@ -70,9 +85,12 @@ def _free(name: str, text: str) -> str:
     return name
 
 
-def promoted(floating: Body) -> Body:
-    """The same for integers whose result is float: no cast back, locals in float."""
+def promoted(floating: Body, subject: Subject) -> Body:
+    """The same for integers whose result is float: elements as float, locals in float, no cast back."""
+    casts = {name: subject.as_float(name) for name in subject.params}
     lines = tuple(_unwrapped(line) for line in floating.statements)
+    if not any(cast in line for cast in casts.values() for line in lines):
+        lines = tuple(_renamed(line, casts) for line in lines)
     lines = tuple(re.sub(r"\bT\b", "float", line) for line in lines)
     return Body(lines, "float", floating.origin, floating.helpers, floating.headers)
 

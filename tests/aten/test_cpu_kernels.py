@@ -340,7 +340,7 @@ def test_functions_of_complex_numbers_are_taken_from_the_table(checkout: Checkou
     kernel = cpu_kernel(checkout, "grow_stub")
     [only] = kernel.lambdas
     assert (kernel.dtypes, kernel.untranslated) == ((FLOAT2,), ())
-    assert only.body == "c10::metal::div(a, (T(1, 0) + T(complex_exp(float2(-a)))))"
+    assert only.body == "c10::metal::div(a, T(1, 0) + T(complex_exp(float2(-a))))"
     [helper] = only.helpers
     assert "inline float2 complex_exp(const float2 z)" in helper
 
