@@ -40,16 +40,21 @@ def device() -> Path:
 
 
 def mps(headers: Path | None) -> Path:
-    """`libporter_mps.so`: `at::mps` against a fork's own `ATen/mps` headers, which lie in `headers`, or the wheel's."""
+    """`libporter_mps.so`: `at::mps` against the `ATen/mps` headers of a fork, in `headers`, else of the wheel."""
     from aten_overlay.apple import build
 
-    root = headers or toolchain.torch_root() / "include"
-    defines = [f"-D{name}" for name, file, text in _VERSIONS if text in (root / "ATen" / "mps" / file).read_text()]
+    defines = [f"-D{name}" for name, file, text in _VERSIONS if text in _header(headers, file).read_text()]
     include = ("-I", str(headers)) if headers else ()
     sources = [*sorted((HERE / "mps").glob("*.mm")), *sorted((HERE / "mps").glob("*.cpp"))]
     flags = (*include, *build.general_flags(), *defines, "-I", str(HERE.parent), "-I", str(HERE / "mps"))
     link = (*toolchain.torch_libraries(), *link_with(build.frameworks()), *link_with(memory()), "-lstdc++")
     return toolchain.build("porter_mps", sources, flags, [build.INCLUDE], link=link)
+
+
+def _header(fork: Path | None, name: str) -> Path:
+    """Where the compiler finds a header of `ATen/mps`: a fork may have some of its own."""
+    places = [root / "ATen" / "mps" / name for root in (fork, toolchain.torch_root() / "include") if root]
+    return next((path for path in places if path.is_file()), places[-1])
 
 
 def link_with(library: Path) -> tuple[str, ...]:

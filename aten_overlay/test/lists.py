@@ -11,6 +11,7 @@ import types
 import unittest.mock
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import lru_cache
 from typing import Any
 
 from porter.errors import Place, PorterError
@@ -76,10 +77,16 @@ def _on_a_mac(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
         with ExitStack() as stack:
             for name in ("is_available", "is_macos_or_newer", "is_macos13_or_newer"):
-                stack.enter_context(unittest.mock.patch(f"torch.backends.mps.{name}", lambda *_: True))
+                stack.enter_context(unittest.mock.patch(f"torch.backends.mps.{name}", _yes))
             return function(*args)
 
     return call
+
+
+@lru_cache
+def _yes(*_: object) -> bool:
+    """Cached as torch's own are: what is imported meanwhile may look for what the cache wraps."""
+    return True
 
 
 def _line(error: BaseException, file: str) -> int:

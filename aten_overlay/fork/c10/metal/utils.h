@@ -50,26 +50,13 @@ struct AccumulationType<bfloat> {
   using type = float;
 };
 
-template <typename T>
-struct Vec2Type {};
-template <>
-struct Vec2Type<float> {
-  using type = float2;
-};
-template <>
-struct Vec2Type<half> {
-  using type = half2;
-};
-
 } // namespace detail
 
-// The type to compute in, the type to sum in, and the complex type of a real.
+// The type to compute in, and the type to sum in.
 template <typename T>
 using opmath_t = typename detail::OpMathType<T>::type;
 template <typename T>
 using accum_t = typename detail::AccumulationType<T>::type;
-template <typename T>
-using vec2type_t = typename detail::Vec2Type<T>::type;
 
 template <typename F, typename... Args>
 using result_of = decltype(::metal::declval<F>()(::metal::declval<Args>()...));

@@ -24,15 +24,6 @@ struct TensorIteratorBase;
 
 namespace at::native::mps {
 
-namespace detail {
-template <typename T, typename = void>
-struct has_size_type : std::false_type {};
-template <typename T>
-struct has_size_type<T, std::void_t<typename T::size_type>> : std::true_type {};
-template <typename T>
-constexpr bool has_size_type_v = has_size_type<T>::value;
-} // namespace detail
-
 // Kernels compiled from Metal source, and the pipeline states made of them.
 class MetalShaderLibrary {
  public:

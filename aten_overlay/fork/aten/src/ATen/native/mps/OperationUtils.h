@@ -71,7 +71,6 @@ class Placeholder {
 
 // Whether a graph cannot write to this tensor in place.
 bool needsGather(const TensorBase& t);
-Tensor wrapped_scalar_tensor_mps(const Scalar& scalar, const Device device);
 
 MPSGraph* make_mps_graph();
 MPSGraphTensor* mpsGraphRankedPlaceHolder(MPSGraph* mpsGraph, MPSDataType dataType, MPSShape* mpsShape);
@@ -136,7 +135,7 @@ inline void mtl_setBuffer(id<MTLComputeCommandEncoder> encoder, const TensorBase
 
 template <typename T>
 inline void mtl_setBytes(id<MTLComputeCommandEncoder> encoder, const T& val, unsigned idx) {
-  if constexpr (detail::has_size_type_v<T>) {
+  if constexpr (requires { typename T::size_type; }) {
     [encoder setBytes:val.data() length:sizeof(typename T::value_type) * val.size() atIndex:idx];
   } else {
     [encoder setBytes:&val length:sizeof(T) atIndex:idx];

@@ -162,13 +162,6 @@ Placeholder::Placeholder(MPSGraphTensor* mpsGraphTensor, const Tensor& src, MPSD
                                                  dataType:dataType] autorelease];
 }
 
-Tensor wrapped_scalar_tensor_mps(const Scalar& scalar, const Device device) {
-  const auto dtype = scalar.isFloatingPoint() ? kFloat : scalar.isComplex() ? kComplexFloat : scalar.type();
-  Tensor tensor = at::scalar_tensor(scalar, at::device(device).dtype(dtype));
-  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
-  return tensor;
-}
-
 MPSGraph* make_mps_graph() {
   return [[MPSGraph new] autorelease];
 }
