@@ -30,7 +30,7 @@ from porter.plan import (
     Unported,
 )
 from porter.port import FIRST, Port, Turns, port_stub
-from porter.rows import Held, Move, Row, moves, mps_row
+from porter.rows import Held, Move, Row, joining, moves, mps_row
 
 INDEXING = "c10/metal/indexing.h"
 
@@ -62,7 +62,8 @@ def plan_operator(checkout: Checkout, op: str, turns: Turns = FIRST) -> Plan:
     draft = Draft(checkout, turns)
     outcomes = tuple(_port_all(draft, functions, family, moves(checkout, family, rows)))
     settled = sorted((move for move, _ in outcomes), key=lambda move: family.index(move.row.entry))
-    moving = tuple(move for move in settled if isinstance(move, Move))
+    moved = tuple(move for move in settled if isinstance(move, Move))
+    moving = (*moved, *joining(checkout, family, moved))
     held = tuple(move for move in settled if isinstance(move, Held))
     ports = tuple(port for _, made in outcomes for port in made)
     if held and not ports:

@@ -78,6 +78,22 @@ def moves(checkout: Checkout, family: tuple[Entry, ...], rows: tuple[Row, ...]) 
     return tuple(_tried(checkout, family, row) for row in old)
 
 
+def joining(checkout: Checkout, family: tuple[Entry, ...], moved: tuple[Move, ...]) -> tuple[Move, ...]:
+    """The rows that MPS does not serve, but can now: their shared function leads to nothing but the stubs of the moved
+    rows, or to operators that MPS serves.
+    """
+    ported = {call.stub for move in moved for call in move.stubs}
+    new = []
+    for entry in family:
+        line = next((line for line in entry.dispatch if _is_shared_by_all(line)), None)
+        if line is None or entry.line_for(MPS_KEY):
+            continue
+        outcome = _tried(checkout, family, Row(entry, line, None, Written.OTHER))
+        if isinstance(outcome, Move) and ported.issuperset(call.stub for call in outcome.stubs):
+            new.append(outcome)
+    return tuple(new)
+
+
 def _tried(checkout: Checkout, family: tuple[Entry, ...], row: Row) -> Move | Held:
     try:
         return _move(checkout, family, row)

@@ -232,17 +232,21 @@ class NativeFunctions:
 
 
 def share_edits(functions: NativeFunctions, entry: Entry, target: DispatchLine) -> tuple[Edit, ...]:
-    """MPS leaves its own line and joins `target`, the line of the shared implementation; all else stays untouched."""
+    """MPS leaves its own line, if it has one, and joins `target`, the line of the shared implementation; all else stays
+    untouched.
+    """
     own = entry.line_for(MPS_KEY)
-    if own is None or own == target:
+    if own == target:
         return ()
+    join = Edit(NATIVE_FUNCTIONS, target.keys_start, target.keys_end, ", ".join(functions.with_mps(target.keys)))
+    if own is None:
+        return (join,)
     left = tuple(key for key in own.keys if key != MPS_KEY)
     leave = (
         Edit(NATIVE_FUNCTIONS, own.keys_start, own.keys_end, ", ".join(left))
         if left
         else Edit(NATIVE_FUNCTIONS, own.start, own.end, "")
     )
-    join = Edit(NATIVE_FUNCTIONS, target.keys_start, target.keys_end, ", ".join(functions.with_mps(target.keys)))
     return tuple(sorted((leave, join), key=lambda edit: edit.start))
 
 

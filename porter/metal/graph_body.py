@@ -21,9 +21,9 @@ def single_call(subject: Subject, dtype: DType) -> Call | None:
 
 
 def of_graph(subject: Subject, dtype: DType, result: str) -> Body | None:
-    """The old graph itself, when it does not branch and computes in the type it should."""
+    """The old graph itself, when it does not branch, computes in the type it should, and of the functor's arguments."""
     expr = _straight(subject, dtype)
-    if expr is None or _misses_width(expr, dtype):
+    if expr is None or _misses_width(expr, dtype) or not _names(expr) <= {*subject.inputs, *subject.scalars}:
         return None
     floating = dtype.kind is Kind.FLOATING
     spelled = {n: subject.as_float(p) if floating else p for n, p in zip(subject.inputs, subject.params, strict=True)}
@@ -50,3 +50,16 @@ def _misses_width(expr: Expr, dtype: DType) -> bool:
             return any(_misses_width(arg, dtype) for arg in args)
         case Constant() | Input() | Scalar():
             return False
+
+
+def _names(expr: Expr) -> set[str]:
+    """The arguments that an expression is of."""
+    match expr:
+        case Cast(arg=arg):
+            return _names(arg)
+        case Call(args=args):
+            return {name for arg in args for name in _names(arg)}
+        case Input(name=name) | Scalar(name=name):
+            return {name}
+        case Constant():
+            return set()
