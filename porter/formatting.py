@@ -75,3 +75,9 @@ def one_call(text: str) -> bool:
         if depth < 0:
             return False
     return depth == 0
+
+
+def unwrapped(text: str) -> str:
+    """A text without the brackets around all of it."""
+    inner = text[1:-1]
+    return unwrapped(inner) if text.startswith("(") and text.endswith(")") and one_call(inner) else text

@@ -22,7 +22,7 @@ from porter.aten.msl_functions import (
 from porter.aten.walk import show
 from porter.dtypes import BY_METAL, FLOAT, INT, DType, Kind
 from porter.errors import Place, PorterError
-from porter.formatting import one_call
+from porter.formatting import unwrapped
 from porter.objcpp import cpp
 
 OPMATH = "c10::metal::opmath_t<T>"
@@ -171,7 +171,7 @@ class Translator:
             left = Typed(f"{kind}({left.text}, 0)", kind)
         if not self.is_complex(right):
             return Typed(f"{left.text} / {right.text}", kind)
-        return Typed(f"c10::metal::{function}({_unwrapped(left.text)}, {_unwrapped(right.text)})", kind)
+        return Typed(f"c10::metal::{function}({unwrapped(left.text)}, {unwrapped(right.text)})", kind)
 
     def joined(self, left: str, right: str) -> str:
         """The type of an arithmetic operation."""
@@ -292,9 +292,3 @@ class Translator:
     def test(self, value: cpp.Expr) -> str:
         """A condition."""
         return self.truth(self.expression(value))
-
-
-def _unwrapped(text: str) -> str:
-    """A text without the brackets around all of it, which an argument does not need."""
-    inner = text[1:-1]
-    return inner if text.startswith("(") and text.endswith(")") and one_call(inner) else text

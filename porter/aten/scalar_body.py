@@ -5,6 +5,7 @@ from __future__ import annotations
 from porter.aten.msl import Translator, Typed
 from porter.aten.walk import show
 from porter.dtypes import Kind
+from porter.formatting import unwrapped
 from porter.objcpp import cpp
 
 CHECKS = frozenset(("TORCH_CHECK",))
@@ -96,7 +97,7 @@ def assignment(translator: Translator, value: cpp.Binary) -> list[str]:
 
 def branch(test: str, then: list[str], other: list[str]) -> list[str]:
     """An `if` as lines; no `else` behind a branch that returns."""
-    lines = [f"if ({test}) {{", *(f"  {line}" for line in then), "}"]
+    lines = [f"if ({unwrapped(test)}) {{", *(f"  {line}" for line in then), "}"]
     if not other:
         return lines
     if then and then[-1].startswith("return "):

@@ -167,6 +167,8 @@ _TRAITS = {
     frozenset({Kind.INTEGRAL, Kind.BOOL}): "is_integral_v<T>",
     frozenset({Kind.COMPLEX}): "is_complex_v<T>",
     frozenset({Kind.FLOATING, Kind.COMPLEX}): "!is_integral_v<T>",
+    frozenset({Kind.INTEGRAL, Kind.COMPLEX}): "!is_floating_point_v<T>",
+    frozenset({Kind.INTEGRAL, Kind.BOOL, Kind.COMPLEX}): "!is_floating_point_v<T>",
     frozenset(REAL): "!is_complex_v<T>",
     frozenset({Kind.FLOATING, Kind.INTEGRAL}): "!is_complex_v<T>",
 }
@@ -186,4 +188,4 @@ def _constraint(kinds: Sequence[Kind], served: set[Kind], looks: Looks) -> str:
 def _any_of(kinds: Sequence[Kind]) -> str:
     """A trait for kinds that have none together: bool goes with the integers."""
     single = [_TRAITS[frozenset({kind})] for kind in kinds if kind is not Kind.BOOL]
-    return f"({' || '.join(single)})"
+    return " || ".join(single)
