@@ -79,6 +79,16 @@ def test_rows_that_cannot_be_ported_stay_with_all_they_need() -> None:
     assert not any(file.startswith(("test/", "torch/")) for file in plan.changes.files)
 
 
+def test_a_row_that_only_needed_the_stubs_is_served_with_them() -> None:
+    rows = fork().read(NATIVE_FUNCTIONS)
+    assert rows.count("CPU, CUDA, MPS: logit_\n") == 1
+    before = fork().layer({NATIVE_FUNCTIONS: rows.replace("CPU, CUDA, MPS: logit_\n", "CPU, CUDA: logit_\n")})
+    plan = plan_operator(before, "logit")
+    assert [entry.name for entry in plan.entries] == ["logit", "logit.out", "logit_"]
+    assert (plan.entries[-1].before, plan.entries[-1].after) == ("CPU, CUDA: logit_", "CPU, CUDA, MPS: logit_")
+    assert "CPU, CUDA, MPS: logit_\n" in plan.changes.apply()[NATIVE_FUNCTIONS]
+
+
 def test_an_overload_that_cannot_be_ported_is_refused() -> None:
     with pytest.raises(PorterError) as caught:
         plan_operator(with_a_row_that_cannot_move(), "lerp.Tensor_out")

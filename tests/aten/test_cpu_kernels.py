@@ -158,7 +158,7 @@ void mix_kernel(TensorIteratorBase& iter) {
 
 void zero_kernel(TensorIteratorBase& iter) {
   AT_DISPATCH_COMPLEX_TYPES(iter.common_dtype(), "zero_cpu", [&]() {
-    cpu_kernel(iter, [](scalar_t a, scalar_t b) -> bool { return a == b || !a; });
+    cpu_kernel(iter, [](scalar_t a, scalar_t b) -> bool { return a == b || !a || bool(b); });
   });
 }
 
@@ -332,7 +332,7 @@ mix_stub: float2
 return c10::metal::mul(T(a.x, -a.y), c10::metal::conj(T(1, 0) - c10::metal::mul(b, b)));
 zero_stub: float2
 [float2] (a, b) -> bool
-return metal::all(a == b) || !metal::any(a != T(0));""",
+return metal::all(a == b) || !metal::any(a != T(0)) || metal::any(b != T(0));""",
     )
 
 

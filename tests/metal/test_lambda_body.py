@@ -1,0 +1,84 @@
+"""What a CPU lambda becomes in a functor, with the casts and the names of the file it joins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from porter.aten.cpu_kernels import CpuKernel, Lambda
+from porter.aten.meta import Promotion, TypeRule
+from porter.dtypes import ALL, FLOAT2, Kind
+from porter.errors import Place
+from porter.metal.candidates import candidates, choose
+from porter.metal.functor import Body, Looks, merged
+from porter.metal.lambda_body import of_lambda, promoted
+from porter.metal.library import Library
+from porter.metal.subject import Subject
+
+PLACE = Place("Kernel.cpp", 1)
+LOOKS = Looks("x", ("a", "b"), True, True, "static_cast<float>")
+LAMBDA = Lambda(("z",), (), "z", False, ALL, "T", False, (), (), PLACE)
+
+
+def subject(*lambdas: Lambda, promotion: Promotion = Promotion.SAME) -> Subject:
+    kernel = CpuKernel("bend_stub", "bend_kernel", ALL, lambdas, (), PLACE)
+    return Subject(("bend",), ("self",), (), TypeRule(promotion), kernel, None, Library(()), LOOKS)
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("precise::atan2(z.y, z.x)", "return (precise::atan2(x.y, x.x)).x;"),
+        ("T(precise::atan2(z.y, z.x), 0.0f)", "return precise::atan2(x.y, x.x);"),
+        ("T(z.x, 0) + T(z.y, 0)", "return (T(x.x, 0) + T(x.y, 0)).x;"),
+    ],
+)
+def test_of_a_complex_value_a_real_result_takes_the_real_part(body: str, line: str) -> None:
+    found = of_lambda(replace(LAMBDA, body=body), subject(), Kind.COMPLEX, "float")
+    assert found.statements == (line,)
+
+
+def test_parts_keep_their_names_when_a_parameter_is_called_like_one() -> None:
+    found = of_lambda(replace(LAMBDA, body="z.x + z.y"), subject(), Kind.COMPLEX, "T")
+    assert found.statements == ("return x.x + x.y;",)
+
+
+def test_a_cast_is_not_cast_again() -> None:
+    found = of_lambda(replace(LAMBDA, body="T(z) / 2", opmath=True), subject(), Kind.FLOATING, "T")
+    assert found.statements == ("return static_cast<T>(static_cast<float>(x) / 2);",)
+
+
+def test_what_only_a_helper_computes_is_computed_in_float() -> None:
+    found = of_lambda(replace(LAMBDA, body="side(z)", helpers=("...",)), subject(), Kind.FLOATING, "T")
+    assert found.statements == ("return static_cast<T>(side(static_cast<float>(x)));",)
+
+
+@pytest.mark.parametrize("statement", ["return side(x);", "return static_cast<T>(side(static_cast<float>(x)));"])
+def test_whole_numbers_become_float_before_they_are_computed_with(statement: str) -> None:
+    found = promoted(Body((statement,), "T", "a test"), subject())
+    assert (found.statements, found.result) == (("return side(static_cast<float>(x));",), "float")
+
+
+def test_whole_numbers_follow_the_candidate_of_floats() -> None:
+    given = subject(replace(LAMBDA, body="side(z)"), promotion=Promotion.FLOAT)
+    [origin, other] = choose(given, {}).origins
+    assert origin.kinds == (Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL)
+    assert other.kinds == (Kind.COMPLEX,)
+
+
+def test_a_candidate_that_says_the_same_is_none() -> None:
+    assert len(candidates(subject(LAMBDA), Kind.FLOATING)) == 1
+
+
+def test_bool_joins_an_overload_that_does_the_same() -> None:
+    one, other = Body(("return x;",), "T", "a test"), Body(("return x;",), "bool", "a test")
+    [both] = merged([(Kind.INTEGRAL, one), (Kind.BOOL, other)])
+    assert both.kinds == (Kind.INTEGRAL, Kind.BOOL)
+    assert len(merged([(Kind.COMPLEX, one), (Kind.FLOATING, replace(other))])) == 2
+
+
+def test_complex_elements_take_the_lambda_of_their_type() -> None:
+    plain, conjugate = replace(LAMBDA, body="z", dtypes=()), replace(LAMBDA, body="conj(z)", dtypes=(FLOAT2,))
+    [body] = candidates(subject(plain, conjugate), Kind.COMPLEX)
+    assert body.statements == ("return conj(x);",)
