@@ -167,7 +167,7 @@ def _removal(file: str, text: str, brackets: Brackets, run: tuple[int, int], gon
 
 
 def _lines(file: str, text: str, brackets: Brackets, run: tuple[int, int], gone: Collection[int]) -> Edit:
-    """Whole lines: with the comment above when no neighbour shares it."""
+    """Whole lines: with the comment above when no neighbour shares it, and one of two blank lines that would meet."""
     first, last = brackets.elements[run[0]], brackets.elements[run[1]]
     start, end = line_start(text, first.start), line_end(text, last.after)
     following = run[1] + 1
@@ -176,4 +176,16 @@ def _lines(file: str, text: str, brackets: Brackets, run: tuple[int, int], gone:
     below = text[line_end(text, brackets.elements[following - 1].after) :].split("\n", 1)[0].strip()
     if not below or below[0] in "#)]}" or following == len(brackets.elements):
         start = comments_above(text, first.start)
+    if not below and following == run[1] + 1 and _is_blank_above(text, brackets, run[0], gone):
+        end = line_end(text, end) if text[end : line_end(text, end)].strip() == "" else end
+    if below[:1] in (")", "]", "}") and run[0] - 1 not in gone and _is_blank_above(text, brackets, run[0], gone):
+        start = line_start(text, start - 1)
     return Edit(file, max(start, brackets.open + 1), end, "")
+
+
+def _is_blank_above(text: str, brackets: Brackets, first: int, gone: Collection[int]) -> bool:
+    """Whether a blank line stands above the removed elements that end with this one, and the comment about them."""
+    while first - 1 in gone:
+        first -= 1
+    start = comments_above(text, brackets.elements[first].start)
+    return start > brackets.open + 1 and not text[line_start(text, start - 1) : start].strip()

@@ -58,3 +58,17 @@ def test_a_bracket_that_never_closes_is_refused(text: str) -> None:
     with pytest.raises(PorterError) as caught:
         read_brackets("f", text, 0)
     assert caught.value.code == "PTR067"
+
+
+@pytest.mark.parametrize(
+    ("gone", "left"),
+    [
+        ({1, 2}, "x = [\n    'a',\n\n    # of c\n    'c',\n]\n"),
+        ({1}, "x = [\n    'a',\n\n    # of b\n    'bb',\n\n    # of c\n    'c',\n]\n"),
+        ({3}, "x = [\n    'a',\n\n    # of b\n    'b',\n    'bb',\n]\n"),
+    ],
+)
+def test_a_group_that_goes_leaves_one_blank_line(gone: set[int], left: str) -> None:
+    text = "x = [\n    'a',\n\n    # of b\n    'b',\n    'bb',\n\n    # of c\n    'c',\n]\n"
+    edits = remove_elements("f", text, read_brackets("f", text, 4), gone)
+    assert ChangeSet({"f": text}, tuple(edits)).apply()["f"] == left
