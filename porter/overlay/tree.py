@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ METAL_HEADERS = "c10/metal"
 DEVICE_HEADERS = "aten/src/ATen/mps"
 TEST_LISTS = ("torch/testing/_internal/common_mps.py", "test/test_mps.py")
 TREES_KEPT = 16
+# A tree that was taken so recently may still be in use by another verdict.
+IN_USE_SECONDS = 3600.0
 _HEADERS = (".h", ".hpp", ".inl")
 
 
@@ -120,6 +123,7 @@ def _rename(part: Path, root: Path) -> None:
 
 
 def _prune(folder: Path) -> None:
-    trees = sorted((p for p in folder.iterdir() if "." not in p.name), key=lambda p: p.stat().st_mtime, reverse=True)
-    for old in trees[TREES_KEPT:]:
-        shutil.rmtree(old, ignore_errors=True)
+    taken = {path: path.stat().st_mtime for path in folder.iterdir() if "." not in path.name}
+    for old in sorted(taken, key=lambda path: taken[path], reverse=True)[TREES_KEPT:]:
+        if time.time() - taken[old] > IN_USE_SECONDS:
+            shutil.rmtree(old, ignore_errors=True)

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -31,10 +32,13 @@ def test_headers_change_the_digest_and_kernels_do_not(tmp_path: Path) -> None:
     assert materialise(EMBEDDED_FORK, {"c10/metal/common.h": "a"}, tmp_path).headers_digest() != plain
 
 
-def test_old_trees_go(tmp_path: Path) -> None:
-    for i in range(TREES_KEPT + 3):
-        materialise(EMBEDDED_FORK, {METAL: str(i)}, tmp_path)
-    assert len(list((tmp_path / "trees").iterdir())) == TREES_KEPT
+def test_old_trees_go_unless_they_may_be_in_use(tmp_path: Path) -> None:
+    made = [materialise(EMBEDDED_FORK, {METAL: str(i)}, tmp_path).root for i in range(TREES_KEPT + 3)]
+    assert all(root.is_dir() for root in made)
+    for root in made[:2]:
+        os.utime(root, (0, 0))
+    materialise(EMBEDDED_FORK, {METAL: "another"}, tmp_path)
+    assert [root.is_dir() for root in made] == [False, False] + [True] * (TREES_KEPT + 1)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
