@@ -10,6 +10,7 @@ from aten_overlay.device import libraries
 
 HERE = Path(__file__).resolve().parent
 INCLUDE = HERE / "include"
+OLDER = HERE / "older"
 _PARTS = ("runtime", "foundation", "metal_api", "mpsgraph")
 
 # clang's objfw ABI: a message is a plain call of what objc_msg_lookup() answers, and classes are direct symbols.
@@ -44,18 +45,22 @@ def fork_include_flags(fork: Path) -> tuple[str, ...]:
 def general_flags() -> tuple[str, ...]:
     """Flags for any fork's host code: the frameworks' headers, then the wheel's."""
     torch = (flag for flag in toolchain.torch_flags() if not flag.startswith("-std="))
-    return (*LANGUAGE, *_OPTIMISED, *include_flags(), *torch, *_DEFINES, "-w")
+    return (*LANGUAGE, *_OPTIMISED, *include_flags(), *torch, "-idirafter", str(OLDER), *_DEFINES, "-w")
 
 
 def precompiled(flags: Sequence[str]) -> dict[str, Path]:
     """The headers that host code reads first, precompiled, by language."""
     kinds = {"objective-c++": "host.h", "c++": "registration.h"}
-    return {kind: toolchain.precompiled_header(HERE / name, flags, kind, [INCLUDE]) for kind, name in kinds.items()}
+    return {
+        kind: toolchain.precompiled_header(HERE / name, flags, kind, [INCLUDE, OLDER]) for kind, name in kinds.items()
+    }
 
 
 def headers_digest() -> str:
     """A digest of every header of the frameworks."""
-    return toolchain.digest(*(p.read_bytes() for p in sorted(INCLUDE.rglob("*")) if p.is_file()))
+    return toolchain.digest(
+        *(p.read_bytes() for folder in (INCLUDE, OLDER) for p in sorted(folder.rglob("*")) if p.is_file())
+    )
 
 
 def include_flags() -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 #include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
 #include <ATen/Dispatch.h>
+#include <ATen/NamedTensorUtils.h>
 #include <ATen/Tensor.h>
 #include <ATen/TensorIterator.h>
 #include <ATen/TensorUtils.h>
@@ -14,10 +15,14 @@
 #include <fmt/format.h>
 #include <torch/library.h>
 
-#include "older.h"
-
-// On macOS int64_t is `long long`, as a literal with LL is; on Linux it is `long`.
+// On macOS int64_t is `long long`, as a literal with LL is; on Linux it is `long`, and so is what a vector of them holds.
 namespace std {
+template <>
+class vector<long long> : public vector<long> {
+ public:
+  using vector<long>::vector;
+};
+
 constexpr long max(long a, long long b) {
   return a < b ? static_cast<long>(b) : a;
 }

@@ -128,9 +128,8 @@ def dispatch_headers(names: Iterable[str], include: Path) -> None:
     """Writes `<name>_mps_dispatch.h`, which Linux wheels lack: `at::mps::<name>` is the dispatched function."""
     for name in names:
         text = (_wheel_include() / "ATen" / "ops" / f"{name}.h").read_text()
-        found = [each for each in (name, f"{name}_out", f"{name}_outf", f"{name}_") if re.search(rf"\b{each}\(", text)]
-        lines = "".join(f"using at::{each};\n" for each in found)
-        body = f"#pragma once\n#include <ATen/ops/{name}.h>\nnamespace at::mps {{\n{lines}}}\n"
+        inline = re.compile(rf"^inline [^\n]*\b{name}(?:_|_out|_outf)?\([^\n]*\{{\n.*?^\}}\n", re.M | re.S)
+        body = f"#pragma once\n#include <ATen/ops/{name}.h>\nnamespace at::mps {{\n{''.join(inline.findall(text))}}}\n"
         write_if_changed(include / "ATen" / "ops" / f"{name}_mps_dispatch.h", body)
 
 
@@ -260,7 +259,7 @@ def _refuse_foreign_schemas(family: Iterable[Row], served: Sequence[str]) -> Non
     family = tuple(family)
     wheel = {row.name: row.schema for row in rows(packaged_yaml(), {row.base for row in family})}
     for row in family:
-        if row.name in served and wheel.get(row.name) != row.schema:
+        if row.name in served and _concrete(wheel.get(row.name, "")) != _concrete(row.schema):
             have = f"the wheel has {wheel[row.name]}" if row.name in wheel else "the wheel has no such row"
             raise PorterError(
                 "PTR162",
@@ -268,6 +267,11 @@ def _refuse_foreign_schemas(family: Iterable[Row], served: Sequence[str]) -> Non
                 Place(NATIVE_FUNCTIONS, row.line),
                 "Install a torch wheel of the fork's own version.",
             )
+
+
+def _concrete(schema: str) -> str:
+    """The schema with plain integers: a wrapper takes a symbolic one as such, so that both fit."""
+    return re.sub(r"\bSymInt\b", "int", schema)
 
 
 def _write_headers(groups: list[Grouped], indices: Indices, include: Path) -> None:

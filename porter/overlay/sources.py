@@ -19,7 +19,7 @@ _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define\b(?:[^\n]*\\\n)*[^\n]*", re.M)
 
 
 def operation_files(tree: Tree, kernels: Iterable[Kernel], stubs: Iterable[str]) -> tuple[str, ...]:
-    """The `operations/*.mm` files that define the rows' MPS kernels or register the stubs.
+    """The files of `operations` that define the rows' MPS kernels or register the stubs.
 
     Raises PTR165 for a row whose MPS kernel is neither in the installed torch nor defined in the fork.
     """
@@ -50,7 +50,7 @@ def defining(tree: Tree, symbols: Iterable[str]) -> tuple[str, ...]:
         return ()
     any_of = "|".join(map(re.escape, sorted(names)))
     pattern = re.compile(rf"^(?![ \t/#]).*\b(?:{any_of})\)?\([^;{{}}]*\)[^;{{}}]*\{{", re.M)
-    return tuple(path for path in tree.files(OPERATIONS, ".mm") if pattern.search(tree.read(path)))
+    return tuple(path for path in tree.files(OPERATIONS, ".mm", ".cpp") if pattern.search(tree.read(path)))
 
 
 def native_headers(tree: Tree, files: Iterable[str]) -> frozenset[str]:
@@ -124,7 +124,7 @@ def _mentioning(tree: Tree, words: set[str]) -> list[str]:
     whole = re.compile(rf"^(?!\s*//).*\b(?:{'|'.join(map(re.escape, sorted(words)))})\b", re.M)
     pasted = re.compile(rf"^[ \t]*REGISTER\w*\([^;\n]*\b(?:{'|'.join(map(re.escape, sorted(stems)))})\b", re.M)
     found = []
-    for path in tree.files(OPERATIONS, ".mm"):
+    for path in tree.files(OPERATIONS, ".mm", ".cpp"):
         text = tree.read(path)
         if whole.search(text) or (stems and pasted.search(text)):
             found.append(path)

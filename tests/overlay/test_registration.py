@@ -79,3 +79,31 @@ def test_rows_that_do_not_fit_are_refused(tmp_path: Path, old: str, new: str, co
         registration.generate(MIXED.replace(old, new), ["atan2"], tmp_path)
     assert refused.value.code == code
     assert refused.value.place is not None and refused.value.place.line == line
+
+
+WHOLE_NUMBERS = """\
+- func: triu.out(Tensor self, int diagonal=0, *, Tensor(a!) out) -> Tensor(a!)
+  structured: True
+  dispatch:
+    CPU: triu_cpu
+    MPS: triu_mps_out
+
+- func: triu(Tensor self, int diagonal=0) -> Tensor
+  structured_delegate: triu.out
+  variants: method, function
+"""
+
+
+def test_integers_that_the_wheel_takes_as_symbols_fit(tmp_path: Path) -> None:
+    made = registration.generate(WHOLE_NUMBERS, ["triu"], tmp_path)
+    assert made.served == ("triu", "triu.out")
+    text = made.sources[0].read_text()
+    assert "int64_t diagonal" in text and "SymInt diagonal" not in text
+
+
+def test_dispatched_functions_can_be_declared_again(tmp_path: Path) -> None:
+    """As host code does that calls one by its name in `at::mps`."""
+    registration.dispatch_headers(["eq"], tmp_path)
+    text = (tmp_path / "ATen/ops/eq_mps_dispatch.h").read_text()
+    assert "inline at::Tensor eq(const at::Tensor & self, const at::Tensor & other) {" in text
+    assert "using" not in text

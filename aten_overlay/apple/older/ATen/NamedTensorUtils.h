@@ -1,11 +1,5 @@
-// What an older fork's host code names and a newer wheel no longer has.
+// What an older fork's host code includes and names, and a newer wheel no longer has. Searched after the wheel's headers.
 #pragma once
-
-#if __has_include(<ATen/NamedTensorUtils.h>)
-#include <ATen/NamedTensorUtils.h>
-#endif
-
-#ifndef NAMEDTENSOR_ENABLED
 #include <optional>
 #include <vector>
 
@@ -25,9 +19,12 @@ std::optional<std::vector<int>> broadcast_to_outnames(const Args&...) {
   return std::nullopt;
 }
 template <typename... Args>
+bool are_names_equal(const Args&...) {
+  return true;
+}
+template <typename... Args>
 void propagate_names(const Args&...) {}
 template <typename... Args>
 void propagate_names_if_nonempty(const Args&...) {}
 }  // namespace namedinference
 }  // namespace at
-#endif
