@@ -139,6 +139,9 @@ torch::jit::Stack rearranged(
 }
 
 void run_twin(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  if (run_own_convolution(op, stack)) {
+    return;
+  }
   const auto twin = twin_of(op);
   auto arguments = rearranged(op.schema(), twin.schema(), *stack);
   torch::jit::drop(*stack, op.schema().arguments().size());
