@@ -94,7 +94,13 @@ KEPT
 @implementation MPSGraphLSTMDescriptor
 KEPT
 + (instancetype)descriptor {
-  return [[self new] autorelease];
+  MPSGraphLSTMDescriptor* made = [[self new] autorelease];
+  made.inputGateActivation = MPSGraphRNNActivationSigmoid;
+  made.forgetGateActivation = MPSGraphRNNActivationSigmoid;
+  made.cellGateActivation = MPSGraphRNNActivationTanh;
+  made.outputGateActivation = MPSGraphRNNActivationSigmoid;
+  made.activation = MPSGraphRNNActivationTanh;
+  return made;
 }
 @end
 

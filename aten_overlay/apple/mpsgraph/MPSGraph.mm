@@ -10,6 +10,7 @@
 #include "runtime/objects.h"
 
 void porter_fill_array(MPSNDArray* array, porter_array* out);
+void porter_fill_matrix(MPSMatrix* matrix, porter_array* out);
 
 static porter_run_graph run_graph;
 static porter_drop_graph drop_graph;
@@ -247,6 +248,10 @@ int64_t porter_tensor_node(const void* tensor, int64_t* output) {
 
 void porter_array_of(const void* data, porter_array* array) {
   id object = (id)data;
+  if ([object isKindOfClass:[MPSMatrix class]]) {
+    porter_fill_matrix(object, array);
+    return;
+  }
   porter_fill_array([object isKindOfClass:[MPSGraphTensorData class]] ? [object mpsndarray] : object, array);
 }
 

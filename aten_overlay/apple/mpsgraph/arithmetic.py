@@ -1,6 +1,6 @@
 """Element-wise operations. Source: Apple's documentation of MPSGraph (arithmetic operations)."""
 
-# mypy: disable-error-code="no-untyped-call, arg-type"
+# mypy: disable-error-code="no-untyped-call, arg-type, no-any-return"
 
 from __future__ import annotations
 
@@ -82,6 +82,12 @@ def division_no_nan(a: Tensor, b: Tensor) -> Tensor:
 @means("matrixMultiplicationWithPrimaryTensor:secondaryTensor")
 def matrix_multiplication(a: Tensor, b: Tensor) -> Tensor:
     return torch.matmul(a, b)
+
+
+@means("inverseOfTensor")
+def inverse(x: Tensor) -> Tensor:
+    """Of the last two dimensions; a singular matrix is no error."""
+    return torch.linalg.inv_ex(x.to(torch.float32)).inverse.to(x.dtype)
 
 
 @means("selectWithPredicateTensor:truePredicateTensor:falsePredicateTensor")

@@ -7,18 +7,22 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from aten_overlay.apple.mpsgraph.meanings import means
-from porter.errors import PorterError
+from aten_overlay.apple.mpsgraph.meanings import means, not_known
+from aten_overlay.apple.mpsgraph.types import Unknown
 
-_ADD, _MUL, _MIN, _MAX, _SET = 0, 2, 4, 5, 6  # MPSGraphScatterMode
-_REDUCE = {_ADD: "sum", _MUL: "prod", _MIN: "amin", _MAX: "amax"}
+_ADD, _SUB, _MUL, _DIV, _MIN, _MAX, _SET = range(7)  # MPSGraphScatterMode
+_REDUCE = {_ADD: "sum", _SUB: "sum", _MUL: "prod", _DIV: "prod", _MIN: "amin", _MAX: "amax"}
 
 
 def _scattered(data: Tensor, axis: int, index: Tensor, updates: Tensor, mode: int) -> Tensor:
     if mode == _SET:
         return data.scatter(axis, index, updates)
-    if mode not in _REDUCE:
-        raise PorterError("PTR131", f"MPSGraphScatterMode {mode} is not known here", hint="Report it.")
+    if mode not in _REDUCE or (mode == _DIV and not data.is_floating_point()):
+        raise not_known(f"MPSGraphScatterMode {mode} of this type")
+    if mode == _SUB:
+        updates = -updates
+    elif mode == _DIV:
+        updates = 1 / updates
     return data.scatter_reduce(axis, index, updates, _REDUCE[mode], include_self=True)
 
 
@@ -34,18 +38,34 @@ def gather_along(axis: int, updates: Tensor, indices: Tensor) -> Tensor:
 
 @means("gatherWithUpdatesTensor:indicesTensor:axis:batchDimensions")
 def gather(updates: Tensor, indices: Tensor, axis: int, batch: int) -> Tensor:
-    """Whole slices at the indices; without batch dimensions."""
-    if batch:
-        raise PorterError("PTR131", "a gather with batch dimensions is not known here", hint="Report it.")
-    picked = updates.index_select(axis, indices.to(torch.int64).flatten())
-    return picked.reshape(*updates.shape[:axis], *indices.shape, *updates.shape[axis + 1 :])
+    """Whole slices at the indices; the first `batch` dimensions of both go together."""
+    axis %= updates.ndim
+    source = updates.movedim(axis, batch)
+    rest = source.shape[batch + 1 :]
+    count = source.shape[:batch].numel()
+    index = indices.to(torch.int64).reshape(count, -1, 1).expand(-1, -1, rest.numel())
+    picked = source.reshape(count, source.shape[batch], rest.numel()).gather(1, index)
+    made = picked.reshape(*source.shape[:batch], *indices.shape[batch:], *rest)
+    places = range(indices.ndim - batch)
+    return made.movedim([batch + i for i in places], [axis + i for i in places])
 
 
 @means("gatherNDWithUpdatesTensor:indicesTensor:batchDimensions")
 def gather_nd(updates: Tensor, indices: Tensor, batch: int) -> Tensor:
-    if batch:
-        raise PorterError("PTR131", "a gather with batch dimensions is not known here", hint="Report it.")
-    return updates[tuple(indices.to(torch.int64).unbind(-1))]
+    """At the places that the last dimension of the indices gives; the first `batch` dimensions of both go together."""
+    places = indices.to(torch.int64).unbind(-1)
+    rank = indices.ndim - 1
+    lead = [
+        torch.arange(size, device=updates.device).reshape([-1 if d == i else 1 for d in range(rank)])
+        for i, size in enumerate(updates.shape[:batch])
+    ]
+    return updates[(*lead, *places)]
+
+
+@means("nonZeroIndicesOfTensor")
+def non_zero(x: Tensor) -> Tensor | Unknown:
+    """The places of what is not zero, one a row, in their order."""
+    return Unknown(torch.int32) if x.device.type == "meta" else torch.nonzero(x).to(torch.int32)
 
 
 @means("scatterAlongAxis:withDataTensor:updatesTensor:indicesTensor:mode")
@@ -76,12 +96,17 @@ def scatter_new(updates: Tensor, indices: Tensor, shape: list[int], axis: int, m
 
 @means("scatterNDWithDataTensor:updatesTensor:indicesTensor:batchDimensions:mode")
 def scatter_nd(data: Tensor, updates: Tensor, indices: Tensor, batch: int, mode: int) -> Tensor:
-    if batch or mode not in (_ADD, _SET):
-        raise PorterError("PTR131", "this form of scatterND is not known here", hint="Report it.")
-    if data.device.type == "meta":
-        return torch.empty_like(data)
-    places = tuple(indices.to(torch.int64).unbind(-1))
-    return data.index_put(places, updates, accumulate=mode == _ADD)
+    """At the places that the last dimension of the indices gives; without batch dimensions."""
+    if batch:
+        raise not_known("a scatterND with batch dimensions")
+    depth = indices.shape[-1]
+    sizes, rest = data.shape[:depth], data.shape[depth:]
+    place = torch.zeros(indices.shape[:-1], dtype=torch.int64, device=indices.device)
+    for size, part in zip(sizes, indices.to(torch.int64).unbind(-1), strict=True):
+        place = place * size + part
+    index = place.reshape(-1, 1).expand(-1, rest.numel())
+    flat = data.reshape(sizes.numel(), rest.numel())
+    return _scattered(flat, 0, index, updates.reshape(index.shape), mode).reshape(data.shape)
 
 
 @means("scatterNDWithUpdatesTensor:indicesTensor:shape:batchDimensions:mode")

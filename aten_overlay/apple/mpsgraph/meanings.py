@@ -1,5 +1,7 @@
 """What every MPSGraph operation means, in torch: of `meta` tensors its result's shape and type, of others its value.
 
+Where the shape depends on values, the result of `meta` tensors is a `types.Unknown`.
+
 A family of operations has a module; each meaning is registered under the operation's selector, without `name:`.
 """
 
@@ -7,11 +9,19 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from porter.errors import PorterError
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 Meaning = Callable[..., Any]
+_FAMILIES = (
+    "arithmetic", "convolutions", "fourier", "indexing", "networks", "pooling", "random_numbers", "recurrent",
+    "reductions", "resizing", "shapes",
+)  # fmt: skip
 _TABLE: dict[str, Meaning] = {}
 
 
@@ -43,7 +53,22 @@ def known() -> tuple[str, ...]:
     return tuple(sorted(_TABLE))
 
 
-def _load() -> None:
-    from aten_overlay.apple.mpsgraph import arithmetic, indexing, networks, reductions, shapes
+def not_known(what: str) -> PorterError:
+    """For a form of an operation that has no meaning here."""
+    return PorterError("PTR131", f"{what} is not known here", hint="Report it with the operator.")
 
-    assert all((arithmetic, indexing, networks, reductions, shapes))
+
+def gradient_at(function: Callable[[Tensor], Tensor], source: Tensor, incoming: Tensor) -> Tensor:
+    """The gradient of a function at a point, by autograd."""
+    import torch
+
+    if source.device.type == "meta" or incoming.device.type == "meta":
+        return torch.empty_like(source, device="meta")
+    with torch.enable_grad():
+        at = source.detach().clone().requires_grad_()
+        return torch.autograd.grad(function(at), at, incoming.to(source.dtype))[0]
+
+
+def _load() -> None:
+    for family in _FAMILIES:
+        import_module(f"aten_overlay.apple.mpsgraph.{family}")

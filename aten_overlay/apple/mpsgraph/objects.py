@@ -5,8 +5,11 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Union
+
+from porter.errors import PorterError
 
 Value = Union["Ref", "Descriptor", "Handle", bool, int, float, str, bytes, list[Any], None]
 MAX_RANK = 16
@@ -20,6 +23,13 @@ class Argument(ctypes.Structure):
     """`porter_argument` of runtime/porter_runtime.h."""
 
     _fields_ = [("type", ctypes.c_char), ("value", _Payload), ("memory", ctypes.c_void_p)]
+
+
+# `porter_message_handler` of runtime/porter_runtime.h.
+HANDLER = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.POINTER(Argument),
+    ctypes.POINTER(Argument),
+)  # fmt: skip
 
 
 class Array(ctypes.Structure):
@@ -131,6 +141,16 @@ class Frameworks:
             return None
         return {"f": real.value, "i": integer.value}.get(chr(kind), self.object(value.value))
 
+    def told(self, act: Callable[[], None]) -> int:
+        """0, or 1 with the error told to Objective-C, whose sender gets it as an exception."""
+        try:
+            act()
+        except Exception as error:  # whatever it is, it must not unwind through C
+            told = str(error) if isinstance(error, PorterError) else f"PTR134 {type(error).__name__}: {error}"
+            self.library.porter_set_error(told.encode())
+            return 1
+        return 0
+
 
 @dataclass(frozen=True)
 class Descriptor:
@@ -161,4 +181,5 @@ PROPERTIES = (
     "includeZeroPadToAverage",
     "distribution", "dataType", "min", "max", "mean", "standardDeviation", "minInteger", "maxInteger", "inverse",
     "roundToOddHermitean", "scalingMode", "reverse", "bidirectional", "produceCell", "training", "forgetGateLast",
+    "inputGateActivation", "forgetGateActivation", "cellGateActivation", "outputGateActivation", "activation",
 )  # fmt: skip

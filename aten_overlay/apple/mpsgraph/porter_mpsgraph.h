@@ -31,7 +31,7 @@ struct porter_array {
   int64_t shape[PORTER_MAX_RANK];
   int64_t strides[PORTER_MAX_RANK];
 };
-/* What an MPSGraphTensorData or an MPSNDArray holds. */
+/* What an MPSGraphTensorData, an MPSNDArray or an MPSMatrix holds. */
 void porter_array_of(const void* data, struct porter_array* array);
 
 /* The value of a property of a descriptor, by its name: an integer type, a float, or an object. 0 if it has none. */

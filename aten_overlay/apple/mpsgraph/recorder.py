@@ -13,15 +13,12 @@ from typing import Any
 
 import torch
 
-from aten_overlay.apple.mpsgraph import meanings
-from aten_overlay.apple.mpsgraph.objects import Argument, Array, Frameworks, Handle, Ref, Value
-from aten_overlay.apple.mpsgraph.types import MPS, torch_type
+from aten_overlay.apple.mpsgraph import kernels, meanings
+from aten_overlay.apple.mpsgraph.arrays import over
+from aten_overlay.apple.mpsgraph.objects import HANDLER, Array, Frameworks, Handle, Ref, Value
+from aten_overlay.apple.mpsgraph.types import MPS, Unknown, torch_type
 from porter.errors import PorterError
 
-_HANDLER = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.POINTER(Argument),
-    ctypes.POINTER(Argument),
-)  # fmt: skip
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _DROP = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 PLACEHOLDER = "placeholderWithShape"
@@ -69,17 +66,18 @@ class Recorder:
 
     def install(self) -> None:
         """Makes this the recorder of every graph from now on."""
-        functions = (_HANDLER(self._message), _RUN(self._run), _DROP(self._drop))
+        functions = (HANDLER(self._message), _RUN(self._run), _DROP(self._drop))
         self._kept += functions
         self.frameworks.library.porter_handle_messages(b"MPSGraph", functions[0])
         self.frameworks.library.porter_set_graphs(functions[1], functions[2])
+        self._kept.append(kernels.answer(self.frameworks, self.host_address))
 
     def _message(self, graph: int, selector: bytes, _types: bytes, count: int, given: Any, result: Any) -> int:
         def record() -> None:
             values = tuple(self.frameworks.value(given[i]) for i in range(count))
             result[0].value.p = self._record(graph, selector.decode(), values)
 
-        return self._told(record)
+        return self.frameworks.told(record)
 
     def _record(self, graph: int, selector: str, values: tuple[Value, ...]) -> int:
         recorded = self.graphs.setdefault(graph, Recorded())
@@ -108,7 +106,8 @@ class Recorder:
         made = _meant(name, arguments, known)
         many = isinstance(made, (tuple, list))
         found = tuple(made) if many else (made,)
-        return tuple(None if unknown else t for t in found), tuple(t.dtype for t in found), many
+        results = tuple(None if unknown or isinstance(each, Unknown) else each for each in found)
+        return results, tuple(each.dtype for each in found), many
 
     def _tensor(self, graph: int, node: int, output: int, dtype: torch.dtype, known: torch.Tensor | None) -> int:
         shape = list(known.shape) if known is not None else []
@@ -123,14 +122,14 @@ class Recorder:
             if self.ran:
                 addresses = {ref: int(array.address) for ref, array in fed}
                 self.ran(Run(recorded, addresses, tuple(ref for ref, _ in asked)))
-            values = {ref: self._memory(array).clone() for ref, array in fed}
+            values = {ref: over(array, self.host_address).clone() for ref, array in fed}
             with torch.no_grad():
                 for ref, array in asked:
-                    target = self._memory(array)
+                    target = over(array, self.host_address)
                     value = evaluate(recorded, ref, values)
                     target.copy_(value.reshape(target.shape) if value.numel() == target.numel() else value)
 
-        return self._told(run)
+        return self.frameworks.told(run)
 
     def _dictionary(self, address: int) -> list[tuple[Ref, Array]]:
         """The tensors that a dictionary feeds or asks for, and the memory of each."""
@@ -144,29 +143,8 @@ class Recorder:
             pairs.append((ref, array))
         return pairs
 
-    def _memory(self, array: Array) -> torch.Tensor:
-        """The memory of an array, as a CPU tensor over the same bytes."""
-        dtype = torch_type(array.data_type)
-        shape, strides = list(array.shape[: array.rank]), list(array.strides[: array.rank])
-        if 0 in shape:
-            return torch.empty(shape, dtype=dtype)
-        last = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
-        size = (last + 1) * dtype.itemsize
-        buffer = (ctypes.c_char * size).from_address(self.host_address(array.address))
-        return torch.frombuffer(buffer, dtype=dtype).as_strided(shape, strides)
-
     def _drop(self, graph: int) -> None:
         self.graphs.pop(graph, None)
-
-    def _told(self, act: Callable[[], None]) -> int:
-        """0, or 1 with the error told to Objective-C, whose sender gets it as an exception."""
-        try:
-            act()
-        except Exception as error:  # whatever it is, it must not unwind through C
-            told = str(error) if isinstance(error, PorterError) else f"PTR134 {type(error).__name__}: {error}"
-            self.frameworks.library.porter_set_error(told.encode())
-            return 1
-        return 0
 
 
 def _placeholder(arguments: tuple[Value, ...]) -> tuple[tuple[torch.Tensor | None], tuple[torch.dtype]]:

@@ -103,36 +103,55 @@ def softmax_gradient(gradient: Tensor, source: Tensor, axis: int) -> Tensor:
     return value * (gradient - torch.sum(gradient * value, axis, keepdim=True))
 
 
-def _cumulative(name: str, function: Callable[[Tensor, int], Tensor]) -> None:
-    @means(f"cumulative{name}WithTensor:axis")
-    def meaning(x: Tensor, axis: int) -> Tensor:
-        return function(x, axis).to(x.dtype)
+def _cumulative(name: str, function: Callable[[Tensor, int], Tensor], start: Callable[[torch.dtype], float]) -> None:
+    """A scan; exclusive, an element's own value is left out, and the first result is `start`."""
+
+    @means(f"cumulative{name}WithTensor:axis", f"cumulative{name}WithTensor:axis:exclusive:reverse")
+    def meaning(x: Tensor, axis: int, exclusive: bool = False, reverse: bool = False) -> Tensor:
+        given = x.flip(axis) if reverse else x
+        made = function(given, axis).to(x.dtype)
+        if exclusive and x.shape[axis]:
+            first = torch.full_like(made.narrow(axis, 0, 1), start(x.dtype))
+            made = torch.cat((first, made.narrow(axis, 0, x.shape[axis] - 1)), axis)
+        return made.flip(axis) if reverse else made
 
 
-_cumulative("Sum", torch.cumsum)
-_cumulative("Product", torch.cumprod)
-_cumulative("Maximum", lambda x, axis: torch.cummax(x, axis).values)
-_cumulative("Minimum", lambda x, axis: torch.cummin(x, axis).values)
+def _least(dtype: torch.dtype) -> float:
+    return -torch.inf if dtype.is_floating_point else torch.iinfo(dtype).min
 
 
-@means("sortWithTensor:axis")
-def sort(x: Tensor, axis: int, descending: bool = False) -> Tensor:
-    return torch.sort(x, stable=True, dim=axis, descending=descending).values
+def _greatest(dtype: torch.dtype) -> float:
+    return torch.inf if dtype.is_floating_point else torch.iinfo(dtype).max
 
 
-@means("sortWithTensor:axis:descending")
-def sort_in_order(x: Tensor, axis: int, descending: bool) -> Tensor:
-    return sort(x, axis, descending)
+_cumulative("Sum", torch.cumsum, lambda _: 0)
+_cumulative("Product", torch.cumprod, lambda _: 1)
+_cumulative("Maximum", lambda x, axis: torch.cummax(x, axis).values, _least)
+_cumulative("Minimum", lambda x, axis: torch.cummin(x, axis).values, _greatest)
 
 
-@means("argSortWithTensor:axis")
-def arg_sort(x: Tensor, axis: int, descending: bool = False) -> Tensor:
-    return torch.sort(x, stable=True, dim=axis, descending=descending).indices.to(torch.int32)
+def _sorted(x: Tensor, axis: int | Tensor, descending: bool) -> torch.return_types.sort:
+    return torch.sort(x, stable=True, dim=int(axis), descending=descending)
 
 
-@means("argSortWithTensor:axis:descending")
-def arg_sort_in_order(x: Tensor, axis: int, descending: bool) -> Tensor:
-    return arg_sort(x, axis, descending)
+@means("sortWithTensor:axis", "sortWithTensor:axisTensor")
+def sort(x: Tensor, axis: int | Tensor) -> Tensor:
+    return _sorted(x, axis, descending=False).values
+
+
+@means("sortWithTensor:axis:descending", "sortWithTensor:axisTensor:descending")
+def sort_in_order(x: Tensor, axis: int | Tensor, descending: bool) -> Tensor:
+    return _sorted(x, axis, descending).values
+
+
+@means("argSortWithTensor:axis", "argSortWithTensor:axisTensor")
+def arg_sort(x: Tensor, axis: int | Tensor) -> Tensor:
+    return _sorted(x, axis, descending=False).indices.to(torch.int32)
+
+
+@means("argSortWithTensor:axis:descending", "argSortWithTensor:axisTensor:descending")
+def arg_sort_in_order(x: Tensor, axis: int | Tensor, descending: bool) -> Tensor:
+    return _sorted(x, axis, descending).indices.to(torch.int32)
 
 
 @means("topKWithSourceTensor:k")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from aten_overlay.apple.mpsgraph.meanings import means
+from aten_overlay.apple.mpsgraph.meanings import gradient_at, means
 from aten_overlay.apple.mpsgraph.types import torch_type
 
 
@@ -108,6 +108,13 @@ def slice_gradient(
     return made
 
 
+@means("sliceGradientTensor:fwdInShapeTensor:starts:ends:strides")
+def plain_slice_gradient(
+    gradient: Tensor, shape: Tensor, starts: list[int], ends: list[int], strides: list[int]
+) -> Tensor:
+    return slice_gradient(gradient, shape, starts, ends, strides, 0, 0, 0)
+
+
 @means("sliceUpdateDataTensor:updateTensor:starts:ends:strides")
 def slice_update(data: Tensor, update: Tensor, starts: list[int], ends: list[int], strides: list[int]) -> Tensor:
     made = data.clone()
@@ -123,6 +130,15 @@ def concat(x: Tensor, other: Tensor, dimension: int) -> Tensor:
 @means("concatTensors:dimension")
 def concat_all(tensors: list[Tensor], dimension: int) -> Tensor:
     return torch.cat(tensors, dimension)
+
+
+@means("concatTensors:dimension:interleave")
+def concat_interleaved(tensors: list[Tensor], dimension: int, interleave: bool) -> Tensor:
+    """Interleaved, one slice of each tensor follows another."""
+    if not interleave:
+        return torch.cat(tensors, dimension)
+    at = dimension % tensors[0].ndim
+    return torch.stack(tensors, at + 1).flatten(at, at + 1)
 
 
 @means("stackTensors:axis")
@@ -145,14 +161,19 @@ def tile(x: Tensor, multiplier: list[int]) -> Tensor:
     return x.tile(multiplier)
 
 
+@means("tileGradientWithIncomingGradientTensor:sourceTensor:withMultiplier")
+def tile_gradient(gradient: Tensor, source: Tensor, multiplier: list[int]) -> Tensor:
+    return gradient_at(lambda x: tile(x, multiplier), source, gradient)
+
+
 @means("broadcastTensor:toShape", "broadcastTensor:toShapeTensor")
 def broadcast(x: Tensor, shape: Sequence[int] | Tensor) -> Tensor:
     return x.broadcast_to(_numbers(shape))
 
 
-@means("reverseTensor:axes")
-def reverse(x: Tensor, axes: list[int]) -> Tensor:
-    return x.flip(axes)
+@means("reverseTensor", "reverseTensor:axes")
+def reverse(x: Tensor, axes: list[int] | None = None) -> Tensor:
+    return x.flip(list(range(x.ndim)) if axes is None else axes)
 
 
 @means("squeezeTensor:axes", "squeezeTensor:axis")
@@ -218,3 +239,30 @@ def band_part(x: Tensor, lower: int, upper: int) -> Tensor:
 @means("bandPartWithTensor:numLowerTensor:numUpperTensor")
 def band_part_tensor(x: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
     return x if x.device.type == "meta" else band_part(x, int(lower), int(upper))
+
+
+@means("depthToSpace2DTensor:widthAxis:heightAxis:depthAxis:blockSize:usePixelShuffleOrder")
+def depth_to_space(x: Tensor, width: int, height: int, depth: int, block: int, shuffled: bool) -> Tensor:
+    """Blocks of pixels out of the channels; in pixel-shuffle order a channel's pixels are neighbours in the depth."""
+    moved = x.movedim((depth, height, width), (-3, -2, -1))
+    channels, rows, columns = moved.shape[-3] // block**2, *moved.shape[-2:]
+    parts = (channels, block, block) if shuffled else (block, block, channels)
+    split_up = moved.reshape(*moved.shape[:-3], *parts, rows, columns)
+    ordered = split_up if shuffled else split_up.movedim(-3, -5)
+    made = ordered.movedim((-4, -3), (-3, -1))
+    return made.reshape(*moved.shape[:-3], channels, rows * block, columns * block).movedim(
+        (-3, -2, -1), (depth, height, width)
+    )
+
+
+@means("spaceToDepth2DTensor:widthAxis:heightAxis:depthAxis:blockSize:usePixelShuffleOrder")
+def space_to_depth(x: Tensor, width: int, height: int, depth: int, block: int, shuffled: bool) -> Tensor:
+    """The inverse of `depth_to_space`."""
+    moved = x.movedim((depth, height, width), (-3, -2, -1))
+    channels, rows, columns = moved.shape[-3], moved.shape[-2] // block, moved.shape[-1] // block
+    split_up = moved.reshape(*moved.shape[:-3], channels, rows, block, columns, block)
+    ordered = split_up.movedim((-3, -1), (-4, -3))
+    made = ordered if shuffled else ordered.movedim(-5, -3)
+    return made.reshape(*moved.shape[:-3], channels * block**2, rows, columns).movedim(
+        (-3, -2, -1), (depth, height, width)
+    )

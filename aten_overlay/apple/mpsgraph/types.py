@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 
@@ -34,3 +35,10 @@ def torch_type(code: int) -> torch.dtype:
     if code not in TORCH:
         raise PorterError("PTR132", f"MPSDataType {code:#x} has no torch type", hint="Report it with the operator.")
     return TORCH[code]
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A result whose shape depends on values."""
+
+    dtype: torch.dtype

@@ -45,6 +45,7 @@ def tell() -> Callable[[str], str]:
         ("computed", "(2, 1) 1 7.5 16.5  | left 0"),
         ("decoded", "2 1 -7.25  | left 0"),
         ("strided", "-1 -4 -2 -5 -3 -6  | left 0"),
+        ("counted", "1 1 1 3  | left 0"),
     ],
 )
 def test_a_graph_computes_what_it_was_told(tell: Callable[[str], str], name: str, told: str) -> None:
@@ -54,13 +55,27 @@ def test_a_graph_computes_what_it_was_told(tell: Callable[[str], str], name: str
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("unknown", "! PTR131 MPSGraph's `nonZeroIndicesOfTensor` is not known here"),
+        ("unknown", "! PTR131 MPSGraph's `oneHotWithIndicesTensor:depth` is not known here"),
+        ("unencodable", "! PTR131 -[MPSNDArrayUnaryKernel encodeToCommandBuffer:sourceArray:destinationArray:] is not"),
         ("misfit", "! PTR133 the shape of `additionWithPrimaryTensor:secondaryTensor` cannot be inferred"),
         ("unfed", "! PTR134 a placeholder that the graph needs is not fed"),
     ],
 )
 def test_what_cannot_be_recorded_or_run_is_a_coded_error(tell: Callable[[str], str], name: str, told: str) -> None:
     assert tell(name).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("decomposed", "4 2 0.25 1.5 11 0 1 1 -2 | left 0"),
+        ("triangular", "3 2  | left 0"),
+        ("multiplied", "44 98  | left 0"),
+    ],
+)
+def test_kernels_beside_a_graph_compute_when_they_are_encoded(tell: Callable[[str], str], name: str, told: str) -> None:
+    """[1 2; 4 2] x = [3; 6] by its decomposition, a singular matrix, [2 0; 4 5] x = 2 [3; 11], and 2 A B + 10 D."""
+    assert tell(name) == told
 
 
 def declared() -> set[str]:

@@ -13,6 +13,9 @@
                                 rowBytes:(NSUInteger)rowBytes
                              matrixBytes:(NSUInteger)matrixBytes
                                 dataType:(MPSDataType)type;
+@property(readwrite, nonatomic) NSUInteger rows, columns, rowBytes;
+@property(readonly, nonatomic) NSUInteger matrices, matrixBytes;
+@property(readwrite, nonatomic) MPSDataType dataType;
 @end
 
 @interface MPSMatrix : NSObject
@@ -20,7 +23,16 @@
 - (instancetype)initWithBuffer:(id<MTLBuffer>)buffer
                         offset:(NSUInteger)offset
                     descriptor:(MPSMatrixDescriptor*)descriptor;
+@property(readonly, nonatomic) NSUInteger rows, columns, offset;
+@property(readonly, nonatomic) MPSDataType dataType;
+@property(readonly, nonatomic) id<MTLBuffer> data;
 @end
+
+// What a decomposition writes as its status.
+typedef NS_ENUM(int, MPSMatrixDecompositionStatus){MPSMatrixDecompositionStatusSuccess = 0,
+                                                   MPSMatrixDecompositionStatusFailure = -1,
+                                                   MPSMatrixDecompositionStatusSingular = -2,
+                                                   MPSMatrixDecompositionStatusNonPositiveDefinite = -3};
 
 @interface MPSMatrixDecompositionLU : MPSKernel
 - (instancetype)initWithDevice:(id<MTLDevice>)device rows:(NSUInteger)rows columns:(NSUInteger)columns;

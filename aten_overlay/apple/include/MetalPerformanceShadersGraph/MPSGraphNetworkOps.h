@@ -207,6 +207,7 @@
                                                   axis:(NSInteger)axis
                                          reductionType:(MPSGraphLossReductionType)reduction
                                                   name:(NSString*)name;
+- (MPSGraphTensor*)dropoutTensor:(MPSGraphTensor*)tensor rate:(double)rate name:(NSString*)name;
 - (MPSGraphTensor*)randomTensorWithShape:(MPSShape*)shape
                               descriptor:(MPSGraphRandomOpDescriptor*)descriptor
                                     name:(NSString*)name;

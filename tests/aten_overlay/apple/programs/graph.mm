@@ -109,10 +109,132 @@ const char* strided() {
   });
 }
 
+const char* counted() {
+  return tell([](std::ostream& out, MPSGraph* graph) {
+    MPSGraphTensor* x = [graph placeholderWithShape:@[ @4 ] dataType:MPSDataTypeFloat32 name:nil];
+    MPSGraphTensor* places = [graph nonZeroIndicesOfTensor:x name:nil];
+    MPSGraphTensor* real = [graph castTensor:places toType:MPSDataTypeFloat32 name:nil];
+    out << ([places shape] == nil) << " " << ([places dataType] == MPSDataTypeInt32) << " ";
+    MPSGraphTensorData* target = data_of({9, 9}, @[ @2, @1 ]);
+    MPSGraphTensorDataDictionary* results = @{real : target};
+    [graph encodeToCommandBuffer:nil
+                           feeds:@{x : data_of({0, 5, 0, 7}, @[ @4 ])}
+                targetOperations:nil
+               resultsDictionary:results
+             executionDescriptor:nil];
+    show(out, results, real, 2);
+  });
+}
+
+static MPSMatrix* matrix_of(id<MTLBuffer> buffer, NSUInteger offset, NSUInteger columns) {
+  MPSMatrixDescriptor* descriptor = [MPSMatrixDescriptor matrixDescriptorWithRows:2
+                                                                          columns:columns
+                                                                         rowBytes:columns * sizeof(float)
+                                                                         dataType:MPSDataTypeFloat32];
+  return [[[MPSMatrix alloc] initWithBuffer:buffer offset:offset descriptor:descriptor] autorelease];
+}
+
+static void tell_floats(std::ostream& out, id<MTLBuffer> buffer, int count) {
+  for (int i = 0; i < count; i++) {
+    out << ((float*)[buffer contents])[i] << " ";
+  }
+}
+
+static id<MTLBuffer> buffer_of(std::initializer_list<float> values) {
+  id<MTLDevice> device = MTLCreateSystemDefaultDevice();
+  return [[device newBufferWithBytes:values.begin() length:values.size() * sizeof(float) options:0] autorelease];
+}
+
+const char* decomposed() {
+  return tell([](std::ostream& out, MPSGraph*) {
+    id<MTLBuffer> a = buffer_of({99, 1, 2, 4, 2});
+    id<MTLBuffer> lu = buffer_of({0, 0, 0, 0});
+    id<MTLBuffer> pivots = buffer_of({0, 0});
+    id<MTLBuffer> status = buffer_of({1});
+    MPSMatrixDescriptor* row = [MPSMatrixDescriptor matrixDescriptorWithRows:1
+                                                                     columns:2
+                                                                    rowBytes:2 * sizeof(uint32_t)
+                                                                    dataType:MPSDataTypeUInt32];
+    MPSMatrix* places = [[[MPSMatrix alloc] initWithBuffer:pivots descriptor:row] autorelease];
+    MPSMatrixDecompositionLU* filter = [[[MPSMatrixDecompositionLU alloc] initWithDevice:nil rows:2
+                                                                                 columns:2] autorelease];
+    [filter encodeToCommandBuffer:nil
+                     sourceMatrix:matrix_of(a, sizeof(float), 2)
+                     resultMatrix:matrix_of(lu, 0, 2)
+                     pivotIndices:places
+                           status:status];
+    tell_floats(out, lu, 4);
+    out << ((uint32_t*)[pivots contents])[0] << ((uint32_t*)[pivots contents])[1] << " "
+        << ((int*)[status contents])[0] << " ";
+    id<MTLBuffer> x = buffer_of({0, 0});
+    MPSMatrixSolveLU* solver = [[[MPSMatrixSolveLU alloc] initWithDevice:nil
+                                                               transpose:NO
+                                                                   order:2
+                                                  numberOfRightHandSides:1] autorelease];
+    [solver encodeToCommandBuffer:nil
+                     sourceMatrix:matrix_of(lu, 0, 2)
+              rightHandSideMatrix:matrix_of(buffer_of({3, 6}), 0, 1)
+                     pivotIndices:places
+                   solutionMatrix:matrix_of(x, 0, 1)];
+    tell_floats(out, x, 2);
+    [filter encodeToCommandBuffer:nil
+                     sourceMatrix:matrix_of(buffer_of({1, 2, 2, 4}), 0, 2)
+                     resultMatrix:matrix_of(lu, 0, 2)
+                     pivotIndices:places
+                           status:status];
+    out << ((int*)[status contents])[0];
+  });
+}
+
+const char* triangular() {
+  return tell([](std::ostream& out, MPSGraph*) {
+    id<MTLBuffer> x = buffer_of({0, 0});
+    MPSMatrixSolveTriangular* solver = [[[MPSMatrixSolveTriangular alloc] initWithDevice:nil
+                                                                                   right:NO
+                                                                                   upper:YES
+                                                                               transpose:YES
+                                                                                    unit:NO
+                                                                                   order:2
+                                                                  numberOfRightHandSides:1
+                                                                                   alpha:2.0] autorelease];
+    [solver encodeToCommandBuffer:nil
+                     sourceMatrix:matrix_of(buffer_of({2, 4, 77, 5}), 0, 2)
+              rightHandSideMatrix:matrix_of(buffer_of({3, 11}), 0, 1)
+                   solutionMatrix:matrix_of(x, 0, 1)];
+    tell_floats(out, x, 2);
+  });
+}
+
+const char* multiplied() {
+  return tell([](std::ostream& out, MPSGraph* graph) {
+    MPSNDArrayMatrixMultiplication* product =
+        [[[MPSNDArrayMatrixMultiplication alloc] initWithDevice:nil sourceCount:2] autorelease];
+    product.alpha = 2;
+    product.beta = 10;
+    id<MTLBuffer> target = buffer_of({1, 2});
+    MPSGraphTensorData* result = [[[MPSGraphTensorData alloc] initWithMTLBuffer:target
+                                                                          shape:@[ @1, @2, @1 ]
+                                                                       dataType:MPSDataTypeFloat32] autorelease];
+    NSArray* sources = @[
+      [data_of({1, 2, 3, 4}, @[ @1, @2, @2 ]) mpsndarray], [data_of({5, 6}, @[ @1, @2, @1 ]) mpsndarray]
+    ];
+    [product encodeToCommandBuffer:nil sourceArrays:sources destinationArray:[result mpsndarray]];
+    tell_floats(out, target, 2);
+  });
+}
+
+const char* unencodable() {
+  return tell([](std::ostream& out, MPSGraph*) {
+    MPSNDArrayUnaryKernel* kernel = [[[MPSNDArrayUnaryKernel alloc] initWithDevice:nil] autorelease];
+    MPSNDArray* array = [data_of({1}, @[ @1 ]) mpsndarray];
+    [kernel encodeToCommandBuffer:nil sourceArray:array destinationArray:array];
+  });
+}
+
 const char* unknown() {
   return tell([](std::ostream& out, MPSGraph* graph) {
     MPSGraphTensor* x = [graph placeholderWithShape:@[ @2 ] dataType:MPSDataTypeFloat32 name:nil];
-    [graph nonZeroIndicesOfTensor:x name:nil];
+    [graph oneHotWithIndicesTensor:x depth:2 name:nil];
   });
 }
 

@@ -1,0 +1,30 @@
+"""Which dimension of an image is which. Source: MPSGraphTensorNamedDataLayout in Apple's documentation of MPSGraph."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from aten_overlay.apple.mpsgraph.meanings import not_known
+
+NCHW, NHWC, CHW, HWC, HW, NCDHW, NDHWC = 0, 1, 4, 5, 6, 7, 8
+_ROWS = {NCHW: 2, NHWC: 1, CHW: 1, HWC: 0, HW: 0}
+
+
+def rows(layout: int) -> int:
+    """The dimension of the height; that of the width follows it. Raises PTR131."""
+    if layout not in _ROWS:
+        raise not_known(f"data layout {layout} of an image")
+    return _ROWS[layout]
+
+
+def channels_first(x: Tensor, layout: int) -> Tensor:
+    """A batch with its channels before its space. Raises PTR131."""
+    if layout in (NCHW, NCDHW):
+        return x
+    if layout not in (NHWC, NDHWC):
+        raise not_known(f"data layout {layout} of a batch")
+    return x.movedim(-1, 1)
+
+
+def from_channels_first(x: Tensor, layout: int) -> Tensor:
+    return x.movedim(1, -1) if layout in (NHWC, NDHWC) else x

@@ -1,0 +1,118 @@
+"""Meanings of shapes, scans, gathers, scatters and the kernels beside the graph, against torch or by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from aten_overlay.apple.mpsgraph import meanings
+from porter.errors import PorterError
+
+
+def of(selector: str, *arguments: object) -> Any:
+    return meanings.find(selector)(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("exclusive", "reverse", "sums"),
+    [(False, False, [1, 3, 6]), (True, False, [0, 1, 3]), (False, True, [6, 5, 3]), (True, True, [5, 3, 0])],
+)
+def test_scans_leave_an_element_out_or_run_backwards(exclusive: bool, reverse: bool, sums: list[int]) -> None:
+    x = torch.tensor([1, 2, 3], dtype=torch.int32)
+    assert of("cumulativeSumWithTensor:axis:exclusive:reverse", x, 0, exclusive, reverse).tolist() == sums
+
+
+def test_an_exclusive_maximum_starts_below_every_number() -> None:
+    x = torch.tensor([1.0, 3.0, 2.0])
+    assert of("cumulativeMaximumWithTensor:axis:exclusive:reverse", x, 0, True, False).tolist() == [-torch.inf, 1, 3]
+
+
+def test_a_sort_takes_its_axis_from_a_constant() -> None:
+    x, axis = torch.tensor([[2, 1], [0, 3]]), torch.tensor([0])
+    assert of("sortWithTensor:axisTensor:descending", x, axis, True).tolist() == [[2, 3], [0, 1]]
+    assert of("argSortWithTensor:axisTensor", x, axis).tolist() == [[1, 0], [0, 1]]
+
+
+def test_channels_and_blocks_of_pixels_are_each_others_inverse() -> None:
+    x = torch.arange(2 * 8 * 2 * 3.0).reshape(2, 8, 2, 3)
+    to_space = "depthToSpace2DTensor:widthAxis:heightAxis:depthAxis:blockSize:usePixelShuffleOrder"
+    to_depth = "spaceToDepth2DTensor:widthAxis:heightAxis:depthAxis:blockSize:usePixelShuffleOrder"
+    assert torch.equal(of(to_space, x, 3, 2, 1, 2, True), torch.pixel_shuffle(x, 2))
+    plain = of(to_space, x, 3, 2, 1, 2, False)
+    assert plain[0, :, 0, 0].tolist() == x[0, :2, 0, 0].tolist()  # a block's first pixel has the first channels
+    for shuffled in (True, False):
+        wide = of(to_space, x, 3, 2, 1, 2, shuffled)
+        assert torch.equal(of(to_depth, wide, 3, 2, 1, 2, shuffled), x)
+    last = of(to_space, x.movedim(1, -1), 2, 1, 3, 2, True)
+    assert torch.equal(last.movedim(-1, 1), torch.pixel_shuffle(x, 2))
+
+
+def test_interleaved_slices_take_turns() -> None:
+    a, b = torch.tensor([[1, 2]]), torch.tensor([[3, 4]])
+    assert of("concatTensors:dimension:interleave", [a, b], 1, True).tolist() == [[1, 3, 2, 4]]
+    assert of("concatTensors:dimension:interleave", [a, b], 1, False).tolist() == [[1, 2, 3, 4]]
+
+
+def test_whole_slices_are_gathered_along_an_axis_with_and_without_batches() -> None:
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    indices = torch.tensor([[2, 0], [1, 1]], dtype=torch.int32)
+    selector = "gatherWithUpdatesTensor:indicesTensor:axis:batchDimensions"
+    assert torch.equal(of(selector, x, indices, 1, 0), x[:, indices.long()])
+    paired = of(selector, x, indices, 2, 1)
+    assert torch.equal(paired, torch.stack([x[i][:, indices[i].long()] for i in range(2)]))
+
+
+def test_places_are_gathered_with_and_without_batches() -> None:
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    places = torch.tensor([[1, 2], [0, 1]], dtype=torch.int32)
+    selector = "gatherNDWithUpdatesTensor:indicesTensor:batchDimensions"
+    assert torch.equal(of(selector, x, places, 0), torch.stack((x[1, 2], x[0, 1])))
+    assert of(selector, x, places, 1).tolist() == [x[0, 1, 2], x[1, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("mode", "wanted"), [(0, [9, 2, 7]), (1, [1, 2, -1]), (2, [15, 2, 12]), (4, [1, 2, 3]), (5, [5, 2, 4]), (6, None)]
+)
+def test_scatters_combine_at_places(mode: int, wanted: list[float] | None) -> None:
+    """Add, subtract, multiply, least, greatest and set, of data [5, 2, 3] and updates."""
+    data = torch.tensor([5.0, 2.0, 3.0])
+    indices, updates = torch.tensor([[0], [2], [0]]), torch.tensor([1.0, 4.0, 3.0])
+    selector = "scatterNDWithDataTensor:updatesTensor:indicesTensor:batchDimensions:mode"
+    made = of(selector, data, updates, indices, 0, mode)
+    if wanted is None:  # of two updates of a place, either
+        assert made[1:].tolist() == [2, 4] and made[0].item() in (1, 3)
+    else:
+        assert made.tolist() == wanted
+
+
+def test_integers_are_not_divided_by_a_scatter() -> None:
+    whole = torch.tensor([4, 2], dtype=torch.int32)
+    with pytest.raises(PorterError, match="MPSGraphScatterMode 3"):
+        of("scatterAlongAxis:withDataTensor:updatesTensor:indicesTensor:mode", 0, whole, whole, torch.tensor([0, 1]), 3)
+
+
+def test_what_is_not_zero_is_found_in_order() -> None:
+    made = of("nonZeroIndicesOfTensor", torch.tensor([[0, 3], [4, 0]]))
+    assert made.dtype is torch.int32 and made.tolist() == [[0, 1], [1, 0]]
+
+
+def test_gradients_of_slices_and_tiles_go_where_values_came_from() -> None:
+    shape = torch.tensor([2, 4], dtype=torch.int32)
+    made = of(
+        "sliceGradientTensor:fwdInShapeTensor:starts:ends:strides", torch.ones(1, 2), shape, [1, 0], [2, 4], [1, 2]
+    )
+    assert made.tolist() == [[0, 0, 0, 0], [1, 0, 1, 0]]
+    tiled = of(
+        "tileGradientWithIncomingGradientTensor:sourceTensor:withMultiplier",
+        torch.ones(2, 6),
+        torch.zeros(2, 2),
+        [1, 3],
+    )
+    assert tiled.tolist() == [[3, 3], [3, 3]]
+
+
+def test_inverses_are_taken_of_matrices() -> None:
+    x = torch.tensor([[[2.0, 0.0], [0.0, 4.0]]])
+    assert of("inverseOfTensor", x).tolist() == [[[0.5, 0.0], [0.0, 0.25]]]
