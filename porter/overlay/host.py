@@ -54,7 +54,7 @@ def recipe(fork: Path) -> Recipe:
     linked = (flag for library in (frameworks, mps, device) for flag in libraries.link_with(library))
     general = build.general_flags()
     precompiled = build.precompiled(general)
-    inputs = (mps.parent.name, frameworks.parent.name, build.headers_digest(), *(p.name for p in precompiled.values()))
+    inputs = (build.headers_digest(), *(path.name for path in precompiled.values()))
     return Recipe(
         compiler=Path(toolchain.clang()),
         flags=(*build.fork_include_flags(fork), *general),
