@@ -34,15 +34,15 @@ class Built:
     compiled: tuple[str, ...]
 
 
-def build(tree: Tree, targets: Sequence[VerifyTarget], recipe: Recipe, cache: Path) -> Built:
-    """The library for some operators of a tree.
+def build(tree: Tree, targets: Sequence[VerifyTarget], recipe: Recipe, cache: Path, at_once: int = 1) -> Built:
+    """The library for some operators of a tree, so many to a source of their registrations.
 
     Raises what `registration.generate` and `sources.operation_files` raise, PTR166 (the fork's host code does not
     compile) and PTR167 (it does not link).
     """
     yaml_text = tree.read(NATIVE_FUNCTIONS)
     bases = tuple(dict.fromkeys(target.base for target in targets))
-    found = registration.generate(yaml_text, bases, cache / "generated" / digest(tree.root.name, *bases))
+    found = registration.generate(yaml_text, bases, cache / "generated" / digest(tree.root.name, *bases), at_once)
     stubs = [stub for target in targets for stub in target.stubs]
     files = [*sources.library_files(tree), *sources.operation_files(tree, found.kernels, stubs)]
     compiled: list[str] = []

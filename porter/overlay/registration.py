@@ -70,16 +70,18 @@ def rows(yaml_text: str, bases: Iterable[str]) -> tuple[Row, ...]:
     return tuple(row for row in _cut(yaml_text) if row.base in wanted)
 
 
-def generate(yaml_text: str, bases: Iterable[str], out: Path) -> Registration:
+def generate(yaml_text: str, bases: Iterable[str], out: Path, at_once: int = 1) -> Registration:
     """Writes the registration sources and `<op>_native.h` headers of some operators to `out`.
 
+    A source holds `at_once` operators: many are compiled faster together, one is found again by what it is made of.
     Raises PTR160 (rows that torchgen cannot read), PTR161 (no row dispatches MPS) or PTR162 (a row whose schema is not
     the wheel's, so that its wrapper would not fit).
     """
     sources, kernels, names = [], [], []
     include = out / "include"
-    for base in dict.fromkeys(bases):
-        family = rows(yaml_text, [base])
+    wanted = tuple(dict.fromkeys(bases))
+    for part in (wanted[i : i + at_once] for i in range(0, len(wanted), at_once)):
+        family = rows(yaml_text, part)
         groups, indices = _readable(family)
         index = _mps(indices)
         served = [g for g in groups if _serves(index, g)]
@@ -87,14 +89,14 @@ def generate(yaml_text: str, bases: Iterable[str], out: Path) -> Registration:
             line = family[0].line if family else 0
             raise PorterError(
                 "PTR161",
-                f"no row of {base} dispatches MPS: every call would fall back to the CPU",
+                f"no row of {', '.join(part)} dispatches MPS: every call would fall back to the CPU",
                 Place(NATIVE_FUNCTIONS, line),
                 "Add MPS to the dispatch line of the shared stub implementation.",
             )
         mine = [str(f.func.name) for g in served for f in _functions(g)]
         _refuse_foreign_schemas(family, mine)
         _write_headers(groups, indices, include)
-        sources.append(_write_source(base, served, index, out))
+        sources.append(_write_source(part, served, index, out))
         kernels += [k for g in served for k in _kernels(g, index, family)]
         names += mine
     return Registration(tuple(sources), include, tuple(kernels), tuple(names))
@@ -291,7 +293,7 @@ def _write_headers(groups: list[Grouped], indices: Indices, include: Path) -> No
         write_if_changed(include / "ATen" / "ops" / f"{root}_native.h", _template("NativeFunction.h", values))
 
 
-def _write_source(base: str, groups: list[Grouped], index: BackendIndex, out: Path) -> Path:
+def _write_source(bases: Sequence[str], groups: list[Grouped], index: BackendIndex, out: Path) -> Path:
     from torchgen import dest
     from torchgen.gen import get_native_function_definitions
     from torchgen.model import DispatchKey
@@ -317,7 +319,8 @@ def _write_source(base: str, groups: list[Grouped], index: BackendIndex, out: Pa
         "dispatch_helpers": dest.gen_registration_helpers(index),
         "dispatch_definitions": definitions,
     }
-    return write_if_changed(out / f"Register_{base}.cpp", _template("RegisterDispatchKey.cpp", values))
+    name = bases[0] if len(bases) == 1 else f"{bases[0]}_to_{bases[-1]}"
+    return write_if_changed(out / f"Register_{name}.cpp", _template("RegisterDispatchKey.cpp", values))
 
 
 @cache

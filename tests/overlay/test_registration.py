@@ -107,3 +107,12 @@ def test_dispatched_functions_can_be_declared_again(tmp_path: Path) -> None:
     text = (tmp_path / "ATen/ops/eq_mps_dispatch.h").read_text()
     assert "inline at::Tensor eq(const at::Tensor & self, const at::Tensor & other) {" in text
     assert "using" not in text
+
+
+def test_several_operators_share_a_source(tmp_path: Path) -> None:
+    one = registration.generate(MIXED + WHOLE_NUMBERS, ["atan2", "triu"], tmp_path / "one", at_once=2)
+    two = registration.generate(MIXED + WHOLE_NUMBERS, ["atan2", "triu"], tmp_path / "two")
+    assert (len(one.sources), len(two.sources)) == (1, 2)
+    assert one.served == two.served and one.kernels == two.kernels
+    text = one.sources[0].read_text()
+    assert all(f'm.impl("{name}",' in text for name in one.served)
