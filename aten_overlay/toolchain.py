@@ -29,18 +29,8 @@ _OPTIMISED = ("-O1", "-fPIC", "-fvisibility=default", "-Wall", "-Wextra", "-Wno-
 
 @lru_cache(maxsize=1)
 def clang() -> str:
-    """The path of a clang++ of version 17 or newer that links with the system's libstdc++.
-
-    Raises PTR100 (there is none) or PTR142 (only the `ziglang` package's, whose libc++ does not fit the wheel).
-    """
-    command = compiler.find_clang()
-    if len(command) != 1:
-        raise PorterError(
-            "PTR142",
-            "the ziglang package's compiler cannot link with torch: it brings its own C++ library",
-            hint="Install clang (Debian and Ubuntu: apt-get install clang-19), or set $PORTER_CLANG.",
-        )
-    return command[0]
+    """The path of a clang++ that links with the system's libstdc++. Raises PTR100 or PTR142 as `find_clang` does."""
+    return compiler.find_clang()
 
 
 @lru_cache(maxsize=1)
@@ -64,7 +54,7 @@ def torch_version() -> str:
 def _environment() -> str:
     """What every compilation depends on: the wheel and the compiler."""
     version = (torch_root() / "version.py").read_bytes()
-    return digest(str(torch_root()), version, clang(), compiler.version((clang(),)))
+    return digest(str(torch_root()), version, clang(), compiler.version(clang()))
 
 
 @lru_cache(maxsize=1)

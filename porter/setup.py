@@ -2,28 +2,49 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
+import sys
 
 from porter.errors import PorterError
 
 PACKAGES = ("clang-19", "clang-18", "clang-17")
+WITHOUT_ROOT = "ziglang"
 
 
 def set_up() -> str:
-    """Makes sure that a clang of 17 or newer is there; says which. Raises PTR100 where it can be neither found nor
-    installed.
-    """
-    from aten_overlay.metal.compiler import find_clang
+    """Makes sure that a clang of 17 or newer is there, and says which: one that is found, else one of the system's
+    packages where this user may install them, else `ziglang`, where this is a virtual environment.
 
-    try:
-        return f"compiler: {' '.join(find_clang())}"
-    except PorterError:
-        if shutil.which("apt-get") is None or os.geteuid() != 0:
-            raise
+    Raises PTR100 or PTR142 where there is none after all.
+    """
+    for install in (_with_apt, _with_pip):
+        try:
+            return _found()
+        except PorterError:
+            install()
+    return _found()
+
+
+def _found() -> str:
+    from aten_overlay.metal.compiler import find_clang, version
+
+    path = find_clang()
+    return f"compiler: {path} ({version(path).splitlines()[0]})"
+
+
+def _with_apt() -> None:
+    if shutil.which("apt-get") is None or os.geteuid() != 0:
+        return
     subprocess.run(["apt-get", "update", "-qq"], check=False)
     for package in PACKAGES:
         if subprocess.run(["apt-get", "install", "-y", "-qq", package], check=False).returncode == 0:
-            break
-    return f"compiler: {' '.join(find_clang())}"
+            return
+
+
+def _with_pip() -> None:
+    if sys.prefix != sys.base_prefix:
+        subprocess.run([sys.executable, "-m", "pip", "install", "-q", WITHOUT_ROOT], check=False)
+        importlib.invalidate_caches()

@@ -22,43 +22,37 @@ _ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+: (?:fatal )?error: (?
 
 
 @lru_cache(maxsize=1)
-def find_clang() -> tuple[str, ...]:
-    """The command of a clang++ of version 17 or newer: `$PORTER_CLANG`, one on the path, else the `ziglang` package's.
+def find_clang() -> str:
+    """The path of a clang++ of version 17 or newer: `$PORTER_CLANG`, one on the path, else the `ziglang` package's.
 
-    Raises PTR100 when there is none.
+    Raises PTR100 when there is none, PTR142 when the package's finds no C++ library of the system.
     """
+    from aten_overlay.metal import zig
+
     named = os.environ.get("PORTER_CLANG")
     candidates = [named] if named else [f"clang++-{n}" for n in range(_NEWEST, _OLDEST - 1, -1)] + ["clang++"]
     for name in candidates:
         path = shutil.which(name)
-        if path and _major((path,)) >= _OLDEST:
-            return (path,)
-    zig = _ziglang()
-    if zig:
-        return zig
+        if path and _major(path) >= _OLDEST:
+            return path
+    packaged = zig.clang()
+    if packaged:
+        return packaged
     raise PorterError(
         "PTR100",
         "no clang++ of version 17 or newer was found",
-        hint="Install one (Debian and Ubuntu: apt-get install clang-19), or set $PORTER_CLANG to its path.",
+        hint="Install one (Debian and Ubuntu: apt-get install clang-19; without root: pip install ziglang), "
+        "or set $PORTER_CLANG to its path.",
     )
 
 
-def _ziglang() -> tuple[str, ...] | None:
-    from importlib.util import find_spec
-
-    spec = find_spec("ziglang")
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    return (str(Path(spec.submodule_search_locations[0]) / "zig"), "c++", "-fno-sanitize=undefined")
-
-
 @lru_cache(maxsize=8)
-def version(command: tuple[str, ...]) -> str:
+def version(command: str) -> str:
     """What the compiler says it is, whole: part of every cache key."""
-    return subprocess.run([*command, "--version"], capture_output=True, text=True, check=False).stdout
+    return subprocess.run([command, "--version"], capture_output=True, text=True, check=False).stdout
 
 
-def _major(command: tuple[str, ...]) -> int:
+def _major(command: str) -> int:
     found = re.search(r"clang version (\d+)", version(command))
     return int(found.group(1)) if found else 0
 
@@ -99,7 +93,7 @@ def library_digest() -> str:
 def run(arguments: Sequence[str], text: str | None = None) -> str:
     """Runs the compiler; what it wrote to its output. Raises PTR101 with the place of the first error."""
     done = subprocess.run(
-        [*find_clang(), *arguments], input=text, capture_output=True, text=True, check=False, errors="surrogateescape"
+        [find_clang(), *arguments], input=text, capture_output=True, text=True, check=False, errors="surrogateescape"
     )
     if done.returncode:
         raise _failure(done.stderr)

@@ -36,6 +36,16 @@ def widened(value: Any) -> Any:
     return value.to(WIDE.get(value.dtype, torch.float64))
 
 
+def flushed(value: Any) -> Any:
+    """A tensor with zeros of their sign for its denormals, as a GPU reads and writes them; anything else as it is."""
+    if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
+        return value
+    if value.is_complex():
+        return torch.complex(flushed(value.real), flushed(value.imag))
+    small = value.abs() < torch.finfo(value.dtype).smallest_normal
+    return torch.where(small, torch.zeros_like(value).copysign(value), value)
+
+
 def tolerances(lists: Mapping[str, frozenset[str]], op_name: str, dtype: torch.dtype) -> dict[str, float | None]:
     """`atol` and `rtol` for `TestCase.assertEqual`: None leaves torch.testing's defaults for the dtype."""
     for kind in ("FP32", "FP16", "BF16"):
@@ -80,16 +90,24 @@ def accuracy(mps: torch.Tensor, cpu: torch.Tensor, want: torch.Tensor, inputs: l
 
 
 def disagreement(
-    mps: torch.Tensor, cpu: torch.Tensor, reference: torch.Tensor | None, inputs: list[torch.Tensor], **tolerance: Any
+    mps: torch.Tensor,
+    cpu: torch.Tensor,
+    reference: torch.Tensor | None,
+    inputs: list[torch.Tensor],
+    without_denormals: torch.Tensor | None = None,
+    **tolerance: Any,
 ) -> str:
     """Where `mps` is neither the CPU's result nor the rounded double-precision reference: `""` if nowhere.
 
+    `without_denormals` is the CPU's result for flushed inputs, where the arithmetic flushes: right as well.
     Integers and bools have to be equal. NaN matches NaN, and an infinity only itself. A complex number that the CPU
     itself cannot hold (its parts overflow on the way to a finite result) may overflow in another way here.
     """
     if mps.dtype != cpu.dtype or mps.shape != cpu.shape:
         return f"got {mps.dtype} {tuple(mps.shape)}, the CPU gives {cpu.dtype} {tuple(cpu.shape)}"
     wrong = ~_close(mps, cpu, **tolerance)
+    if without_denormals is not None:
+        wrong &= ~_close(mps, without_denormals, **tolerance)
     if reference is not None and (mps.dtype.is_floating_point or mps.dtype.is_complex):
         rounded = reference.to(mps.dtype)
         wrong &= ~_close(mps, rounded, **tolerance)

@@ -18,7 +18,8 @@ class Context:
     `bases` are ATen base names; `kernels` the functor names whose calls count, `functors` all functor names of the fork
     (the longest one that begins a host_name owns it); `dtypes` the torch names of input types that have a kernel.
     `lists` and `lists_before` are the text of the file that holds the MPS test lists, as edited and as it was;
-    `precision` is that of the fork's `test/test_mps.py`, for its low-precision lists.
+    `precision` is that of the fork's `test/test_mps.py`, for its low-precision lists; `flushes` says that the run's
+    arithmetic takes denormals for zeros.
     """
 
     bases: tuple[str, ...] = ()
@@ -29,6 +30,7 @@ class Context:
     lists: str = ""
     lists_before: str = ""
     precision: str = ""
+    flushes: bool = False
 
     def owner(self, host_name: str) -> str:
         """The functor a host_name belongs to: `div_floor` for `div_floor_dense_float_float`, `""` if none."""

@@ -236,12 +236,14 @@ class TestConsistency(Consistency):
             sample = samples.without_zeros(sample)
             want = self.cpu(op, sample)
         got = pytree.tree_leaves(pytree.tree_map(_to_cpu, self.mps(op, sample, device)))
-        precise = [None] * len(got)
+        precise = flushed = [None] * len(got)
         if dtype.is_floating_point or dtype.is_complex:
             precise = pytree.tree_leaves(self.cpu(op, sample.transform(compare.widened)))
-        for mine, theirs, exact in zip(got, pytree.tree_leaves(want), precise, strict=True):
+            if CONTEXT.flushes:
+                flushed = pytree.tree_leaves(self.cpu(op, sample.transform(compare.flushed)))
+        for mine, theirs, exact, zeroed in zip(got, pytree.tree_leaves(want), precise, flushed, strict=True):
             tolerance = compare.tolerances(_precision, op.name, dtype)
-            told = compare.disagreement(mine, theirs, exact, _operands(sample), **tolerance)
+            told = compare.disagreement(mine, theirs, exact, _operands(sample), zeroed, **tolerance)
             if told:
                 self.fail(told)
 

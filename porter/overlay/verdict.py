@@ -16,7 +16,8 @@ MPS = "mps"
 BACKENDS = (HOST, KERNELS, MPS)
 DEFAULT = "default"
 ALL = "all"
-ARITHMETICS = (DEFAULT, "fused", "flush", "reorder")
+FLUSH = "flush"
+ARITHMETICS = (DEFAULT, "fused", FLUSH, "reorder")
 BUILD = "build"
 NO_TEST = "selection"
 # What says nothing about the port: the machine or the backend is at fault.

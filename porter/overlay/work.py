@@ -6,7 +6,7 @@ import importlib
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,7 +103,7 @@ def unregistered(tree: Tree, target: VerifyTarget) -> list[Failure]:
 def _tested(tree: Tree, target: VerifyTarget, run: Run, tell: Tell, started: float) -> Verdict:
     from aten_overlay.test import proof, runner
 
-    subject = context(tree, target)
+    subject = replace(context(tree, target), flushes=run.arithmetic == values.FLUSH)
     outcomes = runner.run(subject, _both(run.expr, CHECKED) if run.checked else run.expr, tell)
     found = values.judge(target.base, outcomes, 0.0, run.backend, run.arithmetic)
     if run.checked:

@@ -16,7 +16,7 @@ NAME = "aten/src/ATen/native/mps/operations/Twice.mm"
 
 @pytest.fixture
 def recipe() -> build.Recipe:
-    return build.Recipe(Path(find_clang()[0]), ("-fPIC", "-O1"), (), "test", {})
+    return build.Recipe(Path(find_clang()), ("-fPIC", "-O1"), (), "test", {})
 
 
 def source(root: Path, text: str) -> Path:

@@ -37,6 +37,18 @@ def test_disagreement_takes_the_cpu_or_the_reference() -> None:
     assert told == "1 of 3 differ, first at (9.0): 5.0, the CPU gives 4.0"
 
 
+def test_where_the_arithmetic_flushes_the_answer_to_zero_is_right() -> None:
+    x = torch.tensor([1e-40, -1e-40, 0.5])
+    zeroed = compare.flushed(x)
+    assert zeroed.tolist() == [0.0, 0.0, 0.5] and torch.signbit(zeroed).tolist() == [False, True, False]
+    told = compare.disagreement(torch.tensor([0.0, 0.0, 1.0]), x.ceil(), None, [x])
+    assert told == "1 of 3 differ, first at (9.99994610111476e-41): 0.0, the CPU gives 1.0"
+    assert compare.disagreement(torch.tensor([0.0, 0.0, 1.0]), x.ceil(), None, [x], zeroed.ceil()) == ""
+    assert compare.disagreement(torch.tensor([0.0, 0.0, 0.0]), x.ceil(), None, [x], zeroed.ceil()) != ""
+    assert compare.flushed(torch.tensor([complex(1e-40, 2)])).tolist() == [2j]
+    assert compare.flushed(torch.tensor([1])).tolist() == [1]
+
+
 def test_complex_numbers_are_compared_with_the_reference_too() -> None:
     mps, exact = torch.tensor([1 + 1j, 2 + 0j]), torch.tensor([1 + 1j, 2.5 + 0j], dtype=torch.complex128)
     assert compare.disagreement(mps, torch.tensor([3 + 0j, 2 + 0j]), exact, []) == ""

@@ -1,0 +1,48 @@
+"""porter setup: a compiler that is there is taken; else each way to get one is tried in turn."""
+
+from __future__ import annotations
+
+import pytest
+
+from aten_overlay.metal import compiler
+from porter import setup
+from porter.errors import PorterError
+
+
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ways that were tried, on a machine where none works until a test says so."""
+    ways: list[str] = []
+
+    def missing() -> str:
+        raise PorterError("PTR100", "no clang++ of version 17 or newer was found")
+
+    monkeypatch.setattr(compiler, "find_clang", missing)
+    monkeypatch.setattr(setup, "_with_apt", lambda: ways.append("apt"))
+    monkeypatch.setattr(setup, "_with_pip", lambda: ways.append("pip"))
+    return ways
+
+
+def test_a_compiler_that_is_there_is_named_with_its_version() -> None:
+    assert setup.set_up() == f"compiler: {(path := compiler.find_clang())} ({compiler.version(path).splitlines()[0]})"
+    assert "clang version" in setup.set_up()
+
+
+def test_the_system_comes_before_the_environment(tried: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = compiler.find_clang
+    monkeypatch.setattr(compiler, "find_clang", lambda: "/bin/clang++" if "apt" in tried else missing())
+    monkeypatch.setattr(compiler, "version", lambda path: "clang version 19\nTarget: any\n")
+    assert setup.set_up() == "compiler: /bin/clang++ (clang version 19)"
+    assert tried == ["apt"]
+
+
+def test_what_cannot_be_had_is_refused_after_every_way(tried: list[str]) -> None:
+    with pytest.raises(PorterError, match="PTR100"):
+        setup.set_up()
+    assert tried == ["apt", "pip"]
+
+
+def test_nothing_is_installed_outside_of_a_virtual_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setup.sys, "prefix", setup.sys.base_prefix)
+    monkeypatch.setattr(setup.subprocess, "run", lambda *_, **__: pytest.fail("ran pip"))
+    setup._with_pip()
