@@ -48,6 +48,8 @@ def _parser() -> argparse.ArgumentParser:
     _output(migrate)
     explain = _command(commands, "explain", _explain, "show each stage for one operator")
     explain.add_argument("op", metavar="OP")
+    explain.add_argument("--no-record", action="store_true", help="read the source only: run nothing")
+    explain.add_argument("--macos", default="", metavar="VERSION", help="run the old code as this macOS would: 14.4")
     _output(_command(commands, "status", _status, "list every operator with an MPS dispatch"))
     verify = _command(commands, "verify", _verify, "lint, compile and test the port of operators")
     verify.add_argument("ops", nargs="+", metavar="OP")
@@ -167,7 +169,8 @@ def _written(checkout: Checkout, changes: ChangeSet, force: bool) -> None:
 def _explain(options: argparse.Namespace) -> int:
     from porter.explain import explanation
 
-    print("\n".join(explanation(_fork(options), options.op)))
+    for line in explanation(_fork(options), options.op, not options.no_record, options.macos):
+        print(line, flush=True)
     return DONE
 
 

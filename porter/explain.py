@@ -10,13 +10,16 @@ from porter.checkout import Checkout
 from porter.errors import PorterError
 from porter.migrate import plan_operator
 from porter.mpsgraph.printing import graph_lines
-from porter.objcpp.evaluator import read_graph
 from porter.objcpp.implementations import Written
+from porter.readings import NEWEST, recorded_lines, source_graph
 from porter.rows import Held, Row, moves, mps_row
 
 
-def explanation(checkout: Checkout, op: str) -> Iterator[str]:
-    """The lines of the explanation; a stage that fails says why, and the next one follows."""
+def explanation(checkout: Checkout, op: str, record: bool = True, macos: str = NEWEST) -> Iterator[str]:
+    """The lines of the explanation; a stage that fails says why, and the next one follows.
+
+    With `record` the old code is run too, under a macOS release, and both readings are compared.
+    """
     family = NativeFunctions.read(checkout).family(op)
     yield "entries"
     rows = []
@@ -27,7 +30,7 @@ def explanation(checkout: Checkout, op: str) -> Iterator[str]:
             rows.append(row)
     for row in rows:
         if row.implementation and row.written is Written.MPSGRAPH:
-            yield from _implementation(checkout, row)
+            yield from _implementation(checkout, row, record, macos)
     for move in moves(checkout, family, tuple(rows)):
         if isinstance(move, Held):
             yield f"stub\n  {move.error}"
@@ -52,16 +55,18 @@ def _served(row: Row | None) -> str:
     return f"{', '.join(row.line.keys)}: {row.line.kernel} ({row.written.value})"
 
 
-def _implementation(checkout: Checkout, row: Row) -> Iterator[str]:
+def _implementation(checkout: Checkout, row: Row, record: bool, macos: str) -> Iterator[str]:
     assert row.implementation is not None
     yield f"implementation\n  {row.implementation.symbol} at {row.implementation.place}, {row.implementation.shape}"
+    source = None
     try:
-        graph = read_graph(checkout, row.implementation, row.entry.arguments, lambda dtype: dtype)
+        source = source_graph(checkout, row)
+        yield "graph, read from the source"
+        yield from (f"  {line}" for line in graph_lines(source))
     except PorterError as error:
         yield f"graph\n  {error}"
-        return
-    yield "graph, read from the source"
-    yield from (f"  {line}" for line in graph_lines(graph))
+    if record:
+        yield from recorded_lines(checkout, row, source, macos)
 
 
 def _cpu(checkout: Checkout, stub: str) -> Iterator[str]:

@@ -70,6 +70,16 @@ def _shared_row(checkout: Checkout, entry: Entry, line: DispatchLine) -> Row:
     return Row(entry, line, old or found[0], Written.MPSGRAPH if old else written[0])
 
 
+def stubs_behind(checkout: Checkout, row: Row) -> tuple[str, ...]:
+    """The stubs that a row's line calls, where it is one that MPS shares."""
+    if not is_shared(row.line):
+        return ()
+    try:
+        return tuple(call.stub.name for call in stubs_of(checkout, row.line.kernel))
+    except PorterError:
+        return ()
+
+
 def moves(checkout: Checkout, family: tuple[Entry, ...], rows: tuple[Row, ...]) -> tuple[Move | Held, ...]:
     """Where every row that is on MPSGraph goes; a row is held back by PTR017 (no line to join) or by what the reading
     of its stubs raises.
@@ -103,15 +113,16 @@ def _tried(checkout: Checkout, family: tuple[Entry, ...], row: Row) -> Move | He
 
 def _forwards(row: Row) -> bool:
     """Whether a kernel of MPS's own only forwards to other operators."""
-    return row.written is Written.OTHER and row.implementation is not None and not _is_shared(row.line)
+    return row.written is Written.OTHER and row.implementation is not None and not is_shared(row.line)
 
 
-def _is_shared(line: DispatchLine) -> bool:
+def is_shared(line: DispatchLine) -> bool:
+    """Whether MPS joins a kernel of CPU or CUDA on this line."""
     return any(key in line.keys for key in SHARING_KEYS)
 
 
 def _move(checkout: Checkout, family: tuple[Entry, ...], row: Row) -> Move:
-    candidates = [line for line in row.entry.dispatch if _is_shared(line)]
+    candidates = [line for line in row.entry.dispatch if is_shared(line)]
     if not candidates:
         raise PorterError(
             "PTR017",

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from porter.dtypes import Kind
-from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Scalar
+from porter.errors import PorterError
+from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Literal, Scalar, Untold
 
 _ATOM = re.compile(r"[\w:.]+(\(.*\))?\Z", re.S)
 
@@ -46,6 +47,8 @@ class Printer:
                 return self.names[name]
             case Constant(value=value, dtype=dtype):
                 return literal(value, dtype.kind)
+            case Literal() | Untold():
+                raise PorterError("PTR135", "the graph is not element by element", hint="See docs/errors/PTR135.md.")
             case Cast(arg=arg, dtype=dtype):
                 kind = "float" if dtype.kind is Kind.FLOATING else dtype.metal
                 inner = self._value(arg)

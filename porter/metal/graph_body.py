@@ -6,7 +6,7 @@ from porter.dtypes import DType, Kind
 from porter.metal.expression import Printer
 from porter.metal.functor import Body
 from porter.metal.subject import Subject
-from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Scalar
+from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Literal, Scalar, Untold
 from porter.mpsgraph.selectors import by_op
 
 
@@ -48,7 +48,7 @@ def _misses_width(expr: Expr, dtype: DType) -> bool:
             return to.kind is Kind.FLOATING or _misses_width(arg, dtype)
         case Call(args=args):
             return any(_misses_width(arg, dtype) for arg in args)
-        case Constant() | Input() | Scalar():
+        case Constant() | Input() | Scalar() | Literal() | Untold():
             return False
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from porter.dtypes import DType
 from porter.errors import Place
 
+Value = bool | int | float | str | None | tuple["Value", ...]
+
 
 @dataclass(frozen=True)
 class Input:
@@ -33,8 +35,30 @@ class Constant:
 
 
 @dataclass(frozen=True)
+class Literal:
+    """An argument of an operation that is no tensor: an axis, a shape, a flag, a descriptor's properties. `dtype` is
+    that of the operation.
+    """
+
+    value: Value
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Untold:
+    """A number that differs from run to run, and nothing tells how; `values` are those seen."""
+
+    values: tuple[Value, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True)
 class Call:
-    """An MPSGraph operation: `op` is a row of `selectors.py`, `dtype` that of its result."""
+    """An MPSGraph operation: `op` is a row of `selectors.py`, `dtype` that of its result.
+
+    A recorded graph has others too: `op` is then the selector, with `[1]` behind it for the second result, and
+    `results` joins the results of an operator that has several.
+    """
 
     op: str
     args: tuple[Expr, ...]
@@ -49,7 +73,8 @@ class Cast:
     dtype: DType
 
 
-Expr = Input | Scalar | Constant | Call | Cast
+Expr = Input | Scalar | Constant | Literal | Untold | Call | Cast
+RESULTS = "results"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Graph, Input, Scalar
+from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Graph, Input, Literal, Scalar, Untold, Value
 
 
 def graph_lines(graph: Graph) -> Iterator[str]:
@@ -26,7 +26,17 @@ def spelled(expr: Expr) -> str:
             return name
         case Constant(value=value):
             return str(value)
+        case Literal(value=literal):
+            return _literal(literal)
+        case Untold():
+            return "?"
         case Cast(arg=arg, dtype=dtype):
             return f"{dtype}({spelled(arg)})"
         case Call(op=op, args=args):
             return f"{op}({', '.join(map(spelled, args))})"
+
+
+def _literal(value: Value) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_literal, value))}]"
+    return "nil" if value is None else str(value)

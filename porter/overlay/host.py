@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from porter.checkout import KERNELS
+from porter.errors import PorterError
 from porter.overlay.objects import Recipe, digest
 from porter.overlay.tree import DEVICE_HEADERS, cache
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from aten_overlay.apple.mpsgraph.recorder import Recorder
     from aten_overlay.device.load import Device
 
+# The levels that host code asks for, in the order in which they are counted.
+_LEVEL = re.compile(r"\bMACOS_VER_(\d+)_(\d+)_PLUS\b")
 _started: list[tuple[Device, ctypes.CDLL, Compiler, Recorder]] = []
 
 
@@ -111,6 +115,23 @@ def load_operators(root: Path, bases: Sequence[str]) -> None:
     made = build(tree, targets, recipe(tree.root), cache())
     prefixes = [f"{kernel}_" for target in targets for kernel in target.kernels]
     load(made.library, tree.root, prefixes, "default", checked=False)
+
+
+def pretend(fork: Path, macos: str) -> None:
+    """Answers host code as a macOS release (`14.4`) would, by the levels that `ATen/mps/MPSDevice.h` counts, the
+    fork's at this root or the wheel's.
+
+    Raises PTR138 for a release that it does not know.
+    """
+    from aten_overlay import toolchain
+    from aten_overlay.device import libraries
+
+    headers = _device_headers(fork)
+    device = (headers or toolchain.torch_root() / "include") / "ATen" / "mps" / "MPSDevice.h"
+    known = [f"{major}.{minor}" for major, minor in _LEVEL.findall(device.read_text())]
+    if macos not in known:
+        raise PorterError("PTR138", f"no macOS {macos} is known here", hint=f"Choose one of {', '.join(known)}.")
+    ctypes.CDLL(str(libraries.mps(headers))).porter_set_macos_version(known.index(macos))
 
 
 def recorder() -> Recorder:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from porter.errors import PorterError
+from porter.mpsgraph.storing import to_object
 from porter.overlay import server
 from porter.overlay.verdict import ALL, ARITHMETICS, MPS, Failure, Verdict, VerifyTarget, bounded, joined, not_run
 
@@ -66,7 +67,14 @@ def serve(path: Path, fingerprint: str) -> None:
 
 
 def answer(asked: Answer) -> Answer:
-    """The answer to one request: a verdict, or why there is none.
+    """The answer to one request: what was asked for, or why there is none."""
+    if asked["what"] == server.RECORDINGS:
+        return _Worker(asked, _recordings, _not_recorded).result()
+    return _judged(asked)
+
+
+def _judged(asked: Answer) -> Answer:
+    """A verdict.
 
     Every arithmetic has a worker of its own, and so has a short run with bounds checked; they run side by side.
     """
@@ -74,7 +82,7 @@ def answer(asked: Answer) -> Answer:
     runs = [{**asked, "arithmetic": arithmetic, "checked": False} for arithmetic in arithmetics]
     if asked["backend"] != MPS:
         runs.append({**asked, "arithmetic": arithmetics[0], "checked": True})
-    answers = [worker.result() for worker in [_Worker(run) for run in runs]]
+    answers = [worker.result() for worker in [_Worker(run, _verdict, _not_judged) for run in runs]]
     broken = next((found for found in answers if "error" in found), None)
     if broken:
         return broken
@@ -83,18 +91,21 @@ def answer(asked: Answer) -> Answer:
     return bounded(plain, verdicts[len(arithmetics) :]).to_json()
 
 
-class _Worker:
-    """A forked process that makes one verdict. One that dies is a failed verdict."""
+Tell = Callable[[str], None]
 
-    def __init__(self, asked: Answer) -> None:
-        self._asked = asked
+
+class _Worker:
+    """A forked process that makes one answer; `dead` makes that of one that dies, from its last words."""
+
+    def __init__(self, asked: Answer, act: Callable[[Answer, Tell], Answer], dead: Callable[..., Answer]) -> None:
+        self._asked, self._dead = asked, dead
         self._started = time.monotonic()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the result)
         reader, writer = os.pipe()
         self._process = os.fork()
         if self._process == 0:
             os.close(reader)
-            _work(asked, writer, self._log.fileno())
+            _work(asked, act, writer, self._log.fileno())
         os.close(writer)
         self._lines = os.fdopen(reader)
 
@@ -111,10 +122,18 @@ class _Worker:
             told = self._log.read().decode(errors="replace")
         if result is not None:
             return dict(result)
-        failure = Failure(doing, _death(os.waitstatus_to_exitcode(status), told))
-        seconds = time.monotonic() - self._started
-        base = self._asked["target"]["base"]
-        return not_run(base, [failure], seconds, self._asked["backend"], self._asked["arithmetic"]).to_json()
+        end = _death(os.waitstatus_to_exitcode(status), told)
+        return self._dead(self._asked, doing, end, time.monotonic() - self._started)
+
+
+def _not_judged(asked: Answer, doing: str, end: str, seconds: float) -> Answer:
+    """A death is a failed verdict."""
+    base = asked["target"]["base"]
+    return not_run(base, [Failure(doing, end)], seconds, asked["backend"], asked["arithmetic"]).to_json()
+
+
+def _not_recorded(_asked: Answer, doing: str, end: str, _seconds: float) -> Answer:
+    return {"error": f"the recording ended during {doing}: {end}", "code": "PTR137"}
 
 
 def target_from(values: dict[str, Any]) -> VerifyTarget:
@@ -137,7 +156,7 @@ def target_from(values: dict[str, Any]) -> VerifyTarget:
     )
 
 
-def _work(asked: Answer, writer: int, log: int) -> NoReturn:
+def _work(asked: Answer, act: Callable[[Answer, Tell], Answer], writer: int, log: int) -> NoReturn:
     """The worker's whole life."""
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -148,21 +167,32 @@ def _work(asked: Answer, writer: int, log: int) -> NoReturn:
             out.write(f"doing {step}\n")
             out.flush()
 
-        out.write(f"result {json.dumps(_verdict(asked, tell))}\n")
+        out.write(f"result {json.dumps(_told(act, asked, tell))}\n")
     os._exit(0)
 
 
-def _verdict(asked: Answer, tell: Callable[[str], None]) -> Answer:
+def _told(act: Callable[[Answer, Tell], Answer], asked: Answer, tell: Tell) -> Answer:
+    try:
+        return act(asked, tell)
+    except PorterError as error:
+        return {"error": error.what, "code": error.code, "hint": error.hint}
+    except Exception as error:
+        return {"error": f"the answer itself failed: {type(error).__name__}: {error}\n{traceback.format_exc()}"}
+
+
+def _verdict(asked: Answer, tell: Tell) -> Answer:
     from porter.overlay import work
 
     target = target_from(asked["target"])
     run = work.Run(asked["expr"], asked["backend"], asked["arithmetic"], asked["checked"])
-    try:
-        return work.verdict(Path(asked["root"]), asked["texts"], target, run, tell).to_json()
-    except PorterError as error:
-        return {"error": error.what, "code": error.code, "hint": error.hint}
-    except Exception as error:
-        return {"error": f"the verdict itself failed: {type(error).__name__}: {error}\n{traceback.format_exc()}"}
+    return work.verdict(Path(asked["root"]), asked["texts"], target, run, tell).to_json()
+
+
+def _recordings(asked: Answer, tell: Tell) -> Answer:
+    from porter.overlay import work
+
+    made = work.recordings(Path(asked["root"]), target_from(asked["target"]), asked["macos"], tell)
+    return {"recordings": to_object(made)}
 
 
 def _death(code: int, log: str) -> str:

@@ -25,6 +25,7 @@ from porter.overlay.verdict import Verdict, VerifyTarget
 
 START_SECONDS = 180.0
 NO_SERVER = "PORTER_NO_SERVER"
+VERDICT, RECORDINGS = "verdict", "recordings"
 _PACKAGES = Path(__file__).resolve().parent.parent.parent
 _WATCHED = ("porter", "aten_overlay")
 _CODE = (".py", ".h", ".cpp", ".mm", ".m", ".yaml")
@@ -39,6 +40,7 @@ def request(
     Raises PTR170 when no process can be started that answers.
     """
     asked = {
+        "what": VERDICT,
         "root": str(root.resolve()),
         "texts": dict(texts),
         "target": asdict(op),
@@ -46,10 +48,18 @@ def request(
         "backend": backend,
         "arithmetic": arithmetic,
     }
+    return Verdict.from_json(ask(asked))
+
+
+def ask(asked: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a question: its `what` is one of VERDICT and RECORDINGS, its `backend` says which server.
+
+    Raises PTR170 when no process can be started that answers, and the error that the answer tells.
+    """
     answer = _alone(asked) if os.environ.get(NO_SERVER) else _served(asked)
     if "error" in answer:
         raise PorterError(answer.get("code", "PTR170"), answer["error"], hint=answer.get("hint", ""))
-    return Verdict.from_json(answer)
+    return answer
 
 
 def fingerprint(backend: str) -> str:

@@ -20,6 +20,7 @@ from porter.overlay.verdict import Failure, Verdict, VerifyTarget
 
 if TYPE_CHECKING:
     from aten_overlay.test.context import Context
+    from porter.mpsgraph.recording import Recording
 
 Tell = Callable[[str], None]
 PRELOADED = (
@@ -68,6 +69,19 @@ def verdict(root: Path, texts: Mapping[str, str], target: VerifyTarget, run: Run
         if error.code in values.NO_VERDICT:
             raise
         return values.refused(target.base, error, time.monotonic() - started, run.backend, run.arithmetic)
+
+
+def recordings(root: Path, target: VerifyTarget, macos: str, tell: Tell) -> tuple[Recording, ...]:
+    """The recordings of an operator as the checkout has it, under a macOS release (`""`: the newest)."""
+    from porter.overlay import host, record
+
+    tree = materialise(root, {}, cache())
+    tell("build")
+    rooms.take(values.HOST, tree, target, values.DEFAULT, False)
+    if macos:
+        host.pretend(tree.root, macos)
+    tell("recording")
+    return record.record(target.base)
 
 
 def lint(tree: Tree) -> list[Failure]:

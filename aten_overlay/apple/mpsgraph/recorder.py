@@ -47,11 +47,14 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Run:
-    """One execution: the graph, the device address that every fed placeholder reads, and what is asked for."""
+    """One execution: the graph, the device address and the value of every fed placeholder, and the device address that
+    every tensor asked for is written to.
+    """
 
     graph: Recorded
     feeds: Mapping[Ref, int]
-    targets: tuple[Ref, ...]
+    values: Mapping[Ref, torch.Tensor]
+    results: Mapping[Ref, int]
 
 
 @dataclass
@@ -119,10 +122,9 @@ class Recorder:
         def run() -> None:
             recorded = self.graphs[graph]
             fed, asked = self._dictionary(feeds), self._dictionary(results)
-            if self.ran:
-                addresses = {ref: int(array.address) for ref, array in fed}
-                self.ran(Run(recorded, addresses, tuple(ref for ref, _ in asked)))
             values = {ref: over(array, self.host_address).clone() for ref, array in fed}
+            if self.ran:
+                self.ran(Run(recorded, _addresses(fed), dict(values), _addresses(asked)))
             with torch.no_grad():
                 for ref, array in asked:
                     target = over(array, self.host_address)
@@ -145,6 +147,10 @@ class Recorder:
 
     def _drop(self, graph: int) -> None:
         self.graphs.pop(graph, None)
+
+
+def _addresses(arrays: list[tuple[Ref, Array]]) -> dict[Ref, int]:
+    return {ref: int(array.address) for ref, array in arrays}
 
 
 def _placeholder(arguments: tuple[Value, ...]) -> tuple[tuple[torch.Tensor | None], tuple[torch.dtype]]:

@@ -1,0 +1,77 @@
+"""Whether two readings of an implementation agree: the source's, and that of the calls that were run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from porter.mpsgraph.conditions import Unclear, holds
+from porter.mpsgraph.graph import Call, Case, Cast, Constant, Expr, Graph, Input
+from porter.mpsgraph.printing import spelled
+from porter.mpsgraph.recording import Recording, Seen
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How many calls both readings speak of, and one line for each way they differ."""
+
+    calls: int
+    differences: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if not self.calls:
+            return "nothing was run that the source's reading speaks of"
+        if not self.differences:
+            return f"the readings agree on all {self.calls} calls"
+        return "the readings differ: " + "; ".join(self.differences)
+
+
+def agreement(source: Graph, recording: Recording, through_stub: bool) -> Agreement:
+    """Compares what the source says of every call with what the call ran.
+
+    Before it calls a stub ATen answers some calls itself, with a copy: those say nothing of the stub's implementation.
+    """
+    calls, differences = 0, dict[str, None]()
+    for seen in recording.seen:
+        case = _case(source, seen)
+        if case is None:
+            continue
+        ran = recording.graph.cases[seen.case]
+        if through_stub and isinstance(ran.expr, Input):
+            continue
+        calls += 1
+        read, told = (spelled(_normal(each.expr)) for each in (case, ran))
+        if read != told:
+            differences[f"{seen.dtype}: the source has {read}, the run {told}"] = None
+    return Agreement(calls, tuple(differences))
+
+
+def _case(source: Graph, seen: Seen) -> Case | None:
+    """The case that the source has for a call, where its conditions are of this call's arguments."""
+    for case in source.of(seen.dtype):
+        try:
+            if all(holds(each.text, seen.arguments) is each.holds for each in case.when):
+                return case
+        except Unclear:
+            return None
+    return None
+
+
+def _normal(expr: Expr) -> Expr:
+    """Without what is only manner: whole numbers as floats, casts that change nothing, copies."""
+    match expr:
+        case Constant(value=value):
+            return replace(expr, value=float(value))
+        case Cast(arg=arg, dtype=dtype):
+            inner = _normal(arg)
+            return inner if _type(inner) == dtype else Cast(inner, dtype)
+        case Call(op="identity", args=(arg,)):
+            return _normal(arg)
+        case Call(args=args):
+            return replace(expr, args=tuple(map(_normal, args)))
+        case _:
+            return expr
+
+
+def _type(expr: Expr) -> object:
+    """The element type of an expression that has one."""
+    return getattr(expr, "dtype", None)

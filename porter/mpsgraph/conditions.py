@@ -1,0 +1,47 @@
+"""Conditions on an operator's arguments, spelled as the fork's own code spells them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from porter.mpsgraph.graph import Value
+
+Arguments = Mapping[str, Value]
+_COMPARED = re.compile(r"(?P<name>.+?) (?P<sign>==|<|>) (?P<value>.+)")
+
+
+@dataclass(frozen=True)
+class Unclear(Exception):
+    """A condition that these arguments do not decide."""
+
+    text: str
+
+
+def holds(text: str, arguments: Arguments) -> bool:
+    """Whether a condition holds for these arguments: `eps.has_value()`, `alpha == 1.0`, `mode == "floor"`, `training`.
+
+    Raises Unclear for any other.
+    """
+    if text in arguments:
+        return bool(arguments[text])
+    name = text.removesuffix(".has_value()")
+    if name in arguments and name != text:
+        return arguments[name] is not None
+    match = _COMPARED.fullmatch(text)
+    if not match or match["name"] not in arguments:
+        raise Unclear(text)
+    return _compared(arguments[match["name"]], match["sign"], match["value"])
+
+
+def _compared(value: Value, sign: str, other: str) -> bool:
+    if other.startswith('"'):
+        return value == other.strip('"')
+    try:
+        number = float(other)
+    except ValueError as error:
+        raise Unclear(other) from error
+    if not isinstance(value, (int, float)):
+        return False
+    return {"==": value == number, "<": value < number, ">": value > number}[sign]

@@ -1,0 +1,57 @@
+"""The numbers of an expression, apart from its shape: what differs between two runs of the same code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import reduce
+
+from porter import dtypes
+from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Literal
+from porter.mpsgraph.printing import spelled
+
+_HOLE = Literal("_", dtypes.FLOAT)
+
+
+def leaves(expr: Expr) -> tuple[Constant | Literal, ...]:
+    """Its constants and literals, from left to right, once for each place."""
+    return tuple(_leaves(expr))
+
+
+def _leaves(expr: Expr) -> Iterator[Constant | Literal]:
+    if isinstance(expr, (Constant, Literal)):
+        yield expr
+    elif isinstance(expr, Cast):
+        yield from _leaves(expr.arg)
+    elif isinstance(expr, Call):
+        for arg in expr.args:
+            yield from _leaves(arg)
+
+
+def with_leaves(expr: Expr, new: Iterator[Expr]) -> Expr:
+    """The expression with others in the place of its constants and literals, in the order of `leaves`."""
+    if isinstance(expr, (Constant, Literal)):
+        return next(new)
+    if isinstance(expr, Cast):
+        return replace(expr, arg=with_leaves(expr.arg, new))
+    if isinstance(expr, Call):
+        return replace(expr, args=tuple(with_leaves(arg, new) for arg in expr.args))
+    return expr
+
+
+def skeleton(expr: Expr) -> str:
+    """What two expressions share that differ in numbers alone."""
+    return spelled(with_leaves(expr, iter(lambda: _HOLE, None)))
+
+
+def size(expr: Expr, at_most: int) -> int:
+    """How many operations it has when written out, counted no further than `at_most`."""
+    known: dict[int, int] = {}
+
+    def counted(node: Expr) -> int:
+        if id(node) not in known:
+            parts = node.args if isinstance(node, Call) else (node.arg,) if isinstance(node, Cast) else ()
+            known[id(node)] = reduce(lambda total, part: min(at_most, total + counted(part)), parts, 1)
+        return known[id(node)]
+
+    return counted(expr)

@@ -1,0 +1,61 @@
+"""When an implementation takes which of its branches, told from the arguments of its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from porter.mpsgraph.conditions import Arguments, Unclear, holds
+from porter.mpsgraph.graph import Condition
+
+_MOST = 4
+NOT_TOLD = Condition("the arguments do not tell", True)
+
+
+def told_apart(group: Sequence[Arguments], others: Sequence[Arguments]) -> tuple[Condition, ...]:
+    """The fewest conditions found that hold for every call of a group and not all for any other call.
+
+    NOT_TOLD when there are none.
+    """
+    fitting = [c for text in _texts([*group, *others]) if (c := _all_alike(text, group))]
+    chosen: list[Condition] = []
+    left = list(others)
+    while left and len(chosen) < _MOST:
+        best = max(fitting, key=lambda c: sum(not _true(c, call) for call in left), default=None)
+        if best is None or all(_true(best, call) for call in left):
+            return (NOT_TOLD,)
+        chosen.append(best)
+        left = [call for call in left if _true(best, call)]
+    return (NOT_TOLD,) if left else tuple(chosen)
+
+
+def _true(condition: Condition, arguments: Arguments) -> bool:
+    try:
+        return holds(condition.text, arguments) is condition.holds
+    except Unclear:
+        return False
+
+
+def _all_alike(text: str, group: Sequence[Arguments]) -> Condition | None:
+    try:
+        found = {holds(text, call) for call in group}
+    except Unclear:
+        return None
+    return Condition(text, found.pop()) if len(found) == 1 else None
+
+
+def _texts(calls: Sequence[Arguments]) -> Iterator[str]:
+    """What may be asked of the calls: of arguments first, then of what is known of their tensors."""
+    names = sorted({name for call in calls for name in call}, key=lambda name: ("." in name, name))
+    for name in names:
+        values = list(dict.fromkeys(call.get(name) for call in calls))
+        if len(values) < 2:
+            continue
+        if None in values:
+            yield f"{name}.has_value()"
+        given = [value for value in values if value is not None]
+        if any(isinstance(value, bool) for value in given):
+            yield name
+        yield from (f'{name} == "{value}"' for value in given if isinstance(value, str))
+        numbers = sorted({v for v in given if isinstance(v, (int, float)) and not isinstance(v, bool)}, key=abs)
+        yield from (f"{name} == {value}" for value in numbers[:6])
+        yield from (f"{name} {sign} {v}" for v in numbers[:3] for sign in "<>")

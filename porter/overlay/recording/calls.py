@@ -1,0 +1,210 @@
+"""The calls of an operator that its OpInfo samples make, and calls like them with other arguments.
+
+A branch or a baked number shows only when an argument changes: every scalar is tried with several values, every flag
+both ways, every optional argument left out, every tensor laid out with gaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from porter.dtypes import DType, Kind
+from porter.mpsgraph.graph import Value
+
+SAMPLES = 24  # of an OpInfo
+KEPT = 8  # calls of one overload and element type
+_REAL = (0.0, 1.0, 0.37, 0.59, 1.7, -0.8)
+_WHOLE = (0, 1, 2, 3, 5)
+_OPTIONAL = ("Optional[number]", "Optional[float]")
+_SKIPPED = ("Device", "Layout", "MemoryFormat", "Generator", "Dimname")
+
+
+@dataclass(frozen=True)
+class Made:
+    """One call of an overload: its arguments by name, defaults among them."""
+
+    overload: torch._ops.OpOverload
+    arguments: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """As native_functions.yaml has it: `lerp.Scalar`."""
+        return str(self.overload._schema.name).removeprefix("aten::") + (
+            f".{self.overload._overloadname}" if self.overload._overloadname != "default" else ""
+        )
+
+    def run(self) -> Any:
+        """Calls it."""
+        schema = self.overload._schema.arguments
+        positional = [self.arguments[a.name] for a in schema if not a.kwarg_only and a.name in self.arguments]
+        return self.overload(
+            *positional, **{a.name: self.arguments[a.name] for a in schema if a.kwarg_only and a.name in self.arguments}
+        )
+
+    def but(self, name: str, value: Any) -> Made:
+        return Made(self.overload, {**self.arguments, name: value})
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Its tensors by name; those of a list with their place in it."""
+        found = {}
+        for name, value in self.arguments.items():
+            if isinstance(value, torch.Tensor):
+                found[name] = value
+            elif isinstance(value, (list, tuple)):
+                found |= {f"{name}[{i}]": each for i, each in enumerate(value) if isinstance(each, torch.Tensor)}
+        return found
+
+
+class _Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Keeps every call of an operator's functional overloads."""
+
+    def __init__(self, bases: frozenset[str]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.found: list[Made] = []
+        self._bases = bases
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func.namespace == "aten" and func._schema.name.removeprefix("aten::") in self._bases:
+            self.found.append(_bound(func, args, kwargs))
+        return func(*args, **kwargs)
+
+
+def sampled(op: Any, base: str, dtype: DType) -> Iterator[Made]:
+    """The calls of a base name that samples of an OpInfo make on the device, forward and backward."""
+    torch_dtype = getattr(torch, dtype.torch)
+    if torch_dtype not in op.supported_dtypes("cpu"):
+        return
+    differentiable = op.supports_autograd and dtype.kind is Kind.FLOATING
+    try:
+        samples = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=differentiable), SAMPLES))
+    except (RuntimeError, TypeError, ValueError):  # the OpInfo makes none of this type
+        return
+    for sample in samples:
+        moved = sample.transform(_to_device)
+        with _Capture(frozenset({base, f"{base}_"})) as capture:
+            _called(op, moved, differentiable)
+        yield from (made for made in capture.found if _on_device(made))
+
+
+def _called(op: Any, sample: Any, differentiable: bool) -> None:
+    try:
+        result = op(sample.input, *sample.args, **sample.kwargs)
+        if differentiable:
+            leaves = [v for v in pytree.tree_leaves(result) if isinstance(v, torch.Tensor) and v.requires_grad]
+            if leaves:
+                torch.autograd.backward(leaves, [torch.rand_like(leaf) for leaf in leaves])
+    except Exception:  # what was called before it stands; a refusal is heard again when it is recorded
+        return
+
+
+def diverse(found: Sequence[Made]) -> list[Made]:
+    """A few of the calls: the first of every combination of flags, words and optional arguments, then the next."""
+    ranks: list[tuple[int, int]] = []
+    met: dict[str, int] = {}
+    for i, made in enumerate(found):
+        flags = repr([_flag(value) for value in made.arguments.values()])
+        met[flags] = met.get(flags, 0) + 1
+        ranks.append((met[flags], i))
+    return [found[i] for _, i in sorted(ranks)[:KEPT]]
+
+
+def _flag(value: Any) -> Any:
+    return value if isinstance(value, (bool, str, type(None))) else type(value).__name__
+
+
+def varied(made: Made, dtype: DType) -> Iterator[Made]:
+    """A call as it is, and with one argument at a time changed."""
+    yield made
+    for argument in made.overload._schema.arguments:
+        value = made.arguments.get(argument.name)
+        kind = str(argument.type)
+        if "Optional" in kind and value is not None and not isinstance(value, torch.Tensor):
+            yield made.but(argument.name, None)
+        if isinstance(value, bool):
+            yield made.but(argument.name, not value)
+        elif isinstance(value, (int, float)) or (value is None and kind in _OPTIONAL):
+            whole = "int" in kind or ("number" in kind and dtype.kind not in (Kind.FLOATING, Kind.COMPLEX))
+            yield from (made.but(argument.name, probe) for probe in (_WHOLE if whole else _REAL))
+        elif isinstance(value, torch.Tensor) and value.ndim:
+            yield made.but(argument.name, _with_gaps(value))
+
+
+def values(made: Made) -> dict[str, Value]:
+    """Its arguments that are no tensors, and what is known of those that are, by the words of C++."""
+    found: dict[str, Value] = {}
+    for argument in made.overload._schema.arguments:
+        value = made.arguments.get(argument.name)
+        if isinstance(value, torch.Tensor) or any(word in str(argument.type) for word in _SKIPPED):
+            if "Optional" in str(argument.type):
+                found[argument.name] = True
+            continue
+        found[argument.name] = _number(value) if "number" in str(argument.type) else _plain(value)
+    tensors = made.tensors()
+    for name, tensor in tensors.items():
+        found |= _facts(name, tensor)
+    for (one, first), (other, second) in pairwise(tensors.items()):
+        found[f"{one}.sizes() == {other}.sizes()"] = first.shape == second.shape
+        found[f"{one}.scalar_type() == {other}.scalar_type()"] = first.dtype == second.dtype
+    return found
+
+
+def _number(value: Any) -> Value:
+    """A Scalar as host code compares it: `alpha == 1.0` whatever it was given as."""
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else _plain(value)
+
+
+def _facts(name: str, tensor: torch.Tensor) -> dict[str, Value]:
+    sizes = {f"{name}.size({i})": size for i, size in enumerate(tensor.shape)}
+    sizes |= {f"{name}.size({i - tensor.ndim})": size for i, size in enumerate(tensor.shape)}
+    return {
+        f"{name}.dim()": tensor.ndim,
+        f"{name}.is_contiguous()": tensor.is_contiguous(),
+        f"{name}.numel()": tensor.numel(),
+        f"{name}.sizes()": tuple(tensor.shape),
+        **sizes,
+    }
+
+
+def _bound(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Made:
+    arguments = dict(kwargs)
+    for i, argument in enumerate(func._schema.arguments):
+        if i < len(args):
+            arguments[argument.name] = args[i]
+        elif argument.name not in kwargs and argument.has_default_value():
+            arguments[argument.name] = argument.default_value
+    return Made(func, pytree.tree_map(_detached, arguments))
+
+
+def _detached(value: Any) -> Any:
+    return value.detach() if isinstance(value, torch.Tensor) else value
+
+
+def _on_device(made: Made) -> bool:
+    tensors = made.tensors().values()
+    return all(t.device.type == "mps" and t.numel() for t in tensors)
+
+
+def _to_device(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.detach().to("mps").requires_grad_(value.requires_grad)
+
+
+def _with_gaps(tensor: torch.Tensor) -> torch.Tensor:
+    room = torch.zeros((*tensor.shape, 2), dtype=tensor.dtype, device=tensor.device)
+    room[..., 0].copy_(tensor)
+    return room[..., 0]
+
+
+def _plain(value: Any) -> Value:
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_plain, value))
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)

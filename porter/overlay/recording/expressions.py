@@ -1,0 +1,154 @@
+"""The graphs that one call ran, as one expression of its tensor arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from porter import dtypes
+from porter.dtypes import DType
+from porter.errors import PorterError
+from porter.mpsgraph.graph import RESULTS, Call, Cast, Constant, Expr, Input, Literal, Value
+from porter.mpsgraph.leaves import size
+from porter.mpsgraph.selectors import by_selector
+
+if TYPE_CHECKING:
+    import torch
+
+    from aten_overlay.apple.mpsgraph.objects import Ref
+    from aten_overlay.apple.mpsgraph.recorder import Run
+
+_BY_TORCH = {dtype.torch: dtype for dtype in dtypes.ALL}
+_LARGEST = 600
+# They move elements and change none: element by element they are what they are given.
+_SHAPES = ("reshapeTensor", "broadcastTensor", "squeezeTensor", "expandDimsOfTensor", "identityWithTensor")
+
+
+def expression(
+    runs: Sequence[Run], inputs: Mapping[str, torch.Tensor], results: Sequence[torch.Tensor], elementwise: bool
+) -> Expr:
+    """What the results of a call are, in terms of its tensor `inputs` by their names in the schema.
+
+    A graph may read what one before it wrote. Where `elementwise`, operations that only move elements are left out, and
+    others than those of `selectors.yaml` are refused. Raises PTR135.
+    """
+    made: dict[int, Expr] = {tensor.data_ptr(): Input(name, _dtype(tensor.dtype)) for name, tensor in inputs.items()}
+    for run in runs:
+        reader = _Reader(run, dict(made), inputs, elementwise)
+        made.update({address: reader.of(ref) for ref, address in run.results.items()})
+    found = [_written(tensor, runs, made, inputs) for tensor in results]
+    whole = found[0] if len(found) == 1 else Call(RESULTS, tuple(found), _dtype(results[0].dtype))
+    if size(whole, _LARGEST) >= _LARGEST:
+        raise _beyond(f"over {_LARGEST} operations when written out")
+    return whole
+
+
+def _written(
+    result: torch.Tensor, runs: Sequence[Run], made: Mapping[int, Expr], inputs: Mapping[str, torch.Tensor]
+) -> Expr:
+    """What a result is: what a graph wrote there, or what was copied there, told by its elements."""
+    from aten_overlay.apple.mpsgraph.recorder import evaluate
+
+    if any(result.data_ptr() in run.results.values() for run in runs):
+        return made[result.data_ptr()]
+    if not runs:
+        copied = [name for name, tensor in inputs.items() if _same_elements(result.cpu(), tensor)]
+        if len(copied) == 1:
+            return Input(copied[0], _dtype(inputs[copied[0]].dtype))
+        raise _beyond("nothing: the call ran none")
+    for ref, address in runs[-1].results.items():
+        if _same_elements(evaluate(runs[-1].graph, ref, dict(runs[-1].values)), result):
+            return made[address]
+    raise _beyond("nothing that writes the result")
+
+
+class _Reader:
+    """Reads one graph from its results back to its placeholders."""
+
+    def __init__(
+        self, run: Run, made: Mapping[int, Expr], inputs: Mapping[str, torch.Tensor], elementwise: bool
+    ) -> None:
+        self._run, self._made, self._inputs, self._elementwise = run, made, inputs, elementwise
+        self._known: dict[Ref, Expr] = {}
+
+    def of(self, ref: Ref) -> Expr:
+        if ref not in self._known:
+            self._known[ref] = self._fed(ref) if ref in self._run.feeds else self._operation(ref)
+        return self._known[ref]
+
+    def _fed(self, ref: Ref) -> Expr:
+        """What a placeholder reads: a tensor, an earlier result, a scalar argument, or a copy of a tensor."""
+        dtype, value = self._dtype(ref), self._run.values[ref]
+        found = self._made.get(self._run.feeds[ref])
+        if found is not None:
+            return found
+        if value.numel() == 1 and not value.is_complex():
+            return Constant(value.item(), dtype)
+        copied = [name for name, tensor in self._inputs.items() if _same_elements(value, tensor)]
+        if len(copied) != 1:
+            raise _beyond("a placeholder that is no tensor argument")
+        given = Input(copied[0], _dtype(self._inputs[copied[0]].dtype))
+        return given if given.dtype == dtype else Cast(given, dtype)
+
+    def _operation(self, ref: Ref) -> Expr:
+        node, dtype = self._run.graph.nodes[ref.node], self._dtype(ref)
+        if node.selector.startswith("constantWithScalar") and _is_number(node.arguments[0]):
+            return Constant(node.arguments[0], dtype)  # type: ignore[arg-type]
+        if node.selector == "castTensor:toType":
+            return Cast(self._argument(node.arguments[0], dtype), dtype)
+        if self._elementwise and node.selector.startswith(_SHAPES):
+            return self._argument(node.arguments[0], dtype)
+        row = by_selector().get(node.selector)
+        if row is not None:
+            return Call(row.op, tuple(self._argument(each, dtype) for each in node.arguments if _is_ref(each)), dtype)
+        if self._elementwise:
+            raise _beyond(f"`{node.selector}`")
+        op = f"{node.selector}[{ref.output}]" if ref.output else node.selector
+        return Call(op, tuple(self._argument(each, dtype) for each in node.arguments), dtype)
+
+    def _argument(self, value: Any, dtype: DType) -> Expr:
+        if _is_ref(value):
+            return self.of(value)
+        if isinstance(value, list) and any(map(_is_ref, value)):
+            return Call("list", tuple(self._argument(each, dtype) for each in value), dtype)
+        return Literal(_plain(value), dtype)
+
+    def _dtype(self, ref: Ref) -> DType:
+        return _dtype(self._run.graph.nodes[ref.node].types[ref.output])
+
+
+def _plain(value: Any) -> Value:
+    """A decoded argument without its objects: a descriptor is its properties."""
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_plain, value))
+    if hasattr(value, "properties"):
+        return tuple(f"{name}={_plain(each)}" for name, each in value.properties)
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
+    return value if isinstance(value, (bool, int, float, str, type(None))) else type(value).__name__
+
+
+def _same_elements(value: torch.Tensor, tensor: torch.Tensor) -> bool:
+    if value.numel() != tensor.numel() or value.numel() == 0:
+        return False
+    given = tensor.detach().cpu().to(value.dtype).flatten()
+    return bool((value.flatten() == given).all())
+
+
+def _is_ref(value: Any) -> bool:
+    return hasattr(value, "node")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float))
+
+
+def _dtype(dtype: torch.dtype) -> DType:
+    name = str(dtype).removeprefix("torch.")
+    if name not in _BY_TORCH:
+        raise _beyond(f"elements of type {name}")
+    return _BY_TORCH[name]
+
+
+def _beyond(what: str) -> PorterError:
+    return PorterError("PTR135", f"the recorded graph has {what}", hint="See docs/errors/PTR135.md.")

@@ -1,0 +1,113 @@
+"""The two readings of an old implementation: what its source says, and what its runs show.
+
+The second one runs the fork's code, in a process of its own, and is kept under a digest of all that it was made from.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from porter.aten.meta import type_rules
+from porter.aten.native_functions import NativeFunctions
+from porter.checkout import MPS, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.errors import PorterError
+from porter.mpsgraph.agreement import agreement
+from porter.mpsgraph.graph import Graph
+from porter.mpsgraph.printing import graph_lines
+from porter.mpsgraph.recording import Recording
+from porter.mpsgraph.storing import from_object
+from porter.objcpp.evaluator import read_graph
+from porter.overlay.verdict import HOST, VerifyTarget
+from porter.rows import Row, is_shared, mps_row, stubs_behind
+
+NEWEST = ""
+
+
+def recordings(checkout: Checkout, base: str, macos: str = NEWEST, run: bool = True) -> tuple[Recording, ...] | None:
+    """The recordings of an operator's overloads under a macOS release; None where they are not kept and `run` is off.
+
+    Raises PTR136 to PTR138, and what building and serving raise.
+    """
+    from porter.overlay import server
+
+    kept = _kept(checkout, base, macos)
+    if kept.is_file():
+        return tuple(from_object(json.loads(kept.read_text())))
+    if not run:
+        return None
+    rows = [row for entry in NativeFunctions.read(checkout).family(base) if (row := mps_row(checkout, entry))]
+    target = VerifyTarget(base, stubs=tuple(dict.fromkeys(s for row in rows for s in stubs_behind(checkout, row))))
+    made = server.ask(
+        {
+            "what": server.RECORDINGS,
+            "root": str(checkout.root.resolve()),
+            "target": asdict(target),
+            "macos": macos,
+            "backend": HOST,
+        }
+    )["recordings"]
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    part = kept.with_suffix(f".{os.getpid()}")
+    part.write_text(json.dumps(made))
+    part.replace(kept)
+    return tuple(from_object(made))
+
+
+def source_graph(checkout: Checkout, row: Row) -> Graph:
+    """What the source of a row's implementation says, its result of the type that the row's rule gives it.
+
+    Raises what `porter.objcpp.evaluator.read_graph` raises.
+    """
+    assert row.implementation is not None
+    family = NativeFunctions.read(checkout).family(row.entry.name)
+    names = [e.name for e in family if e.delegate == row.entry.name and not e.name.split(".")[0].endswith("_")]
+    line = row.entry.line_for("CPU")
+    try:
+        rule = type_rules(checkout, (*names, row.entry.name.removesuffix(".out"))[0], line.kernel if line else None)[0]
+    except PorterError:
+        return read_graph(checkout, row.implementation, row.entry.arguments, lambda dtype: dtype)
+    return read_graph(checkout, row.implementation, row.entry.arguments, lambda dtype: rule.result(dtype) or dtype)
+
+
+def recordings_of(checkout: Checkout, row: Row, macos: str = NEWEST, run: bool = True) -> tuple[Recording, ...]:
+    """The recordings of the overloads that a row serves. Raises as `recordings` does."""
+    found = recordings(checkout, row.entry.base, macos, run)
+    return tuple(each for each in found or () if _is_of(checkout, each, row))
+
+
+def recorded_lines(checkout: Checkout, row: Row, source: Graph | None, macos: str) -> Iterator[str]:
+    """What runs show of a row, what was left, and whether the source's reading agrees."""
+    try:
+        found = recordings_of(checkout, row, macos)
+    except PorterError as error:
+        yield f"graph, recorded\n  {error}"
+        return
+    for each in found:
+        yield f"graph, recorded from {len(each.seen)} calls of {each.name} (backend {HOST}, macOS {macos or 'newest'})"
+        yield from (f"  {line}" for line in graph_lines(each.graph))
+        yield from (f"  {left.dtype}: {left.code} {left.reason}" for left in each.left)
+        yield from (f"  note: {note}" for note in each.notes)
+        if source is not None and each.seen and not macos:
+            yield f"  {agreement(source, each, is_shared(row.line))}"
+
+
+def _is_of(checkout: Checkout, recording: Recording, row: Row) -> bool:
+    functions = NativeFunctions.read(checkout)
+    entry = functions.by_name.get(recording.name)
+    return entry is not None and row.entry.name in (entry.name, entry.delegate)
+
+
+def _kept(checkout: Checkout, base: str, macos: str) -> Path:
+    """Where a recording is kept: its name is a digest of the fork's host code, of torch and of porter itself."""
+    from porter.overlay import server
+    from porter.overlay.objects import digest
+    from porter.overlay.tree import cache
+
+    folders = (checkout.folder(folder, ".h", ".mm") for folder in (MPS, OPERATIONS))
+    parts = (part for folder in folders for file in folder.files for part in file)
+    made_of = digest(server.fingerprint(HOST), base, macos, checkout.read(NATIVE_FUNCTIONS), *parts)
+    return cache() / "recordings" / f"{base}-{made_of}.json"
