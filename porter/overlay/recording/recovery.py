@@ -146,9 +146,7 @@ def _is_number(value: Value) -> bool:
 
 
 def _same(a: Value, b: Value) -> bool:
-    both_nan = isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b)
-    equal: bool = a == b
-    return both_nan or (equal and isinstance(a, bool) == isinstance(b, bool))
+    return a == b or (a != a and b != b)  # NaN alone differs from itself
 
 
 def _close(meant: float, seen: float, dtype: DType) -> bool:
@@ -156,6 +154,6 @@ def _close(meant: float, seen: float, dtype: DType) -> bool:
     if math.isnan(meant) or math.isinf(meant) or meant == seen:
         return meant == seen or (math.isnan(meant) and math.isnan(seen))
     if dtype.kind in (Kind.INTEGRAL, Kind.BOOL):
-        return (math.trunc(meant) - int(seen)) % 2 ** (8 * dtype.size) == 0
+        return (math.trunc(meant) - int(seen)) % (1 << 8 * dtype.size) == 0
     step = {"half": 2**-11, "half2": 2**-11, "bfloat": 2**-8}.get(dtype.metal, 2**-23)
     return abs(meant - seen) <= step * abs(seen)
