@@ -1,0 +1,51 @@
+"""Two readings agree when every call that was run took the case that the source has for it."""
+
+from __future__ import annotations
+
+from porter.dtypes import FLOAT, INT
+from porter.mpsgraph.agreement import agreement
+from porter.mpsgraph.graph import Call, Case, Cast, Condition, Constant, Expr, Graph, Input, Scalar
+from porter.mpsgraph.recording import Recording, Seen
+
+X = Input("self", FLOAT)
+ALPHA = Scalar("alpha", FLOAT)
+SCALED = Call("multiplication", (X, ALPHA), FLOAT)
+ONE = Condition("alpha == 1.0", True)
+OTHER = Condition("alpha == 1.0", False)
+
+
+def source(one: Expr, other: Expr) -> Graph:
+    return Graph(("self",), ("alpha",), (Case(FLOAT, (ONE,), one), Case(FLOAT, (OTHER,), other)))
+
+
+def recording(*seen: Seen) -> Recording:
+    cases = (Case(FLOAT, (OTHER,), SCALED), Case(FLOAT, (ONE,), X), Case(INT, (), X))
+    return Recording("scale", Graph(("self",), ("alpha",), cases), seen)
+
+
+def test_each_call_is_compared_with_its_case() -> None:
+    seen = (Seen(FLOAT, {"alpha": 0.5}, 0), Seen(FLOAT, {"alpha": 1.0}, 1))
+    assert agreement(source(X, SCALED), recording(*seen), False).differences == ()
+    [told] = agreement(source(X, X), recording(*seen), False).differences
+    assert told == "float: the source has self, the run multiplication(self, alpha)"
+
+
+def test_a_copy_made_before_a_stub_is_called_says_nothing() -> None:
+    seen = Seen(FLOAT, {"alpha": 1.0}, 1)
+    wrong = source(SCALED, SCALED)
+    assert agreement(wrong, recording(seen), through_stub=False).differences
+    assert agreement(wrong, recording(seen), through_stub=True).calls == 0
+
+
+def test_a_type_that_one_reading_alone_has_is_not_compared() -> None:
+    judged = agreement(source(X, SCALED), recording(Seen(INT, {"alpha": 1.0}, 2)), False)
+    assert judged.calls == 0
+    assert str(judged) == "nothing was run that the source's reading speaks of"
+
+
+def test_manner_is_no_difference() -> None:
+    """Whole numbers as floats, a cast to the type there is, a copy."""
+    told = Call("addition", (Cast(X, FLOAT), Constant(1, FLOAT)), FLOAT)
+    read = Call("identity", (Call("addition", (X, Constant(1.0, FLOAT)), FLOAT),), FLOAT)
+    made = Recording("scale", Graph(("self",), (), (Case(FLOAT, (), told),)), (Seen(FLOAT, {}, 0),))
+    assert agreement(Graph(("self",), (), (Case(FLOAT, (), read),)), made, False).differences == ()
