@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from porter.plan import Loser, Plan
 
 if TYPE_CHECKING:
     from porter.overlay.verdict import Verdict
+    from porter.port import Recorded
 
 DONE, INCOMPLETE, NOT_PLANNED = 0, 1, 2
 
@@ -99,15 +101,17 @@ def _fork(options: argparse.Namespace) -> Checkout:
 
 def _migrate(options: argparse.Namespace) -> int:
     from porter.migrate import changes_between, plan_operator
+    from porter.readings import recorded_graph
     from porter.status import portable
 
     checkout = _fork(options)
     if not options.ops and not options.all:
         raise PorterError("PTR012", "no operator is named", hint="Name one, or use --all.")
+    recorded = partial(recorded_graph, checkout, run=not options.no_verify)
     fork, code, touched = checkout, DONE, set[str]()
     for op in portable(checkout) if options.all else options.ops:
         try:
-            plan = plan_operator(fork, op)
+            plan = plan_operator(fork, op, recorded=recorded)
         except PorterError as error:
             if not options.all:
                 raise
@@ -116,7 +120,7 @@ def _migrate(options: argparse.Namespace) -> int:
         verdict: Verdict | PorterError | None = None
         losers: tuple[Loser, ...] = ()
         if not options.no_verify:
-            plan, verdict, losers = _judged(fork, plan)
+            plan, verdict, losers = _judged(fork, plan, recorded)
         code = max(code, _shown(options, plan, verdict, losers))
         fork = fork.layer(plan.changes.apply())
         touched |= set(plan.changes.files)
@@ -125,13 +129,13 @@ def _migrate(options: argparse.Namespace) -> int:
     return code
 
 
-def _judged(fork: Checkout, plan: Plan) -> tuple[Plan, Verdict | PorterError, tuple[Loser, ...]]:
+def _judged(fork: Checkout, plan: Plan, recorded: Recorded) -> tuple[Plan, Verdict | PorterError, tuple[Loser, ...]]:
     """The plan that is proven best, its verdict or why there is none, and the candidates it was preferred to."""
     from porter.judge import judged
     from porter.prove import prove
 
     try:
-        best = judged(fork, plan, lambda each: prove(fork.root, each, plan.op.split(".")[0]))
+        best = judged(fork, plan, lambda each: prove(fork.root, each, plan.op.split(".")[0]), recorded)
     except PorterError as error:
         return plan, error, ()
     return best.plan, best.verdict, best.losers

@@ -11,7 +11,7 @@ from porter.dtypes import BY_TORCH, Kind
 from porter.metal.functor import Origin
 from porter.migrate import plan_operator
 from porter.plan import Loser, Plan
-from porter.port import FIRST, Turns
+from porter.port import FIRST, Recorded, Turns, never
 
 if TYPE_CHECKING:
     from porter.overlay.verdict import Failure, Verdict
@@ -34,7 +34,7 @@ class Trial:
         return [failure for failure in found if BY_TORCH[failure.dtype].kind in kinds]
 
 
-def judged(checkout: Checkout, plan: Plan, prove: Prove) -> Trial:
+def judged(checkout: Checkout, plan: Plan, prove: Prove, recorded: Recorded = never) -> Trial:
     """Proves a plan of the checkout; a candidate that computes wrong values gives way to one that fails fewer tests.
 
     Raises what planning and proving raise.
@@ -46,16 +46,13 @@ def judged(checkout: Checkout, plan: Plan, prove: Prove) -> Trial:
             for turn in range(1, origin.count):
                 if not best.wrong(origin.kinds):
                     break
-                other = _with(checkout, plan.op, {**best.turns, (functor.name, origin.kinds[0]): turn}, prove)
+                turns = {**best.turns, (functor.name, origin.kinds[0]): turn}
+                other_plan = plan_operator(checkout, plan.op, turns, recorded)
+                other = Trial(turns, other_plan, prove(other_plan))
                 better = len(other.wrong()) < len(best.wrong())
                 losers.append(_loser(best if better else other, functor.name, origin))
                 best = other if better else best
     return Trial(best.turns, best.plan, best.verdict, tuple(losers))
-
-
-def _with(checkout: Checkout, op: str, turns: Turns, prove: Prove) -> Trial:
-    plan = plan_operator(checkout, op, turns)
-    return Trial(turns, plan, prove(plan))
 
 
 def _loser(trial: Trial, functor: str, origin: Origin) -> Loser:

@@ -29,7 +29,7 @@ from porter.plan import (
     RemovedSymbol,
     Unported,
 )
-from porter.port import FIRST, Port, Turns, port_stub
+from porter.port import FIRST, Port, Recorded, Turns, never, port_stub
 from porter.rows import Held, Move, Row, joining, moves, mps_row
 
 INDEXING = "c10/metal/indexing.h"
@@ -41,6 +41,7 @@ class Draft:
 
     fork: Checkout
     turns: Turns
+    recorded: Recorded
 
     def apply(self, edits: Iterable[Edit]) -> None:
         """Applies edits of the current texts."""
@@ -49,17 +50,17 @@ class Draft:
         self.fork = self.fork.layer(ChangeSet(base, made).apply())
 
 
-def plan_operator(checkout: Checkout, op: str, turns: Turns = FIRST) -> Plan:
+def plan_operator(checkout: Checkout, op: str, turns: Turns = FIRST, recorded: Recorded = never) -> Plan:
     """The complete port of one operator, each functor computing what its candidate of that turn says.
 
-    Raises PorterError when nothing can be planned.
+    `recorded` gives the old graph where the source is not read. Raises PorterError when nothing can be planned.
     """
     require_dialect(checkout)
     functions = NativeFunctions.read(checkout)
     family = functions.family(op)
     rows = tuple(row for entry in family if (row := mps_row(checkout, entry)))
     _refuse_nothing_to_do(op, family, rows)
-    draft = Draft(checkout, turns)
+    draft = Draft(checkout, turns, recorded)
     outcomes = tuple(_port_all(draft, functions, family, moves(checkout, family, rows)))
     settled = sorted((move for move, _ in outcomes), key=lambda move: family.index(move.row.entry))
     moved = tuple(move for move in settled if isinstance(move, Move))
@@ -143,7 +144,7 @@ def _port_row(
         if call.stub in done:
             continue
         done.add(call.stub)
-        port = port_stub(draft.fork, move, call, family, functions, draft.turns)
+        port = port_stub(draft.fork, move, call, family, functions, draft.turns, draft.recorded)
         if port is not None:
             for edits in port.edits:
                 draft.apply(edits(draft.fork))

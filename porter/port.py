@@ -29,7 +29,7 @@ from porter.metal.subject import Subject
 from porter.mpsgraph.graph import Graph
 from porter.objcpp.evaluator import read_graph
 from porter.objcpp.implementations import Written, find_registration, parsed, written_in
-from porter.rows import Move
+from porter.rows import Move, Row
 
 INDEXING = "c10/metal/indexing.h"
 _ARITIES = (Family.UNARY, Family.BINARY, Family.TERNARY)
@@ -38,6 +38,13 @@ Step = Callable[[Checkout], Iterator[Edit]]
 # Which candidate computes a kind of element in the functor of a name: the first where nothing is said.
 Turns = Mapping[tuple[str, Kind], int]
 FIRST: Turns = MappingProxyType({})
+# The graph that runs of a row's old implementation show, asked for where its source is not read.
+Recorded = Callable[[Row], "Graph | None"]
+
+
+def never(_row: Row) -> Graph | None:
+    """Nothing is recorded."""
+    return None
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,7 @@ def port_stub(
     family: Sequence[Entry],
     functions: NativeFunctions,
     turns: Turns = FIRST,
+    recorded: Recorded = never,
 ) -> Port | None:
     """The port of the stub that a row's shared implementation calls; None when the stub is native already."""
     registered = find_registration(checkout, call.stub.name)
@@ -81,7 +89,7 @@ def port_stub(
     kernel_file, host_file = _files(checkout, _ARITIES[len(inputs) - 1])
     kernels = parsed(kernel_file, checkout.read(kernel_file))
     looks = Looks.of(kernels.text)
-    graph, notes = _graph(checkout, move, rule)
+    graph, notes = _graph(checkout, move, rule, recorded)
     subject = Subject(
         _known_as(name, move.row.entry.base, call), inputs, scalars, rule, cpu, graph, Library.read(checkout), looks
     )
@@ -191,15 +199,17 @@ def _files(checkout: Checkout, family: Family) -> tuple[str, str]:
     )
 
 
-def _graph(checkout: Checkout, move: Move, rule: TypeRule) -> tuple[Graph | None, tuple[str, ...]]:
-    """The old graph, as far as it is read; a reading that stops is said, and the other sources answer."""
+def _graph(checkout: Checkout, move: Move, rule: TypeRule, recorded: Recorded) -> tuple[Graph | None, tuple[str, ...]]:
+    """The old graph, as far as it is read; a reading that stops is said, and the runs or the other sources answer."""
     if move.row.implementation is None or move.row.written is not Written.MPSGRAPH:
         return None, ()
     try:
         out = lambda dtype: rule.result(dtype) or dtype  # noqa: E731
         return read_graph(checkout, move.row.implementation, move.row.entry.arguments, out), ()
     except PorterError as error:
-        return None, (f"the old code was not read as a graph: {error.place}: {error.code} {error.what}",)
+        graph = recorded(move.row)
+        how = "the graph is that of its runs" if graph else "its runs are not recorded"
+        return graph, (f"the source was not read as a graph, {how}: {error.place}: {error.code} {error.what}",)
 
 
 def _book(checkout: Checkout, kernel_file: str) -> MacroBook:

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from porter.aten.meta import type_rules
-from porter.aten.native_functions import NativeFunctions
+from porter.aten.native_functions import MPS_KEY, NativeFunctions
 from porter.checkout import MPS, NATIVE_FUNCTIONS, OPERATIONS, Checkout
 from porter.errors import PorterError
 from porter.mpsgraph.agreement import agreement
@@ -79,6 +79,15 @@ def recordings_of(checkout: Checkout, row: Row, macos: str = NEWEST, run: bool =
     return tuple(each for each in found or () if _is_of(checkout, each, row))
 
 
+def recorded_graph(checkout: Checkout, row: Row, run: bool) -> Graph | None:
+    """The graph of a row's recording where it has one; None where it cannot be had, which `explain` says more of."""
+    try:
+        found = recordings_of(checkout, row, run=run)
+    except PorterError:
+        return None
+    return next((each.graph for each in found if each.graph.cases), None)
+
+
 def recorded_lines(checkout: Checkout, row: Row, source: Graph | None, macos: str) -> Iterator[str]:
     """What runs show of a row, what was left, and whether the source's reading agrees."""
     try:
@@ -96,9 +105,12 @@ def recorded_lines(checkout: Checkout, row: Row, source: Graph | None, macos: st
 
 
 def _is_of(checkout: Checkout, recording: Recording, row: Row) -> bool:
-    functions = NativeFunctions.read(checkout)
-    entry = functions.by_name.get(recording.name)
-    return entry is not None and row.entry.name in (entry.name, entry.delegate)
+    """Whether a row serves an overload: its own, one that it is the delegate of, or one that is made of it."""
+    entry = NativeFunctions.read(checkout).by_name.get(recording.name)
+    if entry is None or row.entry.name in (entry.name, entry.delegate):
+        return entry is not None
+    out = f"{entry.name}_out" if "." in entry.name else f"{entry.name}.out"
+    return row.entry.name == out and entry.delegate is None and entry.line_for(MPS_KEY) is None
 
 
 def _kept(checkout: Checkout, base: str, macos: str) -> Path:

@@ -34,9 +34,25 @@ def of_graph(subject: Subject, dtype: DType, result: str) -> Body | None:
 
 
 def _straight(subject: Subject, dtype: DType) -> Expr | None:
-    """What the old graph computes for a type; None where it is not read, or branches."""
+    """What the old graph computes for a type; None where it is not read, branches, or is not element by element."""
     cases = subject.graph.of(dtype) if subject.graph else ()
-    return cases[0].expr if len(cases) == 1 and not cases[0].when else None
+    if len(cases) != 1 or cases[0].when or not _is_elementwise(cases[0].expr, subject):
+        return None
+    return cases[0].expr
+
+
+def _is_elementwise(expr: Expr, subject: Subject) -> bool:
+    match expr:
+        case Input(name=name):
+            return name in subject.inputs
+        case Scalar(name=name):
+            return name in (*subject.scalars, *subject.inputs)
+        case Cast(arg=arg):
+            return _is_elementwise(arg, subject)
+        case Call(op=op, args=args):
+            return op in by_op() and all(_is_elementwise(arg, subject) for arg in args)
+        case _:
+            return isinstance(expr, Constant)
 
 
 def _misses_width(expr: Expr, dtype: DType) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
+from porter.dtypes import DType, Kind
 from porter.mpsgraph.conditions import Unclear, holds
-from porter.mpsgraph.graph import Call, Case, Cast, Constant, Expr, Graph, Input
+from porter.mpsgraph.graph import Call, Case, Cast, Constant, Expr, Graph, Input, Scalar
 from porter.mpsgraph.printing import spelled
 from porter.mpsgraph.recording import Recording, Seen
 
@@ -39,9 +41,9 @@ def agreement(source: Graph, recording: Recording, through_stub: bool) -> Agreem
         if through_stub and isinstance(ran.expr, Input):
             continue
         calls += 1
-        read, told = (spelled(_normal(each.expr)) for each in (case, ran))
+        read, told = (spelled(_normal(_called(each.expr, seen))) for each in (case, ran))
         if read != told:
-            differences[f"{seen.dtype}: the source has {read}, the run {told}"] = None
+            differences[f"{seen.dtype}: the source has {spelled(case.expr)}, the run {spelled(ran.expr)}"] = None
     return Agreement(calls, tuple(differences))
 
 
@@ -54,6 +56,27 @@ def _case(source: Graph, seen: Seen) -> Case | None:
         except Unclear:
             return None
     return None
+
+
+def _called(expr: Expr, seen: Seen) -> Expr:
+    """The expression with the call's own numbers in the place of its scalar arguments."""
+    match expr:
+        case Scalar(name=name, dtype=dtype):
+            value = seen.arguments.get(name)
+            return Constant(_of_type(value, dtype), dtype) if isinstance(value, (int, float)) else expr
+        case Cast(arg=arg):
+            return replace(expr, arg=_called(arg, seen))
+        case Call(args=args):
+            return replace(expr, args=tuple(_called(arg, seen) for arg in args))
+        case _:
+            return expr
+
+
+def _of_type(value: float, dtype: DType) -> float:
+    """A number as an element of a type: whole types drop the fraction, bool all but whether it is 0."""
+    if dtype.kind is Kind.BOOL:
+        return float(bool(value))
+    return float(math.trunc(value)) if dtype.kind is Kind.INTEGRAL and math.isfinite(value) else float(value)
 
 
 def _normal(expr: Expr) -> Expr:

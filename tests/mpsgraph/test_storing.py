@@ -34,7 +34,9 @@ recordings = st.builds(
     Recording,
     names,
     st.builds(Graph, st.tuples(names), st.tuples(names), st.lists(cases, max_size=3).map(tuple)),
-    st.lists(st.builds(Seen, types, st.dictionaries(names, values, max_size=3), st.integers(0, 3)), max_size=2).map(tuple),
+    st.lists(st.builds(Seen, types, st.dictionaries(names, values, max_size=3), st.integers(0, 3)), max_size=2).map(
+        tuple
+    ),
     st.lists(st.builds(Left, types, names, names), max_size=2).map(tuple),
     st.tuples(names),
 )

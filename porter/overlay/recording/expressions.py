@@ -82,8 +82,8 @@ class _Reader:
         found = self._made.get(self._run.feeds[ref])
         if found is not None:
             return found
-        if value.numel() == 1 and not value.is_complex():
-            return Constant(value.item(), dtype)
+        if value.numel() == 1 and (number := complex(value.item())).imag == 0:
+            return Constant(number.real if value.is_complex() else value.item(), dtype)
         copied = [name for name, tensor in self._inputs.items() if _same_elements(value, tensor)]
         if len(copied) != 1:
             raise _beyond("a placeholder that is no tensor argument")

@@ -42,7 +42,9 @@ def test_what_the_arguments_do_not_tell_is_said() -> None:
 
 
 calls = st.lists(
-    st.fixed_dictionaries({"a": st.sampled_from((0.0, 1.0, 2.0)), "b": st.booleans(), "c": st.none() | st.just("word")}),
+    st.fixed_dictionaries(
+        {"a": st.sampled_from((0.0, 1.0, 2.0)), "b": st.booleans(), "c": st.none() | st.just("word")}
+    ),
     min_size=1,
     max_size=6,
 )

@@ -77,7 +77,7 @@ def test_kept_until_the_host_code_changes(tmp_path: Path) -> None:
 
 
 def test_a_macos_release_that_the_fork_does_not_know() -> None:
-    with pytest.raises(PorterError, match="no macOS 10.4 is known") as caught:
+    with pytest.raises(PorterError, match=r"no macOS 10\.4 is known") as caught:
         recordings(FORK, "atan2", macos="10.4")
     assert caught.value.code == "PTR138"
 
