@@ -5,15 +5,12 @@ The second one runs the fork's code, in a process of its own, and is kept under 
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 
 from porter.aten.meta import type_rules
 from porter.aten.native_functions import MPS_KEY, NativeFunctions
-from porter.checkout import MPS, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.checkout import Checkout
 from porter.errors import PorterError
 from porter.mpsgraph.agreement import agreement
 from porter.mpsgraph.graph import Graph
@@ -32,29 +29,20 @@ def recordings(checkout: Checkout, base: str, macos: str = NEWEST, run: bool = T
 
     Raises PTR136 to PTR138, and what building and serving raise.
     """
-    from porter.overlay import server
+    from porter.overlay import kept, server
 
-    kept = _kept(checkout, base, macos)
-    if kept.is_file():
-        return tuple(from_object(json.loads(kept.read_text())))
-    if not run:
-        return None
+    place = kept.place(checkout, "recordings", base, macos)
+    made = kept.find(place)
+    if made is None and run:
+        asked = {"what": server.RECORDINGS, "root": str(checkout.root.resolve()), "macos": macos, "backend": HOST}
+        made = server.ask({**asked, "target": asdict(_target(checkout, base))})["recordings"]
+        kept.keep(place, made)
+    return None if made is None else tuple(from_object(made))
+
+
+def _target(checkout: Checkout, base: str) -> VerifyTarget:
     rows = [row for entry in NativeFunctions.read(checkout).family(base) if (row := mps_row(checkout, entry))]
-    target = VerifyTarget(base, stubs=tuple(dict.fromkeys(s for row in rows for s in stubs_behind(checkout, row))))
-    made = server.ask(
-        {
-            "what": server.RECORDINGS,
-            "root": str(checkout.root.resolve()),
-            "target": asdict(target),
-            "macos": macos,
-            "backend": HOST,
-        }
-    )["recordings"]
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    part = kept.with_suffix(f".{os.getpid()}")
-    part.write_text(json.dumps(made))
-    part.replace(kept)
-    return tuple(from_object(made))
+    return VerifyTarget(base, stubs=tuple(dict.fromkeys(stub for row in rows for stub in stubs_behind(checkout, row))))
 
 
 def source_graph(checkout: Checkout, row: Row) -> Graph:
@@ -111,15 +99,3 @@ def _is_of(checkout: Checkout, recording: Recording, row: Row) -> bool:
         return entry is not None
     out = f"{entry.name}_out" if "." in entry.name else f"{entry.name}.out"
     return row.entry.name == out and entry.delegate is None and entry.line_for(MPS_KEY) is None
-
-
-def _kept(checkout: Checkout, base: str, macos: str) -> Path:
-    """Where a recording is kept: its name is a digest of the fork's host code, of torch and of porter itself."""
-    from porter.overlay import server
-    from porter.overlay.objects import digest
-    from porter.overlay.tree import cache
-
-    folders = (checkout.folder(folder, ".h", ".mm") for folder in (MPS, OPERATIONS))
-    parts = (part for folder in folders for file in folder.files for part in file)
-    made_of = digest(server.fingerprint(HOST), base, macos, checkout.read(NATIVE_FUNCTIONS), *parts)
-    return cache() / "recordings" / f"{base}-{made_of}.json"

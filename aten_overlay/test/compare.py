@@ -120,6 +120,15 @@ def disagreement(
     return f"{int(wrong.sum())} of {wrong.numel()} differ, first at {_where(inputs, at)}: {got}, the CPU gives {want}"
 
 
+def nan_disagreement(mps: torch.Tensor, cpu: torch.Tensor, inputs: list[torch.Tensor]) -> str:
+    """Where one of two results alone is NaN: `""` if nowhere."""
+    if mps.shape != cpu.shape or not bool((wrong := mps.isnan() != cpu.isnan()).any()):
+        return ""
+    at = int(wrong.flatten().nonzero()[0])
+    got, want = mps.flatten()[at].item(), cpu.flatten()[at].item()
+    return f"{int(wrong.sum())} of {wrong.numel()}, first at {_where(inputs, at)}: {got}, the CPU gives {want}"
+
+
 def _close(a: torch.Tensor, b: torch.Tensor, atol: float | None = None, rtol: float | None = None) -> torch.Tensor:
     if not a.dtype.is_floating_point and not a.dtype.is_complex:
         return a == b

@@ -18,13 +18,16 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from porter.checkout import Checkout
 from porter.errors import PorterError
 from porter.mpsgraph.storing import to_object
-from porter.overlay import server
-from porter.overlay.verdict import ALL, ARITHMETICS, MPS, Failure, Verdict, VerifyTarget, bounded, joined, not_run
+from porter.overlay import kept, server
+from porter.overlay.behaviour import compared, from_json, to_json
+from porter.overlay.verdict import ALL, ARITHMETICS, HOST, MPS, Failure, Verdict, VerifyTarget, bounded, joined, not_run
 
 IDLE_SECONDS = 600.0
 LOOK_SECONDS = 15.0
@@ -69,7 +72,7 @@ def serve(path: Path, fingerprint: str) -> None:
 def answer(asked: Answer) -> Answer:
     """The answer to one request: what was asked for, or why there is none."""
     if asked["what"] == server.RECORDINGS:
-        return _Worker(asked, _recordings, _not_recorded).result()
+        return _Worker(asked, _recordings, _ended).result()
     return _judged(asked)
 
 
@@ -82,13 +85,14 @@ def _judged(asked: Answer) -> Answer:
     runs = [{**asked, "arithmetic": arithmetic, "checked": False} for arithmetic in arithmetics]
     if asked["backend"] != MPS:
         runs.append({**asked, "arithmetic": arithmetics[0], "checked": True})
+    old = _OldPath(asked)
     answers = [worker.result() for worker in [_Worker(run, _verdict, _not_judged) for run in runs]]
     broken = next((found for found in answers if "error" in found), None)
     if broken:
         return broken
-    verdicts = [Verdict.from_json(found) for found in answers]
+    verdicts = [Verdict.from_json(found["verdict"]) for found in answers]
     plain = joined(verdicts[: len(arithmetics)])
-    return bounded(plain, verdicts[len(arithmetics) :]).to_json()
+    return old.beside(bounded(plain, verdicts[len(arithmetics) :]), answers[0]["samples"]).to_json()
 
 
 Tell = Callable[[str], None]
@@ -129,11 +133,40 @@ class _Worker:
 def _not_judged(asked: Answer, doing: str, end: str, seconds: float) -> Answer:
     """A death is a failed verdict."""
     base = asked["target"]["base"]
-    return not_run(base, [Failure(doing, end)], seconds, asked["backend"], asked["arithmetic"]).to_json()
+    found = not_run(base, [Failure(doing, end)], seconds, asked["backend"], asked["arithmetic"])
+    return {"verdict": found.to_json(), "samples": []}
 
 
-def _not_recorded(_asked: Answer, doing: str, end: str, _seconds: float) -> Answer:
-    return {"error": f"the recording ended during {doing}: {end}", "code": "PTR137"}
+def _ended(_asked: Answer, doing: str, end: str, _seconds: float) -> Answer:
+    return {"error": f"the old code ended during {doing}: {end}", "code": "PTR137"}
+
+
+class _OldPath:
+    """What the implementation that a port takes out does with the samples: found again, or run beside the verdict."""
+
+    def __init__(self, asked: Answer) -> None:
+        self._found: list[dict[str, Any]] | None = None
+        self._worker: _Worker | None = None
+        if not asked["texts"] or asked["backend"] != HOST:
+            return
+        base, stubs = asked["target"]["base"], asked["target"]["stubs"]
+        self._place = kept.place(Checkout(Path(asked["root"]), "named"), "old_path", base, *stubs)
+        self._found = kept.find(self._place)
+        if self._found is None:
+            self._worker = _Worker(asked, _old_behaviour, _ended)
+
+    def beside(self, verdict: Verdict, samples: list[dict[str, Any]]) -> Verdict:
+        """The verdict with what the old path did, or a note of why that is not known."""
+        if self._worker:
+            answer = self._worker.result()
+            if "error" in answer:
+                told = f"the old path was not run: {answer.get('code', '')} {answer['error'].splitlines()[0]}"
+                return replace(verdict, notes=(*verdict.notes, told))
+            self._found = answer["samples"]
+            kept.keep(self._place, self._found)
+        if self._found is None or not samples:
+            return verdict
+        return replace(verdict, old_path=compared(from_json(self._found), from_json(samples)))
 
 
 def target_from(values: dict[str, Any]) -> VerifyTarget:
@@ -185,7 +218,14 @@ def _verdict(asked: Answer, tell: Tell) -> Answer:
 
     target = target_from(asked["target"])
     run = work.Run(asked["expr"], asked["backend"], asked["arithmetic"], asked["checked"])
-    return work.verdict(Path(asked["root"]), asked["texts"], target, run, tell).to_json()
+    found = work.verdict(Path(asked["root"]), asked["texts"], target, run, tell)
+    return {"verdict": found.verdict.to_json(), "samples": to_json(found.samples)}
+
+
+def _old_behaviour(asked: Answer, tell: Tell) -> Answer:
+    from porter.overlay import work
+
+    return {"samples": to_json(work.old_behaviour(Path(asked["root"]), target_from(asked["target"]), tell))}
 
 
 def _recordings(asked: Answer, tell: Tell) -> Answer:

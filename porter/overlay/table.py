@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from porter.overlay.behaviour import Behaviour
 from porter.overlay.verdict import MPS, DTypeVerdict, Verdict
 
 HEADINGS = ("dtype", "passed", "failed", "skipped", "kernel calls", "max ULP", "CPU ULP")
@@ -18,6 +19,7 @@ def table(verdict: Verdict) -> str:
     if len(verdict.failures) > MOST_FAILURES:
         parts.append(f"... and {len(verdict.failures) - MOST_FAILURES} more failures")
     parts += [f"note: {note}" for note in verdict.notes]
+    parts += list(_old_path(verdict.old_path)) if verdict.old_path else []
     return "\n".join([*parts, summary(verdict)])
 
 
@@ -30,6 +32,13 @@ def summary(verdict: Verdict) -> str:
         f"{verdict.op}: {word}: {verdict.passed} passed, {verdict.failed} failed, {verdict.skipped} skipped, "
         f"{verdict.kernel_calls} kernel calls{ulp} ({where}, {verdict.arithmetic} arithmetic, {verdict.seconds:.1f} s)"
     )
+
+
+def _old_path(found: Behaviour) -> Iterator[str]:
+    """How both paths do in all, and what changes."""
+    samples, old, new = (sum(getattr(count, name) for count in found.counts) for name in ("samples", "old", "new"))
+    yield f"as on the CPU: the old path in {old} of {samples} samples, the new path in {new}"
+    yield from (f"  changes: {line}" for line in found.changes)
 
 
 def _row(found: DTypeVerdict) -> tuple[str, ...]:

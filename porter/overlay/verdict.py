@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from porter.errors import Place, PorterError
+from porter.overlay.behaviour import Behaviour
 
 AUTO = "auto"
 HOST = "host"
@@ -81,7 +82,10 @@ class DTypeVerdict:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the tests found. `skipped` counts skips and expected failures; `notes` are worth knowing, not failures."""
+    """What the tests found. `skipped` counts skips and expected failures; `notes` are worth knowing, not failures.
+
+    `old_path` says what the implementation that a port takes out does with the same samples.
+    """
 
     op: str
     backend: str
@@ -95,6 +99,7 @@ class Verdict:
     dtypes: tuple[DTypeVerdict, ...] = ()
     failures: tuple[Failure, ...] = ()
     notes: tuple[str, ...] = ()
+    old_path: Behaviour | None = None
 
     @property
     def ok(self) -> bool:
@@ -114,6 +119,7 @@ class Verdict:
         plain["dtypes"] = tuple(DTypeVerdict(dtype, **counts) for dtype, counts in values["dtypes"].items())
         plain["failures"] = tuple(Failure(**f) for f in values["failures"])
         plain["notes"] = tuple(values["notes"])
+        plain["old_path"] = values["old_path"] and Behaviour.from_json(values["old_path"])
         return Verdict(**plain)
 
 

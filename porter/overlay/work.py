@@ -21,6 +21,7 @@ from porter.overlay.verdict import Failure, Verdict, VerifyTarget
 if TYPE_CHECKING:
     from aten_overlay.test.context import Context
     from porter.mpsgraph.recording import Recording
+    from porter.overlay.behaviour import Sampled
 
 Tell = Callable[[str], None]
 PRELOADED = (
@@ -41,6 +42,14 @@ def warm(backend: str) -> None:
 
 
 @dataclass(frozen=True)
+class Judged:
+    """A verdict, and where it is one on a port what the new path does with every sample."""
+
+    verdict: Verdict
+    samples: tuple[Sampled, ...] = ()
+
+
+@dataclass(frozen=True)
 class Run:
     """How one worker runs the tests: those of `expr`, on a backend, under an arithmetic, with bounds checked or not."""
 
@@ -50,25 +59,39 @@ class Run:
     checked: bool = False
 
 
-def verdict(root: Path, texts: Mapping[str, str], target: VerifyTarget, run: Run, tell: Tell) -> Verdict:
-    """The verdict of one run. `tell` hears what is being done, for the case that the process dies of it."""
+def old_behaviour(root: Path, target: VerifyTarget, tell: Tell) -> list[Sampled]:
+    """What an operator of the checkout, as it is, does with every sample."""
+    from aten_overlay.test.behaviour import behaviour
+
+    tree = materialise(root, {}, cache())
+    tell("build of the old path")
+    rooms.take(values.HOST, tree, VerifyTarget(target.base, stubs=target.stubs), values.DEFAULT, False)
+    tell("old path")
+    return behaviour(context(tree, target))
+
+
+def verdict(root: Path, texts: Mapping[str, str], target: VerifyTarget, run: Run, tell: Tell) -> Judged:
+    """The verdict of one run, and what the operator does with every sample.
+
+    `tell` hears what is being done, for the case that the process dies of it.
+    """
     started = time.monotonic()
     tree = materialise(root, texts, cache())
     tell("lint")
     found = lint(tree)
-    if found:
-        return values.not_run(target.base, found, time.monotonic() - started, run.backend, run.arithmetic)
     try:
-        tell("build")
-        missing = unregistered(tree, target)
-        if missing:
-            return values.not_run(target.base, missing, time.monotonic() - started, run.backend, run.arithmetic)
+        if not found:
+            tell("build")
+            found = unregistered(tree, target)
+        if found:
+            return Judged(values.not_run(target.base, found, time.monotonic() - started, run.backend, run.arithmetic))
         rooms.take(run.backend, tree, target, run.arithmetic, run.checked)
         return _tested(tree, target, run, tell, started)
     except PorterError as error:
         if error.code in values.NO_VERDICT:
             raise
-        return values.refused(target.base, error, time.monotonic() - started, run.backend, run.arithmetic)
+        spent = time.monotonic() - started
+        return Judged(values.refused(target.base, error, spent, run.backend, run.arithmetic))
 
 
 def recordings(root: Path, target: VerifyTarget, macos: str, tell: Tell) -> tuple[Recording, ...]:
@@ -114,18 +137,22 @@ def unregistered(tree: Tree, target: VerifyTarget) -> list[Failure]:
     return found
 
 
-def _tested(tree: Tree, target: VerifyTarget, run: Run, tell: Tell, started: float) -> Verdict:
+def _tested(tree: Tree, target: VerifyTarget, run: Run, tell: Tell, started: float) -> Judged:
     from aten_overlay.test import proof, runner
+    from aten_overlay.test.behaviour import behaviour
 
     subject = replace(context(tree, target), flushes=run.arithmetic == values.FLUSH)
     outcomes = runner.run(subject, _both(run.expr, CHECKED) if run.checked else run.expr, tell)
     found = values.judge(target.base, outcomes, 0.0, run.backend, run.arithmetic)
     if run.checked:
-        return found
+        return Judged(found)
     tell("proof of the test lists")
     proven = proof.prove(subject, outcomes)
     notes = values.list_notes(target, proven.freed, proven.stale, outcomes)
-    return values.with_notes(found, notes, time.monotonic() - started)
+    tell("every sample")
+    ported = bool(tree.texts) and run.backend == values.HOST
+    sampled = tuple(behaviour(subject)) if ported else ()
+    return Judged(values.with_notes(found, notes, time.monotonic() - started), sampled)
 
 
 def _both(expr: str | None, other: str) -> str:

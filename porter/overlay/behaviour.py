@@ -1,0 +1,99 @@
+"""The old path against the new one: what each does with every sample, and what changes for users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+AGREES, DIFFERS, REFUSED = "agrees", "differs", "refused"
+_FINER = 1.0  # ULP: a smaller difference is nothing that a user sees
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """One sample in one type (torch name): as on the CPU, or how not. `nan` where one alone has a NaN; `ulp` is the
+    largest error against float64.
+    """
+
+    dtype: str
+    sample: str
+    status: str
+    told: str = ""
+    nan: bool = False
+    ulp: float | None = None
+
+
+@dataclass(frozen=True)
+class PathCount:
+    """Of the samples of one type, how many the old and the new path compute as the CPU does."""
+
+    dtype: str
+    samples: int
+    old: int
+    new: int
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """Both paths in numbers, and the behaviour that changes, a line each."""
+
+    counts: tuple[PathCount, ...]
+    changes: tuple[str, ...]
+
+    @staticmethod
+    def from_json(values: dict[str, Any]) -> Behaviour:
+        """The inverse of `dataclasses.asdict`."""
+        return Behaviour(tuple(PathCount(**count) for count in values["counts"]), tuple(values["changes"]))
+
+
+def to_json(found: Sequence[Sampled]) -> list[dict[str, Any]]:
+    return [asdict(each) for each in found]
+
+
+def from_json(values: Sequence[dict[str, Any]]) -> list[Sampled]:
+    return [Sampled(**each) for each in values]
+
+
+def compared(old: Sequence[Sampled], new: Sequence[Sampled]) -> Behaviour:
+    """What the same samples show of both paths."""
+    before = {(each.dtype, each.sample): each for each in old}
+    pairs = [(before[each.dtype, each.sample], each) for each in new if (each.dtype, each.sample) in before]
+    counts, lines = [], dict[str, list[str]]()
+    for dtype in dict.fromkeys(each.dtype for _, each in pairs):
+        of_type = [(a, b) for a, b in pairs if b.dtype == dtype]
+        right = [sum(path.status == AGREES for path in side) for side in zip(*of_type, strict=True)]
+        counts.append(PathCount(dtype, len(of_type), *right))
+        for line in _changes(of_type):
+            lines.setdefault(line, []).append(dtype)
+    return Behaviour(tuple(counts), tuple(f"{', '.join(dtypes)}: {line}" for line, dtypes in lines.items()))
+
+
+def _changes(pairs: Sequence[tuple[Sampled, Sampled]]) -> Iterator[str]:
+    """The changes of one type."""
+    gained = [a for a, b in pairs if a.status == REFUSED and b.status != REFUSED]
+    lost = [b for a, b in pairs if b.status == REFUSED and a.status != REFUSED]
+    if gained:
+        yield f"was refused{_some(gained, pairs)} ({gained[0].told}), is computed now"
+    if lost:
+        yield f"was computed, is refused now{_some(lost, pairs)} ({lost[0].told})"
+    for of_nan, what in ((True, "NaN where the CPU has none, or none where it has one"), (False, "values differed from the CPU's")):
+        found = [a for a, b in pairs if (a.status, a.nan, b.status) == (DIFFERS, of_nan, AGREES)]
+        if found:
+            yield f"{what}{_some(found, pairs)}: {found[0].told}; as the CPU now"
+    worse = [b for a, b in pairs if a.status == AGREES and b.status == DIFFERS]
+    if worse:
+        yield f"values were the CPU's and differ now{_some(worse, pairs)}: {worse[0].told}"
+    yield from _precision(pairs)
+
+
+def _precision(pairs: Sequence[tuple[Sampled, Sampled]]) -> Iterator[str]:
+    measured = [(a.ulp, b.ulp) for a, b in pairs if a.ulp is not None and b.ulp is not None]
+    if measured:
+        before, now = (max(side) for side in zip(*measured, strict=True))
+        if abs(before - now) > _FINER:
+            yield f"at most {before:.1f} ULP before, {now:.1f} now"
+
+
+def _some(found: Sequence[Sampled], pairs: Sequence[object]) -> str:
+    return "" if len(found) == len(pairs) else f" in {len(found)} of {len(pairs)} samples"

@@ -1,0 +1,35 @@
+"""What running a fork's old code told, kept under a digest of all that it depends on."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from porter.checkout import KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.overlay import server
+from porter.overlay.objects import digest
+from porter.overlay.tree import cache
+from porter.overlay.verdict import HOST
+
+
+def place(checkout: Checkout, kind: str, base: str, *parts: str) -> Path:
+    """The file of one kind for an operator, named by a digest of the fork's host code and kernels, torch and porter."""
+    folders = [checkout.folder(folder, ".h", ".mm", ".metal") for folder in (MPS, OPERATIONS, KERNELS)]
+    files = (part for folder in folders for file in folder.files for part in file)
+    made_of = digest(server.fingerprint(HOST), base, *parts, checkout.read(NATIVE_FUNCTIONS), *files)
+    return cache() / kind / f"{base}-{made_of}.json"
+
+
+def find(path: Path) -> Any:
+    """What is kept there; None where there is nothing."""
+    return json.loads(path.read_text()) if path.is_file() else None
+
+
+def keep(path: Path, value: Any) -> None:
+    """Keeps a JSON value there; another process that reads sees all of it or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}")
+    part.write_text(json.dumps(value))
+    part.replace(path)
