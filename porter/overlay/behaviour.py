@@ -7,6 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 AGREES, DIFFERS, REFUSED = "agrees", "differs", "refused"
+_DIFFERENCES = (
+    (True, "NaN where the CPU has none, or none where it has one"),
+    (False, "values differed from the CPU's"),
+)
 _FINER = 1.0  # ULP: a smaller difference is nothing that a user sees
 
 
@@ -77,7 +81,7 @@ def _changes(pairs: Sequence[tuple[Sampled, Sampled]]) -> Iterator[str]:
         yield f"was refused{_some(gained, pairs)} ({gained[0].told}), is computed now"
     if lost:
         yield f"was computed, is refused now{_some(lost, pairs)} ({lost[0].told})"
-    for of_nan, what in ((True, "NaN where the CPU has none, or none where it has one"), (False, "values differed from the CPU's")):
+    for of_nan, what in _DIFFERENCES:
         found = [a for a, b in pairs if (a.status, a.nan, b.status) == (DIFFERS, of_nan, AGREES)]
         if found:
             yield f"{what}{_some(found, pairs)}: {found[0].told}; as the CPU now"

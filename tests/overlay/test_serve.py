@@ -20,6 +20,7 @@ TARGET = VerifyTarget(
     "atan2", kernels=("atan2",), pairs=(("int", "float"),), removed=(ListEntry("f", "L", "e", ("x",)),)
 )
 ASKED = {
+    "what": server.VERDICT,
     "root": "/",
     "texts": {},
     "target": asdict(TARGET),
@@ -28,11 +29,11 @@ ASKED = {
     "arithmetic": "default",
 }
 
-Verify = Callable[..., verdict.Verdict]
+Verify = Callable[..., work.Judged]
 
 
 def passing(root: Path, texts: object, target: VerifyTarget, run: work.Run, tell: Callable[[str], None]) -> Any:
-    return verdict.Verdict(target.base, run.backend, run.arithmetic, 3, 0, 0, 7, None, 0.5)
+    return work.Judged(verdict.Verdict(target.base, run.backend, run.arithmetic, 3, 0, 0, 7, None, 0.5))
 
 
 def test_a_target_survives_json() -> None:
