@@ -77,5 +77,5 @@ def _names(expr: Expr) -> set[str]:
             return {name for arg in args for name in _names(arg)}
         case Input(name=name) | Scalar(name=name):
             return {name}
-        case Constant():
+        case Constant() | Literal() | Untold():
             return set()
