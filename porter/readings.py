@@ -6,14 +6,15 @@ The second one runs the fork's code, in a process of its own, and is kept under 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
-from porter.aten.meta import type_rules
+from porter import dtypes
+from porter.aten.meta import TypeRule, type_rules
 from porter.aten.native_functions import MPS_KEY, NativeFunctions
 from porter.checkout import Checkout
 from porter.errors import PorterError
 from porter.mpsgraph.agreement import agreement
-from porter.mpsgraph.graph import Graph
+from porter.mpsgraph.graph import Case, Graph
 from porter.mpsgraph.printing import graph_lines
 from porter.mpsgraph.recording import Recording
 from porter.mpsgraph.storing import from_object
@@ -55,10 +56,23 @@ def source_graph(checkout: Checkout, row: Row) -> Graph:
     names = [e.name for e in family if e.delegate == row.entry.name and not e.name.split(".")[0].endswith("_")]
     line = row.entry.line_for("CPU")
     try:
-        rule = type_rules(checkout, (*names, row.entry.name.removesuffix(".out"))[0], line.kernel if line else None)[0]
+        rules = type_rules(checkout, (*names, row.entry.name.removesuffix(".out"))[0], line.kernel if line else None)
     except PorterError:
         return read_graph(checkout, row.implementation, row.entry.arguments, lambda dtype: dtype)
+    graphs = [_under(checkout, row, rule) for rule in rules]
+    cases = (case for graph, rule in zip(graphs, rules, strict=True) for case in graph.cases if _may(case, rule))
+    return replace(graphs[0], cases=tuple(sorted(dict.fromkeys(cases), key=lambda case: dtypes.ALL.index(case.dtype))))
+
+
+def _under(checkout: Checkout, row: Row, rule: TypeRule) -> Graph:
+    assert row.implementation is not None
     return read_graph(checkout, row.implementation, row.entry.arguments, lambda dtype: rule.result(dtype) or dtype)
+
+
+def _may(case: Case, rule: TypeRule) -> bool:
+    """Whether a case can be taken where a type rule applies: no condition of one denies one of the other."""
+    ruled = {condition.text.lstrip("*"): condition.holds for condition in rule.when}
+    return all(ruled.get(condition.text, condition.holds) is condition.holds for condition in case.when)
 
 
 def recordings_of(checkout: Checkout, row: Row, macos: str = NEWEST, run: bool = True) -> tuple[Recording, ...]:

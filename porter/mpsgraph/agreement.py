@@ -48,7 +48,11 @@ def agreement(source: Graph, recording: Recording, through_stub: bool) -> Agreem
 
 
 def _case(source: Graph, seen: Seen) -> Case | None:
-    """The case that the source has for a call, where its conditions are of this call's arguments."""
+    """The case that the source has for a call: its reading is of calls with every tensor given, and of the conditions
+    that this call's arguments decide.
+    """
+    if any(name in seen.arguments and seen.arguments[name] is None for name in source.inputs):
+        return None
     for case in source.of(seen.dtype):
         try:
             if all(holds(each.text, seen.arguments) is each.holds for each in case.when):

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from porter.dtypes import DType
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Graph, Input, Literal, Scalar, Untold, Value
 
 
 def graph_lines(graph: Graph) -> Iterator[str]:
-    """`float, half: squareRoot(addition(self, other))`, then what is refused."""
+    """`float, half: T(squareRoot(addition(self, other)))`, T the type of the case, then what is refused."""
     groups: dict[tuple[str, str], list[str]] = {}
     for case in graph.cases:
         when = " and ".join(map(str, case.when))
-        groups.setdefault((when, spelled(case.expr)), []).append(case.dtype.metal)
+        groups.setdefault((when, spelled(case.expr, case.dtype)), []).append(case.dtype.metal)
     for (when, text), names in groups.items():
         yield f"{', '.join(names)}{f' if {when}' if when else ''}: {text}"
     for refusal in graph.refusals:
         yield f"{refusal.dtype}: refused at {refusal.place}: {refusal.text}"
 
 
-def spelled(expr: Expr) -> str:
-    """The expression as nested calls."""
+def spelled(expr: Expr, own: DType | None = None) -> str:
+    """The expression as nested calls, a cast to the type `own` as `T`."""
     match expr:
         case Input(name=name) | Scalar(name=name):
             return name
@@ -31,9 +32,9 @@ def spelled(expr: Expr) -> str:
         case Untold():
             return "?"
         case Cast(arg=arg, dtype=dtype):
-            return f"{dtype}({spelled(arg)})"
+            return f"{'T' if dtype == own else dtype}({spelled(arg, own)})"
         case Call(op=op, args=args):
-            return f"{op}({', '.join(map(spelled, args))})"
+            return f"{op}({', '.join(spelled(arg, own) for arg in args)})"
 
 
 def _literal(value: Value) -> str:

@@ -43,6 +43,11 @@ def test_a_type_that_one_reading_alone_has_is_not_compared() -> None:
     assert str(judged) == "nothing was run that the source's reading speaks of"
 
 
+def test_a_call_without_an_optional_tensor_is_none_that_the_source_reads() -> None:
+    judged = agreement(source(X, X), recording(Seen(FLOAT, {"alpha": 0.5, "self": None}, 0)), False)
+    assert judged.calls == 0
+
+
 def test_manner_is_no_difference() -> None:
     """Whole numbers as floats, a cast to the type there is, a copy."""
     told = Call("addition", (Cast(X, FLOAT), Constant(1, FLOAT)), FLOAT)
