@@ -179,9 +179,10 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _status(options: argparse.Namespace) -> int:
-    from porter.status import as_rows, counts, lines
+    from porter.status import as_rows, counts, lines, with_readings
 
-    found = as_rows(_fork(options))
+    checkout = _fork(options)
+    found = with_readings(checkout, as_rows(checkout))
     if options.json:
         print(json.dumps({"counts": counts(found), "rows": [row.as_object() for row in found]}))
     else:

@@ -5,7 +5,7 @@ The second one runs the fork's code, in a process of its own, and is kept under 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 
 from porter import dtypes
@@ -32,7 +32,7 @@ def recordings(checkout: Checkout, base: str, macos: str = NEWEST, run: bool = T
     """
     from porter.overlay import kept, server
 
-    place = kept.place(checkout, "recordings", base, macos)
+    place = kept.place(kept.evidence(checkout), "recordings", base, macos)
     made = kept.find(place)
     if made is None and run:
         asked = {"what": server.RECORDINGS, "root": str(checkout.root.resolve()), "macos": macos, "backend": HOST}
@@ -88,6 +88,30 @@ def recorded_graph(checkout: Checkout, row: Row, run: bool) -> Graph | None:
     except PorterError:
         return None
     return next((each.graph for each in found if each.graph.cases), None)
+
+
+def which(checkout: Checkout, rows: Sequence[Row]) -> Iterator[str]:
+    """The readings that there are of each row on MPSGraph: `source`, `run` (kept from an earlier one), both or none."""
+    from porter.overlay import kept
+
+    try:
+        evidence = kept.evidence(checkout)
+    except PorterError:  # without torch nothing was run here
+        evidence = ""
+    for row in rows:
+        found = ["source"] if _is_read(checkout, row) else []
+        place = kept.place(evidence, "recordings", row.entry.base, NEWEST)
+        made: list[Recording] = [from_object(each) for each in kept.find(place) or ()]
+        if any(each.graph.cases and _is_of(checkout, each, row) for each in made):
+            found.append("run")
+        yield " and ".join(found)
+
+
+def _is_read(checkout: Checkout, row: Row) -> bool:
+    try:
+        return bool(source_graph(checkout, row).cases)
+    except PorterError:
+        return False
 
 
 def recorded_lines(checkout: Checkout, row: Row, source: Graph | None, macos: str) -> Iterator[str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
 from porter.checkout import Checkout
 from porter.errors import PorterError
 from porter.objcpp.implementations import Written
 from porter.port import foresee
+from porter.readings import which
 from porter.rows import Held, Row, moves, mps_row
 
 _CLASSES = ("MPSGraph", "native through a stub", "other Metal", "other")
@@ -18,29 +19,46 @@ _CLASSES = ("MPSGraph", "native through a stub", "other Metal", "other")
 
 @dataclass(frozen=True)
 class StatusRow:
-    """One row: its class, and for an MPSGraph one what holds it back (empty when porter can try)."""
+    """One row: its class, and for an MPSGraph one what holds it back (empty when porter can try) and the readings that
+    there are of its implementation.
+    """
 
     name: str
     kernel: str
     written: str
     reason: str
+    reading: str = ""
 
     def as_object(self) -> dict[str, str]:
-        return {"name": self.name, "kernel": self.kernel, "class": self.written, "reason": self.reason}
+        return {
+            "name": self.name,
+            "kernel": self.kernel,
+            "class": self.written,
+            "reason": self.reason,
+            "reading": self.reading,
+        }
 
 
 def as_rows(checkout: Checkout) -> tuple[StatusRow, ...]:
-    """Every row that MPS serves, in the file's order."""
-    return tuple(_rows(checkout))
-
-
-def _rows(checkout: Checkout) -> Iterator[StatusRow]:
+    """Every row that MPS serves, in the file's order, without its readings."""
     functions = NativeFunctions.read(checkout)
-    for entry in functions.entries:
-        row = mps_row(checkout, entry)
-        if row is not None:
-            reason = _held_back(checkout, functions, row) if row.written is Written.MPSGRAPH else ""
-            yield StatusRow(entry.name, row.line.kernel, _class(row), reason)
+    return tuple(_row(checkout, functions, row) for row in _served(checkout))
+
+
+def with_readings(checkout: Checkout, rows: Sequence[StatusRow]) -> tuple[StatusRow, ...]:
+    """The rows with the readings of those on MPSGraph."""
+    old = [row for row in _served(checkout) if row.written is Written.MPSGRAPH]
+    found = dict(zip((row.entry.name for row in old), which(checkout, old), strict=True))
+    return tuple(replace(row, reading=found.get(row.name, "")) for row in rows)
+
+
+def _served(checkout: Checkout) -> list[Row]:
+    return [row for entry in NativeFunctions.read(checkout).entries if (row := mps_row(checkout, entry))]
+
+
+def _row(checkout: Checkout, functions: NativeFunctions, row: Row) -> StatusRow:
+    reason = _held_back(checkout, functions, row) if row.written is Written.MPSGRAPH else ""
+    return StatusRow(row.entry.name, row.line.kernel, _class(row), reason)
 
 
 def _class(row: Row) -> str:
@@ -71,7 +89,7 @@ def counts(rows: Sequence[StatusRow]) -> dict[str, int]:
 def lines(rows: Sequence[StatusRow]) -> Iterator[str]:
     """The table, and the counts below it."""
     for row in rows:
-        yield f"{row.name:<44} {row.written:<22} {row.reason or row.kernel}"
+        yield f"{row.name:<44} {row.written:<22} {row.reading:<15} {row.reason or row.kernel}"
     yield ", ".join(f"{name}: {count}" for name, count in counts(rows).items())
 
 

@@ -14,12 +14,16 @@ from porter.overlay.tree import cache
 from porter.overlay.verdict import HOST
 
 
-def place(checkout: Checkout, kind: str, base: str, *parts: str) -> Path:
-    """The file of one kind for an operator, named by a digest of the fork's host code and kernels, torch and porter."""
+def evidence(checkout: Checkout) -> str:
+    """A digest of what running the fork's old code depends on: its host code and kernels, torch and porter."""
     folders = [checkout.folder(folder, ".h", ".mm", ".metal") for folder in (MPS, OPERATIONS, KERNELS)]
     files = (part for folder in folders for file in folder.files for part in file)
-    made_of = digest(server.fingerprint(HOST), base, *parts, checkout.read(NATIVE_FUNCTIONS), *files)
-    return cache() / kind / f"{base}-{made_of}.json"
+    return digest(server.fingerprint(HOST), checkout.read(NATIVE_FUNCTIONS), *files)
+
+
+def place(evidence: str, kind: str, base: str, *parts: str) -> Path:
+    """The file of one kind for an operator under this evidence."""
+    return cache() / kind / f"{base}-{digest(evidence, *parts)}.json"
 
 
 def find(path: Path) -> Any:

@@ -150,7 +150,7 @@ class _OldPath:
         if not asked["texts"] or asked["backend"] != HOST:
             return
         base, stubs = asked["target"]["base"], asked["target"]["stubs"]
-        self._place = kept.place(Checkout(Path(asked["root"]), "named"), "old_path", base, *stubs)
+        self._place = kept.place(kept.evidence(Checkout(Path(asked["root"]), "named")), "old_path", base, *stubs)
         self._found = kept.find(self._place)
         if self._found is None:
             self._worker = _Worker(asked, _old_behaviour, _ended)
