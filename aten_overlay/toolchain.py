@@ -115,7 +115,7 @@ def build(
 def _compile(source: Path, flags: Sequence[str], deps: Iterable[Path], language: str, suffix: str) -> Path:
     key = digest("object", language, str(source), source.read_bytes(), *flags, *_contents(deps), _environment())
     record = cache_root() / "objects" / f"{key}.json"
-    with _locked(record):
+    with locked(record):
         found = _recorded(record)
         return found or _compile_now(source, flags, language, suffix, record)
 
@@ -151,7 +151,7 @@ def _recorded(record: Path) -> Path | None:
 def _link(name: str, objects: Sequence[Path], link: Sequence[str]) -> Path:
     folder = cache_root() / digest("library", *(o.name for o in objects), *link)
     target = folder / f"lib{name}.so"
-    with _locked(target):
+    with locked(target):
         if target.is_file():
             return target
         made = target.with_suffix(".new")
@@ -166,7 +166,7 @@ def _link(name: str, objects: Sequence[Path], link: Sequence[str]) -> Path:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Holds the lock beside `path`: two processes never build the same thing at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:

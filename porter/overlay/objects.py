@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from aten_overlay import toolchain
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -43,11 +45,20 @@ def compiled(
     between plans, by what they are. Raises CompileError.
     """
     folder = cache / "objects" / digest(recipe.digest, name, source.read_bytes())
+    found = _found(folder, roots)
+    if found:
+        return found, False
+    folder.mkdir(parents=True, exist_ok=True)
+    with toolchain.locked(folder):  # workers of one verdict ask for the same objects at once
+        found = _found(folder, roots)
+        return (found, False) if found else (_compile(source, include, roots, recipe, folder), True)
+
+
+def _found(folder: Path, roots: Mapping[str, Path]) -> Path | None:
     for record in sorted(folder.glob("*.json")) if folder.is_dir() else ():
         if _still(json.loads(record.read_text()), roots):
-            return record.with_suffix(".o"), False
-    folder.mkdir(parents=True, exist_ok=True)
-    return _compile(source, include, roots, recipe, folder), True
+            return record.with_suffix(".o")
+    return None
 
 
 def _compile(source: Path, include: Sequence[str], roots: Mapping[str, Path], recipe: Recipe, folder: Path) -> Path:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ctypes
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,7 +63,16 @@ def test_an_error_is_told_at_its_line_of_the_fork_and_leaves_nothing(tmp_path: P
     assert refused.value.code == "PTR166"
     assert refused.value.place == Place(NAME.replace(".mm", ".cpp"), 2)
     assert "undeclared identifier 'z' (and 1 more errors)" in refused.value.what
-    assert [p for p in (tmp_path / "objects").rglob("*") if p.is_file()] == []
+    assert [p for p in (tmp_path / "objects").rglob("*") if p.is_file() and p.suffix != ".lock"] == []
+
+
+def test_what_several_ask_for_at_once_is_compiled_once(tmp_path: Path, recipe: build.Recipe) -> None:
+    path = source(tmp_path, "int once() { return 1; }\n")
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(build._object, path, NAME, roots(tmp_path), recipe, tmp_path) for _ in range(4)]
+    made = [each.result() for each in asked]
+    assert len({found for found, _ in made}) == 1
+    assert sorted(fresh for _, fresh in made) == [False, False, False, True]
 
 
 def test_a_missing_kernel_is_told_at_its_row(tmp_path: Path, recipe: build.Recipe) -> None:
