@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from multiprocessing import get_context
-from multiprocessing.connection import Pipe
-from typing import TypeVar
+from multiprocessing.connection import Connection, Pipe
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-def apart(make: Callable[[], Iterable[T]], died: T) -> list[T]:
-    """What `make` yields in a process of its own; `died` where that process did not live to tell."""
+def apart(make: Callable[[], Iterable[T]], died: T, seconds: float | None = None) -> Iterator[T]:
+    """What `make` yields in a process of its own, as it comes; then `died` where that process did not live to its end.
+
+    After `seconds` without anything new the process is ended, with all that it started.
+    """
     receive, send = Pipe(duplex=False)
-    child = get_context("fork").Process(target=lambda: send.send(list(make())))
+    child = get_context("fork").Process(target=_tell, args=(make, send))
     child.start()
     send.close()
-    try:
-        found: list[T] = receive.recv()
-    except EOFError:
-        found = [died]
+    while (found := _next(receive, seconds)) is not None:
+        if not found:
+            break
+        yield from found
+    else:
+        yield died
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid or 0, signal.SIGKILL)
     child.join()
-    return found
+
+
+def _tell(make: Callable[[], Iterable[T]], send: Connection[Any, Any]) -> None:
+    """The child's whole life: a tuple of one for each thing made, and an empty one at the end."""
+    os.setpgid(0, 0)
+    for each in make():
+        send.send((each,))
+    send.send(())
+
+
+def _next(receive: Connection[Any, Any], seconds: float | None) -> Any:
+    """The next tuple, or None where there will be none."""
+    with suppress(EOFError):
+        return receive.recv() if receive.poll(seconds) else None
+    return None

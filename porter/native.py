@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 
 from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
-from porter.aten.stubs import stubs_of
 from porter.checkout import KERNELS, Checkout
 from porter.errors import PorterError
 from porter.metal.macros import MacroBook
 from porter.metal.placing import registered
-from porter.objcpp.implementations import Implementation, Written, find_registration, parsed, reached_text
+from porter.objcpp.implementations import Implementation, Written, find_registration, launches, reached
+from porter.objcpp.reach import parsed
 from porter.overlay.verdict import VerifyTarget
-from porter.rows import Row, mps_row
+from porter.rows import Row, mps_row, shared_stubs
 
 INDEXING = "c10/metal/indexing.h"
 # The names of kernels in host code: an exec_* call's, a pipeline's, and one put together by a format.
@@ -22,35 +22,49 @@ _NAMES = (
     re.compile(r'\bget(?:PipelineStateForFunc|MTLFunction|KernelFunction)\(\s*"(\w+?)_?"'),
     re.compile(r'\bformat\(\s*"(\w+?)_?\{'),
 )
+_INLINE = re.compile(r'\bR"(\w*)\((?P<source>.*?)\)\1"', re.S)
 _LITERAL = re.compile(r'"([a-z]\w{2,}?)_?(?:\{[^"]*)?"')
 
 
-def native_target(checkout: Checkout, op: str) -> VerifyTarget:
-    """What verify has to know of an operator with Metal kernels.
+def launching(checkout: Checkout) -> tuple[str, ...]:
+    """The base names of the operators whose host code launches a Metal kernel, beside a graph or not."""
+    entries = NativeFunctions.read(checkout).entries
+    return tuple(dict.fromkeys(entry.base for entry in entries if _launching(checkout, mps_row(checkout, entry))))
 
-    Raises PTR012 (no such operator), PTR018 (its host code names no kernel), PTR019 (no row of it is on Metal) or what
-    reading its stubs raises.
+
+def _launching(checkout: Checkout, row: Row | None) -> bool:
+    return bool(row and row.implementation and launches(checkout, row.implementation))
+
+
+def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> VerifyTarget:
+    """What verify has to know of an operator with Metal kernels; of one that builds graphs too if `beside_graphs`.
+
+    Raises PTR012 (no such operator), PTR018 (its host code names no kernel) or PTR019 (no row of it is on Metal).
     """
     family = NativeFunctions.read(checkout).family(op)
-    rows = [row for entry in family if (row := mps_row(checkout, entry)) and row.written is Written.METAL]
+    served = [row for entry in family if (row := mps_row(checkout, entry))]
+    rows = [row for row in served if row.written is Written.METAL]
+    rows = rows or [row for row in served if beside_graphs and _launching(checkout, row)]
     if not rows:
         raise PorterError(
             "PTR019", f"no row of {op} runs Metal kernels", family[0].place, "Plan its port: porter migrate."
         )
     shared = [row for row in rows if any(key in row.line.keys for key in SHARING_KEYS)]
-    stubs = dict.fromkeys(call.stub.name for row in shared for call in stubs_of(checkout, row.line.kernel))
+    stubs = dict.fromkeys(stub for row in shared for stub in shared_stubs(checkout, row.line))
     found = [each for each in _implementations(checkout, rows, tuple(stubs)) if each]
     kernels = dict.fromkeys(name for each in found for name in _kernels(checkout, each))
     if not kernels:
         raise PorterError(
             "PTR018", f"the host code of {op} names no kernel", found[0].place, "Its name is put together elsewhere."
         )
+    pairs = tuple(dict.fromkeys(pair for name in kernels for pair in _pairs(checkout, name)))
     return VerifyTarget(
         base=family[0].base,
         rows=tuple(row.entry.name for row in rows),
         kernels=tuple(kernels),
         stubs=tuple(stubs),
-        pairs=tuple(dict.fromkeys(pair for name in kernels for pair in _pairs(checkout, name))),
+        pairs=pairs,
+        as_is=not pairs,
     )
 
 
@@ -60,18 +74,23 @@ def _implementations(checkout: Checkout, rows: Sequence[Row], stubs: Sequence[st
 
 
 def _kernels(checkout: Checkout, implementation: Implementation) -> Iterator[str]:
-    source = parsed(implementation.file, checkout.read(implementation.file))
-    texts = tuple(reached_text(source, implementation))
+    texts = tuple(reached(checkout, implementation))
+    shaders = _shaders(checkout, implementation.file)
     named = [name for text in texts for pattern in _NAMES for name in pattern.findall(text)]
-    yield from named or _written(checkout, texts)
+    yield from named or _written(shaders, texts)
 
 
-def _written(checkout: Checkout, texts: Sequence[str]) -> Iterator[str]:
-    """The strings of host code that begin a name in a kernel file, for names that are handed on."""
-    kernels = "\n".join(checkout.read(path) for path in checkout.list(KERNELS, ".metal"))
+def _shaders(checkout: Checkout, file: str) -> str:
+    """The fork's kernel files, and the Metal that a host file holds in strings."""
+    files = (checkout.read(path) for path in checkout.list(KERNELS, ".metal"))
+    return "\n".join((*files, *(match["source"] for match in _INLINE.finditer(checkout.read(file)))))
+
+
+def _written(shaders: str, texts: Sequence[str]) -> Iterator[str]:
+    """The strings of host code that begin a name in a kernel's source, for names that are handed on."""
     for text in texts:
         for name in _LITERAL.findall(text):
-            if re.search(rf"(?:\b|_){re.escape(name)}(?:_|\b)", kernels):
+            if re.search(rf"(?:\b|_){re.escape(name)}(?:_|\b)", shaders):
                 yield name
 
 

@@ -28,7 +28,8 @@ from porter.metal.registration import Line, Need, base_macro, register_lines
 from porter.metal.subject import Subject
 from porter.mpsgraph.graph import Graph
 from porter.objcpp.evaluator import read_graph
-from porter.objcpp.implementations import Written, find_registration, parsed, written_in
+from porter.objcpp.implementations import Written, find_registration, written_in
+from porter.objcpp.reach import parsed
 from porter.rows import Move, Row
 
 INDEXING = "c10/metal/indexing.h"

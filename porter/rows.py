@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from porter.aten.native_functions import MPS_KEY, SHARING_KEYS, DispatchLine, Entry, NativeFunctions
-from porter.aten.stubs import StubCall, native_definitions, stubs_of
+from porter.aten.stubs import StubCall, native_definitions, stub_names, stubs_of
 from porter.checkout import Checkout
 from porter.errors import PorterError
 from porter.objcpp.implementations import Implementation, Written, find_implementation, find_registration, written_in
@@ -58,11 +58,7 @@ def mps_row(checkout: Checkout, entry: Entry) -> Row | None:
 
 
 def _shared_row(checkout: Checkout, entry: Entry, line: DispatchLine) -> Row:
-    try:
-        calls = stubs_of(checkout, line.kernel)
-    except PorterError:
-        return Row(entry, line, None, Written.OTHER)
-    found = [i for call in calls if (i := find_registration(checkout, call.stub.name))]
+    found = [i for stub in shared_stubs(checkout, line) if (i := find_registration(checkout, stub))]
     if not found:
         return Row(entry, line, None, Written.OTHER)
     written = [written_in(checkout, each) for each in found]
@@ -72,10 +68,17 @@ def _shared_row(checkout: Checkout, entry: Entry, line: DispatchLine) -> Row:
 
 def stubs_behind(checkout: Checkout, row: Row) -> tuple[str, ...]:
     """The stubs that a row's line calls, where it is one that MPS shares."""
-    if not is_shared(row.line):
-        return ()
+    return shared_stubs(checkout, row.line) if is_shared(row.line) else ()
+
+
+def shared_stubs(checkout: Checkout, line: DispatchLine) -> tuple[str, ...]:
+    """The stubs behind a line that MPS shares: those it is known to call, else those it names and MPS registers."""
     try:
-        return tuple(call.stub.name for call in stubs_of(checkout, row.line.kernel))
+        return tuple(dict.fromkeys(call.stub.name for call in stubs_of(checkout, line.kernel)))
+    except PorterError:
+        pass
+    try:
+        return tuple(name for name in stub_names(checkout, line.kernel) if find_registration(checkout, name))
     except PorterError:
         return ()
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch.testing._internal.opinfo.core import OpInfo
 
 VARIABLE = "PORTER_TEST_CONTEXT"
 
@@ -17,15 +21,20 @@ class Context:
 
     `bases` are ATen base names; `kernels` the functor names whose calls count, `functors` all functor names of the fork
     (the longest one that begins a host_name owns it); `dtypes` the torch names of input types that have a kernel.
+    Bases that name no OpInfo are tested `through` those (full names) that dispatch them, or whose backward does.
+    Host code that is tested `as_is` may answer some samples without a kernel, but never fall back to the CPU.
     `lists` and `lists_before` are the text of the file that holds the MPS test lists, as edited and as it was;
     `precision` is that of the fork's `test/test_mps.py`, for its low-precision lists; `flushes` says that the run's
     arithmetic takes denormals for zeros.
     """
 
     bases: tuple[str, ...] = ()
+    through: tuple[str, ...] = ()
+    through_backward: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
     functors: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
+    as_is: bool = False
     lists_file: str = ""
     lists: str = ""
     lists_before: str = ""
@@ -43,10 +52,24 @@ class Context:
 
     def demands(self, dtype: str) -> bool:
         """Whether a call with inputs of this type (torch name) has to reach a kernel under test."""
-        return bool(self.kernels) and (not self.dtypes or dtype in self.dtypes)
+        return bool(self.kernels) and not self.as_is and (not self.dtypes or dtype in self.dtypes)
+
+    def names(self, op: OpInfo) -> bool:
+        """Whether an OpInfo is of an operator under test: by its ATen name too, for aliases and dunder forms."""
+        return not self.bases or not {op.name, op.aten_name}.isdisjoint(self.bases)
+
+    def fell_back(self, fallbacks: Iterable[str]) -> bool:
+        """Whether an operator under test is among these names of the dispatcher."""
+        return not {base_name(name) for name in fallbacks}.isdisjoint(self.bases)
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self)))
+
+
+def base_name(name: str) -> str:
+    """`atan2` for the dispatcher's `aten::atan2_` and `aten::atan2.out`."""
+    root = name.removeprefix("aten::").split(".", 1)[0]
+    return root[:-1] if root.endswith("_") and not root.endswith("__") else root
 
 
 _current: list[Context] = []

@@ -18,6 +18,7 @@ from porter.errors import Place, PorterError
 
 NEWEST_MACOS = 26.0
 MODIFIERS = ("mps_ops_modifier", "mps_ops_grad_modifier", "mps_ops_error_inputs_modifier")
+_GRAD_DTYPES = ("float32", "float16", "bfloat16")
 _PRELUDE = """\
 import unittest
 from collections import defaultdict
@@ -49,6 +50,12 @@ def low_precision(text: str) -> dict[str, frozenset[str]]:
     """The `FP16_LOW_PRECISION_LIST`-like sets of a fork's `test/test_mps.py`, by their prefix."""
     pattern = re.compile(r"^ +(?P<kind>\w+)_LOW_PRECISION_LIST = (?P<set>\{.*?^ +\})", re.M | re.S)
     return {m["kind"]: frozenset(ast.literal_eval(m["set"])) for m in pattern.finditer(text)}
+
+
+def grad_dtypes(text: str) -> tuple[str, ...]:
+    """The types whose gradients a fork's `test/test_mps.py` compares, as torch names."""
+    match = re.search(r"^MPS_GRAD_DTYPES = \[(?P<types>[^\]]*)\]", text, re.M)
+    return tuple(re.findall(r"\btorch\.(\w+)", match["types"])) if match else _GRAD_DTYPES
 
 
 def _run(file: str, text: str) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def listed(context: Context, file: str, text: str) -> Iterator[str]:
     """The names of upstream's tests that a list file decorates, for the operators of a run."""
     modifiers = lists.modifiers(file, text)
     for test, (cls, modifier) in LISTED.items():
-        plain = [op for op in op_db if not {op.name, op.aten_name}.isdisjoint(context.bases)]
+        plain = [op for op in op_db if context.names(op) or op.full_name in context.through]
         marked = modifiers[modifier]([copy.deepcopy(op) for op in plain])
         for old, new in zip(plain, marked, strict=True):
             added = new.decorators[len(old.decorators or ()) :]

@@ -20,14 +20,15 @@ OFFSET = 3
 
 
 def mirror(value: Any, device: str) -> Any:
-    """A copy on `device`: tensors keep strides and storage offset (also stride 0), anything else is left as it is.
+    """A copy on `device`: tensors keep strides and storage offset (also stride 0), a `device` argument that says the
+    CPU says `device`, anything else is left as it is.
 
     CPU scalars stay where they are when they are marked with `stay_on_cpu`.
     """
     if isinstance(value, (list, tuple)):
         return type(value)(mirror(v, device) for v in value)
     if isinstance(value, dict):
-        return {k: mirror(v, device) for k, v in value.items()}
+        return {k: device if k == "device" and str(v) == "cpu" else mirror(v, device) for k, v in value.items()}
     if not isinstance(value, torch.Tensor) or getattr(value, "stays_on_cpu", False):
         return value
     return _mirror(value, device)

@@ -10,7 +10,7 @@ test whose operator never reached a kernel under test fails: a CPU fallback is a
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,7 +37,7 @@ MPS_DTYPES = [
 ]  # fmt: skip
 if "complex32" in CONTEXT.dtypes:  # upstream leaves it out, but here is a port that has it
     MPS_DTYPES.append(torch.complex32)
-GRAD_DTYPES = [torch.float32, torch.float16, torch.bfloat16]
+GRAD_DTYPES = [getattr(torch, name) for name in lists.grad_dtypes(CONTEXT.precision if CONTEXT.as_is else "")]
 LAYOUT_SAMPLES = 3
 _OTHER_DEVICE = "Expected all tensors to be on the same device"
 GUARD = 64
@@ -46,20 +46,17 @@ _modifiers = lists.modifiers(CONTEXT.lists_file, CONTEXT.lists)
 _precision = lists.low_precision(CONTEXT.precision)
 
 
-def under_test(op: OpInfo) -> bool:
-    """Whether an OpInfo exercises an operator of this run: by its ATen name, so that aliases and dunder forms count."""
-    return not CONTEXT.bases or not {op.name, op.aten_name}.isdisjoint(CONTEXT.bases)
-
-
-def chosen(modifier: str) -> list[OpInfo]:
-    """The OpInfos of this run as one of the fork's modifiers leaves them."""
-    return list(_modifiers[modifier]([comparable(op) for op in op_db if under_test(op)]))
+def chosen(modifier: str, besides: Sequence[str] = ()) -> list[OpInfo]:
+    """The OpInfos of this run, and those of these full names, as one of the fork's modifiers leaves them."""
+    names = {*CONTEXT.through, *besides}
+    return list(_modifiers[modifier]([comparable(op) for op in op_db if CONTEXT.names(op) or op.full_name in names]))
 
 
 def comparable(op: OpInfo) -> OpInfo:
     """A copy whose mps dtypes are those that the CPU has too: there is nothing to compare the others with."""
     op = copy.deepcopy(op)
     op.dtypesIf["mps"] = set(op.supported_dtypes("mps")) & set(op.supported_dtypes("cpu"))
+    op.backward_dtypesIfMPS = set(op.backward_dtypesIfMPS) & set(op.supported_dtypes("cpu"))
     return op
 
 
@@ -110,6 +107,8 @@ class Consistency(TestCase):
             record.calls, record.kernels, record.fallbacks = CONTEXT.ported(seen.kernels), seen.kernels, seen.fallbacks
         if self.elements and not record.calls and CONTEXT.demands(_name(dtype)):
             self.fail(unreached(record))
+        if CONTEXT.as_is and CONTEXT.fell_back(record.fallbacks):
+            self.fail(f"fell back to the CPU: {', '.join(record.fallbacks)}")
 
     def cpu(self, op: Callable[..., Any], sample: SampleInput) -> Any:
         try:
@@ -183,7 +182,11 @@ class TestConsistency(Consistency):
                 except Refused as refused:
                     self.refused(op, sample, device, str(refused))
 
-    @over(chosen("mps_ops_grad_modifier"), dtypes=OpDTypes.supported_backward, allowed_dtypes=GRAD_DTYPES)
+    @over(
+        chosen("mps_ops_grad_modifier", CONTEXT.through_backward),
+        dtypes=OpDTypes.supported_backward,
+        allowed_dtypes=GRAD_DTYPES,
+    )
     def test_output_grad_match(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.counted(dtype):
             for sample in _samples(op, dtype, requires_grad=True):

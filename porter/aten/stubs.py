@@ -21,7 +21,9 @@ from porter.objcpp import cpp
 _DECLARE = r"DECLARE_DISPATCH\(\s*([^;]*?),\s*{name}\s*\)"
 _TYPEDEF = r"using\s+{name}\s*=\s*void\s*\(\s*\*\s*\)\s*\(([^;]*)\)\s*;"
 _SIGNATURE = re.compile(r"void\s*\(\s*\*\s*\)\s*\((.*)\)\Z", re.S)
+_DISPATCHED = re.compile(r"\b(\w+)\(\s*(?:\w+(?:\.\w+\(\))*\.)?(?:device\(\)\.type|device_type)\(\)\s*,|\b(\w+_stub)\b")
 _CALLED = re.compile(r"\b[A-Za-z_]\w*\b(?=\s*[(<,)])")
+_PLAINLY_CALLED = re.compile(r"(?<![\w.:>])([A-Za-z_]\w*)(?=\s*[(<])")
 _DEPTH = 6
 _File = tuple[str, str]
 
@@ -87,6 +89,25 @@ def stubs_of(checkout: Checkout, native_function: str) -> tuple[StubCall, ...]:
         )
     hits, definition = next(iter(outcomes.items()))
     return tuple(_call(checkout, hit, dtypes, definition) for hit, dtypes in hits)
+
+
+def stub_names(checkout: Checkout, native_function: str) -> tuple[str, ...]:
+    """The names of all stubs that a native function, or a function of its file that it calls, dispatches to or hands
+    on. Raises PTR071 (no such function).
+    """
+    found = native_definitions(checkout, native_function)
+    names = (name for one in found for name in _dispatched((one.path, checkout.read(one.path)), one.text))
+    return tuple(dict.fromkeys(names))
+
+
+def _dispatched(file: _File, text: str) -> Iterator[str]:
+    pending, seen = [text], set[str]()
+    while pending:
+        told = pending.pop()
+        yield from (match[1] or match[2] for match in _DISPATCHED.finditer(told))
+        named = set(_PLAINLY_CALLED.findall(told)) - seen
+        seen |= named
+        pending += [found.text for name in sorted(named) for found in _callees(file, name, "at")]
 
 
 def native_definitions(checkout: Checkout, native_function: str) -> list[Found]:

@@ -21,8 +21,9 @@ from porter.mpsgraph.graph import Case, Expr, Graph, Input, Refusal
 from porter.objcpp import cpp, leaves, messages, operators
 from porter.objcpp.flatten import flattened
 from porter.objcpp.functions import CALLS
-from porter.objcpp.implementations import Implementation, host_sources, own_text, parsed
+from porter.objcpp.implementations import Implementation, host_sources, own_text
 from porter.objcpp.parser import Boxed, ObjCParser, Send
+from porter.objcpp.reach import parsed
 from porter.objcpp.source import Source
 from porter.objcpp.values import (
     EXPRESSIONS,

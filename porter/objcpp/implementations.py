@@ -11,6 +11,7 @@ from functools import lru_cache
 from porter.checkout import OPERATIONS, Checkout
 from porter.errors import Place, PorterError
 from porter.objcpp.expansion import expand
+from porter.objcpp.reach import parsed, reached_text
 from porter.objcpp.source import Function, Macro, MacroUse, Source
 from porter.objcpp.words import mentions
 
@@ -44,12 +45,6 @@ class Implementation:
         return f"a {self.function.wrapper}" if self.function and self.function.wrapper else "a function"
 
 
-@lru_cache(maxsize=256)
-def parsed(path: str, text: str) -> Source:
-    """A lexed file; the same text is lexed once."""
-    return Source.parse(path, text)
-
-
 def host_sources(checkout: Checkout) -> list[str]:
     """The Objective-C++ files that implement MPS operators."""
     return checkout.list(OPERATIONS, ".mm", ".cpp")
@@ -74,7 +69,7 @@ def find_registration(checkout: Checkout, stub: str) -> Implementation | None:
     """What is registered for a stub on MPS: the registered function, or the macro line that makes and registers one."""
     for path in host_sources(checkout):
         text = checkout.read(path)
-        if "REGISTER_DISPATCH" not in text:
+        if not any(name in text for name in _REGISTERING):
             continue
         source = parsed(path, text)
         for use, macro, written in _registrations(source):
@@ -89,20 +84,24 @@ def find_registration(checkout: Checkout, stub: str) -> Implementation | None:
 
 
 def written_in(checkout: Checkout, implementation: Implementation) -> Written:
-    """What the implementation, with the helpers of its file that it calls, is written in; MPSGraph wins."""
-    source = parsed(implementation.file, checkout.read(implementation.file))
-    text = "\n".join(reached_text(source, implementation))
-    if _METAL.search(text) and not _BUILDS_GRAPH.search(text):
-        return Written.METAL
-    return Written.MPSGRAPH if _BUILDS_GRAPH.search(text) else Written.OTHER
+    """What the implementation, with the helpers that it calls, is written in; MPSGraph wins."""
+    if any(map(_BUILDS_GRAPH.search, reached(checkout, implementation))):
+        return Written.MPSGRAPH
+    return Written.METAL if launches(checkout, implementation) else Written.OTHER
+
+
+def launches(checkout: Checkout, implementation: Implementation) -> bool:
+    """Whether the implementation launches a Metal kernel, beside a graph or not."""
+    return any(map(_METAL.search, reached(checkout, implementation)))
 
 
 _BUILDS_GRAPH = re.compile(r"\bmpsGraph\b|\bMPSGraphTensor\b|LookUpOrCreateCachedGraph|runMPSGraph")
 _METAL = re.compile(
     r"getPipelineStateForFunc|exec_\w+_kernel|MTLComputePipelineState|getKernelFunction|mtl_dispatch1DJob|getMTLFunction"
+    r"|setComputePipelineState"
 )
-_DISPATCH = re.compile(r"REGISTER_DISPATCH\s*\(\s*(\w+)\s*,\s*&?\s*([\w:]+)\s*\)")
-_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+_REGISTERING = ("REGISTER_DISPATCH", "REGISTER_MPS_DISPATCH")
+_DISPATCH = re.compile(r"REGISTER_(?:MPS_)?DISPATCH\s*\(\s*(\w+)\s*,\s*&?\s*([\w:]+)\s*\)")
 
 
 def own_text(source: Source, implementation: Implementation) -> str:
@@ -112,17 +111,10 @@ def own_text(source: Source, implementation: Implementation) -> str:
     return source.text[implementation.start : implementation.end]
 
 
-def reached_text(source: Source, implementation: Implementation) -> Iterator[str]:
-    """The text of an implementation and of every function of its file that it calls, directly or not."""
-    functions = {function.name: function for function in source.functions()}
-    pending, seen = [own_text(source, implementation)], {implementation.symbol}
-    while pending:
-        text = pending.pop()
-        yield text
-        for name in sorted(set(_WORD.findall(text)) - seen):
-            if name in functions:
-                seen.add(name)
-                pending.append(source.text[functions[name].start : functions[name].end])
+def reached(checkout: Checkout, implementation: Implementation) -> Iterator[str]:
+    """The text of an implementation and of every function that it calls: see `reach.reached_text`."""
+    source = parsed(implementation.file, checkout.read(implementation.file))
+    return reached_text(checkout, implementation.file, own_text(source, implementation))
 
 
 def _mentioning(checkout: Checkout, name: str) -> Iterator[str]:
@@ -166,8 +158,8 @@ def expansions(path: str, text: str) -> tuple[tuple[MacroUse, Macro, str], ...]:
 
 def _registrations(source: Source) -> Iterator[tuple[MacroUse, Macro | None, tuple[str, str]]]:
     """Each registration of a stub: written out, or made by a macro line."""
-    for use in source.macro_uses("REGISTER_DISPATCH"):
-        if len(use.arguments) == 2:
+    for use in source.macro_uses():
+        if use.name in _REGISTERING and len(use.arguments) == 2:
             yield use, None, (use.arguments[0], use.arguments[1].lstrip("& "))
     for use, macro, made in expansions(source.path, source.text):
         for match in _DISPATCH.finditer(made):

@@ -11,7 +11,8 @@ from itertools import pairwise
 
 from porter.changes import Edit
 from porter.checkout import Checkout
-from porter.objcpp.implementations import Implementation, expansions, parsed
+from porter.objcpp.implementations import Implementation, expansions
+from porter.objcpp.reach import parsed
 from porter.objcpp.source import Source
 from porter.objcpp.words import mentions
 

@@ -13,6 +13,7 @@ from porter.errors import PorterError
 from porter.overlay import registration, sources
 from porter.overlay.build import build
 from porter.overlay.objects import Recipe
+from porter.overlay.selection import Selection
 from porter.overlay.tree import Tree, cache
 from porter.overlay.verdict import AUTO, BACKENDS, HOST, KERNELS, MPS, VerifyTarget
 
@@ -56,6 +57,17 @@ def start(backend: str) -> None:
     import torch
 
     torch.set_num_threads(1)  # a fork keeps no thread pool
+
+
+def selected(backend: str, base: str) -> Selection:
+    """The OpInfos that reach an operator without being named for it, where there is a dispatcher to ask."""
+    from aten_overlay.test import counters
+    from porter.overlay import selection
+
+    if backend != HOST:
+        return Selection()
+    counters.install(_device().kernel_calls, _device().fallbacks)
+    return selection.selected(base)
 
 
 def take(backend: str, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:

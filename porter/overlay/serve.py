@@ -186,6 +186,7 @@ def target_from(values: dict[str, Any]) -> VerifyTarget:
         pairs=tuple((a, b) for a, b in values["pairs"]),
         removed=entries("removed"),
         kept=entries("kept"),
+        as_is=values["as_is"],
     )
 
 

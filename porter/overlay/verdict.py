@@ -40,7 +40,8 @@ class VerifyTarget:
     """What is to be verified: an operator, its functors, its stubs, and the dtype pairs (Metal names) they serve.
 
     `pairs` are (input, output) types; without any, every dtype the tests use has to reach a kernel. `removed` and
-    `kept` are the entries of test lists whose going or staying the verdict proves.
+    `kept` are the entries of test lists whose going or staying the verdict proves. Host code that is judged `as_is`
+    may answer some samples without a kernel.
     """
 
     base: str
@@ -50,6 +51,7 @@ class VerifyTarget:
     pairs: tuple[tuple[str, str], ...] = ()
     removed: tuple[ListEntry, ...] = ()
     kept: tuple[ListEntry, ...] = ()
+    as_is: bool = False
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,14 @@ def judge(op: str, outcomes: Iterable[Any], seconds: float, backend: str = HOST,
         failures=tuple(failures),
         notes=tuple(f"{o.test}: {o.reason}" for o in outcomes if o.status == "xpassed"),
     )
+
+
+def reaching(target: VerifyTarget, found: Verdict) -> Verdict:
+    """The verdict; a failed one where host code judged as it is passes its tests without one call of its kernels."""
+    if not target.as_is or found.kernel_calls or not found.passed:
+        return found
+    never = Failure(NO_TEST, f"no test reached a kernel of it ({', '.join(target.kernels)})")
+    return replace(found, failed=found.failed + 1, failures=(*found.failures, never))
 
 
 def with_notes(found: Verdict, notes: Iterable[str], seconds: float) -> Verdict:

@@ -15,6 +15,7 @@ from porter.dtypes import BY_METAL
 from porter.errors import PorterError
 from porter.overlay import rooms, sources
 from porter.overlay import verdict as values
+from porter.overlay.selection import Selection
 from porter.overlay.tree import Tree, cache, materialise
 from porter.overlay.verdict import Failure, Verdict, VerifyTarget
 
@@ -64,10 +65,11 @@ def old_behaviour(root: Path, target: VerifyTarget, tell: Tell) -> list[Sampled]
     from aten_overlay.test.behaviour import behaviour
 
     tree = materialise(root, {}, cache())
+    subject = context(tree, target, rooms.selected(values.HOST, target.base))
     tell("build of the old path")
     rooms.take(values.HOST, tree, VerifyTarget(target.base, stubs=target.stubs), values.DEFAULT, False)
     tell("old path")
-    return behaviour(context(tree, target))
+    return behaviour(subject)
 
 
 def verdict(root: Path, texts: Mapping[str, str], target: VerifyTarget, run: Run, tell: Tell) -> Judged:
@@ -85,8 +87,9 @@ def verdict(root: Path, texts: Mapping[str, str], target: VerifyTarget, run: Run
             found = unregistered(tree, target)
         if found:
             return Judged(values.not_run(target.base, found, time.monotonic() - started, run.backend, run.arithmetic))
+        subject = context(tree, target, rooms.selected(run.backend, target.base))
         rooms.take(run.backend, tree, target, run.arithmetic, run.checked)
-        return _tested(tree, target, run, tell, started)
+        return _tested(tree, subject, target, run, tell, started)
     except PorterError as error:
         if error.code in values.NO_VERDICT:
             raise
@@ -137,15 +140,16 @@ def unregistered(tree: Tree, target: VerifyTarget) -> list[Failure]:
     return found
 
 
-def _tested(tree: Tree, target: VerifyTarget, run: Run, tell: Tell, started: float) -> Judged:
+def _tested(tree: Tree, subject: Context, target: VerifyTarget, run: Run, tell: Tell, started: float) -> Judged:
     from aten_overlay.test import proof, runner
     from aten_overlay.test.behaviour import behaviour
 
-    subject = replace(context(tree, target), flushes=run.arithmetic == values.FLUSH)
+    subject = replace(subject, flushes=run.arithmetic == values.FLUSH)
     outcomes = runner.run(subject, _both(run.expr, CHECKED) if run.checked else run.expr, tell)
     found = values.judge(target.base, outcomes, 0.0, run.backend, run.arithmetic)
     if run.checked:
         return Judged(found)
+    found = values.reaching(target, found)
     tell("proof of the test lists")
     proven = proof.prove(subject, outcomes)
     notes = values.list_notes(target, proven.freed, proven.stale, outcomes)
@@ -159,16 +163,19 @@ def _both(expr: str | None, other: str) -> str:
     return f"({expr}) and ({other})" if expr else other
 
 
-def context(tree: Tree, target: VerifyTarget) -> Context:
+def context(tree: Tree, target: VerifyTarget, selection: Selection) -> Context:
     """The subject of the tests: the operator, its kernels, and the fork's lists before and after."""
     from aten_overlay.test.context import Context
 
     lists = tree.list_file()
     return Context(
         bases=(target.base,),
+        through=selection.forward,
+        through_backward=selection.backward,
         kernels=target.kernels,
         functors=sources.functors(tree),
         dtypes=tuple(dict.fromkeys(BY_METAL[given].torch for given, _ in target.pairs)),
+        as_is=target.as_is,
         lists_file=lists,
         lists=tree.read(lists) if lists else "",
         lists_before=tree.before(lists) if lists else "",

@@ -10,6 +10,7 @@
 using porter::metal::Arguments;
 using porter::metal::Binding;
 using porter::metal::Size;
+using porter::metal::Unit;
 
 static Size size_of(MTLSize size) {
   return {size.width, size.height, size.depth};
@@ -87,14 +88,15 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
 - (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
   Binding& binding = binding_at(self, index);
   _held.push_back([buffer retain]);
-  binding = {buffer ? Binding::Kind::kBuffer : Binding::Kind::kNothing, (const void*)buffer, offset, {}};
+  binding = {buffer ? Binding::Kind::kBuffer : Binding::Kind::kNothing, (const void*)buffer, offset, {}, 0};
 }
 - (void)setBufferOffset:(NSUInteger)offset atIndex:(NSUInteger)index {
   binding_at(self, index).offset = offset;
 }
 - (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
-  const auto* start = static_cast<const char*>(bytes);
-  binding_at(self, index) = {Binding::Kind::kBytes, nullptr, 0, std::vector<char>(start, start + length)};
+  std::vector<Unit> copy(length / sizeof(Unit) + 1);  // no bytes at all are something bound too
+  std::memcpy(copy.data(), bytes, length);
+  binding_at(self, index) = {Binding::Kind::kBytes, nullptr, 0, std::move(copy), length};
 }
 - (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index {
   check_open(self);

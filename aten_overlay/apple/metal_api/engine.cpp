@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -65,8 +66,15 @@ std::string at(const pm_kernel* kernel, const pm_argument& argument) {
       (threadgroup ? "threadgroup" : "buffer") + " index " + std::to_string(argument.index);
 }
 
+// Metal's API validation, which MTL_DEBUG_LAYER switches as on a Mac, though here it is on unless told.
+bool validated() {
+  const char* told = std::getenv("MTL_DEBUG_LAYER");
+  return !told || std::string(told) != "0";
+}
+
 pm_buffer bound_bytes(Binding& binding) {
-  return {binding.bytes.data(), binding.bytes.data(), binding.bytes.size()};
+  const size_t length = validated() ? binding.length : binding.bytes.size() * sizeof(Unit);
+  return {binding.bytes.data(), binding.bytes.data(), length};
 }
 
 pm_buffer bound_buffer(const Binding& binding, const std::string& where) {

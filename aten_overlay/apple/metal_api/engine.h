@@ -32,12 +32,18 @@ class Library {
   std::map<std::pair<std::string, std::string>, const pm_kernel*> kernels_;
 };
 
-// What is bound at one index: device memory, or bytes of the encoder's own.
+// Storage for any Metal type: the strictest alignment is that of long4 and ulong4 (MSL specification, table 2.3).
+struct alignas(32) Unit {
+  char bytes[32];
+};
+
+// What is bound at one index: device memory, or `length` bytes of the encoder's own.
 struct Binding {
   enum class Kind { kNothing, kBuffer, kBytes } kind = Kind::kNothing;
   const void* buffer = nullptr;  // a device address: the start of an allocation
   size_t offset = 0;
-  std::vector<char> bytes;
+  std::vector<Unit> bytes;
+  size_t length = 0;
 };
 
 struct Arguments {

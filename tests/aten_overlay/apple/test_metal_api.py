@@ -33,6 +33,9 @@ def tell() -> Callable[[str], str]:
     ("name", "told"),
     [
         ("scaled", "-1 6 9 12 15 18 -1 -1 | left 0"),
+        ("aligned", "1 -1 2 -1 3 -1 4 -1 | left 0"),
+        ("unvalidated", "1 2 3 -1 -1 -1 -1 -1 | left 0"),
+        ("no_bytes", "-1 -1 -1 -1 -1 -1 -1 -1 | left 0"),
         ("summed", "28 1024 32 | left 0"),
         ("kept", "42 | left 0"),
     ],
@@ -45,6 +48,7 @@ def test_kernels_run_on_what_is_bound(tell: Callable[[str], str], name: str, tol
     ("name", "told"),
     [
         ("gathered", "PTR124: kernel `gather`: index 4 is not in the argument buffer at buffer index 0"),
+        ("short_bytes", "PTR126: kernel `sizes`: argument `sizes` is larger than what is bound (buffer 1)"),
         ("unbound", "PTR124: kernel `scale`, argument `in` at buffer index 1: nothing is bound there"),
         ("beyond_offset", "PTR124: kernel `scale`, argument `out` at buffer index 0: offset 40 is beyond the buffer's"),
         ("beyond_table", "PTR124: kernel `scale`: buffer index 31 is beyond the argument table, which ends at 30"),

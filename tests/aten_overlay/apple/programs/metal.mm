@@ -13,6 +13,19 @@ kernel void scale(device float* out [[buffer(0)]], constant float* in [[buffer(1
                   uint i [[thread_position_in_grid]]) {
   out[i] = in[i] * by;
 }
+kernel void strided(device float* out [[buffer(0)]], constant float* in [[buffer(1)]],
+                    constant ulong4& by [[buffer(2)]], constant uchar& from [[buffer(3)]],
+                    constant ulong4& step [[buffer(4)]], uint i [[thread_position_in_grid]]) {
+  out[i * by.x] = in[i * step.w + from];
+}
+kernel void sizes(device float* out [[buffer(0)]], constant uint3& sizes [[buffer(1)]],
+                  uint i [[thread_position_in_grid]]) {
+  out[i] = sizes[i];
+}
+kernel void unread(device float* out [[buffer(0)]], constant uint* sizes [[buffer(1)]],
+                   uint i [[thread_position_in_grid]]) {
+  if (i > 2) out[i] = sizes[i];
+}
 kernel void total(device float* out [[buffer(0)]], constant float* in [[buffer(1)]],
                   threadgroup float* shared [[threadgroup(0)]], uint i [[thread_position_in_threadgroup]],
                   uint n [[threads_per_threadgroup]]) {
@@ -109,6 +122,54 @@ const char* scaled() {
     f.run(5, 2);
     f.show(out);
   });
+}
+
+const char* aligned() {
+  return tell([](std::ostream& out, Fixture& f) {
+    f.use("strided");
+    struct {
+      char odd = 0;
+      uint64_t by[4] = {2, 0, 0, 0};
+      uint8_t from = 1;
+    } __attribute__((packed)) given;
+    [f.encoder setBuffer:f.out offset:0 atIndex:0];
+    [f.encoder setBuffer:f.in offset:0 atIndex:1];
+    [f.encoder setBytes:&given.from length:sizeof given.from atIndex:3];
+    for (int times = 0; times < 4; times++) {  // wherever the bytes come to lie
+      const uint64_t step[4] = {0, 0, 0, 1};
+      [f.encoder setBytes:given.by length:sizeof given.by atIndex:2];
+      [f.encoder setBytes:step length:sizeof step atIndex:4];
+      f.run(4, 2);
+    }
+    f.show(out);
+  });
+}
+
+// A constant argument of 16 bytes, or one that no thread reads, and fewer bytes for it.
+static const char* given_bytes(const char* name, NSUInteger length) {
+  return tell([=](std::ostream& out, Fixture& f) {
+    f.use(name);
+    const uint32_t sizes[3] = {1, 2, 3};
+    [f.encoder setBuffer:f.out offset:0 atIndex:0];
+    [f.encoder setBytes:sizes length:length atIndex:1];
+    f.run(3, 1);
+    f.show(out);
+  });
+}
+
+const char* short_bytes() {
+  return given_bytes("sizes", 12);
+}
+
+const char* unvalidated() {
+  setenv("MTL_DEBUG_LAYER", "0", 1);
+  const char* found = given_bytes("sizes", 12);
+  unsetenv("MTL_DEBUG_LAYER");
+  return found;
+}
+
+const char* no_bytes() {
+  return given_bytes("unread", 0);
 }
 
 const char* summed() {

@@ -1,0 +1,63 @@
+"""Which OpInfos test an operator that none is named for: those that the running dispatcher saw call it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache as once
+from pathlib import Path
+
+from porter.overlay.objects import digest
+from porter.overlay.tree import cache
+
+Table = Mapping[str, tuple[list[str], list[str]]]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Full names of OpInfos: whose call, and only whose backward, dispatches an operator."""
+
+    forward: tuple[str, ...] = ()
+    backward: tuple[str, ...] = ()
+
+
+def selected(base: str) -> Selection:
+    """The OpInfos that dispatch an operator; none where some are named for it.
+
+    Asked before the fork's own code is loaded: the table, made once for each torch, is of what falls back to the CPU.
+    """
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    if any(base in (op.name, op.aten_name) for op in op_db):
+        return Selection()
+    table = _table()
+    forward = tuple(name for name, (names, _) in table.items() if base in names)
+    return Selection(forward, tuple(name for name, (_, names) in table.items() if base in names))
+
+
+@once
+def _table() -> Table:
+    """The ATen base names that each OpInfo dispatches, forward and besides that backward."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    from aten_overlay.test import dispatched
+
+    file = cache() / "dispatched" / f"{_name(dispatched.__file__)}.json"
+    if not file.is_file():
+        found = {op.full_name: dispatched.dispatched(op) for op in op_db}
+        plain = {name: (sorted(one.forward), sorted(one.backward)) for name, one in found.items()}
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_suffix(f".{os.getpid()}")
+        part.write_text(json.dumps(plain))
+        part.replace(file)
+    made: Table = json.loads(file.read_text())
+    return made
+
+
+def _name(source: str) -> str:
+    from aten_overlay.device import libraries
+    from aten_overlay.toolchain import torch_version
+
+    return digest(torch_version(), libraries.device().parent.name, Path(source).read_text())

@@ -1,0 +1,48 @@
+"""Which operators OpInfos dispatch, read from the counted fallback of a device that runs no fork's code."""
+
+import pytest
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+import aten_overlay
+from aten_overlay.test import counters, samples
+from aten_overlay.test.dispatched import dispatched
+from porter.overlay import selection
+
+device = aten_overlay.start()
+
+
+@pytest.fixture(autouse=True)
+def counted():
+    counters.install(dict, device.fallbacks)
+
+
+def named(full_name):
+    return next(op for op in op_db if op.full_name == full_name)
+
+
+def test_an_operator_behind_a_composite_one_is_seen():
+    found = dispatched(named("nn.functional.interpolate.bicubic"))
+    assert "upsample_bicubic2d" in found.forward and "upsample_bilinear2d" not in found.forward
+    assert "upsample_bicubic2d_backward" in found.backward
+
+
+def test_what_the_call_dispatches_is_not_said_of_its_backward():
+    found = dispatched(named("mul"))
+    assert "mul" in found.forward and "mul" not in found.backward
+
+
+def test_an_operator_without_an_opinfo_is_tested_through_those_that_dispatch_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(selection, "cache", lambda: tmp_path)
+    monkeypatch.setattr("torch.testing._internal.common_methods_invocations.op_db",
+                        [named(n) for n in ("unfold", "mul", "nn.functional.interpolate.bicubic")])  # fmt: skip
+    assert selection.selected("unfold_backward").backward == ("unfold",)
+    assert selection.selected("upsample_bicubic2d").forward == ("nn.functional.interpolate.bicubic",)
+    assert selection.selected("mul") == selection.Selection()
+    assert len(list(tmp_path.rglob("*.json"))) == 1
+
+
+def test_a_device_argument_is_mirrored_too():
+    assert samples.mirror({"device": "cpu", "dtype": torch.int32}, "mps") == {"device": "mps", "dtype": torch.int32}
+    assert samples.mirror({"device": torch.device("cpu")}, "mps") == {"device": "mps"}
+    assert samples.mirror({"mode": "cpu"}, "mps") == {"mode": "cpu"}
