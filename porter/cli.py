@@ -47,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     migrate.add_argument("--write", action="store_true", help="write the change set to the checkout")
     migrate.add_argument("--force", action="store_true", help="write even where a touched file has uncommitted changes")
     migrate.add_argument("--no-verify", action="store_true", help="plan only")
+    migrate.add_argument("--pull-request", action="store_true", help="print the text of the pull request, not the diff")
     _output(migrate)
     explain = _command(commands, "explain", _explain, "show each stage for one operator")
     explain.add_argument("op", metavar="OP")
@@ -145,18 +146,21 @@ def _shown(
     options: argparse.Namespace, plan: Plan, verdict: Verdict | PorterError | None, losers: tuple[Loser, ...]
 ) -> int:
     from porter.report.as_json import plan_object
+    from porter.report.pull_request import pull_request
     from porter.report.terminal import diff_text, summary
 
     judged = None if isinstance(verdict, PorterError) else verdict
     ok = verdict is None or bool(judged and judged.ok)
     if options.json:
         print(json.dumps(plan_object(plan, judged.to_json() if judged else None, losers)))
+    elif options.pull_request:
+        print(pull_request(plan, judged))
     else:
         print(diff_text(plan.changes.diff(), sys.stdout.isatty() and not options.no_color), end="")
         print(summary(plan, losers), file=sys.stderr if options.no_verify else sys.stdout)
     if isinstance(verdict, PorterError):
         print(f"no verdict: {verdict}", file=sys.stderr)
-    elif judged and not options.json:
+    elif judged and not options.json and not options.pull_request:
         from porter.overlay.table import table
 
         print(table(judged))

@@ -1,0 +1,60 @@
+"""What goes into the pull request of a port: what moves, what changes for users, and how it was checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from porter.plan import Plan
+
+if TYPE_CHECKING:
+    from porter.overlay.verdict import Verdict
+
+
+def pull_request(plan: Plan, verdict: Verdict | None) -> str:
+    """Title, a blank line and the body, in Markdown."""
+    return "\n".join([f"[MPS] Migrate {plan.op} to Metal", "", *_body(plan, verdict)])
+
+
+def _body(plan: Plan, verdict: Verdict | None) -> Iterator[str]:
+    moved = [e.name for e in plan.entries if e.before != e.after]
+    stubs = ", ".join(f"`{s.stub}`" for s in plan.stubs)
+    yield f"Moves {_named(moved)} from MPSGraph to a Metal kernel behind {stubs}."
+    yield ""
+    yield from (f"- `{f.name}_functor` in `{f.file}`, from {f.origin}" for f in plan.functors)
+    yield from (f"- `{c.list}`: `{c.entry}` {c.change}" for c in plan.lists if not c.change.startswith("kept"))
+    yield from (f"- left as it is: {u.reason} ({u.code}, {u.place})" for u in plan.unported)
+    yield from (f"- to decide: {note}" for note in plan.notes)
+    if verdict is None:
+        yield "\nNot verified."
+    else:
+        yield from _changes(verdict)
+        yield from _checked(verdict)
+
+
+def _changes(verdict: Verdict) -> Iterator[str]:
+    if verdict.old_path is None:
+        return
+    yield "\n### What changes for users\n"
+    yield from (f"- {line}" for line in verdict.old_path.changes or ("nothing that the OpInfo samples show",))
+
+
+def _checked(verdict: Verdict) -> Iterator[str]:
+    from porter.overlay.table import summary
+
+    yield f"\n### How it was checked\n\n{summary(verdict)}"
+    if not verdict.dtypes:
+        return
+    counts = {c.dtype: c for c in verdict.old_path.counts} if verdict.old_path else {}
+    yield "\n| dtype | tests passed | kernel calls | max ULP | CPU's max ULP | samples as on the CPU: before | now |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for row in verdict.dtypes:
+        count = counts.get(row.dtype)
+        ratios = (f"{count.old}/{count.samples}", f"{count.new}/{count.samples}") if count else ("", "")
+        ulps = ("" if ulp is None else f"{ulp:.2f}" for ulp in (row.max_ulp, row.cpu_ulp))
+        cells = (row.dtype, f"{row.passed}/{row.passed + row.failed}", str(row.kernel_calls), *ulps, *ratios)
+        yield f"| {' | '.join(cells)} |"
+
+
+def _named(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "nothing"
