@@ -79,7 +79,7 @@ def _command(
 def _judging(command: argparse.ArgumentParser) -> None:
     command.add_argument("--backend", default="auto", help="host, kernels or mps")
     command.add_argument(
-        "--arithmetic", default="default", help="what a GPU may do besides: strict, fused, flush, reorder, or all"
+        "--arithmetic", default="default", help="what a GPU may do besides: fused, flush, reorder, or all"
     )
     _output(command)
 

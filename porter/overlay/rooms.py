@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import platform
+import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -40,13 +41,17 @@ class Device(Protocol):
 
 
 def chosen(backend: str) -> str:
-    """The backend meant: `auto` is `host` where the mps device can be had, else `kernels`. Raises PTR171."""
+    """The backend meant: `auto` is `host` on Linux, `mps` on a Mac with Apple's own GPU, else `kernels`.
+
+    Raises PTR171 for an unknown one and for `host` elsewhere than on Linux.
+    """
     if backend == AUTO:
-        return HOST if _has_device() else KERNELS
+        apple = (sys.platform, platform.machine()) == ("darwin", "arm64")
+        return HOST if _has_device() else MPS if apple else KERNELS
     if backend not in BACKENDS:
         raise PorterError("PTR171", f"there is no backend {backend}", hint=f"Choose one of {', '.join(BACKENDS)}.")
     if backend == HOST and not _has_device():
-        raise PorterError("PTR171", "this installation has no mps device", hint="Use --backend kernels.")
+        raise PorterError("PTR171", f"the host backend is for Linux, not {sys.platform}", hint="Use kernels or mps.")
     return backend
 
 
@@ -76,7 +81,7 @@ def take(backend: str, tree: Tree, target: VerifyTarget, arithmetic: str, checke
 
 
 def _has_device() -> bool:
-    return find_spec(DEVICE) is not None
+    return sys.platform.startswith("linux")
 
 
 def _device() -> Device:
@@ -113,11 +118,11 @@ def _on_apple(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) 
     from porter.overlay import shader
 
     if not torch.backends.mps.is_available():
-        raise PorterError("PTR171", "there is no Apple GPU here", hint="Run this on a Mac, or use --backend host.")
+        raise PorterError("PTR171", "there is no Apple GPU here", hint="Run this on a Mac, or use another backend.")
     rows = _rows(tree, target)
     functor = _one_functor(target)
     path = next(p for p in tree.kernel_files() if functor in sources.functors_in(tree.read(p)))
-    found = shader.Shaders(torch.mps.compile_shader(tree.read(path)), {}, _per_thread(tree))
+    found = shader.Shaders(torch.mps.compile_shader(shader.embedded(tree.root, path)), {}, _per_thread(tree))
     _kept.append(shader.override(rows, functor, found))
     counters.install(lambda: found.calls, dict)
 

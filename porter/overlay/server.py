@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from porter.errors import PorterError
-from porter.overlay.verdict import Verdict, VerifyTarget
+from porter.overlay.verdict import MPS, Verdict, VerifyTarget
 
 START_SECONDS = 180.0
 NO_SERVER = "PORTER_NO_SERVER"
@@ -35,7 +35,7 @@ _SETTINGS = ("PORTER_CACHE", "PORTER_CLANG", "CC", "CXX")
 def request(
     root: Path, texts: Mapping[str, str], op: VerifyTarget, expr: str | None, backend: str, arithmetic: str
 ) -> Verdict:
-    """Has a checkout with these texts verified, by the server or, under `$PORTER_NO_SERVER`, by a process of its own.
+    """Has a checkout with these texts verified, as `verdict.verify` says it.
 
     Raises PTR170 when no process can be started that answers.
     """
@@ -54,9 +54,10 @@ def request(
 def ask(asked: dict[str, Any]) -> dict[str, Any]:
     """The answer to a question: its `what` is one of VERDICT and RECORDINGS, its `backend` says which server.
 
+    Under `$PORTER_NO_SERVER`, and for Apple's GPU, which a forked process cannot use, a process of its own answers.
     Raises PTR170 when no process can be started that answers, and the error that the answer tells.
     """
-    answer = _alone(asked) if os.environ.get(NO_SERVER) else _served(asked)
+    answer = _alone(asked) if os.environ.get(NO_SERVER) or asked["backend"] == MPS else _served(asked)
     if "error" in answer:
         raise PorterError(answer.get("code", "PTR170"), answer["error"], hint=answer.get("hint", ""))
     return answer

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -27,6 +28,7 @@ CODES: Mapping[torch.dtype, int] = {
 
 # From here on a dense unary kernel gets several elements per thread; a fork's own threshold is higher.
 WIDE = 16
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](?P<name>[^>"]+)[>"].*$', re.M)
 _PER_THREAD = re.compile(r"\bILP_PER_THREAD *= *(\d+)")
 
 
@@ -48,6 +50,30 @@ class Shaders:
         self.calls[name] = self.calls.get(name, 0) + 1
         casts = {} if narrow is None else {narrow: "int32"}
         getattr(self.library, name)(*args, threads=list(threads), arg_casts=casts)
+
+
+def embedded(root: Path, path: str) -> str:
+    """A kernel file of the fork at `root` with its headers in place: `compile_shader` embeds none but the wheel's own.
+
+    Each header comes once, from the fork or else from the wheel; Metal's own are left to its compiler.
+    """
+    folders = (root, root / "aten" / "src", Path(torch.__file__).parent / "include")
+    seen: set[str] = set()
+
+    def text(file: Path) -> str:
+        return _INCLUDE.sub(header, file.read_text().replace("#pragma once", ""))
+
+    def header(line: re.Match[str]) -> str:
+        name = line["name"]
+        found = next((folder / name for folder in folders if (folder / name).is_file()), None)
+        if found is None:
+            return line[0]
+        if name in seen:
+            return ""
+        seen.add(name)
+        return text(found)
+
+    return text(root / path)
 
 
 def per_thread(header: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from porter.overlay.behaviour import Behaviour
-from porter.overlay.verdict import MPS, DTypeVerdict, Verdict
+from porter.overlay.verdict import DTypeVerdict, Verdict
 
 HEADINGS = ("dtype", "passed", "failed", "skipped", "kernel calls", "max ULP", "CPU ULP")
 MOST_FAILURES = 12
@@ -27,10 +27,10 @@ def summary(verdict: Verdict) -> str:
     """One line: the verdict, its counts, and the backend it ran on."""
     word = "right" if verdict.ok else "WRONG"
     ulp = "" if verdict.max_ulp is None else f", at most {verdict.max_ulp:.2f} ULP"
-    where = f"backend {verdict.backend}" + (" (not yet run on Apple hardware)" if verdict.backend == MPS else "")
     return (
         f"{verdict.op}: {word}: {verdict.passed} passed, {verdict.failed} failed, {verdict.skipped} skipped, "
-        f"{verdict.kernel_calls} kernel calls{ulp} ({where}, {verdict.arithmetic} arithmetic, {verdict.seconds:.1f} s)"
+        f"{verdict.kernel_calls} kernel calls{ulp} (backend {verdict.where}, {verdict.arithmetic} arithmetic, "
+        f"{verdict.seconds:.1f} s)"
     )
 
 

@@ -108,16 +108,21 @@ class Verdict:
         """Whether something passed and nothing failed."""
         return self.failed == 0 and self.passed > 0
 
+    @property
+    def where(self) -> str:
+        """The backend, and what has to be known of it."""
+        return f"{self.backend} (not yet run on Apple hardware)" if self.backend == MPS else self.backend
+
     def to_json(self) -> dict[str, Any]:
         """Plain values, `dtypes` keyed by torch name."""
-        values = asdict(self)
+        values = {**asdict(self), "where": self.where}
         values["dtypes"] = {d.dtype: {k: v for k, v in asdict(d).items() if k != "dtype"} for d in self.dtypes}
         return {"ok": self.ok, **values}
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> Verdict:
         """The inverse of `to_json`."""
-        plain = {k: v for k, v in values.items() if k != "ok"}
+        plain = {k: v for k, v in values.items() if k not in ("ok", "where")}
         plain["dtypes"] = tuple(DTypeVerdict(dtype, **counts) for dtype, counts in values["dtypes"].items())
         plain["failures"] = tuple(Failure(**f) for f in values["failures"])
         plain["notes"] = tuple(values["notes"])
@@ -145,7 +150,10 @@ def verify(
     if arithmetic not in (*ARITHMETICS, ALL):
         named = ", ".join((*ARITHMETICS, ALL))
         raise PorterError("PTR171", f"there is no arithmetic {arithmetic}", hint=f"Choose one of {named}.")
-    return server.request(checkout_root, texts, op, expr, rooms.chosen(backend), arithmetic)
+    where = rooms.chosen(backend)
+    if where == MPS and arithmetic != DEFAULT:
+        raise PorterError("PTR171", "the mps backend has the arithmetic of its GPU", hint="Leave --arithmetic out.")
+    return server.request(checkout_root, texts, op, expr, where, arithmetic)
 
 
 def refused(op: str, error: PorterError, seconds: float, backend: str = HOST, arithmetic: str = DEFAULT) -> Verdict:

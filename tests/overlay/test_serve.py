@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import socket
 import stat
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import asdict
@@ -12,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from porter.checkout import EMBEDDED_FORK
 from porter.errors import PorterError
-from porter.overlay import serve, server, verdict, work
+from porter.overlay import rooms, serve, server, verdict, work
 from porter.overlay.verdict import ListEntry, VerifyTarget
 
 TARGET = VerifyTarget(
@@ -47,6 +50,36 @@ def test_every_arithmetic_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     found = serve.answer({**ASKED, "arithmetic": "all"})
     assert found["arithmetic"] == "default+fused+flush+reorder"
     assert (found["ok"], found["kernel_calls"]) == (True, 28)
+
+
+def test_apple_s_gpu_is_used_without_a_fork_and_without_a_second_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[tuple[int, work.Run]] = []
+
+    def noting(root: Path, texts: object, target: VerifyTarget, run: work.Run, tell: Callable[[str], None]) -> Any:
+        runs.append((os.getpid(), run))
+        return passing(root, texts, target, run, tell)
+
+    monkeypatch.setattr(work, "verdict", noting)
+    found = serve.answer({**ASKED, "backend": "mps"})
+    assert runs == [(os.getpid(), work.Run(None, "mps", "default"))]
+    assert found["where"] == "mps (not yet run on Apple hardware)"
+
+
+def test_where_there_is_no_apple_gpu_the_backend_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PorterError, match="PTR171 there is no Apple GPU here"):
+        verdict.verify(EMBEDDED_FORK, {}, VerifyTarget("exp", kernels=("exp",)), backend="mps")
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "backend"),
+    [("linux", "x86_64", "host"), ("darwin", "arm64", "mps"), ("darwin", "x86_64", "kernels")],
+)
+def test_the_fullest_backend_of_a_machine(
+    system: str, machine: str, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    assert rooms.chosen("auto") == backend
 
 
 def test_a_worker_that_dies_is_a_failed_verdict_that_names_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +137,7 @@ def test_the_fingerprint_follows_the_settings_and_the_backend(monkeypatch: pytes
 
 
 def test_unknown_backends_and_arithmetics_are_refused(tmp_path: Path) -> None:
-    for given in ({"backend": "cuda"}, {"arithmetic": "exact"}):
+    for given in ({"backend": "cuda"}, {"arithmetic": "exact"}, {"backend": "mps", "arithmetic": "all"}):
         with pytest.raises(PorterError) as refused:
             verdict.verify(tmp_path, {}, TARGET, **given)
         assert refused.value.code == "PTR171"
