@@ -28,7 +28,12 @@ class Trial:
     verdict: Verdict
     losers: tuple[Loser, ...] = ()
 
-    def wrong(self, kinds: Sequence[Kind] = tuple(Kind)) -> list[Failure]:
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """How far from right it is: one that ran no test to its end is further than any that did."""
+        return self.verdict.passed == 0, self.verdict.failed
+
+    def wrong(self, kinds: Sequence[Kind]) -> list[Failure]:
         """The tests of elements of these kinds in which the kernels ran, and computed something else than the CPU."""
         found = (f for f in self.verdict.failures if f.kernel_calls and f.dtype in BY_TORCH)
         return [failure for failure in found if BY_TORCH[failure.dtype].kind in kinds]
@@ -49,7 +54,7 @@ def judged(checkout: Checkout, plan: Plan, prove: Prove, recorded: Recorded = ne
                 turns = {**best.turns, (functor.name, origin.kinds[0]): turn}
                 other_plan = plan_operator(checkout, plan.op, turns, recorded)
                 other = Trial(turns, other_plan, prove(other_plan))
-                better = len(other.wrong()) < len(best.wrong())
+                better = other.rank < best.rank
                 losers.append(_loser(best if better else other, functor.name, origin))
                 best = other if better else best
     return Trial(best.turns, best.plan, best.verdict, tuple(losers))
@@ -58,6 +63,9 @@ def judged(checkout: Checkout, plan: Plan, prove: Prove, recorded: Recorded = ne
 def _loser(trial: Trial, functor: str, origin: Origin) -> Loser:
     [planned] = [each for each in trial.plan.functors if each.name == functor]
     [source] = [each.source for each in planned.origins if each.kinds == origin.kinds]
-    wrong = trial.wrong(origin.kinds) or trial.wrong()
-    first = f"{wrong[0].test.rpartition('.')[2]}: {wrong[0].reason.splitlines()[0]}" if wrong else "it does not compile"
-    return Loser(functor, origin.kinds, source, len(wrong), first)
+    wrong = trial.wrong(origin.kinds) or trial.verdict.failures
+    return Loser(functor, origin.kinds, source, len(wrong), _told(wrong[0]))
+
+
+def _told(failure: Failure) -> str:
+    return f"{failure.test.rpartition('.')[2]}: {failure.reason.splitlines()[0]}"

@@ -223,22 +223,27 @@ def _needs(subject: Subject, functor: Functor, family: Family, book: MacroBook) 
     plain: list[Instance] = []
     opmath: list[Instance] = []
     several = family in (Family.BINARY, Family.TERNARY)
-    raw = several and _computes_in_t(functor) and base_macro(book, family, True).opmath
+    raw = _raw_kinds(functor) if several and base_macro(book, family, True).opmath else set()
     for dtype in subject.served:
         result = subject.result(dtype)
         assert result is not None
         made = Instance(dtype.metal, result.metal, _alpha(dtype, result) if subject.scalars else None)
-        (opmath if raw and dtype.kind in (Kind.FLOATING, Kind.COMPLEX) else plain).append(made)
+        whole = dtype is dtypes.FLOAT2 and Kind.FLOATING not in raw
+        (opmath if dtype.kind in raw and not whole else plain).append(made)
     if plain:
         yield Need(family, tuple(plain))
     if opmath:
         yield Need(family, tuple(opmath), opmath=True)
 
 
-def _computes_in_t(functor: Functor) -> bool:
-    """Whether floats are combined in their own type, so that halves would round between operations."""
-    bodies = [o.body for o in functor.overloads if Kind.FLOATING in o.kinds and o.body.result == "T"]
-    return any(_ARITHMETIC.search(line) for body in bodies for line in body.statements)
+def _raw_kinds(functor: Functor) -> set[Kind]:
+    """The kinds whose elements are combined in their own type, so that halves would round between operations."""
+    own = [(o.kinds, o.body.statements) for o in functor.overloads if o.body.result == "T"]
+    floating = any(_ARITHMETIC.search(line) for kinds, lines in own if Kind.FLOATING in kinds for line in lines)
+    if floating:
+        return {Kind.FLOATING, Kind.COMPLEX}
+    as_they_are = [lines for kinds, lines in own if Kind.COMPLEX in kinds and "float2(" not in "".join(lines)]
+    return {Kind.COMPLEX} if as_they_are else set()
 
 
 def _alpha(dtype: DType, result: DType) -> str:

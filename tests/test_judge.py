@@ -1,6 +1,7 @@
 """Candidates give way to one another by their verdicts; the verdicts are made up here."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -23,10 +24,15 @@ def turn(plan: Plan, kind: Kind = Kind.FLOATING) -> int:
     return found
 
 
+def verdict(failures: list[Failure]) -> Verdict:
+    """Of a run in which other tests passed."""
+    return replace(not_run(OP, failures, 0.0), passed=7)
+
+
 def verdicts(failures: Callable[[Plan], list[Failure]], seen: list[int]) -> Callable[[Plan], Verdict]:
     def prove(plan: Plan) -> Verdict:
         seen.append(turn(plan))
-        return not_run(OP, failures(plan), 0.0)
+        return verdict(failures(plan))
 
     return prove
 
@@ -64,6 +70,13 @@ def test_of_candidates_that_all_fail_the_one_with_the_fewest_failures_stays() ->
     assert [loser.failed for loser in best.losers] == [3]
 
 
+def test_a_candidate_that_does_not_compile_is_worse_than_any_that_does() -> None:
+    broken = not_run(OP, [Failure("build", "PTR101 the Metal source does not compile")], 0.0)
+    best = judged(FORK, plan_operator(FORK, OP), lambda plan: broken if turn(plan) else verdict([WRONG, WRONG]))
+    assert (turn(best.plan), best.verdict.failed) == (0, 2)
+    assert [loser.reason for loser in best.losers] == ["build: PTR101 the Metal source does not compile"]
+
+
 @pytest.mark.parametrize(
     "failure",
     [
@@ -81,7 +94,7 @@ def test_a_wrong_kind_of_element_leaves_the_others_as_they_are() -> None:
     plan = plan_operator(FORK, "exp2")
     other = Failure("t", "r", "complex64", kernel_calls=1)
     assert turn(plan, Kind.FLOATING) == 0
-    best = judged(FORK, plan, lambda each: not_run(OP, [other] * (turn(each, Kind.COMPLEX) == 0), 0.0))
+    best = judged(FORK, plan, lambda each: verdict([other] * (turn(each, Kind.COMPLEX) == 0)))
     assert (turn(best.plan, Kind.COMPLEX), turn(best.plan, Kind.FLOATING)) == (1, 0)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from porter.dtypes import DType, Kind
 from porter.metal.expression import Printer
 from porter.metal.functor import Body
 from porter.metal.subject import Subject
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Literal, Scalar, Untold
 from porter.mpsgraph.selectors import by_op
+
+_PART = re.compile(r"\}\.[xy]\b")
 
 
 def single_call(subject: Subject, dtype: DType) -> Call | None:
@@ -24,6 +28,8 @@ def of_graph(subject: Subject, dtype: DType, result: str) -> Body | None:
     """The old graph itself, when it does not branch, computes in the type it should, and of the functor's arguments."""
     expr = _straight(subject, dtype)
     if expr is None or _misses_width(expr, dtype) or not _names(expr) <= {*subject.inputs, *subject.scalars}:
+        return None
+    if dtype.kind is not Kind.COMPLEX and _takes_parts(expr):
         return None
     floating = dtype.kind is Kind.FLOATING
     spelled = {n: subject.as_float(p) if floating else p for n, p in zip(subject.inputs, subject.params, strict=True)}
@@ -79,3 +85,14 @@ def _names(expr: Expr) -> set[str]:
             return {name}
         case Constant() | Literal() | Untold():
             return set()
+
+
+def _takes_parts(expr: Expr) -> bool:
+    """Whether the real or the imaginary part of something is taken, which a real number does not have in MSL."""
+    match expr:
+        case Cast(arg=arg):
+            return _takes_parts(arg)
+        case Call(op=op, args=args):
+            return bool(_PART.search(by_op()[op].msl)) or any(map(_takes_parts, args))
+        case Constant() | Input() | Scalar():
+            return False

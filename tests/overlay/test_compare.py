@@ -62,6 +62,9 @@ def test_a_complex_number_that_the_cpu_overflows_on_may_overflow_otherwise() -> 
     assert compare.disagreement(torch.tensor([complex(inf, -inf)]), cpu, exact, []) == ""
     assert compare.disagreement(torch.tensor([2 + 0j]), cpu, exact, []) != ""
     assert compare.disagreement(torch.tensor([complex(inf, 0)]), torch.tensor([1 + 0j]), exact, []) != ""
+    half = torch.tensor([complex(1e38, -1e300)], dtype=torch.complex128)
+    assert compare.disagreement(torch.tensor([complex(inf, -inf)]), cpu, half, []) == ""
+    assert compare.disagreement(torch.tensor([complex(inf, inf)]), cpu, half, []) != ""
     beyond = torch.tensor([complex(1e300, 0)], dtype=torch.complex128)
     assert compare.disagreement(torch.tensor([complex(nan, 0)]), torch.tensor([complex(inf, 0)]), beyond, []) != ""
 
