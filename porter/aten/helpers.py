@@ -89,7 +89,7 @@ class Helpers:
         return [path for path in paths if self.checkout.exists(path)]
 
     def _translated(self, translator: Translator, found: Found, arguments: list[Typed]) -> Typed:
-        """Inlined if it is one expression, else as a function template of its own."""
+        """Inlined if it is one expression, else as a function template of its own: another one for complex numbers."""
         function = parse(found)
         inner = Translator(translator.dtype, found.line_of, self.library, self.answer)
         for template in function.templates:
@@ -109,9 +109,10 @@ class Helpers:
         translator.roundings += inner.roundings
         translator.checks += inner.checks
         parameters = ", ".join(f"{inner.names[p.name].type} {p.name}" for p in function.parameters)
-        head = f"template <typename T>\ninline {result} {function.name}({parameters}) {{"
-        self.made[function.name] = "\n".join([head, *(f"  {line}" for line in lines), "}"])
-        return Typed(f"{function.name}({', '.join(a.text for a in arguments)})", result)
+        name = f"complex_{function.name}" if translator.dtype.kind is Kind.COMPLEX else function.name
+        head = f"template <typename T>\ninline {result} {name}({parameters}) {{"
+        self.made[name] = "\n".join([head, *(f"  {line}" for line in lines), "}"])
+        return Typed(f"{name}({', '.join(a.text for a in arguments)})", result)
 
 
 def part_type(function: cpp.Function, dtype: DType) -> str:

@@ -135,9 +135,10 @@ def _in_float(form: str, subject: Subject, result: str, origin: str, needed: tup
 
 
 def _called(function: Function, subject: Subject, result: str) -> Body:
-    """A function of the fork's headers, over the elements as they are."""
+    """A function of the fork's headers, over the elements as they are; beside a scalar it may give that one's type."""
     call = f"c10::metal::{function.name}({', '.join(subject.arguments)})"
-    return Body((f"return {call};",), result, function.origin, headers=(function.header,))
+    value = f"static_cast<T>({call})" if subject.scalars and result == "T" else call
+    return Body((f"return {value};",), result, function.origin, headers=(function.header,))
 
 
 def _read(subject: Subject, kind: Kind, result: str) -> Iterator[Body]:

@@ -28,7 +28,9 @@ def of_lambda(found: Lambda, subject: Subject, kind: Kind, result: str) -> Body:
     """ATen's CPU lambda with the house's parameter names; in float where half and bfloat need it."""
     names = dict(zip(found.params, subject.params, strict=True))
     names |= {p: _free(f"{p}_", found.body) for p in subject.params if p not in found.params and p not in names}
-    names |= {each.name: subject.scalars[0] for each in found.scalars if subject.scalars}
+    # Complex scalars come in float's parts, whatever the element's are.
+    scalar = "".join(f"T({name})" if kind is Kind.COMPLEX else name for name in subject.scalars[:1])
+    names |= {each.name: scalar for each in found.scalars if scalar}
     lines = tuple(_renamed(line, names) for line in found.body.split("\n"))
     if not found.is_block:
         lines = (f"return {lines[0] if len(lines) == 1 else ' '.join(lines)};",)
