@@ -120,9 +120,7 @@ class Consistency(TestCase):
         args = samples.mirror((sample.input, *sample.args), device)
         with execution.calling():
             result = op(*args, **samples.mirror(sample.kwargs, device))
-        made = [t for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
-        given = [id(each) for each in pytree.tree_leaves(args)]
-        self.elements += sum(t.numel() for t in made if id(t) not in given)  # an argument handed back needs no kernel
+        self.elements += _computed_elements(result, args)
         return result
 
     def match(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, device: str, told: str = "") -> None:
@@ -194,7 +192,7 @@ class TestConsistency(Consistency):
                 mirrored = _mirrored(sample, device)
                 with execution.calling():
                     got, got_from = _outputs(op, mirrored)
-                self.elements += sum(t.numel() for t in got)
+                self.elements += _computed_elements(got, got_from)
                 tolerance = compare.tolerances(_precision, op.name, dtype)
                 for mine, theirs in zip(got, want, strict=True):
                     self.same(op, dtype, sample, mine, theirs)
@@ -390,6 +388,13 @@ def _differentiable(values: list[Any]) -> list[torch.Tensor]:
 
 def _operands(sample: SampleInput) -> list[torch.Tensor]:
     return [v for v in pytree.tree_leaves((sample.input, sample.args)) if isinstance(v, torch.Tensor)]
+
+
+def _computed_elements(results: Any, arguments: Any) -> int:
+    """How many elements of the results had to be computed: an argument that is handed back needs no kernel."""
+    given = {id(each) for each in pytree.tree_leaves(arguments)}
+    found = [t for t in pytree.tree_leaves(results) if isinstance(t, torch.Tensor)]
+    return sum(t.numel() for t in found if id(t) not in given)
 
 
 def _to_cpu(value: Any) -> Any:
