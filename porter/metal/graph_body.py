@@ -27,7 +27,7 @@ def single_call(subject: Subject, dtype: DType) -> Call | None:
 def of_graph(subject: Subject, dtype: DType, result: str) -> Body | None:
     """The old graph itself, when it does not branch, computes in the type it should, and of the functor's arguments."""
     expr = _straight(subject, dtype)
-    if expr is None or _misses_width(expr, dtype) or not _names(expr) <= {*subject.inputs, *subject.scalars}:
+    if expr is None or _misses_width(expr, dtype):
         return None
     if dtype.kind is not Kind.COMPLEX and _takes_parts(expr):
         return None
@@ -74,19 +74,6 @@ def _misses_width(expr: Expr, dtype: DType) -> bool:
             return False
 
 
-def _names(expr: Expr) -> set[str]:
-    """The arguments that an expression is of."""
-    match expr:
-        case Cast(arg=arg):
-            return _names(arg)
-        case Call(args=args):
-            return {name for arg in args for name in _names(arg)}
-        case Input(name=name) | Scalar(name=name):
-            return {name}
-        case Constant() | Literal() | Untold():
-            return set()
-
-
 def _takes_parts(expr: Expr) -> bool:
     """Whether the real or the imaginary part of something is taken, which a real number does not have in MSL."""
     match expr:
@@ -94,5 +81,5 @@ def _takes_parts(expr: Expr) -> bool:
             return _takes_parts(arg)
         case Call(op=op, args=args):
             return bool(_PART.search(by_op()[op].msl)) or any(map(_takes_parts, args))
-        case Constant() | Input() | Scalar():
+        case Constant() | Input() | Scalar() | Literal() | Untold():
             return False
