@@ -29,7 +29,7 @@ def behaviour(context: Context) -> list[Sampled]:
     precision = lists.low_precision(context.precision)
     found: list[Sampled] = []
     for op in op_db:
-        if {op.name, op.aten_name}.isdisjoint(context.bases):
+        if not context.names(op) and op.full_name not in context.through:
             continue
         for dtype in DTYPES:
             if dtype in op.supported_dtypes("cpu"):

@@ -46,16 +46,17 @@ class _Readings:
     left: list[Left] = field(default_factory=list)
 
 
-def record(base: str) -> tuple[Recording, ...]:
+def record(base: str, through: Sequence[str] = ()) -> tuple[Recording, ...]:
     """The recordings of every overload of an operator that OpInfo samples call and that runs graphs.
 
-    Its host code must have been loaded. Raises PTR136 when no sample calls it.
+    The OpInfos are those of its name, and those of the full names `through`. Its host code must have been loaded.
+    Raises PTR136 when no sample calls it.
     """
     from porter.overlay.recording import calls
 
     made: dict[str, list[tuple[DType, Made]]] = {}
     for dtype in dtypes.ALL:
-        for op in _opinfos(base):
+        for op in _opinfos(base, through):
             for call in calls.sampled(op, base, dtype):
                 made.setdefault(call.name, []).append((dtype, call))
     if not made:
@@ -63,10 +64,10 @@ def record(base: str) -> tuple[Recording, ...]:
     return tuple(_recording(name, found) for name, found in sorted(made.items()))
 
 
-def _opinfos(base: str) -> list[Any]:
+def _opinfos(base: str, through: Sequence[str]) -> list[Any]:
     from torch.testing._internal.common_methods_invocations import op_db
 
-    return [op for op in op_db if base in (op.name, op.aten_name)]
+    return [op for op in op_db if base in (op.name, op.aten_name) or op.full_name in through]
 
 
 def _recording(name: str, made: Sequence[tuple[DType, Made]]) -> Recording:

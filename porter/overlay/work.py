@@ -102,12 +102,14 @@ def recordings(root: Path, target: VerifyTarget, macos: str, tell: Tell) -> tupl
     from porter.overlay import host, record
 
     tree = materialise(root, {}, cache())
+    tell("selection")
+    selection = rooms.selected(values.HOST, target.base)
     tell("build")
     rooms.take(values.HOST, tree, target, values.DEFAULT, False)
     if macos:
         host.pretend(tree.root, macos)
     tell("recording")
-    return record.record(target.base)
+    return record.record(target.base, (*selection.forward, *selection.backward))
 
 
 def lint(tree: Tree) -> list[Failure]:
