@@ -161,7 +161,13 @@ def _parameters(entry: Entry, cpu: CpuKernel, call: StubCall) -> tuple[tuple[str
             "Port it by hand.",
         )
     others = [a.name for a in entry.inputs if a.name not in names]
-    return names, tuple(others[: _extra(call)])
+    return names, tuple(_scalar_names(others, call)[: _extra(call)])
+
+
+def _scalar_names(names: Sequence[str], call: StubCall) -> list[str]:
+    """The arguments that are no elements, those that the call of the stub speaks of first."""
+    given = " ".join(call.arguments)
+    return sorted(names, key=lambda name: re.search(rf"\b{name}\b", given) is None)
 
 
 def _extra(call: StubCall) -> int:

@@ -59,6 +59,7 @@ class _State:
     result: str = ""
     place: Place | None = None
     depth: int = 0
+    body: cpp.Stmt = field(default_factory=lambda: cpp.Block(()))
 
 
 class _Unsupported(Exception):
@@ -108,6 +109,7 @@ def _function(state: _State, function: cpp.Function) -> list[str]:
         if "TensorIterator" not in parameter.type:
             state.parameters[parameter.name] = parameter.type
             _scalar_parameter(state, parameter)
+    state.body = function.body
     changed = [name for name in state.scalars if assigned(function.body, name)]
     lines = [_copied(state, name) for name in changed]
     return [*lines, *_block(state, function.body)]
@@ -195,7 +197,7 @@ def _declaration(state: _State, statement: cpp.Declaration) -> list[str]:
         state.scalars[statement.name] = (kind if written == "auto" else written, owner)
         state.translator.names[statement.name] = Typed(statement.name, state.scalars[statement.name][0])
         return []
-    return declaration(state.translator, statement)
+    return declaration(state.translator, statement, constant=not assigned(state.body, statement.name))
 
 
 def _converted_scalar(state: _State, value: cpp.Expr | None) -> tuple[str, str] | None:

@@ -36,6 +36,14 @@ _FLOATING = re.compile(r"((?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?)[fFlL]
 Unknown = Callable[["Translator", cpp.Name, list["Typed"]], "Typed | None"]
 
 
+_NUMBER = re.compile(r"-?[\d.][\w.]*(?<!\.)|(?:T|float|int|static_cast<T>)\(-?[\d.][\w.]*\)")
+
+
+def is_number(text: str) -> bool:
+    """Whether a piece of Metal is a number as written."""
+    return _NUMBER.fullmatch(text) is not None
+
+
 @dataclass(frozen=True)
 class Typed:
     """A piece of Metal and its type."""
@@ -274,6 +282,9 @@ class Translator:
         kind = arguments[0].type
         for argument in arguments[1:]:
             kind = self.joined(kind, argument.type)
+        quiet = FUNCTIONS.get(row.quiet) if is_number(arguments[-1].text) else None
+        if quiet and form_for(quiet, self.concrete(kind), self.library):
+            row = quiet
         form = form_for(row, self.concrete(kind), self.library)
         if not form:
             return None

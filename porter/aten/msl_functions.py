@@ -22,7 +22,8 @@ class MathFunction:
 
     In a form `{0}` is an argument as it stands, `[0]` one in parentheses unless it is a single operand. A form that
     calls `c10::metal::` needs the checkout to declare that function. `exact`: the result is never rounded.
-    `result` is `float` (rounded to the element type when stored), `same`, `bool` or `real`.
+    `result` is `float` (rounded to the element type when stored), `same`, `bool` or `real`. `quiet` names the row that
+    is the same where the last argument is a number as written, which is no NaN.
     """
 
     name: str
@@ -31,6 +32,7 @@ class MathFunction:
     complex: str = ""
     exact: bool = False
     result: str = "float"
+    quiet: str = ""
 
 
 def _precise(*names: str) -> tuple[MathFunction, ...]:
@@ -44,6 +46,9 @@ def _library(*names: str) -> tuple[MathFunction, ...]:
 
 # C++ takes integers to double here: an integer power is powi.
 _FLOAT_POW = "precise::pow(static_cast<float>({0}), static_cast<float>({1}))"
+
+# A NaN stays where it is the first argument, and is lost where it is the second.
+_LARGER, _SMALLER = "([0] < [1] ? [1] : [0])", "([1] < [0] ? [1] : [0])"
 
 _ROWS = (
     *_precise("exp", "exp2", "exp10", "log", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan"),
@@ -70,8 +75,10 @@ _ROWS = (
     MathFunction("nearbyint", "metal::rint({0})", "{0}", exact=True, result="same"),
     MathFunction("rint", "metal::rint({0})", "{0}", exact=True, result="same"),
     MathFunction("round", "metal::round({0})", "{0}", exact=True, result="same"),
-    MathFunction("max", "([0] < [1] ? [1] : [0])", "([0] < [1] ? [1] : [0])", exact=True, result="same"),
-    MathFunction("min", "([1] < [0] ? [1] : [0])", "([1] < [0] ? [1] : [0])", exact=True, result="same"),
+    MathFunction("max", _LARGER, _LARGER, exact=True, result="same", quiet="metal max"),
+    MathFunction("min", _SMALLER, _SMALLER, exact=True, result="same", quiet="metal min"),
+    MathFunction("metal max", "c10::metal::max({0}, {1})", exact=True, result="same"),
+    MathFunction("metal min", "c10::metal::min({0}, {1})", exact=True, result="same"),
     MathFunction("isnan", "metal::isnan({0})", "false", "metal::any(metal::isnan({0}))", exact=True, result="bool"),
     MathFunction("_isnan", "metal::isnan({0})", "false", "metal::any(metal::isnan({0}))", exact=True, result="bool"),
     MathFunction("isinf", "metal::isinf({0})", "false", exact=True, result="bool"),

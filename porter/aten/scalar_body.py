@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from porter.aten.msl import Translator, Typed
+from porter.aten.msl import Translator, Typed, is_number
 from porter.aten.walk import show
 from porter.dtypes import Kind
 from porter.formatting import unwrapped
@@ -69,16 +69,19 @@ def _return(translator: Translator, value: cpp.Expr, results: list[str]) -> str:
             "T" if typed.type in ("float", "auto", "int") and translator.dtype.kind.value != "integral" else typed.type
         )
         results.append(deduced)
-    return f"return {translator.cast(results[0], typed).text};"
+    return f"return {unwrapped(translator.cast(results[0], typed).text)};"
 
 
-def declaration(translator: Translator, statement: cpp.Declaration) -> list[str]:
-    """A local, in the type it is written with."""
+def declaration(translator: Translator, statement: cpp.Declaration, constant: bool = False) -> list[str]:
+    """A local, in the type it is written with; a number that stays `constant` stands where it is used instead."""
     kind = translator.type(statement.type, statement.start)
     if statement.value is None:
         translator.names[statement.name] = Typed(statement.name, kind)
         return [f"{kind} {statement.name};"]
     value = translator.cast(kind, translator.expression(statement.value))
+    if constant and is_number(value.text):
+        translator.names[statement.name] = value
+        return []
     stored = value.type if kind == "auto" else kind
     translator.names[statement.name] = Typed(statement.name, stored)
     return [f"{kind} {statement.name} = {value.text};"]

@@ -56,7 +56,7 @@ def _floated(lines: tuple[str, ...], subject: Subject) -> tuple[str, ...]:
     """Statements over T as statements over float: parameters cast on the way in, results on the way out."""
     text = "\n".join(lines)
     text = re.sub(r"return static_cast<T>\((.*)\);", lambda m: f"return {m[1]};" if one_call(m[1]) else m[0], text)
-    text = re.sub(r"\bT\b", "float", text)
+    text = _plain_numbers(re.sub(r"\bT\b", "float", text))
     single = len(lines) == 1
     params = subject.arguments
     if single:
@@ -80,6 +80,11 @@ def _real_part(line: str) -> str:
     return f"{match[1]}return {match['real'] if whole else f'({match[2]}).x'};"
 
 
+def _plain_numbers(text: str) -> str:
+    """`float(1)` as `1.0f`."""
+    return re.sub(r"\bfloat\((\d+)(\.\d+f)?\)", lambda number: number[1] + (number[2] or ".0f"), text)
+
+
 def _free(name: str, text: str) -> str:
     """The name, lengthened until the text has no other use of it."""
     while re.search(rf"\b{name}\b", text):
@@ -93,7 +98,7 @@ def promoted(floating: Body, subject: Subject) -> Body:
     lines = tuple(_unwrapped(line) for line in floating.statements)
     if not any(cast in line for cast in casts.values() for line in lines):
         lines = tuple(_renamed(line, casts) for line in lines)
-    lines = tuple(re.sub(r"\bT\b", "float", line) for line in lines)
+    lines = tuple(_plain_numbers(re.sub(r"\bT\b", "float", line)) for line in lines)
     return Body(lines, "float", floating.origin, floating.helpers, floating.headers)
 
 

@@ -20,6 +20,8 @@ inline float erf(T x) { return x; }
 inline float log1p(float x) { return x; }
 inline float2 log1p(float2 x) { return x; }
 template <typename T>
+inline T max(T a, T b) { return a; }
+template <typename T>
 inline T wave(T x) { return x; }
 template <typename T, typename U>
 inline T mul(const T x, const U y) { return x * y; }
@@ -205,6 +207,17 @@ void pick_kernel(TensorIteratorBase& iter) {
   });
 }
 
+void clip_kernel(TensorIteratorBase& iter, bool up) {
+  AT_DISPATCH_FLOATING_TYPES(iter.common_dtype(), "clip_cpu", [&]() {
+    const scalar_t low(0.5f);
+    scalar_t high(2);
+    if (up) {
+      high = scalar_t(4);
+    }
+    cpu_kernel(iter, [=](scalar_t a, scalar_t b) -> scalar_t { return std::min(std::max(a + b, low), b) * high; });
+  });
+}
+
 } // namespace
 
 REGISTER_DISPATCH(twist_stub, &twist_kernel)
@@ -216,6 +229,7 @@ REGISTER_DISPATCH(fold_stub, &fold_kernel)
 REGISTER_DISPATCH(step_stub, &step_kernel)
 REGISTER_DISPATCH(wave_stub, &wave_kernel)
 REGISTER_DISPATCH(mix_stub, &mix_kernel)
+REGISTER_DISPATCH(clip_stub, &clip_kernel)
 REGISTER_DISPATCH(zero_stub, &zero_kernel)
 REGISTER_DISPATCH(odd_stub, &odd_kernel)
 REGISTER_DISPATCH(grow_stub, &grow_kernel)
@@ -333,6 +347,20 @@ return c10::metal::mul(T(a.x, -a.y), c10::metal::conj(T(1, 0) - c10::metal::mul(
 zero_stub: float2
 [float2] (a, b) -> bool
 return metal::all(a == b) || !metal::any(a != T(0)) || metal::any(b != T(0));""",
+    )
+
+
+def test_a_number_that_stays_stands_where_it_is_used_and_is_no_nan(checkout: Checkout) -> None:
+    assert_expected_inline(
+        describe(cpu_kernel(checkout, "clip_stub")),
+        """\
+clip_stub: float
+[float] (a, b, bool up from up) -> T
+T high = static_cast<T>(2);
+if (up) {
+  high = T(4);
+}
+return (b < (c10::metal::max(a + b, static_cast<T>(0.5f))) ? b : (c10::metal::max(a + b, static_cast<T>(0.5f)))) * high;""",
     )
 
 

@@ -49,6 +49,11 @@ def test_a_cast_is_not_cast_again() -> None:
     assert found.statements == ("return static_cast<T>(static_cast<float>(x) / 2);",)
 
 
+def test_numbers_of_the_element_type_are_floats_as_written() -> None:
+    found = of_lambda(replace(LAMBDA, body="T(1) + T(0.5f) * z", opmath=True), subject(), Kind.FLOATING, "T")
+    assert found.statements == ("return static_cast<T>(1.0f + 0.5f * static_cast<float>(x));",)
+
+
 def test_what_only_a_helper_computes_is_computed_in_float() -> None:
     found = of_lambda(replace(LAMBDA, body="side(z)", helpers=("...",)), subject(), Kind.FLOATING, "T")
     assert found.statements == ("return static_cast<T>(side(static_cast<float>(x)));",)
