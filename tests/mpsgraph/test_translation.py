@@ -1,0 +1,83 @@
+"""The MSL form of every MPSGraph operation computes what the operation means when the old path runs."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from porter.checkout import EMBEDDED_FORK
+from porter.mpsgraph.selectors import Selector, by_op
+
+torch = pytest.importorskip("torch")
+build = pytest.importorskip("aten_overlay.metal.build")
+
+from aten_overlay.apple.mpsgraph import meanings  # noqa: E402
+from aten_overlay.metal.launch import Library  # noqa: E402
+
+VALUES = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 0.75, 2.5, -2.5, 3.0, 1e-20, 80.0, float("inf"), -float("inf"), float("nan"))
+TRUTH = ("logicalAND", "logicalOR", "logicalXOR", "not")
+OF_COMPLEX = ("conjugate", "imaginaryPart", "realPart")
+ROWS = tuple(row for op, row in by_op().items() if op not in OF_COMPLEX)
+HEADER = """\
+#include <metal_stdlib>
+#include <c10/metal/special_math.h>
+#include <c10/metal/utils.h>
+using namespace metal;
+"""
+
+
+def arity(row: Selector) -> int:
+    return 1 + max(int(place) for place in re.findall(r"\{(\d)\}", row.msl))
+
+
+def is_truth(row: Selector, place: int) -> bool:
+    """Whether an operand is a truth value: those of logical operations, and what a selection asks."""
+    return row.op in TRUTH or (row.op == "select" and place == 0)
+
+
+def kernel(row: Selector) -> str:
+    names = [f"a{place}" for place in range(arity(row))]
+    types = ["bool" if is_truth(row, place) else "float" for place in range(arity(row))]
+    params = "".join(
+        f"constant {t}* {n} [[buffer({i + 1})]], " for i, (t, n) in enumerate(zip(types, names, strict=True))
+    )
+    value = row.msl.format(*(f"{name}[i]" for name in names))
+    return f"kernel void {row.op}_form(device float* out [[buffer(0)]], {params}uint i [[thread_position_in_grid]]) {{ out[i] = float({value}); }}\n"
+
+
+@lru_cache(maxsize=1)
+def library() -> Library:
+    text = HEADER + "".join(map(kernel, ROWS))
+    options = build.Options(include=(EMBEDDED_FORK,))
+    return Library(build.compile_kernels(text, [f"{row.op}_form" for row in ROWS], options))
+
+
+def meaning(row: Selector, a: list[Any]) -> Any:
+    """What the old path computes; for PyTorch's own category on MPSGraph, which sends other messages, the torch form."""
+    if row.selector in meanings.known():
+        return meanings.find(row.selector)(*a)
+    return eval(row.torch.format(*(f"a[{place}]" for place in range(len(a)))), {"torch": torch, "a": a})
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.op)
+def test_form_and_meaning_agree(row: Selector) -> None:
+    grids = np.meshgrid(*[np.array(VALUES, np.float32)] * arity(row), indexing="ij")
+    operands = [grid.ravel() for grid in grids]
+    if row.op == "clamp":  # its bounds are numbers, the lower one first
+        ordered = (operands[1] <= operands[2]) & ~np.isnan(operands[0])
+        operands = [each[ordered] for each in operands]
+    given = [each != 0 if is_truth(row, place) else each for place, each in enumerate(operands)]
+    out = np.zeros(operands[0].size, np.float32)
+    library().run(f"{row.op}_form", [out, *(np.ascontiguousarray(each) for each in given)], [out.size])
+    meant = meaning(row, list(map(torch.from_numpy, given))).float().numpy()
+    assert np.array_equal(np.isnan(out), np.isnan(meant))
+    np.testing.assert_allclose(out, meant, rtol=2e-6, atol=1e-37, equal_nan=True)
+
+
+def test_the_three_of_complex_numbers_take_parts() -> None:
+    """Their forms are of float2, which the ports' own verdicts run."""
+    assert {by_op()[op].msl for op in OF_COMPLEX} == {"c10::metal::conj({0})", "{0}.x", "{0}.y"}
