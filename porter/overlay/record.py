@@ -6,7 +6,7 @@ of its arguments. What the runs do not tell is said.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -14,28 +14,17 @@ from typing import TYPE_CHECKING, Any
 from porter import dtypes
 from porter.dtypes import DType
 from porter.errors import PorterError
-from porter.mpsgraph.graph import Case, Expr, Graph, Untold, Value
-from porter.mpsgraph.leaves import leaves, skeleton, with_leaves
+from porter.mpsgraph.graph import Case, Expr, Graph
 from porter.mpsgraph.recording import Left, Recording, Seen
 from porter.overlay import host
-from porter.overlay.recording.branches import told_apart
+from porter.overlay.recording.cases import Observed, cases_of, untold
 from porter.overlay.recording.expressions import expression
-from porter.overlay.recording.recovery import recovered
 
 if TYPE_CHECKING:
     import torch
 
     from aten_overlay.apple.mpsgraph.recorder import Run
     from porter.overlay.recording.calls import Made
-
-
-@dataclass(frozen=True)
-class Observed:
-    """One call that was recorded."""
-
-    dtype: DType
-    arguments: Mapping[str, Value]
-    expr: Expr
 
 
 @dataclass
@@ -74,12 +63,13 @@ def _recording(name: str, made: Sequence[tuple[DType, Made]]) -> Recording:
     """Element by element where every graph allows it, else with every operation there is."""
     readings = min(_both_ways(made), key=lambda each: len(each.left))
     tensors, scalars = _parameters(made[0][1])
-    cases, taken = _cases(readings.observed)
-    seen = {repr((o.dtype, sorted(o.arguments.items()))): (o, taken[id(o)]) for o in readings.observed}
+    cases, taken = cases_of(readings.observed)
+    calls = zip(readings.observed, taken, strict=True)
+    seen = {repr((each.dtype, sorted(each.arguments.items()))): (each, case) for each, case in calls}
     return Recording(
         name,
         Graph(tensors, scalars, cases),
-        tuple(Seen(o.dtype, o.arguments, case) for o, case in seen.values()),
+        tuple(Seen(each.dtype, each.arguments, case) for each, case in seen.values()),
         tuple(dict.fromkeys(readings.left)),
         tuple(_notes(cases)),
     )
@@ -145,44 +135,10 @@ def _other_kernels() -> int:
     return sum(host.kernel_calls().values()) + sum(host.fallbacks().values())
 
 
-def _cases(observed: Sequence[Observed]) -> tuple[tuple[Case, ...], dict[int, int]]:
-    """The cases of all calls, and which one each call took, by its id."""
-    cases: list[Case] = []
-    taken: dict[int, int] = {}
-    for dtype, found in groupby(observed, key=lambda each: each.dtype):
-        groups = _alike(list(found))
-        for group in groups:
-            others = [o.arguments for other in groups if other is not group for o in other]
-            when = told_apart([o.arguments for o in group], others) if others else ()
-            taken |= {id(o): len(cases) for o in group}
-            cases.append(Case(dtype, when, _recovered(group)))
-    return tuple(cases), taken
-
-
-def _alike(observed: Sequence[Observed]) -> list[list[Observed]]:
-    groups: dict[str, list[Observed]] = {}
-    for each in observed:
-        groups.setdefault(skeleton(each.expr), []).append(each)
-    return sorted(groups.values(), key=len, reverse=True)
-
-
-def _recovered(group: Sequence[Observed]) -> Expr:
-    columns = zip(*(leaves(each.expr) for each in group), strict=True)
-    arguments = [each.arguments for each in group]
-    return with_leaves(group[0].expr, (recovered(column, arguments) for column in columns))
-
-
 def _notes(cases: Sequence[Case]) -> Iterator[str]:
-    untold = [leaf for case in cases for leaf in _untold(case.expr)]
-    if untold:
-        yield f"{len(untold)} numbers (`?`) are no function of the arguments that was tried"
-
-
-def _untold(expr: Expr) -> Iterator[Untold]:
-    if isinstance(expr, Untold):
-        yield expr
-    for part in (*getattr(expr, "args", ()), *((expr.arg,) if hasattr(expr, "arg") else ())):
-        yield from _untold(part)
+    count = sum(1 for case in cases for _ in untold(case.expr))
+    if count:
+        yield f"{count} numbers (`?`) are no function of the arguments that was tried"
 
 
 def _parameters(call: Made) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from porter.mpsgraph.conditions import Arguments, Unclear, holds
 from porter.mpsgraph.graph import Condition
 
+T = TypeVar("T")
 _MOST = 4
 NOT_TOLD = Condition("the arguments do not tell", True)
 
@@ -26,6 +28,20 @@ def told_apart(group: Sequence[Arguments], others: Sequence[Arguments]) -> tuple
         chosen.append(best)
         left = [call for call in left if _true(best, call)]
     return (NOT_TOLD,) if left else tuple(chosen)
+
+
+def divided(items: Sequence[T], calls: Sequence[Arguments]) -> Iterator[tuple[list[T], list[T]]]:
+    """The items (one a call) in two: by whether an option is given, by a flag, by a word."""
+    for text in _texts(calls):
+        if (" == " in text and '"' not in text) or " < " in text or " > " in text:
+            continue
+        try:
+            answers = [holds(text, call) for call in calls]
+        except Unclear:
+            continue
+        sides = tuple([each for each, a in zip(items, answers, strict=True) if a is side] for side in (True, False))
+        if all(sides):
+            yield sides[0], sides[1]
 
 
 def _true(condition: Condition, arguments: Arguments) -> bool:

@@ -146,6 +146,8 @@ def values(made: Made) -> dict[str, Value]:
             if "Optional" in str(argument.type):
                 found[argument.name] = True
             continue
+        if isinstance(value, (list, tuple)):
+            found[f"{argument.name}.size()"] = len(value)
         found[argument.name] = _number(value) if "number" in str(argument.type) else _plain(value)
     tensors = made.tensors()
     for name, tensor in tensors.items():
