@@ -121,7 +121,7 @@ def _flag(value: Any) -> Any:
 
 
 def varied(made: Made, dtype: DType) -> Iterator[Made]:
-    """A call as it is, and with one argument at a time changed."""
+    """A call as it is, with one argument at a time changed, and with every number given that may be left out."""
     yield made
     for argument in made.overload._schema.arguments:
         value = made.arguments.get(argument.name)
@@ -135,6 +135,9 @@ def varied(made: Made, dtype: DType) -> Iterator[Made]:
             yield from (made.but(argument.name, probe) for probe in (_WHOLE if whole else _REAL))
         elif isinstance(value, torch.Tensor) and value.ndim:
             yield made.but(argument.name, _with_gaps(value))
+    optional = [a.name for a in made.overload._schema.arguments if str(a.type) in _OPTIONAL]
+    for probes in (_REAL[2:], _REAL[3:] + _REAL[2:3], _REAL[4:] + _REAL[2:4]) if len(optional) > 1 else ():
+        yield Made(made.overload, {**made.arguments, **dict(zip(optional, probes, strict=False))})
 
 
 def values(made: Made) -> dict[str, Value]:
