@@ -16,24 +16,34 @@ NOT_TOLD = Condition("the arguments do not tell", True)
 def told_apart(group: Sequence[Arguments], others: Sequence[Arguments]) -> tuple[Condition, ...]:
     """The fewest conditions found that hold for every call of a group and not all for any other call.
 
-    NOT_TOLD when there are none.
+    Options, flags and words are asked first, numbers only where these do not tell. NOT_TOLD when nothing does.
     """
     fitting = [c for text in _texts([*group, *others]) if (c := _all_alike(text, group))]
+    plain = [c for c in fitting if not _is_of_number(c.text)]
+    return _fewest(plain, others) or _fewest(fitting, others) or (NOT_TOLD,)
+
+
+def _fewest(fitting: Sequence[Condition], others: Sequence[Arguments]) -> tuple[Condition, ...]:
+    """Conditions that together leave none of the other calls; none where they cannot."""
     chosen: list[Condition] = []
     left = list(others)
     while left and len(chosen) < _MOST:
         best = max(fitting, key=lambda c: sum(not _true(c, call) for call in left), default=None)
         if best is None or all(_true(best, call) for call in left):
-            return (NOT_TOLD,)
+            return ()
         chosen.append(best)
         left = [call for call in left if _true(best, call)]
-    return (NOT_TOLD,) if left else tuple(chosen)
+    return () if left else tuple(chosen)
+
+
+def _is_of_number(text: str) -> bool:
+    return " < " in text or " > " in text or (" == " in text and '"' not in text)
 
 
 def divided(items: Sequence[T], calls: Sequence[Arguments]) -> Iterator[tuple[list[T], list[T]]]:
     """The items (one a call) in two: by whether an option is given, by a flag, by a word."""
     for text in _texts(calls):
-        if (" == " in text and '"' not in text) or " < " in text or " > " in text:
+        if _is_of_number(text):
             continue
         try:
             answers = [holds(text, call) for call in calls]
