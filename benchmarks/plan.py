@@ -33,7 +33,7 @@ def main() -> None:
     porter = [sys.executable, "-m", "porter.cli"]
     for arguments in (
         ["status", *where],
-        ["explain", options.op, *where],
+        ["explain", options.op, "--no-record", *where],
         ["migrate", options.op, "--no-verify", *where],
         ["migrate", "--all", "--no-verify", *where],
     ):
