@@ -16,11 +16,14 @@ _COMPILE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.
 
 @dataclass
 class Compiler:
-    """The libraries opened so far: where each kernel's source is, and what has been compiled ahead."""
+    """The libraries opened so far: where each kernel's source is, and what has been compiled ahead.
+
+    `bundle` are the files of the bundled library and the kernels of each.
+    """
 
     frameworks: ctypes.CDLL
     options: Options = field(default_factory=Options)
-    bundle: tuple[Path, ...] = ()
+    bundle: Mapping[Path, tuple[str, ...]] = field(default_factory=dict)
     _libraries: list[Mapping[str, Path | str]] = field(default_factory=list)
     _ready: dict[str, Path] = field(default_factory=dict)
     _kept: list[object] = field(default_factory=list)
@@ -33,14 +36,14 @@ class Compiler:
 
     def set_bundle(self, kernels: Iterable[Path], options: Options) -> None:
         """Makes these `.metal` files what the bundled library holds, compiled with `options`."""
-        self.bundle, self.options = tuple(kernels), options
+        self.bundle, self.options = {path: host_names(path, options) for path in kernels}, options
         self._ready.clear()
         self.frameworks.porter_set_bundle("\n".join(map(str, self.bundle)).encode())
 
     def compile_ahead(self, wanted: Callable[[str], bool]) -> None:
         """Compiles the bundled kernels whose name is wanted, each file's at once. Raises as compile_kernels does."""
-        for path in self.bundle:
-            names = [name for name in host_names(path, self.options) if wanted(name)]
+        for path, bundled in self.bundle.items():
+            names = [name for name in bundled if wanted(name)]
             if names:
                 self._ready.update(dict.fromkeys(names, compile_kernels(path, names, self.options)))
 
@@ -48,8 +51,8 @@ class Compiler:
         return self._answered(lambda: self._opened(source.decode("utf-8", "surrogateescape"), bool(bundled)))
 
     def _opened(self, source: str, bundled: bool) -> tuple[int, str]:
-        files: list[Path | str] = [*map(Path, source.splitlines())] if bundled else [source]
-        found = {name: file for file in files for name in host_names(file, self.options)}
+        named = self.bundle if bundled else {source: host_names(source, self.options)}
+        found: dict[str, Path | str] = {name: file for file, names in named.items() for name in names}
         self._libraries.append(found)
         return len(self._libraries) - 1, "\n".join(found)
 

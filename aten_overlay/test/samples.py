@@ -36,11 +36,16 @@ def mirror(value: Any, device: str) -> Any:
 
 def _mirror(tensor: torch.Tensor, device: str) -> torch.Tensor:
     if tensor.is_conj() or tensor.is_neg() or tensor.layout != torch.strided:
-        return tensor.detach().to(device).requires_grad_(tensor.requires_grad)
+        return tensor.detach().to(device, copy=True).requires_grad_(tensor.requires_grad)
     count = tensor.untyped_storage().nbytes() // tensor.element_size()
-    flat = tensor.detach().as_strided((count,), (1,), 0).to(device)
+    flat = tensor.detach().as_strided((count,), (1,), 0).to(device, copy=True)
     view = flat.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
     return view.requires_grad_(tensor.requires_grad)
+
+
+def copied(sample: SampleInput) -> SampleInput:
+    """The sample with tensors of its own, laid out as they are: an operator may write to what it is given."""
+    return sample.transform(lambda value: mirror(value, "cpu"))
 
 
 def stay_on_cpu(tensor: torch.Tensor) -> torch.Tensor:

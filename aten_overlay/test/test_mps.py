@@ -43,6 +43,7 @@ _OTHER_DEVICE = "Expected all tensors to be on the same device"
 GUARD = 64
 
 _modifiers = lists.modifiers(CONTEXT.lists_file, CONTEXT.lists)
+_made: dict[tuple[str, torch.dtype, bool], list[SampleInput]] = {}
 _precision = lists.low_precision(CONTEXT.precision)
 
 
@@ -360,7 +361,11 @@ def unreached(record: results.Record) -> str:
 
 
 def _samples(op: OpInfo, dtype: torch.dtype, requires_grad: bool = False) -> list[SampleInput]:
-    return list(op.sample_inputs("cpu", dtype, requires_grad=requires_grad, set_seed=True))
+    """The OpInfo's samples, in memory of their own: making them takes longer than most tests."""
+    key = (op.formatted_name, dtype, requires_grad)
+    if key not in _made:
+        _made[key] = list(op.sample_inputs("cpu", dtype, requires_grad=requires_grad, set_seed=True))
+    return [samples.copied(sample) for sample in _made[key]]
 
 
 def _some(op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:

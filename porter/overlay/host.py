@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 # The levels that host code asks for, in the order in which they are counted.
 _LEVEL = re.compile(r"\bMACOS_VER_(\d+)_(\d+)_PLUS\b")
+# Endings, by input type, of the kernels that a run with bounds checked needs; it compiles others where it meets them.
+CHECKED = ("_float", "_int")
+
 _started: list[tuple[Device, ctypes.CDLL, Compiler, Recorder]] = []
 
 
@@ -93,7 +96,7 @@ def load(library: Path, fork: Path, prefixes: Sequence[str], arithmetic: str, ch
     _, frameworks, compiler, _ = _started[0]
     options = Options(include=(fork,), arithmetic=arithmetic, checked=checked)
     compiler.set_bundle(_kernel_files(fork), options)
-    compiler.compile_ahead(lambda name: name.startswith(tuple(prefixes)))
+    compiler.compile_ahead(lambda name: name.startswith(tuple(prefixes)) and name.endswith(CHECKED if checked else ""))
     frameworks.porter_launch_options(SHUFFLE_LANES, 0, 1)  # a missing barrier shows in some order
     ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
 
