@@ -43,6 +43,15 @@ def test_swapped_arguments(atan2: Port) -> None:
     assert "test_output_match_atan2_mps_float32" in reasons(wrong.verdict())
 
 
+def test_what_one_arithmetic_alone_gets_right_is_flagged(atan2: Port) -> None:
+    small = "precise::atan2(float(a) * 0x1p-128f, float(b) * 0x1p-128f)"  # denormals, which a GPU may flush
+    found = atan2.edited(METAL, "precise::atan2(float(a), float(b))", small).verdict(
+        "test_output_match and float32", "all"
+    )
+    assert found.notes[-1] == "the verdict depends on the arithmetic: 1 tests fail under flush alone"
+    assert "under flush arithmetic" in reasons(found)
+
+
 def test_integer_through_float(remainder: Port) -> None:
     wrong = remainder.edited(METAL, "T(a % b)", "T(float(a) - float(b) * ::metal::trunc(float(a) / float(b)))")
     told = reasons(wrong.verdict())
