@@ -1,9 +1,10 @@
 """Runs a fork's native Metal operators, host code and kernels, over OpInfo tests, and prints what passes.
 
-    python benchmarks/natives.py FORK [OP ...] [-k EXPR] [--seconds N] [--save FILE]
+    python benchmarks/natives.py FORK [OP ...] [-k EXPR] [--tests FILE] [--seconds N] [--save FILE]
 
 One line an operator: tests passed, failed and skipped by the fork's own lists, kernel calls, and the first failure.
 Each runs in a process of its own. Without operators: every base name with a row whose host code launches a kernel.
+With `--tests` a test file of the fork's own runs instead, as it is: test/test_mps.py, say, for what has no OpInfo.
 """
 
 from __future__ import annotations
@@ -12,25 +13,42 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from ctypes import Array, c_char
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from importlib.util import module_from_spec, spec_from_file_location
 from multiprocessing.sharedctypes import RawArray
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from apart import apart
 
-from porter.checkout import Checkout
+import aten_overlay
+from porter.checkout import KERNELS, Checkout
 from porter.errors import PorterError
 from porter.native import launching, native_target
 from porter.overlay import rooms, work
 from porter.overlay.tree import cache, materialise
 from porter.overlay.verdict import HOST
 
+if TYPE_CHECKING:
+    from aten_overlay.test.runner import Outcome
+
 UPSTREAM = "test_output_match or test_output_grad_match"
 SECONDS = 300.0
 DEATHS = 3
+
+
+@dataclass(frozen=True)
+class Task:
+    """An operator, the tests to run (as pytest's -k; all if None), and the file they are in, if not porter's."""
+
+    checkout: Checkout
+    base: str
+    expr: str | None
+    file: Path | None
 
 
 @dataclass(frozen=True)
@@ -54,73 +72,103 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("fork", type=Path)
     parser.add_argument("ops", nargs="*")
-    parser.add_argument("-k", dest="expr", default=UPSTREAM)
-    parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("-k", dest="expr", help=f"as in pytest; without --tests {UPSTREAM}")
+    parser.add_argument("--tests", type=Path, help="a test file, relative to the fork")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="the time that one operator may take")
     parser.add_argument("--save", type=Path)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     checkout = Checkout(options.fork.resolve(), "named")
+    aten_overlay.start_as_told({"PORTER_CHECKOUT": str(checkout.root)})
     work.warm(HOST)
+    expr = options.expr or (None if options.tests else UPSTREAM)
     found = []
     for base in options.ops or launching(checkout):
-        found.append(_line(checkout, base, options.expr, options.seconds))
+        found.append(_line(Task(checkout, base, expr, options.tests), options.seconds))
         print(found[-1], flush=True)
-    totals = {name: sum(getattr(line, name) for line in found) for name in ("passed", "failed", "skipped", "calls")}
-    clean = sum(not line.failed and bool(line.passed) for line in found)
-    print(f"{len(found)} operators, {clean} without a failure: {totals}", file=sys.stderr)
+    print(_summary(checkout, found), file=sys.stderr)
     if options.save:
         options.save.write_text(json.dumps([asdict(line) for line in found], indent=1))
     return 0
 
 
-def _line(checkout: Checkout, base: str, expr: str, seconds: float) -> Line:
+def _summary(checkout: Checkout, found: Sequence[Line]) -> str:
+    from aten_overlay.metal.build import Options, host_names
+
+    files = [checkout.root / path for path in checkout.list(KERNELS, ".metal")]
+    held = {name for file in files for name in host_names(file, Options(include=(checkout.root,)))}
+    called = held.intersection(name for line in found for name in line.kernels)
+    clean = sum(not line.failed and bool(line.passed) for line in found)
+    totals = {name: sum(getattr(line, name) for line in found) for name in ("passed", "failed", "skipped", "calls")}
+    return f"{len(found)} operators, {clean} without a failure: {totals}; {len(called)} of {len(held)} kernels ran"
+
+
+def _line(task: Task, seconds: float) -> Line:
     """The operator's line. A test that its process dies in, or does not end, fails; the others run again without it."""
     doing = RawArray(c_char, 256)
     deadly: list[str] = []
     while True:
-        chosen = " and ".join((f"({expr})", *(f"not {test}" for test in deadly)))
-        [found] = apart(partial(_tested, checkout, base, chosen, doing), None, seconds)
-        if found or len(deadly) == DEATHS:
+        chosen = " and ".join((*([f"({task.expr})"] if task.expr else []), *(f"not {test}" for test in deadly)))
+        [line] = apart(partial(_tested, replace(task, expr=chosen), doing), None, seconds)
+        if line or len(deadly) == DEATHS:
             break
         deadly.append(doing.value.decode())
-    line = found or Line(base, first="no end of it")
-    if not deadly:
-        return line
     died = tuple((test, "the process died, or did not end") for test in deadly)
-    first = f"{deadly[0]}: {died[0][1]}"
-    return replace(line, failed=line.failed + len(deadly), first=first, failures=(*died, *line.failures))
+    line = line or Line(task.base)
+    failures = (*died, *line.failures)
+    return replace(line, failed=line.failed + len(died), first=_first(failures) or line.first, failures=failures)
 
 
-def _tested(checkout: Checkout, base: str, expr: str, doing: Array[c_char]) -> Iterator[Line]:
-    from aten_overlay.test import results, runner
+def _first(failures: Sequence[tuple[str, str]]) -> str:
+    return f"{failures[0][0]}: {failures[0][1][:200]}" if failures else ""
+
+
+def _tested(task: Task, doing: Array[c_char]) -> Iterator[Line]:
+    from aten_overlay.test import counters
+
+    try:
+        outcomes = _outcomes(task, doing)
+    except PorterError as error:
+        yield Line(task.base, failed=1, failures=(("build", f"{error.code} {' '.join(error.what.split())[:600]}"),))
+        return
+    status = Counter(outcome.status for outcome in outcomes)
+    kernels = counters.read().kernels
+    yield Line(
+        task.base,
+        passed=status["passed"] + status["xpassed"],
+        failed=status["failed"],
+        skipped=status["skipped"] + status["xfailed"],
+        calls=sum(kernels.values()),
+        first="" if outcomes else "no test is selected",
+        failures=tuple((o.test, " ".join(o.reason.split())[:600]) for o in outcomes if o.status == "failed"),
+        kernels=tuple(sorted(kernels)),
+    )
+
+
+def _outcomes(task: Task, doing: Array[c_char]) -> list[Outcome]:
+    from aten_overlay.test import runner
 
     def tell(test: str) -> None:
         doing.value = test.encode()
 
     tell("build")
-    try:
-        target = native_target(checkout, base, beside_graphs=True)
-        tree = materialise(checkout.root, {}, cache())
-        subject = work.context(tree, target, rooms.selected(HOST, base))
-        rooms.take(HOST, tree, target, "default", False)
-        outcomes = runner.run(subject, expr, tell)
-    except PorterError as error:
-        yield Line(base, failed=1, first=f"{error.code} {' '.join(error.what.split())[:300]}")
-        return
-    status = Counter(outcome.status for outcome in outcomes)
-    failures = tuple((o.test, " ".join(o.reason.split())[:600]) for o in outcomes if o.status == "failed")
-    kernels = Counter[str]()
-    for record in results.records.values():
-        kernels.update(record.kernels)
-    yield Line(
-        base,
-        passed=status["passed"] + status["xpassed"],
-        failed=status["failed"],
-        skipped=status["skipped"] + status["xfailed"],
-        calls=sum(kernels.values()),
-        first=f"{failures[0][0]}: {failures[0][1][:200]}" if failures else "" if outcomes else "no test is selected",
-        failures=failures,
-        kernels=tuple(sorted(kernels)),
-    )
+    target = native_target(task.checkout, task.base, beside_graphs=True)
+    tree = materialise(task.checkout.root, {}, cache())
+    subject = work.context(tree, target, rooms.selected(HOST, task.base))
+    rooms.take(HOST, tree, target, "default", False)
+    if task.file:
+        return runner.run_module(_module(task.checkout.root / task.file), task.expr, tell)
+    return runner.run(subject, task.expr, tell)
+
+
+def _module(path: Path) -> ModuleType:
+    """A test file of a fork, imported from where it lies."""
+    sys.path.insert(0, str(path.parent))
+    spec = spec_from_file_location(path.stem, path)
+    assert spec and spec.loader
+    module = module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import time
 import unittest
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 
 from aten_overlay.test import results
 from aten_overlay.test.context import Context, use
@@ -48,9 +49,16 @@ def run(
     `tell` hears the name of every test before it starts.
     """
     use(context)
-    results.records.clear()
     sys.modules.pop(MODULE, None)
-    suite = unittest.defaultTestLoader.loadTestsFromModule(importlib.import_module(MODULE))
+    return run_module(importlib.import_module(MODULE), expression, tell)
+
+
+def run_module(
+    module: ModuleType, expression: str | None = None, tell: Callable[[str], None] = lambda test: None
+) -> list[Outcome]:
+    """Runs the tests of a module that `expression` selects; calls of kernels are those that the tests record."""
+    results.records.clear()
+    suite = unittest.defaultTestLoader.loadTestsFromModule(module)
     wanted = matcher(expression)
     chosen = unittest.TestSuite(test for test in _flat(suite) if wanted(f"{type(test).__name__}.{_method(test)}"))
     found = _Result(tell)
