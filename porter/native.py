@@ -10,7 +10,14 @@ from porter.checkout import KERNELS, Checkout
 from porter.errors import PorterError
 from porter.metal.macros import MacroBook
 from porter.metal.placing import registered
-from porter.objcpp.implementations import Implementation, Written, find_registration, launches, reached
+from porter.objcpp.implementations import (
+    Implementation,
+    Written,
+    find_implementation,
+    find_registration,
+    launches,
+    reached,
+)
 from porter.objcpp.reach import parsed
 from porter.overlay.verdict import VerifyTarget
 from porter.rows import Row, mps_row, shared_stubs
@@ -66,6 +73,11 @@ def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> V
         pairs=pairs,
         as_is=not pairs,
     )
+
+
+def named_kernels(checkout: Checkout, function: str) -> tuple[str, ...]:
+    """The kernels that a function of the operator files launches, by name. Raises PTR032 (no such function)."""
+    return tuple(dict.fromkeys(_kernels(checkout, find_implementation(checkout, function))))
 
 
 def _implementations(checkout: Checkout, rows: Sequence[Row], stubs: Sequence[str]) -> Iterator[Implementation | None]:

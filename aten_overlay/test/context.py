@@ -55,8 +55,8 @@ class Context:
         return bool(self.kernels) and not self.as_is and (not self.dtypes or dtype in self.dtypes)
 
     def names(self, op: OpInfo) -> bool:
-        """Whether an OpInfo is of an operator under test: by its ATen name too, for aliases and dunder forms."""
-        return not self.bases or not {op.name, op.aten_name}.isdisjoint(self.bases)
+        """Whether an OpInfo is of an operator under test."""
+        return not self.bases or not aten_names(op).isdisjoint(self.bases)
 
     def fell_back(self, fallbacks: Iterable[str]) -> bool:
         """Whether an operator under test is among these names of the dispatcher."""
@@ -64,6 +64,11 @@ class Context:
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self)))
+
+
+def aten_names(op: OpInfo) -> frozenset[str]:
+    """What an OpInfo's operator may be called in ATen: as it says, for aliases and dunder forms, or as modules are."""
+    return frozenset((op.name, op.aten_name, op.name.removeprefix("nn.functional."), op.name.replace(".", "_")))
 
 
 def base_name(name: str) -> str:

@@ -41,7 +41,7 @@ def modifiers(file: str, text: str) -> dict[str, Modifier]:
     """
     found: dict[str, Modifier] = dict.fromkeys(MODIFIERS, _unchanged)
     if text:
-        namespace = _run(file, text if file.endswith("common_mps.py") else _PRELUDE + _functions(text))
+        namespace = _executed(file, text) if file.endswith("common_mps.py") else run(file, _functions(text))
         found.update({name: _whole(namespace[name]) for name in MODIFIERS if name in namespace})
     return found
 
@@ -58,7 +58,12 @@ def grad_dtypes(text: str) -> tuple[str, ...]:
     return tuple(re.findall(r"\btorch\.(\w+)", match["types"])) if match else _GRAD_DTYPES
 
 
-def _run(file: str, text: str) -> dict[str, Any]:
+def run(file: str, text: str) -> dict[str, Any]:
+    """The names that a piece of a fork's test file defines, with those that such files import. Raises PTR163."""
+    return _executed(file, _PRELUDE + text)
+
+
+def _executed(file: str, text: str) -> dict[str, Any]:
     from torch.testing._internal import common_utils
 
     common_utils.MACOS_VERSION = NEWEST_MACOS  # off a Mac it is 0, and entries for macOS 13 would apply

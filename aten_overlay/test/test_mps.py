@@ -27,7 +27,7 @@ from torch.testing._internal.common_utils import TestCase, run_tests
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput, UnaryUfuncInfo
 from torch.utils import _pytree as pytree
 
-from aten_overlay.test import compare, counters, execution, lists, results, samples
+from aten_overlay.test import compare, counters, execution, lists, results, samples, tolerances
 from aten_overlay.test.context import current
 
 CONTEXT = current()
@@ -45,6 +45,7 @@ GUARD = 64
 _modifiers = lists.modifiers(CONTEXT.lists_file, CONTEXT.lists)
 _made: dict[tuple[str, torch.dtype, bool], list[SampleInput]] = {}
 _precision = lists.low_precision(CONTEXT.precision)
+_tolerances = tolerances.tolerances(CONTEXT.precision)
 
 
 def chosen(modifier: str, besides: Sequence[str] = ()) -> list[OpInfo]:
@@ -138,7 +139,7 @@ class Consistency(TestCase):
 
     def same(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, got: Any, want: Any, told: str = "") -> None:
         """Upstream's comparison. Of 16 bits, a result that is nearer to float64 than the CPU's own is right too."""
-        tolerance = compare.tolerances(_precision, op.name, dtype)
+        tolerance = _tolerances(op, dtype, sample.kwargs)
         try:
             self.assertEqual(got, want, **tolerance, exact_device=False)
         except AssertionError as error:
@@ -194,7 +195,7 @@ class TestConsistency(Consistency):
                 with execution.calling():
                     got, got_from = _outputs(op, mirrored)
                 self.elements += _computed_elements(got, got_from)
-                tolerance = compare.tolerances(_precision, op.name, dtype)
+                tolerance = _tolerances(op, dtype, sample.kwargs)
                 for mine, theirs in zip(got, want, strict=True):
                     self.same(op, dtype, sample, mine, theirs)
                 if want:

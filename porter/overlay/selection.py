@@ -30,7 +30,9 @@ def selected(base: str) -> Selection:
     """
     from torch.testing._internal.common_methods_invocations import op_db
 
-    if any(base in (op.name, op.aten_name) for op in op_db):
+    from aten_overlay.test.context import aten_names
+
+    if any(base in aten_names(op) for op in op_db):
         return Selection()
     table = _table()
     forward = tuple(name for name, (names, _) in table.items() if base in names)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aten_overlay.test import lists
-from aten_overlay.test.context import Context
+from aten_overlay.test.context import Context, aten_names
 from porter.checkout import EMBEDDED_FORK
 from porter.overlay.verdict import VerifyTarget, verify
 
@@ -34,6 +34,15 @@ def test_host_code_as_it_is_may_not_fall_back() -> None:
     assert not context.demands("float32")
     assert context.fell_back(["aten::mul.out", "aten::atan2_"])
     assert not context.fell_back(["aten::mul.out", "aten::atan.out"])
+
+
+def test_an_opinfo_is_found_under_the_names_of_modules() -> None:
+    from types import SimpleNamespace
+
+    found = aten_names(SimpleNamespace(name="nn.functional.rms_norm", aten_name="nn.functional.rms_norm"))  # type: ignore[arg-type]
+    assert "rms_norm" in found
+    found = aten_names(SimpleNamespace(name="special.zeta", aten_name="special.zeta"))  # type: ignore[arg-type]
+    assert "special_zeta" in found and "zeta" not in found
 
 
 def test_the_types_of_gradients_are_the_forks_own() -> None:
