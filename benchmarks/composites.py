@@ -31,7 +31,8 @@ def main() -> int:
     failed = 0
     for path in sorted(FOLDER.glob("*.mm")):
         texts = _with_a_row(checkout, path)
-        kernels = named_kernels(checkout.layer(texts), KERNEL.format(op=path.stem))
+        file = f"{OPERATIONS}/Row_{path.stem}.mm"
+        kernels = named_kernels(checkout.layer(texts), file, texts[file])
         target = VerifyTarget(path.stem, kernels=kernels, as_is=True)
         found = verify(checkout.root, texts, target, options.expr)
         print(table(found), flush=True)

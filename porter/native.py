@@ -10,15 +10,8 @@ from porter.checkout import KERNELS, Checkout
 from porter.errors import PorterError
 from porter.metal.macros import MacroBook
 from porter.metal.placing import registered
-from porter.objcpp.implementations import (
-    Implementation,
-    Written,
-    find_implementation,
-    find_registration,
-    launches,
-    reached,
-)
-from porter.objcpp.reach import parsed
+from porter.objcpp.implementations import Implementation, Written, find_registration, launches, own_text
+from porter.objcpp.reach import parsed, reached_text
 from porter.overlay.verdict import VerifyTarget
 from porter.rows import Row, mps_row, shared_stubs
 
@@ -75,21 +68,21 @@ def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> V
     )
 
 
-def named_kernels(checkout: Checkout, function: str) -> tuple[str, ...]:
-    """The kernels that a function of the operator files launches, by name. Raises PTR032 (no such function)."""
-    return tuple(dict.fromkeys(_kernels(checkout, find_implementation(checkout, function))))
-
-
 def _implementations(checkout: Checkout, rows: Sequence[Row], stubs: Sequence[str]) -> Iterator[Implementation | None]:
     yield from (row.implementation for row in rows)
     yield from (find_registration(checkout, stub) for stub in stubs)
 
 
-def _kernels(checkout: Checkout, implementation: Implementation) -> Iterator[str]:
-    texts = tuple(reached(checkout, implementation))
-    shaders = _shaders(checkout, implementation.file)
-    named = [name for text in texts for pattern in _NAMES for name in pattern.findall(text)]
-    yield from named or _written(shaders, texts)
+def named_kernels(checkout: Checkout, path: str, text: str) -> tuple[str, ...]:
+    """The names of kernels that a text of a host file launches, itself or through what it calls."""
+    texts = tuple(reached_text(checkout, path, text))
+    named = [name for each in texts for pattern in _NAMES for name in pattern.findall(each)]
+    return tuple(dict.fromkeys(named or _written(_shaders(checkout, path), texts)))
+
+
+def _kernels(checkout: Checkout, implementation: Implementation) -> tuple[str, ...]:
+    source = parsed(implementation.file, checkout.read(implementation.file))
+    return named_kernels(checkout, implementation.file, own_text(source, implementation))
 
 
 def _shaders(checkout: Checkout, file: str) -> str:

@@ -73,6 +73,7 @@ bool validated() {
 }
 
 pm_buffer bound_bytes(Binding& binding) {
+  binding.bytes.resize(std::max<size_t>(binding.bytes.size(), 1));  // zeros where nothing is bound
   const size_t length = validated() ? binding.length : binding.bytes.size() * sizeof(Unit);
   return {binding.bytes.data(), binding.bytes.data(), length};
 }
@@ -98,6 +99,9 @@ pm_buffer bound(const pm_kernel* kernel, const pm_argument& argument, Binding& b
     case Binding::Kind::kBytes:
       return bound_bytes(binding);
     case Binding::Kind::kNothing:
+      if (!validated()) {
+        return bound_bytes(binding);
+      }
       break;
   }
   throw std::runtime_error("PTR124: " + at(kernel, argument) + ": nothing is bound there");

@@ -35,6 +35,7 @@ def tell() -> Callable[[str], str]:
         ("scaled", "-1 6 9 12 15 18 -1 -1 | left 0"),
         ("aligned", "1 -1 2 -1 3 -1 4 -1 | left 0"),
         ("unvalidated", "1 2 3 -1 -1 -1 -1 -1 | left 0"),
+        ("unvalidated_unbound", "0 0 -1 -1 -1 -1 -1 -1 | left 0"),
         ("no_bytes", "-1 -1 -1 -1 -1 -1 -1 -1 | left 0"),
         ("summed", "28 1024 32 | left 0"),
         ("kept", "42 | left 0"),

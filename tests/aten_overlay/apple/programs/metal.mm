@@ -168,6 +168,19 @@ const char* unvalidated() {
   return found;
 }
 
+const char* unvalidated_unbound() {
+  setenv("MTL_DEBUG_LAYER", "0", 1);
+  const char* found = tell([](std::ostream& out, Fixture& f) {
+    f.use("scale");
+    [f.encoder setBuffer:f.out offset:0 atIndex:0];
+    [f.encoder setBuffer:f.in offset:0 atIndex:1];
+    f.run(2, 2);
+    f.show(out);
+  });
+  unsetenv("MTL_DEBUG_LAYER");
+  return found;
+}
+
 const char* no_bytes() {
   return given_bytes("unread", 0);
 }
