@@ -20,12 +20,13 @@ from porter.overlay.verdict import VerifyTarget, verify
 
 FOLDER = Path(__file__).resolve().parent / "composites"
 KERNEL = "{op}_on_mps_symint"
+FLOATING = "test_output_match and float"  # bfloat16, float16 and float32: what the composite code hands on
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("fork", type=Path)
-    parser.add_argument("-k", dest="expr", default="test_output_match")
+    parser.add_argument("-k", dest="expr", default=FLOATING)
     options = parser.parse_args()
     checkout = Checkout(options.fork.resolve(), "named")
     failed = 0
