@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.util import find_spec
@@ -108,7 +109,12 @@ def build(
     """
     known = tuple(deps)
     before = ("-include-pch", str(precompiled_header(header, flags))) if header else ()
-    objects = [_compile(source, (*_OPTIMISED, *before, *flags), known, language(source), ".o") for source in sources]
+
+    def compiled(source: Path) -> Path:
+        return _compile(source, (*_OPTIMISED, *before, *flags), known, language(source), ".o")
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(compiled, sources))
     return _link(name, objects, link)
 
 
