@@ -23,7 +23,7 @@ from typing import Any
 from porter.errors import PorterError
 from porter.overlay.verdict import MPS, Verdict, VerifyTarget
 
-START_SECONDS = 180.0
+START_SECONDS = 600.0  # the first start of all builds the device
 NO_SERVER = "PORTER_NO_SERVER"
 VERDICT, RECORDINGS = "verdict", "recordings"
 _PACKAGES = Path(__file__).resolve().parent.parent.parent
