@@ -23,15 +23,20 @@ _FAMILIES = (
     "reductions", "resizing", "shapes",
 )  # fmt: skip
 _TABLE: dict[str, Meaning] = {}
+_MOVES: set[str] = set()
 
 
-def means(*selectors: str) -> Callable[[Meaning], Meaning]:
-    """Registers a function as the meaning of these selectors."""
+def means(*selectors: str, moves: bool = False) -> Callable[[Meaning], Meaning]:
+    """Registers a function as the meaning of these selectors; `moves` where it only moves its first operand's elements.
+
+    Of a move the result's type is known where its shape is not.
+    """
 
     def register(function: Meaning) -> Meaning:
         for selector in selectors:
             assert selector not in _TABLE, selector
             _TABLE[selector] = function
+        _MOVES.update(selectors if moves else ())
         return function
 
     return register
@@ -45,6 +50,12 @@ def find(selector: str) -> Meaning:
         hint = f"The nearest that is known is {near[0]}." if near else "Report it with the operator."
         raise PorterError("PTR131", f"MPSGraph's `{selector}` is not known here", hint=hint)
     return _TABLE[selector]
+
+
+def moves(selector: str) -> bool:
+    """Whether an operation only moves the elements of its first operand."""
+    _load()
+    return selector in _MOVES
 
 
 def known() -> tuple[str, ...]:

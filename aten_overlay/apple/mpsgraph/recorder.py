@@ -106,7 +106,12 @@ class Recorder:
             found = node.results[ref.output]
             return torch.empty((1,), dtype=node.types[ref.output], device="meta") if found is None else found
 
-        made = _meant(name, arguments, known)
+        try:
+            made = _meant(name, arguments, known)
+        except PorterError:
+            if not (unknown and meanings.moves(name)):
+                raise
+            made = Unknown(known(_refs(arguments)[0]).dtype)
         many = isinstance(made, (tuple, list))
         found = tuple(made) if many else (made,)
         results = tuple(None if unknown or isinstance(each, Unknown) else each for each in found)

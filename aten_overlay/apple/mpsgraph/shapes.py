@@ -42,22 +42,22 @@ def constant_with_data(data: bytes, shape: list[int], code: int) -> Tensor:
     return torch.frombuffer(bytearray(data), dtype=torch_type(code)).reshape(shape)
 
 
-@means("reshapeTensor:withShape", "reshapeTensor:withShapeTensor")
+@means("reshapeTensor:withShape", "reshapeTensor:withShapeTensor", moves=True)
 def reshape(x: Tensor, shape: Sequence[int] | Tensor) -> Tensor:
     return x.reshape(_numbers(shape))
 
 
-@means("transposeTensor:dimension:withDimension")
+@means("transposeTensor:dimension:withDimension", moves=True)
 def transpose(x: Tensor, one: int, other: int) -> Tensor:
     return x.transpose(one, other)
 
 
-@means("transposeTensor:permutation")
+@means("transposeTensor:permutation", moves=True)
 def permute(x: Tensor, order: list[int]) -> Tensor:
     return x.permute(order)
 
 
-@means("sliceTensor:dimension:start:length")
+@means("sliceTensor:dimension:start:length", moves=True)
 def slice_dimension(x: Tensor, dimension: int, start: int, length: int) -> Tensor:
     return x.narrow(dimension, start + (x.shape[dimension] if start < 0 else 0), length)
 
@@ -71,7 +71,7 @@ def _slices(
     return tuple(made)
 
 
-@means("sliceTensor:starts:ends:strides")
+@means("sliceTensor:starts:ends:strides", moves=True)
 def strided_slice(x: Tensor, starts: list[int], ends: list[int], strides: list[int]) -> Tensor:
     return _sliced(x, _slices(x, starts, ends, strides))
 
@@ -156,7 +156,7 @@ def split_sizes(x: Tensor, sizes: list[int], axis: int) -> list[Tensor]:
     return list(torch.split(x, sizes, axis))
 
 
-@means("tileTensor:withMultiplier")
+@means("tileTensor:withMultiplier", moves=True)
 def tile(x: Tensor, multiplier: list[int]) -> Tensor:
     return x.tile(multiplier)
 
@@ -166,7 +166,7 @@ def tile_gradient(gradient: Tensor, source: Tensor, multiplier: list[int]) -> Te
     return gradient_at(lambda x: tile(x, multiplier), source, gradient)
 
 
-@means("broadcastTensor:toShape", "broadcastTensor:toShapeTensor")
+@means("broadcastTensor:toShape", "broadcastTensor:toShapeTensor", moves=True)
 def broadcast(x: Tensor, shape: Sequence[int] | Tensor) -> Tensor:
     return x.broadcast_to(_numbers(shape))
 
@@ -176,7 +176,7 @@ def reverse(x: Tensor, axes: list[int] | None = None) -> Tensor:
     return x.flip(list(range(x.ndim)) if axes is None else axes)
 
 
-@means("squeezeTensor:axes", "squeezeTensor:axis")
+@means("squeezeTensor:axes", "squeezeTensor:axis", moves=True)
 def squeeze(x: Tensor, axes: list[int] | int) -> Tensor:
     return x.squeeze(tuple(axes) if isinstance(axes, list) else axes)
 
@@ -186,12 +186,12 @@ def squeeze_all(x: Tensor) -> Tensor:
     return x.squeeze()
 
 
-@means("expandDimsOfTensor:axis")
+@means("expandDimsOfTensor:axis", moves=True)
 def expand_dimension(x: Tensor, axis: int) -> Tensor:
     return x.unsqueeze(axis)
 
 
-@means("expandDimsOfTensor:axes")
+@means("expandDimsOfTensor:axes", moves=True)
 def expand_dimensions(x: Tensor, axes: list[int]) -> Tensor:
     rank = x.ndim + len(axes)
     for axis in sorted(a % rank for a in axes):
@@ -199,7 +199,7 @@ def expand_dimensions(x: Tensor, axes: list[int]) -> Tensor:
     return x
 
 
-@means("flatten2DTensor:axis")
+@means("flatten2DTensor:axis", moves=True)
 def flatten(x: Tensor, axis: int) -> Tensor:
     """Two dimensions: those before the axis, and the rest."""
     return x.reshape(int(torch.Size(x.shape[:axis]).numel()), -1) if axis else x.reshape(1, -1)

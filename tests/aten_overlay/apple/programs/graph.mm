@@ -113,7 +113,8 @@ const char* counted() {
   return tell([](std::ostream& out, MPSGraph* graph) {
     MPSGraphTensor* x = [graph placeholderWithShape:@[ @4 ] dataType:MPSDataTypeFloat32 name:nil];
     MPSGraphTensor* places = [graph nonZeroIndicesOfTensor:x name:nil];
-    MPSGraphTensor* real = [graph castTensor:places toType:MPSDataTypeFloat32 name:nil];
+    MPSGraphTensor* turned = [graph transposeTensor:places dimension:0 withDimension:1 name:nil];
+    MPSGraphTensor* real = [graph castTensor:turned toType:MPSDataTypeFloat32 name:nil];
     out << ([places shape] == nil) << " " << ([places dataType] == MPSDataTypeInt32) << " ";
     MPSGraphTensorData* target = data_of({9, 9}, @[ @2, @1 ]);
     MPSGraphTensorDataDictionary* results = @{real : target};
