@@ -1,9 +1,11 @@
-"""Runs a fork's MPSGraph implementations over OpInfo samples, and prints how many agree with the CPU.
+"""Runs a fork's MPSGraph implementations over OpInfo samples, and prints how they compare with the CPU.
 
-    python benchmarks/old_path.py FORK [OP ...] [--save FILE]
+    python benchmarks/old_path.py FORK [OP ...] [--samples N] [--seconds N] [--save FILE]
+    python benchmarks/old_path.py FORK --read FILE
 
-One line an operator and type: samples that agree, differ and are refused, and the first difference. Without operators:
-every base name that `porter status` calls MPSGraph and an OpInfo calls.
+One line an operator with an MPSGraph row that an OpInfo reaches, and type: graphs run; samples that agree, agree as far
+as random numbers can, agree but for precision, differ and are refused; their classes, with the evidence for the first;
+and the OpInfos. OP may have wildcards; without any, every OpInfo runs. `--read` prints the table of a saved run again.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import asdict
+from fnmatch import fnmatch
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -20,135 +24,65 @@ from typing import Any
 
 from apart import apart
 
-from porter.aten.native_functions import NativeFunctions
-from porter.aten.stubs import StubCall, stubs_of
 from porter.checkout import Checkout
-from porter.errors import PorterError
-from porter.overlay import host
-from porter.overlay.build import build
-from porter.overlay.tree import cache, materialise
-from porter.overlay.verdict import VerifyTarget
-from porter.status import as_rows
+from porter.overlay import host, old_path_table
+from porter.overlay.old_path_lines import Line
+from porter.overlay.reasons import Evidence
+from porter.overlay.whole import Whole, build_whole, load_whole
 
 TYPES = ("float32", "float16", "int32", "bool")
-SAMPLES = 12
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("fork", type=Path)
     parser.add_argument("ops", nargs="*")
+    parser.add_argument("--samples", type=int, default=12)
+    parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--save", type=Path)
+    parser.add_argument("--read", type=Path)
     options = parser.parse_args()
+    checkout = Checkout(options.fork.resolve(), "named")
     host.start()
     import_module("torch.testing._internal.common_methods_invocations")
-    checkout = Checkout(options.fork.resolve(), "named")
-    bases = options.ops or _graph_bases(checkout)
-    found = []
-    for base in bases:
-        died = {"op": base, "type": "-", "why": "the process died"}
-        for line in apart(partial(_judged, checkout, base), died):
-            print(*line.values(), sep="\t", flush=True)
-            found.append(line)
-    totals = Counter[str]()
-    for line in found:
-        totals.update({key: line[key] for key in ("agree", "differ", "refused") if key in line})
-    print(dict(totals), file=sys.stderr)
-    if options.save:
-        options.save.write_text(json.dumps(found, indent=1))
+    evidence = Evidence.read(checkout, _ops(()))
+    whole = build_whole(checkout)
+    if options.read:
+        found = [Line.from_json(json.loads(text)) for text in options.read.read_text().splitlines()]
+    else:
+        found = list(_run(whole, checkout, options))
+    old_path_table.write(checkout, found, evidence, whole.refused, sys.stdout)
     return 0
 
 
-def _graph_bases(checkout: Checkout) -> list[str]:
+def _ops(wanted: tuple[str, ...]) -> list[Any]:
     from torch.testing._internal.common_methods_invocations import op_db
 
-    called = {op.aten_name for op in op_db} | {op.name for op in op_db}
-    functions = NativeFunctions.read(checkout).by_name
-    rows = (row for row in as_rows(checkout) if row.written == "MPSGraph")
-    return [base for base in dict.fromkeys(functions[row.name].base for row in rows) if base in called]
+    names = [(op, (op.name, op.aten_name, op.formatted_name)) for op in op_db]
+    return [op for op, named in names if not wanted or any(fnmatch(n, each) for n in named for each in wanted)]
 
 
-def _judged(checkout: Checkout, base: str) -> Iterator[dict[str, Any]]:
-    from torch.testing._internal.common_methods_invocations import op_db
-
-    print(base, file=sys.stderr, flush=True)
-    try:
-        tree = materialise(checkout.root, {}, cache())
-        made = build(tree, [VerifyTarget(base, stubs=_stubs(checkout, base))], host.recipe(tree.root), cache())
-        host.load(made.library, tree.root, (), "default", checked=False)
-    except PorterError as error:
-        yield {"op": base, "type": "-", "why": f"{error.code} {error.what}"[:300]}
-        return
-    for op in op_db:
-        if base in (op.name, op.aten_name):
-            for name in TYPES:
-                yield _over_samples(op, name)
-
-
-def _stubs(checkout: Checkout, base: str) -> tuple[str, ...]:
-    """The stubs that the operator's shared lines call."""
-    family = NativeFunctions.read(checkout).family(base)
-    shared = [line for entry in family if (line := entry.line_for("MPS")) and {"CPU", "CUDA"} & set(line.keys)]
-    return tuple(dict.fromkeys(call.stub.name for line in shared for call in _calls(checkout, line.kernel)))
-
-
-def _calls(checkout: Checkout, kernel: str) -> tuple[StubCall, ...]:
-    try:
-        return stubs_of(checkout, kernel)
-    except PorterError:
-        return ()
-
-
-def _over_samples(op: Any, name: str) -> dict[str, Any]:
+def _run(whole: Whole, checkout: Checkout, options: argparse.Namespace) -> Iterator[Line]:
+    """The lines as they come; saved, each is there at once."""
     import torch
 
-    dtype = getattr(torch, name)
-    line: dict[str, Any] = {"op": op.formatted_name, "type": name, "agree": 0, "differ": 0, "refused": 0, "why": ""}
-    if dtype not in op.supported_dtypes("cpu"):
-        return {**line, "why": "the CPU has no such type"}
-    fallbacks = sum(host.fallbacks().values())
-    for i, sample in enumerate(op.sample_inputs("cpu", dtype)):
-        if i == SAMPLES:
-            break
-        outcome, why = _one(op, sample)
-        line[outcome] += 1
-        line["why"] = line["why"] or why
-    if sum(host.fallbacks().values()) > fallbacks:
-        line["why"] += " (with CPU fallbacks)"
-    return line
+    from aten_overlay.apple.mpsgraph import meanings
+    from aten_overlay.test.lists import low_precision
+    from porter.overlay.old_path import lines  # they import torch, which the host has to start before
 
-
-def _one(op: Any, sample: Any) -> tuple[str, str]:
-    import torch
-
-    try:
-        want = op(sample.input, *sample.args, **sample.kwargs)
-    except Exception as error:
-        return "refused", f"the CPU: {str(error)[:120]}"
-    try:
-        moved = sample.transform(lambda v: v.to("mps") if isinstance(v, torch.Tensor) else v)
-        got = op(moved.input, *moved.args, **moved.kwargs)
-    except Exception as error:
-        return "refused", str(error).strip().splitlines()[0][:200]
-    try:
-        torch.testing.assert_close(_home(got), _home(want), rtol=1e-2 if _half(sample) else 1e-4, atol=1e-3,
-                                   equal_nan=True, check_device=False)  # fmt: skip
-    except AssertionError as error:
-        return "differ", " ".join(str(error).split())[:200]
-    return "agree", ""
-
-
-def _half(sample: Any) -> bool:
-    import torch
-
-    return isinstance(sample.input, torch.Tensor) and sample.input.dtype in (torch.float16, torch.bfloat16)
-
-
-def _home(value: Any) -> Any:
-    import torch
-    from torch.utils import _pytree as pytree
-
-    return pytree.tree_map(lambda v: v.cpu() if isinstance(v, torch.Tensor) else v, value)
+    torch.set_num_threads(1)  # a pool of threads does not live on in a forked process
+    file = "test/test_mps.py"
+    precision = low_precision(checkout.read(file)) if checkout.exists(file) else {}
+    load_whole(whole)
+    meanings.known()  # read once for all processes to come
+    with options.save.open("w") if options.save else nullcontext() as saved:
+        for op in _ops(tuple(options.ops)):
+            died = Line(op.formatted_name, (op.name, op.aten_name), "-", {"died": 1})
+            for line in apart(partial(lines, op, TYPES, options.samples, precision), died, options.seconds):
+                print(line.op, line.kind, dict(line.counts), file=sys.stderr, flush=True)
+                if saved:
+                    print(json.dumps(asdict(line)), file=saved, flush=True)
+                yield line
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from porter.checkout import NATIVE_FUNCTIONS
+from porter.checkout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.errors import Place, PorterError
 from porter.overlay import objects, registration, sources
 from porter.overlay.objects import Recipe, digest
@@ -34,17 +34,25 @@ class Built:
     compiled: tuple[str, ...]
 
 
-def build(tree: Tree, targets: Sequence[VerifyTarget], recipe: Recipe, cache: Path, at_once: int = 1) -> Built:
-    """The library for some operators of a tree, so many to a source of their registrations.
+def build(
+    tree: Tree,
+    targets: Sequence[VerifyTarget],
+    recipe: Recipe,
+    cache: Path,
+    parts: Sequence[Sequence[str]] | None = None,
+) -> Built:
+    """The library for some operators of a tree; of all, where they are given in `parts` to be registered together.
 
     Raises what `registration.generate` and `sources.operation_files` raise, PTR166 (the fork's host code does not
     compile) and PTR167 (it does not link).
     """
     yaml_text = tree.read(NATIVE_FUNCTIONS)
     bases = tuple(dict.fromkeys(target.base for target in targets))
-    found = registration.generate(yaml_text, bases, cache / "generated" / digest(tree.root.name, *bases), at_once)
+    into = cache / "generated" / digest(tree.root.name, *bases)
+    found = registration.generate_parts(yaml_text, parts or [(base,) for base in bases], into)
     stubs = [stub for target in targets for stub in target.stubs]
-    files = [*sources.library_files(tree), *sources.operation_files(tree, found.kernels, stubs)]
+    needed = tree.files(OPERATIONS, ".mm", ".cpp") if parts else sources.operation_files(tree, found.kernels, stubs)
+    files = [*sources.library_files(tree), *needed]
     compiled: list[str] = []
     while True:
         registration.native_headers(yaml_text, sources.native_headers(tree, files), found.include)
@@ -55,10 +63,10 @@ def build(tree: Tree, targets: Sequence[VerifyTarget], recipe: Recipe, cache: Pa
             library = _library([path for path, _ in made.values()], recipe, cache)
             return Built(library, found.kernels, tuple(compiled))
         except Undefined as missing:
-            needed = [path for path in sources.defining(tree, missing.symbols) if path not in files]
-            if not needed:
+            more = [path for path in sources.defining(tree, missing.symbols) if path not in files]
+            if not more:
                 raise _link_error(missing, found.kernels) from missing
-            files += needed
+            files += more
 
 
 class Undefined(Exception):

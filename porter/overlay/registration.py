@@ -70,17 +70,20 @@ def rows(yaml_text: str, bases: Iterable[str]) -> tuple[Row, ...]:
     return tuple(row for row in _cut(yaml_text) if row.base in wanted)
 
 
-def generate(yaml_text: str, bases: Iterable[str], out: Path, at_once: int = 1) -> Registration:
-    """Writes the registration sources and `<op>_native.h` headers of some operators to `out`.
+def generate(yaml_text: str, bases: Iterable[str], out: Path) -> Registration:
+    """Writes the registration sources and `<op>_native.h` headers of some operators to `out`, a source for each.
 
-    A source holds `at_once` operators: many are compiled faster together, one is found again by what it is made of.
     Raises PTR160 (rows that torchgen cannot read), PTR161 (no row dispatches MPS) or PTR162 (a row whose schema is not
     the wheel's, so that its wrapper would not fit).
     """
+    return generate_parts(yaml_text, [(base,) for base in dict.fromkeys(bases)], out)
+
+
+def generate_parts(yaml_text: str, parts: Iterable[Sequence[str]], out: Path) -> Registration:
+    """The same with a source for several operators: many are compiled faster together."""
     sources, kernels, names = [], [], []
     include = out / "include"
-    wanted = tuple(dict.fromkeys(bases))
-    for part in (wanted[i : i + at_once] for i in range(0, len(wanted), at_once)):
+    for part in parts:
         family = rows(yaml_text, part)
         groups, indices = _readable(family)
         index = _mps(indices)

@@ -1,0 +1,44 @@
+"""What samples of the old path show: values that are kept, and read without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+AGREE, RANDOM, PRECISION, DIFFER, REFUSED = "agree", "random", "precision", "differ", "refused"
+GRADIENT = " gradient"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one sample showed, and why where it is not agreement; `values` where shapes and types agree at least."""
+
+    verdict: str
+    why: str = ""
+    values: bool = True
+
+
+@dataclass(frozen=True)
+class Line:
+    """An OpInfo, the operators it is named after, and a kind of sample: a torch type, or one with `GRADIENT`.
+
+    `counts` are of samples by verdict, `reasons` of those that do not agree by (verdict, why). `graphs` is how many
+    graphs were run, `reached` the operators on the way, `fallbacks` those of them that ran on the CPU instead.
+    """
+
+    op: str
+    names: tuple[str, ...]
+    kind: str
+    counts: dict[str, int]
+    reasons: tuple[tuple[str, str, int], ...] = ()
+    graphs: int = 0
+    reached: tuple[str, ...] = ()
+    fallbacks: tuple[str, ...] = ()
+
+    @staticmethod
+    def from_json(values: Mapping[str, Any]) -> Line:
+        """The inverse of `dataclasses.asdict`, from JSON."""
+        kept: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        kept["reasons"] = tuple(tuple(reason) for reason in values["reasons"])
+        return Line(**kept)

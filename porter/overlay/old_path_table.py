@@ -1,0 +1,109 @@
+"""The table over every operator with an MPSGraph row: what its samples show, and why where they do not agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+from porter.aten.native_functions import NativeFunctions
+from porter.checkout import Checkout
+from porter.errors import PorterError
+from porter.objcpp.implementations import Written
+from porter.overlay.old_path_lines import AGREE, DIFFER, PRECISION, RANDOM, REFUSED, Line
+from porter.overlay.reasons import Evidence, Reason
+from porter.rows import mps_row
+
+CLOSEST = 3
+
+
+@dataclass(frozen=True)
+class Row:
+    """An operator and a kind of sample: through which OpInfos, graphs run, samples by verdict, differences by class."""
+
+    base: str
+    kind: str
+    through: tuple[str, ...]
+    graphs: int
+    counts: Mapping[str, int]
+    classes: Mapping[str, int]
+    why: str
+
+    def __str__(self) -> str:
+        counts = [self.counts.get(verdict, 0) for verdict in (AGREE, RANDOM, PRECISION, DIFFER, REFUSED)]
+        classes = ", ".join(f"{kind} {count}" for kind, count in sorted(self.classes.items()))
+        through = "" if self.through == (self.base,) else f"through {', '.join(self.through)}"
+        recorded = f"{self.graphs} graphs" if self.graphs else "no graph"
+        return "\t".join((self.base, self.kind, recorded, *map(str, counts), classes, self.why, through)).rstrip()
+
+
+def graph_bases(checkout: Checkout) -> tuple[str, ...]:
+    """The operators with a row that is on MPSGraph, in the file's order."""
+    rows = (row for entry in NativeFunctions.read(checkout).entries if (row := mps_row(checkout, entry)))
+    return tuple(dict.fromkeys(row.entry.base for row in rows if row.written is Written.MPSGRAPH))
+
+
+def table(bases: Iterable[str], lines: Sequence[Line], evidence: Evidence) -> Iterator[Row]:
+    """One row an operator and kind, over the OpInfos of its name, else those that reach it with the fewest others."""
+    for base in bases:
+        through = _through(base, lines)
+        for kind in dict.fromkeys(line.kind for line in lines if line.op in through):
+            mine = [line for line in lines if line.op in through and line.kind == kind]
+            yield _row(base, kind, through, mine, evidence)
+
+
+def _through(base: str, lines: Sequence[Line]) -> tuple[str, ...]:
+    reaching = [line for line in lines if base in {name.rstrip("_") for name in line.reached} | set(line.reached)]
+    named = [line.op for line in reaching if base in line.names]
+    others = sorted((len(line.reached), line.op) for line in reaching)
+    return tuple(dict.fromkeys(named)) or tuple(dict.fromkeys(op for _, op in others))[:CLOSEST]
+
+
+def _row(base: str, kind: str, through: tuple[str, ...], lines: Sequence[Line], evidence: Evidence) -> Row:
+    counts: Counter[str] = Counter()
+    classes: Counter[str] = Counter()
+    why = ""
+    for line in lines:
+        counts.update(line.counts)
+        for reason, count in _reasons(line, evidence):
+            classes[reason.kind] += count
+            why = why or f"{reason.kind}: {reason.evidence}"
+    return Row(base, kind, through, sum(line.graphs for line in lines), counts, classes, why)
+
+
+def _reasons(line: Line, evidence: Evidence) -> Iterator[tuple[Reason, int]]:
+    for verdict, why, count in line.reasons:
+        yield evidence.reason(line.op, line.kind, verdict, why), count
+
+
+def write(
+    checkout: Checkout, lines: Sequence[Line], evidence: Evidence, refused: Mapping[str, PorterError], out: TextIO
+) -> None:
+    """The table, what is not in it and why, and the totals over the samples of its OpInfos, each counted once."""
+    bases = graph_bases(checkout)
+    rows = list(table([base for base in bases if base not in refused], lines, evidence))
+    for row in rows:
+        print(row, file=out)
+    reached = {row.base for row in rows}
+    for base in bases:
+        if base in refused:
+            print(base, "-", f"{refused[base].code} {refused[base].what}", sep="\t", file=out)
+        elif base not in reached:
+            print(base, "-", "no OpInfo that ran reaches it", sep="\t", file=out)
+    _totals(rows, lines, evidence, out)
+
+
+def _totals(rows: Sequence[Row], lines: Sequence[Line], evidence: Evidence, out: TextIO) -> None:
+    through = {op for row in rows for op in row.through}
+    mine = [line for line in lines if line.op in through]
+    counts: Counter[str] = Counter()
+    classes: Counter[str] = Counter()
+    for line in mine:
+        counts.update(line.counts)
+        for reason, count in _reasons(line, evidence):
+            classes[reason.kind] += count
+    total = sum(counts.values())
+    matched = counts[AGREE] + counts[RANDOM] + counts[PRECISION]
+    print(f"{len({row.base for row in rows})} operators through {len(through)} OpInfos: {total} samples", file=out)
+    print(dict(counts), f"{100 * matched / max(total, 1):.1f}% match;", dict(classes), file=out)
