@@ -5,6 +5,7 @@
 One line an operator: tests passed, failed and skipped by the fork's own lists, kernel calls, and the first failure.
 Each runs in a process of its own. Without operators: every base name with a row whose host code launches a kernel.
 With `--tests` a test file of the fork's own runs instead, as it is: test/test_mps.py, say, for what has no OpInfo.
+Operators that such tests need together are one OP, with commas between.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ import aten_overlay
 from porter.checkout import KERNELS, Checkout
 from porter.errors import PorterError
 from porter.native import launching, native_target
-from porter.overlay import rooms, work
+from porter.overlay import host, rooms, work
+from porter.overlay.build import build
 from porter.overlay.tree import cache, materialise
 from porter.overlay.verdict import HOST
 
@@ -43,7 +45,7 @@ DEATHS = 3
 
 @dataclass(frozen=True)
 class Task:
-    """An operator, the tests to run (as pytest's -k; all if None), and the file they are in, if not porter's."""
+    """An operator, or several with commas between; the tests to run (as pytest's -k) and their file, if not porter's."""
 
     checkout: Checkout
     base: str
@@ -151,10 +153,11 @@ def _outcomes(task: Task, doing: Array[c_char]) -> list[Outcome]:
         doing.value = test.encode()
 
     tell("build")
-    target = native_target(task.checkout, task.base, beside_graphs=True)
+    targets = [native_target(task.checkout, base, beside_graphs=True) for base in task.base.split(",")]
     tree = materialise(task.checkout.root, {}, cache())
-    subject = work.context(tree, target, rooms.selected(HOST, task.base))
-    rooms.take(HOST, tree, target, "default", False)
+    subject = work.context(tree, targets[0], rooms.selected(HOST, targets[0].base))
+    made = build(tree, targets, host.recipe(tree.root), cache())
+    host.load(made.library, tree.root, [f"{kernel}_" for each in targets for kernel in each.kernels], "default", False)
     if task.file:
         return runner.run_module(_module(task.checkout.root / task.file), task.expr, tell)
     return runner.run(subject, task.expr, tell)
