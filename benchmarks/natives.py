@@ -45,7 +45,7 @@ DEATHS = 3
 
 @dataclass(frozen=True)
 class Task:
-    """An operator, or several with commas between; the tests to run (as pytest's -k) and their file, if not porter's."""
+    """An operator, or several with commas between; the tests to run (as pytest's -k); their file, if not porter's."""
 
     checkout: Checkout
     base: str

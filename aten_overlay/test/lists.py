@@ -17,7 +17,8 @@ from typing import Any
 from porter.errors import Place, PorterError
 
 NEWEST_MACOS = 26.0
-MODIFIERS = ("mps_ops_modifier", "mps_ops_grad_modifier", "mps_ops_error_inputs_modifier")
+FORWARD, GRADIENTS = "mps_ops_modifier", "mps_ops_grad_modifier"
+MODIFIERS = (FORWARD, GRADIENTS, "mps_ops_error_inputs_modifier")
 _GRAD_DTYPES = ("float32", "float16", "bfloat16")
 _PRELUDE = """\
 import unittest
@@ -37,13 +38,15 @@ Modifier = Callable[[Sequence[Any]], Sequence[Any]]
 def modifiers(file: str, text: str) -> dict[str, Modifier]:
     """The modifier functions of a list file, by name; a fork without one of them leaves the OpInfos as they are.
 
+    Gradients are of OpInfos that the forward list has decorated already, as upstream's second test copies the first's.
     Raises PTR163 when the fork's code does not run on this wheel.
     """
     found: dict[str, Modifier] = dict.fromkeys(MODIFIERS, _unchanged)
     if text:
         namespace = _executed(file, text) if file.endswith("common_mps.py") else run(file, _functions(text))
         found.update({name: _whole(namespace[name]) for name in MODIFIERS if name in namespace})
-    return found
+    forward, backward = found[FORWARD], found[GRADIENTS]
+    return {**found, GRADIENTS: lambda ops: backward(forward(ops))}
 
 
 def low_precision(text: str) -> dict[str, frozenset[str]]:

@@ -44,7 +44,7 @@ def test_the_functions_of_the_old_file_run_alone() -> None:
     found = lists.modifiers("test/test_mps.py", OLD)
     listed, new, op = found["mps_ops_modifier"](["op"])
     assert (list(listed), new, op) == (["atan2"], True, "op")
-    assert found["mps_ops_grad_modifier"](["op"]) == ["op"]
+    assert list(found["mps_ops_error_inputs_modifier"](["op"])) == ["op"]
 
 
 def test_a_list_that_does_not_run_is_refused_at_its_line() -> None:
@@ -80,3 +80,11 @@ def test_the_expression_selects_as_pytest_does(expression: str | None, name: str
 def test_what_is_not_an_expression_is_refused() -> None:
     with pytest.raises(ValueError, match="and or"):
         matcher("a and or b")
+
+
+def test_gradients_are_of_what_the_forward_list_left() -> None:
+    text = OLD.replace("class", "def mps_ops_grad_modifier(ops):\n    return [len(ops), *ops]\n\nclass")
+    found = lists.modifiers("test/test_mps.py", text)
+    assert found["mps_ops_modifier"](["op"])[1:] == [True, "op"]
+    assert found["mps_ops_grad_modifier"](["op"])[0] == 3
+    assert found["mps_ops_grad_modifier"](["op"])[2:] == [True, "op"]
