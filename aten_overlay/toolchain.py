@@ -25,6 +25,8 @@ __all__ = ["build", "cache_root", "clang", "digest", "precompiled_header", "torc
 
 digest = compiler.digest
 _ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+: (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
+# A precompiled header stays good when a file that it read is touched, as by a checkout, and says the same.
+BY_CONTENT = "-fpch-validate-input-files-content"
 _OPTIMISED = ("-O1", "-fPIC", "-fvisibility=default", "-Wall", "-Wextra", "-Wno-unused-parameter")
 
 
@@ -128,7 +130,8 @@ def _compile(source: Path, flags: Sequence[str], deps: Iterable[Path], language:
 
 def _compile_now(source: Path, flags: Sequence[str], language: str, suffix: str, record: Path) -> Path:
     made, listed = record.with_suffix(f".new{suffix}"), record.with_suffix(".d")
-    command = [clang(), "-x", language, *flags, "-MMD", "-MF", str(listed), "-c", str(source), "-o", str(made)]
+    asked = (BY_CONTENT, "-x", language, *flags, "-MMD", "-MF", str(listed))
+    command = [clang(), *asked, "-c", str(source), "-o", str(made)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         made.unlink(missing_ok=True)

@@ -66,8 +66,8 @@ def _compile(source: Path, include: Sequence[str], roots: Mapping[str, Path], re
     language = "objective-c++" if source.suffix == ".mm" else "c++"
     before = ("-include-pch", str(recipe.precompiled[language])) if language in recipe.precompiled else ()
     command = [
-        str(recipe.compiler), *include, *recipe.flags, *before, "-x", language, "-MD", "-MF", str(listed), "-c",
-        str(source), "-o", str(part),
+        str(recipe.compiler), toolchain.BY_CONTENT, *include, *recipe.flags, *before, "-x", language, "-MD", "-MF",
+        str(listed), "-c", str(source), "-o", str(part),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -66,6 +66,15 @@ def test_declared_dependencies_count(project):
     assert answer(build(project, deps=[data])) == 2
 
 
+def test_a_touched_header_is_the_same_header(project):
+    source = project / "answer.cpp"
+    source.write_text('extern "C" int answer() { return ANSWER; }\n')
+    assert answer(build(project, header=project / "answer.h")) == 1
+    os.utime(project / "answer.h", (1, 1))
+    source.write_text('extern "C" int answer() { return ANSWER + 1; }\n')
+    assert answer(build(project, header=project / "answer.h")) == 2
+
+
 def test_a_failed_build_leaves_nothing(project):
     build(project)
     (project / "answer.h").write_text("#define ANSWER nonsense\n")
