@@ -13,6 +13,8 @@ _DEVICE = ("allocator", "convolution", "copy", "fallback", "generator", "guard",
 _VERSIONS = (
     ("PORTER_STREAM_FILLS", "MPSStream.h", "void fill(MTLBuffer_t"),
     ("PORTER_MACOS_AT_LEAST", "MPSDevice.h", "is_macos_at_least"),
+    ("PORTER_GPU_FAMILIES", "MPSDevice.h", "is_apple_family_or_newer"),
+    ("PORTER_LANGUAGE_VERSIONS", "MPSDevice.h", "metal_language_version"),
     ("PORTER_DEVICE_ALLOCATOR", "MPSAllocatorInterface.h", "c10::DeviceAllocator"),
 )
 

@@ -35,6 +35,22 @@ bool is_macos_13_or_newer(MacOSVersion version) {
 }
 #endif
 
+#ifdef PORTER_GPU_FAMILIES
+bool is_apple_family_or_newer(AppleGPUFamily) {
+  return true;  // the newest, as of macOS
+}
+#endif
+
+#ifdef PORTER_LANGUAGE_VERSIONS
+MetalLanguageVersion metal_language_version() {
+  return MetalLanguageVersion::METAL_3_1;  // what kernels are compiled as here
+}
+
+bool has_mpp() {
+  return false;  // nothing stands in for MetalPerformancePrimitives
+}
+#endif
+
 at::Allocator* GetMPSAllocator(bool) {
   return c10::GetAllocator(c10::DeviceType::MPS);
 }
