@@ -2,8 +2,8 @@
 
     python benchmarks/readings.py FORK [OP ...] [--save FILE]
 
-One line a row: calls on which both agree, or how they differ, or why one reading is missing. Without operators: every
-base name that `porter status` calls MPSGraph.
+One line a row: calls on which both agree, or how they differ, or why one reading is missing; then the counts. Without
+operators: every base name that `porter status` calls MPSGraph. They run in one library of the fork, a process each.
 """
 
 from __future__ import annotations
@@ -11,17 +11,23 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
+
+from apart import apart
 
 from porter.aten.native_functions import NativeFunctions
 from porter.checkout import Checkout
 from porter.errors import PorterError
 from porter.mpsgraph.agreement import Agreement, agreement
+from porter.mpsgraph.recording import Recording
 from porter.objcpp.implementations import Written
-from porter.readings import recordings_of, source_graph
+from porter.overlay import record, rooms, work
+from porter.overlay.verdict import HOST
+from porter.overlay.whole import build_whole, load_whole
+from porter.readings import is_of, source_graph
 from porter.rows import Row, is_shared, mps_row
 
 Line = tuple[str, ...]
@@ -33,14 +39,19 @@ def main() -> int:
     parser.add_argument("ops", nargs="*")
     parser.add_argument("--save", type=Path)
     options = parser.parse_args()
+    work.warm(HOST)
     checkout = Checkout(options.fork.resolve(), "named")
-    functions = NativeFunctions.read(checkout)
-    rows = [row for entry in functions.entries if (row := mps_row(checkout, entry)) and row.written is Written.MPSGRAPH]
+    rows = [row for e in NativeFunctions.read(checkout).entries if (row := mps_row(checkout, e)) and _is_old(row)]
+    bases = options.ops or list(dict.fromkeys(row.entry.base for row in rows))
+    chosen = {base: rooms.selected(HOST, base) for base in bases}
+    load_whole(build_whole(checkout))
     found: list[Line] = []
-    for base in options.ops or dict.fromkeys(row.entry.base for row in rows):
-        started = time.monotonic()
-        for line in (line for row in rows if row.entry.base == base for line in _both(checkout, row)):
-            print(*line, f"{time.monotonic() - started:.1f} s", sep="\t", flush=True)
+    for base in bases:
+        of_base = [row for row in rows if row.entry.base == base]
+        through = (*chosen[base].forward, *chosen[base].backward)
+        died: Line = (base, "died", "the process died")
+        for line in apart(partial(_both, checkout, base, of_base, through), died):
+            print(*line, sep="\t", flush=True)
             found.append(line)
     print(dict(Counter(line[1] for line in found)), file=sys.stderr)
     if options.save:
@@ -48,20 +59,29 @@ def main() -> int:
     return 0
 
 
-def _both(checkout: Checkout, row: Row) -> Iterator[Line]:
+def _is_old(row: Row) -> bool:
+    return row.written is Written.MPSGRAPH and row.implementation is not None
+
+
+def _both(checkout: Checkout, base: str, rows: Sequence[Row], through: Sequence[str]) -> Iterator[Line]:
+    try:
+        recorded: tuple[Recording, ...] = record.record(base, through)
+        missing = "no sample calls it"
+    except PorterError as error:
+        recorded, missing = (), f"{error.code} {error.what[:160]}"
+    for row in rows:
+        yield from _of_row(checkout, row, [each for each in recorded if is_of(checkout, each, row)], missing)
+
+
+def _of_row(checkout: Checkout, row: Row, recorded: Sequence[Recording], missing: str) -> Iterator[Line]:
     name = row.entry.name
     try:
         source, stopped = source_graph(checkout, row), ""
     except PorterError as error:
         source, stopped = None, f"source: {error.code}. "
     alone = "source only" if source and source.cases else "neither"
-    try:
-        recorded = recordings_of(checkout, row)
-    except PorterError as error:
-        yield name, alone, f"{stopped}run: {error.code} {error.what[:160]}"
-        return
     if not recorded:
-        yield name, alone, f"{stopped}run: no sample calls it"
+        yield name, alone, f"{stopped}run: {missing}"
     for each in recorded:
         left = "; ".join(f"{one.dtype}: {one.code} {one.reason}" for one in each.left)[:300]
         if not each.seen:

@@ -78,7 +78,7 @@ def _may(case: Case, rule: TypeRule) -> bool:
 def recordings_of(checkout: Checkout, row: Row, macos: str = NEWEST, run: bool = True) -> tuple[Recording, ...]:
     """The recordings of the overloads that a row serves. Raises as `recordings` does."""
     found = recordings(checkout, row.entry.base, macos, run)
-    return tuple(each for each in found or () if _is_of(checkout, each, row))
+    return tuple(each for each in found or () if is_of(checkout, each, row))
 
 
 def recorded_graph(checkout: Checkout, row: Row, run: bool) -> Graph | None:
@@ -102,7 +102,7 @@ def which(checkout: Checkout, rows: Sequence[Row]) -> Iterator[str]:
         found = ["source"] if _is_read(checkout, row) else []
         place = kept.place(evidence, "recordings", row.entry.base, NEWEST)
         made: list[Recording] = [from_object(each) for each in kept.find(place) or ()]
-        if any(each.graph.cases and _is_of(checkout, each, row) for each in made):
+        if any(each.graph.cases and is_of(checkout, each, row) for each in made):
             found.append("run")
         yield " and ".join(found)
 
@@ -130,7 +130,7 @@ def recorded_lines(checkout: Checkout, row: Row, source: Graph | None, macos: st
             yield f"  {agreement(source, each, is_shared(row.line))}"
 
 
-def _is_of(checkout: Checkout, recording: Recording, row: Row) -> bool:
+def is_of(checkout: Checkout, recording: Recording, row: Row) -> bool:
     """Whether a row serves an overload: its own, one that it is the delegate of, or one that is made of it."""
     entry = NativeFunctions.read(checkout).by_name.get(recording.name)
     if entry is None or row.entry.name in (entry.name, entry.delegate):
