@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from aten_overlay import toolchain
@@ -51,9 +52,12 @@ def general_flags() -> tuple[str, ...]:
 def precompiled(flags: Sequence[str]) -> dict[str, Path]:
     """The headers that host code reads first, precompiled, by language."""
     kinds = {"objective-c++": "host.h", "c++": "registration.h"}
-    return {
-        kind: toolchain.precompiled_header(HERE / name, flags, kind, [INCLUDE, OLDER]) for kind, name in kinds.items()
-    }
+
+    def made(kind: str) -> Path:
+        return toolchain.precompiled_header(HERE / kinds[kind], flags, kind, [INCLUDE, OLDER])
+
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(kinds, pool.map(made, kinds), strict=True))
 
 
 def headers_digest() -> str:
