@@ -1,11 +1,13 @@
 """Which operators OpInfos dispatch, read from the counted fallback of a device that runs no fork's code."""
 
+import importlib
+
 import pytest
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 import aten_overlay
-from aten_overlay.test import counters, samples
+from aten_overlay.test import context, counters, samples
 from aten_overlay.test.dispatched import dispatched
 from porter.overlay import selection
 
@@ -46,3 +48,11 @@ def test_a_device_argument_is_mirrored_too():
     assert samples.mirror({"device": "cpu", "dtype": torch.int32}, "mps") == {"device": "mps", "dtype": torch.int32}
     assert samples.mirror({"device": torch.device("cpu")}, "mps") == {"device": "mps"}
     assert samples.mirror({"mode": "cpu"}, "mps") == {"mode": "cpu"}
+
+
+def test_gradients_are_compared_in_types_that_the_cpu_has():
+    context.use(context.Context(bases=("polar",)))
+    test_mps = importlib.import_module("aten_overlay.test.test_mps")
+    op = named("polar")
+    assert torch.float16 in op.supported_backward_dtypes("mps") - op.supported_dtypes("cpu")
+    assert torch.float16 not in test_mps.comparable(op).supported_backward_dtypes("mps")
