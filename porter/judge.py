@@ -64,8 +64,10 @@ def _loser(trial: Trial, functor: str, origin: Origin) -> Loser:
     [planned] = [each for each in trial.plan.functors if each.name == functor]
     [source] = [each.source for each in planned.origins if each.kinds == origin.kinds]
     wrong = trial.wrong(origin.kinds) or trial.verdict.failures
-    return Loser(functor, origin.kinds, source, len(wrong), _told(wrong[0]))
+    return Loser(functor, origin.kinds, source, len(wrong), _told(wrong))
 
 
-def _told(failure: Failure) -> str:
+def _told(failures: Sequence[Failure]) -> str:
+    """The failure that needs the fewest lines: it names a value."""
+    failure = min(failures, key=lambda each: each.reason.count("\n"))
     return f"{failure.test.rpartition('.')[2]}: {failure.reason.splitlines()[0]}"

@@ -85,7 +85,7 @@ class Unported:
 @dataclass(frozen=True)
 class Loser:
     """A candidate for a functor that was proven wrong: for which kinds of element, whose it was, how many tests it
-    failed, and what the first of them said.
+    failed, and what one of them said.
     """
 
     functor: str

@@ -62,6 +62,13 @@ def test_a_candidate_with_wrong_values_gives_way_and_is_told() -> None:
     ]
 
 
+def test_a_loser_is_told_by_the_failure_that_needs_the_fewest_lines() -> None:
+    short = Failure("T.test_edge_values_mps_float32", "1 differs, first at 2.0", "float32", kernel_calls=1)
+    plan = plan_operator(FORK, OP)
+    best = judged(FORK, plan, lambda each: verdict([WRONG, short] if turn(each) == 0 else []))
+    assert [loser.reason for loser in best.losers] == ["test_edge_values_mps_float32: 1 differs, first at 2.0"]
+
+
 def test_of_candidates_that_all_fail_the_one_with_the_fewest_failures_stays() -> None:
     seen: list[int] = []
     counts = {0: 2, 1: 3}
