@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -15,7 +16,17 @@ from torch.utils import _pytree as pytree
 
 from aten_overlay.test.compare import tolerances
 from porter.overlay import host
-from porter.overlay.old_path_lines import AGREE, DIFFER, GRADIENT, PRECISION, RANDOM, REFUSED, Line, Outcome
+from porter.overlay.old_path_lines import (
+    AGREE,
+    DIFFER,
+    GRADIENT,
+    NOTHING_RAN,
+    PRECISION,
+    RANDOM,
+    REFUSED,
+    Line,
+    Outcome,
+)
 from porter.overlay.reached import reached
 
 Tolerance = Mapping[str, float | None]
@@ -48,11 +59,13 @@ def _line(op: Any, kind: str, dtype: torch.dtype, samples: int, judge: Callable[
     try:
         given = op.sample_inputs("cpu", dtype, requires_grad=kind.endswith(GRADIENT))
         for sample, _ in zip(given, range(samples), strict=False):
+            ran = _work(graphs)
             with reached() as on_the_way:
                 outcome = judge(sample)
             names |= on_the_way
             if outcome is not None:
                 outcome = _if_random(outcome, on_the_way)
+                outcome = _if_idle(outcome, idle=_work(graphs) == ran)
                 counts[outcome.verdict] += 1
                 reasons.update({(outcome.verdict, outcome.why): 1} if outcome.why else {})
     finally:
@@ -70,6 +83,16 @@ def _if_random(outcome: Outcome, names: set[str]) -> Outcome:
     if outcome.verdict in (DIFFER, PRECISION) and outcome.values and any(map(_draws, names)):
         return Outcome(RANDOM)
     return outcome
+
+
+def _work(graphs: list[object]) -> int:
+    """How many graphs, kernels and CPU fallbacks have run."""
+    return len(graphs) + sum(host.kernel_calls().values()) + sum(host.fallbacks().values())
+
+
+def _if_idle(outcome: Outcome, idle: bool) -> Outcome:
+    """Told of a result that nothing wrote: host code returned before it ran anything."""
+    return replace(outcome, why=f"{NOTHING_RAN}: {outcome.why}") if idle and outcome.verdict == DIFFER else outcome
 
 
 @lru_cache(maxsize=4096)

@@ -8,6 +8,7 @@ from typing import Any
 
 AGREE, RANDOM, PRECISION, DIFFER, REFUSED = "agree", "random", "precision", "differ", "refused"
 GRADIENT = " gradient"
+NOTHING_RAN = "nothing ran"
 
 
 @dataclass(frozen=True)

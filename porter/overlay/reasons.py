@@ -1,7 +1,7 @@
 """Why the old path and the CPU differ: its own limit, precision, or a fault of the stand-in. Found, never decreed.
 
-A limit has evidence in the fork: a check in its source that says what the error says, or a list of its own tests that
-expects the failure.
+A limit has evidence in the fork: a check in its source that says what the error says, a list of its own tests that
+expects the failure, an error of Metal's validation, or host code that returned before it ran anything.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -15,12 +15,13 @@ from functools import lru_cache
 from typing import Any
 
 from porter.checkout import MPS, OPERATIONS, Checkout
-from porter.overlay.old_path_lines import GRADIENT, PRECISION, REFUSED
+from porter.overlay.old_path_lines import GRADIENT, NOTHING_RAN, PRECISION, REFUSED
 
 LIMIT, FAULT = "limit", "fault"
 _SOURCES = (MPS, OPERATIONS, "aten/src/ATen/mps")
 _LITERAL = re.compile(r'"((?:[^"\\\n]|\\.){12,})"')
 _OWN_ERROR = re.compile(r"\bPTR\d{3}\b")
+_VALIDATION = re.compile(r"\bPTR12[456]\b")  # what Metal's API validation would say on a Mac
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,10 @@ class Evidence:
         """Of one difference of a sample."""
         if verdict == PRECISION:
             return Reason(PRECISION, why)
+        if why.startswith(NOTHING_RAN):
+            return Reason(LIMIT, "its host code ran neither a graph nor a kernel for this sample")
+        if _VALIDATION.search(why):
+            return Reason(LIMIT, f"Metal's validation: {why}")
         if verdict == REFUSED and not _OWN_ERROR.search(why) and (place := self._check(why)):
             return Reason(LIMIT, place)
         if not _OWN_ERROR.search(why) and self._listed(op, kind):

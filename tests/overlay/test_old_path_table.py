@@ -74,6 +74,8 @@ def evidence() -> Evidence:
         ("floor", "differ", "3 elements", LIMIT, "list.py expects it"),
         ("floor", "refused", "PTR131 x", FAULT, "PTR131 x"),
         ("floor", "precision", "0.1", "precision", "0.1"),
+        ("ceil", "refused", "PTR126: too large", LIMIT, "Metal's validation: PTR126: too large"),
+        ("ceil", "differ", "nothing ran: 3", LIMIT, "its host code ran neither a graph nor a kernel for this sample"),
     ],
 )
 def test_a_difference_is_the_old_paths_own_where_the_fork_says_so(

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from porter.errors import PorterError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Meaning = Callable[..., Any]
+T = TypeVar("T")
 _FAMILIES = (
     "arithmetic", "convolutions", "fourier", "indexing", "networks", "pooling", "random_numbers", "recurrent",
     "reductions", "resizing", "shapes",
@@ -75,9 +77,18 @@ def gradient_at(function: Callable[[Tensor], Tensor], source: Tensor, incoming: 
 
     if source.device.type == "meta" or incoming.device.type == "meta":
         return torch.empty_like(source, device="meta")
-    with torch.enable_grad():
+
+    def gradient() -> Tensor:
         at = source.detach().clone().requires_grad_()
         return torch.autograd.grad(function(at), at, incoming.to(source.dtype))[0]
+
+    return with_autograd(gradient)
+
+
+def with_autograd(compute: Callable[[], T]) -> T:
+    """What `compute` gives in a thread of its own: graphs run below autograd, which records nothing there."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(compute).result()
 
 
 def _load() -> None:

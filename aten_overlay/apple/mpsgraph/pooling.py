@@ -96,17 +96,13 @@ def _places(source: Tensor, local: Tensor, d: Any) -> Tensor:
 
 
 def _average(source: Tensor, d: Any) -> Tensor:
-    """Sums over counts: of all elements of a window that are not rounded up to, or of those that are no padding."""
+    """Sums over counts: of all elements of a window, those rounded up to as well, or of those that are no padding."""
     axes, ceil = _axes(d), bool(d.ceilMode)
     wide = source if source.is_floating_point() else source.to(torch.float64)
-    ones = torch.ones_like(source, dtype=wide.dtype)
+    sums = _windows(wide, axes, ceil, 0).sum(-1)
     if d.includeZeroPadToAverage:
-        ones = F.pad(ones, _edges(ones, axes, ceil=False), value=1)
-        axes_of_ones = [_Axis(a.dimension, a.size, a.stride, a.dilation, 0, 0) for a in axes]
-    else:
-        axes_of_ones = axes
-    count = _windows(ones, axes_of_ones, ceil, 0).sum(-1)
-    return (_windows(wide, axes, ceil, 0).sum(-1) / count).to(source.dtype)
+        return (sums / math.prod(axis.size for axis in axes)).to(source.dtype)
+    return (sums / _windows(torch.ones_like(wide), axes, ceil, 0).sum(-1)).to(source.dtype)
 
 
 def _family(name: str) -> None:

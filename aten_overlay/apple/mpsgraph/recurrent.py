@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from aten_overlay.apple.mpsgraph.meanings import means, not_known
+from aten_overlay.apple.mpsgraph.meanings import means, not_known, with_autograd
 
 # MPSGraphRNNActivation
 _ACTIVATIONS: dict[int, Callable[[Tensor], Tensor]] = {
@@ -90,7 +90,8 @@ def lstm_gradients(
     given = [x, recurrent, *(each for each in (weight, bias, h, c) if each is not None)]
     if x.device.type == "meta":
         return [_shaped(each, torch.empty_like(each), bias, h, c) for each in given]
-    with torch.enable_grad():
+
+    def gradients_of() -> tuple[Tensor, ...]:
         leaves = [each.detach().clone().requires_grad_() for each in given]
         rest = iter(leaves[2:])
         w, b, h0, c0 = (next(rest) if each is not None else None for each in (weight, bias, h, c))
@@ -100,7 +101,9 @@ def lstm_gradients(
             if gradient is not None:
                 outputs.append(_ends(value, d))
                 gradients.append(gradient.reshape(outputs[-1].shape))
-        made = torch.autograd.grad(outputs, leaves, gradients)
+        return torch.autograd.grad(outputs, leaves, gradients)
+
+    made = with_autograd(gradients_of)
     return [_shaped(each, gradient, bias, h, c) for each, gradient in zip(given, made, strict=True)]
 
 

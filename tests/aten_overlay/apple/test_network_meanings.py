@@ -73,6 +73,17 @@ def test_gradients_of_a_convolution_are_those_of_torch() -> None:
     torch.testing.assert_close(of(weights, incoming, x.detach(), list(w.shape), d), by_w)
 
 
+def test_gradients_are_found_below_autograd() -> None:
+    """Where a backend's own kernels run."""
+    x, w = normal(1, 4, 6, 7), normal(6, 2, 3, 2)
+    d = descriptor("MPSGraphConvolution2DOpDescriptor", **PLANE, dataLayout=0, weightsLayout=2)
+    data = "convolution2DDataGradientWithIncomingGradientTensor:weightsTensor:outputShape:forwardConvolutionDescriptor"
+    incoming = torch.ones_like(of("convolution2DWithSourceTensor:weightsTensor:descriptor", x, w, d))
+    above = of(data, incoming, w, list(x.shape), d)
+    with torch._C._AutoDispatchBelowAutograd(), torch.no_grad():
+        assert torch.equal(of(data, incoming, w, list(x.shape), d), above)
+
+
 def test_a_depthwise_convolution_keeps_its_channels_apart() -> None:
     """As host code uses it: channels at -3, the batch as depth, weights [1, C, H, W]."""
     x, w = normal(2, 3, 5, 6), normal(3, 1, 2, 3)
@@ -125,9 +136,12 @@ def test_averages_count_padding_where_they_are_told_to(counted: bool) -> None:
 
 
 def test_sizes_are_rounded_up_where_they_are_told_to() -> None:
-    """What lies beyond the source counts for nothing."""
+    """What lies beyond the source counts for nothing, unless padding counts."""
     x = normal(2, 3, 5, 5)
-    d = pooling(ceilMode=True, paddingLeft=0, paddingRight=0, paddingTop=0, paddingBottom=0)
+    edges = {"paddingLeft": 0, "paddingRight": 0, "paddingTop": 0, "paddingBottom": 0}
+    d = pooling(ceilMode=True, includeZeroPadToAverage=False, **edges)
+    counted = of("avgPooling2DWithSourceTensor:descriptor", x, pooling(ceilMode=True, **edges))
+    torch.testing.assert_close(counted, F.avg_pool2d(x, (3, 2), (1, 2), ceil_mode=True, divisor_override=6))
     average = of("avgPooling2DWithSourceTensor:descriptor", x, d)
     torch.testing.assert_close(average, F.avg_pool2d(x, (3, 2), (1, 2), ceil_mode=True))
     largest = of("maxPooling2DWithSourceTensor:descriptor", x, d)
