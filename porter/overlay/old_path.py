@@ -22,8 +22,8 @@ from porter.overlay.old_path_lines import (
     GRADIENT,
     NOTHING_RAN,
     PRECISION,
-    RANDOM,
     REFUSED,
+    UNDEFINED,
     Line,
     Outcome,
 )
@@ -81,7 +81,7 @@ def _line(op: Any, kind: str, dtype: torch.dtype, samples: int, judge: Callable[
 def _if_random(outcome: Outcome, names: set[str]) -> Outcome:
     """Random numbers need only have their shapes and types: a device has its own."""
     if outcome.verdict in (DIFFER, PRECISION) and outcome.values and any(map(_draws, names)):
-        return Outcome(RANDOM)
+        return Outcome(UNDEFINED)
     return outcome
 
 
@@ -114,7 +114,27 @@ def _forward(op: Any, wide: Tolerance, sample: Any) -> Outcome | None:
         got = _home(op(moved.input, *moved.args, **moved.kwargs))
     except Exception as error:
         return Outcome(REFUSED, _message(error))
-    return compared(got, want, wide)
+    outcome = compared(got, want, wide)
+    return Outcome(UNDEFINED) if outcome.verdict == DIFFER and _equal_elements(sample.input, got, want) else outcome
+
+
+def _equal_elements(source: Any, got: Any, want: Any) -> bool:
+    """Whether results differ only in integers that pick equal elements of the source along a dimension."""
+    pairs = list(zip(pytree.tree_leaves(got), pytree.tree_leaves(want), strict=False))
+    if not all(isinstance(t, torch.Tensor) for pair in pairs for t in (source, *pair)):
+        return False
+    differing = [(a, b) for a, b in pairs if not _equal(a, b)]
+    return bool(differing) and all(_picks_the_same(source, a, b) for a, b in differing)
+
+
+def _picks_the_same(source: torch.Tensor, got: torch.Tensor, want: torch.Tensor) -> bool:
+    if got.dtype is not torch.int64 or want.dtype is not torch.int64 or got.shape != want.shape:
+        return False
+    return any(
+        _equal(torch.take_along_dim(source, got, dimension), torch.take_along_dim(source, want, dimension))
+        for dimension in range(source.ndim if got.ndim == source.ndim else 0)
+        if got.numel() and int(got.min()) >= 0 and int(got.max()) < source.shape[dimension]
+    )
 
 
 def _backward(op: Any, wide: Tolerance, sample: Any) -> Outcome | None:

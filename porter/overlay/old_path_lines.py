@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-AGREE, RANDOM, PRECISION, DIFFER, REFUSED = "agree", "random", "precision", "differ", "refused"
+AGREE, UNDEFINED, PRECISION, DIFFER, REFUSED = "agree", "undefined", "precision", "differ", "refused"
 GRADIENT = " gradient"
 NOTHING_RAN = "nothing ran"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one sample showed, and why where it is not agreement; `values` where shapes and types agree at least."""
+    """What one sample showed, and why where it is not agreement; `values` where shapes and types agree at least.
+
+    `UNDEFINED` agrees as far as the operator says what its values are: random numbers, the order of equal elements.
+    """
 
     verdict: str
     why: str = ""

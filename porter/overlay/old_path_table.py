@@ -11,7 +11,7 @@ from porter.aten.native_functions import NativeFunctions
 from porter.checkout import Checkout
 from porter.errors import PorterError
 from porter.objcpp.implementations import Written
-from porter.overlay.old_path_lines import AGREE, DIFFER, PRECISION, RANDOM, REFUSED, Line
+from porter.overlay.old_path_lines import AGREE, DIFFER, PRECISION, REFUSED, UNDEFINED, Line
 from porter.overlay.reasons import Evidence, Reason
 from porter.rows import mps_row
 
@@ -31,7 +31,7 @@ class Row:
     why: str
 
     def __str__(self) -> str:
-        counts = [self.counts.get(verdict, 0) for verdict in (AGREE, RANDOM, PRECISION, DIFFER, REFUSED)]
+        counts = [self.counts.get(verdict, 0) for verdict in (AGREE, UNDEFINED, PRECISION, DIFFER, REFUSED)]
         classes = ", ".join(f"{kind} {count}" for kind, count in sorted(self.classes.items()))
         through = "" if self.through == (self.base,) else f"through {', '.join(self.through)}"
         recorded = f"{self.graphs} graphs" if self.graphs else "no graph"
@@ -104,6 +104,6 @@ def _totals(rows: Sequence[Row], lines: Sequence[Line], evidence: Evidence, out:
         for reason, count in _reasons(line, evidence):
             classes[reason.kind] += count
     total = sum(counts.values())
-    matched = counts[AGREE] + counts[RANDOM] + counts[PRECISION]
+    matched = counts[AGREE] + counts[UNDEFINED] + counts[PRECISION]
     print(f"{len({row.base for row in rows})} operators through {len(through)} OpInfos: {total} samples", file=out)
     print(dict(counts), f"{100 * matched / max(total, 1):.1f}% match;", dict(classes), file=out)

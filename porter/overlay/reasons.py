@@ -21,6 +21,7 @@ LIMIT, FAULT = "limit", "fault"
 _SOURCES = (MPS, OPERATIONS, "aten/src/ATen/mps")
 _LITERAL = re.compile(r'"((?:[^"\\\n]|\\.){12,})"')
 _OWN_ERROR = re.compile(r"\bPTR\d{3}\b")
+_WIDE = re.compile(r"the CPU gives (?:float64|complex128)\b")
 _VALIDATION = re.compile(r"\bPTR12[456]\b")  # what Metal's API validation would say on a Mac
 
 
@@ -58,7 +59,9 @@ class Evidence:
         if why.startswith(NOTHING_RAN):
             return Reason(LIMIT, "its host code ran neither a graph nor a kernel for this sample")
         if _VALIDATION.search(why):
-            return Reason(LIMIT, f"Metal's validation: {why}")
+            return Reason(LIMIT, f"the Metal API's validation: {why}")
+        if _WIDE.search(why):
+            return Reason(LIMIT, "the device has no float64")
         if verdict == REFUSED and not _OWN_ERROR.search(why) and (place := self._check(why)):
             return Reason(LIMIT, place)
         if not _OWN_ERROR.search(why) and self._listed(op, kind):

@@ -11,8 +11,8 @@ from expecttest import TestCase
 
 from porter.checkout import EMBEDDED_FORK, OPERATIONS, Checkout
 from porter.overlay import old_path_table
-from porter.overlay.old_path import _if_random, compared
-from porter.overlay.old_path_lines import AGREE, DIFFER, PRECISION, RANDOM, Line
+from porter.overlay.old_path import _equal_elements, _if_random, compared
+from porter.overlay.old_path_lines import AGREE, DIFFER, PRECISION, UNDEFINED, Line
 from porter.overlay.reached import reached
 from porter.overlay.reasons import FAULT, LIMIT, Evidence
 
@@ -41,9 +41,18 @@ def test_results_agree_or_are_near_or_differ(got: object, want: object, verdict:
 
 def test_only_the_values_of_random_results_may_differ() -> None:
     different = compared(torch.rand(3), torch.rand(3) + 1, PLAIN)
-    assert _if_random(different, {"rand", "copy_"}).verdict == RANDOM
+    assert _if_random(different, {"rand", "copy_"}).verdict == UNDEFINED
     assert _if_random(different, {"add", "copy_"}).verdict == DIFFER
     assert _if_random(compared(torch.rand(3), torch.rand(4), PLAIN), {"rand"}).verdict == DIFFER
+
+
+def test_equal_elements_may_come_in_another_order() -> None:
+    source = torch.tensor([[2.0, 1.0, 1.0]])
+    values, first, other = torch.tensor([[1.0, 1.0, 2.0]]), torch.tensor([[1, 2, 0]]), torch.tensor([[2, 1, 0]])
+    assert _equal_elements(source, (values, other), (values, first))
+    assert not _equal_elements(source, (values, torch.tensor([[0, 1, 2]])), (values, first))
+    assert not _equal_elements(source, (values + 1, other), (values, first))
+    assert not _equal_elements(source, torch.tensor([[1, 2, 9]]), first)
 
 
 def test_every_operator_on_the_way_is_reached() -> None:
@@ -74,7 +83,8 @@ def evidence() -> Evidence:
         ("floor", "differ", "3 elements", LIMIT, "list.py expects it"),
         ("floor", "refused", "PTR131 x", FAULT, "PTR131 x"),
         ("floor", "precision", "0.1", "precision", "0.1"),
-        ("ceil", "refused", "PTR126: too large", LIMIT, "Metal's validation: PTR126: too large"),
+        ("ceil", "refused", "PTR126: too large", LIMIT, "the Metal API's validation: PTR126: too large"),
+        ("ceil", "differ", "int32 (2,), the CPU gives float64 (2,)", LIMIT, "the device has no float64"),
         ("ceil", "differ", "nothing ran: 3", LIMIT, "its host code ran neither a graph nor a kernel for this sample"),
     ],
 )

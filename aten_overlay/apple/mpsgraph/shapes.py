@@ -122,17 +122,17 @@ def slice_update(data: Tensor, update: Tensor, starts: list[int], ends: list[int
     return made
 
 
-@means("concatTensor:withTensor:dimension")
+@means("concatTensor:withTensor:dimension", moves=True)
 def concat(x: Tensor, other: Tensor, dimension: int) -> Tensor:
     return torch.cat((x, other), dimension)
 
 
-@means("concatTensors:dimension")
+@means("concatTensors:dimension", moves=True)
 def concat_all(tensors: list[Tensor], dimension: int) -> Tensor:
     return torch.cat(tensors, dimension)
 
 
-@means("concatTensors:dimension:interleave")
+@means("concatTensors:dimension:interleave", moves=True)
 def concat_interleaved(tensors: list[Tensor], dimension: int, interleave: bool) -> Tensor:
     """Interleaved, one slice of each tensor follows another."""
     if not interleave:
@@ -141,7 +141,7 @@ def concat_interleaved(tensors: list[Tensor], dimension: int, interleave: bool) 
     return torch.stack(tensors, at + 1).flatten(at, at + 1)
 
 
-@means("stackTensors:axis")
+@means("stackTensors:axis", moves=True)
 def stack(tensors: list[Tensor], axis: int) -> Tensor:
     return torch.stack(tensors, axis)
 
