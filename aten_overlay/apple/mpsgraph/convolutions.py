@@ -74,11 +74,16 @@ def _family(name: str, convolved: Any, descriptor: str) -> None:
 
     @means(f"{name}DataGradientWithIncomingGradientTensor:weightsTensor:outputShape:{descriptor}")
     def data_gradient(gradient: Tensor, weights: Tensor, shape: list[int], d: Any) -> Tensor:
-        return gradient_at(lambda x: convolved(x, weights, d), _zeros(shape, gradient), gradient)
+        return gradient_at(lambda x: _as_far(convolved(x, weights, d), gradient), _zeros(shape, gradient), gradient)
 
     @means(f"{name}WeightsGradientWithIncomingGradientTensor:sourceTensor:outputShape:{descriptor}")
     def weights_gradient(gradient: Tensor, source: Tensor, shape: list[int], d: Any) -> Tensor:
-        return gradient_at(lambda w: convolved(source, w, d), _zeros(shape, gradient), gradient)
+        return gradient_at(lambda w: _as_far(convolved(source, w, d), gradient), _zeros(shape, gradient), gradient)
+
+
+def _as_far(result: Tensor, gradient: Tensor) -> Tensor:
+    """The part of a result that has a gradient: the source's shape may leave room for more."""
+    return result[tuple(slice(size) for size in gradient.shape)]
 
 
 def _zeros(shape: list[int], like: Tensor) -> Tensor:

@@ -7,11 +7,11 @@ from torch import Tensor
 from aten_overlay.apple.mpsgraph.meanings import not_known
 
 NCHW, NHWC, CHW, HWC, HW, NCDHW, NDHWC = 0, 1, 4, 5, 6, 7, 8
-_ROWS = {NCHW: 2, NHWC: 1, CHW: 1, HWC: 0, HW: 0}
+_ROWS = {NCHW: -2, NHWC: -3, CHW: -2, HWC: -3, HW: -2}
 
 
 def rows(layout: int) -> int:
-    """The dimension of the height; that of the width follows it. Raises PTR131."""
+    """The dimension of the height, from the end; that of the width follows it. Raises PTR131."""
     if layout not in _ROWS:
         raise not_known(f"data layout {layout} of an image")
     return _ROWS[layout]

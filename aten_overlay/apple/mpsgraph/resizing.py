@@ -65,7 +65,7 @@ class _Scaled:
 
 def _resized(images: Tensor, size: list[int], where: _Aligned | _Scaled, layout: int, rounding: int | None) -> Tensor:
     """By the nearest pixel with a rounding mode, else bilinear; beyond the edge lies the edge."""
-    made, first = images, rows(layout)
+    made, first = images, rows(layout) % images.ndim
     for axis in (0, 1):
         source = images.shape[first + axis]
         at = where.places(axis, source, size[axis])
@@ -96,7 +96,7 @@ def _forward(
         return Unknown(images.dtype)
     wanted = _sizes(size)
     if images.device.type == "meta":
-        first = rows(layout)
+        first = rows(layout) % images.ndim
         return images.new_empty([*images.shape[:first], *wanted, *images.shape[first + 2 :]])
     return _resized(images, wanted, where, layout, rounding)
 
@@ -104,7 +104,7 @@ def _forward(
 def _backward(gradient: Tensor, like: Tensor, where: _Aligned | _Scaled, layout: int, rounding: int | None) -> Tensor:
     if gradient.device.type == "meta" or like.device.type == "meta":
         return torch.empty_like(like, device="meta")
-    first = rows(layout)
+    first = rows(layout) % gradient.ndim
     size = list(gradient.shape[first : first + 2])
     return gradient_at(lambda x: _resized(x, size, where, layout, rounding), like, gradient)
 

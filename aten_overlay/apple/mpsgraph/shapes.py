@@ -103,7 +103,7 @@ def slice_gradient(
     gradient: Tensor, shape: Tensor, starts: list[int], ends: list[int], strides: list[int], start_mask: int,
     end_mask: int, squeeze_mask: int,
 ) -> Tensor:  # fmt: skip
-    made = torch.zeros(_numbers(shape), dtype=gradient.dtype)
+    made = torch.zeros(_numbers(shape), dtype=gradient.dtype, device=gradient.device)
     made[_slices(made, starts, ends, strides, start_mask, end_mask)] = gradient
     return made
 

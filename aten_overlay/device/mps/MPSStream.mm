@@ -69,6 +69,9 @@ void MPSStream::addCompletedHandler(MTLCommandBufferHandler block) {
 
 #ifdef PORTER_STREAM_FILLS
 void MPSStream::fill(MTLBuffer_t buffer, uint8_t value, size_t length, size_t offset, SyncType type) {
+  if (length == 0) {
+    return;  // an empty tensor has no buffer
+  }
   dispatch_sync(_serialQueue, ^() {
     @autoreleasepool {
       endKernelCoalescing();

@@ -104,6 +104,11 @@ def test_gradients_of_slices_and_tiles_go_where_values_came_from() -> None:
         "sliceGradientTensor:fwdInShapeTensor:starts:ends:strides", torch.ones(1, 2), shape, [1, 0], [2, 4], [1, 2]
     )
     assert made.tolist() == [[0, 0, 0, 0], [1, 0, 1, 0]]
+    meta = of(
+        "sliceGradientTensor:fwdInShapeTensor:starts:ends:strides", torch.ones(1, 2, device="meta"), shape, [1, 0],
+        [2, 4], [1, 2],
+    )  # fmt: skip
+    assert meta.shape == (2, 4) and meta.is_meta
     tiled = of(
         "tileGradientWithIncomingGradientTensor:sourceTensor:withMultiplier",
         torch.ones(2, 6),

@@ -84,6 +84,16 @@ def test_gradients_are_found_below_autograd() -> None:
         assert torch.equal(of(data, incoming, w, list(x.shape), d), above)
 
 
+def test_a_data_gradient_may_have_more_room_than_gradients() -> None:
+    """As a transposed convolution with output padding has."""
+    x, w = normal(1, 2, 4, 4), normal(2, 3, 2, 2)
+    plain = {**PLANE, "strideInX": 2, "dilationRateInX": 3, "paddingLeft": 0, "paddingTop": 0, "paddingBottom": 0}
+    d = descriptor("MPSGraphConvolution2DOpDescriptor", **{**plain, "groups": 1}, dataLayout=0, weightsLayout=2)
+    want = F.conv_transpose2d(x, w, stride=(1, 2), dilation=(2, 3), output_padding=(0, 2))
+    data = "convolution2DDataGradientWithIncomingGradientTensor:weightsTensor:outputShape:forwardConvolutionDescriptor"
+    torch.testing.assert_close(of(data, x, w, list(want.shape), d), want)
+
+
 def test_a_depthwise_convolution_keeps_its_channels_apart() -> None:
     """As host code uses it: channels at -3, the batch as depth, weights [1, C, H, W]."""
     x, w = normal(2, 3, 5, 6), normal(3, 1, 2, 3)
@@ -112,6 +122,12 @@ def test_maxima_have_their_places_in_the_source_without_its_padding() -> None:
     want, where = F.max_pool2d(x, (3, 2), (1, 2), (1, 1), return_indices=True)
     torch.testing.assert_close(values, want)
     assert torch.equal(places, where.to(torch.int32))
+
+
+def test_images_are_pooled_without_a_batch() -> None:
+    x = normal(3, 5, 6)
+    got = of("maxPooling2DWithSourceTensor:descriptor", x, pooling())
+    torch.testing.assert_close(got, F.max_pool2d(x, (3, 2), (1, 2), (1, 1)))
 
 
 def test_a_maximum_and_its_gradient_take_nan_and_the_first_of_equals() -> None:
