@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -20,10 +19,10 @@ from porter.overlay.old_path_lines import (
     AGREE,
     DIFFER,
     GRADIENT,
-    NOTHING_RAN,
     PRECISION,
     REFUSED,
     UNDEFINED,
+    UNWRITTEN,
     Line,
     Outcome,
 )
@@ -31,6 +30,7 @@ from porter.overlay.reached import reached
 
 Tolerance = Mapping[str, float | None]
 # A difference is one of precision up to this part of the largest magnitude in the result.
+FRESH_BYTE = 0xCB  # PORTER_FRESH_BYTE of device/memory.h
 _HALVES = (torch.float16, torch.bfloat16)
 BOUNDS = {torch.float16: 1e-2, torch.bfloat16: 5e-2, torch.float32: 1e-4, torch.complex64: 1e-4, torch.complex32: 1e-2}
 
@@ -60,13 +60,11 @@ def _line(op: Any, kind: str, dtype: torch.dtype, samples: int, judge: Callable[
     try:
         given = op.sample_inputs("cpu", dtype, requires_grad=kind.endswith(GRADIENT))
         for sample, _ in zip(given, range(samples), strict=False):
-            ran = _work(graphs)
             with reached() as on_the_way:
                 outcome = judge(sample)
             names |= on_the_way
             if outcome is not None:
                 outcome = _if_random(outcome, on_the_way)
-                outcome = _if_idle(outcome, idle=_work(graphs) == ran)
                 counts[outcome.verdict] += 1
                 reasons.update({(outcome.verdict, outcome.why): 1} if outcome.why else {})
     finally:
@@ -84,16 +82,6 @@ def _if_random(outcome: Outcome, names: set[str]) -> Outcome:
     if outcome.verdict in (DIFFER, PRECISION) and outcome.values and any(map(_draws, names)):
         return Outcome(UNDEFINED)
     return outcome
-
-
-def _work(graphs: list[object]) -> int:
-    """How many graphs, kernels and CPU fallbacks have run."""
-    return len(graphs) + sum(host.kernel_calls().values()) + sum(host.fallbacks().values())
-
-
-def _if_idle(outcome: Outcome, idle: bool) -> Outcome:
-    """Told of a result that nothing wrote: host code returned before it ran anything."""
-    return replace(outcome, why=f"{NOTHING_RAN}: {outcome.why}") if idle and outcome.verdict == DIFFER else outcome
 
 
 @lru_cache(maxsize=4096)
@@ -120,7 +108,18 @@ def _forward(op: Any, wide: Tolerance, sample: Any) -> Outcome | None:
         return outcome
     if _equal_elements(sample.input, got, want):
         return Outcome(UNDEFINED)
+    if _unwritten(got, want):
+        return Outcome(DIFFER, f"{UNWRITTEN}: {outcome.why}")
     return Outcome(PRECISION, f"in float32 it agrees: {outcome.why}") if _in_float32(op, moved, want) else outcome
+
+
+def _unwritten(got: Any, want: Any) -> bool:
+    """Whether results are as the allocator left their memory wherever they differ."""
+    pairs = zip(pytree.tree_leaves(got), pytree.tree_leaves(want), strict=True)
+    tensors = [(a, b) for a, b in pairs if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)]
+    wrong = [a[~torch.isclose(a, b, equal_nan=True)] for a, b in tensors if not a.is_complex()]
+    left = torch.cat([each.reshape(-1).contiguous().view(torch.uint8) for each in wrong]) if wrong else torch.empty(0)
+    return left.numel() > 0 and bool((left == FRESH_BYTE).all())
 
 
 def _in_float32(op: Any, moved: Any, want: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 AGREE, UNDEFINED, PRECISION, DIFFER, REFUSED = "agree", "undefined", "precision", "differ", "refused"
 GRADIENT = " gradient"
-NOTHING_RAN = "nothing ran"
+UNWRITTEN = "never written"
 
 
 @dataclass(frozen=True)

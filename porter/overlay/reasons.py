@@ -1,7 +1,7 @@
 """Why the old path and the CPU differ: its own limit, precision, or a fault of the stand-in. Found, never decreed.
 
 A limit has evidence in the fork: a check in its source that says what the error says, a list of its own tests that
-expects the failure, an error of Metal's validation, or host code that returned before it ran anything.
+expects the failure, an error of Metal's validation, or a result that nothing wrote.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from porter.checkout import MPS, OPERATIONS, Checkout
-from porter.overlay.old_path_lines import GRADIENT, NOTHING_RAN, PRECISION, REFUSED
+from porter.overlay.old_path_lines import GRADIENT, PRECISION, REFUSED, UNWRITTEN
 
 LIMIT, FAULT = "limit", "fault"
 _SOURCES = (MPS, OPERATIONS, "aten/src/ATen/mps")
@@ -56,8 +56,8 @@ class Evidence:
         """Of one difference of a sample."""
         if verdict == PRECISION:
             return Reason(PRECISION, why)
-        if why.startswith(NOTHING_RAN):
-            return Reason(LIMIT, "its host code ran neither a graph nor a kernel for this sample")
+        if why.startswith(UNWRITTEN):
+            return Reason(LIMIT, "its host code leaves the result as the memory was")
         if _VALIDATION.search(why):
             return Reason(LIMIT, f"the Metal API's validation: {why}")
         if _WIDE.search(why):

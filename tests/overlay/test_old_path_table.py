@@ -11,7 +11,7 @@ from expecttest import TestCase
 
 from porter.checkout import EMBEDDED_FORK, OPERATIONS, Checkout
 from porter.overlay import old_path_table
-from porter.overlay.old_path import _equal_elements, _if_random, compared
+from porter.overlay.old_path import FRESH_BYTE, _equal_elements, _if_random, _unwritten, compared
 from porter.overlay.old_path_lines import AGREE, DIFFER, PRECISION, UNDEFINED, Line
 from porter.overlay.reached import reached
 from porter.overlay.reasons import FAULT, LIMIT, Evidence
@@ -55,6 +55,13 @@ def test_equal_elements_may_come_in_another_order() -> None:
     assert not _equal_elements(source, torch.tensor([[1, 2, 9]]), first)
 
 
+def test_what_nothing_wrote_is_told_by_its_bytes() -> None:
+    fresh = torch.full((4,), FRESH_BYTE, dtype=torch.uint8).view(torch.float32)
+    assert _unwritten((fresh, torch.ones(1)), (torch.tensor([torch.nan]), torch.ones(1)))
+    assert not _unwritten((fresh, torch.ones(1)), (torch.tensor([torch.nan]), torch.zeros(1)))
+    assert not _unwritten(torch.ones(1), torch.ones(1))
+
+
 def test_every_operator_on_the_way_is_reached() -> None:
     with reached() as names:
         torch.nn.functional.linear(torch.ones(2, 3), torch.ones(4, 3))
@@ -85,7 +92,7 @@ def evidence() -> Evidence:
         ("floor", "precision", "0.1", "precision", "0.1"),
         ("ceil", "refused", "PTR126: too large", LIMIT, "the Metal API's validation: PTR126: too large"),
         ("ceil", "differ", "int32 (2,), the CPU gives float64 (2,)", LIMIT, "the device has no float64"),
-        ("ceil", "differ", "nothing ran: 3", LIMIT, "its host code ran neither a graph nor a kernel for this sample"),
+        ("ceil", "differ", "never written: 3", LIMIT, "its host code leaves the result as the memory was"),
     ],
 )
 def test_a_difference_is_the_old_paths_own_where_the_fork_says_so(
