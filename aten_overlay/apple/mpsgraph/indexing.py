@@ -111,7 +111,8 @@ def scatter_nd(data: Tensor, updates: Tensor, indices: Tensor, batch: int, mode:
 
 @means("scatterNDWithUpdatesTensor:indicesTensor:shape:batchDimensions:mode")
 def scatter_nd_new(updates: Tensor, indices: Tensor, shape: list[int], batch: int, mode: int) -> Tensor:
-    return scatter_nd(_start(shape, updates, mode), updates, indices, batch, mode)
+    start = _start(shape, updates, mode)
+    return start if start.is_meta else scatter_nd(start, updates, indices, batch, mode)  # its shape is given
 
 
 @means("scatterNDWithUpdatesTensor:indicesTensor:shape:batchDimensions")

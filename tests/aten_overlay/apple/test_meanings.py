@@ -87,6 +87,12 @@ def test_scatters_combine_at_places(mode: int, wanted: list[float] | None) -> No
         assert made.tolist() == wanted
 
 
+def test_a_scatter_of_a_given_shape_needs_no_other() -> None:
+    unknown = torch.empty(1, device="meta")
+    made = of("scatterNDWithUpdatesTensor:indicesTensor:shape:batchDimensions:mode", unknown, unknown, [3, 5], 0, 0)
+    assert made.shape == (3, 5) and made.is_meta
+
+
 def test_integers_are_not_divided_by_a_scatter() -> None:
     whole = torch.tensor([4, 2], dtype=torch.int32)
     with pytest.raises(PorterError, match="MPSGraphScatterMode 3"):
