@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from porter.aten.names import base_of
+
 if TYPE_CHECKING:
     from torch.testing._internal.opinfo.core import OpInfo
 
@@ -73,8 +75,7 @@ def aten_names(op: OpInfo) -> frozenset[str]:
 
 def base_name(name: str) -> str:
     """`atan2` for the dispatcher's `aten::atan2_` and `aten::atan2.out`."""
-    root = name.removeprefix("aten::").split(".", 1)[0]
-    return root[:-1] if root.endswith("_") and not root.endswith("__") else root
+    return base_of(name.removeprefix("aten::"))
 
 
 _current: list[Context] = []

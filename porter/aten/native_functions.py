@@ -16,6 +16,7 @@ from itertools import pairwise
 
 import yaml
 
+from porter.aten.names import base_of
 from porter.changes import Edit
 from porter.checkout import NATIVE_FUNCTIONS, Checkout
 from porter.errors import Place, PorterError
@@ -86,8 +87,7 @@ class _Row:
 
     @cached_property
     def base(self) -> str:
-        root = self.name.split(".", 1)[0]
-        return root[:-1] if root.endswith("_") and not root.endswith("__") else root
+        return base_of(self.name)
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from porter.aten.names import base_of
 from porter.checkout import NATIVE_FUNCTIONS
 from porter.errors import Place, PorterError
 
@@ -40,9 +41,7 @@ class Row:
 
     @property
     def base(self) -> str:
-        """`atan2` for `atan2_`, `atan2.out` and `atan2`."""
-        root = self.name.split(".", 1)[0]
-        return root[:-1] if root.endswith("_") and not root.endswith("__") else root
+        return base_of(self.name)
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ def generate_parts(yaml_text: str, parts: Iterable[Sequence[str]], out: Path) ->
 
 def native_headers(yaml_text: str, names: Iterable[str], include: Path) -> None:
     """Writes `<name>_native.h` for functions whose MPS kernels the wheel's own headers do not declare."""
-    wanted = {n[:-1] if n.endswith("_") and not n.endswith("__") else n for n in names}
+    wanted = {base_of(name) for name in names}
     family = rows(yaml_text, wanted)
     for base in sorted({row.base for row in family}):
         mine = [row for row in family if row.base == base]

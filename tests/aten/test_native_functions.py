@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from porter.aten.names import base_of
 from porter.aten.native_functions import NativeFunctions, share_edits
 from porter.changes import Edit
 from porter.checkout import NATIVE_FUNCTIONS, Checkout
@@ -143,3 +144,19 @@ def test_spans_and_lines_follow_an_edit_further_up(comments: int, blanks: int) -
             keys = [key.strip() for key in with_more[line.keys_start : line.keys_end].split(",")]
             assert tuple(keys) == line.keys
             assert lines[line.place.line - 1].strip() == with_more[line.start : line.end].strip()
+
+
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        ("atan2_", "atan2"),
+        ("atan2.out", "atan2"),
+        ("_fused_adam_.tensor_lr", "_fused_adam"),
+        ("__and__.Scalar", "__and__"),
+        ("__iand__.Scalar", "__and__"),
+        ("__ilshift__.Tensor", "__lshift__"),
+        ("__inner__", "__inner__"),
+    ],
+)
+def test_a_rows_name_tells_its_operator(name: str, base: str) -> None:
+    assert base_of(name) == base

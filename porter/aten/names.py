@@ -1,0 +1,17 @@
+"""How the name of an ATen row tells the operator that it belongs to."""
+
+from __future__ import annotations
+
+import re
+
+# torchgen.model.AUGMENTED_ASSIGNMENT_NAMES
+_AUGMENTED = re.compile(r"__i(add|sub|mul|div|mod|pow|lshift|rshift|and|xor|or)__")
+
+
+def base_of(name: str) -> str:
+    """`atan2` for `atan2_`, `atan2.out` and `atan2`; `__and__` for `__iand__.Tensor`."""
+    root = name.split(".", 1)[0]
+    augmented = _AUGMENTED.fullmatch(root)
+    if augmented:
+        return f"__{augmented[1]}__"
+    return root[:-1] if root.endswith("_") and not root.endswith("__") else root
