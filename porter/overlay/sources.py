@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from porter.aten.names import base_of
 from porter.checkout import MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.errors import Place, PorterError
 from porter.overlay.registration import Kernel, packaged_yaml, rows
@@ -133,8 +134,7 @@ def _mentioning(tree: Tree, words: set[str]) -> list[str]:
 
 def _wheel_kernels(row: str) -> frozenset[str]:
     """The kernels that the installed torch has for a row, whatever their key."""
-    base = row.split(".", 1)[0].rstrip("_") or row
-    text = "".join(r.text for r in rows(packaged_yaml(), [base, row.split(".", 1)[0]]) if r.name == row)
+    text = "".join(r.text for r in rows(packaged_yaml(), [base_of(row)]) if r.name == row)
     return frozenset(m["kernel"] for m in _SHARED.finditer(text) if _in_wheel(m["keys"]))
 
 
