@@ -28,7 +28,8 @@ from porter.checkout import Checkout
 from porter.overlay import host, old_path_table
 from porter.overlay.old_path_lines import Line
 from porter.overlay.reasons import Evidence
-from porter.overlay.whole import Whole, build_whole, load_whole
+from porter.overlay.tree import cache, materialise
+from porter.overlay.whole import build_whole, fit, load_whole
 
 TYPES = ("float32", "float16", "int32", "bool")
 
@@ -46,12 +47,12 @@ def main() -> int:
     host.start()
     import_module("torch.testing._internal.common_methods_invocations")
     evidence = Evidence.read(checkout, _ops(()))
-    whole = build_whole(checkout)
+    absent = fit(checkout, materialise(checkout.root, {}, cache())).absent
     if options.read:
         found = [Line.from_json(json.loads(text)) for text in options.read.read_text().splitlines()]
     else:
-        found = list(_run(whole, checkout, options))
-    old_path_table.write(checkout, found, evidence, whole.refused, sys.stdout)
+        found = list(_run(checkout, options))
+    old_path_table.write(checkout, found, evidence, absent, sys.stdout)
     return 0
 
 
@@ -62,7 +63,7 @@ def _ops(wanted: tuple[str, ...]) -> list[Any]:
     return [op for op, named in names if not wanted or any(fnmatch(n, each) for n in named for each in wanted)]
 
 
-def _run(whole: Whole, checkout: Checkout, options: argparse.Namespace) -> Iterator[Line]:
+def _run(checkout: Checkout, options: argparse.Namespace) -> Iterator[Line]:
     """The lines as they come; saved, each is there at once."""
     import torch
 
@@ -73,7 +74,7 @@ def _run(whole: Whole, checkout: Checkout, options: argparse.Namespace) -> Itera
     torch.set_num_threads(1)  # a pool of threads does not live on in a forked process
     file = "test/test_mps.py"
     precision = low_precision(checkout.read(file)) if checkout.exists(file) else {}
-    load_whole(whole)
+    load_whole(build_whole(checkout))
     meanings.known()  # read once for all processes to come
     with options.save.open("w") if options.save else nullcontext() as saved:
         for op in _ops(tuple(options.ops)):

@@ -9,7 +9,6 @@ from typing import TextIO
 
 from porter.aten.native_functions import NativeFunctions
 from porter.checkout import Checkout
-from porter.errors import PorterError
 from porter.objcpp.implementations import Written
 from porter.overlay.old_path_lines import AGREE, DIFFER, PRECISION, REFUSED, UNDEFINED, Line
 from porter.overlay.reasons import Evidence, Reason
@@ -78,17 +77,17 @@ def _reasons(line: Line, evidence: Evidence) -> Iterator[tuple[Reason, int]]:
 
 
 def write(
-    checkout: Checkout, lines: Sequence[Line], evidence: Evidence, refused: Mapping[str, PorterError], out: TextIO
+    checkout: Checkout, lines: Sequence[Line], evidence: Evidence, absent: Mapping[str, str], out: TextIO
 ) -> None:
     """The table, what is not in it and why, and the totals over the samples of its OpInfos, each counted once."""
     bases = graph_bases(checkout)
-    rows = list(table([base for base in bases if base not in refused], lines, evidence))
+    rows = list(table([base for base in bases if base not in absent], lines, evidence))
     for row in rows:
         print(row, file=out)
     reached = {row.base for row in rows}
     for base in bases:
-        if base in refused:
-            print(base, "-", f"{refused[base].code} {refused[base].what}", sep="\t", file=out)
+        if base in absent:
+            print(base, "-", absent[base], sep="\t", file=out)
         elif base not in reached:
             print(base, "-", "no OpInfo that ran reaches it", sep="\t", file=out)
     _totals(rows, lines, evidence, out)

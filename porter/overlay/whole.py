@@ -17,35 +17,49 @@ AT_ONCE = 16
 
 
 @dataclass(frozen=True)
+class Fit:
+    """Which operators of a fork its library can hold, in the file's order, and why not the others, by base name."""
+
+    bases: tuple[str, ...]
+    absent: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Whole:
-    """The library, the tree that it was built from, the operators in it, and why others are not, by base name."""
+    """The library, and the tree that it was built from."""
 
     built: Built
     tree: Tree
-    bases: tuple[str, ...]
-    refused: dict[str, PorterError]
 
 
-def build_whole(checkout: Checkout) -> Whole:
-    """Builds the library, once the host has started; the first time takes minutes.
+def fit(checkout: Checkout, tree: Tree) -> Fit:
+    """Asks each operator's rows, and the device, once the host has started and before anything is loaded.
 
-    What the device itself makes, such as empty tensors and views, stays its own. Raises what `build` raises.
+    What the device itself makes, such as empty tensors and views, stays its own.
     """
-    tree = materialise(checkout.root, {}, cache())
     functions = NativeFunctions.read(checkout)
     host_code = "\n".join(tree.read(path) for path in tree.files(OPERATIONS, ".mm", ".cpp"))
-    refused: dict[str, PorterError] = {}
-    for base in dict.fromkeys(entry.base for entry in functions.entries if entry.line_for(MPS_KEY)):
+    absent: dict[str, str] = {}
+    every = tuple(dict.fromkeys(entry.base for entry in functions.entries if entry.line_for(MPS_KEY)))
+    for base in every:
         try:
             _try_rows(tree, base, host_code)
         except PorterError as error:
-            refused[base] = error
-    bases = tuple(dict.fromkeys(e.base for e in functions.entries if e.line_for(MPS_KEY) and e.base not in refused))
-    slices = (bases[i : i + AT_ONCE] for i in range(0, len(bases), AT_ONCE))
-    parts = [kept for part in slices if (kept := [b for b in part if not _provided(functions, b)])]
-    targets = [VerifyTarget(b, stubs=shared_stubs(checkout, functions, b)) for part in parts for b in part]
-    built = build(tree, targets, host.recipe(tree.root), cache(), parts)
-    return Whole(built, tree, tuple(target.base for target in targets), refused)
+            absent[base] = f"{error.code} {error.what}"
+        else:
+            if _provided(functions, base):
+                absent[base] = "the stand-in's device has it as its own"
+    return Fit(tuple(base for base in every if base not in absent), absent)
+
+
+def build_whole(checkout: Checkout) -> Whole:
+    """Builds the library of the operators that fit; the first time takes minutes. Raises what `build` raises."""
+    tree = materialise(checkout.root, {}, cache())
+    functions = NativeFunctions.read(checkout)
+    bases = fit(checkout, tree).bases
+    parts = [bases[i : i + AT_ONCE] for i in range(0, len(bases), AT_ONCE)]
+    targets = [VerifyTarget(base, stubs=shared_stubs(checkout, functions, base)) for base in bases]
+    return Whole(build(tree, targets, host.recipe(tree.root), cache(), parts), tree)
 
 
 def _provided(functions: NativeFunctions, base: str) -> bool:
