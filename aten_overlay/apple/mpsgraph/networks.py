@@ -36,7 +36,9 @@ def _padded(x: Tensor, axis: int, before: int, after: int, mode: int) -> Tensor:
 
 @means("padGradientWithIncomingGradientTensor:sourceTensor:paddingMode:leftPadding:rightPadding")
 def pad_gradient(gradient: Tensor, source: Tensor, mode: int, left: list[int], right: list[int]) -> Tensor:
-    return gradient_at(lambda x: pad(x, mode, left, right, 0.0), source, gradient)
+    """Of what was padded, which is the gradient's shape without the padding: host code may give a larger source."""
+    sizes = [size - before - after for size, before, after in zip(gradient.shape, left, right, strict=True)]
+    return gradient_at(lambda x: pad(x, mode, left, right, 0.0), source.new_zeros(sizes), gradient)
 
 
 @means("normalizationWithTensor:meanTensor:varianceTensor:gammaTensor:betaTensor:epsilon")

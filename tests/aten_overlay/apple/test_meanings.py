@@ -124,6 +124,13 @@ def test_gradients_of_slices_and_tiles_go_where_values_came_from() -> None:
     assert tiled.tolist() == [[3, 3], [3, 3]]
 
 
+def test_the_gradient_of_padding_has_the_shape_that_was_padded() -> None:
+    selector = "padGradientWithIncomingGradientTensor:sourceTensor:paddingMode:leftPadding:rightPadding"
+    for source in (torch.zeros(3), torch.zeros(5)):  # the second with a part cut off before
+        made = of(selector, torch.tensor([1.0, 2, 4, 8, 16]), source, 3, [1], [1])
+        assert made.tolist() == [3, 4, 24]
+
+
 def test_inverses_are_taken_of_matrices() -> None:
     x = torch.tensor([[[2.0, 0.0], [0.0, 4.0]]])
     assert of("inverseOfTensor", x).tolist() == [[[0.5, 0.0], [0.0, 0.25]]]
