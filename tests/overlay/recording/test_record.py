@@ -76,6 +76,13 @@ def test_kept_until_the_host_code_changes(tmp_path: Path) -> None:
     assert agreement(source_graph(FORK, old), after, False).differences
 
 
+def test_an_older_macos_takes_its_own_branch() -> None:
+    """rsqrt sends another message before macOS 15."""
+    older, newest = (recordings(FORK, "rsqrt", macos) or () for macos in ("14.4", ""))
+    sent = [next(graph_lines(each[0].graph)).split(": ")[1] for each in (older, newest)]
+    assert sent == ["reverseSquareRoot(self)", "reciprocalSquareRoot(self)"]
+
+
 def test_a_macos_release_that_the_fork_does_not_know() -> None:
     with pytest.raises(PorterError, match=r"no macOS 10\.4 is known") as caught:
         recordings(FORK, "atan2", macos="10.4")
