@@ -84,10 +84,16 @@ def _of_type(value: float, dtype: DType) -> float:
 
 
 def _normal(expr: Expr) -> Expr:
-    """Without what is only manner: whole numbers as floats, casts that change nothing, copies."""
+    """Without what is only manner: whole numbers as floats, casts that change nothing, copies.
+
+    A tensor is told with the type that it is read in: host code may convert it before the graph does.
+    """
     match expr:
         case Constant(value=value):
             return replace(expr, value=float(value))
+        case Input() | Cast(arg=Input()):
+            source = expr if isinstance(expr, Input) else expr.arg
+            return Cast(source, expr.dtype)
         case Cast(arg=arg, dtype=dtype):
             inner = _normal(arg)
             return inner if _type(inner) == dtype else Cast(inner, dtype)

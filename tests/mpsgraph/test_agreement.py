@@ -43,6 +43,15 @@ def test_a_type_that_one_reading_alone_has_is_not_compared() -> None:
     assert str(judged) == "nothing was run that the source's reading speaks of"
 
 
+def test_a_conversion_by_host_code_is_one_by_the_graph() -> None:
+    read = Call("not", (Input("self", INT),), INT)
+    ran = Call("not", (Cast(X, INT),), INT)
+    made = Recording("not", Graph(("self",), (), (Case(FLOAT, (), ran),)), (Seen(FLOAT, {}, 0),))
+    assert agreement(Graph(("self",), (), (Case(FLOAT, (), read),)), made, False).differences == ()
+    unconverted = Call("not", (X,), INT)
+    assert agreement(Graph(("self",), (), (Case(FLOAT, (), unconverted),)), made, False).differences
+
+
 def test_a_call_without_an_optional_tensor_is_none_that_the_source_reads() -> None:
     judged = agreement(source(X, X), recording(Seen(FLOAT, {"alpha": 0.5, "self": None}, 0)), False)
     assert judged.calls == 0

@@ -82,11 +82,13 @@ class _Reader:
         found = self._made.get(self._run.feeds[ref])
         if found is not None:
             return found
-        if value.numel() == 1 and (number := complex(value.item())).imag == 0:
-            return Constant(number.real if value.is_complex() else value.item(), dtype)
         copied = [name for name, tensor in self._inputs.items() if _same_elements(value, tensor)]
+        if not copied and value.numel() == 1 and (number := complex(value.item())).imag == 0:
+            return Constant(number.real if value.is_complex() else value.item(), dtype)
         if len(copied) != 1:
             raise _beyond("a placeholder that is no tensor argument")
+        if value.numel() == 1 and value.item() in (0, 1):
+            raise _beyond("a placeholder that may be a tensor's one element or a number")
         given = Input(copied[0], _dtype(self._inputs[copied[0]].dtype))
         return given if given.dtype == dtype else Cast(given, dtype)
 
