@@ -28,9 +28,7 @@ def of_lambda(found: Lambda, subject: Subject, kind: Kind, result: str) -> Body:
     """ATen's CPU lambda with the house's parameter names; in float where half and bfloat need it."""
     names = dict(zip(found.params, subject.params, strict=True))
     names |= {p: _free(f"{p}_", found.body) for p in subject.params if p not in found.params and p not in names}
-    # Complex scalars come in float's parts, whatever the element's are.
-    scalar = "".join(f"T({name})" if kind is Kind.COMPLEX else name for name in subject.scalars[:1])
-    names |= {each.name: scalar for each in found.scalars if scalar}
+    names |= {each.name: _scalar(subject.scalars[0], each.type, kind) for each in found.scalars if subject.scalars}
     lines = tuple(_renamed(line, names) for line in found.body.split("\n"))
     if not found.is_block:
         lines = (f"return {lines[0] if len(lines) == 1 else ' '.join(lines)};",)
@@ -45,6 +43,11 @@ def of_lambda(found: Lambda, subject: Subject, kind: Kind, result: str) -> Body:
         lines = tuple(_real_part(line) for line in lines)
     origin = f"ATen's CPU kernel ({found.place})"
     return Body(lines, result, origin, found.helpers, headers(found.body))
+
+
+def _scalar(name: str, wanted: str, kind: Kind) -> str:
+    """The functor's scalar as the lambda has it: a complex one comes in opmath, whatever the element is."""
+    return f"T({name})" if kind is Kind.COMPLEX and "opmath_t" not in wanted else name
 
 
 def _renamed(line: str, names: Mapping[str, str]) -> str:
