@@ -13,7 +13,7 @@ from porter.metal.placing import registered
 from porter.objcpp.implementations import Implementation, Written, find_registration, launches, own_text
 from porter.objcpp.reach import parsed, reached_text
 from porter.overlay.verdict import VerifyTarget
-from porter.rows import Row, mps_row, shared_stubs
+from porter.rows import Row, mps_row, shared_stubs, stubs_behind
 
 INDEXING = "c10/metal/indexing.h"
 # The names of kernels in host code: an exec_* call's, a pipeline's, and one put together by a format.
@@ -33,7 +33,8 @@ def launching(checkout: Checkout) -> tuple[str, ...]:
 
 
 def _launching(checkout: Checkout, row: Row | None) -> bool:
-    return bool(row and row.implementation and launches(checkout, row.implementation))
+    found = _implementations(checkout, [row], stubs_behind(checkout, row)) if row else ()
+    return any(each and launches(checkout, each) for each in found)
 
 
 def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> VerifyTarget:
