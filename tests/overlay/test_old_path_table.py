@@ -53,6 +53,9 @@ def test_equal_elements_may_come_in_another_order() -> None:
     assert not _equal_elements(source, (values, torch.tensor([[0, 1, 2]])), (values, first))
     assert not _equal_elements(source, (values + 1, other), (values, first))
     assert not _equal_elements(source, torch.tensor([[1, 2, 9]]), first)
+    rows = torch.tensor([[1, 2, 2], [0, 1, 1]])
+    assert _equal_elements(rows, torch.tensor([[1], [2]]), torch.tensor([[2], [1]]))
+    assert not _equal_elements(rows, torch.tensor([[1], [0]]), torch.tensor([[2], [1]]))
 
 
 def test_what_nothing_wrote_is_told_by_its_bytes() -> None:
