@@ -166,49 +166,6 @@ def _along(source: torch.Tensor, places: torch.Tensor) -> list[int]:
     return list(range(source.ndim)) if not differing else differing if len(differing) == 1 else []
 
 
-def _unwritten(got: Any, want: Any) -> bool:
-    """Whether results are as the allocator left their memory wherever they differ."""
-    pairs = zip(pytree.tree_leaves(got), pytree.tree_leaves(want), strict=True)
-    tensors = [(a, b) for a, b in pairs if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)]
-    wrong = [a[~torch.isclose(a, b, equal_nan=True)] for a, b in tensors if not a.is_complex()]
-    left = torch.cat([each.reshape(-1).contiguous().view(torch.uint8) for each in wrong]) if wrong else torch.empty(0)
-    return left.numel() > 0 and bool((left == FRESH_BYTE).all())
-
-
-def _in_float32(op: Any, sample: Any, want: Any) -> bool:
-    """Whether a result in halves is that of float32 on the other device: no halves on the way, it agrees."""
-    if not any(isinstance(t, torch.Tensor) and t.dtype in _HALVES for t in pytree.tree_leaves(want)):
-        return False
-    wide = sample.transform(lambda v: v.float() if isinstance(v, torch.Tensor) and v.dtype in _HALVES else v)
-    try:
-        got = _home(op(wide.input, *wide.args, **wide.kwargs))
-    except Exception:
-        return False
-    pairs = list(zip(pytree.tree_leaves(got), pytree.tree_leaves(want), strict=False))
-    narrow = [a.to(b.dtype) if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) else a for a, b in pairs]
-    found = compared(narrow, [b for _, b in pairs], {"rtol": None, "atol": None})
-    return found.verdict in (AGREE, PRECISION)
-
-
-def _equal_elements(source: Any, got: Any, want: Any) -> bool:
-    """Whether results differ only in integers that pick equal elements of the source along a dimension."""
-    pairs = list(zip(pytree.tree_leaves(got), pytree.tree_leaves(want), strict=False))
-    if not all(isinstance(t, torch.Tensor) for pair in pairs for t in (source, *pair)):
-        return False
-    differing = [(a, b) for a, b in pairs if not _equal(a, b)]
-    return bool(differing) and all(_picks_the_same(source, a, b) for a, b in differing)
-
-
-def _picks_the_same(source: torch.Tensor, got: torch.Tensor, want: torch.Tensor) -> bool:
-    if got.dtype is not torch.int64 or want.dtype is not torch.int64 or got.shape != want.shape:
-        return False
-    return any(
-        _equal(torch.take_along_dim(source, got, dimension), torch.take_along_dim(source, want, dimension))
-        for dimension in range(source.ndim if got.ndim == source.ndim else 0)
-        if got.numel() and int(got.min()) >= 0 and int(got.max()) < source.shape[dimension]
-    )
-
-
 def _backward(op: Any, wide: Tolerance, sample: Any) -> Outcome | None:
     """None where there is no gradient, or where the operator itself does not agree: that is said once."""
     forward = _forward(op, wide, sample)
