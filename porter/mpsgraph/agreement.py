@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from porter.dtypes import DType, Kind
 from porter.mpsgraph.conditions import Unclear, holds
-from porter.mpsgraph.graph import Call, Case, Cast, Constant, Expr, Graph, Input, Scalar
+from porter.mpsgraph.graph import RESULTS, Call, Case, Cast, Constant, Expr, Graph, Input, Scalar
 from porter.mpsgraph.printing import spelled
 from porter.mpsgraph.recording import Recording, Seen
+from porter.mpsgraph.selectors import by_op
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,15 @@ def agreement(source: Graph, recording: Recording, through_stub: bool) -> Agreem
         if through_stub and isinstance(ran.expr, Input):
             continue
         calls += 1
-        read, told = (spelled(_normal(_called(each.expr, seen))) for each in (case, ran))
-        if read != told:
+        read, *told = (spelled(_normal(_called(each, seen))) for each in (case.expr, *_results(ran.expr)))
+        if read not in told:
             differences[f"{seen.dtype}: the source has {spelled(case.expr)}, the run {spelled(ran.expr)}"] = None
     return Agreement(calls, tuple(differences))
+
+
+def _results(expr: Expr) -> tuple[Expr, ...]:
+    """The results of an operator, of which the source's reading is one."""
+    return expr.args if isinstance(expr, Call) and expr.op == RESULTS else (expr,)
 
 
 def _case(source: Graph, seen: Seen) -> Case | None:
@@ -99,10 +105,16 @@ def _normal(expr: Expr) -> Expr:
             return inner if _type(inner) == dtype else Cast(inner, dtype)
         case Call(op="identity", args=(arg,)):
             return _normal(arg)
-        case Call(args=args):
-            return replace(expr, args=tuple(map(_normal, args)))
+        case Call(op=op, args=args, dtype=dtype):
+            return replace(expr, op=_sent(op, dtype), args=tuple(map(_normal, args)))
         case _:
             return expr
+
+
+def _sent(op: str, dtype: DType) -> str:
+    """The operation that is sent for one of PyTorch's own category."""
+    sends = by_op()[op].sends if op in by_op() else ()
+    return sends[dtype.kind is not Kind.FLOATING] if sends else op
 
 
 def _type(expr: Expr) -> object:

@@ -14,20 +14,27 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True)
 class Selector:
-    """One operation. `result` is the index of the argument whose element type the result has, None for bool."""
+    """One operation. `result` is the index of the argument whose element type the result has, None for bool.
+
+    `sends` are the operations that a category of PyTorch's own sends instead, for floating types and for others.
+    """
 
     op: str
     selector: str
     result: int | None
     msl: str
     torch: str
+    sends: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=1)
 def by_op() -> dict[str, Selector]:
     """The rows by operation."""
     rows = yaml.load(_TABLE.read_text(), Loader=_Loader)
-    return {op: Selector(op, s, None if r == "bool" else int(r), msl, torch) for op, (s, r, msl, torch) in rows.items()}
+    return {
+        op: Selector(op, selector, None if result == "bool" else int(result), msl, torch, tuple(*sends))
+        for op, (selector, result, msl, torch, *sends) in rows.items()
+    }
 
 
 @lru_cache(maxsize=1)

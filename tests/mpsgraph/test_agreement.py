@@ -52,6 +52,24 @@ def test_a_conversion_by_host_code_is_one_by_the_graph() -> None:
     assert agreement(Graph(("self",), (), (Case(FLOAT, (), unconverted),)), made, False).differences
 
 
+def test_a_category_of_the_forks_own_sends_what_the_type_needs() -> None:
+    read = Call("maximumOrInt", (X, X), FLOAT)
+    for op, agrees in (("maximumWithNaNPropagation", True), ("maximum", False)):
+        made = Recording(
+            "max", Graph(("self",), (), (Case(FLOAT, (), Call(op, (X, X), FLOAT)),)), (Seen(FLOAT, {}, 0),)
+        )
+        judged = agreement(Graph(("self",), (), (Case(FLOAT, (), read),)), made, False)
+        assert (judged.differences == ()) is agrees
+
+
+def test_the_source_reads_one_of_several_results() -> None:
+    several = Case(FLOAT, (), Call("results", (SCALED, X), FLOAT))
+    made = Recording("two", Graph(("self",), ("alpha",), (several,)), (Seen(FLOAT, {"alpha": 2.0}, 0),))
+    assert agreement(Graph(("self",), (), (Case(FLOAT, (), X),)), made, False).differences == ()
+    other = Graph(("self",), (), (Case(FLOAT, (), Call("negative", (X,), FLOAT)),))
+    assert agreement(other, made, False).differences
+
+
 def test_a_call_without_an_optional_tensor_is_none_that_the_source_reads() -> None:
     judged = agreement(source(X, X), recording(Seen(FLOAT, {"alpha": 0.5, "self": None}, 0)), False)
     assert judged.calls == 0

@@ -39,7 +39,7 @@ kernel void parameters(constant Parameters& p [[buffer(0)]], device float* out [
   out[1] = copy.pair.y;
   out[2] = copy.offset;
   out[3] = copy.flag;
-  out[4] = float3(copy.triple).z;
+  out[4] = float3(copy.triple).z + 100 * copy.triple.x + 1000 * copy.triple[1];
   out[5] = counter.read() + table[2] + size;
   out[6] = sizeof(Parameters);
 }

@@ -40,7 +40,7 @@ def test_structures_have_metals_layout(library: Library) -> None:
     p[0] = ([5, 6, 7], [1.5, 2.5], -9, True, [1, 2, 3])
     out = np.zeros(7, np.float32)
     library.run("parameters", [p, out], [1])
-    assert out.tolist() == [6, 2.5, -9, 1, 3, 10, 48]
+    assert out.tolist() == [6, 2.5, -9, 1, 3 + 100 * 1 + 1000 * 2, 10, 48]
 
 
 def test_integer_functions(library: Library) -> None:

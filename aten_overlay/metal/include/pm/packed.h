@@ -1,22 +1,32 @@
-// Packed vectors (MSL section 2.2.3): the same components, aligned to one element.
+// Packed vectors (MSL section 2.2.3): the same components, by name and by index, aligned to one element.
 #pragma once
 
 namespace pm {
-template <class T, int N> struct packed {
-  T v_[N];
+template <class T, int N> struct packed_components;
+template <class T> struct packed_components<T, 2> {
+  T x, y;
+};
+template <class T> struct packed_components<T, 3> {
+  T x, y, z;
+};
+template <class T> struct packed_components<T, 4> {
+  T x, y, z, w;
+};
+
+template <class T, int N> struct packed : packed_components<T, N> {
   packed() = default;
-  PM_INLINE constexpr packed(const metal::vec<T, N>& o) {
-    for (int i = 0; i < N; ++i) v_[i] = o.v_[i];
+  PM_INLINE constexpr packed(const metal::vec<T, N>& o) : packed_components<T, N>{} {
+    for (int i = 0; i < N; ++i) (*this)[i] = o.v_[i];
   }
   template <class... A, class = enable_t<sizeof...(A) == N && (is_number<A> && ...)>>
-  PM_INLINE constexpr packed(A... a) : v_{T(a)...} {}
+  PM_INLINE constexpr packed(A... a) : packed_components<T, N>{T(a)...} {}
   PM_INLINE constexpr operator metal::vec<T, N>() const {
     metal::vec<T, N> r;
-    for (int i = 0; i < N; ++i) r.v_[i] = v_[i];
+    for (int i = 0; i < N; ++i) r.v_[i] = (*this)[i];
     return r;
   }
-  PM_INLINE constexpr T& operator[](int i) { return v_[i]; }
-  PM_INLINE constexpr const T& operator[](int i) const { return v_[i]; }
+  PM_INLINE constexpr T& operator[](int i) { return (&this->x)[i]; }
+  PM_INLINE constexpr const T& operator[](int i) const { return (&this->x)[i]; }
 };
 }  // namespace pm
 
