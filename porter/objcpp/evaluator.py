@@ -321,7 +321,8 @@ class Evaluation:
         if name in ("equals", "equal") and isinstance(receiver, Unknown):
             return True
         if isinstance(receiver, TensorArg) and receiver.output and name == "copy_" and isinstance(values[0], TensorArg):
-            self.results.append(leaves.cast(Input(values[0].name, values[0].dtype), receiver.dtype))
+            if not values[0].output:  # what a graph wrote to on the way is its result already
+                self.results.append(leaves.cast(Input(values[0].name, values[0].dtype), receiver.dtype))
             return receiver
         return leaves.member(receiver, name)
 

@@ -63,6 +63,23 @@ long, int, short, uchar, char, bool if !(eps.has_value()): logarithm(division(fl
     )
 
 
+def test_a_result_that_is_copied_to_the_output_is_the_graphs() -> None:
+    fork = embedded()
+    file = f"{OPERATIONS}/UnaryOps.mm"
+    body = """TORCH_IMPL_FUNC(erf_out_mps)(const Tensor& self, const Tensor& output) {
+  Tensor output_ = at::empty_like(self, self.suggest_memory_format());
+  mps::unary_op(self, output_, "erf", ^MPSGraphTensor*(MPSGraph * mpsGraph, MPSGraphTensor * inputTensor) {
+    return [mpsGraph erfWithTensor:inputTensor name:nil];
+  });
+  output.copy_(output_);
+}
+"""
+    line = "CREATE_MPS_STRUCTURED_UNARY_TORCH_IMPL_FUNC(erf_out_mps, erf)\n"
+    edited = fork.layer({file: fork.read(file).replace(line, body)})
+    assert edited.read(file) != fork.read(file)
+    assert next(graph_lines(graph_of("erf.out", fork=edited))).endswith(": erf(self)")
+
+
 def test_a_branch_on_the_dtype() -> None:
     assert_expected_inline(
         shown("signbit.out"),
