@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from porter.dtypes import DType, Kind
@@ -39,7 +40,7 @@ def agreement(source: Graph, recording: Recording, through_stub: bool) -> Agreem
         if case is None:
             continue
         ran = recording.graph.cases[seen.case]
-        if through_stub and isinstance(ran.expr, Input):
+        if (through_stub and isinstance(ran.expr, Input)) or (_is_mixed(seen) and not _reads_mixed(case)):
             continue
         calls += 1
         read, *told = (spelled(_normal(_called(each, seen))) for each in (case.expr, *_results(ran.expr)))
@@ -66,6 +67,27 @@ def _case(source: Graph, seen: Seen) -> Case | None:
         except Unclear:
             return None
     return None
+
+
+def _is_mixed(seen: Seen) -> bool:
+    """Whether a call's tensors are of several types."""
+    return any("scalar_type()" in name and value is False for name, value in seen.arguments.items())
+
+
+def _reads_mixed(case: Case) -> bool:
+    """Whether the source's reading is of tensors of several types, such as a condition and what it selects."""
+    return any(dtype != case.dtype for dtype in _input_types(case.expr))
+
+
+def _input_types(expr: Expr) -> Iterator[DType]:
+    match expr:
+        case Input(dtype=dtype):
+            yield dtype
+        case Cast(arg=arg):
+            yield from _input_types(arg)
+        case Call(args=args):
+            for arg in args:
+                yield from _input_types(arg)
 
 
 def _called(expr: Expr, seen: Seen) -> Expr:

@@ -70,6 +70,14 @@ def test_the_source_reads_one_of_several_results() -> None:
     assert agreement(other, made, False).differences
 
 
+def test_tensors_of_several_types_are_compared_where_the_source_reads_them() -> None:
+    mixed = {"self.scalar_type() == other.scalar_type()": False}
+    flag = Call("select", (Input("other", INT), X, X), FLOAT)
+    for read, calls in ((X, 0), (flag, 1)):
+        made = Recording("op", Graph(("self", "other"), (), (Case(FLOAT, (), flag),)), (Seen(FLOAT, mixed, 0),))
+        assert agreement(Graph(("self", "other"), (), (Case(FLOAT, (), read),)), made, False).calls == calls
+
+
 def test_a_call_without_an_optional_tensor_is_none_that_the_source_reads() -> None:
     judged = agreement(source(X, X), recording(Seen(FLOAT, {"alpha": 0.5, "self": None}, 0)), False)
     assert judged.calls == 0

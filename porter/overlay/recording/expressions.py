@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from porter import dtypes
-from porter.dtypes import DType
+from porter.dtypes import DType, Kind
 from porter.errors import PorterError
 from porter.mpsgraph.graph import RESULTS, Call, Cast, Constant, Expr, Input, Literal, Value
 from porter.mpsgraph.leaves import size
@@ -87,7 +87,7 @@ class _Reader:
             return Constant(number.real if value.is_complex() else value.item(), dtype)
         if len(copied) != 1:
             raise _beyond("a placeholder that is no tensor argument")
-        if value.numel() == 1 and value.item() in (0, 1):
+        if value.numel() == 1 and (dtype.kind is not Kind.FLOATING or value.item() in (0, 1)):
             raise _beyond("a placeholder that may be a tensor's one element or a number")
         given = Input(copied[0], _dtype(self._inputs[copied[0]].dtype))
         return given if given.dtype == dtype else Cast(given, dtype)
