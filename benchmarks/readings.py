@@ -2,8 +2,9 @@
 
     python benchmarks/readings.py FORK [OP ...] [--save FILE]
 
-One line a row: calls on which both agree, or how they differ, or why one reading is missing; then the counts. Without
-operators: every base name that `porter status` calls MPSGraph. They run in one library of the fork, a process each.
+One line a row: whether both agree; by type `recorded` or the code of why not; calls on which they agree, how they
+differ, or why one reading is missing. Then the counts. Without operators: every base name that `porter status` calls
+MPSGraph. They run in one library of the fork, a process each.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from porter.readings import is_of, source_graph
 from porter.rows import Row, is_shared, mps_row
 
 Line = tuple[str, ...]
+TYPES = ("float32", "float16", "int32", "bool")
 
 
 def main() -> int:
@@ -49,7 +51,7 @@ def main() -> int:
     for base in bases:
         of_base = [row for row in rows if row.entry.base == base]
         through = (*chosen[base].forward, *chosen[base].backward)
-        died: Line = (base, "died", "the process died")
+        died: Line = (base, "died", "PTR137", "the process died")
         for line in apart(partial(_both, checkout, base, of_base, through), died):
             print(*line, sep="\t", flush=True)
             found.append(line)
@@ -81,20 +83,32 @@ def _of_row(checkout: Checkout, row: Row, recorded: Sequence[Recording], missing
         source, stopped = None, f"source: {error.code}. "
     alone = "source only" if source and source.cases else "neither"
     if not recorded:
-        yield name, alone, f"{stopped}run: {missing}"
+        yield name, alone, "-", f"{stopped}run: {missing}"
     for each in recorded:
         left = "; ".join(f"{one.dtype}: {one.code} {one.reason}" for one in each.left)[:300]
         if not each.seen:
-            yield name, alone, f"{stopped}run: {left}"
+            yield name, alone, _by_type(each), f"{stopped}run: {left}"
         elif source is None or not source.cases:
-            yield name, "run only", f"{stopped}{len(each.seen)} calls, {len(each.graph.cases)} cases. {left}"
+            yield (
+                name,
+                "run only",
+                _by_type(each),
+                f"{stopped}{len(each.seen)} calls, {len(each.graph.cases)} cases. {left}",
+            )
         else:
-            yield name, *_compared(agreement(source, each, is_shared(row.line))), left
+            judged = agreement(source, each, is_shared(row.line))
+            yield name, _kind(judged), _by_type(each), f"{judged}. {left}"
 
 
-def _compared(judged: Agreement) -> tuple[str, str]:
-    kind = "differ" if judged.differences else "agree" if judged.calls else "nothing in common"
-    return kind, str(judged)
+def _by_type(recording: Recording) -> str:
+    seen = {each.dtype.torch for each in recording.seen}
+    left = {each.dtype.torch: each.code for each in reversed(recording.left)}
+    told = ("recorded" if name in seen else left.get(name, "no sample") for name in TYPES)
+    return ", ".join(f"{name}: {word}" for name, word in zip(TYPES, told, strict=True))
+
+
+def _kind(judged: Agreement) -> str:
+    return "differ" if judged.differences else "agree" if judged.calls else "nothing in common"
 
 
 if __name__ == "__main__":
