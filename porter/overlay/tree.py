@@ -86,12 +86,13 @@ def materialise(checkout: Path, texts: Mapping[str, str], kept: Path) -> Tree:
     links = sorted(_linked(checkout))
     name = hashlib.blake2b(repr((str(checkout), links, sorted(texts.items()))).encode("utf-8", "surrogateescape"))
     root = kept / "trees" / name.hexdigest()[:24]
-    if not root.is_dir():
+    try:
+        os.utime(root)  # from here on it is in use
+    except FileNotFoundError:
         part = root.with_name(f"{root.name}.{os.getpid()}")
         _fill(part, checkout, links, texts)
         _rename(part, root)
         _prune(root.parent)
-    os.utime(root)
     return Tree(root, checkout, dict(texts))
 
 
