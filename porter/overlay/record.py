@@ -56,7 +56,9 @@ def record(base: str, through: Sequence[str] = ()) -> tuple[Recording, ...]:
 def _opinfos(base: str, through: Sequence[str]) -> list[Any]:
     from torch.testing._internal.common_methods_invocations import op_db
 
-    return [op for op in op_db if base in (op.name, op.aten_name) or op.full_name in through]
+    from aten_overlay.test.context import aten_names
+
+    return [op for op in op_db if base in aten_names(op) or op.full_name in through]
 
 
 def _recording(name: str, made: Sequence[tuple[DType, Made]]) -> Recording:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
 
+from porter.overlay import kept
 from porter.overlay.objects import digest
 from porter.overlay.tree import cache
 
@@ -47,14 +46,11 @@ def _table() -> Table:
     from aten_overlay.test import dispatched
 
     file = cache() / "dispatched" / f"{_name(dispatched.__file__)}.json"
-    if not file.is_file():
+    made: Table | None = kept.find(file)
+    if made is None:
         found = {op.full_name: dispatched.dispatched(op) for op in op_db}
-        plain = {name: (sorted(one.forward), sorted(one.backward)) for name, one in found.items()}
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(f".{os.getpid()}")
-        part.write_text(json.dumps(plain))
-        part.replace(file)
-    made: Table = json.loads(file.read_text())
+        made = {name: (sorted(one.forward), sorted(one.backward)) for name, one in found.items()}
+        kept.keep(file, made)
     return made
 
 
