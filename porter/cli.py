@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     watch.add_argument("-k", dest="expr", metavar="EXPR", help="only tests whose name matches, as in pytest")
     _judging(watch)
     _command(commands, "undo", _undo, "take the last written change set back")
-    _command(commands, "setup", _setup, "find a compiler, install it where possible")
+    _command(commands, "setup", _setup, "find a compiler, install it where possible; build the stand-in for Apple")
     return parser
 
 
@@ -229,9 +229,10 @@ def _undo(options: argparse.Namespace) -> int:
 
 
 def _setup(options: argparse.Namespace) -> int:
-    from porter.setup import set_up
+    from porter.setup import prepare, set_up
 
     print(set_up())
+    print(prepare(_fork(options)))
     return DONE
 
 

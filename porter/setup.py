@@ -1,4 +1,6 @@
-"""`porter setup`: the compiler that the overlay needs, found, installed where that is allowed, or named."""
+"""`porter setup`: the compiler that the overlay needs, found, installed where that is allowed, or named; then all that
+is built once, so that no first verdict waits for it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,10 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib import metadata
+from importlib.util import find_spec
 
+from porter.checkout import Checkout
 from porter.errors import PorterError
 
 PACKAGES = ("clang-19", "clang-18", "clang-17")
@@ -26,6 +31,23 @@ def set_up() -> str:
         except PorterError:
             install()
     return _found()
+
+
+def prepare(checkout: Checkout) -> str:
+    """Builds the stand-in for Apple and what every operator of a checkout shares, and says for which torch.
+
+    Raises PTR166 where the checkout's own shared host code does not compile, and what serving raises.
+    """
+    from porter.overlay import rooms, server
+    from porter.overlay.verdict import AUTO, HOST
+
+    if find_spec("torch") is None:
+        return "overlay: none without torch (pip install 'porter[verify]')"
+    backend = rooms.chosen(AUTO)
+    if backend != HOST:
+        return f"overlay: nothing to build for the {backend} backend"
+    server.ask({"what": server.PREPARATION, "root": str(checkout.root.resolve()), "backend": backend})
+    return f"overlay: built for torch {metadata.version('torch')}"
 
 
 def _found() -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import metadata
+
 import pytest
 
 from aten_overlay.metal import compiler
 from porter import setup
+from porter.checkout import EMBEDDED_FORK, Checkout
 from porter.errors import PorterError
+from porter.overlay import rooms, server
 
 
 @pytest.fixture
@@ -46,3 +50,19 @@ def test_nothing_is_installed_outside_of_a_virtual_environment(monkeypatch: pyte
     monkeypatch.setattr(setup.sys, "prefix", setup.sys.base_prefix)
     monkeypatch.setattr(setup.subprocess, "run", lambda *_, **__: pytest.fail("ran pip"))
     setup._with_pip()
+
+
+def test_what_every_verdict_shares_is_built_for_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, object]] = []
+    monkeypatch.setattr(rooms, "chosen", lambda backend: "host")
+    monkeypatch.setattr(server, "ask", lambda question: asked.append(question) or {})
+    assert setup.prepare(Checkout(EMBEDDED_FORK, "named")) == f"overlay: built for torch {metadata.version('torch')}"
+    assert asked == [{"what": server.PREPARATION, "root": str(EMBEDDED_FORK), "backend": "host"}]
+
+
+def test_nothing_is_built_where_it_would_not_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "ask", lambda question: pytest.fail("asked"))
+    monkeypatch.setattr(rooms, "chosen", lambda backend: "mps")
+    assert "nothing to build for the mps backend" in setup.prepare(Checkout(EMBEDDED_FORK, "named"))
+    monkeypatch.setattr(setup, "find_spec", lambda name: None)
+    assert "none without torch" in setup.prepare(Checkout(EMBEDDED_FORK, "named"))

@@ -53,9 +53,11 @@ def build(
     stubs = [stub for target in targets for stub in target.stubs]
     needed = tree.files(OPERATIONS, ".mm", ".cpp") if parts else sources.operation_files(tree, found.kernels, stubs)
     files = [*sources.library_files(tree), *needed]
+    generated = "\n".join(path.read_text() for path in found.sources)
     compiled: list[str] = []
     while True:
-        registration.native_headers(yaml_text, sources.native_headers(tree, files), found.include)
+        included = sources.native_headers(tree, files) | sources.native_headers_in(generated)
+        registration.native_headers(yaml_text, included, found.include)
         registration.dispatch_headers(sources.dispatch_headers(tree, files), found.include)
         made = _objects(tree, files, found, recipe, cache)
         compiled += [name for name, (_, fresh) in made.items() if fresh]
@@ -67,6 +69,15 @@ def build(
             if not more:
                 raise _link_error(missing, found.kernels) from missing
             files += more
+
+
+def build_shared(tree: Tree, recipe: Recipe, cache: Path) -> None:
+    """Compiles the host files that every operator uses, for the builds to come. Raises PTR166."""
+    files = sources.library_files(tree)
+    include = cache / "generated" / digest(tree.root.name) / "include"
+    registration.native_headers(tree.read(NATIVE_FUNCTIONS), sources.native_headers(tree, files), include)
+    registration.dispatch_headers(sources.dispatch_headers(tree, files), include)
+    _objects(tree, files, registration.Registration((), include, (), ()), recipe, cache)
 
 
 class Undefined(Exception):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
@@ -12,7 +13,7 @@ from typing import Protocol, cast
 from porter.checkout import NATIVE_FUNCTIONS
 from porter.errors import PorterError
 from porter.overlay import registration, sources
-from porter.overlay.build import build
+from porter.overlay.build import build, build_shared
 from porter.overlay.objects import Recipe
 from porter.overlay.selection import Selection
 from porter.overlay.tree import Tree, cache
@@ -66,13 +67,26 @@ def start(backend: str) -> None:
 
 def selected(backend: str, base: str) -> Selection:
     """The OpInfos that reach an operator without being named for it, where there is a dispatcher to ask."""
-    from aten_overlay.test import counters
     from porter.overlay import selection
 
     if backend != HOST:
         return Selection()
-    counters.install(_device().kernel_calls, _device().fallbacks)
+    _count()
     return selection.selected(base)
+
+
+def prepare(tree: Tree) -> None:
+    """Makes ahead what every verdict of the `host` backend on a fork needs, so that the first one has it.
+
+    Raises what building raises.
+    """
+    from porter.overlay import selection
+
+    with ThreadPoolExecutor(1) as pool:
+        building = pool.submit(lambda: build_shared(tree, _device().recipe(tree.root), cache()))
+        _count()
+        selection.table()
+        building.result()
 
 
 def take(backend: str, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
@@ -89,13 +103,17 @@ def _device() -> Device:
 
 
 def _on_host(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
-    from aten_overlay.test import counters
-
     device = _device()
     built = build(tree, [target], device.recipe(tree.root), cache())
     names = [f"{functor}_" for functor in target.kernels]
     device.load(built.library, tree.root, names, arithmetic, checked)
-    counters.install(device.kernel_calls, device.fallbacks)
+    _count()
+
+
+def _count() -> None:
+    from aten_overlay.test import counters
+
+    counters.install(_device().kernel_calls, _device().fallbacks)
 
 
 def _on_kernels(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:

@@ -33,14 +33,16 @@ def selected(base: str) -> Selection:
 
     if any(base in aten_names(op) for op in op_db):
         return Selection()
-    table = _table()
-    forward = tuple(name for name, (names, _) in table.items() if base in names)
-    return Selection(forward, tuple(name for name, (_, names) in table.items() if base in names))
+    forward = tuple(name for name, (names, _) in table().items() if base in names)
+    return Selection(forward, tuple(name for name, (_, names) in table().items() if base in names))
 
 
 @once
-def _table() -> Table:
-    """The ATen base names that each OpInfo dispatches, forward and besides that backward."""
+def table() -> Table:
+    """The ATen base names that each OpInfo dispatches, forward and besides that backward.
+
+    Made once for each torch, in some ten seconds, while nothing of a fork is loaded.
+    """
     from torch.testing._internal.common_methods_invocations import op_db
 
     from aten_overlay.test import dispatched
@@ -50,6 +52,7 @@ def _table() -> Table:
     if made is None:
         found = {op.full_name: dispatched.dispatched(op) for op in op_db}
         made = {name: (sorted(one.forward), sorted(one.backward)) for name, one in found.items()}
+        assert any(forward for forward, _ in made.values()), "nothing counts what the device does"
         kept.keep(file, made)
     return made
 

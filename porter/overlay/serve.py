@@ -73,6 +73,8 @@ def answer(asked: Answer) -> Answer:
     """The answer to one request: what was asked for, or why there is none."""
     if asked["what"] == server.RECORDINGS:
         return _Worker(asked, _recordings, _ended).result()
+    if asked["what"] == server.PREPARATION:
+        return _Worker(asked, _preparation, _broken).result()
     return _judged(asked)
 
 
@@ -142,6 +144,10 @@ def _not_judged(asked: Answer, doing: str, end: str, seconds: float) -> Answer:
 
 def _ended(_asked: Answer, doing: str, end: str, _seconds: float) -> Answer:
     return {"error": f"the old code ended during {doing}: {end}", "code": "PTR137"}
+
+
+def _broken(_asked: Answer, doing: str, end: str, _seconds: float) -> Answer:
+    return {"error": f"the {doing} ended: {end}", "code": "PTR170"}
 
 
 class _OldPath:
@@ -237,6 +243,14 @@ def _recordings(asked: Answer, tell: Tell) -> Answer:
 
     made = work.recordings(Path(asked["root"]), target_from(asked["target"]), asked["macos"], tell)
     return {"recordings": to_object(made)}
+
+
+def _preparation(asked: Answer, tell: Tell) -> Answer:
+    from porter.overlay import work
+
+    tell("preparation")
+    work.prepare(Path(asked["root"]))
+    return {}
 
 
 def _death(code: int, log: str) -> str:

@@ -25,7 +25,7 @@ from porter.overlay.verdict import MPS, Verdict, VerifyTarget
 
 START_SECONDS = 600.0  # the first start of all builds the device
 NO_SERVER = "PORTER_NO_SERVER"
-VERDICT, RECORDINGS = "verdict", "recordings"
+VERDICT, RECORDINGS, PREPARATION = "verdict", "recordings", "preparation"
 _PACKAGES = Path(__file__).resolve().parent.parent.parent
 _WATCHED = ("porter", "aten_overlay")
 _CODE = (".py", ".h", ".cpp", ".mm", ".m", ".yaml")
@@ -52,7 +52,7 @@ def request(
 
 
 def ask(asked: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a question: its `what` is one of VERDICT and RECORDINGS, its `backend` says which server.
+    """The answer to a question: its `what` is VERDICT, RECORDINGS or PREPARATION, its `backend` says which server.
 
     Under `$PORTER_NO_SERVER`, and for Apple's GPU, which a forked process cannot use, a process of its own answers.
     Raises PTR170 when no process can be started that answers, and the error that the answer tells.

@@ -56,7 +56,12 @@ def defining(tree: Tree, symbols: Iterable[str]) -> tuple[str, ...]:
 
 def native_headers(tree: Tree, files: Iterable[str]) -> frozenset[str]:
     """The names of the `<op>_native.h` headers that host files include."""
-    return frozenset(m["name"] for path in files for m in _NATIVE_HEADER.finditer(tree.read(path)))
+    return frozenset(name for path in files for name in native_headers_in(tree.read(path)))
+
+
+def native_headers_in(text: str) -> frozenset[str]:
+    """The names of the `<op>_native.h` headers that one source includes."""
+    return frozenset(m["name"] for m in _NATIVE_HEADER.finditer(text))
 
 
 def dispatch_headers(tree: Tree, files: Iterable[str]) -> frozenset[str]:

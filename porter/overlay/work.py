@@ -97,6 +97,11 @@ def verdict(root: Path, texts: Mapping[str, str], target: VerifyTarget, run: Run
         return Judged(values.refused(target.base, error, spent, run.backend, run.arithmetic))
 
 
+def prepare(root: Path) -> None:
+    """Builds the stand-in for Apple and what every operator of a checkout shares. Raises what building raises."""
+    rooms.prepare(materialise(root, {}, cache()))
+
+
 def recordings(root: Path, target: VerifyTarget, macos: str, tell: Tell) -> tuple[Recording, ...]:
     """The recordings of an operator as the checkout has it, under a macOS release (`""`: the newest)."""
     from porter.overlay import host, record

@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 
 from aten_overlay.metal.compiler import find_clang
+from porter.checkout import EMBEDDED_FORK
 from porter.errors import Place, PorterError
 from porter.overlay import build
-from porter.overlay.registration import Kernel
+from porter.overlay.registration import Kernel, Registration
+from porter.overlay.sources import native_headers_in
+from porter.overlay.tree import materialise
+from porter.overlay.verdict import VerifyTarget
 
 NAME = "aten/src/ATen/native/mps/operations/Twice.mm"
 
@@ -86,3 +90,21 @@ def test_a_missing_kernel_is_told_at_its_row(tmp_path: Path, recipe: build.Recip
     assert (told.code, told.place) == ("PTR167", row.place)
     assert "at::gone_out_mps(int)" in told.what
     assert list((tmp_path / "libraries").glob("*.so")) == []
+
+
+def test_every_header_is_written_before_the_first_file_is_compiled(
+    tmp_path: Path, recipe: build.Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    included: list[Path] = []
+
+    def compiling(_tree: object, _files: object, found: Registration, *_: object) -> dict[str, tuple[Path, bool]]:
+        names = native_headers_in(found.sources[0].read_text())
+        included.extend(found.include / "ATen" / "ops" / f"{name}_native.h" for name in names)
+        assert all(header.is_file() for header in included)
+        return {}
+
+    monkeypatch.setattr(build, "_objects", compiling)
+    monkeypatch.setattr(build, "_library", lambda *_: tmp_path / "library.so")
+    tree = materialise(EMBEDDED_FORK, {}, tmp_path)
+    build.build(tree, [VerifyTarget("copysign", stubs=("copysign_stub",))], recipe, tmp_path)
+    assert len(included) > 1  # the template of a registration has headers of its own

@@ -94,6 +94,17 @@ def test_a_worker_that_dies_is_a_failed_verdict_that_names_the_test(monkeypatch:
     assert "SIGSEGV" in found["failures"][-1]["reason"]
 
 
+def test_a_preparation_that_dies_says_what_it_was_and_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"what": server.PREPARATION, "root": "/", "backend": "host"}
+    monkeypatch.setattr(work, "prepare", lambda root: None)
+    assert serve.answer(asked) == {}
+    monkeypatch.setattr(work, "prepare", lambda root: os.kill(os.getpid(), signal.SIGKILL))
+    found = serve.answer(asked)
+    assert (found["code"], "the preparation ended" in found["error"], "SIGKILL" in found["error"]) == (
+        "PTR170", True, True
+    )  # fmt: skip
+
+
 def test_a_refusal_is_an_error_with_its_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     def refusing(*_: Any) -> Any:
         raise PorterError("PTR170", "no", hint="try this")

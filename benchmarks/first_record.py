@@ -1,0 +1,48 @@
+"""What a recording costs: `python benchmarks/first_record.py FORK OP...`, in an empty cache, after `porter setup`.
+
+For each operator: `porter explain` that has never seen it, again with the recording kept, and reading the source only;
+then the last two as medians of several calls, and the largest of the first. The server runs, as after any command;
+`cold` is one more recording in a process of its own, with torch and the OpInfos to import.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from porter.overlay import server
+
+ROUNDS = 5
+
+
+def seconds(fork: Path, *arguments: str, **environment: str) -> float:
+    """How long one command of porter takes on the fork."""
+    command = [sys.executable, "-m", "porter", *arguments, "--checkout", str(fork)]
+    started = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, **environment})
+    return time.perf_counter() - started
+
+
+def main(fork: Path, ops: list[str]) -> int:
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["PORTER_CACHE"] = cache
+        print(f"setup: {seconds(fork, 'setup'):.1f} s")
+        *warm, last = ops
+        first = [seconds(fork, "explain", op) for op in warm]
+        kept = [statistics.median(seconds(fork, "explain", op) for _ in range(ROUNDS)) for op in warm]
+        read = [statistics.median(seconds(fork, "explain", op, "--no-record") for _ in range(ROUNDS)) for op in warm]
+        for op, *taken in zip(warm, first, kept, read, strict=True):
+            print(op, *(f"{name} {each:.2f} s" for name, each in zip(("first", "kept", "read"), taken, strict=True)))
+        more = max(a - b for a, b in zip(kept, read, strict=True))
+        print(f"first at most {max(first):.2f} s; kept at most {more:.2f} s more than reading only")
+        print(f"cold: {last} {seconds(fork, 'explain', last, **{server.NO_SERVER: '1'}):.2f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))
