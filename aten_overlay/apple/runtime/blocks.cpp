@@ -202,3 +202,7 @@ const void* porter_dispatch_data(const dispatch_data_s* data, size_t* size) {
 }
 
 }  // extern "C"
+
+bool porter::objc::is_block(const void* isa) {
+  return isa == _NSConcreteStackBlock || isa == _NSConcreteGlobalBlock || isa == _NSConcreteMallocBlock;
+}

@@ -124,7 +124,12 @@ Class* class_of(id object) {
     static Class* buffer = find_class("PorterBuffer");
     return buffer;
   }
-  return *reinterpret_cast<Class**>(object);
+  Class* isa = *reinterpret_cast<Class**>(object);
+  if (is_block(isa)) {
+    static Class* block = find_class("NSBlock");
+    return block;
+  }
+  return isa;
 }
 
 bool is_kind_of(const Class* cls, const char* name) {

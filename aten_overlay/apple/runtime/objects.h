@@ -106,8 +106,12 @@ inline Header& header(id object) {
   return *(reinterpret_cast<Header*>(object) - 1);
 }
 
-// The class that an object's methods are found in: MTLBuffer's for an address of the device. Null for nil.
+// The class that an object's methods are found in: MTLBuffer's for an address of the device, NSBlock for a block,
+// whose `isa` is an address without a class behind it. Null for nil.
 Class* class_of(id object);
+
+// Whether this `isa` is a block's.
+bool is_block(const void* isa);
 
 // The laid-out class of this name, or null.
 Class* find_class(const char* name);

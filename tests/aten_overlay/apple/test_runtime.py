@@ -31,6 +31,7 @@ def tell() -> Callable[[str], str]:
         ("classes", "43 63 1.5 1 7-hi-2.50 1 10 | left 0"),
         ("collections", "1 2.5 x 111 1 3,4 | left 0"),
         ("blocks", "9 5 2 1 | left 0"),
+        ("lambdas", "9 9 1 6 1 | left 0"),
         ("released_twice", "1 | left 0"),
         ("nothing", "01 | left 0"),
     ],

@@ -139,6 +139,24 @@ const char* blocks() {
   });
 }
 
+// clang copies the block that it makes of a lambda, and autoreleases it.
+const char* lambdas() {
+  return tell([](std::ostream& out) {
+    Base* object = [[Base new] autorelease];
+    object->_x = 5;
+    int seen = 0;
+    @autoreleasepool {
+      auto lambda = [&seen, object](int by) { return seen = object->_x + by; };
+      int (^block)(int) = lambda;
+      NSArray* kept = @[ block ];
+      out << ((int (^)(int))kept[0])(4) << " " << seen << " " << [object retainCount] << " ";
+      int (^bare)(int) = [](int by) { return 2 * by; };
+      out << bare(3);
+    }
+    out << " " << [object retainCount];
+  });
+}
+
 const char* queues() {
   return tell([](std::ostream& out) {
     dispatch_queue_t queue = dispatch_queue_create("q", DISPATCH_QUEUE_SERIAL);
