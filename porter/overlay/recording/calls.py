@@ -7,6 +7,7 @@ both ways, every optional argument left out, every tensor laid out with gaps.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
@@ -87,11 +88,17 @@ def sampled(op: Any, base: str, dtype: DType) -> Iterator[Made]:
         samples = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=differentiable), SAMPLES))
     except (RuntimeError, TypeError, ValueError):  # the OpInfo makes none of this type
         return
-    for sample in samples:
-        moved = sample.transform(_to_device)
+    for moved in _on_the_device(samples):
         with _Capture(frozenset({base, f"{base}_"})) as capture:
             _called(op, moved, differentiable)
         yield from (made for made in capture.found if _on_device(made))
+
+
+def _on_the_device(samples: Sequence[Any]) -> Iterator[Any]:
+    """The samples there, without those that hold a type that the device has not: it refuses float64."""
+    for sample in samples:
+        with suppress(TypeError):
+            yield sample.transform(_to_device)
 
 
 def _called(op: Any, sample: Any, differentiable: bool) -> None:

@@ -1,0 +1,22 @@
+"""Which calls of an OpInfo's samples are recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from porter.dtypes import BY_TORCH
+from porter.overlay.recording import calls
+
+
+def _samples(op: OpInfo, device: str, dtype: torch.dtype, requires_grad: bool, **_: object) -> Iterator[SampleInput]:
+    for other in (torch.float64, dtype):
+        yield SampleInput(torch.ones(2, dtype=dtype), args=(torch.ones(2, dtype=other),))
+
+
+def test_a_sample_of_a_type_that_the_device_has_not_is_none_of_its_own() -> None:
+    op = OpInfo("mul", dtypes={torch.float32}, supports_autograd=False, sample_inputs_func=_samples)
+    [made] = calls.sampled(op, "mul", BY_TORCH["float32"])
+    assert [t.dtype for t in made.tensors().values()] == [torch.float32, torch.float32]
