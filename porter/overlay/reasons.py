@@ -22,6 +22,7 @@ _SOURCES = (MPS, OPERATIONS, "aten/src/ATen/mps")
 _LITERAL = re.compile(r'"((?:[^"\\\n]|\\.){12,})"')
 _OWN_ERROR = re.compile(r"\bPTR\d{3}\b")
 _WIDE = re.compile(r"the CPU gives (?:float64|complex128)\b")
+_IMPOSSIBLE = re.compile(r"\bPTR127\b")  # what no graph can compute
 _VALIDATION = re.compile(r"\bPTR12[456]\b")  # what Metal's API validation would say on a Mac
 
 
@@ -60,6 +61,8 @@ class Evidence:
             return Reason(LIMIT, "its host code leaves the result as the memory was")
         if _VALIDATION.search(why):
             return Reason(LIMIT, f"the Metal API's validation: {why}")
+        if _IMPOSSIBLE.search(why):
+            return Reason(LIMIT, f"its host code asks for what is not defined: {why}")
         if _WIDE.search(why):
             return Reason(LIMIT, "the device has no float64")
         if verdict == REFUSED and not _OWN_ERROR.search(why) and (place := self._check(why)):

@@ -94,6 +94,7 @@ def evidence() -> Evidence:
         ("floor", "refused", "PTR131 x", FAULT, "PTR131 x"),
         ("floor", "precision", "0.1", "precision", "0.1"),
         ("ceil", "refused", "PTR126: too large", LIMIT, "the Metal API's validation: PTR126: too large"),
+        ("ceil", "refused", "PTR127 none", LIMIT, "its host code asks for what is not defined: PTR127 none"),
         ("ceil", "differ", "int32 (2,), the CPU gives float64 (2,)", LIMIT, "the device has no float64"),
         ("ceil", "differ", "never written: 3", LIMIT, "its host code leaves the result as the memory was"),
     ],

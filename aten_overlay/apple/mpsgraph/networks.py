@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aten_overlay.apple.mpsgraph.meanings import gradient_at, means, not_known
+from porter.errors import PorterError
 
 _CONSTANT, _REFLECT, _CLAMP, _ZERO = 0, 1, 3, 4  # MPSGraphPaddingMode
 _MODES = {_REFLECT: "reflect", _CLAMP: "replicate"}
@@ -36,8 +37,15 @@ def _padded(x: Tensor, axis: int, before: int, after: int, mode: int) -> Tensor:
 
 @means("padGradientWithIncomingGradientTensor:sourceTensor:paddingMode:leftPadding:rightPadding")
 def pad_gradient(gradient: Tensor, source: Tensor, mode: int, left: list[int], right: list[int]) -> Tensor:
-    """Of what was padded, which is the gradient's shape without the padding: host code may give a larger source."""
+    """Of what was padded, which is the gradient's shape without the padding: host code may give a larger source.
+
+    Raises PTR127 where nothing was, and the padding repeats what was.
+    """
     sizes = [size - before - after for size, before, after in zip(gradient.shape, left, right, strict=True)]
+    for axis, size in enumerate(sizes):
+        if size < 1 and mode in _MODES:
+            told = f"all {gradient.shape[axis]} elements along dimension {axis} are padding: there is none to repeat"
+            raise PorterError("PTR127", told, hint="The host code has to do without the graph there.")
     return gradient_at(lambda x: pad(x, mode, left, right, 0.0), source.new_zeros(sizes), gradient)
 
 

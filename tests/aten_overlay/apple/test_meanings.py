@@ -131,6 +131,16 @@ def test_the_gradient_of_padding_has_the_shape_that_was_padded() -> None:
         assert made.tolist() == [3, 4, 24]
 
 
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_a_padding_that_repeats_nothing_has_no_gradient(device: str) -> None:
+    selector = "padGradientWithIncomingGradientTensor:sourceTensor:paddingMode:leftPadding:rightPadding"
+    gradient, source = torch.ones(2, 5, device=device), torch.zeros(2, 4, device=device)
+    with pytest.raises(PorterError, match="all 5 elements along dimension 1 are padding") as refused:
+        of(selector, gradient, source, 3, [0, 0], [0, 5])
+    assert refused.value.code == "PTR127"
+    assert of(selector, gradient, source, 0, [0, 0], [0, 5]).shape == (2, 0)
+
+
 def test_inverses_are_taken_of_matrices() -> None:
     x = torch.tensor([[[2.0, 0.0], [0.0, 4.0]]])
     assert of("inverseOfTensor", x).tolist() == [[[0.5, 0.0], [0.0, 0.25]]]
