@@ -45,6 +45,7 @@ def tell() -> Callable[[str], str]:
         ("computed", "(2, 1) 1 7.5 16.5  | left 0"),
         ("decoded", "2 1 -7.25  | left 0"),
         ("strided", "-1 -4 -2 -5 -3 -6  | left 0"),
+        ("cropped", "-1 -2 -4 -5  | left 0"),
         ("counted", "1 1 1 3  | left 0"),
     ],
 )
@@ -58,6 +59,7 @@ def test_a_graph_computes_what_it_was_told(tell: Callable[[str], str], name: str
         ("unknown", "! PTR131 MPSGraph's `oneHotWithIndicesTensor:depth` is not known here"),
         ("unencodable", "! PTR131 -[MPSNDArrayUnaryKernel encodeToCommandBuffer:sourceArray:destinationArray:] is not"),
         ("misfit", "! PTR133 the shape of `additionWithPrimaryTensor:secondaryTensor` cannot be inferred"),
+        ("outgrown", "! PTR134 RuntimeError: The size of tensor a (4) must match the size of tensor b (3)"),
         ("unfed", "! PTR134 a placeholder that the graph needs is not fed"),
     ],
 )

@@ -109,6 +109,26 @@ const char* strided() {
   });
 }
 
+static void negated_into(std::ostream& out, MPSGraph* graph, MPSShape* shape) {
+  MPSGraphTensor* x = [graph placeholderWithShape:@[ @2, @3 ] dataType:MPSDataTypeFloat32 name:nil];
+  MPSGraphTensor* y = [graph negativeWithTensor:x name:nil];
+  MPSGraphTensorDataDictionary* results = @{y : data_of({9, 9, 9, 9, 9, 9, 9, 9}, shape)};
+  [graph encodeToCommandBuffer:nil
+                         feeds:@{x : data_of({1, 2, 3, 4, 5, 6}, @[ @2, @3 ])}
+              targetOperations:nil
+             resultsDictionary:results
+           executionDescriptor:nil];
+  show(out, results, y, 4);
+}
+
+const char* cropped() {
+  return tell([](std::ostream& out, MPSGraph* graph) { negated_into(out, graph, @[ @2, @2 ]); });
+}
+
+const char* outgrown() {
+  return tell([](std::ostream& out, MPSGraph* graph) { negated_into(out, graph, @[ @2, @4 ]); });
+}
+
 const char* counted() {
   return tell([](std::ostream& out, MPSGraph* graph) {
     MPSGraphTensor* x = [graph placeholderWithShape:@[ @4 ] dataType:MPSDataTypeFloat32 name:nil];
