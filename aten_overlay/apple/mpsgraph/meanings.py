@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Meaning = Callable[..., Any]
 T = TypeVar("T")
 _FAMILIES = (
-    "arithmetic", "convolutions", "fourier", "indexing", "networks", "pooling", "random_numbers", "recurrent",
+    "arithmetic", "convolutions", "fourier", "indexing", "losses", "networks", "pooling", "random_numbers", "recurrent",
     "reductions", "resizing", "shapes",
 )  # fmt: skip
 _TABLE: dict[str, Meaning] = {}

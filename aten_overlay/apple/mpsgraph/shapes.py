@@ -37,9 +37,15 @@ def complex_constant_of_shape(real: float, imaginary: float, shape: list[int], c
     return torch.full(shape, complex(real, imaginary)).to(torch_type(code))
 
 
-@means("constantWithData:shape:dataType")
+@means("constantWithData:shape:dataType", "variableWithData:shape:dataType")
 def constant_with_data(data: bytes, shape: list[int], code: int) -> Tensor:
     return torch.frombuffer(bytearray(data), dtype=torch_type(code)).reshape(shape)
+
+
+@means("readVariable")
+def read_variable(variable: Tensor) -> Tensor:
+    """As it was made: no assignment has a meaning here, since when it is carried out is not documented."""
+    return variable
 
 
 @means("reshapeTensor:withShape", "reshapeTensor:withShapeTensor", moves=True)
@@ -220,14 +226,6 @@ def coordinate(axis: int, shape: list[int]) -> Tensor:
 @means("coordinateAlongAxis:withShapeTensor", "coordinateAlongAxisTensor:withShapeTensor")
 def coordinate_tensor(axis: int | Tensor, shape: Tensor) -> Tensor:
     return coordinate(int(axis), _numbers(shape))
-
-
-@means("oneHotWithIndicesTensor:depth:axis:dataType:onValue:offValue")
-def one_hot(indices: Tensor, depth: int, axis: int, code: int, on: float, off: float) -> Tensor:
-    where = indices.unsqueeze(axis) == torch.arange(depth, device=indices.device).reshape(
-        [depth if d == axis % (indices.ndim + 1) else 1 for d in range(indices.ndim + 1)]
-    )
-    return torch.where(where, on, off).to(torch_type(code))
 
 
 @means("bandPartWithTensor:numLower:numUpper")

@@ -56,7 +56,7 @@ def test_a_graph_computes_what_it_was_told(tell: Callable[[str], str], name: str
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("unknown", "! PTR131 MPSGraph's `oneHotWithIndicesTensor:depth` is not known here"),
+        ("unknown", "! PTR131 MPSGraph's `assignVariable:withValueOfTensor` is not known here"),
         ("unencodable", "! PTR131 -[MPSNDArrayUnaryKernel encodeToCommandBuffer:sourceArray:destinationArray:] is not"),
         ("misfit", "! PTR133 the shape of `additionWithPrimaryTensor:secondaryTensor` cannot be inferred"),
         ("outgrown", "! PTR134 RuntimeError: The size of tensor a (4) must match the size of tensor b (3)"),
@@ -65,6 +65,25 @@ def test_a_graph_computes_what_it_was_told(tell: Callable[[str], str], name: str
 )
 def test_what_cannot_be_recorded_or_run_is_a_coded_error(tell: Callable[[str], str], name: str, told: str) -> None:
     assert tell(name).startswith(told)
+
+
+def test_every_form_of_a_one_hot_tensor_takes_its_arguments_in_order(tell: Callable[[str], str]) -> None:
+    """Of the indices 2 and 7: the second is nowhere."""
+    assert tell("hot").split("; ") == [
+        "-1 -1 -1 -1 5 -1 (3, 2)",
+        "-1 -1 5 -1 -1 -1 (2, 3)",
+        "0 0 0 0 1 0 (3, 2)",
+        "0 0 0 0 1 0 (3, 2)",
+        "0 0 1 0 0 0 (2, 3)",
+        "1 | left 0",
+    ]
+
+
+def test_a_cross_entropy_is_reduced_to_a_scalar_or_refused(tell: Callable[[str], str]) -> None:
+    """Of even odds in two rows each: the logarithm of 2, and half of what is too much."""
+    made, refused = tell("entropy").split("! ")
+    assert made == "1.39 -0.5 0.5 0.5 -0.5 0.693 -0.25 0.25 0.25 -0.25 "
+    assert refused.startswith("PTR131 MPSGraphLossReductionType 0, whose result has no documented shape")
 
 
 @pytest.mark.parametrize(

@@ -207,6 +207,12 @@
                                                   axis:(NSInteger)axis
                                          reductionType:(MPSGraphLossReductionType)reduction
                                                   name:(NSString*)name;
+- (MPSGraphTensor*)softMaxCrossEntropyGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
+                                                            sourceTensor:(MPSGraphTensor*)source
+                                                            labelsTensor:(MPSGraphTensor*)labels
+                                                                    axis:(NSInteger)axis
+                                                           reductionType:(MPSGraphLossReductionType)reduction
+                                                                    name:(NSString*)name;
 - (MPSGraphTensor*)dropoutTensor:(MPSGraphTensor*)tensor rate:(double)rate name:(NSString*)name;
 - (MPSGraphTensor*)randomTensorWithShape:(MPSShape*)shape
                               descriptor:(MPSGraphRandomOpDescriptor*)descriptor

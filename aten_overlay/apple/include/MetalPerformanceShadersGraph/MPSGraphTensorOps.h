@@ -145,6 +145,25 @@
                                       name:(NSString*)name;
 - (MPSGraphTensor*)oneHotWithIndicesTensor:(MPSGraphTensor*)indices
                                      depth:(NSUInteger)depth
+                                  dataType:(MPSDataType)type
+                                   onValue:(double)onValue
+                                  offValue:(double)offValue
+                                      name:(NSString*)name;
+- (MPSGraphTensor*)oneHotWithIndicesTensor:(MPSGraphTensor*)indices
+                                     depth:(NSUInteger)depth
+                                      axis:(NSUInteger)axis
+                                  dataType:(MPSDataType)type
+                                      name:(NSString*)name;
+- (MPSGraphTensor*)oneHotWithIndicesTensor:(MPSGraphTensor*)indices
+                                     depth:(NSUInteger)depth
+                                  dataType:(MPSDataType)type
+                                      name:(NSString*)name;
+- (MPSGraphTensor*)oneHotWithIndicesTensor:(MPSGraphTensor*)indices
+                                     depth:(NSUInteger)depth
+                                      axis:(NSUInteger)axis
+                                      name:(NSString*)name;
+- (MPSGraphTensor*)oneHotWithIndicesTensor:(MPSGraphTensor*)indices
+                                     depth:(NSUInteger)depth
                                       name:(NSString*)name;
 - (MPSGraphTensor*)bandPartWithTensor:(MPSGraphTensor*)tensor
                              numLower:(NSInteger)numLower

@@ -147,6 +147,79 @@ const char* counted() {
   });
 }
 
+// Every form of a one-hot tensor, by its elements' types and shapes.
+const char* hot() {
+  return tell([](std::ostream& out, MPSGraph* graph) {
+    MPSGraphTensor* x = [graph placeholderWithShape:@[ @2 ] dataType:MPSDataTypeFloat32 name:nil];
+    MPSGraphTensor* at = [graph castTensor:x toType:MPSDataTypeInt32 name:nil];
+    MPSGraphTensor* full = [graph oneHotWithIndicesTensor:at
+                                                    depth:3
+                                                     axis:0
+                                                 dataType:MPSDataTypeFloat32
+                                                  onValue:5
+                                                 offValue:-1
+                                                     name:nil];
+    MPSGraphTensor* last = [graph oneHotWithIndicesTensor:at
+                                                    depth:3
+                                                 dataType:MPSDataTypeFloat32
+                                                  onValue:5
+                                                 offValue:-1
+                                                     name:nil];
+    MPSGraphTensor* typed = [graph oneHotWithIndicesTensor:at depth:3 axis:0 dataType:MPSDataTypeFloat32 name:nil];
+    MPSGraphTensor* whole = [graph oneHotWithIndicesTensor:at depth:3 dataType:MPSDataTypeInt32 name:nil];
+    MPSGraphTensor* first = [graph oneHotWithIndicesTensor:at depth:3 axis:0 name:nil];
+    MPSGraphTensor* plain = [graph oneHotWithIndicesTensor:at depth:3 name:nil];
+    NSArray* all = @[ full, last, typed, first, plain ];
+    MPSGraphTensorDataDictionary* results = [graph runWithMTLCommandQueue:nil
+                                                                    feeds:@{x : data_of({2, 7}, @[ @2 ])}
+                                                            targetTensors:all
+                                                         targetOperations:nil];
+    for (MPSGraphTensor* each in all) {
+      show(out, results, each, 6);
+      out << [[[each shape] description] UTF8String] << "; ";
+    }
+    out << ([whole dataType] == MPSDataTypeInt32);
+  });
+}
+
+const char* entropy() {
+  return tell([](std::ostream& out, MPSGraph* graph) {
+    MPSGraphTensor* x = [graph placeholderWithShape:@[ @2, @2 ] dataType:MPSDataTypeFloat32 name:nil];
+    float chosen[] = {1, 0, 0, 1};
+    MPSGraphTensor* labels = [graph variableWithData:[NSData dataWithBytes:chosen length:sizeof chosen]
+                                               shape:@[ @2, @2 ]
+                                            dataType:MPSDataTypeFloat32
+                                                name:nil];
+    labels = [graph readVariable:labels name:nil];
+    MPSGraphTensor* one = [graph constantWithScalar:1 dataType:MPSDataTypeFloat32];
+    for (auto reduction : {MPSGraphLossReductionTypeSum, MPSGraphLossReductionTypeMean}) {
+      MPSGraphTensor* loss = [graph softMaxCrossEntropyWithSourceTensor:x
+                                                           labelsTensor:labels
+                                                                   axis:-1
+                                                          reductionType:reduction
+                                                                   name:nil];
+      MPSGraphTensor* slope = [graph softMaxCrossEntropyGradientWithIncomingGradientTensor:one
+                                                                              sourceTensor:x
+                                                                              labelsTensor:labels
+                                                                                      axis:-1
+                                                                             reductionType:reduction
+                                                                                      name:nil];
+      MPSGraphTensorDataDictionary* results = [graph runWithMTLCommandQueue:nil
+                                                                      feeds:@{x : data_of({3, 3, 1, 1}, @[ @2, @2 ])}
+                                                              targetTensors:@[ loss, slope ]
+                                                           targetOperations:nil];
+      out.precision(3);
+      show(out, results, loss, 1);
+      show(out, results, slope, 4);
+    }
+    [graph softMaxCrossEntropyWithSourceTensor:x
+                                  labelsTensor:labels
+                                          axis:-1
+                                 reductionType:MPSGraphLossReductionTypeNone
+                                          name:nil];
+  });
+}
+
 static MPSMatrix* matrix_of(id<MTLBuffer> buffer, NSUInteger offset, NSUInteger columns) {
   MPSMatrixDescriptor* descriptor = [MPSMatrixDescriptor matrixDescriptorWithRows:2
                                                                           columns:columns
@@ -255,7 +328,7 @@ const char* unencodable() {
 const char* unknown() {
   return tell([](std::ostream& out, MPSGraph* graph) {
     MPSGraphTensor* x = [graph placeholderWithShape:@[ @2 ] dataType:MPSDataTypeFloat32 name:nil];
-    [graph oneHotWithIndicesTensor:x depth:2 name:nil];
+    [graph assignVariable:x withValueOfTensor:x name:nil];
   });
 }
 
