@@ -11,7 +11,6 @@ from aten_overlay.apple.mpsgraph.meanings import gradient_at, means, not_known
 from aten_overlay.apple.mpsgraph.types import MPS, torch_type
 
 _SUM, _MEAN = 1, 2  # MPSGraphLossReductionType
-_REDUCED = {_SUM: torch.sum, _MEAN: torch.mean}
 _FLOAT = MPS[torch.float32]
 
 
@@ -55,10 +54,10 @@ def cross_entropy(source: Tensor, labels: Tensor, axis: int, reduction: int) -> 
 
     The shape of the losses before that is not documented.
     """
-    if reduction not in _REDUCED:
+    if reduction not in (_SUM, _MEAN):
         raise not_known(f"MPSGraphLossReductionType {reduction}, whose result has no documented shape,")
     rows = -(labels.to(source.dtype) * torch.log_softmax(source, axis)).sum(axis)
-    return _REDUCED[reduction](rows)
+    return rows.sum() if reduction == _SUM else rows.mean()
 
 
 @means("softMaxCrossEntropyGradientWithIncomingGradientTensor:sourceTensor:labelsTensor:axis:reductionType")
