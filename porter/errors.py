@@ -5,7 +5,10 @@ Every code has a page `docs/errors/PTR0xx.md`; a test keeps the pages and the co
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+_CODE = re.compile(r"\bPTR\d{3}\b")
 
 
 @dataclass(frozen=True)
@@ -35,3 +38,9 @@ class PorterError(Exception):
         where = f"{self.place}: " if self.place else ""
         hint = f"\n  {self.hint}" if self.hint else ""
         return f"{where}{self.code} {self.what}{hint}"
+
+
+def code_in(text: str) -> str:
+    """The first code in the text of an error that came through others' code, `""` if none of porter's is there."""
+    found = _CODE.search(text)
+    return found[0] if found else ""

@@ -6,7 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-AGREES, DIFFERS, REFUSED = "agrees", "differs", "refused"
+from porter.errors import code_in
+
+AGREES, DIFFERS, REFUSED, UNKNOWN = "agrees", "differs", "refused", "unknown"
+_MPSGRAPH = "PTR13"  # how the codes start that say that the stand-in cannot run a graph
 _DIFFERENCES = (
     (True, "NaN where the CPU has none, or none where it has one"),
     (False, "values differed from the CPU's"),
@@ -17,7 +20,7 @@ _FINER = 1.0  # ULP: a smaller difference is nothing that a user sees
 @dataclass(frozen=True)
 class Sampled:
     """One sample in one type (torch name): as on the CPU, or how not. `nan` where one alone has a NaN; `ulp` is the
-    largest error against float64.
+    largest error against float64. What the stand-in for MPSGraph cannot run is `UNKNOWN`.
     """
 
     dtype: str
@@ -51,6 +54,11 @@ class Behaviour:
         return Behaviour(tuple(PathCount(**count) for count in values["counts"]), tuple(values["changes"]))
 
 
+def refusal(told: str) -> str:
+    """The status of a sample that an error with this text ended."""
+    return UNKNOWN if code_in(told).startswith(_MPSGRAPH) else REFUSED
+
+
 def to_json(found: Sequence[Sampled]) -> list[dict[str, Any]]:
     return [asdict(each) for each in found]
 
@@ -65,12 +73,23 @@ def compared(old: Sequence[Sampled], new: Sequence[Sampled]) -> Behaviour:
     pairs = [(before[each.dtype, each.sample], each) for each in new if (each.dtype, each.sample) in before]
     counts, lines = [], dict[str, list[str]]()
     for dtype in dict.fromkeys(each.dtype for _, each in pairs):
-        of_type = [(a, b) for a, b in pairs if b.dtype == dtype]
+        every = [(a, b) for a, b in pairs if b.dtype == dtype]
+        of_type = [(a, b) for a, b in every if UNKNOWN not in (a.status, b.status)]
+        for line in _unknown(every):
+            lines.setdefault(line, []).append(dtype)
+        if not of_type:
+            continue
         right = [sum(path.status == AGREES for path in side) for side in zip(*of_type, strict=True)]
         counts.append(PathCount(dtype, len(of_type), *right))
         for line in _changes(of_type):
             lines.setdefault(line, []).append(dtype)
     return Behaviour(tuple(counts), tuple(f"{', '.join(dtypes)}: {line}" for line, dtypes in lines.items()))
+
+
+def _unknown(pairs: Sequence[tuple[Sampled, Sampled]]) -> Iterator[str]:
+    found = [each for pair in pairs for each in pair if each.status == UNKNOWN]
+    if found:
+        yield f"not known here{_some(found, pairs)} ({found[0].told})"
 
 
 def _changes(pairs: Sequence[tuple[Sampled, Sampled]]) -> Iterator[str]:

@@ -8,11 +8,13 @@ from porter.overlay.behaviour import (
     AGREES,
     DIFFERS,
     REFUSED,
+    UNKNOWN,
     Behaviour,
     PathCount,
     Sampled,
     compared,
     from_json,
+    refusal,
     to_json,
 )
 
@@ -61,6 +63,17 @@ def test_precision_counts_when_it_shows() -> None:
 
     assert compared(of(3.4), of(0.5)).changes == ("float32: at most 3.4 ULP before, 0.5 now",)
     assert compared(of(1.2), of(0.5)).changes == ()
+
+
+def test_what_the_stand_in_cannot_run_is_not_held_against_the_old_code() -> None:
+    told = "PTR131 MPSGraph's `x` is not known here"
+    assert refusal(told) == UNKNOWN and refusal("PTR126 too large") == refusal("not for int64") == REFUSED
+    unknown = (UNKNOWN, told, False, None)
+    found = compared(sampled("int64", unknown, RIGHT), sampled("int64", RIGHT, RIGHT))
+    assert found.counts == (PathCount("int64", 1, 1, 1),)
+    assert found.changes == (f"int64: not known here in 1 of 2 samples ({told})",)
+    alone = compared(sampled("int64", unknown), sampled("int64", RIGHT))
+    assert (alone.counts, alone.changes) == ((), (f"int64: not known here ({told})",))
 
 
 def test_samples_of_one_path_alone_are_not_compared() -> None:
