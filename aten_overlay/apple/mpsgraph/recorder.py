@@ -7,7 +7,8 @@ CPU tensors. Faithful to the algorithm (casts, order, constants), not to Apple's
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,7 @@ import torch
 from aten_overlay.apple.mpsgraph import kernels, meanings
 from aten_overlay.apple.mpsgraph.arrays import over
 from aten_overlay.apple.mpsgraph.objects import HANDLER, Array, Frameworks, Handle, Ref, Value
+from aten_overlay.apple.mpsgraph.precision import AS_WRITTEN, IN_DOUBLE, Precision
 from aten_overlay.apple.mpsgraph.types import MPS, Unknown, torch_type
 from porter.errors import PorterError
 
@@ -66,6 +68,19 @@ class Recorder:
     ran: Callable[[Run], None] | None = None
     graphs: dict[int, Recorded] = field(default_factory=dict)
     _kept: list[Any] = field(default_factory=list)
+    _precision: Precision = AS_WRITTEN
+
+    @contextmanager
+    def in_double(self) -> Iterator[None]:
+        """Graphs run in double precision meanwhile: every float is kept so, from what is fed to what is asked for.
+
+        Constants and casts are of single precision at least. What still differs is not for the precision of a graph.
+        """
+        self._precision = IN_DOUBLE
+        try:
+            yield
+        finally:
+            self._precision = AS_WRITTEN
 
     def install(self) -> None:
         """Makes this the recorder of every graph from now on."""
@@ -130,11 +145,11 @@ class Recorder:
             values = {ref: over(array, self.host_address).clone() for ref, array in fed}
             if self.ran:
                 self.ran(Run(recorded, _addresses(fed), dict(values), _addresses(asked)))
+            values = {ref: self._precision.value(value) for ref, value in values.items()}
             with torch.no_grad():
                 for ref, array in asked:
                     target = over(array, self.host_address)
-                    value = evaluate(recorded, ref, values)
-                    _write(target, value)
+                    _write(target, evaluate(recorded, ref, values, self._precision))
 
         return self.frameworks.told(run)
 
@@ -197,7 +212,9 @@ def _meant(name: str, arguments: tuple[Value, ...], known: Callable[[Ref], torch
         raise PorterError("PTR133", told, hint="Report it with the operator.") from error
 
 
-def evaluate(recorded: Recorded, target: Ref, values: dict[Ref, torch.Tensor]) -> torch.Tensor:
+def evaluate(
+    recorded: Recorded, target: Ref, values: dict[Ref, torch.Tensor], precision: Precision = AS_WRITTEN
+) -> torch.Tensor:
     """The value of a tensor, from the placeholders' values; what it needs is added to `values`.
 
     Raises PTR134 for a placeholder that is not fed.
@@ -215,9 +232,10 @@ def evaluate(recorded: Recorded, target: Ref, values: dict[Ref, torch.Tensor]) -
         if missing:
             pending += missing
             continue
-        made = meanings.find(node.selector)(*_bound(node.arguments, values.__getitem__))
+        bound = precision.arguments(node.selector, _bound(node.arguments, values.__getitem__))
+        made = meanings.find(node.selector)(*bound)
         outputs = made if isinstance(made, (tuple, list)) else (made,)
-        values.update({Ref(ref.node, i): each for i, each in enumerate(outputs)})
+        values.update({Ref(ref.node, i): precision.value(each) for i, each in enumerate(outputs)})
         pending.pop()
     return values[target]
 

@@ -1,0 +1,59 @@
+"""A recorded graph in double precision: rounding goes away, and nothing else does."""
+
+from __future__ import annotations
+
+import torch
+
+from aten_overlay.apple.mpsgraph.objects import Ref, Value
+from aten_overlay.apple.mpsgraph.precision import AS_WRITTEN, IN_DOUBLE
+from aten_overlay.apple.mpsgraph.recorder import PLACEHOLDER, Node, Recorded, evaluate
+from aten_overlay.apple.mpsgraph.types import MPS
+
+X, SCALE, PRODUCT, SUM = (Ref(i, 0) for i in range(4))
+HALF, SINGLE = MPS[torch.float16], MPS[torch.float32]
+VALUES = torch.linspace(0.1, 3.0, 300).to(torch.float16)
+
+
+def graph(scale: float, *last: tuple[str, tuple[Value, ...]]) -> Recorded:
+    """The sum of the products of a placeholder and a number, all in halves, and what comes last."""
+    operations = (
+        (PLACEHOLDER, ([300], HALF)),
+        ("constantWithScalar:dataType", (scale, HALF)),
+        ("multiplicationWithPrimaryTensor:secondaryTensor", (X, SCALE)),
+        ("reductionSumWithTensor:axis", (PRODUCT, 0)),
+        *last,
+    )
+    return Recorded([Node(selector, arguments, (None,), (torch.float16,)) for selector, arguments in operations])
+
+
+def run(recorded: Recorded, target: Ref, doubled: bool) -> torch.Tensor:
+    precision = IN_DOUBLE if doubled else AS_WRITTEN
+    return evaluate(recorded, target, {X: precision.value(VALUES)}, precision)
+
+
+def test_what_halves_round_is_exact_in_double() -> None:
+    exact = VALUES.double().sum() * 0.1
+    rounded, doubled = run(graph(0.1), SUM, False), run(graph(0.1), SUM, True)
+    assert rounded.dtype is torch.float16 and doubled.dtype is torch.float64
+    assert not torch.allclose(rounded.double().squeeze(), exact, rtol=1e-6)
+    torch.testing.assert_close(doubled.squeeze(), exact, rtol=1e-6, atol=0.0)
+
+
+def test_a_wrong_constant_stays_wrong() -> None:
+    exact = VALUES.double().sum() * 0.1
+    assert not torch.allclose(run(graph(0.101), SUM, True).squeeze(), exact, rtol=1e-3)
+
+
+def test_a_cast_to_halves_does_not_round_and_one_to_integers_does() -> None:
+    cast = ("castTensor:toType", (SUM, HALF))
+    assert run(graph(0.1, cast), Ref(4, 0), True).dtype is torch.float64
+    torch.testing.assert_close(run(graph(0.1, cast), Ref(4, 0), True), run(graph(0.1), SUM, True).float().double())
+    whole = ("castTensor:toType", (SUM, MPS[torch.int32]))
+    assert run(graph(0.1, whole), Ref(4, 0), True).dtype is torch.int32
+
+
+def test_bytes_keep_their_type() -> None:
+    data = ("constantWithData:shape:dataType", (VALUES.numpy().tobytes(), [300], HALF))
+    made = run(graph(0.1, data), Ref(4, 0), True)
+    assert made.dtype is torch.float64
+    assert torch.equal(made, VALUES.double())
