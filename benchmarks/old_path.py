@@ -4,14 +4,17 @@
     python benchmarks/old_path.py FORK --read FILE
 
 One line an operator with an MPSGraph row that an OpInfo reaches, and type: graphs run; samples that agree, agree as far
-as random numbers can, agree but for precision, differ and are refused; their classes, with the evidence for the first;
+as values are defined, agree but for precision, differ and are refused; their classes, with the evidence for the first;
 and the OpInfos. OP may have wildcards; without any, every OpInfo runs. `--read` prints the table of a saved run again.
+The samples, N of each type, are spread over those that an OpInfo has. Metal's API validation is off, as on a Mac,
+unless MTL_DEBUG_LAYER says otherwise.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -26,7 +29,7 @@ from apart import apart
 
 from porter.checkout import Checkout
 from porter.overlay import host, old_path_table
-from porter.overlay.old_path_lines import Line
+from porter.overlay.old_path_lines import DIED, Line
 from porter.overlay.reasons import Evidence
 from porter.overlay.tree import cache, materialise
 from porter.overlay.whole import build_whole, fit, load_whole
@@ -44,9 +47,10 @@ def main() -> int:
     parser.add_argument("--read", type=Path)
     options = parser.parse_args()
     checkout = Checkout(options.fork.resolve(), "named")
+    os.environ.setdefault("MTL_DEBUG_LAYER", "0")
     host.start()
     import_module("torch.testing._internal.common_methods_invocations")
-    evidence = Evidence.read(checkout, _ops(()))
+    evidence = Evidence.read(checkout)
     absent = fit(checkout, materialise(checkout.root, {}, cache())).absent
     if options.read:
         found = [Line.from_json(json.loads(text)) for text in options.read.read_text().splitlines()]
@@ -78,7 +82,8 @@ def _run(checkout: Checkout, options: argparse.Namespace) -> Iterator[Line]:
     meanings.known()  # read once for all processes to come
     with options.save.open("w") if options.save else nullcontext() as saved:
         for op in _ops(tuple(options.ops)):
-            died = Line(op.formatted_name, (op.name, op.aten_name), "-", {"died": 1})
+            why = (DIED, f"its process died, or gave no line in {options.seconds:g} s", 1)
+            died = Line(op.formatted_name, (op.name, op.aten_name), "-", {DIED: 1}, (why,))
             for line in apart(partial(lines, op, TYPES, options.samples, precision), died, options.seconds):
                 print(line.op, line.kind, dict(line.counts), file=sys.stderr, flush=True)
                 if saved:

@@ -4,23 +4,39 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from random import Random
+from typing import Any, TypeVar
+from unittest.mock import patch
 
 import torch
 from torch.utils import _pytree as pytree
 
+from aten_overlay.apple.mpsgraph.recorder import Run
 from aten_overlay.test.compare import tolerances
 from porter.overlay import host
+from porter.overlay.old_path_compare import (
+    HALVES,
+    PLAIN,
+    Tolerance,
+    compared,
+    equal_elements,
+    in_double,
+    in_single,
+    near,
+    rounded,
+    unwritten,
+)
 from porter.overlay.old_path_lines import (
     AGREE,
     DIFFER,
     GRADIENT,
     PRECISION,
     REFUSED,
+    UNCOMPARED,
     UNDEFINED,
     UNWRITTEN,
     Line,
@@ -28,11 +44,24 @@ from porter.overlay.old_path_lines import (
 )
 from porter.overlay.reached import reached
 
-Tolerance = Mapping[str, float | None]
-# A difference is one of precision up to this part of the largest magnitude in the result.
-FRESH_BYTE = 0xCB  # PORTER_FRESH_BYTE of device/memory.h
-_HALVES = (torch.float16, torch.bfloat16)
-BOUNDS = {torch.float16: 1e-2, torch.bfloat16: 5e-2, torch.float32: 1e-4, torch.complex64: 1e-4, torch.complex32: 1e-2}
+T = TypeVar("T")
+Compute = Callable[[Any], Any]
+SEEDS = range(8)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a sample did on the device: its results, on the CPU now, or an error; what ran, and which operators.
+
+    `untouched` says of every leaf of the results whether no graph was asked for it, and no kernel ran.
+    """
+
+    results: Any = None
+    error: str = ""
+    untouched: tuple[bool, ...] = ()
+    graphs: int = 0
+    names: frozenset[str] = frozenset()
+    fallbacks: frozenset[str] = frozenset()
 
 
 def lines(op: Any, kinds: Sequence[str], samples: int, precision: Mapping[str, frozenset[str]]) -> Iterator[Line]:
@@ -45,43 +74,56 @@ def lines(op: Any, kinds: Sequence[str], samples: int, precision: Mapping[str, f
         if dtype not in op.supported_dtypes("cpu"):
             continue
         wide = tolerances(precision, op.name, dtype)
-        yield _line(op, kind, dtype, samples, partial(_forward, op, wide))
+        yield _line(op, kind, dtype, samples, partial(judged, partial(_results, op), wide))
         if op.supports_autograd and dtype in op.supported_backward_dtypes("cpu") and dtype is torch.float32:
-            yield _line(op, kind + GRADIENT, dtype, samples, partial(_backward, op, wide))
+            yield _line(op, kind + GRADIENT, dtype, samples, partial(_judged_backward, op, wide))
 
 
-def _line(op: Any, kind: str, dtype: torch.dtype, samples: int, judge: Callable[[Any], Outcome | None]) -> Line:
-    before = set(host.fallbacks().items())
-    graphs: list[object] = []
-    recorder = host.recorder()
-    recorder.ran = graphs.append
-    counts, reasons = Counter[str](), Counter[tuple[str, str]]()
-    names: set[str] = set()
-    try:
-        given = op.sample_inputs("cpu", dtype, requires_grad=kind.endswith(GRADIENT))
-        for sample, _ in zip(given, range(samples), strict=False):
-            with reached() as on_the_way:
-                outcome = judge(sample)
-            names |= on_the_way
-            if outcome is not None:
-                outcome = _if_random(outcome, on_the_way)
-                counts[outcome.verdict] += 1
-                reasons.update({(outcome.verdict, outcome.why): 1} if outcome.why else {})
-    finally:
-        recorder.ran = None
-    fallen = {name.removeprefix("aten::") for name, _ in set(host.fallbacks().items()) - before}
-    told = tuple((verdict, why, count) for (verdict, why), count in reasons.items())
-    named = (op.name, op.aten_name)
+def _line(op: Any, kind: str, dtype: torch.dtype, samples: int, judge: Callable[[Any], tuple[Outcome, Ran]]) -> Line:
+    given = list(op.sample_inputs("cpu", dtype, requires_grad=kind.endswith(GRADIENT), set_seed=True))
+    found = [judge(sample) for sample in spread(given, samples)]
+    reasons = Counter((outcome.verdict, outcome.why) for outcome, _ in found if outcome.why)
     return Line(
-        op.formatted_name, named, kind, dict(counts), told, len(graphs), tuple(sorted(names)), tuple(sorted(fallen))
+        op.formatted_name,
+        (op.name, op.aten_name),
+        kind,
+        dict(Counter(outcome.verdict for outcome, _ in found)),
+        tuple((verdict, why, count) for (verdict, why), count in reasons.items()),
+        sum(ran.graphs for _, ran in found),
+        tuple(sorted({name for _, ran in found for name in ran.names})),
+        tuple(sorted({name for _, ran in found for name in ran.fallbacks})),
     )
 
 
-def _if_random(outcome: Outcome, names: set[str]) -> Outcome:
-    """Random numbers need only have their shapes and types: a device has its own."""
-    if outcome.verdict in (DIFFER, PRECISION) and outcome.values and any(map(_draws, names)):
+def spread(given: Sequence[T], count: int) -> list[T]:
+    """At most so many, in their order and the same in every run: neighbours differ in one argument only."""
+    chosen = Random(0).sample(range(len(given)), min(count, len(given)))
+    return [given[i] for i in sorted(chosen)]
+
+
+def judged(compute: Compute, wide: Tolerance, sample: Any) -> tuple[Outcome, Ran]:
+    """The outcome of one sample, and what it did on the device. `compute` gives its results, None for nothing."""
+    try:
+        want = compute(sample)
+    except Exception as error:
+        return Outcome(UNCOMPARED, f"the CPU refuses it: {_message(error)}"), Ran()
+    if want is None:
+        return Outcome(UNCOMPARED, "nothing to compare"), Ran()
+    ran = _on_device(compute, sample)
+    if ran.error:
+        return Outcome(REFUSED, ran.error), ran
+    outcome = compared(ran.results, want, wide)
+    if outcome.verdict == DIFFER and outcome.values:
+        outcome = _undefined(compute, sample, ran, want) or _explained(compute, sample, ran, want, wide) or outcome
+    return outcome, ran
+
+
+def _undefined(compute: Compute, sample: Any, ran: Ran, want: Any) -> Outcome | None:
+    """Where values may differ: random numbers, of which a device has its own, and the order of equal elements."""
+    stable = sample.kwargs.get("stable")
+    if not stable and equal_elements(sample.input, ran.results, want):
         return Outcome(UNDEFINED)
-    return outcome
+    return Outcome(UNDEFINED) if any(map(_draws, ran.names)) and _varies(partial(compute, sample)) else None
 
 
 @lru_cache(maxsize=4096)
@@ -92,104 +134,66 @@ def _draws(name: str) -> bool:
     return any(torch.Tag.nondeterministic_seeded in overload.tags for overload in overloads)
 
 
-def _forward(op: Any, wide: Tolerance, sample: Any) -> Outcome | None:
-    """None where the CPU itself refuses."""
-    moved = on_device(sample)
+def _varies(compute: Callable[[], Any]) -> bool:
+    """Whether the CPU's own results depend on the seed, also where the test sets one."""
+    plain, found = torch.manual_seed, []
+    for seed in SEEDS:
+        with torch.random.fork_rng(devices=()), patch("torch.manual_seed", lambda given, by=seed: plain(given + by)):
+            plain(seed)
+            found.append(pytree.tree_map(_detached, compute()))
+    return any(compared(each, found[0], PLAIN).verdict != AGREE for each in found)
+
+
+def _explained(compute: Compute, sample: Any, ran: Ran, want: Any, wide: Tolerance) -> Outcome | None:
+    """A difference of values whose reason a further run shows."""
+    told = compared(ran.results, want, wide).why
+    if unwritten(ran.results, want, ran.untouched):
+        return Outcome(DIFFER, f"{UNWRITTEN}: {told}")
+    reason = _rounding(compute, sample, ran.results, want, wide)
+    return Outcome(PRECISION, f"{reason}: {told}") if reason else None
+
+
+def _rounding(compute: Compute, sample: Any, got: Any, want: Any, wide: Tolerance) -> str:
+    """How wider types show that a difference is one of rounding: `""` where they do not.
+
+    The same graphs with all operations in double give the right result; else a small difference is gone in wider types,
+    on the CPU or, as halves are also rounded between graphs, on the device.
+    """
     try:
-        want = op(sample.input, *sample.args, **sample.kwargs)
-    except Exception:
-        return None
-    try:
-        got = _home(op(moved.input, *moved.args, **moved.kwargs))
-    except Exception as error:
-        return Outcome(REFUSED, _message(error))
-    outcome = compared(got, want, wide)
-    if outcome.verdict != DIFFER or not outcome.values:
-        return outcome
-    if _equal_elements(sample.input, got, want):
-        return Outcome(UNDEFINED)
-    if _unwritten(got, want):
-        return Outcome(DIFFER, f"{UNWRITTEN}: {outcome.why}")
-    if _in_float32(op, moved, want) or _in_float32(op, sample, got):  # the device's halves, or the CPU's
-        return Outcome(PRECISION, f"in float32 it agrees: {outcome.why}")
-    return outcome
+        exact = rounded(compute(sample.transform(in_double)), want)
+    except Exception:  # it has no doubles, so nothing is shown
+        return ""
+    with host.recorder().in_double():
+        doubled = _on_device(compute, sample)
+    if not doubled.error and compared(doubled.results, exact, wide).verdict == AGREE:
+        return "its graphs in double agree"
+    if not near(got, want):
+        return ""
+    if compared(got, exact, wide).verdict == AGREE:
+        return "the CPU in double agrees"
+    if not any(isinstance(leaf, torch.Tensor) and leaf.dtype in HALVES for leaf in pytree.tree_leaves(want)):
+        return ""
+    single = _on_device(compute, sample.transform(in_single))
+    agrees = not single.error and compared(rounded(single.results, want), exact, wide).verdict == AGREE
+    return "near, and in float32 it agrees" if agrees else ""
 
 
-def _unwritten(got: Any, want: Any) -> bool:
-    """Whether results are as the allocator left their memory wherever they differ."""
-    pairs = zip(pytree.tree_leaves(got), pytree.tree_leaves(want), strict=True)
-    tensors = [(a, b) for a, b in pairs if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)]
-    wrong = [a[~torch.isclose(a, b, equal_nan=True)] for a, b in tensors if not a.is_complex()]
-    left = torch.cat([each.reshape(-1).contiguous().view(torch.uint8) for each in wrong]) if wrong else torch.empty(0)
-    return left.numel() > 0 and bool((left == FRESH_BYTE).all())
+def _judged_backward(op: Any, wide: Tolerance, sample: Any) -> tuple[Outcome, Ran]:
+    """Of gradients; where the operator's result does not agree nothing is compared: that is said once."""
+    forward, _ = judged(partial(_results, op), wide, sample)
+    if forward.verdict not in (AGREE, PRECISION):
+        return Outcome(UNCOMPARED, "the result does not agree"), Ran()
+    return judged(partial(_gradients, op), wide, sample)
 
 
-def _in_float32(op: Any, sample: Any, want: Any) -> bool:
-    """Whether a result in halves is that of float32 on the other device: no halves on the way, it agrees."""
-    if not any(isinstance(t, torch.Tensor) and t.dtype in _HALVES for t in pytree.tree_leaves(want)):
-        return False
-    wide = sample.transform(lambda v: v.float() if isinstance(v, torch.Tensor) and v.dtype in _HALVES else v)
-    try:
-        got = _home(op(wide.input, *wide.args, **wide.kwargs))
-    except Exception:
-        return False
-    pairs = list(zip(pytree.tree_leaves(got), pytree.tree_leaves(want), strict=False))
-    narrow = [a.to(b.dtype) if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) else a for a, b in pairs]
-    found = compared(narrow, [b for _, b in pairs], {"rtol": None, "atol": None})
-    return found.verdict in (AGREE, PRECISION)
-
-
-def _equal_elements(source: Any, got: Any, want: Any) -> bool:
-    """Whether results differ only in integers that pick equal elements of the source along a dimension."""
-    pairs = list(zip(pytree.tree_leaves(got), pytree.tree_leaves(want), strict=False))
-    if not all(isinstance(t, torch.Tensor) for pair in pairs for t in (source, *pair)):
-        return False
-    differing = [(a, b) for a, b in pairs if not _equal(a, b)]
-    return bool(differing) and all(_picks_the_same(source, a, b) for a, b in differing)
-
-
-def _picks_the_same(source: torch.Tensor, got: torch.Tensor, want: torch.Tensor) -> bool:
-    if got.dtype is not torch.int64 or want.dtype is not torch.int64 or got.shape != want.shape:
-        return False
-    return any(
-        _equal(torch.take_along_dim(source, got, dimension), torch.take_along_dim(source, want, dimension))
-        for dimension in _along(source, got)
-        if got.numel() and int(got.min()) >= 0 and int(got.max()) < source.shape[dimension]
-    )
-
-
-def _along(source: torch.Tensor, places: torch.Tensor) -> list[int]:
-    """The dimensions of the source that the places can be along: all others have the source's size."""
-    if places.ndim != source.ndim:
-        return []
-    differing = [d for d in range(source.ndim) if places.shape[d] != source.shape[d]]
-    return list(range(source.ndim)) if not differing else differing if len(differing) == 1 else []
-
-
-def _backward(op: Any, wide: Tolerance, sample: Any) -> Outcome | None:
-    """None where there is no gradient, or where the operator itself does not agree: that is said once."""
-    forward = _forward(op, wide, sample)
-    if forward is None or forward.verdict not in (AGREE, PRECISION):
-        return None
-    moved = on_device(sample)
-    try:
-        want = _gradients(op, sample)
-    except Exception:
-        return None
-    if want is None:
-        return None
-    try:
-        got = _gradients(op, moved)
-    except Exception as error:
-        return Outcome(REFUSED, _message(error))
-    return compared(_home(got), want, wide)
+def _results(op: Any, sample: Any) -> Any:
+    return op(sample.input, *sample.args, **sample.kwargs)
 
 
 def _gradients(op: Any, sample: Any) -> list[Any] | None:
     """By every input that takes one, for weights of the results that are the same on every device."""
     leaves = [t for t in pytree.tree_leaves((sample.input, sample.args, sample.kwargs)) if _differentiable(t)]
-    results = pytree.tree_leaves(op(sample.input, *sample.args, **sample.kwargs))
-    results = [t for t in results if _differentiable(t)]
+    results = [t for t in pytree.tree_leaves(_results(op, sample)) if _differentiable(t)]
     if not leaves or not results:
         return None
     generator = torch.Generator().manual_seed(0)
@@ -199,6 +203,29 @@ def _gradients(op: Any, sample: Any) -> list[Any] | None:
 
 def _differentiable(value: object) -> bool:
     return isinstance(value, torch.Tensor) and value.requires_grad
+
+
+def _on_device(compute: Compute, sample: Any) -> Ran:
+    moved = on_device(sample)
+    recorder, runs = host.recorder(), list[Run]()
+    kernels, fallbacks = host.kernel_calls(), set(host.fallbacks().items())
+    results, error = None, ""
+    recorder.ran = runs.append
+    try:
+        with reached(host.fallbacks) as names:
+            try:
+                results = compute(moved)
+            except Exception as refusal:
+                error = _message(refusal)
+    finally:
+        recorder.ran = None
+    untouched = [host.kernel_calls() == kernels and not _asked(leaf, runs) for leaf in pytree.tree_leaves(results)]
+    fallen = frozenset(name.removeprefix("aten::") for name, _ in set(host.fallbacks().items()) - fallbacks)
+    return Ran(pytree.tree_map(_home, results), error, tuple(untouched), len(runs), frozenset(names), fallen)
+
+
+def _asked(result: Any, runs: Sequence[Run]) -> bool:
+    return isinstance(result, torch.Tensor) and any(result.data_ptr() in run.results.values() for run in runs)
 
 
 def on_device(sample: Any) -> Any:
@@ -215,59 +242,15 @@ def _moved(value: Any) -> Any:
     return value.detach().to("mps").requires_grad_(value.requires_grad)
 
 
-def _equal(a: Any, b: Any) -> bool:
-    if not isinstance(a, torch.Tensor):
-        return bool(a == b) or (isinstance(a, float) and math.isnan(a))
-    return a.shape == b.shape and bool(torch.equal(torch.nan_to_num(a), torch.nan_to_num(b)))
+def _home(value: Any) -> Any:
+    return value.detach().cpu() if isinstance(value, torch.Tensor) else value
 
 
-def compared(got: Any, want: Any, wide: Tolerance) -> Outcome:
-    """The verdict on results: agreement is what the fork's own tests accept, precision what stays within `BOUNDS`."""
-    mine, theirs = pytree.tree_leaves(got), pytree.tree_leaves(want)
-    if len(mine) != len(theirs):
-        return Outcome(DIFFER, f"{len(mine)} results, the CPU gives {len(theirs)}", values=False)
-    outcomes = [_one(a, b, wide) for a, b in zip(mine, theirs, strict=True)]
-    order = (DIFFER, PRECISION, AGREE)
-    return min(outcomes, key=lambda o: (o.values, order.index(o.verdict)), default=Outcome(AGREE))
-
-
-def _one(got: Any, want: Any, wide: Tolerance) -> Outcome:
-    if not (isinstance(got, torch.Tensor) and isinstance(want, torch.Tensor)):
-        return Outcome(AGREE) if type(got) is type(want) and _equal(got, want) else _unequal(got, want)
-    if got.dtype != want.dtype or got.shape != want.shape:
-        told = f"{got.dtype} {tuple(got.shape)}, the CPU gives {want.dtype} {tuple(want.shape)}"
-        return Outcome(DIFFER, told.replace("torch.", ""), values=False)
-    try:
-        torch.testing.assert_close(
-            got, want, equal_nan=True, check_device=False, check_stride=False, rtol=wide["rtol"], atol=wide["atol"]
-        )
-    except AssertionError as error:
-        return _how_far(got, want, " ".join(str(error).split()))
-    return Outcome(AGREE)
-
-
-def _unequal(got: Any, want: Any) -> Outcome:
-    close = isinstance(got, float) and isinstance(want, float) and math.isclose(got, want, rel_tol=1e-4)
-    return Outcome(AGREE if close else DIFFER, "" if close else f"{got!r}, the CPU gives {want!r}"[:160])
-
-
-def _how_far(got: torch.Tensor, want: torch.Tensor, told: str) -> Outcome:
-    bound = BOUNDS.get(want.dtype)
-    if bound is None or not bool((got.isfinite() == want.isfinite()).all()):
-        return Outcome(DIFFER, told[:200])
-    kept = want.isfinite()
-    wide = torch.complex128 if want.is_complex() else torch.float64
-    a, b = got[kept].to(wide), want[kept].to(wide)
-    far = float((a - b).abs().max()) if a.numel() else 0.0
-    largest = float(b.abs().max()) if b.numel() else 0.0
-    return Outcome(PRECISION if far <= bound * largest else DIFFER, told[:200])
+def _detached(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
 
 def _message(error: Exception) -> str:
     text = str(error).strip()
     first = text.splitlines()[0] if text else ""
     return f"{type(error).__name__}: {first}"[:300]
-
-
-def _home(value: Any) -> Any:
-    return pytree.tree_map(lambda v: v.detach().cpu() if isinstance(v, torch.Tensor) else v, value)

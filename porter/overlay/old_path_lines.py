@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 AGREE, UNDEFINED, PRECISION, DIFFER, REFUSED = "agree", "undefined", "precision", "differ", "refused"
+UNCOMPARED, DIED = "uncompared", "died"
 GRADIENT = " gradient"
 UNWRITTEN = "never written"
+OTHER_TYPE = "the values agree in another type"
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,7 @@ class Outcome:
     """What one sample showed, and why where it is not agreement; `values` where shapes and types agree at least.
 
     `UNDEFINED` agrees as far as the operator says what its values are: random numbers, the order of equal elements.
+    `UNCOMPARED` is a sample without a reference: the CPU refuses it, or there is nothing to compare.
     """
 
     verdict: str

@@ -9,8 +9,9 @@ from typing import TextIO
 
 from porter.aten.native_functions import NativeFunctions
 from porter.checkout import Checkout
+from porter.errors import code_in
 from porter.objcpp.implementations import Written
-from porter.overlay.old_path_lines import AGREE, DIFFER, PRECISION, REFUSED, UNDEFINED, Line
+from porter.overlay.old_path_lines import AGREE, DIFFER, PRECISION, REFUSED, UNCOMPARED, UNDEFINED, Line
 from porter.overlay.reasons import Evidence, Reason
 from porter.rows import mps_row
 
@@ -73,7 +74,8 @@ def _row(base: str, kind: str, through: tuple[str, ...], lines: Sequence[Line], 
 
 def _reasons(line: Line, evidence: Evidence) -> Iterator[tuple[Reason, int]]:
     for verdict, why, count in line.reasons:
-        yield evidence.reason(line.op, line.kind, verdict, why), count
+        if verdict != UNCOMPARED or code_in(why):
+            yield evidence.reason(verdict, why), count
 
 
 def write(
@@ -89,7 +91,7 @@ def write(
         if base in absent:
             print(base, "-", absent[base], sep="\t", file=out)
         elif base not in reached:
-            print(base, "-", "no OpInfo that ran reaches it", sep="\t", file=out)
+            print(base, "-", "no sample that ran reaches it", sep="\t", file=out)
     _totals(rows, lines, evidence, out)
 
 
@@ -102,7 +104,10 @@ def _totals(rows: Sequence[Row], lines: Sequence[Line], evidence: Evidence, out:
         counts.update(line.counts)
         for reason, count in _reasons(line, evidence):
             classes[reason.kind] += count
-    total = sum(counts.values())
-    matched = counts[AGREE] + counts[UNDEFINED] + counts[PRECISION]
+    total = sum(counts.values()) - counts[UNCOMPARED]
+    defined = max(total - counts[UNDEFINED], 1)
     print(f"{len({row.base for row in rows})} operators through {len(through)} OpInfos: {total} samples", file=out)
-    print(dict(counts), f"{100 * matched / max(total, 1):.1f}% match;", dict(classes), file=out)
+    agreed = (counts[AGREE], counts[AGREE] + counts[PRECISION])
+    shares = (f"{100 * count / defined:.1f}%" for count in agreed)
+    print("of those with defined values {} agree, {} but for precision".format(*shares), file=out)
+    print(dict(counts), dict(classes), file=out)
