@@ -6,7 +6,7 @@ of its arguments. What the runs do not tell is said.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -102,9 +102,13 @@ def _both_ways(made: Sequence[tuple[DType, Made]]) -> tuple[_Readings, _Readings
 
 @dataclass(frozen=True)
 class _Ran:
-    """A call and the graphs that it ran; its tensors stay alive, so that an address names one."""
+    """A call and the graphs that it ran; its tensors stay alive, so that an address names one.
+
+    `given` are its tensors as they were before it.
+    """
 
     call: Made
+    given: Mapping[str, torch.Tensor]
     runs: tuple[Run, ...]
     results: tuple[torch.Tensor, ...]
     others: bool
@@ -113,7 +117,7 @@ class _Ran:
         """What the call computes. Raises PTR135."""
         if self.others:
             raise PorterError("PTR135", "the call runs other kernels beside its graphs", hint="Read its parts apart.")
-        return expression(self.runs, self.call.tensors(), self.results, elementwise)
+        return expression(self.runs, self.call.tensors(), self.given, self.results, elementwise)
 
 
 def _ran(call: Made) -> _Ran:
@@ -122,6 +126,7 @@ def _ran(call: Made) -> _Ran:
     from torch.utils import _pytree as pytree
 
     runs: list[Run] = []
+    given = {name: tensor.detach().cpu() for name, tensor in call.tensors().items()}
     recorder = host.recorder()
     before = _other_kernels()
     recorder.ran = runs.append
@@ -130,7 +135,7 @@ def _ran(call: Made) -> _Ran:
     finally:
         recorder.ran = None
     results = tuple(v for v in pytree.tree_leaves(result) if isinstance(v, torch.Tensor))
-    return _Ran(call, tuple(runs), results, _other_kernels() > before)
+    return _Ran(call, given, tuple(runs), results, _other_kernels() > before)
 
 
 def _other_kernels() -> int:

@@ -18,11 +18,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from porter.dtypes import DType, Kind
 from porter.mpsgraph.graph import Value
+from porter.overlay.recording import complexes
 
 SAMPLES = 24  # of an OpInfo
 KEPT = 8  # calls of one overload and element type
 _REAL = (0.0, 1.0, 0.37, 0.59, 1.7, -0.8)
 _WHOLE = (0, 1, 2, 3, 5)
+_COMPLEX = (0.37 + 0.59j, 1.7 - 0.8j, -0.8 + 0.37j)
 _OPTIONAL = ("Optional[number]", "Optional[float]")
 _SKIPPED = ("Device", "Layout", "MemoryFormat", "Generator", "Dimname")
 
@@ -135,11 +137,10 @@ def varied(made: Made, dtype: DType) -> Iterator[Made]:
         kind = str(argument.type)
         if "Optional" in kind and value is not None and not isinstance(value, torch.Tensor):
             yield made.but(argument.name, None)
-        if isinstance(value, bool):
+        if isinstance(value, bool) and ("number" not in kind or dtype.kind is Kind.BOOL):
             yield made.but(argument.name, not value)
-        elif isinstance(value, (int, float)) or (value is None and kind in _OPTIONAL):
-            whole = "int" in kind or ("number" in kind and dtype.kind not in (Kind.FLOATING, Kind.COMPLEX))
-            yield from (made.but(argument.name, probe) for probe in (_WHOLE if whole else _REAL))
+        elif isinstance(value, (int, float, complex)) or (value is None and kind in _OPTIONAL):
+            yield from (made.but(argument.name, probe) for probe in _probes(kind, dtype))
         elif isinstance(value, torch.Tensor) and value.ndim:
             yield made.but(argument.name, _with_gaps(value))
     optional = [a.name for a in made.overload._schema.arguments if str(a.type) in _OPTIONAL]
@@ -147,9 +148,18 @@ def varied(made: Made, dtype: DType) -> Iterator[Made]:
         yield Made(made.overload, {**made.arguments, **dict(zip(optional, probes, strict=False))})
 
 
+def _probes(kind: str, dtype: DType) -> tuple[complex, ...]:
+    """The numbers to try for an argument of this type of the schema."""
+    if "number" in kind and dtype.kind is Kind.COMPLEX:
+        return _REAL + _COMPLEX
+    return _WHOLE if "int" in kind or ("number" in kind and dtype.kind is not Kind.FLOATING) else _REAL
+
+
 def values(made: Made) -> dict[str, Value]:
     """Its arguments that are no tensors, and what is known of those that are, by the words of C++."""
     found: dict[str, Value] = {}
+    tensors = made.tensors()
+    is_complex = any(tensor.is_complex() for tensor in tensors.values())
     for argument in made.overload._schema.arguments:
         value = made.arguments.get(argument.name)
         if isinstance(value, torch.Tensor) or any(word in str(argument.type) for word in _SKIPPED):
@@ -159,7 +169,8 @@ def values(made: Made) -> dict[str, Value]:
         if isinstance(value, (list, tuple)):
             found[f"{argument.name}.size()"] = len(value)
         found[argument.name] = _number(value) if "number" in str(argument.type) else _plain(value)
-    tensors = made.tensors()
+        if "number" in str(argument.type) and isinstance(value, (int, float, complex)) and is_complex:
+            found |= complexes.facts(argument.name, value)
     for name, tensor in tensors.items():
         found |= _facts(name, tensor)
     for (one, first), (other, second) in pairwise(tensors.items()):

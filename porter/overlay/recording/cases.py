@@ -10,6 +10,7 @@ from porter.dtypes import DType
 from porter.mpsgraph.graph import Call, Case, Cast, Expr, Untold, Value
 from porter.mpsgraph.leaves import leaves, skeleton, with_leaves
 from porter.overlay.recording.branches import divided, told_apart
+from porter.overlay.recording.complexes import whole
 from porter.overlay.recording.recovery import recovered
 
 _DEEPEST = 3  # divisions of calls that share their operations
@@ -74,4 +75,4 @@ def _together(group: Sequence[Observed]) -> Expr:
     """What the calls compute, their numbers as functions of the arguments."""
     columns = zip(*(leaves(each.expr) for each in group), strict=True)
     arguments = [each.arguments for each in group]
-    return with_leaves(group[0].expr, (recovered(column, arguments) for column in columns))
+    return whole(with_leaves(group[0].expr, (recovered(column, arguments) for column in columns)))

@@ -11,6 +11,7 @@ from porter.errors import PorterError
 from porter.mpsgraph.graph import RESULTS, Call, Cast, Constant, Expr, Input, Literal, Value
 from porter.mpsgraph.leaves import size
 from porter.mpsgraph.selectors import by_selector
+from porter.overlay.recording import complexes
 
 if TYPE_CHECKING:
     import torch
@@ -25,18 +26,23 @@ _SHAPES = ("reshapeTensor", "broadcastTensor", "squeezeTensor", "expandDimsOfTen
 
 
 def expression(
-    runs: Sequence[Run], inputs: Mapping[str, torch.Tensor], results: Sequence[torch.Tensor], elementwise: bool
+    runs: Sequence[Run],
+    inputs: Mapping[str, torch.Tensor],
+    given: Mapping[str, torch.Tensor],
+    results: Sequence[torch.Tensor],
+    elementwise: bool,
 ) -> Expr:
     """What the results of a call are, in terms of its tensor `inputs` by their names in the schema.
 
-    A graph may read what one before it wrote. Where `elementwise`, operations that only move elements are left out, and
-    others than those of `selectors.yaml` are refused. Raises PTR135.
+    `given` are copies of the inputs from before the call, which may write to them. A graph may read what one before it
+    wrote. Where `elementwise`, operations that only move elements are left out, and others than those of
+    `selectors.yaml` are refused. Raises PTR135.
     """
     made: dict[int, Expr] = {tensor.data_ptr(): Input(name, _dtype(tensor.dtype)) for name, tensor in inputs.items()}
     for run in runs:
-        reader = _Reader(run, dict(made), inputs, elementwise)
+        reader = _Reader(run, dict(made), given, elementwise)
         made.update({address: reader.of(ref) for ref, address in run.results.items()})
-    found = [_written(tensor, runs, made, inputs) for tensor in results]
+    found = [_written(tensor, runs, made, given) for tensor in results]
     whole = found[0] if len(found) == 1 else Call(RESULTS, tuple(found), _dtype(results[0].dtype))
     if size(whole, _LARGEST) >= _LARGEST:
         raise _beyond(f"over {_LARGEST} operations when written out")
@@ -44,20 +50,47 @@ def expression(
 
 
 def _written(
-    result: torch.Tensor, runs: Sequence[Run], made: Mapping[int, Expr], inputs: Mapping[str, torch.Tensor]
+    result: torch.Tensor, runs: Sequence[Run], made: Mapping[int, Expr], given: Mapping[str, torch.Tensor]
 ) -> Expr:
-    """What a result is: what a graph wrote there, or what was copied there, told by its elements."""
+    """What a result is: what a graph wrote there, or what was copied there, told by its elements.
+
+    Of a complex result host code may write the parts, each with a graph: the real one first.
+    """
+    if any(result.data_ptr() in run.results.values() for run in runs):
+        return _of_type(made, result.data_ptr(), _dtype(result.dtype), "writes")
+    if not runs:
+        copied = [name for name, tensor in given.items() if _same_elements(result.cpu(), tensor)]
+        if len(copied) == 1 and _is_telling(given[copied[0]]):
+            return Input(copied[0], _dtype(given[copied[0]].dtype))
+        raise _beyond("nothing: the call ran none")
+    if result.is_complex() and len(runs) > 1:
+        real, imaginary = (_copied(part, run, made) for part, run in zip(_parts(result), runs[-2:], strict=True))
+        return complexes.joined(real, imaginary, _dtype(result.dtype))
+    return _copied(result, runs[-1], made)
+
+
+def _of_type(made: Mapping[int, Expr], address: int, dtype: DType, does: str) -> Expr:
+    """What is at an address, where it is of the type that the reader takes it for. Raises PTR135."""
+    found = made[address]
+    if (found.dtype.kind is Kind.COMPLEX) == (dtype.kind is Kind.COMPLEX):
+        return found
+    if dtype.kind is Kind.COMPLEX and (imaginary := made.get(address + complexes.part_of(dtype).size)):
+        return complexes.joined(found, imaginary, dtype)
+    raise _beyond(f"a placeholder or a result that {does} complex elements as real ones")
+
+
+def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The real and the imaginary numbers of a complex tensor."""
+    whole = tensor.detach().cpu()
+    return whole.real, whole.imag
+
+
+def _copied(tensor: torch.Tensor, run: Run, made: Mapping[int, Expr]) -> Expr:
+    """What a graph wrote that has these elements: host code has copied it."""
     from aten_overlay.apple.mpsgraph.recorder import evaluate
 
-    if any(result.data_ptr() in run.results.values() for run in runs):
-        return made[result.data_ptr()]
-    if not runs:
-        copied = [name for name, tensor in inputs.items() if _same_elements(result.cpu(), tensor)]
-        if len(copied) == 1:
-            return Input(copied[0], _dtype(inputs[copied[0]].dtype))
-        raise _beyond("nothing: the call ran none")
-    for ref, address in runs[-1].results.items():
-        if _same_elements(evaluate(runs[-1].graph, ref, dict(runs[-1].values)), result):
+    for ref, address in run.results.items():
+        if _same_elements(evaluate(run.graph, ref, dict(run.values)), tensor):
             return made[address]
     raise _beyond("nothing that writes the result")
 
@@ -66,9 +99,9 @@ class _Reader:
     """Reads one graph from its results back to its placeholders."""
 
     def __init__(
-        self, run: Run, made: Mapping[int, Expr], inputs: Mapping[str, torch.Tensor], elementwise: bool
+        self, run: Run, made: Mapping[int, Expr], given: Mapping[str, torch.Tensor], elementwise: bool
     ) -> None:
-        self._run, self._made, self._inputs, self._elementwise = run, made, inputs, elementwise
+        self._run, self._made, self._given, self._elementwise = run, made, given, elementwise
         self._known: dict[Ref, Expr] = {}
 
     def of(self, ref: Ref) -> Expr:
@@ -79,23 +112,25 @@ class _Reader:
     def _fed(self, ref: Ref) -> Expr:
         """What a placeholder reads: a tensor, an earlier result, a scalar argument, or a copy of a tensor."""
         dtype, value = self._dtype(ref), self._run.values[ref]
-        found = self._made.get(self._run.feeds[ref])
-        if found is not None:
-            return found
-        copied = [name for name, tensor in self._inputs.items() if _same_elements(value, tensor)]
-        if not copied and value.numel() == 1 and (number := complex(value.item())).imag == 0:
-            return Constant(number.real if value.is_complex() else value.item(), dtype)
+        if self._run.feeds[ref] in self._made:
+            return _of_type(self._made, self._run.feeds[ref], dtype, "reads")
+        copied = [name for name, tensor in self._given.items() if _same_elements(value, tensor)]
+        if not copied and value.numel() == 1:
+            return complexes.number(value.item(), dtype) if value.is_complex() else Constant(value.item(), dtype)
         if len(copied) != 1:
             raise _beyond("a placeholder that is no tensor argument")
         if value.numel() == 1 and (dtype.kind is not Kind.FLOATING or value.item() in (0, 1)):
             raise _beyond("a placeholder that may be a tensor's one element or a number")
-        given = Input(copied[0], _dtype(self._inputs[copied[0]].dtype))
+        given = Input(copied[0], _dtype(self._given[copied[0]].dtype))
         return given if given.dtype == dtype else Cast(given, dtype)
 
     def _operation(self, ref: Ref) -> Expr:
         node, dtype = self._run.graph.nodes[ref.node], self._dtype(ref)
         if node.selector.startswith("constantWithScalar") and _is_number(node.arguments[0]):
             return Constant(node.arguments[0], dtype)  # type: ignore[arg-type]
+        if node.selector.startswith("constantWithRealPart") and dtype.kind is Kind.COMPLEX:
+            real, imaginary = node.arguments[:2]
+            return complexes.number(complex(real, imaginary), dtype)  # type: ignore[arg-type]
         if node.selector == "castTensor:toType":
             return Cast(self._argument(node.arguments[0], dtype), dtype)
         if self._elementwise and node.selector.startswith(_SHAPES):
@@ -131,10 +166,16 @@ def _plain(value: Any) -> Value:
 
 
 def _same_elements(value: torch.Tensor, tensor: torch.Tensor) -> bool:
-    if value.numel() != tensor.numel() or value.numel() == 0:
+    if value.numel() != tensor.numel() or value.numel() == 0 or value.is_complex() != tensor.is_complex():
         return False
     given = tensor.detach().cpu().to(value.dtype).flatten()
     return bool((value.flatten() == given).all())
+
+
+def _is_telling(tensor: torch.Tensor) -> bool:
+    """Whether its elements are not those that anything may be filled with."""
+    first = tensor.flatten()[0]
+    return bool((tensor != first).any()) or (tensor.is_floating_point() and first.item() not in (0, 1))
 
 
 def _is_ref(value: Any) -> bool:

@@ -1,0 +1,54 @@
+"""What a call computes, told from the graphs that it ran and where they wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+
+from aten_overlay.apple.mpsgraph.objects import Ref
+from aten_overlay.apple.mpsgraph.recorder import Node, Recorded, Run
+from aten_overlay.apple.mpsgraph.types import MPS
+from porter.errors import PorterError
+from porter.mpsgraph.printing import spelled
+from porter.overlay.recording.complexes import whole
+from porter.overlay.recording.expressions import expression
+
+RESULT = Ref(0, 0)
+
+
+def constant(value: float, address: int) -> Run:
+    """A graph that writes a number."""
+    made = torch.full((2,), value)
+    node = Node("constantWithScalar:shape:dataType", (value, [2], MPS[made.dtype]), (made,), (made.dtype,))
+    return Run(Recorded([node]), {}, {}, {RESULT: address})
+
+
+def told(runs: Sequence[Run], given: torch.Tensor, after: torch.Tensor, result: torch.Tensor) -> str:
+    return spelled(whole(expression(runs, {"self": after}, {"self": given}, [result], True)))
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_graphs_that_write_the_parts_of_a_complex_result(copied: bool) -> None:
+    result, elsewhere = torch.full((2,), 2 + 3j), torch.zeros(4)
+    target = elsewhere if copied else result
+    runs = [constant(2.0, target.data_ptr()), constant(3.0, target.data_ptr() + 4)]
+    wanted = "complexTensorWithRealTensor:imaginaryTensor(2.0, 3.0)"
+    assert told(runs, torch.zeros(2), torch.zeros(2), result) == wanted
+
+
+def test_a_complex_result_that_one_graph_writes_as_real_numbers_is_not_told() -> None:
+    result = torch.full((2,), 2 + 2j)
+    with pytest.raises(PorterError, match="writes complex elements as real ones") as refused:
+        told([constant(2.0, result.data_ptr())], torch.zeros(2), torch.zeros(2), result)
+    assert refused.value.code == "PTR135"
+
+
+def test_a_copy_is_of_what_an_argument_was_before_the_call() -> None:
+    before, now = torch.tensor([1.0, 2.0]), torch.zeros(2)
+    assert told([], before, before, before.clone()) == "self"
+    with pytest.raises(PorterError, match="the call ran none"):
+        told([], before, now, now)  # it was filled in place
+    with pytest.raises(PorterError, match="the call ran none"):
+        told([], now, now, now)  # so it may have been, too
