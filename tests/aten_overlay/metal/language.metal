@@ -31,6 +31,12 @@ kernel void vectors(device float* out [[buffer(0)]]) {
   float4 values[] = {b, float4(c, dot(c, c)), float4(i.x, i.y, a.xx), float4(a.rgb, a[3]), select(a, b, a > 2.0)};
   for (int k = 0; k < 20; ++k) out[k] = values[k / 4][k % 4];
 }
+kernel void packed_vectors(constant packed_uint4& size [[buffer(0)]], device uint* out [[buffer(1)]]) {
+  packed_uint4 index = size * size;
+  index += uint4(size) * 2;
+  const packed_uint4 values[] = {index, size + 1u, 10 - size, uint4(1, 2, 3, 4) * size, uint4(size == packed_uint4(1, 0, 3, 0))};
+  for (int k = 0; k < 20; ++k) out[k] = values[k / 4][k % 4];
+}
 kernel void parameters(constant Parameters& p [[buffer(0)]], device float* out [[buffer(1)]]) {
   Parameters copy = p;
   Counter counter;

@@ -27,6 +27,12 @@ def test_vectors_swizzle_convert_and_select(library: Library) -> None:
     assert out.tolist() == expected
 
 
+def test_packed_vectors_compute_as_vectors(library: Library) -> None:
+    out = np.zeros(20, np.uint32)
+    library.run("packed_vectors", [np.array([1, 2, 3, 4], np.uint32), out], [1])
+    assert out.tolist() == [3, 8, 15, 24, 2, 3, 4, 5, 9, 8, 7, 6, 1, 4, 9, 16, 1, 0, 1, 0]
+
+
 def test_structures_have_metals_layout(library: Library) -> None:
     layout = np.dtype(
         {

@@ -27,7 +27,29 @@ template <class T, int N> struct packed : packed_components<T, N> {
   }
   PM_INLINE constexpr T& operator[](int i) { return (&this->x)[i]; }
   PM_INLINE constexpr const T& operator[](int i) const { return (&this->x)[i]; }
+#define PM_ASSIGN(op) \
+  PM_INLINE constexpr packed& operator op##=(const metal::vec<T, N>& o) { return *this = metal::vec<T, N>(*this) op o; }
+  PM_ASSIGN(+) PM_ASSIGN(-) PM_ASSIGN(*) PM_ASSIGN(/) PM_ASSIGN(%) PM_ASSIGN(&) PM_ASSIGN(|) PM_ASSIGN(^)
+#undef PM_ASSIGN
 };
+
+// Operators without a vector among their operands, which would convert the other: as if of vectors.
+#define PM_PACKED_OPERATOR(op) \
+  template <class T, int N> PM_INLINE constexpr auto operator op(const packed<T, N>& a, const packed<T, N>& b) { \
+    return metal::vec<T, N>(a) op metal::vec<T, N>(b); \
+  } \
+  template <class T, int N, class A, class = enable_t<is_number<A>>> \
+  PM_INLINE constexpr auto operator op(const packed<T, N>& a, A b) { \
+    return metal::vec<T, N>(a) op metal::vec<T, N>(b); \
+  } \
+  template <class T, int N, class A, class = enable_t<is_number<A>>> \
+  PM_INLINE constexpr auto operator op(A a, const packed<T, N>& b) { \
+    return metal::vec<T, N>(a) op metal::vec<T, N>(b); \
+  }
+PM_PACKED_OPERATOR(+) PM_PACKED_OPERATOR(-) PM_PACKED_OPERATOR(*) PM_PACKED_OPERATOR(/) PM_PACKED_OPERATOR(%)
+PM_PACKED_OPERATOR(&) PM_PACKED_OPERATOR(|) PM_PACKED_OPERATOR(^) PM_PACKED_OPERATOR(<<) PM_PACKED_OPERATOR(>>)
+PM_PACKED_OPERATOR(==) PM_PACKED_OPERATOR(!=) PM_PACKED_OPERATOR(<) PM_PACKED_OPERATOR(>) PM_PACKED_OPERATOR(<=)
+PM_PACKED_OPERATOR(>=)
 }  // namespace pm
 
 namespace metal {
