@@ -15,6 +15,17 @@ _REDUCE = {_ADD: "sum", _SUB: "sum", _MUL: "prod", _DIV: "prod", _MIN: "amin", _
 
 
 def _scattered(data: Tensor, axis: int, index: Tensor, updates: Tensor, mode: int) -> Tensor:
+    """An update whose index is out of bounds is skipped."""
+    size = data.shape[axis]
+    outside = (index < 0) | (index >= size)
+    if not data.is_meta and bool(outside.any()):
+        beyond = [1 if d == axis % data.ndim else n for d, n in enumerate(data.shape)]
+        longer = torch.cat([data, data.new_zeros(beyond)], axis)
+        return _set_or_reduced(longer, axis, torch.where(outside, size, index), updates, mode).narrow(axis, 0, size)
+    return _set_or_reduced(data, axis, index, updates, mode)
+
+
+def _set_or_reduced(data: Tensor, axis: int, index: Tensor, updates: Tensor, mode: int) -> Tensor:
     if mode == _SET:
         return data.scatter(axis, index, updates)
     if mode not in _REDUCE or (mode == _DIV and not data.is_floating_point()):
@@ -102,8 +113,11 @@ def scatter_nd(data: Tensor, updates: Tensor, indices: Tensor, batch: int, mode:
     depth = indices.shape[-1]
     sizes, rest = data.shape[:depth], data.shape[depth:]
     place = torch.zeros(indices.shape[:-1], dtype=torch.int64, device=indices.device)
+    inside = torch.ones_like(place, dtype=torch.bool)
     for size, part in zip(sizes, indices.to(torch.int64).unbind(-1), strict=True):
         place = place * size + part
+        inside &= (part >= 0) & (part < size)
+    place = torch.where(inside, place, -1)
     index = place.reshape(-1, 1).expand(-1, rest.numel())
     flat = data.reshape(sizes.numel(), rest.numel())
     return _scattered(flat, 0, index, updates.reshape(index.shape), mode).reshape(data.shape)

@@ -87,6 +87,18 @@ def test_scatters_combine_at_places(mode: int, wanted: list[float] | None) -> No
         assert made.tolist() == wanted
 
 
+def test_a_scatter_skips_what_is_out_of_bounds() -> None:
+    data, updates = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([5.0, 7.0, 9.0, 11.0])
+    places = torch.tensor([0, -1, 2, 3], dtype=torch.int32)
+    along = of("scatterAlongAxis:withDataTensor:updatesTensor:indicesTensor:mode", 0, data, updates, places, 6)
+    assert along.tolist() == [5, 2, 9]
+    made = of("scatterWithUpdatesTensor:indicesTensor:shape:axis:mode", updates[:, None], places, [3, 1], -2, 0)
+    assert made.tolist() == [[5], [0], [9]]
+    pairs = torch.tensor([[0, 0], [0, 2], [1, -1], [1, 1]])  # the second pair is not the first of the next row
+    selector = "scatterNDWithUpdatesTensor:indicesTensor:shape:batchDimensions"
+    assert of(selector, updates, pairs, [2, 2], 0).tolist() == [[5, 0], [0, 11]]
+
+
 def test_a_scatter_of_a_given_shape_needs_no_other() -> None:
     unknown = torch.empty(1, device="meta")
     made = of("scatterNDWithUpdatesTensor:indicesTensor:shape:batchDimensions:mode", unknown, unknown, [3, 5], 0, 0)
