@@ -109,7 +109,11 @@ def judged(compute: Compute, wide: Tolerance, sample: Any) -> tuple[Outcome, Ran
         return Outcome(UNCOMPARED, f"the CPU refuses it: {_message(error)}"), Ran()
     if want is None:
         return Outcome(UNCOMPARED, "nothing to compare"), Ran()
-    ran = _on_device(compute, sample)
+    try:
+        moved = on_device(sample)
+    except NotImplementedError as error:  # sparse tensors
+        return Outcome(UNCOMPARED, f"the device takes no such tensor: {_message(error)}"), Ran()
+    ran = _ran(compute, moved)
     if ran.error:
         return Outcome(REFUSED, ran.error), ran
     outcome = compared(ran.results, want, wide)
@@ -164,7 +168,7 @@ def _rounding(compute: Compute, sample: Any, got: Any, want: Any, wide: Toleranc
     except Exception:  # it has no doubles, so nothing is shown
         return ""
     with host.recorder().in_double():
-        doubled = _on_device(compute, sample)
+        doubled = _ran(compute, on_device(sample))
     if not doubled.error and compared(doubled.results, exact, wide).verdict == AGREE:
         return "its graphs in double agree"
     if not near(got, want):
@@ -173,7 +177,7 @@ def _rounding(compute: Compute, sample: Any, got: Any, want: Any, wide: Toleranc
         return "the CPU in double agrees"
     if not any(isinstance(leaf, torch.Tensor) and leaf.dtype in HALVES for leaf in pytree.tree_leaves(want)):
         return ""
-    single = _on_device(compute, sample.transform(in_single))
+    single = _ran(compute, on_device(sample.transform(in_single)))
     agrees = not single.error and compared(rounded(single.results, want), exact, wide).verdict == AGREE
     return "near, and in float32 it agrees" if agrees else ""
 
@@ -183,30 +187,31 @@ def _judged_backward(op: Any, wide: Tolerance, sample: Any) -> tuple[Outcome, Ra
     forward, _ = judged(partial(_results, op), wide, sample)
     if forward.verdict not in (AGREE, PRECISION):
         return Outcome(UNCOMPARED, "the result does not agree"), Ran()
-    return judged(partial(_gradients, op), wide, sample)
+    results = [t for t in pytree.tree_leaves(_results(op, sample)) if _differentiable(t)]
+    generator = torch.Generator().manual_seed(0)
+    weights = [torch.empty_like(t).copy_(torch.randn(t.shape, generator=generator)).detach() for t in results]
+    return judged(partial(_gradients, op, weights), wide, sample)
 
 
 def _results(op: Any, sample: Any) -> Any:
     return op(sample.input, *sample.args, **sample.kwargs)
 
 
-def _gradients(op: Any, sample: Any) -> list[Any] | None:
-    """By every input that takes one, for weights of the results that are the same on every device."""
+def _gradients(op: Any, weights: Sequence[torch.Tensor], sample: Any) -> list[Any] | None:
+    """By every input that takes one, for weights of the results, laid out as the CPU's results are."""
     leaves = [t for t in pytree.tree_leaves((sample.input, sample.args, sample.kwargs)) if _differentiable(t)]
     results = [t for t in pytree.tree_leaves(_results(op, sample)) if _differentiable(t)]
     if not leaves or not results:
         return None
-    generator = torch.Generator().manual_seed(0)
-    weights = [torch.randn(t.shape, generator=generator, dtype=torch.float32).to(t.dtype).to(t.device) for t in results]
-    return list(torch.autograd.grad(results, leaves, weights, allow_unused=True))
+    given = [weight.to(t) for weight, t in zip(weights, results, strict=True)]
+    return list(torch.autograd.grad(results, leaves, given, allow_unused=True))
 
 
 def _differentiable(value: object) -> bool:
     return isinstance(value, torch.Tensor) and value.requires_grad
 
 
-def _on_device(compute: Compute, sample: Any) -> Ran:
-    moved = on_device(sample)
+def _ran(compute: Compute, moved: Any) -> Ran:
     recorder, runs = host.recorder(), list[Run]()
     kernels, fallbacks = host.kernel_calls(), set(host.fallbacks().items())
     results, error = None, ""
