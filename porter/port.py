@@ -212,7 +212,7 @@ def _graph(checkout: Checkout, move: Move, rule: TypeRule, recorded: Recorded) -
         return None, ()
     try:
         out = lambda dtype: rule.result(dtype) or dtype  # noqa: E731
-        return read_graph(checkout, move.row.implementation, move.row.entry.arguments, out), ()
+        return read_graph(checkout, move.row.implementation, move.row.entry, out), ()
     except PorterError as error:
         graph = recorded(move.row)
         how = "the graph is that of its runs" if graph else "its runs are not recorded"

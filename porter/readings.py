@@ -58,7 +58,7 @@ def source_graph(checkout: Checkout, row: Row) -> Graph:
     try:
         rules = type_rules(checkout, (*names, row.entry.name.removesuffix(".out"))[0], line.kernel if line else None)
     except PorterError:
-        return read_graph(checkout, row.implementation, row.entry.arguments, lambda dtype: dtype)
+        return read_graph(checkout, row.implementation, row.entry, lambda dtype: dtype)
     graphs = [_under(checkout, row, rule) for rule in rules]
     cases = (case for graph, rule in zip(graphs, rules, strict=True) for case in graph.cases if _may(case, rule))
     return replace(graphs[0], cases=tuple(sorted(dict.fromkeys(cases), key=lambda case: dtypes.ALL.index(case.dtype))))
@@ -66,7 +66,7 @@ def source_graph(checkout: Checkout, row: Row) -> Graph:
 
 def _under(checkout: Checkout, row: Row, rule: TypeRule) -> Graph:
     assert row.implementation is not None
-    return read_graph(checkout, row.implementation, row.entry.arguments, lambda dtype: rule.result(dtype) or dtype)
+    return read_graph(checkout, row.implementation, row.entry, lambda dtype: rule.result(dtype) or dtype)
 
 
 def _may(case: Case, rule: TypeRule) -> bool:

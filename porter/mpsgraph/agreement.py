@@ -43,14 +43,16 @@ def agreement(source: Graph, recording: Recording, through_stub: bool) -> Agreem
         if (through_stub and isinstance(ran.expr, Input)) or (_is_mixed(seen) and not _reads_mixed(case)):
             continue
         calls += 1
-        read, *told = (spelled(_normal(_called(each, seen))) for each in (case.expr, *_results(ran.expr)))
-        if read not in told:
+        read, told = (
+            tuple(spelled(_normal(_called(each, seen))) for each in _results(expr)) for expr in (case.expr, ran.expr)
+        )
+        if read != told:
             differences[f"{seen.dtype}: the source has {spelled(case.expr)}, the run {spelled(ran.expr)}"] = None
     return Agreement(calls, tuple(differences))
 
 
 def _results(expr: Expr) -> tuple[Expr, ...]:
-    """The results of an operator, of which the source's reading is one."""
+    """The results of an operator, one or several."""
     return expr.args if isinstance(expr, Call) and expr.op == RESULTS else (expr,)
 
 

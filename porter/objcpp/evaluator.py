@@ -14,10 +14,11 @@ from typing import Any
 
 from porter import dtypes
 from porter.aten.native_functions import Argument as SchemaArgument
+from porter.aten.native_functions import Entry
 from porter.checkout import MPS, Checkout
 from porter.dtypes import DType
 from porter.errors import Place
-from porter.mpsgraph.graph import Case, Expr, Graph, Input, Refusal
+from porter.mpsgraph.graph import RESULTS, Call, Case, Expr, Graph, Input, Refusal
 from porter.objcpp import cpp, leaves, messages, operators
 from porter.objcpp.flatten import flattened
 from porter.objcpp.functions import CALLS
@@ -53,10 +54,10 @@ _MOST_PATHS = 32
 def read_graph(
     checkout: Checkout,
     implementation: Implementation,
-    arguments: Sequence[SchemaArgument],
+    entry: Entry,
     out_dtype: Callable[[DType], DType],
 ) -> Graph:
-    """The graph of an implementation for every element type. `out_dtype` gives the output's type for the inputs'.
+    """The graph of a row's implementation for every element type. `out_dtype` gives the output's type for the inputs'.
 
     Raises PTR033 (a construct that is not understood), PTR034 (no graph is run) or PTR035 (an unknown selector).
     """
@@ -67,17 +68,16 @@ def read_graph(
         while pending and len(cases) < _MOST_PATHS * len(dtypes.ALL):
             paths = Paths(pending.pop())
             try:
-                expr = Evaluation(checkout, implementation, paths).run(arguments, dtype, out_dtype(dtype))
+                expr = Evaluation(checkout, implementation, paths).run(entry, dtype, out_dtype(dtype))
                 cases.append(Case(dtype, tuple(paths.taken), expr))
             except Impossible:
                 pass
             except Refused as refused:
                 refusals.append(Refusal(dtype, refused.text, refused.place))
             pending += paths.pending
-    inputs = tuple(a.name for a in arguments if a.is_tensor and not _written(a))
-    return Graph(
-        inputs, tuple(a.name for a in arguments if not a.is_tensor), tuple(cases), tuple(dict.fromkeys(refusals))
-    )
+    inputs = tuple(a.name for a in entry.arguments if a.is_tensor and not _written(a))
+    scalars = tuple(a.name for a in entry.arguments if not a.is_tensor)
+    return Graph(inputs, scalars, tuple(cases), tuple(dict.fromkeys(refusals)))
 
 
 def _written(argument: SchemaArgument) -> bool:
@@ -97,17 +97,17 @@ class Evaluation:
         self.source = parsed(implementation.file, checkout.read(implementation.file))
         self.implementation = implementation
         self.paths = paths
-        self.results: list[Expr] = []
+        self.results: list[tuple[str, Expr]] = []  # what is written, by the name of the tensor
         self.anonymous = 0
         self.out = dtypes.FLOAT
         self.base = implementation.start
         self.where: Source = self.source
 
-    def run(self, arguments: Sequence[SchemaArgument], dtype: DType, out: DType) -> Expr:
-        """Calls the implementation with the schema's arguments and returns what it computes into its output."""
+    def run(self, entry: Entry, dtype: DType, out: DType) -> Expr:
+        """Calls the implementation with the schema's arguments and returns what it computes into its outputs."""
         self.out = out
         function = self._parsed(self.source, own_text(self.source, self.implementation), self.implementation.start)
-        values = [_bound(a, dtype, out) for a in arguments]
+        values = [_bound(a, dtype, out) for a in entry.arguments]
         if len(function.parameters) == 1 and "TensorIterator" in function.parameters[0].type:
             tensors = [v for v in values if isinstance(v, TensorArg)]
             inputs = tuple(t for t in tensors if not t.output) or (TensorArg("self", dtype),)
@@ -116,7 +116,19 @@ class Evaluation:
         self._call(function, names, values[: len(names)], Scope({"__func__": ""}))
         if not self.results:
             raise not_understood(f"{self.implementation.symbol} runs no graph of its own", self.implementation.place)
-        return self.results[-1]
+        return self._written(entry)
+
+    def _written(self, entry: Entry) -> Expr:
+        """The result of a row; of several, all of them, which only a row that names them tells apart."""
+        if entry.results < 2:
+            return self.results[-1][1]
+        written, names = dict(self.results), [a.name for a in entry.arguments if _written(a)]
+        if len(names) != entry.results:
+            raise not_understood(f"which of {entry.results} results each graph writes", self.implementation.place)
+        for name in names:
+            if name not in written:
+                raise not_understood(f"the result `{name}`, which no graph writes", self.implementation.place)
+        return Call(RESULTS, tuple(written[name] for name in names), written[names[0]].dtype)
 
     def place(self, start: int) -> Place:
         """The line of an offset into the text that is being interpreted."""
@@ -322,7 +334,8 @@ class Evaluation:
             return True
         if isinstance(receiver, TensorArg) and receiver.output and name == "copy_" and isinstance(values[0], TensorArg):
             if not values[0].output:  # what a graph wrote to on the way is its result already
-                self.results.append(leaves.cast(Input(values[0].name, values[0].dtype), receiver.dtype))
+                copied = leaves.cast(Input(values[0].name, values[0].dtype), receiver.dtype)
+                self.results.append((receiver.name, copied))
             return receiver
         return leaves.member(receiver, name)
 

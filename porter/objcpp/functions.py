@@ -67,7 +67,7 @@ def _run(run: Evaluation, values: list[Any], start: int) -> None:
     for expr, tensor in _pairs(outputs):
         if not isinstance(expr, EXPRESSIONS) or not isinstance(tensor, TensorArg):
             raise not_understood("the result of this graph", run.place(start))
-        run.results.append(substituted(expr, known))
+        run.results.append((tensor.name, substituted(expr, known)))
 
 
 def _pairs(value: Any) -> list[tuple[Any, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from porter.dtypes import FLOAT, INT
 from porter.mpsgraph.agreement import agreement
-from porter.mpsgraph.graph import Call, Case, Cast, Condition, Constant, Expr, Graph, Input, Scalar
+from porter.mpsgraph.graph import RESULTS, Call, Case, Cast, Condition, Constant, Expr, Graph, Input, Scalar
 from porter.mpsgraph.recording import Recording, Seen
 
 X = Input("self", FLOAT)
@@ -28,6 +28,14 @@ def test_each_call_is_compared_with_its_case() -> None:
     assert agreement(source(X, SCALED), recording(*seen), False).differences == ()
     [told] = agreement(source(X, X), recording(*seen), False).differences
     assert told == "float: the source has self, the run multiplication(self, alpha)"
+
+
+def test_every_result_is_compared() -> None:
+    both = Call(RESULTS, (X, SCALED), FLOAT)
+    made = Recording("pair", Graph(("self",), (), (Case(FLOAT, (), both),)), (Seen(FLOAT, {}, 0),))
+    assert agreement(Graph(("self",), (), (Case(FLOAT, (), both),)), made, False).differences == ()
+    for other in (SCALED, Call(RESULTS, (SCALED, X), FLOAT)):
+        assert agreement(Graph(("self",), (), (Case(FLOAT, (), other),)), made, False).differences
 
 
 def test_a_copy_made_before_a_stub_is_called_says_nothing() -> None:
@@ -60,14 +68,6 @@ def test_a_category_of_the_forks_own_sends_what_the_type_needs() -> None:
         )
         judged = agreement(Graph(("self",), (), (Case(FLOAT, (), read),)), made, False)
         assert (judged.differences == ()) is agrees
-
-
-def test_the_source_reads_one_of_several_results() -> None:
-    several = Case(FLOAT, (), Call("results", (SCALED, X), FLOAT))
-    made = Recording("two", Graph(("self",), ("alpha",), (several,)), (Seen(FLOAT, {"alpha": 2.0}, 0),))
-    assert agreement(Graph(("self",), (), (Case(FLOAT, (), X),)), made, False).differences == ()
-    other = Graph(("self",), (), (Case(FLOAT, (), Call("negative", (X,), FLOAT)),))
-    assert agreement(other, made, False).differences
 
 
 def test_tensors_of_several_types_are_compared_where_the_source_reads_them() -> None:

@@ -26,7 +26,7 @@ def graph_of(row: str, promotes: bool = False, fork: Checkout | None = None):  #
     assert line is not None
     whole = (dtypes.Kind.INTEGRAL, dtypes.Kind.BOOL)
     out = (lambda d: dtypes.FLOAT if d.kind in whole else d) if promotes else (lambda d: d)
-    return read_graph(fork, find_implementation(fork, line.kernel), entry.arguments, out)
+    return read_graph(fork, find_implementation(fork, line.kernel), entry, out)
 
 
 def shown(row: str, promotes: bool = False) -> str:
@@ -138,6 +138,61 @@ def test_a_helper_that_is_private_to_another_file_is_not_called() -> None:
         graph_of(
             "hypot.out", fork=with_bounds(SHARED.replace("MPSGraphTensor* doubled", "static MPSGraphTensor* doubled"))
         )
+
+
+PARTED = """
+std::tuple<Tensor&, Tensor&> parted_out_mps(const Tensor& self, Tensor& low, Tensor& high) {
+  using namespace mps;
+  auto cachedGraph = LookUpOrCreateCachedGraph<MPSUnaryCachedGraph>("parted", [&](auto mpsGraph, auto newCachedGraph) {
+    newCachedGraph->inputTensor_ = mpsGraphRankedPlaceHolder(mpsGraph, self);
+    newCachedGraph->floorTensor_ = [mpsGraph floorWithTensor:newCachedGraph->inputTensor_ name:nil];
+    newCachedGraph->ceilTensor_ = [mpsGraph ceilWithTensor:newCachedGraph->inputTensor_ name:nil];
+  });
+  Placeholder selfPlaceholder = Placeholder(cachedGraph->inputTensor_, self);
+  Placeholder highPlaceholder = Placeholder(cachedGraph->ceilTensor_, high);
+  Placeholder lowPlaceholder = Placeholder(cachedGraph->floorTensor_, low);
+  auto feeds = dictionaryFromPlaceholders(selfPlaceholder);
+  runMPSGraph(getCurrentMPSStream(), cachedGraph->graph(), feeds, dictionaryFromPlaceholders(highPlaceholder, lowPlaceholder));
+  return std::tuple<Tensor&, Tensor&>{low, high};
+}
+"""
+MADE = PARTED.replace(
+    "parted_out_mps(const Tensor& self, Tensor& low, Tensor& high) {",
+    "parted_mps(const Tensor& self) {\n  Tensor low = at::empty_like(self), high = at::empty_like(self);",
+).replace("Tensor&, Tensor&>", "Tensor, Tensor>")
+PARTED_ROWS = """
+- func: parted.out(Tensor self, *, Tensor(a!) low, Tensor(b!) high) -> (Tensor(a!), Tensor(b!))
+  dispatch:
+    MPS: parted_out_mps
+
+- func: parted(Tensor self) -> (Tensor, Tensor)
+  dispatch:
+    MPS: parted_mps
+"""
+
+
+def with_parts(code: str) -> Checkout:
+    fork, unary = embedded(), f"{OPERATIONS}/UnaryOps.mm"
+    return fork.layer({NATIVE_FUNCTIONS: fork.read(NATIVE_FUNCTIONS) + PARTED_ROWS, unary: fork.read(unary) + code})
+
+
+def test_every_result_of_a_row_in_its_order() -> None:
+    [line, *_] = graph_lines(graph_of("parted.out", fork=with_parts(PARTED)))
+    assert line.endswith(": results(floor(self), ceil(self))")
+
+
+@pytest.mark.parametrize(
+    ("row", "code", "told"),
+    [
+        ("parted.out", PARTED.replace(", lowPlaceholder)", ")"), "the result `low`, which no graph writes"),
+        ("parted", MADE, "which of 2 results each graph writes"),
+    ],
+)
+def test_a_result_that_is_not_told_is_a_reason_and_no_graph_of_the_other(row: str, code: str, told: str) -> None:
+    with pytest.raises(PorterError, match=told) as refused:
+        graph_of(row, fork=with_parts(code))
+    assert refused.value.code == "PTR033"
+    assert refused.value.place.line > 1
 
 
 def evaluate(expr: Expr, values: dict[str, torch.Tensor]) -> torch.Tensor:
