@@ -8,7 +8,8 @@ conditions on arguments fork. What is not understood stops with a coded error at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -25,6 +26,7 @@ from porter.objcpp.functions import CALLS
 from porter.objcpp.implementations import Implementation, host_sources, own_text
 from porter.objcpp.parser import Boxed, ObjCParser, Send
 from porter.objcpp.reach import parsed
+from porter.objcpp.read_text import ReadText, quoted
 from porter.objcpp.source import Source
 from porter.objcpp.values import (
     EXPRESSIONS,
@@ -89,6 +91,13 @@ def _function(path: str, text: str) -> cpp.Function:
     return ObjCParser(path, text).function(())
 
 
+def _parsed(reading: ReadText) -> cpp.Function:
+    try:
+        return _function(reading.source.path, reading.text)
+    except cpp.Unparsed:
+        raise not_understood("this function", reading.first) from None
+
+
 class Evaluation:
     """One run: one element type, one path through the conditions on arguments."""
 
@@ -100,13 +109,13 @@ class Evaluation:
         self.results: list[tuple[str, Expr]] = []  # what is written, by the name of the tensor
         self.anonymous = 0
         self.out = dtypes.FLOAT
-        self.base = implementation.start
-        self.where: Source = self.source
+        text = flattened(self.source, own_text(self.source, implementation))
+        self.reading = ReadText(self.source, implementation.place, text, implementation.macro is not None)
 
     def run(self, entry: Entry, dtype: DType, out: DType) -> Expr:
         """Calls the implementation with the schema's arguments and returns what it computes into its outputs."""
         self.out = out
-        function = self._parsed(self.source, own_text(self.source, self.implementation), self.implementation.start)
+        function = _parsed(self.reading)
         values = [_bound(a, dtype, out) for a in entry.arguments]
         if len(function.parameters) == 1 and "TensorIterator" in function.parameters[0].type:
             tensors = [v for v in values if isinstance(v, TensorArg)]
@@ -132,15 +141,15 @@ class Evaluation:
 
     def place(self, start: int) -> Place:
         """The line of an offset into the text that is being interpreted."""
-        if self.where is self.source and self.implementation.macro:
-            return self.implementation.place
-        return self.where.place(min(self.base + start, len(self.where.text) - 1))
+        return self.reading.place(start)
 
-    def _parsed(self, source: Source, text: str, start: int) -> cpp.Function:
+    @contextmanager
+    def _reading(self, text: ReadText) -> Generator[None, None, None]:
+        before, self.reading = self.reading, text
         try:
-            return _function(source.path, flattened(source, text))
-        except cpp.Unparsed:
-            raise not_understood("this function", source.place(start)) from None
+            yield
+        finally:
+            self.reading = before
 
     def _call(self, function: cpp.Function, names: Sequence[str], values: Sequence[Any], outer: Scope | None) -> Any:
         scope = Scope(dict(zip(names, values, strict=False)), outer)
@@ -153,10 +162,11 @@ class Evaluation:
     def call_closure(self, closure: Closure, values: Sequence[Any]) -> Any:
         """Calls a lambda or block."""
         scope = Scope(dict(zip(closure.parameters, values, strict=False)), closure.scope)
-        try:
-            self.execute(closure.body, scope)
-        except Returned as returned:
-            return returned.value
+        with self._reading(closure.text):
+            try:
+                self.execute(closure.body, scope)
+            except Returned as returned:
+                return returned.value
         return None
 
     def call_helper(self, name: str, values: Sequence[Any], start: int) -> Any:
@@ -165,15 +175,12 @@ class Evaluation:
             found = [f for f in source.functions() if f.name == name and f.wrapper is None]
             chosen = next((f for f in found if f.params.count(",") + 1 == len(values)), found[0] if found else None)
             if chosen:
-                text = source.text[chosen.start : chosen.end]
-                function = self._parsed(source, text, chosen.start)
+                text = flattened(source, source.text[chosen.start : chosen.end])
+                reading = ReadText(source, source.place(chosen.start), text)
+                function = _parsed(reading)
                 names = [parameter.name for parameter in function.parameters]
-                before = self.where, self.base
-                self.where, self.base = source, chosen.start
-                try:
+                with self._reading(reading):
                     return self._call(function, names, [*values, *self._defaults(chosen.params, len(values))], None)
-                finally:
-                    self.where, self.base = before
         if any(isinstance(value, (*EXPRESSIONS, Closure, TheGraph)) for value in values):
             raise not_understood(f"a call of {name}", self.place(start))
         return Unknown(name)
@@ -184,7 +191,8 @@ class Evaluation:
         return [Unknown(text) if text not in leaves.CONSTANTS else leaves.CONSTANTS[text] for text in defaults]
 
     def _sources(self) -> list[Source]:
-        found = [self.where] if self.where is self.source else [self.where, self.source]
+        where = self.reading.source
+        found = [where] if where is self.source else [where, self.source]
         if self.checkout.exists(_NEIGHBOUR):
             found.append(parsed(_NEIGHBOUR, self.checkout.read(_NEIGHBOUR)))
         return found
@@ -222,8 +230,8 @@ class Evaluation:
             case cpp.Using():
                 pass
             case _:
-                text = statement.text if isinstance(statement, cpp.Opaque) else type(statement).__name__
-                raise not_understood(text.split("\n")[0], self.place(statement.start))
+                what = self.reading.described(statement.start) or quoted(getattr(statement, "text", ""))
+                raise not_understood(what, self.place(statement.start))
 
     def truth(self, value: Any, start: int) -> bool:
         """A condition as a bool; one on an argument forks."""
@@ -232,7 +240,7 @@ class Evaluation:
         if isinstance(value, Argument):
             return self.paths.decide(f"{value.name}.has_value()" if value.optional else value.name)
         if isinstance(value, Unknown):
-            raise not_understood(f"a branch on {value.text}", self.place(start))
+            raise not_understood(self.reading.described(start) or f"a branch on {value.text}", self.place(start))
         return bool(value)
 
     def value(self, expr: Any, scope: Scope) -> Any:
@@ -248,7 +256,7 @@ class Evaluation:
                 return tuple(self.value(each, scope) for each in values)
             case cpp.LambdaExpr():
                 names = tuple(p.name or p.type for p in expr.parameters)
-                return Closure(names, expr.body, scope)
+                return Closure(names, expr.body, scope, self.reading)
             case Send():
                 return messages.send(self, expr, scope)
             case cpp.Call():

@@ -10,6 +10,7 @@ from porter.dtypes import DType
 from porter.errors import Place, PorterError
 from porter.mpsgraph.graph import Call, Cast, Condition, Constant, Expr, Input, Scalar
 from porter.objcpp import cpp
+from porter.objcpp.read_text import ReadText
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,12 @@ class Record:
 
 @dataclass(eq=False)
 class Closure:
-    """A lambda or block with the variables it sees."""
+    """A lambda or block with the variables it sees, and the text that it is part of."""
 
     parameters: tuple[str, ...]
     body: cpp.Block
     scope: Scope
+    text: ReadText
 
 
 @dataclass(eq=False)

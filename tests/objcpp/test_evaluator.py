@@ -140,6 +140,29 @@ def test_a_helper_that_is_private_to_another_file_is_not_called() -> None:
         )
 
 
+LOOPED = """#if defined(NOTHING_OF_A_CERTAIN_LENGTH)
+#endif
+TORCH_IMPL_FUNC(erf_out_mps)(const Tensor& self, const Tensor& output) {
+#if defined(SOMETHING_OF_A_CERTAIN_LENGTH)
+#endif
+  mps::unary_op(self, output, "erf", ^MPSGraphTensor*(MPSGraph * mpsGraph, MPSGraphTensor * inputTensor) {
+    while (inputTensor != nil) {
+    }
+    return [mpsGraph erfWithTensor:inputTensor name:nil];
+  });
+}
+"""
+
+
+def test_a_loop_in_a_block_that_another_function_calls_is_told_where_it_is() -> None:
+    fork, file = embedded(), f"{OPERATIONS}/UnaryOps.mm"
+    line = "CREATE_MPS_STRUCTURED_UNARY_TORCH_IMPL_FUNC(erf_out_mps, erf)\n"
+    text = fork.read(file).replace(line, LOOPED)
+    with pytest.raises(PorterError, match="a loop, `while \\(inputTensor != nil\\)`") as refused:
+        graph_of("erf.out", fork=fork.layer({file: text}))
+    assert text.splitlines()[refused.value.place.line - 1].strip() == "while (inputTensor != nil) {"
+
+
 PARTED = """
 std::tuple<Tensor&, Tensor&> parted_out_mps(const Tensor& self, Tensor& low, Tensor& high) {
   using namespace mps;
