@@ -29,6 +29,14 @@ def told(runs: Sequence[Run], given: torch.Tensor, after: torch.Tensor, result: 
     return spelled(whole(expression(runs, {"self": after}, {"self": given}, [result], True)))
 
 
+def read(given: torch.Tensor, fed: torch.Tensor) -> str:
+    """A graph that only reads a placeholder."""
+    result, meta = torch.empty_like(fed), fed.to("meta")
+    node = Node("placeholderWithShape:dataType", ([2], MPS[fed.dtype]), (meta,), (fed.dtype,))
+    run = Run(Recorded([node]), {RESULT: fed.data_ptr()}, {RESULT: fed}, {RESULT: result.data_ptr()})
+    return told([run], given, given, result)
+
+
 @pytest.mark.parametrize("copied", [False, True])
 def test_graphs_that_write_the_parts_of_a_complex_result(copied: bool) -> None:
     result, elsewhere = torch.full((2,), 2 + 3j), torch.zeros(4)
@@ -52,3 +60,23 @@ def test_a_copy_is_of_what_an_argument_was_before_the_call() -> None:
         told([], before, now, now)  # it was filled in place
     with pytest.raises(PorterError, match="the call ran none"):
         told([], now, now, now)  # so it may have been, too
+
+
+@pytest.mark.parametrize(
+    ("given", "dtype", "wanted"),
+    [
+        (torch.tensor([1 + 2j, 0j]), torch.bool, "bool(self)"),
+        (torch.tensor([1.0, 2.0]), torch.complex64, "float2(self)"),
+        (torch.tensor([1.0, 2.0]), torch.int32, "int(self)"),
+    ],
+)
+def test_a_placeholder_that_is_fed_a_conversion_of_an_argument(
+    given: torch.Tensor, dtype: torch.dtype, wanted: str
+) -> None:
+    assert read(given, given.to(dtype)) == wanted
+
+
+def test_a_placeholder_that_is_fed_a_part_of_a_complex_argument_is_not_told() -> None:
+    given = torch.tensor([1 + 2j, 3j])
+    with pytest.raises(PorterError, match="a placeholder that is no tensor argument"):
+        read(given, given.real.clone())
