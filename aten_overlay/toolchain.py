@@ -25,8 +25,7 @@ __all__ = ["build", "cache_root", "clang", "digest", "precompiled_header", "torc
 
 digest = compiler.digest
 _ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+: (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
-# A precompiled header stays good when a file that it read is touched, as by a checkout, and says the same.
-BY_CONTENT = "-fpch-validate-input-files-content"
+BY_CONTENT = compiler.BY_CONTENT
 _OPTIMISED = ("-O1", "-fPIC", "-fvisibility=default", "-Wall", "-Wextra", "-Wno-unused-parameter")
 
 

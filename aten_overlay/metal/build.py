@@ -152,7 +152,7 @@ def _flags(options: Options) -> list[str]:
         raise ValueError(f"arithmetic must be one of {', '.join(ARITHMETICS)}, not {options.arithmetic!r}")
     contraction, _ = ARITHMETICS[options.arithmetic]
     checks = _CHECKED if options.checked else ()
-    return [*_LANGUAGE, *_CODE, options.optimisation, *contraction, *checks, *options.extra]
+    return [*_LANGUAGE, *_CODE, compiler.BY_CONTENT, options.optimisation, *contraction, *checks, *options.extra]
 
 
 def _runtime_flags(options: Options) -> str:

@@ -16,6 +16,8 @@ from porter.errors import Place, PorterError
 
 INCLUDE = Path(__file__).resolve().parent / "include"
 RUNTIME = Path(__file__).resolve().parent / "runtime"
+# A precompiled header stays good when a file that it read is touched, as by a checkout, and says the same.
+BY_CONTENT = "-fpch-validate-input-files-content"
 _OLDEST = 17
 _NEWEST = 30
 _ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+: (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)

@@ -1,0 +1,26 @@
+"""Results of the compiler that are found again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from aten_overlay.metal import compiler
+from aten_overlay.metal.build import compile_kernels
+
+KERNEL = "#include <metal_stdlib>\nkernel void {0}(device float* x [[buffer(0)]]) {{ x[0] = 1; }}\n"
+
+
+def test_a_header_that_is_touched_and_says_the_same_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    include = shutil.copytree(compiler.INCLUDE, tmp_path / "include")
+    monkeypatch.setenv("PORTER_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(compiler, "INCLUDE", include)
+    assert compile_kernels(KERNEL.format("one"), ["one"]).is_file()
+    for header in include.rglob("*.h"):
+        os.utime(header, (0, 0))
+    assert compile_kernels(KERNEL.format("other"), ["other"]).is_file()
