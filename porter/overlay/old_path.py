@@ -111,7 +111,7 @@ def judged(compute: Compute, wide: Tolerance, sample: Any) -> tuple[Outcome, Ran
         return Outcome(UNCOMPARED, "nothing to compare"), Ran()
     try:
         moved = on_device(sample)
-    except NotImplementedError as error:  # sparse tensors
+    except (NotImplementedError, TypeError) as error:  # sparse ones, and doubles
         return Outcome(UNCOMPARED, f"the device takes no such tensor: {_message(error)}"), Ran()
     ran = _ran(compute, moved)
     if ran.error:

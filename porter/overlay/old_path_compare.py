@@ -92,7 +92,7 @@ def _near(got: torch.Tensor, want: torch.Tensor) -> bool:
     kept = want.isfinite()
     if not torch.equal(got.isfinite(), kept):
         return False
-    a, b = (each[kept].to(_DOUBLE.get(each.dtype, each.dtype)) for each in (got, want))
+    a, b = (each[kept].to(torch.complex128 if each.is_complex() else torch.float64) for each in (got, want))
     bound = BOUNDS.get(want.dtype, 0.0)
     return not a.numel() or float((a - b).abs().max()) <= bound * float(b.abs().max())
 

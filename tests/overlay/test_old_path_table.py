@@ -85,6 +85,12 @@ def test_a_small_difference_is_told_by_the_largest_magnitude(got: list[float], i
     assert near(torch.tensor(got), torch.tensor([100.0, 1.0])) is is_near
 
 
+def test_what_is_no_float_is_near_only_where_it_is_equal() -> None:
+    assert near(torch.tensor([True, False]), torch.tensor([True, False]))
+    assert not near(torch.tensor([True, False]), torch.tensor([True, True]))
+    assert not near(torch.tensor([2**24 + 1]), torch.tensor([2**24]))
+
+
 def test_samples_are_spread_over_all() -> None:
     assert spread(range(5), 12) == [0, 1, 2, 3, 4]
     chosen = spread(range(264), 12)
