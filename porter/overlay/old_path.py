@@ -15,6 +15,7 @@ from unittest.mock import patch
 import torch
 from torch.utils import _pytree as pytree
 
+from aten_overlay.apple.mpsgraph.precision import IN_DOUBLE, LARGER, SMALLER, Precision
 from aten_overlay.apple.mpsgraph.recorder import Run
 from aten_overlay.test.compare import tolerances
 from porter.overlay import host
@@ -22,6 +23,7 @@ from porter.overlay.old_path_compare import (
     HALVES,
     PLAIN,
     Tolerance,
+    between,
     compared,
     equal_elements,
     in_double,
@@ -114,12 +116,30 @@ def judged(compute: Compute, wide: Tolerance, sample: Any) -> tuple[Outcome, Ran
     except (NotImplementedError, TypeError) as error:  # sparse ones, and doubles
         return Outcome(UNCOMPARED, f"the device takes no such tensor: {_message(error)}"), Ran()
     ran = _ran(compute, moved)
-    if ran.error:
-        return Outcome(REFUSED, ran.error), ran
-    outcome = compared(ran.results, want, wide)
-    if outcome.verdict == DIFFER and outcome.values:
-        outcome = _undefined(compute, sample, ran, want) or _explained(compute, sample, ran, want, wide) or outcome
-    return outcome, ran
+    return _outcome(compute, wide, sample, ran, want), ran
+
+
+def _outcome(compute: Compute, wide: Tolerance, sample: Any, ran: Ran, want: Any) -> Outcome:
+    outcome = Outcome(REFUSED, ran.error, values=False) if ran.error else compared(ran.results, want, wide)
+    if outcome.verdict == AGREE:
+        return outcome
+    undefined = _undefined(compute, sample, ran, want) if outcome.values else None
+    if undefined:
+        return undefined
+    if not _is_copied(compute, sample, want):
+        return Outcome(UNCOMPARED, "a copy of the sample is another on the CPU, too")
+    explained = _explained(compute, sample, ran, want, wide) if outcome.values else None
+    return explained or outcome
+
+
+def _is_copied(compute: Compute, sample: Any, want: Any) -> bool:
+    """Whether copies of a sample's tensors, as another device has them, give the same: those of views may not."""
+    if compared(compute(sample), want, PLAIN).verdict != AGREE:
+        return True  # it gives something else every time
+    try:
+        return compared(compute(sample.transform(_copied)), want, PLAIN).verdict == AGREE
+    except RuntimeError:
+        return False
 
 
 def _undefined(compute: Compute, sample: Any, ran: Ran, want: Any) -> Outcome | None:
@@ -153,24 +173,28 @@ def _explained(compute: Compute, sample: Any, ran: Ran, want: Any, wide: Toleran
     told = compared(ran.results, want, wide).why
     if unwritten(ran.results, want, ran.untouched):
         return Outcome(DIFFER, f"{UNWRITTEN}: {told}")
-    reason = _rounding(compute, sample, ran.results, want, wide)
+    reason = _rounding(compute, sample, ran, want, wide)
     return Outcome(PRECISION, f"{reason}: {told}") if reason else None
 
 
-def _rounding(compute: Compute, sample: Any, got: Any, want: Any, wide: Tolerance) -> str:
-    """How wider types show that a difference is one of rounding: `""` where they do not.
+def _rounding(compute: Compute, sample: Any, ran: Ran, want: Any, wide: Tolerance) -> str:
+    """How other precisions show that a difference is one of rounding: `""` where they do not.
 
-    The same graphs with all operations in double give the right result; else a small difference is gone in wider types,
-    on the CPU or, as halves are also rounded between graphs, on the device.
+    The same graphs with all operations in double give the right result, or it lies between those of the same graphs
+    rounded up and down; else a small difference is gone in wider types, on the CPU or, as halves are also rounded
+    between graphs, on the device.
     """
+    got = ran.results
     try:
         exact = rounded(compute(sample.transform(in_double)), want)
     except Exception:  # it has no doubles, so nothing is shown
         return ""
-    with host.recorder().in_double():
-        doubled = _ran(compute, on_device(sample))
-    if not doubled.error and compared(doubled.results, exact, wide).verdict == AGREE:
-        return "its graphs in double agree"
+    if ran.graphs:
+        doubled, larger, smaller = (_run_in(each, compute, sample) for each in (IN_DOUBLE, LARGER, SMALLER))
+        if not doubled.error and compared(doubled.results, exact, wide).verdict == AGREE:
+            return "its graphs in double agree"
+        if not larger.error and not smaller.error and between(want, (got, larger.results, smaller.results)):
+            return "its graphs agree within what rounding allows"
     if not near(got, want):
         return ""
     if compared(got, exact, wide).verdict == AGREE:
@@ -180,6 +204,11 @@ def _rounding(compute: Compute, sample: Any, got: Any, want: Any, wide: Toleranc
     single = _ran(compute, on_device(sample.transform(in_single)))
     agrees = not single.error and compared(rounded(single.results, want), exact, wide).verdict == AGREE
     return "near, and in float32 it agrees" if agrees else ""
+
+
+def _run_in(precision: Precision, compute: Compute, sample: Any) -> Ran:
+    with host.recorder().running(precision):
+        return _ran(compute, on_device(sample))
 
 
 def _judged_backward(op: Any, wide: Tolerance, sample: Any) -> tuple[Outcome, Ran]:
@@ -249,6 +278,10 @@ def _moved(value: Any) -> Any:
 
 def _home(value: Any) -> Any:
     return value.detach().cpu() if isinstance(value, torch.Tensor) else value
+
+
+def _copied(value: Any) -> Any:
+    return value.detach().clone().requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
 
 
 def _detached(value: Any) -> Any:

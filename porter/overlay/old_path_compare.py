@@ -97,6 +97,20 @@ def _near(got: torch.Tensor, want: torch.Tensor) -> bool:
     return not a.numel() or float((a - b).abs().max()) <= bound * float(b.abs().max())
 
 
+def between(want: Any, others: Sequence[Any]) -> bool:
+    """Whether every element of results lies between those of others, which are of the same types and shapes."""
+    return all(_between(*leaves) for leaves in zip(*map(pytree.tree_leaves, (want, *others)), strict=True))
+
+
+def _between(want: Any, *others: Any) -> bool:
+    tensors = [each for each in (want, *others) if isinstance(each, torch.Tensor) and not each.is_complex()]
+    if len(tensors) != 1 + len(others) or len({(each.dtype, each.shape) for each in tensors}) != 1:
+        return False
+    stacked = torch.stack(tensors[1:])
+    inside = (stacked.amin(0) <= want) & (want <= stacked.amax(0))
+    return bool((inside | (want.isnan() & stacked.isnan().all(0))).all())
+
+
 def rounded(exact: Any, want: Any) -> Any:
     """Results that were computed in wider types, in the types of others."""
 

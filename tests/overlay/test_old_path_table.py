@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 from expecttest import TestCase
+from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.checkout import EMBEDDED_FORK, OPERATIONS, Checkout
 from porter.overlay import old_path_table
-from porter.overlay.old_path import _draws, _varies, spread
+from porter.overlay.old_path import _draws, _is_copied, _varies, spread
 from porter.overlay.old_path_compare import (
     FRESH_BYTE,
     PLAIN,
+    between,
     compared,
     equal_elements,
     in_double,
@@ -89,6 +91,27 @@ def test_what_is_no_float_is_near_only_where_it_is_equal() -> None:
     assert near(torch.tensor([True, False]), torch.tensor([True, False]))
     assert not near(torch.tensor([True, False]), torch.tensor([True, True]))
     assert not near(torch.tensor([2**24 + 1]), torch.tensor([2**24]))
+
+
+def test_every_element_lies_between_those_of_others() -> None:
+    low, high = torch.tensor([1, 1]), torch.tensor([2, 1])
+    assert between((torch.tensor([2, 1]),), ((low,), (high,)))
+    assert not between((torch.tensor([2, 2]),), ((low,), (high,)))
+    nan, one = torch.tensor([torch.nan]), torch.tensor([1.0])
+    assert between(nan, (nan, nan)) and not between(nan, (nan, one)) and not between(one, (nan, one))
+    assert not between(one, (one.half(), one)) and not between(1, (1, 1))
+
+
+def test_a_view_of_a_part_is_not_copied() -> None:
+    memory = torch.arange(6.0)
+    part, whole = SampleInput(memory[1:3], args=((2,), (1,), 3)), SampleInput(memory, args=((2,), (1,), 3))
+
+    def compute(sample: SampleInput) -> torch.Tensor:
+        return torch.as_strided(sample.input, *sample.args)
+
+    assert _is_copied(compute, whole, compute(whole))
+    assert not _is_copied(compute, part, compute(part))
+    assert _is_copied(lambda sample: torch.rand(3), part, torch.rand(3))
 
 
 def test_samples_are_spread_over_all() -> None:

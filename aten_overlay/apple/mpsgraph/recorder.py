@@ -17,7 +17,7 @@ import torch
 from aten_overlay.apple.mpsgraph import kernels, meanings
 from aten_overlay.apple.mpsgraph.arrays import over
 from aten_overlay.apple.mpsgraph.objects import HANDLER, Array, Frameworks, Handle, Ref, Value
-from aten_overlay.apple.mpsgraph.precision import AS_WRITTEN, IN_DOUBLE, Precision
+from aten_overlay.apple.mpsgraph.precision import AS_WRITTEN, Precision
 from aten_overlay.apple.mpsgraph.types import MPS, Unknown, torch_type
 from porter.errors import PorterError
 
@@ -71,12 +71,9 @@ class Recorder:
     _precision: Precision = AS_WRITTEN
 
     @contextmanager
-    def in_double(self) -> Iterator[None]:
-        """Graphs run in double precision meanwhile: every float is kept so, from what is fed to what is asked for.
-
-        Constants and casts are of single precision at least. What still differs is not for the precision of a graph.
-        """
-        self._precision = IN_DOUBLE
+    def running(self, precision: Precision) -> Iterator[None]:
+        """Graphs run in a precision meanwhile."""
+        self._precision = precision
         try:
             yield
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from aten_overlay.apple.mpsgraph.objects import Ref, Value
-from aten_overlay.apple.mpsgraph.precision import AS_WRITTEN, IN_DOUBLE
+from aten_overlay.apple.mpsgraph.precision import AS_WRITTEN, IN_DOUBLE, LARGER, SMALLER, Precision
 from aten_overlay.apple.mpsgraph.recorder import PLACEHOLDER, Node, Recorded, evaluate
 from aten_overlay.apple.mpsgraph.types import MPS
 
@@ -26,14 +26,13 @@ def graph(scale: float, *last: tuple[str, tuple[Value, ...]]) -> Recorded:
     return Recorded([Node(selector, arguments, (None,), (torch.float16,)) for selector, arguments in operations])
 
 
-def run(recorded: Recorded, target: Ref, doubled: bool) -> torch.Tensor:
-    precision = IN_DOUBLE if doubled else AS_WRITTEN
+def run(recorded: Recorded, target: Ref, precision: Precision) -> torch.Tensor:
     return evaluate(recorded, target, {X: precision.value(VALUES)}, precision)
 
 
 def test_what_halves_round_is_exact_in_double() -> None:
     exact = VALUES.double().sum() * 0.1
-    rounded, doubled = run(graph(0.1), SUM, False), run(graph(0.1), SUM, True)
+    rounded, doubled = run(graph(0.1), SUM, AS_WRITTEN), run(graph(0.1), SUM, IN_DOUBLE)
     assert rounded.dtype is torch.float16 and doubled.dtype is torch.float64
     assert not torch.allclose(rounded.double().squeeze(), exact, rtol=1e-6)
     torch.testing.assert_close(doubled.squeeze(), exact, rtol=1e-6, atol=0.0)
@@ -41,19 +40,31 @@ def test_what_halves_round_is_exact_in_double() -> None:
 
 def test_a_wrong_constant_stays_wrong() -> None:
     exact = VALUES.double().sum() * 0.1
-    assert not torch.allclose(run(graph(0.101), SUM, True).squeeze(), exact, rtol=1e-3)
+    assert not torch.allclose(run(graph(0.101), SUM, IN_DOUBLE).squeeze(), exact, rtol=1e-3)
 
 
 def test_a_cast_to_halves_does_not_round_and_one_to_integers_does() -> None:
     cast = ("castTensor:toType", (SUM, HALF))
-    assert run(graph(0.1, cast), Ref(4, 0), True).dtype is torch.float64
-    torch.testing.assert_close(run(graph(0.1, cast), Ref(4, 0), True), run(graph(0.1), SUM, True).float().double())
+    assert run(graph(0.1, cast), Ref(4, 0), IN_DOUBLE).dtype is torch.float64
+    torch.testing.assert_close(
+        run(graph(0.1, cast), Ref(4, 0), IN_DOUBLE), run(graph(0.1), SUM, IN_DOUBLE).float().double()
+    )
     whole = ("castTensor:toType", (SUM, MPS[torch.int32]))
-    assert run(graph(0.1, whole), Ref(4, 0), True).dtype is torch.int32
+    assert run(graph(0.1, whole), Ref(4, 0), IN_DOUBLE).dtype is torch.int32
 
 
 def test_bytes_keep_their_type() -> None:
     data = ("constantWithData:shape:dataType", (VALUES.numpy().tobytes(), [300], HALF))
-    made = run(graph(0.1, data), Ref(4, 0), True)
+    made = run(graph(0.1, data), Ref(4, 0), IN_DOUBLE)
     assert made.dtype is torch.float64
     assert torch.equal(made, VALUES.double())
+
+
+def test_what_rounds_up_and_down_holds_what_rounding_allows_and_no_more() -> None:
+    cast = ("castTensor:toType", (SUM, MPS[torch.int32]))
+    exact = float(VALUES.double().sum())
+    scale = 40 / exact  # the sum is 40 but for rounding
+    found = [int(run(graph(scale, cast), Ref(4, 0), each)) for each in (SMALLER, LARGER)]
+    assert found == [39, 40]
+    found = [int(run(graph(40.5 / exact, cast), Ref(4, 0), each)) for each in (SMALLER, LARGER)]
+    assert found == [40, 40]
