@@ -42,9 +42,20 @@ def _start(shape: list[int], like: Tensor, mode: int) -> Tensor:
     return torch.full(shape, 1 if mode == _MUL else 0, dtype=like.dtype, device=like.device)
 
 
+def _gathered(updates: Tensor, axis: int, index: Tensor) -> Tensor:
+    """Zero where an index is out of bounds."""
+    size = updates.shape[axis]
+    outside = (index < 0) | (index >= size)
+    if updates.is_meta or not bool(outside.any()):
+        return torch.gather(updates, axis, index)
+    beyond = [1 if d == axis % updates.ndim else n for d, n in enumerate(updates.shape)]
+    longer = torch.cat([updates, updates.new_zeros(beyond)], axis)
+    return torch.gather(longer, axis, torch.where(outside, size, index))
+
+
 @means("gatherAlongAxis:withUpdatesTensor:indicesTensor")
 def gather_along(axis: int, updates: Tensor, indices: Tensor) -> Tensor:
-    return torch.gather(updates, axis, indices.to(torch.int64))
+    return _gathered(updates, axis, indices.to(torch.int64))
 
 
 @means("gatherWithUpdatesTensor:indicesTensor:axis:batchDimensions")
@@ -55,8 +66,8 @@ def gather(updates: Tensor, indices: Tensor, axis: int, batch: int) -> Tensor:
     rest = source.shape[batch + 1 :]
     count = source.shape[:batch].numel()
     index = indices.to(torch.int64).reshape(count, -1, 1).expand(-1, -1, rest.numel())
-    picked = source.reshape(count, source.shape[batch], rest.numel()).gather(1, index)
-    made = picked.reshape(*source.shape[:batch], *indices.shape[batch:], *rest)
+    slices = source.reshape(count, source.shape[batch], rest.numel())
+    made = _gathered(slices, 1, index).reshape(*source.shape[:batch], *indices.shape[batch:], *rest)
     places = range(indices.ndim - batch)
     return made.movedim([batch + i for i in places], [axis + i for i in places])
 

@@ -87,6 +87,13 @@ def test_scatters_combine_at_places(mode: int, wanted: list[float] | None) -> No
         assert made.tolist() == wanted
 
 
+def test_a_gather_gives_zero_for_what_is_out_of_bounds() -> None:
+    x, places = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[1, -1], [2, 0]], dtype=torch.int32)
+    assert of("gatherAlongAxis:withUpdatesTensor:indicesTensor", -1, x, places).tolist() == [[2, 0], [0, 3]]
+    made = of("gatherWithUpdatesTensor:indicesTensor:axis:batchDimensions", x, torch.tensor([1, -1, 2, 0]), 0, 0)
+    assert made.tolist() == [[3, 4], [0, 0], [0, 0], [1, 2]]
+
+
 def test_a_scatter_skips_what_is_out_of_bounds() -> None:
     data, updates = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([5.0, 7.0, 9.0, 11.0])
     places = torch.tensor([0, -1, 2, 3], dtype=torch.int32)
