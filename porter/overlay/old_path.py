@@ -26,6 +26,7 @@ from porter.overlay.old_path_compare import (
     between,
     compared,
     equal_elements,
+    floats_only,
     in_double,
     in_single,
     near,
@@ -36,6 +37,7 @@ from porter.overlay.old_path_lines import (
     AGREE,
     DIFFER,
     GRADIENT,
+    LATE,
     PRECISION,
     REFUSED,
     UNCOMPARED,
@@ -173,31 +175,41 @@ def _explained(compute: Compute, sample: Any, ran: Ran, want: Any, wide: Toleran
     told = compared(ran.results, want, wide).why
     if unwritten(ran.results, want, ran.untouched):
         return Outcome(DIFFER, f"{UNWRITTEN}: {told}")
-    reason = _rounding(compute, sample, ran, want, wide)
-    return Outcome(PRECISION, f"{reason}: {told}") if reason else None
+    bounds = tuple(_run_in(each, compute, sample) for each in (LARGER, SMALLER)) if ran.graphs else ()
+    others = (ran.results, *(each.results for each in bounds if not each.error))
+    if bounds and between(want, others):
+        return Outcome(PRECISION, f"its graphs agree within what rounding allows: {told}")
+    if reason := _rounding(compute, sample, ran, want, wide):
+        return Outcome(PRECISION, f"{reason}: {told}")
+    floats = _otherwise(compute, sample.transform(floats_only), want)
+    if bounds and floats is not None and between(floats, others):
+        return Outcome(DIFFER, f"{LATE}: {told}")
+    return None
+
+
+def _otherwise(compute: Compute, sample: Any, want: Any) -> list[Any] | None:
+    """What the CPU gives for a sample in other types, in those that it gives; None where it has none."""
+    try:
+        return rounded(compute(sample), want)
+    except Exception:  # nothing is shown, and the difference stays what it is
+        return None
 
 
 def _rounding(compute: Compute, sample: Any, ran: Ran, want: Any, wide: Tolerance) -> str:
-    """How other precisions show that a difference is one of rounding: `""` where they do not.
+    """How wider types show that a difference is one of rounding: `""` where they do not.
 
-    The same graphs with all operations in double give the right result, or it lies between those of the same graphs
-    rounded up and down; else a small difference is gone in wider types, on the CPU or, as halves are also rounded
-    between graphs, on the device.
+    The same graphs with all operations in double give the right result; else a small difference is gone in wider types,
+    on the CPU or, as halves are also rounded between graphs, on the device.
     """
-    got = ran.results
-    try:
-        exact = rounded(compute(sample.transform(in_double)), want)
-    except Exception:  # it has no doubles, so nothing is shown
+    exact = _otherwise(compute, sample.transform(in_double), want)
+    if exact is None:
         return ""
-    if ran.graphs:
-        doubled, larger, smaller = (_run_in(each, compute, sample) for each in (IN_DOUBLE, LARGER, SMALLER))
-        if not doubled.error and compared(doubled.results, exact, wide).verdict == AGREE:
-            return "its graphs in double agree"
-        if not larger.error and not smaller.error and between(want, (got, larger.results, smaller.results)):
-            return "its graphs agree within what rounding allows"
-    if not near(got, want):
+    doubled = _run_in(IN_DOUBLE, compute, sample) if ran.graphs else Ran(error="no graph")
+    if not doubled.error and compared(doubled.results, exact, wide).verdict == AGREE:
+        return "its graphs in double agree"
+    if not near(ran.results, want):
         return ""
-    if compared(got, exact, wide).verdict == AGREE:
+    if compared(ran.results, exact, wide).verdict == AGREE:
         return "the CPU in double agrees"
     if not any(isinstance(leaf, torch.Tensor) and leaf.dtype in HALVES for leaf in pytree.tree_leaves(want)):
         return ""

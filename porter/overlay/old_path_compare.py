@@ -73,6 +73,11 @@ def in_double(value: Any) -> Any:
     return value.detach().to(_DOUBLE[value.dtype]).requires_grad_(value.requires_grad)
 
 
+def floats_only(value: Any) -> Any:
+    """As `in_double`, and a type of integers is double precision, too."""
+    return torch.float64 if isinstance(value, torch.dtype) and not value.is_complex else in_double(value)
+
+
 def in_single(value: Any) -> Any:
     """A sample's tensor, or type, of halves in single precision; anything else as it is."""
     if isinstance(value, torch.dtype):
@@ -112,11 +117,11 @@ def _between(want: Any, *others: Any) -> bool:
 
 
 def rounded(exact: Any, want: Any) -> Any:
-    """Results that were computed in wider types, in the types of others."""
+    """Results that were computed in other types, in those of `want`."""
 
     def narrow(value: Any, like: Any) -> Any:
         both = isinstance(value, torch.Tensor) and isinstance(like, torch.Tensor)
-        return value.detach().to(like.dtype) if both and like.dtype in _DOUBLE else value
+        return value.detach().to(like.dtype) if both and value.dtype is not like.dtype else value
 
     pairs = zip(pytree.tree_leaves(exact), pytree.tree_leaves(want), strict=False)
     return [narrow(value, like) for value, like in pairs]

@@ -10,6 +10,7 @@ AGREE, UNDEFINED, PRECISION, DIFFER, REFUSED = "agree", "undefined", "precision"
 UNCOMPARED, DIED = "uncompared", "died"
 GRADIENT = " gradient"
 UNWRITTEN = "never written"
+LATE = "floats that are converted at the end give it"
 OTHER_TYPE = "the values agree in another type"
 
 

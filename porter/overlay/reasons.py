@@ -13,11 +13,14 @@ from functools import lru_cache
 
 from porter.checkout import MPS, OPERATIONS, Checkout
 from porter.errors import code_in
-from porter.overlay.old_path_lines import OTHER_TYPE, PRECISION, REFUSED, UNWRITTEN
+from porter.overlay.old_path_lines import LATE, OTHER_TYPE, PRECISION, REFUSED, UNWRITTEN
 
 LIMIT, FAULT = "limit", "fault"
 _SOURCES = (MPS, OPERATIONS, "aten/src/ATen/mps")
 _LITERAL = re.compile(r'"((?:[^"\\\n]|\\.){12,})"')
+# Checks whose text the source does not spell: a dispatch on types by its name, an assertion by its condition.
+_DISPATCH = re.compile(r'\bAT_DISPATCH_\w+\((?:[^"();]|\([^()]*\))*("\w+")')
+_ASSERTION = re.compile(r"\bTORCH_(?:INTERNAL_ASSERT|CHECK)\(([^\";]{12,}?)\);")
 _IMPOSSIBLE = "PTR127"  # what no graph can compute
 _VALIDATION = ("PTR124", "PTR125", "PTR126")  # what Metal's API validation would say on a Mac
 
@@ -50,6 +53,8 @@ class Evidence:
             return Reason(LIMIT, f"the Metal API's validation: {why}")
         if code_in(why) == _IMPOSSIBLE:
             return Reason(LIMIT, f"its host code asks for what is not defined: {why}")
+        if why.startswith(LATE):
+            return Reason(LIMIT, f"its host code computes in floats what the CPU does in the result's type: {why}")
         if why.startswith(OTHER_TYPE):
             return Reason(LIMIT, f"the type is the host code's: {why}")
         if verdict == REFUSED and not code_in(why) and (place := self._check(why)):
@@ -74,5 +79,13 @@ def _literals(path: str, text: str) -> tuple[tuple[str, str], ...]:
     for match in _LITERAL.finditer(text):
         literal = match[1].encode().decode("unicode_escape", "replace").strip()
         if " " in literal and len(literal) >= 12:
-            found.append((literal, f"{path}:{text.count(chr(10), 0, match.start()) + 1}"))
+            found.append((literal, _place(path, text, match)))
+    for match in _DISPATCH.finditer(text):
+        found.append((f"{match[1]} not implemented for", _place(path, text, match)))
+    for match in _ASSERTION.finditer(text):
+        found.append((f"Expected {' '.join(match[1].split())} to be true", _place(path, text, match)))
     return tuple(found)
+
+
+def _place(path: str, text: str, match: re.Match[str]) -> str:
+    return f"{path}:{text.count(chr(10), 0, match.start()) + 1}"

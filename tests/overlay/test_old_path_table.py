@@ -19,12 +19,13 @@ from porter.overlay.old_path_compare import (
     between,
     compared,
     equal_elements,
+    floats_only,
     in_double,
     near,
     rounded,
     unwritten,
 )
-from porter.overlay.old_path_lines import AGREE, DIFFER, OTHER_TYPE, Line
+from porter.overlay.old_path_lines import AGREE, DIFFER, LATE, OTHER_TYPE, Line
 from porter.overlay.reached import reached
 from porter.overlay.reasons import FAULT, LIMIT, Evidence
 
@@ -129,6 +130,8 @@ def test_a_sample_in_double_keeps_what_is_no_float() -> None:
     assert wide.dtype is torch.float64 and wide.requires_grad and torch.equal(wide.half(), half)
     [back, index] = rounded((wide / 3, whole), (half, whole))
     assert back.dtype is torch.float16 and index is whole
+    assert floats_only(torch.int32) is torch.float64 and floats_only(whole) is whole
+    assert rounded([torch.tensor([2.7, -2.7])], [whole])[0].tolist() == [2, -2]
 
 
 def test_equal_elements_may_come_in_another_order() -> None:
@@ -193,6 +196,12 @@ def evidence() -> Evidence:
         ("refused", "PTR126: too large", LIMIT, "the Metal API's validation: PTR126: too large"),
         ("refused", "PTR127 none", LIMIT, "its host code asks for what is not defined: PTR127 none"),
         ("differ", "int32 (2,), the CPU gives float64 (2,)", FAULT, "int32 (2,), the CPU gives float64 (2,)"),
+        (
+            "differ",
+            f"{LATE}: 8",
+            LIMIT,
+            f"its host code computes in floats what the CPU does in the result's type: {LATE}: 8",
+        ),
         ("differ", f"{OTHER_TYPE}: int32", LIMIT, f"the type is the host code's: {OTHER_TYPE}: int32"),
         ("differ", "never written: 3", LIMIT, "its host code leaves the result as the memory was"),
     ],
@@ -207,9 +216,16 @@ def test_a_difference_is_the_old_paths_own_where_the_fork_says_so(
 def test_checks_are_read_from_the_forks_own_mps_code(tmp_path: Path) -> None:
     path = tmp_path / OPERATIONS / "Some.mm"
     path.parent.mkdir(parents=True)
-    path.write_text('int x;\nTORCH_CHECK(false, "MPS: this is \\"not\\" done");\n')
+    path.write_text(
+        'int x;\nTORCH_CHECK(false, "MPS: this is \\"not\\" done");\n'
+        'AT_DISPATCH_TYPES(x.scalar_type(), "some_mps", [&]() {});\nTORCH_INTERNAL_ASSERT(x.dim() == 2 ||\n  y.dim());\n'
+    )
     found = Evidence.read(Checkout(tmp_path, "named"))
-    assert found.checks == (('MPS: this is "not" done', f"{OPERATIONS}/Some.mm:2"),)
+    assert found.checks == (
+        ('MPS: this is "not" done', f"{OPERATIONS}/Some.mm:2"),
+        ('"some_mps" not implemented for', f"{OPERATIONS}/Some.mm:3"),
+        ("Expected x.dim() == 2 || y.dim() to be true", f"{OPERATIONS}/Some.mm:4"),
+    )
 
 
 class TestTable(TestCase):

@@ -9,11 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from aten_overlay.apple.mpsgraph import meanings
 from aten_overlay.apple.mpsgraph.types import MPS
 
 # Operations whose last argument is the type that they make, by how their selectors start.
 _TYPED = ("castTensor:", "constantWithScalar:", "constantWithRealPart:")
-_PLACES = 2  # as exact as Metal's library functions have to be, and more than a sum or a product may be off
+_PLACES = 2  # more than a sum or a product may be off, and no more than a library function
 _SINGLE = {
     MPS[torch.float16]: MPS[torch.float32],
     MPS[torch.bfloat16]: MPS[torch.float32],
@@ -23,10 +24,19 @@ _SINGLE = {
 
 @dataclass(frozen=True)
 class Precision:
-    """What becomes of every value that is fed or computed, and of the arguments of an operation, by its selector."""
+    """What becomes of a value that is fed, and what an operation makes of its arguments, by its selector."""
 
-    value: Callable[[Tensor], Tensor]
-    arguments: Callable[[str, list[Any]], list[Any]]
+    fed: Callable[[Tensor], Tensor]
+    made: Callable[[str, list[Any]], tuple[Tensor, ...]]
+
+
+def _as_it_is(value: Tensor) -> Tensor:
+    return value
+
+
+def _as_written(selector: str, arguments: list[Any]) -> tuple[Tensor, ...]:
+    made = meanings.find(selector)(*arguments)
+    return tuple(made) if isinstance(made, (tuple, list)) else (made,)
 
 
 def _doubled(value: Tensor) -> Tensor:
@@ -35,29 +45,36 @@ def _doubled(value: Tensor) -> Tensor:
     return value.to(torch.float64) if value.is_floating_point() else value
 
 
-def _in_single(selector: str, arguments: list[Any]) -> list[Any]:
-    if not selector.startswith(_TYPED):
-        return arguments
-    return [*arguments[:-1], _SINGLE.get(arguments[-1], arguments[-1])]
+def _in_double(selector: str, arguments: list[Any]) -> tuple[Tensor, ...]:
+    if selector.startswith(_TYPED):
+        arguments = [*arguments[:-1], _SINGLE.get(arguments[-1], arguments[-1])]
+    return tuple(_doubled(value) for value in _as_written(selector, arguments))
 
 
-def _scaled(places: int) -> Callable[[Tensor], Tensor]:
-    """Every float larger in magnitude by so many last places, or smaller."""
+def _every_tensor_doubled(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_every_tensor_doubled(each) for each in value]
+    return _doubled(value) if isinstance(value, Tensor) else value
 
-    def scale(value: Tensor) -> Tensor:
+
+def _rounded(places: int) -> Callable[[str, list[Any]], tuple[Tensor, ...]]:
+    """Each float that an operation rounds is larger in magnitude by so many last places; the others stay exact."""
+
+    def scaled(value: Tensor, exact: Tensor) -> Tensor:
         if not value.is_floating_point():
             return value
-        return (value.double() * (1 + places * torch.finfo(value.dtype).eps)).to(value.dtype)
+        moved = (value.double() * (1 + places * torch.finfo(value.dtype).eps)).to(value.dtype)
+        return torch.where(value.double() == exact, value, moved)
 
-    return scale
+    def made(selector: str, arguments: list[Any]) -> tuple[Tensor, ...]:
+        exact = _in_double(selector, _every_tensor_doubled(arguments))
+        return tuple(scaled(*both) for both in zip(_as_written(selector, arguments), exact, strict=True))
+
+    return made
 
 
-def _as_they_are(_: str, arguments: list[Any]) -> list[Any]:
-    return arguments
-
-
-AS_WRITTEN = Precision(lambda value: value, _as_they_are)
+AS_WRITTEN = Precision(_as_it_is, _as_written)
 # Constants and casts are of single precision at least: what still differs is not for the precision of the graph.
-IN_DOUBLE = Precision(_doubled, _in_single)
-# Every operation rounds in one direction: what lies between the two is within what rounding allows.
-LARGER, SMALLER = (Precision(_scaled(places), _as_they_are) for places in (_PLACES, -_PLACES))
+IN_DOUBLE = Precision(_doubled, _in_double)
+# All rounding goes one way: what lies between the two is within what rounding allows.
+LARGER, SMALLER = (Precision(_as_it_is, _rounded(places)) for places in (_PLACES, -_PLACES))

@@ -142,7 +142,7 @@ class Recorder:
             values = {ref: over(array, self.host_address).clone() for ref, array in fed}
             if self.ran:
                 self.ran(Run(recorded, _addresses(fed), dict(values), _addresses(asked)))
-            values = {ref: self._precision.value(value) for ref, value in values.items()}
+            values = {ref: self._precision.fed(value) for ref, value in values.items()}
             with torch.no_grad():
                 for ref, array in asked:
                     target = over(array, self.host_address)
@@ -229,10 +229,8 @@ def evaluate(
         if missing:
             pending += missing
             continue
-        bound = precision.arguments(node.selector, _bound(node.arguments, values.__getitem__))
-        made = meanings.find(node.selector)(*bound)
-        outputs = made if isinstance(made, (tuple, list)) else (made,)
-        values.update({Ref(ref.node, i): precision.value(each) for i, each in enumerate(outputs)})
+        made = precision.made(node.selector, _bound(node.arguments, values.__getitem__))
+        values.update({Ref(ref.node, i): each for i, each in enumerate(made)})
         pending.pop()
     return values[target]
 

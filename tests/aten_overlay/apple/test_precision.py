@@ -27,7 +27,7 @@ def graph(scale: float, *last: tuple[str, tuple[Value, ...]]) -> Recorded:
 
 
 def run(recorded: Recorded, target: Ref, precision: Precision) -> torch.Tensor:
-    return evaluate(recorded, target, {X: precision.value(VALUES)}, precision)
+    return evaluate(recorded, target, {X: precision.fed(VALUES)}, precision)
 
 
 def test_what_halves_round_is_exact_in_double() -> None:
@@ -68,3 +68,11 @@ def test_what_rounds_up_and_down_holds_what_rounding_allows_and_no_more() -> Non
     assert found == [39, 40]
     found = [int(run(graph(40.5 / exact, cast), Ref(4, 0), each)) for each in (SMALLER, LARGER)]
     assert found == [40, 40]
+
+
+def test_what_is_exact_stays_so() -> None:
+    whole = ("floorWithTensor", (X,))
+    for each in (SMALLER, LARGER):
+        operations = Recorded([Node(PLACEHOLDER, ([2], HALF), (None,), ()), Node(*whole, (None,), ())])
+        made = evaluate(operations, Ref(1, 0), {X: torch.tensor([3.0, -4.0]).half()}, each)
+        assert made.tolist() == [3.0, -4.0]
