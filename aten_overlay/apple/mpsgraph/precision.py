@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from aten_overlay.apple.mpsgraph import meanings
-from aten_overlay.apple.mpsgraph.types import MPS
+from aten_overlay.apple.mpsgraph.types import MPS, torch_type
 
+_CAST = "castTensor:toType"
 # Operations whose last argument is the type that they make, by how their selectors start.
-_TYPED = ("castTensor:", "constantWithScalar:", "constantWithRealPart:")
+_TYPED = (_CAST, "constantWithScalar:", "constantWithRealPart:")
 _PLACES = 2  # more than a sum or a product may be off, and no more than a library function
 _SINGLE = {
     MPS[torch.float16]: MPS[torch.float32],
@@ -46,6 +47,8 @@ def _doubled(value: Tensor) -> Tensor:
 
 
 def _in_double(selector: str, arguments: list[Any]) -> tuple[Tensor, ...]:
+    if selector == _CAST and torch_type(arguments[1]).is_floating_point and not arguments[0].is_complex():
+        return (arguments[0].to(torch.float64),)
     if selector.startswith(_TYPED):
         arguments = [*arguments[:-1], _SINGLE.get(arguments[-1], arguments[-1])]
     return tuple(_doubled(value) for value in _as_written(selector, arguments))
@@ -74,7 +77,8 @@ def _rounded(places: int) -> Callable[[str, list[Any]], tuple[Tensor, ...]]:
 
 
 AS_WRITTEN = Precision(_as_it_is, _as_written)
-# Constants and casts are of single precision at least: what still differs is not for the precision of the graph.
+# A cast to floats rounds nothing, and constants are of single precision at least: what still differs is not for the
+# precision of the graph.
 IN_DOUBLE = Precision(_doubled, _in_double)
 # All rounding goes one way: what lies between the two is within what rounding allows.
 LARGER, SMALLER = (Precision(_as_it_is, _rounded(places)) for places in (_PLACES, -_PLACES))

@@ -53,6 +53,15 @@ def test_a_cast_to_halves_does_not_round_and_one_to_integers_does() -> None:
     assert run(graph(0.1, whole), Ref(4, 0), IN_DOUBLE).dtype is torch.int32
 
 
+def test_integers_that_go_through_floats_are_rounded() -> None:
+    cast = Recorded(
+        [Node(PLACEHOLDER, ([1], MPS[torch.int32]), (None,), ()), Node("castTensor:toType", (X, SINGLE), (None,), ())]
+    )
+    large = torch.tensor([2**31 - 2], dtype=torch.int32)
+    found = [float(evaluate(cast, Ref(1, 0), {X: large}, each)) for each in (SMALLER, AS_WRITTEN, LARGER, IN_DOUBLE)]
+    assert found[0] < found[1] == 2.0**31 < found[2] and found[3] == 2**31 - 2
+
+
 def test_bytes_keep_their_type() -> None:
     data = ("constantWithData:shape:dataType", (VALUES.numpy().tobytes(), [300], HALF))
     made = run(graph(0.1, data), Ref(4, 0), IN_DOUBLE)
