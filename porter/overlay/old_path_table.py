@@ -11,7 +11,7 @@ from porter.aten.native_functions import NativeFunctions
 from porter.checkout import Checkout
 from porter.errors import code_in
 from porter.objcpp.implementations import Written
-from porter.overlay.old_path_lines import AGREE, DIFFER, PRECISION, REFUSED, UNCOMPARED, UNDEFINED, Line
+from porter.overlay.old_path_lines import AGREE, DIED, DIFFER, PRECISION, REFUSED, UNCOMPARED, UNDEFINED, Line
 from porter.overlay.reasons import Evidence, Reason
 from porter.rows import mps_row
 
@@ -45,16 +45,25 @@ def graph_bases(checkout: Checkout) -> tuple[str, ...]:
 
 
 def table(bases: Iterable[str], lines: Sequence[Line], evidence: Evidence) -> Iterator[Row]:
-    """One row an operator and kind, over the OpInfos of its name, else those that reach it with the fewest others."""
+    """A row for each operator and kind that reaches it, over the OpInfos of its name, else those with fewest others."""
     for base in bases:
-        through = _through(base, lines)
-        for kind in dict.fromkeys(line.kind for line in lines if line.op in through):
-            mine = [line for line in lines if line.op in through and line.kind == kind]
-            yield _row(base, kind, through, mine, evidence)
+        reaching = [line for line in lines if _reaches(line, base)]
+        through = _through(base, reaching)
+        mine = [line for line in lines if _tells(line, base, through)]
+        for kind in dict.fromkeys(line.kind for line in mine):
+            yield _row(base, kind, through, [line for line in mine if line.kind == kind], evidence)
 
 
-def _through(base: str, lines: Sequence[Line]) -> tuple[str, ...]:
-    reaching = [line for line in lines if base in {name.rstrip("_") for name in line.reached} | set(line.reached)]
+def _reaches(line: Line, base: str) -> bool:
+    return any(base in (name, name.rstrip("_")) for name in line.reached)
+
+
+def _tells(line: Line, base: str, through: Sequence[str]) -> bool:
+    """Whether a line says something of an operator: what died may have reached it."""
+    return line.op in through and (_reaches(line, base) or DIED in line.counts)
+
+
+def _through(base: str, reaching: Sequence[Line]) -> tuple[str, ...]:
     named = [line.op for line in reaching if base in line.names]
     others = sorted((len(line.reached), line.op) for line in reaching)
     return tuple(dict.fromkeys(named)) or tuple(dict.fromkeys(op for _, op in others))[:CLOSEST]
@@ -96,8 +105,8 @@ def write(
 
 
 def _totals(rows: Sequence[Row], lines: Sequence[Line], evidence: Evidence, out: TextIO) -> None:
-    through = {op for row in rows for op in row.through}
-    mine = [line for line in lines if line.op in through]
+    through = {row.base: row.through for row in rows}
+    mine = [line for line in lines if any(_tells(line, base, ops) for base, ops in through.items())]
     counts: Counter[str] = Counter()
     classes: Counter[str] = Counter()
     for line in mine:
@@ -106,7 +115,8 @@ def _totals(rows: Sequence[Row], lines: Sequence[Line], evidence: Evidence, out:
             classes[reason.kind] += count
     total = sum(counts.values()) - counts[UNCOMPARED]
     defined = max(total - counts[UNDEFINED], 1)
-    print(f"{len({row.base for row in rows})} operators through {len(through)} OpInfos: {total} samples", file=out)
+    infos = {op for ops in through.values() for op in ops}
+    print(f"{len(through)} operators through {len(infos)} OpInfos: {total} samples", file=out)
     agreed = (counts[AGREE], counts[AGREE] + counts[PRECISION])
     shares = (f"{100 * count / defined:.1f}%" for count in agreed)
     print("of those with defined values {} agree, {} but for precision".format(*shares), file=out)

@@ -240,7 +240,9 @@ class TestTable(TestCase):
                 4,
                 ("erf", "copy_"),
             ),
+            Line("erf", ("erf",), "bool", {"refused": 2}, (("refused", "no bool", 2),), 0, ("copy_",)),
             Line("special.erf", ("special_erf",), "float32", {"agree": 9}, (), 9, ("erf", "copy_", "special_erf")),
+            Line("erf", ("erf",), "-", {"died": 1}, (("died", "it died", 1),)),
             Line(
                 "nn.gelu", (), "float32", {"agree": 2, "precision": 1}, (("precision", "far", 1),), 3, ("gelu", "ceil_")
             ),
@@ -254,7 +256,8 @@ class TestTable(TestCase):
             """\
 ceil	float32	3 graphs	2	0	1	0	0	precision 1	precision: far	through nn.gelu
 erf	float32	4 graphs	3	0	0	0	1	fault 1	fault: PTR131 x
-2 operators through 2 OpInfos: 7 samples
-of those with defined values 71.4% agree, 85.7% but for precision
-{'agree': 5, 'refused': 1, 'precision': 1} {'fault': 1, 'precision': 1}""",
+erf	-	no graph	0	0	0	0	0	fault 1	fault: it died
+2 operators through 2 OpInfos: 8 samples
+of those with defined values 62.5% agree, 75.0% but for precision
+{'agree': 5, 'refused': 1, 'died': 1, 'precision': 1} {'fault': 2, 'precision': 1}""",
         )
