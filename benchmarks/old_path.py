@@ -32,7 +32,7 @@ from porter.overlay import host, old_path_table
 from porter.overlay.old_path_lines import DIED, Line
 from porter.overlay.reasons import Evidence
 from porter.overlay.tree import cache, materialise
-from porter.overlay.whole import build_whole, fit, load_whole
+from porter.overlay.whole import build_whole, fit, load_whole, unserved
 
 TYPES = ("float32", "float16", "int32", "bool")
 
@@ -51,12 +51,13 @@ def main() -> int:
     host.start()
     import_module("torch.testing._internal.common_methods_invocations")
     evidence = Evidence.read(checkout)
-    absent = fit(checkout, materialise(checkout.root, {}, cache())).absent
+    held = fit(checkout, materialise(checkout.root, {}, cache()))
     if options.read:
         found = [Line.from_json(json.loads(text)) for text in options.read.read_text().splitlines()]
     else:
         found = list(_run(checkout, options))
-    old_path_table.write(checkout, found, evidence, absent, sys.stdout)
+        print("rows that are not served:", *unserved(checkout, held), file=sys.stderr)
+    old_path_table.write(checkout, found, evidence, held.absent, sys.stdout)
     return 0
 
 

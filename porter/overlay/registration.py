@@ -188,19 +188,25 @@ def _groups(family: Iterable[Row]) -> tuple[list[Grouped], Indices]:
 
 
 def _parsed(entries: list[dict[str, object]]) -> Any:
-    """torchgen's reading. A tag that this wheel asks for and an older fork does not have yet is given."""
+    """torchgen's reading. The tags that this wheel asks for and an older fork does not have yet are given."""
     from torchgen.gen import parse_native_yaml_struct
 
-    try:
-        return parse_native_yaml_struct(copy.deepcopy(entries), set(), path=NATIVE_FUNCTIONS)
-    except AssertionError as error:
-        missing = re.search(r"^(\w+) tag missing for (\w+)", str(error))
-        if missing is None:
-            raise
-    for entry in entries:
-        if str(entry["func"]).split("(")[0].split(".")[0] == missing[2]:
+    asked: set[str] = set()
+    while True:
+        try:
+            return parse_native_yaml_struct(copy.deepcopy(entries), asked, path=NATIVE_FUNCTIONS)
+        except AssertionError as error:
+            missing = re.search(r"^(\w+) tag missing for (\w+)", str(error))
+            without = [entry for entry in entries if "tags" not in entry and missing and _root(entry) == missing[2]]
+            if missing is None or not without:
+                raise
+        for entry in without:
             entry["tags"] = missing[1]
-    return parse_native_yaml_struct(entries, {missing[1]}, path=NATIVE_FUNCTIONS)
+        asked.add(missing[1])
+
+
+def _root(entry: Mapping[str, object]) -> str:
+    return str(entry["func"]).split("(")[0].split(".")[0]
 
 
 def _entry(row: Row) -> dict[str, object]:

@@ -75,6 +75,15 @@ def load_whole(whole: Whole) -> None:
     host.load(whole.built.library, whole.tree.root, (), "default", checked=False)
 
 
+def unserved(checkout: Checkout, found: Fit) -> tuple[str, ...]:
+    """The MPS rows of its operators that the loaded library does not serve: their calls fall back to the CPU."""
+    import torch
+
+    rows = [entry for entry in NativeFunctions.read(checkout).entries if entry.line_for(MPS_KEY)]
+    mine = [entry.name for entry in rows if entry.base in found.bases]
+    return tuple(n for n in mine if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{n}", "MPS"))
+
+
 def _try_rows(tree: Tree, base: str, host_code: str) -> None:
     """Raises what keeps an operator's rows from being registered or built."""
     found = registration.generate(tree.read(NATIVE_FUNCTIONS), [base], cache() / "generated" / "rows")

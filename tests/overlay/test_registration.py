@@ -50,6 +50,16 @@ def test_structured_wrappers_for_the_shared_kernel(tmp_path: Path) -> None:
     assert "struct TORCH_API structured_atan2_out : public at::meta::structured_atan2" in header
 
 
+def test_every_row_gets_the_tag_that_the_wheel_asks_for(tmp_path: Path) -> None:
+    arguments = "(Tensor(a!) self, {0}, *, Generator? generator=None) -> Tensor(a!)\n  variants: method\n  dispatch:\n"
+    text = "".join(
+        f"- func: {name}_{arguments.format(given)}    MPS: {name}_mps_\n  autogen: {name}, {name}.out\n\n"
+        for name, given in (("uniform", "float from=0, float to=1"), ("exponential", "float lambd=1"))
+    )
+    made = registration.generate_parts(text, [("uniform", "exponential")], tmp_path)
+    assert [kernel.symbol for kernel in made.kernels] == ["uniform_mps_", "exponential_mps_"]
+
+
 def test_a_separate_mps_kernel_is_named_in_the_header(tmp_path: Path) -> None:
     text = MIXED.replace("CPU, CUDA, MPS,", "CPU, CUDA,").replace(
         "  tags: [core, pointwise, not", "    MPS: atan2_out_mps\n  tags: [core, pointwise, not"
