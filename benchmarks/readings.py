@@ -28,7 +28,7 @@ from porter.objcpp.implementations import Written
 from porter.overlay import record, rooms, work
 from porter.overlay.verdict import HOST
 from porter.overlay.whole import build_whole, load_whole
-from porter.readings import is_of, source_graph
+from porter.readings import is_of, overloads, source_graph
 from porter.rows import Row, is_shared, mps_row
 
 Line = tuple[str, ...]
@@ -67,7 +67,7 @@ def _is_old(row: Row) -> bool:
 
 def _both(checkout: Checkout, base: str, rows: Sequence[Row], through: Sequence[str]) -> Iterator[Line]:
     try:
-        recorded: tuple[Recording, ...] = record.record(base, through)
+        recorded: tuple[Recording, ...] = record.record(base, through, tuple(overloads(checkout, rows)))
         missing = "no sample calls it"
     except PorterError as error:
         recorded, missing = (), f"{error.code} {error.what[:160]}"

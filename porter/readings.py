@@ -5,7 +5,7 @@ The second one runs the fork's code, in a process of its own, and is kept under 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 
 from porter import dtypes
@@ -43,7 +43,16 @@ def recordings(checkout: Checkout, base: str, macos: str = NEWEST, run: bool = T
 
 def _target(checkout: Checkout, base: str) -> VerifyTarget:
     rows = [row for entry in NativeFunctions.read(checkout).family(base) if (row := mps_row(checkout, entry))]
-    return VerifyTarget(base, stubs=tuple(dict.fromkeys(stub for row in rows for stub in stubs_behind(checkout, row))))
+    stubs = tuple(dict.fromkeys(stub for row in rows for stub in stubs_behind(checkout, row)))
+    return VerifyTarget(base, tuple(overloads(checkout, rows)), stubs=stubs)
+
+
+def overloads(checkout: Checkout, rows: Iterable[Row]) -> Iterator[str]:
+    """What of each row is called to record it: the function whose delegate it is, else its own."""
+    for row in rows:
+        family = NativeFunctions.read(checkout).family(row.entry.base)
+        functional = (e.name for e in family if e.delegate == row.entry.name and not e.name.split(".")[0].endswith("_"))
+        yield next(functional, row.entry.name)
 
 
 def source_graph(checkout: Checkout, row: Row) -> Graph:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from porter import dtypes
 from porter.dtypes import DType, Kind
 from porter.mpsgraph.conditions import Unclear, holds
 from porter.mpsgraph.graph import RESULTS, Call, Case, Cast, Constant, Expr, Graph, Input, Scalar
@@ -40,7 +41,7 @@ def agreement(source: Graph, recording: Recording, through_stub: bool) -> Agreem
         if case is None:
             continue
         ran = recording.graph.cases[seen.case]
-        if (through_stub and isinstance(ran.expr, Input)) or (_is_mixed(seen) and not _reads_mixed(case)):
+        if (through_stub and isinstance(ran.expr, Input)) or (_is_mixed(seen, case) and not _reads_mixed(case)):
             continue
         calls += 1
         read, told = (
@@ -71,9 +72,30 @@ def _case(source: Graph, seen: Seen) -> Case | None:
     return None
 
 
-def _is_mixed(seen: Seen) -> bool:
-    """Whether a call's tensors are of several types."""
-    return any("scalar_type()" in name and value is False for name, value in seen.arguments.items())
+def _is_mixed(seen: Seen, case: Case) -> bool:
+    """Whether a call's tensors are of several types, a number that host code wraps in one among them."""
+    if any("scalar_type()" in name and value is False for name, value in seen.arguments.items()):
+        return True
+    return any(_own_type(name, seen) != case.dtype for name in _wrapped(case.expr))
+
+
+def _own_type(name: str, seen: Seen) -> DType:
+    """The element type of a tensor that a number of a call is wrapped in: the device has no float64."""
+    if seen.arguments.get(f"{name}.isBoolean()"):
+        return dtypes.BOOL
+    return dtypes.FLOAT if seen.arguments.get(f"{name}.isFloatingPoint()") else dtypes.LONG
+
+
+def _wrapped(expr: Expr) -> Iterator[str]:
+    """The names of the numbers that host code wraps."""
+    match expr:
+        case Scalar(name=name, wrapped=True):
+            yield name
+        case Cast(arg=arg):
+            yield from _wrapped(arg)
+        case Call(args=args):
+            for arg in args:
+                yield from _wrapped(arg)
 
 
 def _reads_mixed(case: Case) -> bool:

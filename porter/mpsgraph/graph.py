@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from porter.dtypes import DType
 from porter.errors import Place
@@ -20,10 +20,14 @@ class Input:
 
 @dataclass(frozen=True)
 class Scalar:
-    """A scalar argument of the operator, by its name in the schema (`alpha`, `eps`)."""
+    """A scalar argument of the operator, by its name in the schema (`alpha`, `eps`).
+
+    It is `wrapped` where host code makes a tensor of it first, of the number's own type, and then promotes.
+    """
 
     name: str
     dtype: DType
+    wrapped: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ Source: ATen/native/mps/OperationUtils.{h,mm}, c10/core/ScalarType.h.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from porter import dtypes
@@ -117,7 +118,7 @@ def cast(value: Expr, dtype: DType) -> Expr:
     """`castTensor`, which is nothing when the type is the same."""
     if value.dtype == dtype:
         return value
-    return Scalar(value.name, dtype) if isinstance(value, Scalar) else Cast(value, dtype)
+    return replace(value, dtype=dtype) if isinstance(value, Scalar) else Cast(value, dtype)
 
 
 def as_expr(value: Any, dtype: DType) -> Expr | None:
@@ -125,9 +126,9 @@ def as_expr(value: Any, dtype: DType) -> Expr | None:
     if isinstance(value, (bool, int, float)):
         return Constant(value, dtype)
     if isinstance(value, Argument):
-        return Scalar(value.name, dtype)
+        return Scalar(value.name, dtype, value.wrapped)
     if isinstance(value, TensorArg) and value.wrapped:
-        return Scalar(value.name, dtype)
+        return Scalar(value.name, dtype, wrapped=True)
     return cast(value, dtype) if isinstance(value, EXPRESSIONS) else None
 
 
@@ -154,7 +155,7 @@ def _of_tensor(tensor: TensorArg, name: str) -> Any:
     if name in ("contiguous", "clone", "detach", "view"):
         return tensor
     if tensor.wrapped and name in ("dim", "is_mps", "item"):
-        return {"dim": 0, "is_mps": False, "item": Argument(tensor.name, "Scalar", tensor.dtype)}[name]
+        return {"dim": 0, "is_mps": False, "item": Argument(tensor.name, "Scalar", tensor.dtype, wrapped=True)}[name]
     known = is_class(name, tensor, False)
     return known if known is not None else FACTS.get(name, Unknown(f"{tensor.name}.{name}"))
 

@@ -27,11 +27,14 @@ class TensorArg:
 
 @dataclass(frozen=True)
 class Argument:
-    """A scalar, string or optional argument of the schema, not known while planning."""
+    """A scalar, string or optional argument of the schema, not known while planning; `wrapped` where it was taken out
+    of a tensor that host code had wrapped it in.
+    """
 
     name: str
     type: str
     dtype: DType
+    wrapped: bool = False
 
     @property
     def optional(self) -> bool:

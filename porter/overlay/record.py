@@ -19,6 +19,7 @@ from porter.mpsgraph.recording import Left, Recording, Seen
 from porter.overlay import host
 from porter.overlay.recording.cases import Observed, cases_of, untold
 from porter.overlay.recording.expressions import expression
+from porter.overlay.recording.flow import check_flow
 
 if TYPE_CHECKING:
     import torch
@@ -35,22 +36,55 @@ class _Readings:
     left: list[Left] = field(default_factory=list)
 
 
-def record(base: str, through: Sequence[str] = ()) -> tuple[Recording, ...]:
-    """The recordings of every overload of an operator that OpInfo samples call and that runs graphs.
+_Calls = list[tuple[DType, "Made"]]  # ordered by type
+
+
+def record(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()) -> tuple[Recording, ...]:
+    """The recordings of every overload of an operator that OpInfo samples call and that runs graphs, and of those of
+    `overloads` that take what samples give another.
 
     The OpInfos are those of its name, and those of the full names `through`. Its host code must have been loaded.
     Raises PTR136 when no sample calls it.
     """
+    from aten_overlay.test.dispatched import check_gradients
     from porter.overlay.recording import calls
 
-    made: dict[str, list[tuple[DType, Made]]] = {}
+    check_gradients()
+    made: dict[str, _Calls] = {}
     for dtype in dtypes.ALL:
         for op in _opinfos(base, through):
             for call in calls.sampled(op, base, dtype):
                 made.setdefault(call.name, []).append((dtype, call))
     if not made:
         raise PorterError("PTR136", f"no OpInfo sample calls {base}", hint="The source's reading stands alone.")
-    return tuple(_recording(name, found) for name, found in sorted(made.items()))
+    tried = {name: _tried(found) for name, found in made.items()}
+    alike = {name: _alike(list(tried.values()), name) for name in overloads if name not in tried}
+    return tuple(_recording(name, found) for name, found in sorted((tried | alike).items()) if found)
+
+
+def _tried(made: _Calls) -> _Calls:
+    """A few calls of each type, and the first of them with other arguments."""
+    from porter.overlay.recording import calls
+
+    found: _Calls = []
+    for dtype, group in groupby(made, key=lambda pair: pair[0]):
+        kept = calls.diverse([call for _, call in group])
+        found += [(dtype, call) for call in (*calls.varied(kept[0], dtype), *kept[1:])]
+    return found
+
+
+def _alike(tried: Sequence[_Calls], name: str) -> _Calls:
+    """Calls of an overload that no sample makes, after those of the first one that takes what it does.
+
+    Results of its own are of the shape that the arguments ask for: none is tried with others then.
+    """
+    from porter.overlay.recording.overloads import likened
+
+    for each in tried:
+        found = [(dtype, made) for dtype, call in each if (made := likened(call, name))]
+        if found:
+            return found if found[0][1].outs() else _tried(found)
+    return []
 
 
 def _opinfos(base: str, through: Sequence[str]) -> list[Any]:
@@ -61,9 +95,10 @@ def _opinfos(base: str, through: Sequence[str]) -> list[Any]:
     return [op for op in op_db if base in aten_names(op) or op.full_name in through]
 
 
-def _recording(name: str, made: Sequence[tuple[DType, Made]]) -> Recording:
+def _recording(name: str, made: _Calls) -> Recording:
     """Element by element where every graph allows it, else with every operation there is."""
-    readings = min(_both_ways(made), key=lambda each: len(each.left))
+    plain, whole = _both_ways(made)
+    readings = plain if plain.observed and len(plain.left) <= len(whole.left) else whole
     tensors, scalars = _parameters(made[0][1])
     cases, taken = cases_of(readings.observed)
     calls = zip(readings.observed, taken, strict=True)
@@ -77,26 +112,27 @@ def _recording(name: str, made: Sequence[tuple[DType, Made]]) -> Recording:
     )
 
 
-def _both_ways(made: Sequence[tuple[DType, Made]]) -> tuple[_Readings, _Readings]:
+def _both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
     """Every call element by element, and with every operation."""
-    from porter.overlay.recording import calls
+    from porter.overlay.recording.calls import values
 
     plain, whole = _Readings(), _Readings()
-    for dtype, found in groupby(made, key=lambda pair: pair[0]):
-        kept = calls.diverse([call for _, call in found])
-        for call in (*calls.varied(kept[0], dtype), *kept[1:]):
+    begun: set[DType] = set()
+    for dtype, call in made:
+        is_first = dtype not in begun
+        begun.add(dtype)
+        try:
+            ran = _ran(call)
+        except Exception as error:  # whatever the fork's code or torch raises is its refusal
+            if is_first:  # another may have arguments that no caller gives
+                for each in (plain, whole):
+                    each.left.append(Left(dtype, _code(error), _first_line(error)))
+            continue
+        for each, elementwise in ((plain, True), (whole, False)):
             try:
-                ran = _ran(call)
-            except Exception as error:  # whatever the fork's code or torch raises is its refusal
-                if call is kept[0]:
-                    for each in (plain, whole):
-                        each.left.append(Left(dtype, _code(error), _first_line(error)))
-                continue
-            for each, elementwise in ((plain, True), (whole, False)):
-                try:
-                    each.observed.append(Observed(dtype, calls.values(call), ran.expression(elementwise)))
-                except PorterError as error:
-                    each.left.append(Left(dtype, error.code, error.what))
+                each.observed.append(Observed(dtype, values(call), ran.expression(elementwise)))
+            except PorterError as error:
+                each.left.append(Left(dtype, error.code, error.what))
     return plain, whole
 
 
@@ -115,9 +151,11 @@ class _Ran:
 
     def expression(self, elementwise: bool) -> Expr:
         """What the call computes. Raises PTR135."""
+        inputs = self.call.tensors()
         if self.others:
-            raise PorterError("PTR135", "the call runs other kernels beside its graphs", hint="Read its parts apart.")
-        return expression(self.runs, self.call.tensors(), self.given, self.results, elementwise)
+            before = {tensor.data_ptr(): self.given[name] for name, tensor in inputs.items()}
+            check_flow(self.runs, before, self.results)
+        return expression(self.runs, inputs, self.given, self.results, elementwise)
 
 
 def _ran(call: Made) -> _Ran:

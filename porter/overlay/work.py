@@ -114,7 +114,7 @@ def recordings(root: Path, target: VerifyTarget, macos: str, tell: Tell) -> tupl
     if macos:
         host.pretend(tree.root, macos)
     tell("recording")
-    return record.record(target.base, (*selection.forward, *selection.backward))
+    return record.record(target.base, (*selection.forward, *selection.backward), target.rows)
 
 
 def lint(tree: Tree) -> list[Failure]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from porter.dtypes import FLOAT, INT
 from porter.mpsgraph.agreement import agreement
 from porter.mpsgraph.graph import RESULTS, Call, Case, Cast, Condition, Constant, Expr, Graph, Input, Scalar
@@ -36,6 +38,16 @@ def test_every_result_is_compared() -> None:
     assert agreement(Graph(("self",), (), (Case(FLOAT, (), both),)), made, False).differences == ()
     for other in (SCALED, Call(RESULTS, (SCALED, X), FLOAT)):
         assert agreement(Graph(("self",), (), (Case(FLOAT, (), other),)), made, False).differences
+
+
+@pytest.mark.parametrize(("number", "calls"), [({"isFloatingPoint": True}, 1), ({}, 0), ({"isBoolean": True}, 0)])
+def test_a_number_wrapped_in_a_tensor_of_another_type_is_promoted_which_the_source_s_reading_leaves_out(
+    number: dict[str, bool], calls: int
+) -> None:
+    wrapped = Call("multiplication", (X, Scalar("alpha", FLOAT, wrapped=True)), FLOAT)
+    seen = Seen(FLOAT, {"alpha": 0.5, **{f"alpha.{name}()": holds for name, holds in number.items()}}, 0)
+    assert agreement(source(X, wrapped), recording(seen), False).calls == calls
+    assert agreement(source(X, SCALED), recording(seen), False).calls == 1
 
 
 def test_a_copy_made_before_a_stub_is_called_says_nothing() -> None:

@@ -54,10 +54,17 @@ class Made:
     def but(self, name: str, value: Any) -> Made:
         return Made(self.overload, {**self.arguments, name: value})
 
+    def outs(self) -> frozenset[str]:
+        """The names of the arguments that its results are written to."""
+        return frozenset(a.name for a in self.overload._schema.arguments if a.is_out)
+
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Its tensors by name; those of a list with their place in it."""
+        """The tensors that it reads by name, those of a list with their place in it: none that is `out`."""
         found = {}
+        outs = self.outs()
         for name, value in self.arguments.items():
+            if name in outs:
+                continue
             if isinstance(value, torch.Tensor):
                 found[name] = value
             elif isinstance(value, (list, tuple)):
@@ -100,7 +107,10 @@ def _on_the_device(samples: Sequence[Any]) -> Iterator[Any]:
     """The samples there, without those that hold a type that the device has not: it refuses float64."""
     for sample in samples:
         with suppress(TypeError):
-            yield sample.transform(_to_device)
+            moved = sample.transform(_to_device)
+            if str(moved.kwargs.get("device", "")).startswith("cpu"):
+                moved.kwargs = {**moved.kwargs, "device": "mps"}
+            yield moved
 
 
 def _called(op: Any, sample: Any, differentiable: bool) -> None:
@@ -115,7 +125,9 @@ def _called(op: Any, sample: Any, differentiable: bool) -> None:
 
 
 def diverse(found: Sequence[Made]) -> list[Made]:
-    """A few of the calls: the first of every combination of flags, words and optional arguments, then the next."""
+    """A few of the calls: the first of every combination of flags, words, optional arguments and ranks, of tensors and
+    numbers that are zero and others, then the next.
+    """
     ranks: list[tuple[int, int]] = []
     met: dict[str, int] = {}
     for i, made in enumerate(found):
@@ -126,6 +138,10 @@ def diverse(found: Sequence[Made]) -> list[Made]:
 
 
 def _flag(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.ndim, bool(value.detach().cpu().any())
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return type(value).__name__, value == 0
     return value if isinstance(value, (bool, str, type(None))) else type(value).__name__
 
 
@@ -143,9 +159,19 @@ def varied(made: Made, dtype: DType) -> Iterator[Made]:
             yield from (made.but(argument.name, probe) for probe in _probes(kind, dtype))
         elif isinstance(value, torch.Tensor) and value.ndim:
             yield made.but(argument.name, _with_gaps(value))
+    yield from _together(made, dtype)
+
+
+def _together(made: Made, dtype: DType) -> Iterator[Made]:
+    """Calls with all numbers given that may be left out, and with all but one, where there are several."""
     optional = [a.name for a in made.overload._schema.arguments if str(a.type) in _OPTIONAL]
-    for probes in (_REAL[2:], _REAL[3:] + _REAL[2:3], _REAL[4:] + _REAL[2:4]) if len(optional) > 1 else ():
-        yield Made(made.overload, {**made.arguments, **dict(zip(optional, probes, strict=False))})
+    if len(optional) < 2:
+        return
+    _, _, *probes = _probes("number", dtype)
+    for i in range(3):
+        given = dict(zip(optional, (*probes[i:], *probes[:i]), strict=False))
+        yield Made(made.overload, {**made.arguments, **given})
+        yield from (Made(made.overload, {**made.arguments, **given, name: None}) for name in optional)
 
 
 def _probes(kind: str, dtype: DType) -> tuple[complex, ...]:
@@ -171,6 +197,9 @@ def values(made: Made) -> dict[str, Value]:
         found[argument.name] = _number(value) if "number" in str(argument.type) else _plain(value)
         if "number" in str(argument.type) and isinstance(value, (int, float, complex)) and is_complex:
             found |= complexes.facts(argument.name, value)
+        if "number" in str(argument.type) and value is not None:
+            found[f"{argument.name}.isFloatingPoint()"] = isinstance(value, float)
+            found[f"{argument.name}.isBoolean()"] = isinstance(value, bool)
     for name, tensor in tensors.items():
         found |= _facts(name, tensor)
     for (one, first), (other, second) in pairwise(tensors.items()):
@@ -211,8 +240,10 @@ def _detached(value: Any) -> Any:
 
 
 def _on_device(made: Made) -> bool:
-    tensors = made.tensors().values()
-    return all(t.device.type == "mps" and t.numel() for t in tensors)
+    """Whether its tensors are there, and the first has elements: another may be a buffer that goes unused."""
+    tensors = list(made.tensors().values())
+    kept = all(t.numel() or t.shape == (0,) for t in tensors) and all(t.numel() for t in tensors[:1])
+    return kept and all(t.device.type == "mps" for t in tensors)
 
 
 def _to_device(value: Any) -> Any:

@@ -12,6 +12,7 @@ from porter.mpsgraph.graph import RESULTS, Call, Cast, Constant, Expr, Input, Li
 from porter.mpsgraph.leaves import size
 from porter.mpsgraph.selectors import by_selector
 from porter.overlay.recording import complexes
+from porter.overlay.recording.flow import same_elements
 
 if TYPE_CHECKING:
     import torch
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _BY_TORCH = {dtype.torch: dtype for dtype in dtypes.ALL}
 _LARGEST = 600
+_TABLE = 16  # numbers that host code hands to a graph at once: sizes, scales
 # They move elements and change none: element by element they are what they are given.
 _SHAPES = ("reshapeTensor", "broadcastTensor", "squeezeTensor", "expandDimsOfTensor", "identityWithTensor")
 
@@ -42,7 +44,9 @@ def expression(
     for run in runs:
         reader = _Reader(run, dict(made), given, elementwise)
         made.update({address: reader.of(ref) for ref, address in run.results.items()})
-    found = [_written(tensor, runs, made, given) for tensor in results]
+    found = [_written(tensor, runs, made, given) for tensor in results if tensor.numel()]
+    if not found:
+        raise _beyond("no element of a result")
     whole = found[0] if len(found) == 1 else Call(RESULTS, tuple(found), _dtype(results[0].dtype))
     if size(whole, _LARGEST) >= _LARGEST:
         raise _beyond(f"over {_LARGEST} operations when written out")
@@ -59,7 +63,7 @@ def _written(
     if any(result.data_ptr() in run.results.values() for run in runs):
         return _of_type(made, result.data_ptr(), _dtype(result.dtype), "writes")
     if not runs:
-        copied = [name for name, tensor in given.items() if _same_elements(result.cpu(), tensor)]
+        copied = [name for name, tensor in given.items() if same_elements(result.cpu(), tensor)]
         if len(copied) == 1 and _is_telling(given[copied[0]]):
             return Input(copied[0], _dtype(given[copied[0]].dtype))
         raise _beyond("nothing: the call ran none")
@@ -90,7 +94,7 @@ def _copied(tensor: torch.Tensor, run: Run, made: Mapping[int, Expr]) -> Expr:
     from aten_overlay.apple.mpsgraph.recorder import evaluate
 
     for ref, address in run.results.items():
-        if _same_elements(evaluate(run.graph, ref, dict(run.values)), tensor):
+        if same_elements(evaluate(run.graph, ref, dict(run.values)), tensor):
             return made[address]
     raise _beyond("nothing that writes the result")
 
@@ -110,13 +114,15 @@ class _Reader:
         return self._known[ref]
 
     def _fed(self, ref: Ref) -> Expr:
-        """What a placeholder reads: a tensor, an earlier result, a scalar argument, or a copy of a tensor."""
+        """What a placeholder reads: a tensor, an earlier result, a number, a copy of a tensor, or a few numbers."""
         dtype, value = self._dtype(ref), self._run.values[ref]
         if self._run.feeds[ref] in self._made:
             return _of_type(self._made, self._run.feeds[ref], dtype, "reads")
-        copied = [name for name, tensor in self._given.items() if _same_elements(value, tensor)]
+        copied = [name for name, tensor in self._given.items() if same_elements(value, tensor)]
         if not copied and value.numel() == 1:
             return complexes.number(value.item(), dtype) if value.is_complex() else Constant(value.item(), dtype)
+        if not copied and not self._elementwise and value.numel() <= _TABLE:
+            return Literal(tuple(value.flatten().tolist()), dtype)
         if len(copied) != 1:
             raise _beyond("a placeholder that is no tensor argument")
         if value.numel() == 1 and (dtype.kind is not Kind.FLOATING or value.item() in (0, 1)):
@@ -163,15 +169,6 @@ def _plain(value: Any) -> Value:
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
     return value if isinstance(value, (bool, int, float, str, type(None))) else type(value).__name__
-
-
-def _same_elements(value: torch.Tensor, tensor: torch.Tensor) -> bool:
-    """Whether a value is a tensor, or what a conversion makes of it that loses no part of a complex number."""
-    is_part = tensor.is_complex() and (value.is_floating_point() or _dtype(value.dtype).kind is Kind.INTEGRAL)
-    if value.numel() != tensor.numel() or value.numel() == 0 or is_part:
-        return False
-    given = tensor.detach().cpu().to(value.dtype).flatten()
-    return bool((value.flatten() == given).all())
 
 
 def _is_telling(tensor: torch.Tensor) -> bool:

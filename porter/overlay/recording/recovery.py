@@ -16,6 +16,7 @@ from porter.mpsgraph.graph import Call, Constant, Expr, Literal, Scalar, Untold,
 Arguments = Mapping[str, Value]
 _FEW = 3  # as many different values as a form needs to be no coincidence
 _ONE = 1.0
+_PLAIN = (-1, 0, 0.5, 1, 2)
 _MEANINGS: Mapping[str, Callable[..., float]] = {
     "negative": lambda a: -a,
     "reciprocal": lambda a: 1 / a,
@@ -59,9 +60,21 @@ def recovered(leaves: Sequence[Constant | Literal], calls: Sequence[Arguments]) 
     first = leaves[0]
     values = [leaf.value for leaf in leaves]
     if all(_same(value, values[0]) for value in values):
-        return first
+        return (_unvaried(first, calls) or first) if isinstance(first, Constant) else first
     tell = _number if isinstance(first, Constant) else _argument
     return tell(values, calls, first.dtype) or Untold(tuple(dict.fromkeys(values)), first.dtype)
+
+
+def _unvaried(number: Constant, calls: Sequence[Arguments]) -> Expr | None:
+    """The one argument that is this number in every call: a number that host code has for itself is a plainer one."""
+    if number.value in _PLAIN:
+        return None
+    names = [name for name in _shared(calls) if "." not in name and all(_is(call[name], number) for call in calls)]
+    return Scalar(names[0], number.dtype) if len(names) == 1 else None
+
+
+def _is(value: Value, number: Constant) -> bool:
+    return isinstance(value, (int, float)) and _close(value, float(number.value), number.dtype)
 
 
 def _argument(values: Sequence[Value], calls: Sequence[Arguments], dtype: DType) -> Expr | None:
