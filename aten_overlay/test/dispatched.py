@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 from aten_overlay.test import counters, samples
 from aten_overlay.test.context import base_name
 
-SAMPLES = 8
+SAMPLES = 16
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,11 @@ class Dispatched:
 
     forward: frozenset[str]
     backward: frozenset[str]
+
+
+def check_gradients() -> None:
+    """Raises RuntimeError where no gradient can be had: in a process forked from one whose autograd has run."""
+    torch.ones((), device="mps", requires_grad=True).clone().backward()
 
 
 def dispatched(op: OpInfo) -> Dispatched:

@@ -1,15 +1,26 @@
-"""Which OpInfos test an operator that none is named for: those that the running dispatcher saw call it."""
+"""Which OpInfos test an operator that none is named for: those that the running dispatcher saw call it, and those whose
+derivatives do where a device serves it (elsewhere its gradient may be made of other operators).
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache as once
+from importlib.resources import files
+from multiprocessing import get_context
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from porter.aten.names import base_of
+from porter.errors import PorterError
 from porter.overlay import kept
 from porter.overlay.objects import digest
 from porter.overlay.tree import cache
+
+if TYPE_CHECKING:
+    from torch.testing._internal.opinfo.core import OpInfo
 
 Table = Mapping[str, tuple[list[str], list[str]]]
 
@@ -34,27 +45,60 @@ def selected(base: str) -> Selection:
     if any(base in aten_names(op) for op in op_db):
         return Selection()
     forward = tuple(name for name, (names, _) in table().items() if base in names)
-    return Selection(forward, tuple(name for name, (_, names) in table().items() if base in names))
+    functions = _derived_with(base)
+    derived = {op.full_name for op in op_db if op.supports_autograd and functions & {*aten_names(op), *_forward(op)}}
+    backward = (name for name, (_, names) in table().items() if base in names or name in derived)
+    return Selection(forward, tuple(name for name in backward if name not in forward))
+
+
+def _forward(op: OpInfo) -> list[str]:
+    return table()[op.full_name][0]
+
+
+def _derived_with(base: str) -> frozenset[str]:
+    """The base names of the functions whose derivatives call an operator (torch's derivatives.yaml)."""
+    calls = re.compile(rf"\b{re.escape(base)}\(")
+    return frozenset(name for name, formulas in _derivatives() if calls.search(formulas))
+
+
+@once
+def _derivatives() -> tuple[tuple[str, str], ...]:
+    """The base name of every differentiable function, and the text of its formulas."""
+    text = (files("torchgen") / "packaged" / "autograd" / "derivatives.yaml").read_text()
+    entries = re.split(r"^- name: ", text, flags=re.M)[1:]
+    return tuple((base_of(re.split(r"[\s(]", e, maxsplit=1)[0]), e.partition("\n")[2]) for e in entries)
 
 
 @once
 def table() -> Table:
     """The ATen base names that each OpInfo dispatches, forward and besides that backward.
 
-    Made once for each torch, in some ten seconds, while nothing of a fork is loaded.
+    Made once for each torch, in some ten seconds, while nothing of a fork is loaded. Raises PTR170 when that fails.
     """
+    from aten_overlay.test import dispatched
+
+    file = cache() / "dispatched" / f"{_name(dispatched.__file__)}.json"
+    if not file.is_file():
+        making = get_context("fork").Process(target=_make, args=(file,))  # no fork survives autograd's threads
+        making.start()
+        making.join()
+        if making.exitcode:
+            raise PorterError(
+                "PTR170", "the OpInfos could not be asked what they dispatch", hint="See the words above."
+            )
+    made: Table = kept.find(file)
+    return made
+
+
+def _make(file: Path) -> None:
     from torch.testing._internal.common_methods_invocations import op_db
 
     from aten_overlay.test import dispatched
 
-    file = cache() / "dispatched" / f"{_name(dispatched.__file__)}.json"
-    made: Table | None = kept.find(file)
-    if made is None:
-        found = {op.full_name: dispatched.dispatched(op) for op in op_db}
-        made = {name: (sorted(one.forward), sorted(one.backward)) for name, one in found.items()}
-        assert any(forward for forward, _ in made.values()), "nothing counts what the device does"
-        kept.keep(file, made)
-    return made
+    dispatched.check_gradients()
+    found = {op.full_name: dispatched.dispatched(op) for op in op_db}
+    assert any(one.forward for one in found.values()), "nothing counts what the device does"
+    kept.keep(file, {name: (sorted(one.forward), sorted(one.backward)) for name, one in found.items()})
 
 
 def _name(source: str) -> str:

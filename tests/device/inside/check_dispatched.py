@@ -9,6 +9,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 import aten_overlay
 from aten_overlay.test import context, counters, samples
 from aten_overlay.test.dispatched import dispatched
+from porter.errors import PorterError
 from porter.overlay import selection
 
 device = aten_overlay.start()
@@ -23,6 +24,26 @@ def named(full_name):
     return next(op for op in op_db if op.full_name == full_name)
 
 
+# These two come first: a table is made in a forked process, which computes no gradient once this one has.
+def test_an_operator_without_an_opinfo_is_tested_through_those_that_dispatch_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(selection, "cache", lambda: tmp_path)
+    monkeypatch.setattr("torch.testing._internal.common_methods_invocations.op_db",
+                        [named(n) for n in ("unfold", "mul", "nn.functional.interpolate.bicubic")])  # fmt: skip
+    assert selection.selected("unfold_backward").backward == ("unfold",)
+    assert selection.selected("upsample_bicubic2d").forward == ("nn.functional.interpolate.bicubic",)
+    assert selection.selected("mul") == selection.Selection()
+    assert len(list(tmp_path.rglob("*.json"))) == 1
+
+
+def test_an_operator_is_tested_through_the_function_whose_derivative_it_is(tmp_path, monkeypatch):
+    """A device that serves silu_backward calls it; on one that does not, silu's gradient is made of others."""
+    monkeypatch.setattr(selection, "cache", lambda: tmp_path)
+    selection.table.cache_clear()
+    monkeypatch.setattr("torch.testing._internal.common_methods_invocations.op_db",
+                        [named(n) for n in ("mul", "nn.functional.silu")])  # fmt: skip
+    assert selection.selected("silu_backward") == selection.Selection((), ("nn.functional.silu",))
+
+
 def test_an_operator_behind_a_composite_one_is_seen():
     found = dispatched(named("nn.functional.interpolate.bicubic"))
     assert "upsample_bicubic2d" in found.forward and "upsample_bilinear2d" not in found.forward
@@ -32,16 +53,6 @@ def test_an_operator_behind_a_composite_one_is_seen():
 def test_what_the_call_dispatches_is_not_said_of_its_backward():
     found = dispatched(named("mul"))
     assert "mul" in found.forward and "mul" not in found.backward
-
-
-def test_an_operator_without_an_opinfo_is_tested_through_those_that_dispatch_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(selection, "cache", lambda: tmp_path)
-    monkeypatch.setattr("torch.testing._internal.common_methods_invocations.op_db",
-                        [named(n) for n in ("unfold", "mul", "nn.functional.interpolate.bicubic")])  # fmt: skip
-    assert selection.selected("unfold_backward").backward == ("unfold",)
-    assert selection.selected("upsample_bicubic2d").forward == ("nn.functional.interpolate.bicubic",)
-    assert selection.selected("mul") == selection.Selection()
-    assert len(list(tmp_path.rglob("*.json"))) == 1
 
 
 def test_a_device_argument_is_mirrored_too():
@@ -56,3 +67,12 @@ def test_gradients_are_compared_in_types_that_the_cpu_has():
     op = named("polar")
     assert torch.float16 in op.supported_backward_dtypes("mps") - op.supported_dtypes("cpu")
     assert torch.float16 not in test_mps.comparable(op).supported_backward_dtypes("mps")
+
+
+def test_without_gradients_there_is_no_table(tmp_path, monkeypatch):
+    dispatched(named("mul"))
+    monkeypatch.setattr(selection, "cache", lambda: tmp_path)
+    selection.table.cache_clear()
+    with pytest.raises(PorterError, match="PTR170"):
+        selection.table()
+    assert list(tmp_path.rglob("*.json")) == []
