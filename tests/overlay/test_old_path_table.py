@@ -12,7 +12,7 @@ from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.checkout import EMBEDDED_FORK, OPERATIONS, Checkout
 from porter.overlay import old_path_table
-from porter.overlay.old_path import _draws, _is_copied, _varies, spread
+from porter.overlay.old_path import _draws, _is_copied, _varies, judged, spread
 from porter.overlay.old_path_compare import (
     FRESH_BYTE,
     PLAIN,
@@ -25,7 +25,7 @@ from porter.overlay.old_path_compare import (
     rounded,
     unwritten,
 )
-from porter.overlay.old_path_lines import AGREE, DIFFER, LATE, OTHER_TYPE, Line
+from porter.overlay.old_path_lines import AGREE, DIFFER, LATE, OTHER_TYPE, UNCOMPARED, Line
 from porter.overlay.reached import reached
 from porter.overlay.reasons import FAULT, LIMIT, Evidence
 
@@ -113,6 +113,15 @@ def test_a_view_of_a_part_is_not_copied() -> None:
     assert _is_copied(compute, whole, compute(whole))
     assert not _is_copied(compute, part, compute(part))
     assert _is_copied(lambda sample: torch.rand(3), part, torch.rand(3))
+
+
+def test_what_the_cpu_refuses_is_told_and_not_compared() -> None:
+    def refuse(sample: SampleInput) -> torch.Tensor:
+        raise RuntimeError("no such thing\nand more")
+
+    outcome, ran = judged(refuse, PLAIN, SampleInput(torch.ones(1)))
+    assert (outcome.verdict, outcome.why) == (UNCOMPARED, "the CPU refuses it: RuntimeError: no such thing")
+    assert not ran.graphs
 
 
 def test_samples_are_spread_over_all() -> None:
@@ -226,6 +235,13 @@ def test_checks_are_read_from_the_forks_own_mps_code(tmp_path: Path) -> None:
         ('"some_mps" not implemented for', f"{OPERATIONS}/Some.mm:3"),
         ("Expected x.dim() == 2 || y.dim() to be true", f"{OPERATIONS}/Some.mm:4"),
     )
+
+
+def test_a_refusal_by_the_cpu_is_no_difference_unless_it_is_the_stand_ins() -> None:
+    reasons = (("uncompared", "the CPU refuses it: no", 2), ("uncompared", "the CPU refuses it: PTR134 no", 1))
+    lines = [Line("erf", ("erf",), "bool", {"uncompared": 3}, reasons, 0, ("erf",))]
+    [row] = old_path_table.table(["erf"], lines, Evidence(()))
+    assert row.classes == {FAULT: 1}
 
 
 class TestTable(TestCase):
