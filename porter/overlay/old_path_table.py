@@ -105,19 +105,24 @@ def write(
 
 
 def _totals(rows: Sequence[Row], lines: Sequence[Line], evidence: Evidence, out: TextIO) -> None:
+    """Over the table's own samples, and over all samples of the OpInfos that reach one of its operators."""
     through = {row.base: row.through for row in rows}
     mine = [line for line in lines if any(_tells(line, base, ops) for base, ops in through.items())]
+    reaching = {line.op for line in lines if any(_reaches(line, base) for base in through)}
+    print(f"{len(through)} operators through", _total(mine, evidence), file=out)
+    print("all that reach one:", _total([line for line in lines if line.op in reaching], evidence), file=out)
+
+
+def _total(lines: Sequence[Line], evidence: Evidence) -> str:
     counts: Counter[str] = Counter()
     classes: Counter[str] = Counter()
-    for line in mine:
+    for line in lines:
         counts.update(line.counts)
         for reason, count in _reasons(line, evidence):
             classes[reason.kind] += count
     total = sum(counts.values()) - counts[UNCOMPARED]
     defined = max(total - counts[UNDEFINED], 1)
-    infos = {op for ops in through.values() for op in ops}
-    print(f"{len(through)} operators through {len(infos)} OpInfos: {total} samples", file=out)
     agreed = (counts[AGREE], counts[AGREE] + counts[PRECISION])
-    shares = (f"{100 * count / defined:.1f}%" for count in agreed)
-    print("of those with defined values {} agree, {} but for precision".format(*shares), file=out)
-    print(dict(counts), dict(classes), file=out)
+    shares = "{:.1f}% agree, {:.1f}% but for precision".format(*(100 * count / defined for count in agreed))
+    infos = len({line.op for line in lines})
+    return f"{infos} OpInfos: {total} samples; of those with defined values {shares}\n{dict(counts)} {dict(classes)}"
