@@ -8,10 +8,18 @@
 
 @implementation MPSGraphConvolution2DOpDescriptor
 KEPT
+- (instancetype)init {
+  _strideInX = _strideInY = _dilationRateInX = _dilationRateInY = 1;
+  return self;
+}
 @end
 
 @implementation MPSGraphConvolution3DOpDescriptor
 KEPT
+- (instancetype)init {
+  _strideInX = _strideInY = _strideInZ = _dilationRateInX = _dilationRateInY = _dilationRateInZ = 1;
+  return self;
+}
 @end
 
 @implementation MPSGraphDepthwiseConvolution3DOpDescriptor
@@ -85,8 +93,11 @@ KEPT
   MPSGraphRandomOpDescriptor* made = [[self new] autorelease];
   made.distribution = distribution;
   made.dataType = type;
-  made.max = 1;
-  made.standardDeviation = 1;
+  const bool uniform = distribution == MPSGraphRandomDistributionUniform;
+  made.min = uniform ? 0 : -2;
+  made.max = uniform ? 1 : 2;
+  made.maxInteger = uniform ? INT32_MAX : 0;
+  made.standardDeviation = uniform ? 0 : 1;
   return made;
 }
 @end

@@ -40,9 +40,10 @@ def _drawn(shape: list[int], d: Any, generator: torch.Generator) -> Tensor:
 
 
 def _uniform(shape: list[int], d: Any, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
-    """From the least on, below the greatest."""
+    """From the least on: floats below the greatest, integers up to it."""
     if not dtype.is_floating_point:
-        return torch.randint(d.minInteger, d.maxInteger, shape, generator=generator).to(dtype)
+        end = min(d.maxInteger + 1, torch.iinfo(torch.int64).max)  # torch takes no later one
+        return torch.randint(d.minInteger, end, shape, generator=generator).to(dtype)
     made = (torch.rand(shape, generator=generator) * (d.max - d.min) + d.min).to(dtype)
     if d.max <= d.min:
         return made

@@ -67,6 +67,11 @@ def test_what_cannot_be_recorded_or_run_is_a_coded_error(tell: Callable[[str], s
     assert tell(name).startswith(told)
 
 
+def test_descriptors_start_with_the_documented_values(tell: Callable[[str], str]) -> None:
+    """Of uniform and of truncated normal numbers; strides, dilations and paddings of convolutions."""
+    assert tell("defaults") == "0 1 0 0 0 2147483647; -2 2 0 1 0 0; 11110110 | left 0"
+
+
 def test_every_form_of_a_one_hot_tensor_takes_its_arguments_in_order(tell: Callable[[str], str]) -> None:
     """Of the indices 2 and 7: the second is nowhere."""
     assert tell("hot").split("; ") == [

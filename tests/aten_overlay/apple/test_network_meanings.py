@@ -320,7 +320,9 @@ def test_random_numbers_have_their_distribution_and_repeat_with_their_state() ->
     uniform = drawn(0, torch.float32, min=2.0, max=4.0)
     assert uniform.min() >= 2 and uniform.max() < 4 and abs(uniform.mean() - 3) < 0.05
     whole = drawn(0, torch.int32, minInteger=-2, maxInteger=3)
-    assert whole.unique().tolist() == [-2, -1, 0, 1, 2]
+    assert whole.unique().tolist() == [-2, -1, 0, 1, 2, 3]
+    assert drawn(0, torch.int32, minInteger=5, maxInteger=5).unique().tolist() == [5]
+    assert drawn(0, torch.int32, maxInteger=2**63 - 1).unique().numel() > 9000
     bell = drawn(1, torch.float32, mean=5.0, standardDeviation=2.0)
     assert abs(bell.mean() - 5) < 0.1 and abs(bell.std() - 2) < 0.1
     cut = drawn(2, torch.float32, min=-1.0, max=0.5)

@@ -109,6 +109,21 @@ const char* strided() {
   });
 }
 
+const char* defaults() {
+  return tell([](std::ostream& out, MPSGraph*) {
+    for (auto distribution : {MPSGraphRandomDistributionUniform, MPSGraphRandomDistributionTruncatedNormal}) {
+      MPSGraphRandomOpDescriptor* random = [MPSGraphRandomOpDescriptor descriptorWithDistribution:distribution
+                                                                                         dataType:MPSDataTypeFloat32];
+      out << random.min << " " << random.max << " " << random.mean << " " << random.standardDeviation << " "
+          << random.minInteger << " " << random.maxInteger << "; ";
+    }
+    MPSGraphConvolution2DOpDescriptor* plane = [[MPSGraphConvolution2DOpDescriptor new] autorelease];
+    out << plane.strideInX << plane.strideInY << plane.dilationRateInX << plane.dilationRateInY << plane.paddingLeft;
+    MPSGraphConvolution3DOpDescriptor* volume = [[MPSGraphConvolution3DOpDescriptor new] autorelease];
+    out << volume.strideInZ << volume.dilationRateInZ << volume.paddingFront;
+  });
+}
+
 static void negated_into(std::ostream& out, MPSGraph* graph, MPSShape* shape) {
   MPSGraphTensor* x = [graph placeholderWithShape:@[ @2, @3 ] dataType:MPSDataTypeFloat32 name:nil];
   MPSGraphTensor* y = [graph negativeWithTensor:x name:nil];
