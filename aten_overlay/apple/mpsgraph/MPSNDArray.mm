@@ -123,10 +123,10 @@ static size_t index_of(const Layout& layout, NSUInteger dimension) {
     _layout.strides[to] = before.strides[from];
   }
 }
-- (void)sliceDimension:(NSUInteger)dimension withSubrange:(NSRange)range {
+- (void)sliceDimension:(NSUInteger)dimension withSubrange:(MPSDimensionSlice)subRange {
   const size_t i = index_of(_layout, dimension);
-  _layout.offset += (int64_t)range.location * _layout.strides[i];
-  _layout.shape[i] = (int64_t)range.length;
+  _layout.offset += (int64_t)subRange.start * _layout.strides[i];
+  _layout.shape[i] = (int64_t)subRange.length;
 }
 - (NSUInteger)lengthOfDimension:(NSUInteger)dimension {
   return (NSUInteger)_layout.shape[index_of(_layout, dimension)];

@@ -62,7 +62,6 @@ _reduction("MaximumPropagateNaN", lambda x, axes: torch.amax(x, axes, keepdim=Tr
 _reduction("MinimumPropagateNaN", lambda x, axes: torch.amin(x, axes, keepdim=True))
 _reduction("And", _one_by_one(lambda x, axis: torch.all(x, axis, keepdim=True).to(x.dtype)))
 _reduction("Or", _one_by_one(lambda x, axis: torch.any(x, axis, keepdim=True).to(x.dtype)))
-_reduction("Xor", _one_by_one(lambda x, axis: (torch.sum(x.to(torch.int64), axis, keepdim=True) % 2).to(x.dtype)))
 
 
 @means("reductionArgMaximumWithTensor:axis")

@@ -7,7 +7,7 @@
 - (void)reshapeWithShape:(MPSShape*)shape;
 - (void)transposeDimension:(NSUInteger)one withDimension:(NSUInteger)other;
 - (void)permuteWithDimensionOrder:(NSUInteger*)order;
-- (void)sliceDimension:(NSUInteger)dimension withSubrange:(NSRange)range;
+- (void)sliceDimension:(NSUInteger)dimension withSubrange:(MPSDimensionSlice)subRange;
 - (NSUInteger)lengthOfDimension:(NSUInteger)dimension;
 @property(readwrite, nonatomic) MPSDataType dataType;
 @property(readwrite, nonatomic) NSUInteger numberOfDimensions;

@@ -4,6 +4,11 @@
 
 typedef NSArray<NSNumber*> MPSShape;
 
+typedef struct {
+  NSUInteger start;
+  NSUInteger length;
+} MPSDimensionSlice;
+
 typedef NS_ENUM(uint32_t, MPSDataType){
     MPSDataTypeInvalid = 0,
     MPSDataTypeComplexBit = 0x01000000,

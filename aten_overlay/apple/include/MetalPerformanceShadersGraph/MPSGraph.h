@@ -4,7 +4,7 @@
 
 @interface MPSGraphCompilationDescriptor : NSObject
 - (void)disableTypeInference;
-@property(readwrite, nonatomic) NSUInteger optimizationLevel;
+@property(readwrite, nonatomic) MPSGraphOptimization optimizationLevel;
 @end
 
 @interface MPSGraphExecutionDescriptor : NSObject
@@ -30,7 +30,7 @@
 // Every operation is a message that the graph records; none has a method here.
 @interface MPSGraph : NSObject
 @property(readonly) NSArray<MPSGraphTensor*>* placeholderTensors;
-@property(readwrite, nonatomic) NSUInteger options;
+@property(readwrite, nonatomic) MPSGraphOptions options;
 - (void)encodeToCommandBuffer:(MPSCommandBuffer*)buffer
                         feeds:(MPSGraphTensorDataDictionary*)feeds
              targetOperations:(NSArray<MPSGraphOperation*>*)operations

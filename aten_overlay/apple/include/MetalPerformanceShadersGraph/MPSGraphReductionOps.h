@@ -45,10 +45,6 @@
 - (MPSGraphTensor*)reductionOrWithTensor:(MPSGraphTensor*)tensor
                                     axes:(NSArray<NSNumber*>*)axes
                                     name:(NSString*)name;
-- (MPSGraphTensor*)reductionXorWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name;
-- (MPSGraphTensor*)reductionXorWithTensor:(MPSGraphTensor*)tensor
-                                     axes:(NSArray<NSNumber*>*)axes
-                                     name:(NSString*)name;
 - (MPSGraphTensor*)reductionArgMaximumWithTensor:(MPSGraphTensor*)tensor
                                             axis:(NSInteger)axis
                                             name:(NSString*)name;

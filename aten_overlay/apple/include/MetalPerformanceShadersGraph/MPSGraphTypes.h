@@ -2,6 +2,9 @@
 #pragma once
 #include <MetalPerformanceShaders/MetalPerformanceShaders.h>
 
+typedef NS_ENUM(uint64_t, MPSGraphOptions){MPSGraphOptionsNone = 0, MPSGraphOptionsSynchronizeResults = 1,
+                                           MPSGraphOptionsVerbose = 2, MPSGraphOptionsDefault = 1};
+typedef NS_ENUM(uint64_t, MPSGraphOptimization){MPSGraphOptimizationLevel0 = 0, MPSGraphOptimizationLevel1 = 1};
 typedef NS_ENUM(NSUInteger, MPSGraphTensorNamedDataLayout){
     MPSGraphTensorNamedDataLayoutNCHW = 0,  MPSGraphTensorNamedDataLayoutNHWC = 1,
     MPSGraphTensorNamedDataLayoutOIHW = 2,  MPSGraphTensorNamedDataLayoutHWIO = 3,
