@@ -64,8 +64,12 @@ class Registration:
 
 
 def rows(yaml_text: str, bases: Iterable[str]) -> tuple[Row, ...]:
-    """The rows of some operators, cut out of the file without parsing the rest of it."""
-    wanted = set(bases)
+    """The rows of some operators, cut out of the file without parsing the rest of it.
+
+    With them come functional forms that have a name of their own: torchgen puts those in the operator's group.
+    """
+    named = tuple(bases)
+    wanted = {*named, *(f"{base}_functional" for base in named)}
     return tuple(row for row in _cut(yaml_text) if row.base in wanted)
 
 
@@ -106,10 +110,10 @@ def generate_parts(yaml_text: str, parts: Iterable[Sequence[str]], out: Path) ->
 
 def native_headers(yaml_text: str, names: Iterable[str], include: Path) -> None:
     """Writes `<name>_native.h` for functions whose MPS kernels the wheel's own headers do not declare."""
-    wanted = {base_of(name) for name in names}
-    family = rows(yaml_text, wanted)
-    for base in sorted({row.base for row in family}):
-        mine = [row for row in family if row.base == base]
+    for base in sorted({base_of(name) for name in names}):
+        mine = rows(yaml_text, [base])
+        if not mine:
+            continue
         try:
             _write_headers(*_readable(mine), include)
         except PorterError:

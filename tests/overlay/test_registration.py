@@ -60,6 +60,25 @@ def test_every_row_gets_the_tag_that_the_wheel_asks_for(tmp_path: Path) -> None:
     assert [kernel.symbol for kernel in made.kernels] == ["uniform_mps_", "exponential_mps_"]
 
 
+def test_a_functional_form_of_another_name_goes_with_its_operator(tmp_path: Path) -> None:
+    text = """\
+- func: normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor(a!)
+  variants: method
+  dispatch:
+    MPS: normal_mps_
+  autogen: normal.out
+
+- func: normal_functional(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor
+  dispatch:
+    CompositeExplicitAutograd: normal_functional
+"""
+    made = registration.generate(text, ["normal"], tmp_path)
+    assert [(kernel.row, kernel.symbol) for kernel in made.kernels] == [("normal_", "normal_mps_")]
+    registration.native_headers(text, ["normal"], tmp_path)
+    header = (tmp_path / "ATen/ops/normal_native.h").read_text()
+    assert "normal_mps_(" in header and "normal_functional(" in header
+
+
 def test_a_separate_mps_kernel_is_named_in_the_header(tmp_path: Path) -> None:
     text = MIXED.replace("CPU, CUDA, MPS,", "CPU, CUDA,").replace(
         "  tags: [core, pointwise, not", "    MPS: atan2_out_mps\n  tags: [core, pointwise, not"
