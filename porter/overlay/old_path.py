@@ -15,7 +15,7 @@ from unittest.mock import patch
 import torch
 from torch.utils import _pytree as pytree
 
-from aten_overlay.apple.mpsgraph.precision import IN_DOUBLE, LARGER, SMALLER, Precision
+from aten_overlay.apple.mpsgraph.precision import IN_DOUBLE, KEEPING_NAN, LARGER, SMALLER, Precision
 from aten_overlay.apple.mpsgraph.recorder import Run
 from aten_overlay.test.compare import tolerances
 from porter.overlay import host
@@ -38,6 +38,7 @@ from porter.overlay.old_path_lines import (
     DIFFER,
     GRADIENT,
     LATE,
+    NAN_LOST,
     PRECISION,
     REFUSED,
     UNCOMPARED,
@@ -175,6 +176,9 @@ def _explained(compute: Compute, sample: Any, ran: Ran, want: Any, wide: Toleran
     told = compared(ran.results, want, wide).why
     if unwritten(ran.results, want, ran.untouched):
         return Outcome(DIFFER, f"{UNWRITTEN}: {told}")
+    kept = _run_in(KEEPING_NAN, compute, sample) if ran.graphs else Ran(error="no graph")
+    if not kept.error and compared(kept.results, want, wide).verdict == AGREE:
+        return Outcome(DIFFER, f"{NAN_LOST}: {told}")
     bounds = tuple(_run_in(each, compute, sample) for each in (LARGER, SMALLER)) if ran.graphs else ()
     others = (ran.results, *(each.results for each in bounds if not each.error))
     if bounds and between(want, others):

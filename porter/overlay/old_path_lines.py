@@ -11,6 +11,7 @@ UNCOMPARED, DIED = "uncompared", "died"
 GRADIENT = " gradient"
 UNWRITTEN = "never written"
 LATE = "floats that are converted at the end give it"
+NAN_LOST = "with operations that keep NaN it agrees"
 OTHER_TYPE = "the values agree in another type"
 
 

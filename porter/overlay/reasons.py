@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from porter.checkout import MPS, OPERATIONS, Checkout
 from porter.errors import code_in
-from porter.overlay.old_path_lines import LATE, OTHER_TYPE, PRECISION, REFUSED, UNWRITTEN
+from porter.overlay.old_path_lines import LATE, NAN_LOST, OTHER_TYPE, PRECISION, REFUSED, UNWRITTEN
 
 LIMIT, FAULT = "limit", "fault"
 _SOURCES = (MPS, OPERATIONS, "aten/src/ATen/mps")
@@ -53,6 +53,8 @@ class Evidence:
             return Reason(LIMIT, f"the Metal API's validation: {why}")
         if code_in(why) == _IMPOSSIBLE:
             return Reason(LIMIT, f"its host code asks for what is not defined: {why}")
+        if why.startswith(NAN_LOST):
+            return Reason(LIMIT, "its graph asks for operations that leave NaN out")
         if why.startswith(LATE):
             return Reason(LIMIT, f"its host code computes in floats what the CPU does in the result's type: {why}")
         if why.startswith(OTHER_TYPE):

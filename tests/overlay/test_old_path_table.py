@@ -25,7 +25,7 @@ from porter.overlay.old_path_compare import (
     rounded,
     unwritten,
 )
-from porter.overlay.old_path_lines import AGREE, DIFFER, LATE, OTHER_TYPE, UNCOMPARED, Line
+from porter.overlay.old_path_lines import AGREE, DIFFER, LATE, NAN_LOST, OTHER_TYPE, UNCOMPARED, Line
 from porter.overlay.reached import reached
 from porter.overlay.reasons import FAULT, LIMIT, Evidence
 
@@ -205,6 +205,7 @@ def evidence() -> Evidence:
         ("refused", "PTR126: too large", LIMIT, "the Metal API's validation: PTR126: too large"),
         ("refused", "PTR127 none", LIMIT, "its host code asks for what is not defined: PTR127 none"),
         ("differ", "int32 (2,), the CPU gives float64 (2,)", FAULT, "int32 (2,), the CPU gives float64 (2,)"),
+        ("differ", f"{NAN_LOST}: 8", LIMIT, "its graph asks for operations that leave NaN out"),
         (
             "differ",
             f"{LATE}: 8",

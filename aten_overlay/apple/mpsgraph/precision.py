@@ -1,7 +1,8 @@
-"""The precision that a recorded graph runs in: as its types say, or in others, which tell rounding from meaning."""
+"""How a recorded graph runs: as it is written, or otherwise, which tells rounding, or a lost NaN, from meaning."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,11 @@ from aten_overlay.apple.mpsgraph.types import MPS, torch_type
 _CAST = "castTensor:toType"
 # Operations whose last argument is the type that they make, by how their selectors start.
 _TYPED = (_CAST, "constantWithScalar:", "constantWithRealPart:")
+# Selectors of operations that leave NaN out, and of those that do the same and keep it.
+_KEEPING_NAN = (
+    (re.compile(r"^(reductionM(?:ax|in)imum)(?=WithTensor:)"), r"\1PropagateNaN"),
+    (re.compile(r"^(m(?:ax|in)imum)(?=WithPrimaryTensor:)"), r"\1WithNaNPropagation"),
+)
 _PLACES = 2  # more than a sum or a product may be off, and no more than a library function
 _SINGLE = {
     MPS[torch.float16]: MPS[torch.float32],
@@ -76,9 +82,17 @@ def _rounded(places: int) -> Callable[[str, list[Any]], tuple[Tensor, ...]]:
     return made
 
 
+def _keeping_nan(selector: str, arguments: list[Any]) -> tuple[Tensor, ...]:
+    for pattern, kept in _KEEPING_NAN:
+        selector = pattern.sub(kept, selector)
+    return _as_written(selector, arguments)
+
+
 AS_WRITTEN = Precision(_as_it_is, _as_written)
 # A cast to floats rounds nothing, and constants are of single precision at least: what still differs is not for the
 # precision of the graph.
 IN_DOUBLE = Precision(_doubled, _in_double)
 # All rounding goes one way: what lies between the two is within what rounding allows.
 LARGER, SMALLER = (Precision(_as_it_is, _rounded(places)) for places in (_PLACES, -_PLACES))
+# Every maximum and minimum is NaN where an operand is.
+KEEPING_NAN = Precision(_as_it_is, _keeping_nan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from aten_overlay.apple.mpsgraph.objects import Ref, Value
-from aten_overlay.apple.mpsgraph.precision import AS_WRITTEN, IN_DOUBLE, LARGER, SMALLER, Precision
+from aten_overlay.apple.mpsgraph.precision import AS_WRITTEN, IN_DOUBLE, KEEPING_NAN, LARGER, SMALLER, Precision
 from aten_overlay.apple.mpsgraph.recorder import PLACEHOLDER, Node, Recorded, evaluate
 from aten_overlay.apple.mpsgraph.types import MPS
 
@@ -85,3 +85,20 @@ def test_what_is_exact_stays_so() -> None:
         operations = Recorded([Node(PLACEHOLDER, ([2], HALF), (None,), ()), Node(*whole, (None,), ())])
         made = evaluate(operations, Ref(1, 0), {X: torch.tensor([3.0, -4.0]).half()}, each)
         assert made.tolist() == [3.0, -4.0]
+
+
+def test_maxima_and_minima_may_keep_nan() -> None:
+    nan, two = torch.tensor([torch.nan, 1.0]), torch.tensor([2.0, 2.0])
+    for operation, lost in (
+        (("reductionMaximumWithTensor:axis", (X, 0)), [1.0]),
+        (("reductionMinimumWithTensor:axes", (X, [0])), [1.0]),
+        (("maximumWithPrimaryTensor:secondaryTensor", (X, Ref(1, 0))), [2.0, 2.0]),
+        (("minimumWithPrimaryTensor:secondaryTensor", (X, Ref(1, 0))), [2.0, 1.0]),
+    ):
+        feeds = [Node(PLACEHOLDER, ([2], SINGLE), (None,), ()) for _ in range(2)]
+        recorded = Recorded([*feeds, Node(*operation, (None,), ())])
+        written, kept = (
+            evaluate(recorded, Ref(2, 0), {X: nan, Ref(1, 0): two}, each) for each in (AS_WRITTEN, KEEPING_NAN)
+        )
+        assert written.tolist() == lost
+        assert kept[0].isnan() and kept[1:].tolist() == lost[1:]
