@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Port
 from test_planted_faults import reasons
+from written_ports import Port
 
 from porter.checkout import EMBEDDED_FORK, KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.overlay.verdict import VerifyTarget

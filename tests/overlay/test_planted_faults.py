@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from conftest import HOST_CODE, INDEXING, METAL, Port
+from written_ports import HOST_CODE, INDEXING, METAL, Port
 
 from porter.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS
 from porter.errors import PorterError
