@@ -25,6 +25,8 @@ __all__ = ["build", "cache_root", "clang", "digest", "precompiled_header", "torc
 
 digest = compiler.digest
 _ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+: (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
+# What a header instantiates is not instantiated again by each file that reads it: host code compiles in half the time.
+INSTANTIATED = "-fpch-instantiate-templates"
 BY_CONTENT = compiler.BY_CONTENT
 _OPTIMISED = ("-O1", "-fPIC", "-fvisibility=default", "-Wall", "-Wextra", "-Wno-unused-parameter")
 
@@ -91,7 +93,7 @@ def precompiled_header(header: Path, flags: Sequence[str], kind: str = "c++", de
 
     `deps` as for `build`: system headers are not among those the compiler is asked to list.
     """
-    return _compile(header, (*_OPTIMISED, *flags), deps, f"{kind}-header", ".pch")
+    return _compile(header, (*_OPTIMISED, INSTANTIATED, *flags), deps, f"{kind}-header", ".pch")
 
 
 def build(

@@ -52,7 +52,35 @@ def build(
     found = registration.generate_parts(yaml_text, parts or [(base,) for base in bases], into)
     stubs = [stub for target in targets for stub in target.stubs]
     needed = tree.files(OPERATIONS, ".mm", ".cpp") if parts else sources.operation_files(tree, found.kernels, stubs)
-    files = [*sources.library_files(tree), *needed]
+    shared = _shared(tree, found.include, recipe, cache)
+    linked = _linked(tree, dict.fromkeys((*shared.files, *needed)), found, recipe, cache)
+    return Built(linked.library, found.kernels, tuple(dict.fromkeys((*shared.compiled, *linked.compiled))))
+
+
+def build_shared(tree: Tree, recipe: Recipe, cache: Path) -> None:
+    """Builds the host files that every operator needs, for the builds to come. Raises PTR166 and PTR167."""
+    _shared(tree, cache / "generated" / digest(tree.root.name) / "include", recipe, cache)
+
+
+@dataclass(frozen=True)
+class _Linked:
+    """A library, all the host files that are in it, and what was compiled just now."""
+
+    library: Path
+    files: tuple[str, ...]
+    compiled: tuple[str, ...]
+
+
+def _shared(tree: Tree, include: Path, recipe: Recipe, cache: Path) -> _Linked:
+    """The host files that every operator uses, and those that they need themselves."""
+    nothing = registration.Registration((), include, (), ())
+    return _linked(tree, sources.library_files(tree), nothing, recipe, cache)
+
+
+def _linked(tree: Tree, files: Iterable[str], found: registration.Registration, recipe: Recipe, cache: Path) -> _Linked:
+    """The library of some host files and the registrations, with every other file that defines what they use."""
+    files = list(files)
+    yaml_text = tree.read(NATIVE_FUNCTIONS)
     generated = "\n".join(path.read_text() for path in found.sources)
     compiled: list[str] = []
     while True:
@@ -63,21 +91,12 @@ def build(
         compiled += [name for name, (_, fresh) in made.items() if fresh]
         try:
             library = _library([path for path, _ in made.values()], recipe, cache)
-            return Built(library, found.kernels, tuple(compiled))
+            return _Linked(library, tuple(files), tuple(compiled))
         except Undefined as missing:
             more = [path for path in sources.defining(tree, missing.symbols) if path not in files]
             if not more:
                 raise _link_error(missing, found.kernels) from missing
             files += more
-
-
-def build_shared(tree: Tree, recipe: Recipe, cache: Path) -> None:
-    """Compiles the host files that every operator uses, for the builds to come. Raises PTR166."""
-    files = sources.library_files(tree)
-    include = cache / "generated" / digest(tree.root.name) / "include"
-    registration.native_headers(tree.read(NATIVE_FUNCTIONS), sources.native_headers(tree, files), include)
-    registration.dispatch_headers(sources.dispatch_headers(tree, files), include)
-    _objects(tree, files, registration.Registration((), include, (), ()), recipe, cache)
 
 
 class Undefined(Exception):
