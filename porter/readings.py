@@ -16,7 +16,7 @@ from porter.errors import PorterError
 from porter.mpsgraph.agreement import agreement
 from porter.mpsgraph.graph import Case, Graph
 from porter.mpsgraph.printing import graph_lines
-from porter.mpsgraph.recording import Recording
+from porter.mpsgraph.recording import Left, Recording
 from porter.mpsgraph.storing import from_object
 from porter.objcpp.evaluator import read_graph
 from porter.overlay.verdict import HOST, VerifyTarget
@@ -131,12 +131,21 @@ def recorded_lines(checkout: Checkout, row: Row, source: Graph | None, macos: st
         yield f"graph, recorded\n  {error}"
         return
     for each in found:
-        yield f"graph, recorded from {len(each.seen)} calls of {each.name} (backend {HOST}, macOS {macos or 'newest'})"
+        calls = f"recorded from {len(each.seen)} calls" if each.seen else "not recorded from any call"
+        yield f"graph, {calls} of {each.name} (backend {HOST}, macOS {macos or 'newest'})"
         yield from (f"  {line}" for line in graph_lines(each.graph))
-        yield from (f"  {left.dtype}: {left.code} {left.reason}" for left in each.left)
+        yield from (f"  {line}" for line in _left_lines(each.left))
         yield from (f"  note: {note}" for note in each.notes)
         if source is not None and each.seen and not macos:
             yield f"  {agreement(source, each, is_shared(row.line))}"
+
+
+def _left_lines(left: Iterable[Left]) -> Iterator[str]:
+    """Why calls gave no graph: types with the same reason share a line."""
+    groups: dict[str, list[str]] = {}
+    for each in left:
+        groups.setdefault(f"{each.code}: {each.reason}", []).append(each.dtype.metal)
+    yield from (f"{', '.join(names)}: {told}" for told, names in groups.items())
 
 
 def is_of(checkout: Checkout, recording: Recording, row: Row) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from porter.errors import code_in
 
 AGREES, DIFFERS, REFUSED, UNKNOWN = "agrees", "differs", "refused", "unknown"
-_MPSGRAPH = "PTR13"  # how the codes start that say that the stand-in cannot run a graph
+_LIMITS = ("PTR120", "PTR123", "PTR13")  # how the codes start that say that the stand-in cannot run a graph
 _DIFFERENCES = (
     (True, "NaN where the CPU has none, or none where it has one"),
     (False, "values differed from the CPU's"),
@@ -56,7 +56,7 @@ class Behaviour:
 
 def refusal(told: str) -> str:
     """The status of a sample that an error with this text ended."""
-    return UNKNOWN if code_in(told).startswith(_MPSGRAPH) else REFUSED
+    return UNKNOWN if code_in(told).startswith(_LIMITS) else REFUSED
 
 
 def to_json(found: Sequence[Sampled]) -> list[dict[str, Any]]:
@@ -89,7 +89,7 @@ def compared(old: Sequence[Sampled], new: Sequence[Sampled]) -> Behaviour:
 def _unknown(pairs: Sequence[tuple[Sampled, Sampled]]) -> Iterator[str]:
     found = [each for pair in pairs for each in pair if each.status == UNKNOWN]
     if found:
-        yield f"not known here{_some(found, pairs)} ({found[0].told})"
+        yield f"not compared{_some(found, pairs)} ({found[0].told})"
 
 
 def _changes(pairs: Sequence[tuple[Sampled, Sampled]]) -> Iterator[str]:

@@ -6,6 +6,7 @@ of its arguments. What the runs do not tell is said.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -20,6 +21,8 @@ from porter.overlay import host
 from porter.overlay.recording.cases import Observed, cases_of, untold
 from porter.overlay.recording.expressions import expression
 from porter.overlay.recording.flow import check_flow
+
+_CODE = re.compile(r"(PTR\d{3}):? ")
 
 if TYPE_CHECKING:
     import torch
@@ -195,9 +198,11 @@ def _parameters(call: Made) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _code(error: Exception) -> str:
     """The code that an error of the stand-in tells, else that of a refusal by the fork's own code."""
-    first = str(error).split(" ", 1)[0]
-    return first if first.startswith("PTR") else "refused"
+    found = _CODE.match(str(error))
+    return found[1] if found else "refused"
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+    """What it says first, without its code."""
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    return _CODE.sub("", first)[:200]

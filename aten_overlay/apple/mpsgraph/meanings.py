@@ -48,10 +48,15 @@ def find(selector: str) -> Meaning:
     """The meaning of an operation. Raises PTR131 for one that has none."""
     _load()
     if selector not in _TABLE:
-        near = difflib.get_close_matches(selector, _TABLE, n=1)
-        hint = f"The nearest that is known is {near[0]}." if near else "Report it with the operator."
-        raise PorterError("PTR131", f"MPSGraph's `{selector}` is not known here", hint=hint)
+        raise not_known(f"MPSGraph's `{selector}`", nearest(selector))
     return _TABLE[selector]
+
+
+def nearest(selector: str) -> str:
+    """The end of a message about a selector that has no meaning."""
+    _load()
+    near = difflib.get_close_matches(selector, _TABLE, n=1)
+    return f", the nearest that is: `{near[0]}`" if near else ""
 
 
 def moves(selector: str) -> bool:
@@ -66,9 +71,9 @@ def known() -> tuple[str, ...]:
     return tuple(sorted(_TABLE))
 
 
-def not_known(what: str) -> PorterError:
-    """For a form of an operation that has no meaning here."""
-    return PorterError("PTR131", f"{what} is not known here", hint="Report it with the operator.")
+def not_known(what: str, near: str = "") -> PorterError:
+    """For an operation, or a form of one, that has no meaning here."""
+    return PorterError("PTR131", f"{what} is not known here{near}", hint="Report it with the operator.")
 
 
 def gradient_at(function: Callable[[Tensor], Tensor], source: Tensor, incoming: Tensor) -> Tensor:

@@ -87,8 +87,10 @@ class Recorder:
         self.frameworks.library.porter_set_graphs(functions[1], functions[2])
         self._kept.append(kernels.answer(self.frameworks, self.host_address))
 
-    def _message(self, graph: int, selector: bytes, _types: bytes, count: int, given: Any, result: Any) -> int:
+    def _message(self, graph: int, selector: bytes, types: bytes | None, count: int, given: Any, result: Any) -> int:
         def record() -> None:
+            if types is None:
+                raise _undeclared(selector.decode())
             values = tuple(self.frameworks.value(given[i]) for i in range(count))
             result[0].value.p = self._record(graph, selector.decode(), values)
 
@@ -164,6 +166,12 @@ class Recorder:
 
     def _drop(self, graph: int) -> None:
         self.graphs.pop(graph, None)
+
+
+def _undeclared(selector: str) -> PorterError:
+    near = meanings.nearest(selector.removesuffix("name:").rstrip(":"))
+    told = f"-[MPSGraph {selector}] is not part of the stand-in for Apple's frameworks{near}"
+    return PorterError("PTR120", told, hint="See docs/errors/PTR120.md.")
 
 
 def _addresses(arrays: list[tuple[Ref, Array]]) -> dict[Ref, int]:

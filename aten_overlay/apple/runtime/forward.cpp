@@ -212,8 +212,12 @@ uint64_t porter_forward_decoded(const uint64_t* integers, const uint64_t* stack)
   id self = reinterpret_cast<id>(integers[0]);
   const auto* selector = reinterpret_cast<const Selector*>(integers[1]);
   const porter_message_handler handler = handler_for(class_of(self));
-  if (!handler || !selector->types) {
+  if (!handler) {
     fail(unanswered(self, selector->name));
+  }
+  porter_argument result{'v', {0}, nullptr};
+  if (!selector->types) {
+    fail(handler(self, selector->name, nullptr, 0, nullptr, &result) ? taken_error() : unanswered(self, selector->name));
   }
   const char* at = selector->types;
   const Type returned = read_type(at);
@@ -225,7 +229,7 @@ uint64_t porter_forward_decoded(const uint64_t* integers, const uint64_t* stack)
     const Type type = read_type(at);
     arguments.push_back(decode(type, registers, selector->name));
   }
-  porter_argument result{returned.code, {0}, nullptr};
+  result.type = returned.code;
   if (handler(self, selector->name, selector->types, arguments.size(), arguments.data(), &result)) {
     fail(taken_error());
   }

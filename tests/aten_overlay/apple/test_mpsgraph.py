@@ -57,6 +57,11 @@ def test_a_graph_computes_what_it_was_told(tell: Callable[[str], str], name: str
     ("name", "told"),
     [
         ("unknown", "! PTR131 MPSGraph's `assignVariable:withValueOfTensor` is not known here"),
+        (
+            "undeclared",
+            "! PTR120 -[MPSGraph squareRootsWithTensor:name:] is not part of the stand-in for Apple's frameworks, "
+            "the nearest that is: `squareRootWithTensor`",
+        ),
         ("unencodable", "! PTR131 -[MPSNDArrayUnaryKernel encodeToCommandBuffer:sourceArray:destinationArray:] is not"),
         ("misfit", "! PTR133 the shape of `additionWithPrimaryTensor:secondaryTensor` cannot be inferred"),
         ("outgrown", "! PTR134 RuntimeError: The size of tensor a (4) must match the size of tensor b (3)"),
@@ -120,7 +125,9 @@ def test_every_meaning_is_that_of_a_declared_selector() -> None:
 
 
 def test_a_selector_without_a_meaning_is_named_with_the_nearest() -> None:
-    with pytest.raises(PorterError, match="additionWithPrimary") as refused:
+    with pytest.raises(
+        PorterError, match="the nearest that is: `additionWithPrimaryTensor:secondaryTensor`"
+    ) as refused:
         meanings.find("additionWithPrimary:secondary")
     assert refused.value.code == "PTR131"
 

@@ -14,7 +14,7 @@ from porter.errors import PorterError
 from porter.mpsgraph.agreement import agreement
 from porter.mpsgraph.printing import graph_lines
 from porter.mpsgraph.recording import Recording
-from porter.readings import recordings, source_graph
+from porter.readings import NEWEST, recorded_lines, recordings, source_graph
 from porter.rows import mps_row
 
 FORK = Checkout(EMBEDDED_FORK, "embedded")
@@ -74,6 +74,22 @@ def test_kept_until_the_host_code_changes(tmp_path: Path) -> None:
     assert row is not None and old is not None
     assert agreement(source_graph(edited, row), after, False).differences == ()
     assert agreement(source_graph(FORK, old), after, False).differences
+
+
+def test_a_message_that_is_not_declared_is_told_once_with_the_nearest(tmp_path: Path) -> None:
+    fork = tmp_path / "fork"
+    shutil.copytree(EMBEDDED_FORK, fork)
+    host = fork / OPERATIONS / "BinaryOps.mm"
+    host.write_text(host.read_text().replace("squareRootWithTensor", "squareRootsWithTensor"))
+    checkout = Checkout(fork, "copy")
+    row = mps_row(checkout, NativeFunctions.read(checkout).by_name["hypot.out"])
+    assert row is not None
+    assert_expected_inline(
+        "\n".join(recorded_lines(checkout, row, None, NEWEST)),
+        """\
+graph, not recorded from any call of hypot (backend host, macOS newest)
+  float, half, bfloat: PTR120: -[MPSGraph squareRootsWithTensor:name:] is not part of the stand-in for Apple's frameworks, the nearest that is: `squareRootWithTensor`""",
+    )
 
 
 def test_an_older_macos_takes_its_own_branch() -> None:

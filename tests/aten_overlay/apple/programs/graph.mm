@@ -347,6 +347,13 @@ const char* unknown() {
   });
 }
 
+const char* undeclared() {
+  return tell([](std::ostream& out, MPSGraph* graph) {
+    MPSGraphTensor* x = [graph placeholderWithShape:@[ @2 ] dataType:MPSDataTypeFloat32 name:nil];
+    [graph squareRootsWithTensor:x name:nil];
+  });
+}
+
 const char* misfit() {
   return tell([](std::ostream& out, MPSGraph* graph) {
     MPSGraphTensor* x = [graph placeholderWithShape:@[ @2 ] dataType:MPSDataTypeFloat32 name:nil];
