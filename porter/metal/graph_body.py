@@ -68,8 +68,10 @@ def _misses_width(expr: Expr, dtype: DType) -> bool:
     match expr:
         case Cast(arg=arg, dtype=to):
             return to.kind is Kind.FLOATING or _misses_width(arg, dtype)
-        case Call(args=args):
-            return any(_misses_width(arg, dtype) for arg in args)
+        case Call(op=op, args=args):
+            return (dtype.kind is not Kind.COMPLEX and by_op()[op].is_real) or any(
+                _misses_width(arg, dtype) for arg in args
+            )
         case Constant() | Input() | Scalar() | Literal() | Untold():
             return False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import yaml
 
 _TABLE = Path(__file__).with_name("selectors.yaml")
+# Source: MSL specification chapter 6.5; what has overloads for integers (abs, clamp, max, min) is in 6.4.
+_REAL = re.compile(r"precise::|c10::metal::erf|::metal::(ceil|floor|isfinite|isinf|isnan|rint|sign|signbit|trunc)\(")
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -25,6 +28,11 @@ class Selector:
     msl: str
     torch: str
     sends: tuple[str, ...] = ()
+
+    @property
+    def is_real(self) -> bool:
+        """Whether its MSL form is a function of real numbers, to which an integer would be rounded."""
+        return bool(_REAL.search(self.msl))
 
 
 @lru_cache(maxsize=1)
