@@ -79,7 +79,7 @@ def _shared(tree: Tree, include: Path, recipe: Recipe, cache: Path) -> _Linked:
 
 def _linked(tree: Tree, files: Iterable[str], found: registration.Registration, recipe: Recipe, cache: Path) -> _Linked:
     """The library of some host files and the registrations, with every other file that defines what they use."""
-    files = list(files)
+    files = [*sources.foreseen(tree, files)]
     yaml_text = tree.read(NATIVE_FUNCTIONS)
     generated = "\n".join(path.read_text() for path in found.sources)
     compiled: list[str] = []

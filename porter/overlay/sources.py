@@ -15,6 +15,9 @@ _SHARED = re.compile(r"^ +(?P<keys>[\w, ]+): (?P<kernel>\w+)(?: *#.*)?$", re.M)
 _NATIVE_HEADER = re.compile(r"#include <ATen/ops/(?P<name>\w+)_native\.h>")
 _DISPATCH_HEADER = re.compile(r"#include <ATen/ops/(?P<name>\w+)_mps_dispatch\.h>")
 _FUNCTOR = re.compile(r"^[ \t]*REGISTER_\w+\(\s*(?P<name>\w+)", re.M)
+_CALL = re.compile(r"\b(\w+)\(")
+# A function begins at the margin; what it is called stands before the first bracket of its line.
+_DEFINED = re.compile(r"^(?![ \t/#])[^\n(]*?\b(\w+)\([^;{}]*\)[^;{}()]*\{", re.M)
 _EXEC = re.compile(r'\bexec_\w+\([^,()]+,\s*"(\w+)"')
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define\b(?:[^\n]*\\\n)*[^\n]*", re.M)
 
@@ -42,6 +45,26 @@ def operation_files(tree: Tree, kernels: Iterable[Kernel], stubs: Iterable[str])
 def library_files(tree: Tree) -> tuple[str, ...]:
     """The host files that every native operator uses: those directly in `native/mps`."""
     return tuple(tree.files(MPS, ".mm"))
+
+
+def foreseen(tree: Tree, files: Iterable[str]) -> tuple[str, ...]:
+    """These files, and the operation files that define what they call by a declaration in the backend's headers.
+
+    The linker would ask for them one round after another; so they are compiled side by side.
+    """
+    headers = "".join(tree.read(path) for folder in (MPS, OPERATIONS) for path in tree.files(folder, ".h"))
+    declared = set(_CALL.findall(headers))
+    defined = {
+        name: path
+        for path in tree.files(OPERATIONS, ".mm", ".cpp")
+        for name in _DEFINED.findall(tree.read(path))
+        if name in declared
+    }
+    found = list(dict.fromkeys(files))
+    for path in found:  # it grows on the way
+        called = (defined[name] for name in _CALL.findall(tree.read(path)) if name in defined)
+        found += [each for each in dict.fromkeys(called) if each not in found]
+    return tuple(found)
 
 
 def defining(tree: Tree, symbols: Iterable[str]) -> tuple[str, ...]:
