@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 from aten_overlay.test import compare, lists, samples
 from aten_overlay.test.context import Context
 from porter.errors import code_in
-from porter.overlay.behaviour import AGREES, DIFFERS, Sampled, refusal
+from porter.overlay.behaviour import AGREES, ALONE, DIFFERS, Sampled, refusal
 
 SAMPLES = 12
 DTYPES = (
@@ -26,7 +26,9 @@ DTYPES = (
 
 
 def behaviour(context: Context) -> list[Sampled]:
-    """The outcome of every sample of the operators under test, and of one at the edges, in every type the CPU has."""
+    """The outcome of every sample of the operators under test, and of one at the edges, in every type the CPU has; of
+    one sample in the others.
+    """
     precision = lists.low_precision(context.precision)
     found: list[Sampled] = []
     for op in op_db:
@@ -36,7 +38,19 @@ def behaviour(context: Context) -> list[Sampled]:
             if dtype in op.supported_dtypes("cpu"):
                 tolerance = compare.tolerances(precision, op.name, dtype)
                 found += (_judged(op, dtype, name, sample, tolerance) for name, sample in _samples(op, dtype))
-    return [each for each in found if each.status]
+            else:
+                found += _beyond_the_cpu(op, dtype)
+    return found
+
+
+def _beyond_the_cpu(op: OpInfo, dtype: torch.dtype) -> Iterator[Sampled]:
+    """Whether the first sample of a type that the CPU has not is computed."""
+    try:
+        sample = next(iter(op.sample_inputs("cpu", dtype, set_seed=True)), None)
+    except (RuntimeError, TypeError, ValueError):  # the OpInfo makes none of this type
+        return
+    if sample is not None:
+        yield _judged(op, dtype, f"{op.formatted_name} sample 0", sample, {})
 
 
 def _samples(op: OpInfo, dtype: torch.dtype) -> Iterator[tuple[str, SampleInput]]:
@@ -49,18 +63,20 @@ def _samples(op: OpInfo, dtype: torch.dtype) -> Iterator[tuple[str, SampleInput]
 
 def _judged(op: OpInfo, dtype: torch.dtype, name: str, sample: SampleInput, tolerance: Mapping[str, Any]) -> Sampled:
     kind = str(dtype).removeprefix("torch.")
+    want = None
     try:
         want = _leaves(op(sample.input, *sample.args, **sample.kwargs))
-    except Exception as error:  # the CPU refuses it, so there is nothing to compare
+    except Exception as error:  # the CPU refuses it, so there is nothing to compare with
         if code_in(str(error)):
             raise
-        return Sampled(kind, name, "")
     try:
         args = samples.mirror((sample.input, *sample.args), "mps")
         got = _leaves(op(*args, **samples.mirror(sample.kwargs, "mps")))
     except Exception as error:
         told = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-        return Sampled(kind, name, refusal(told), told)
+        return Sampled(kind, name, refusal(told, alone=want is not None), told)
+    if want is None:
+        return Sampled(kind, name, ALONE)
     exact = (
         _leaves(op(*_wide((sample.input, *sample.args)), **_wide(sample.kwargs))) if dtype.is_floating_point else want
     )

@@ -9,6 +9,8 @@ from typing import Any
 from porter.errors import code_in
 
 AGREES, DIFFERS, REFUSED, UNKNOWN = "agrees", "differs", "refused", "unknown"
+ALONE, REFUSED_TOO = "computed alone", "refused too"
+_BEYOND = {ALONE, REFUSED_TOO}  # where the CPU refuses
 _LIMITS = ("PTR120", "PTR123", "PTR13")  # how the codes start that say that the stand-in cannot run a graph
 _DIFFERENCES = (
     (True, "NaN where the CPU has none, or none where it has one"),
@@ -54,9 +56,11 @@ class Behaviour:
         return Behaviour(tuple(PathCount(**count) for count in values["counts"]), tuple(values["changes"]))
 
 
-def refusal(told: str) -> str:
-    """The status of a sample that an error with this text ended."""
-    return UNKNOWN if code_in(told).startswith(_LIMITS) else REFUSED
+def refusal(told: str, alone: bool = True) -> str:
+    """The status of a sample that an error with this text ended, alone or as on the CPU."""
+    if code_in(told).startswith(_LIMITS):
+        return UNKNOWN
+    return REFUSED if alone else REFUSED_TOO
 
 
 def to_json(found: Sequence[Sampled]) -> list[dict[str, Any]]:
@@ -74,15 +78,14 @@ def compared(old: Sequence[Sampled], new: Sequence[Sampled]) -> Behaviour:
     counts, lines = [], dict[str, list[str]]()
     for dtype in dict.fromkeys(each.dtype for _, each in pairs):
         every = [(a, b) for a, b in pairs if b.dtype == dtype]
-        of_type = [(a, b) for a, b in every if UNKNOWN not in (a.status, b.status)]
-        for line in _unknown(every):
+        beside = [(a, b) for a, b in every if not _BEYOND & {a.status, b.status}]
+        known = [(a, b) for a, b in beside if UNKNOWN not in (a.status, b.status)]
+        beyond = [pair for pair in every if pair not in beside]
+        for line in (*_unknown(beside), *_changes(known), *_changes_beyond(beyond)):
             lines.setdefault(line, []).append(dtype)
-        if not of_type:
-            continue
-        right = [sum(path.status == AGREES for path in side) for side in zip(*of_type, strict=True)]
-        counts.append(PathCount(dtype, len(of_type), *right))
-        for line in _changes(of_type):
-            lines.setdefault(line, []).append(dtype)
+        if known:
+            right = [sum(path.status == AGREES for path in side) for side in zip(*known, strict=True)]
+            counts.append(PathCount(dtype, len(known), *right))
     return Behaviour(tuple(counts), tuple(f"{', '.join(dtypes)}: {line}" for line, dtypes in lines.items()))
 
 
@@ -108,6 +111,16 @@ def _changes(pairs: Sequence[tuple[Sampled, Sampled]]) -> Iterator[str]:
     if worse:
         yield f"values were the CPU's and differ now{_some(worse, pairs)}: {worse[0].told}"
     yield from _precision(pairs)
+
+
+def _changes_beyond(pairs: Sequence[tuple[Sampled, Sampled]]) -> Iterator[str]:
+    """The changes of one type where the CPU refuses."""
+    lost = [b for a, b in pairs if (a.status, b.status) == (ALONE, REFUSED_TOO)]
+    gained = [a for a, b in pairs if (a.status, b.status) == (REFUSED_TOO, ALONE)]
+    if lost:
+        yield f"was computed where the CPU refuses, is refused now{_some(lost, pairs)}"
+    if gained:
+        yield f"was refused as on the CPU{_some(gained, pairs)}, is computed now"
 
 
 def _precision(pairs: Sequence[tuple[Sampled, Sampled]]) -> Iterator[str]:

@@ -6,8 +6,10 @@ from dataclasses import asdict
 
 from porter.overlay.behaviour import (
     AGREES,
+    ALONE,
     DIFFERS,
     REFUSED,
+    REFUSED_TOO,
     UNKNOWN,
     Behaviour,
     PathCount,
@@ -76,6 +78,17 @@ def test_what_the_stand_in_cannot_run_is_not_held_against_the_old_code() -> None
     assert found.changes == (f"int64: not compared in 1 of 2 samples ({told})",)
     alone = compared(sampled("int64", unknown), sampled("int64", RIGHT))
     assert (alone.counts, alone.changes) == ((), (f"int64: not compared ({told})",))
+
+
+def test_a_type_that_the_cpu_has_not_is_lost_or_gained() -> None:
+    alone, too = (ALONE, "", False, None), (REFUSED_TOO, "no kernel", False, None)
+    lost = compared(sampled("int32", alone) + sampled("bool", too), sampled("int32", too) + sampled("bool", too))
+    assert lost == Behaviour((), ("int32: was computed where the CPU refuses, is refused now",))
+    gained = compared(sampled("int32", too), sampled("int32", alone))
+    assert gained == Behaviour((), ("int32: was refused as on the CPU, is computed now",))
+    unknown = (UNKNOWN, "PTR131", False, None)
+    assert compared(sampled("int32", unknown), sampled("int32", too)) == Behaviour((), ())
+    assert refusal("no kernel", alone=False) == REFUSED_TOO
 
 
 def test_samples_of_one_path_alone_are_not_compared() -> None:
