@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from porter import dtypes
 from porter.dtypes import DType, Kind
 from porter.mpsgraph.conditions import Unclear, holds
-from porter.mpsgraph.graph import RESULTS, Call, Case, Cast, Constant, Expr, Graph, Input, Scalar
+from porter.mpsgraph.graph import RESULTS, Call, Case, Cast, Constant, Expr, Graph, Input, Scalar, nodes
 from porter.mpsgraph.printing import spelled
 from porter.mpsgraph.recording import Recording, Seen
 from porter.mpsgraph.selectors import by_op
@@ -76,7 +75,8 @@ def _is_mixed(seen: Seen, case: Case) -> bool:
     """Whether a call's tensors are of several types, a number that host code wraps in one among them."""
     if any("scalar_type()" in name and value is False for name, value in seen.arguments.items()):
         return True
-    return any(_own_type(name, seen) != case.dtype for name in _wrapped(case.expr))
+    wrapped = (node.name for node in nodes(case.expr) if isinstance(node, Scalar) and node.wrapped)
+    return any(_own_type(name, seen) != case.dtype for name in wrapped)
 
 
 def _own_type(name: str, seen: Seen) -> DType:
@@ -86,32 +86,9 @@ def _own_type(name: str, seen: Seen) -> DType:
     return dtypes.FLOAT if seen.arguments.get(f"{name}.isFloatingPoint()") else dtypes.LONG
 
 
-def _wrapped(expr: Expr) -> Iterator[str]:
-    """The names of the numbers that host code wraps."""
-    match expr:
-        case Scalar(name=name, wrapped=True):
-            yield name
-        case Cast(arg=arg):
-            yield from _wrapped(arg)
-        case Call(args=args):
-            for arg in args:
-                yield from _wrapped(arg)
-
-
 def _reads_mixed(case: Case) -> bool:
     """Whether the source's reading is of tensors of several types, such as a condition and what it selects."""
-    return any(dtype != case.dtype for dtype in _input_types(case.expr))
-
-
-def _input_types(expr: Expr) -> Iterator[DType]:
-    match expr:
-        case Input(dtype=dtype):
-            yield dtype
-        case Cast(arg=arg):
-            yield from _input_types(arg)
-        case Call(args=args):
-            for arg in args:
-                yield from _input_types(arg)
+    return any(isinstance(node, Input) and node.dtype != case.dtype for node in nodes(case.expr))
 
 
 def _called(expr: Expr, seen: Seen) -> Expr:

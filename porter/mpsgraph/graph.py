@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from porter.dtypes import DType
@@ -79,6 +80,18 @@ class Cast:
 
 Expr = Input | Scalar | Constant | Literal | Untold | Call | Cast
 RESULTS = "results"
+
+
+def parts(expr: Expr) -> tuple[Expr, ...]:
+    """What an expression is directly made of."""
+    return expr.args if isinstance(expr, Call) else (expr.arg,) if isinstance(expr, Cast) else ()
+
+
+def nodes(expr: Expr) -> Iterator[Expr]:
+    """An expression and all that it is made of, from left to right, once for each place."""
+    yield expr
+    for part in parts(expr):
+        yield from nodes(part)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 
 from porter import dtypes
-from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Literal
+from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Literal, nodes, parts
 from porter.mpsgraph.printing import spelled
 
 _HOLE = Literal("_", dtypes.FLOAT)
@@ -15,17 +15,7 @@ _HOLE = Literal("_", dtypes.FLOAT)
 
 def leaves(expr: Expr) -> tuple[Constant | Literal, ...]:
     """Its constants and literals, from left to right, once for each place."""
-    return tuple(_leaves(expr))
-
-
-def _leaves(expr: Expr) -> Iterator[Constant | Literal]:
-    if isinstance(expr, (Constant, Literal)):
-        yield expr
-    elif isinstance(expr, Cast):
-        yield from _leaves(expr.arg)
-    elif isinstance(expr, Call):
-        for arg in expr.args:
-            yield from _leaves(arg)
+    return tuple(node for node in nodes(expr) if isinstance(node, (Constant, Literal)))
 
 
 def with_leaves(expr: Expr, new: Iterator[Expr]) -> Expr:
@@ -50,8 +40,7 @@ def size(expr: Expr, at_most: int) -> int:
 
     def counted(node: Expr) -> int:
         if id(node) not in known:
-            parts = node.args if isinstance(node, Call) else (node.arg,) if isinstance(node, Cast) else ()
-            known[id(node)] = reduce(lambda total, part: min(at_most, total + counted(part)), parts, 1)
+            known[id(node)] = reduce(lambda total, part: min(at_most, total + counted(part)), parts(node), 1)
         return known[id(node)]
 
     return counted(expr)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from porter.dtypes import DType
-from porter.mpsgraph.graph import Call, Case, Cast, Expr, Untold, Value
+from porter.mpsgraph.graph import Case, Expr, Untold, Value, nodes
 from porter.mpsgraph.leaves import leaves, skeleton, with_leaves
 from porter.overlay.recording.branches import divided, told_apart
 from porter.overlay.recording.complexes import whole
@@ -41,11 +41,7 @@ def cases_of(observed: Sequence[Observed]) -> tuple[tuple[Case, ...], tuple[int,
 
 def untold(expr: Expr) -> Iterator[Untold]:
     """The numbers of an expression that nothing tells."""
-    if isinstance(expr, Untold):
-        yield expr
-    parts = expr.args if isinstance(expr, Call) else (expr.arg,) if isinstance(expr, Cast) else ()
-    for part in parts:
-        yield from untold(part)
+    return (node for node in nodes(expr) if isinstance(node, Untold))
 
 
 def _alike(observed: Sequence[Observed]) -> list[list[Observed]]:
