@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from porter.aten.cpu_kernels import cpu_kernel
-from porter.aten.native_functions import NativeFunctions
+from porter.aten.native_functions import Entry, NativeFunctions
 from porter.checkout import Checkout
 from porter.errors import PorterError
 from porter.migrate import plan_operator
@@ -31,13 +31,7 @@ def explanation(checkout: Checkout, op: str, record: bool = True, macos: str = N
     for row in rows:
         if row.implementation and row.written is Written.MPSGRAPH:
             yield from _implementation(checkout, row, record, macos)
-    for move in moves(checkout, family, tuple(rows)):
-        if isinstance(move, Held):
-            yield f"stub\n  {move.error}"
-            continue
-        for call in move.stubs:
-            yield f"stub\n  {call.stub.name} ({call.stub.place}), called by {move.target.kernel} ({call.place})"
-            yield from _cpu(checkout, call.stub.name)
+    yield from dict.fromkeys(_stubs(checkout, family, tuple(rows)))
     try:
         plan = plan_operator(checkout, op)
         for functor in plan.functors:
@@ -47,6 +41,17 @@ def explanation(checkout: Checkout, op: str, record: bool = True, macos: str = N
             yield f"unported\n  {left.place}: {left.code} {left.reason}"
     except PorterError as error:
         yield f"functor\n  {error}"
+
+
+def _stubs(checkout: Checkout, family: tuple[Entry, ...], rows: tuple[Row, ...]) -> Iterator[str]:
+    """The stub that each row on MPSGraph can move to, with the CPU's kernel behind it, or why there is none."""
+    for move in moves(checkout, family, rows):
+        if isinstance(move, Held):
+            yield f"stub\n  {move.error}"
+            continue
+        for call in move.stubs:
+            yield f"stub\n  {call.stub.name} ({call.stub.place}), called by {move.target.kernel} ({call.place})"
+            yield from _cpu(checkout, call.stub.name)
 
 
 def _served(row: Row | None) -> str:

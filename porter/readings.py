@@ -130,6 +130,8 @@ def recorded_lines(checkout: Checkout, row: Row, source: Graph | None, macos: st
     except PorterError as error:
         yield f"graph, recorded\n  {error}"
         return
+    if not found:
+        yield f"graph, recorded\n  PTR136 no OpInfo sample calls {row.entry.name}"
     for each in found:
         calls = f"recorded from {len(each.seen)} calls" if each.seen else "not recorded from any call"
         yield f"graph, {calls} of {each.name} (backend {HOST}, macOS {macos or 'newest'})"

@@ -1,0 +1,24 @@
+"""Each stage of an operator as `porter explain` tells it."""
+
+from __future__ import annotations
+
+from expecttest import assert_expected_inline
+
+from porter.checkout import EMBEDDED_FORK, Checkout
+from porter.explain import explanation
+
+FORK = Checkout(EMBEDDED_FORK, "embedded")
+
+
+def test_a_stub_that_two_rows_share_is_told_once() -> None:
+    told = [line for line in explanation(FORK, "eq", record=False) if line.startswith(("stub", "reference"))]
+    assert_expected_inline(
+        "\n".join(told),
+        """\
+stub
+  eq_stub (aten/src/ATen/native/BinaryOps.h:41), called by eq_Scalar_out (aten/src/ATen/native/BinaryOps.cpp:126)
+reference
+  eq_kernel at aten/src/ATen/native/cpu/BinaryOpsKernel.cpp:114, for float, half, bfloat, long, int, short, uchar, char, bool, float2
+stub
+  eq_stub (aten/src/ATen/native/BinaryOps.h:41), called by eq_Tensor_out (aten/src/ATen/native/BinaryOps.cpp:126)""",
+    )
