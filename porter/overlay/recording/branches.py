@@ -33,7 +33,19 @@ def _fewest(fitting: Sequence[Condition], others: Sequence[Arguments]) -> tuple[
             return ()
         chosen.append(best)
         left = [call for call in left if _true(best, call)]
-    return () if left else tuple(chosen)
+    return () if left else _plainer(chosen, fitting, others)
+
+
+def _plainer(
+    chosen: Sequence[Condition], fitting: Sequence[Condition], others: Sequence[Arguments]
+) -> tuple[Condition, ...]:
+    """Each condition, or the first on the same argument that does in its place: with 0 rather than any number."""
+    plainer = list(chosen)
+    for at, condition in enumerate(chosen):
+        beside = [call for call in others if all(_true(c, call) for i, c in enumerate(plainer) if i != at)]
+        alike = (c for c in fitting if c.text.split(" ")[0] == condition.text.split(" ")[0])
+        plainer[at] = next(c for c in alike if not any(_true(c, call) for call in beside))
+    return tuple(plainer)
 
 
 def _is_of_number(text: str) -> bool:
@@ -76,7 +88,7 @@ def _texts(calls: Sequence[Arguments]) -> Iterator[str]:
         values = list(dict.fromkeys(call.get(name) for call in calls))
         if len(values) < 2:
             continue
-        if None in values:
+        if None in values and "." not in name:  # what is known of a tensor is no option
             yield f"{name}.has_value()"
         given = [value for value in values if value is not None]
         if any(isinstance(value, bool) for value in given):

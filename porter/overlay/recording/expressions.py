@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _BY_TORCH = {dtype.torch: dtype for dtype in dtypes.ALL}
 _LARGEST = 600
+_TYPES = ("dataType", "toType", "returnIndicesDataType")
 _TABLE = 16  # numbers that host code hands to a graph at once: sizes, scales
 # They move elements and change none: element by element they are what they are given.
 _SHAPES = ("reshapeTensor", "broadcastTensor", "squeezeTensor", "expandDimsOfTensor", "identityWithTensor")
@@ -46,7 +47,7 @@ def expression(
         made.update({address: reader.of(ref) for ref, address in run.results.items()})
     found = [_written(tensor, runs, made, given) for tensor in results if tensor.numel()]
     if not found:
-        raise _beyond("no element of a result")
+        raise _untold("no result has an element")
     whole = found[0] if len(found) == 1 else Call(RESULTS, tuple(found), _dtype(results[0].dtype))
     if size(whole, _LARGEST) >= _LARGEST:
         raise _beyond(f"over {_LARGEST} operations when written out")
@@ -66,7 +67,7 @@ def _written(
         copied = [name for name, tensor in given.items() if same_elements(result.cpu(), tensor)]
         if len(copied) == 1 and _is_telling(given[copied[0]]):
             return Input(copied[0], _dtype(given[copied[0]].dtype))
-        raise _beyond("nothing: the call ran none")
+        raise _untold("the call ran no graph")
     if result.is_complex() and len(runs) > 1:
         real, imaginary = (_copied(part, run, made) for part, run in zip(_parts(result), runs[-2:], strict=True))
         return complexes.joined(real, imaginary, _dtype(result.dtype))
@@ -147,11 +148,16 @@ class _Reader:
         if self._elementwise:
             raise _beyond(f"`{node.selector}`")
         op = f"{node.selector}[{ref.output}]" if ref.output else node.selector
-        return Call(op, tuple(self._argument(each, dtype) for each in node.arguments), dtype)
+        named = zip(node.selector.split(":"), node.arguments, strict=False)
+        numbers = _numbers(node.results[ref.output])
+        return Call(op, tuple(self._argument(_typed(part, each), dtype, numbers) for part, each in named), dtype)
 
-    def _argument(self, value: Any, dtype: DType) -> Expr:
+    def _argument(self, value: Any, dtype: DType, numbers: Sequence[float] = ()) -> Expr:
+        """An argument of an operation; `numbers` are those that its bytes are."""
         if _is_ref(value):
             return self.of(value)
+        if isinstance(value, bytes) and numbers:
+            return Call("list", tuple(Constant(number, dtype) for number in numbers), dtype)
         if isinstance(value, list) and any(map(_is_ref, value)):
             return Call("list", tuple(self._argument(each, dtype) for each in value), dtype)
         return Literal(_plain(value), dtype)
@@ -160,12 +166,29 @@ class _Reader:
         return _dtype(self._run.graph.nodes[ref.node].types[ref.output])
 
 
+def _numbers(result: torch.Tensor | None) -> list[float]:
+    """The real numbers of a result that is a constant, where they are few."""
+    if result is None or result.device.type == "meta" or result.is_complex() or result.numel() > _TABLE:
+        return []
+    return list(result.flatten().tolist())
+
+
+def _typed(part: str, value: Any) -> Any:
+    """An argument, or a property of a descriptor, by the name that it has: an element type by the name of the type."""
+    from aten_overlay.apple.mpsgraph.types import TORCH
+
+    if part not in _TYPES or value not in TORCH:
+        return value
+    name = str(TORCH[value]).removeprefix("torch.")
+    return _BY_TORCH[name].metal if name in _BY_TORCH else name
+
+
 def _plain(value: Any) -> Value:
     """A decoded argument without its objects: a descriptor is its properties."""
     if isinstance(value, (list, tuple)):
         return tuple(map(_plain, value))
     if hasattr(value, "properties"):
-        return tuple(f"{name}={_plain(each)}" for name, each in value.properties)
+        return tuple(f"{name}={_plain(_typed(name, each))}" for name, each in value.properties)
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
     return value if isinstance(value, (bool, int, float, str, type(None))) else type(value).__name__
@@ -193,4 +216,8 @@ def _dtype(dtype: torch.dtype) -> DType:
 
 
 def _beyond(what: str) -> PorterError:
-    return PorterError("PTR135", f"the recorded graph has {what}", hint="See docs/errors/PTR135.md.")
+    return _untold(f"the recorded graph has {what}")
+
+
+def _untold(why: str) -> PorterError:
+    return PorterError("PTR135", why, hint="See docs/errors/PTR135.md.")

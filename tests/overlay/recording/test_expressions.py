@@ -56,9 +56,9 @@ def test_a_complex_result_that_one_graph_writes_as_real_numbers_is_not_told() ->
 def test_a_copy_is_of_what_an_argument_was_before_the_call() -> None:
     before, now = torch.tensor([1.0, 2.0]), torch.zeros(2)
     assert told([], before, before, before.clone()) == "self"
-    with pytest.raises(PorterError, match="the call ran none"):
+    with pytest.raises(PorterError, match="the call ran no graph"):
         told([], before, now, now)  # it was filled in place
-    with pytest.raises(PorterError, match="the call ran none"):
+    with pytest.raises(PorterError, match="the call ran no graph"):
         told([], now, now, now)  # so it may have been, too
 
 
@@ -80,3 +80,11 @@ def test_a_placeholder_that_is_fed_a_part_of_a_complex_argument_is_not_told() ->
     given = torch.tensor([1 + 2j, 3j])
     with pytest.raises(PorterError, match="a placeholder that is no tensor argument"):
         read(given, given.real.clone())
+
+
+def test_element_types_are_told_by_name_and_bytes_by_the_numbers_that_they_are() -> None:
+    made = torch.tensor([0.5, 2.0])
+    data = Node("constantWithData:shape:dataType", (b"8 bytes.", [2], MPS[made.dtype]), (made,), (made.dtype,))
+    run = Run(Recorded([data]), {}, {}, {RESULT: made.data_ptr()})
+    found = spelled(expression([run], {"self": torch.zeros(1)}, {}, [made], False))
+    assert found == "constantWithData:shape:dataType(list(0.5, 2.0), [2], float)"

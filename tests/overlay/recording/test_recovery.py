@@ -82,6 +82,7 @@ def test_a_scalar_is_found_again_in_any_precision(values: list[float], dtype: DT
         ((0, 1, 1), "dim", (0, 1, -1), 2),
         (((0, 2), (1, 2), (0, 1)), "dim", ((0, 2), (1, -1), (0, 1)), 3),
         ((True, False, True), "keepdim", (True, False, True), 2),
+        (((2, 3), (1,), (4,)), "self.sizes()", ((2, 3), (), (4,)), 2),
     ],
 )
 def test_arguments_that_are_no_numbers(
