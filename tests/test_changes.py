@@ -52,7 +52,7 @@ def test_inverting_takes_every_edit_back(changes: ChangeSet) -> None:
 
 
 @given(change_sets(), st.integers(0, 4))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_git_applies_the_diff_and_gets_the_same_files(
     tmp_path_factory: pytest.TempPathFactory, changes: ChangeSet, context: int
 ) -> None:

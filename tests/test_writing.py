@@ -258,7 +258,7 @@ def test_a_recovery_killed_at_any_step_can_be_repeated(root: Path) -> None:
     assert step > 5
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(step=st.integers(0, 40))
 def test_a_system_that_refuses_once_leaves_the_checkout_as_it_was(root: Path, step: int) -> None:
     checkout, changes = planned(root)
