@@ -38,13 +38,13 @@ def _one_by_one(function: Callable[[Tensor, int], Tensor]) -> Callable[[Tensor, 
 
 
 def _without_nan(fill: float, function: Callable[[Tensor, list[int]], Tensor]) -> Callable[[Tensor, list[int]], Tensor]:
-    """Metal's own maximum and minimum take the number beside a NaN."""
+    """Metal's own maximum and minimum take the number beside a NaN; of nothing but NaN they are NaN."""
 
     def reduce(x: Tensor, axes: list[int]) -> Tensor:
         if not x.dtype.is_floating_point:
             return function(x, axes)
         made = function(torch.where(x.isnan(), torch.full_like(x, fill), x), axes)
-        return torch.where(x.isnan().all(axes[0], keepdim=True) if len(axes) == 1 else made.isnan(), torch.nan, made)
+        return torch.where(x.isnan().all(dim=axes, keepdim=True), torch.nan, made)
 
     return reduce
 

@@ -24,6 +24,38 @@ def test_scans_leave_an_element_out_or_run_backwards(exclusive: bool, reverse: b
     assert of("cumulativeSumWithTensor:axis:exclusive:reverse", x, 0, exclusive, reverse).tolist() == sums
 
 
+REDUCTIONS = {
+    "Sum": torch.sum, "Product": lambda x, axes, keepdim: x.prod(0, True).prod(2, True), "Maximum": torch.amax,
+    "Minimum": torch.amin, "MaximumPropagateNaN": torch.amax, "MinimumPropagateNaN": torch.amin, "And": torch.all,
+    "Or": torch.any,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_a_reduced_dimension_stays_with_size_1(name: str) -> None:
+    x = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(1))
+    x = x > 1 if name in ("And", "Or") else x
+    got = of(f"reduction{name}WithTensor:axes", x, [0, -1])
+    torch.testing.assert_close(got, REDUCTIONS[name](x, (0, 2), keepdim=True))
+    assert of(f"reduction{name}WithTensor:axis", x, -2).shape == (2, 1, 4)
+
+
+@pytest.mark.parametrize("axes", [[0], [0, 1]])
+def test_the_least_of_nothing_but_nan_is_nan(axes: list[int]) -> None:
+    nan = torch.full((2, 1), torch.nan)
+    assert of("reductionMinimumWithTensor:axes", nan, axes).isnan().all()
+    assert of("reductionMinimumWithTensor:axes", torch.cat([nan, torch.ones(1, 1)]), axes).item() == 1
+
+
+def test_the_greatest_are_of_the_last_dimension() -> None:
+    values, places = of("topKWithSourceTensor:k", torch.tensor([[1.0, 5.0, 3.0], [9.0, 7.0, 8.0]]), 2)
+    assert values.tolist() == [[5, 3], [9, 8]] and places.tolist() == [[1, 2], [0, 2]]
+
+
+def test_coordinates_have_the_shape_asked_for() -> None:
+    assert of("coordinateAlongAxis:withShape", 1, [2, 3]).tolist() == [[0, 1, 2], [0, 1, 2]]
+
+
 def test_an_exclusive_maximum_starts_below_every_number() -> None:
     x = torch.tensor([1.0, 3.0, 2.0])
     assert of("cumulativeMaximumWithTensor:axis:exclusive:reverse", x, 0, True, False).tolist() == [-torch.inf, 1, 3]

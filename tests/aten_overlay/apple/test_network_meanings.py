@@ -331,6 +331,15 @@ def test_random_numbers_have_their_distribution_and_repeat_with_their_state() ->
     assert not torch.equal(uniform, drawn(0, torch.float32, seed=2, min=2.0, max=4.0))
 
 
+def test_a_plain_resize_repeats_or_interpolates() -> None:
+    selector, x = "resizeTensor:size:mode:centerResult:alignCorners:layout", normal(1, 2, 3, 2)
+    repeated = of(selector, x, [6, 4], 0, True, False, 0)
+    assert torch.equal(repeated, x.repeat_interleave(2, 2).repeat_interleave(2, 3))
+    torch.testing.assert_close(of(selector, x, [5, 7], 1, True, False, 0), F.interpolate(x, (5, 7), mode="bilinear"))
+    aligned = F.interpolate(x, (5, 7), mode="bilinear", align_corners=True)
+    torch.testing.assert_close(of(selector, x, [5, 7], 1, False, True, 0), aligned)
+
+
 def test_dropout_keeps_the_mean() -> None:
     made = of("dropoutTensor:rate", torch.ones(100, 100), 0.25)
     assert set(made.unique().tolist()) == {0.0, torch.tensor(1 / 0.75).item()}
