@@ -43,6 +43,20 @@ def _mirror(tensor: torch.Tensor, device: str) -> torch.Tensor:
     return view.requires_grad_(tensor.requires_grad)
 
 
+def on_device(sample: SampleInput) -> SampleInput:
+    """The sample with its tensors, and a device that it names, on the device. Raises TypeError for a double."""
+    moved = sample.transform(_there)
+    if str(moved.kwargs.get("device", "")).startswith("cpu"):
+        moved.kwargs = {**moved.kwargs, "device": torch.device("mps")}
+    return moved
+
+
+def _there(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.detach().to("mps").requires_grad_(value.requires_grad)
+
+
 def copied(sample: SampleInput) -> SampleInput:
     """The sample with tensors of its own, laid out as they are: an operator may write to what it is given."""
     return sample.transform(lambda value: mirror(value, "cpu"))

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from aten_overlay.apple.mpsgraph.precision import IN_DOUBLE, KEEPING_NAN, LARGER, SMALLER, Precision
 from aten_overlay.apple.mpsgraph.recorder import Run
 from aten_overlay.test.compare import tolerances
+from aten_overlay.test.samples import on_device
 from porter.overlay import host
 from porter.overlay.old_path_compare import (
     HALVES,
@@ -276,20 +277,6 @@ def _ran(compute: Compute, moved: Any) -> Ran:
 
 def _asked(result: Any, runs: Sequence[Run]) -> bool:
     return isinstance(result, torch.Tensor) and any(result.data_ptr() in run.results.values() for run in runs)
-
-
-def on_device(sample: Any) -> Any:
-    """The sample with its tensors, and a device that it names, on the device."""
-    moved = sample.transform(_moved)
-    if str(moved.kwargs.get("device", "")).startswith("cpu"):
-        moved.kwargs = {**moved.kwargs, "device": torch.device("mps")}
-    return moved
-
-
-def _moved(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor):
-        return value
-    return value.detach().to("mps").requires_grad_(value.requires_grad)
 
 
 def _home(value: Any) -> Any:

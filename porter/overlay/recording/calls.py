@@ -16,6 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from aten_overlay.test.samples import on_device
 from porter.dtypes import DType, Kind
 from porter.mpsgraph.graph import Value
 from porter.overlay.recording import complexes
@@ -100,17 +101,14 @@ def sampled(op: Any, base: str, dtype: DType) -> Iterator[Made]:
     for moved in _on_the_device(samples):
         with _Capture(frozenset({base, f"{base}_"})) as capture:
             _called(op, moved, differentiable)
-        yield from (made for made in capture.found if _on_device(made))
+        yield from (made for made in capture.found if _is_there(made))
 
 
 def _on_the_device(samples: Sequence[Any]) -> Iterator[Any]:
     """The samples there, without those that hold a type that the device has not: it refuses float64."""
     for sample in samples:
         with suppress(TypeError):
-            moved = sample.transform(_to_device)
-            if str(moved.kwargs.get("device", "")).startswith("cpu"):
-                moved.kwargs = {**moved.kwargs, "device": "mps"}
-            yield moved
+            yield on_device(sample)
 
 
 def _called(op: Any, sample: Any, differentiable: bool) -> None:
@@ -239,17 +237,11 @@ def _detached(value: Any) -> Any:
     return value.detach() if isinstance(value, torch.Tensor) else value
 
 
-def _on_device(made: Made) -> bool:
+def _is_there(made: Made) -> bool:
     """Whether its tensors are there, and the first has elements: another may be a buffer that goes unused."""
     tensors = list(made.tensors().values())
     kept = all(t.numel() or t.shape == (0,) for t in tensors) and all(t.numel() for t in tensors[:1])
     return kept and all(t.device.type == "mps" for t in tensors)
-
-
-def _to_device(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor):
-        return value
-    return value.detach().to("mps").requires_grad_(value.requires_grad)
 
 
 def _with_gaps(tensor: torch.Tensor) -> torch.Tensor:
