@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache as once
 from importlib.resources import files
@@ -79,13 +80,12 @@ def table() -> Table:
 
     file = cache() / "dispatched" / f"{_name(dispatched.__file__)}.json"
     if not file.is_file():
-        making = get_context("fork").Process(target=_make, args=(file,))  # no fork survives autograd's threads
-        making.start()
-        making.join()
-        if making.exitcode:
-            raise PorterError(
-                "PTR170", "the OpInfos could not be asked what they dispatch", hint="See the words above."
-            )
+        # In a process of its own, because no fork to come could use the threads of this one's autograd.
+        with ProcessPoolExecutor(1, get_context("fork")) as apart:
+            error = apart.submit(_make, file).exception()
+        if error:
+            told = f"the OpInfos could not be asked what they dispatch: {error}"
+            raise PorterError("PTR170", told, hint="Run `porter setup`, which asks them first of all.") from error
     made: Table = kept.find(file)
     return made
 
