@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from porter import dtypes
 from porter.aten.native_functions import MPS_KEY, Entry, NativeFunctions, share_edits
 from porter.aten.opinfo import decide_mark, edits_of_marks, find_opinfos, marks
-from porter.aten.skip_lists import decide_all, edits_of, read_lists
+from porter.aten.skip_lists import Change, decide_all, edits_of, read_lists
 from porter.aten.stubs import Stub
 from porter.changes import ChangeSet, Edit
 from porter.checkout import NATIVE_FUNCTIONS, OPERATIONS, Checkout
@@ -184,15 +184,11 @@ def _free_tests(draft: Draft, entry: Entry, ports: Sequence[Port], whole: bool) 
     complex_too = {call.key for call in calls if call.dtypes is None or dtypes.FLOAT2.torch in call.dtypes}
     decisions = decide_all(read_lists(draft.fork), {call.key for call in calls} | {entry.base}, ported, complex_too)
     if not whole:
-        why = "kept: other rows of the operator are not ported"
-        return tuple(ListChange(d.skip_list.file, d.skip_list.name, d.name, why) for d in decisions)
+        why = "other rows of the operator are not ported"
+        return tuple(ListChange(d.skip_list.file, d.skip_list.name, d.name, Change.KEPT, why) for d in decisions)
     judged = [decide_mark(mark, ported) for call in calls for mark in marks(call)]
     draft.apply((*edits_of(decisions), *edits_of_marks(judged)))
-    changes = [
-        ListChange(d.skip_list.file, d.skip_list.name, d.name, f"kept: {d.why}" if d.change == "kept" else d.change)
-        for d in decisions
-    ]
-    return tuple(changes)
+    return tuple(ListChange(d.skip_list.file, d.skip_list.name, d.name, d.change, d.why) for d in decisions)
 
 
 def _entry_change(functions: NativeFunctions, move: Move) -> EntryChange:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from porter.aten.skip_lists import Change
 from porter.changes import ChangeSet
 from porter.dtypes import Kind
 from porter.errors import Place
@@ -65,12 +66,22 @@ class RemovedSymbol:
 
 @dataclass(frozen=True)
 class ListChange:
-    """A test-list entry: `change` is removed, narrowed, added or kept (with the reason)."""
+    """A test-list entry, what becomes of it, and why."""
 
     file: str
     list: str
     entry: str
-    change: str
+    change: Change
+    why: str
+
+    @property
+    def is_kept(self) -> bool:
+        return self.change is Change.KEPT
+
+    @property
+    def outcome(self) -> str:
+        """As reports print it: an entry that stays says why."""
+        return f"{self.change.value}: {self.why}" if self.is_kept else self.change.value
 
 
 @dataclass(frozen=True)

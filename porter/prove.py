@@ -24,8 +24,8 @@ def prove(
     """
     from porter.overlay.verdict import ListEntry, VerifyTarget, verify
 
-    gone = [c for c in plan.lists if not c.change.startswith("kept")]
-    stay = [c for c in plan.lists if c.change.startswith("kept")]
+    gone = [c for c in plan.lists if not c.is_kept]
+    stay = [c for c in plan.lists if c.is_kept]
     target = VerifyTarget(
         base=base,
         rows=tuple(e.name for e in plan.entries),

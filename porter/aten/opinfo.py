@@ -6,16 +6,17 @@ Source: `torch/testing/_internal/common_methods_invocations.py`, `torch/testing/
 
 from __future__ import annotations
 
+import ast
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from porter.aten.python_brackets import Brackets, Element, read_brackets, remove_elements
-from porter.aten.skip_lists import dtype_name
-from porter.changes import Edit, line_of
+from porter.aten.skip_lists import Change, read_dtype_names
+from porter.changes import Edit
 from porter.checkout import Checkout
+from porter.languages.python_calls import Expression, Item, find_expression, read_items, remove_items, string_of
 
 INVOCATIONS = "torch/testing/_internal/common_methods_invocations.py"
 DEFINITIONS = "torch/testing/_internal/opinfo/definitions"
@@ -50,18 +51,7 @@ DTYPE_GROUPS = {
 
 _CALL = re.compile(r"^[ \t]+(?P<cls>\w*Info)(?P<open>\()\s*(?P<quote>['\"])(?P<name>[^'\"\n]+)(?P=quote)", re.MULTILINE)
 _ATEN_NAME = re.compile(r"\baten_name\s*=\s*['\"](?P<name>\w+)['\"]")
-_DTYPES = re.compile(r"(?P<group>\w+?)(?:_and)?\((?P<named>[^()]*|\([^()]*\))\)|[\[({](?P<literal>[^\[\](){}]*)[\])}]")
-_STRING = re.compile(r"(['\"])([^'\"]*)\1")
-
-
-@dataclass(frozen=True)
-class Argument:
-    """An argument of a call: `name` is empty for a positional one; `text` is its value, beginning at `start`."""
-
-    name: str
-    text: str
-    start: int
-    index: int
+_EXPECTATION = re.compile(r"unittest\.(skip|expectedFailure)|\w*MPS$")
 
 
 @dataclass(frozen=True)
@@ -70,12 +60,22 @@ class OpInfoCall:
 
     cls: str
     name: str
-    variant: str
-    file: str
     line: int
-    text: str
-    brackets: Brackets
-    arguments: tuple[Argument, ...]
+    expression: Expression
+    arguments: tuple[Item, ...]
+
+    @property
+    def file(self) -> str:
+        return self.expression.file
+
+    @property
+    def text(self) -> str:
+        """The whole file's."""
+        return self.expression.text
+
+    @property
+    def variant(self) -> str:
+        return string_of(self.argument("variant_test_name"))
 
     @property
     def key(self) -> str:
@@ -98,23 +98,24 @@ class OpInfoCall:
         """What `dtypesIfMPS` says, or nothing."""
         return self._dtypes("dtypesIfMPS")
 
-    def argument(self, name: str) -> Argument | None:
-        return next((a for a in self.arguments if a.name == name), None)
+    def argument(self, name: str) -> ast.expr | None:
+        return next((a.value for a in self.arguments if a.name == name), None)
 
     def _dtypes(self, name: str) -> frozenset[str] | None:
         argument = self.argument(name)
-        return read_dtypes(argument.text) if argument else None
+        return read_dtypes(argument) if argument else None
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Something an OpInfo says about MPS alone: an element of `skips=`/`decorators=`, or the argument itself.
+    """Something an OpInfo says about MPS alone: an element of `skips=`/`decorators=`, or an argument itself; both by
+    index.
 
     `dtypes` are the ones it is limited to, None for all or when not readable (`readable` tells which).
     """
 
     call: OpInfoCall
-    argument: Argument
+    argument: int
     element: int | None
     text: str
     line: int
@@ -125,10 +126,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class MarkDecision:
-    """What becomes of a mark: `change` is removed, narrowed or kept; `dtypes` those that go; `why` the reason."""
+    """What becomes of a mark, and why; `dtypes` are those that go."""
 
     mark: Mark
-    change: str
+    change: Change
     dtypes: tuple[str, ...]
     why: str
 
@@ -136,28 +137,28 @@ class MarkDecision:
 def find_opinfos(checkout: Checkout, op: str) -> tuple[OpInfoCall, ...]:
     """Every OpInfo whose name (`nn.functional.` apart) or aten_name is `op` (an ATen base name).
 
-    Raises PTR067 (unclosed bracket).
+    Raises PTR067 (unclosed bracket, syntax error).
     """
     files = [INVOCATIONS] if checkout.exists(INVOCATIONS) else []
     files += checkout.list(DEFINITIONS, ".py")
     return tuple(call for file in files for call in _find(file, checkout.read(file), op))
 
 
-def read_dtypes(text: str) -> frozenset[str] | None:
+def read_dtypes(node: ast.expr) -> frozenset[str] | None:
     """The dtypes that an expression of common_dtype's groups stands for, or None."""
-    match = _DTYPES.fullmatch(text.strip().rstrip(","))
-    if not match:
-        return None
-    names = [n.strip() for n in (match["literal"] or match["named"] or "").strip("() \n").split(",") if n.strip()]
-    group = DTYPE_GROUPS.get(match["group"] or "custom_types")
-    if group is None or not all(re.fullmatch(r"torch\.\w+", name) for name in names):
-        return None
-    return group | {dtype_name(name) for name in names}
+    if not isinstance(node, ast.Call):
+        names = read_dtype_names(node)
+        return None if names is None else frozenset(names)
+    called = node.func.id if isinstance(node.func, ast.Name) else ""
+    group = DTYPE_GROUPS.get(called.removesuffix("_and"))
+    is_wrapped = len(node.args) == 1 and isinstance(node.args[0], ast.Tuple | ast.List)
+    names = read_dtype_names(node.args[0] if is_wrapped else ast.Tuple(node.args))
+    return None if group is None or names is None or node.keywords else group | {*names}
 
 
 def marks(call: OpInfoCall) -> tuple[Mark, ...]:
     """What an OpInfo says about MPS alone, in the order of the text. Tolerances are not expectations of failure."""
-    return tuple(mark for argument in call.arguments for mark in _marks(call, argument))
+    return tuple(mark for index in range(len(call.arguments)) for mark in _marks(call, index))
 
 
 def decide_mark(mark: Mark, ported: Collection[str]) -> MarkDecision:
@@ -165,31 +166,25 @@ def decide_mark(mark: Mark, ported: Collection[str]) -> MarkDecision:
     if mark.element is None:
         return _decide_dtypes(mark, ported)
     if mark.test not in FORWARD_TESTS:
-        return MarkDecision(mark, "kept", (), f"{mark.test} does not test the forward kernel alone")
+        return MarkDecision(mark, Change.KEPT, (), f"{mark.test} does not test the forward kernel alone")
     if not mark.readable:
-        return MarkDecision(mark, "kept", (), "its dtypes are not written out")
+        return MarkDecision(mark, Change.KEPT, (), "its dtypes are not written out")
     if mark.dtypes is None:
         return _decide_whole(mark, ported)
     gone = tuple(d for d in mark.dtypes if d in ported)
     if not gone:
-        return MarkDecision(mark, "kept", (), f"{', '.join(mark.dtypes)}: not part of the port")
-    change = "removed" if len(gone) == len(mark.dtypes) else "narrowed"
+        return MarkDecision(mark, Change.KEPT, (), f"{', '.join(mark.dtypes)}: not part of the port")
+    change = Change.REMOVED if len(gone) == len(mark.dtypes) else Change.NARROWED
     return MarkDecision(mark, change, gone, f"{', '.join(gone)}: native now")
 
 
 def edits_of_marks(decisions: Iterable[MarkDecision]) -> tuple[Edit, ...]:
-    """The edits that carry decisions out; an argument that would be left empty goes as a whole."""
-    edits: list[Edit] = []
-    removed: dict[tuple[str, int], list[Mark]] = {}
+    """The edits that carry decisions out, one a call; an argument that would be left empty goes as a whole."""
+    by_call: dict[tuple[str, int], list[MarkDecision]] = {}
     for decision in decisions:
-        call = decision.mark.call
-        if decision.change == "removed":
-            removed.setdefault((call.file, call.brackets.open), []).append(decision.mark)
-        if decision.change == "narrowed":
-            edits += _narrowed(decision)
-    for group in removed.values():
-        edits += _removed(group)
-    return tuple(edits)
+        call = decision.mark.call.expression
+        by_call.setdefault((call.file, call.start), []).append(decision)
+    return tuple(edit for group in by_call.values() for edit in _call_edits(group))
 
 
 def _find(file: str, text: str, op: str) -> Iterator[OpInfoCall]:
@@ -213,106 +208,79 @@ def _index(text: str) -> tuple[tuple[re.Match[str], frozenset[str]], ...]:
 
 
 def _read_call(file: str, text: str, match: re.Match[str]) -> OpInfoCall:
-    brackets = read_brackets(file, text, match.start("open"))
-    arguments = tuple(_argument(text, element, i) for i, element in enumerate(brackets.elements))
-    variant = next((_string(a) for a in arguments if a.name == "variant_test_name"), "")
-    line = line_of(text, match.start("cls"))
-    return OpInfoCall(match["cls"], match["name"], variant, file, line, text, brackets, arguments)
+    expression = find_expression(file, text, match.start("cls"), match.start("open"))
+    return OpInfoCall(match["cls"], match["name"], expression.line(expression.node), expression, expression.items)
 
 
-def _argument(text: str, element: Element, index: int) -> Argument:
-    match = re.compile(r"(\w+)\s*=(?!=)\s*").match(text, element.start, element.end)
-    start = match.end() if match else element.start
-    return Argument(match[1] if match else "", text[start : element.end], start, index)
-
-
-def _string(argument: Argument | None) -> str:
-    match = _STRING.fullmatch(argument.text) if argument else None
-    return match[2] if match else ""
-
-
-def _marks(call: OpInfoCall, argument: Argument) -> Iterator[Mark]:
-    line = line_of(call.text, argument.start)
+def _marks(call: OpInfoCall, index: int) -> Iterator[Mark]:
+    argument = call.arguments[index]
     if argument.name == "dtypesIfMPS":
-        yield Mark(call, argument, None, f"{argument.name}={argument.text}", line, "", None)
-    if argument.name in ("skips", "decorators") and argument.text[0] in "([":
-        inner = read_brackets(call.file, call.text, argument.start)
-        for i, element in enumerate(inner.elements):
-            mark = _mark(call, argument, element, i)
+        text = f"{argument.name}={call.expression.text_of(argument.value)}"
+        yield Mark(call, index, None, text, call.expression.line(argument.value), "", None)
+    if argument.name in ("skips", "decorators") and isinstance(argument.value, ast.Tuple | ast.List):
+        for element, item in enumerate(read_items(argument.value)):
+            mark = _mark(call, index, element, item.value)
             if mark:
                 yield mark
 
 
-def _mark(call: OpInfoCall, argument: Argument, element: Element, index: int) -> Mark | None:
-    text, line = call.text[element.start : element.end], line_of(call.text, element.start)
-    if text in MPS_DECORATORS:
-        return Mark(call, argument, index, text, line, "", None)
-    if not text.startswith("DecorateInfo("):
+def _mark(call: OpInfoCall, argument: int, element: int, node: ast.expr) -> Mark | None:
+    line = call.expression.line(node)
+    if isinstance(node, ast.Name) and node.id in MPS_DECORATORS:
+        return Mark(call, argument, element, node.id, line, "", None)
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "DecorateInfo"):
         return None
-    opening = element.start + len("DecorateInfo")
-    parts = [_argument(call.text, e, i) for i, e in enumerate(read_brackets(call.file, call.text, opening).elements)]
-    given = dict(zip(("decorators", "cls_name", "test_name"), (p for p in parts if not p.name), strict=False))
-    given |= {p.name: p for p in parts if p.name}
-    what = given["decorators"].text if "decorators" in given else ""
-    cls, test, device = (_string(given.get(name)) for name in ("cls_name", "test_name", "device_type"))
+    parts = read_items(node)
+    given = dict(zip(("decorators", "cls_name", "test_name"), (p.value for p in parts if not p.name), strict=False))
+    given |= {p.name: p.value for p in parts if p.name}
+    what = call.expression.text_of(given["decorators"]) if "decorators" in given else ""
+    cls, test, device = (string_of(given.get(name)) for name in ("cls_name", "test_name", "device_type"))
     ours = device == "mps" or test.endswith("_mps") or cls.removesuffix("MPS") in MPS_CLASSES or what in MPS_DECORATORS
-    if not ours or device not in ("", "mps") or not re.match(r"(unittest\.(skip|expectedFailure)|\w*MPS$)", what):
+    if not ours or device not in ("", "mps") or not _EXPECTATION.match(what):
         return None
     dtypes = given.get("dtypes")
-    names = _listed(call, dtypes) if dtypes else None
-    flat = " ".join(text.split())
-    return Mark(call, argument, index, flat, line, test, names, readable=dtypes is None or names is not None)
-
-
-def _listed(call: OpInfoCall, dtypes: Argument) -> tuple[str, ...] | None:
-    if dtypes.text[0] not in "([{":
-        return None
-    inner = read_brackets(call.file, call.text, dtypes.start)
-    names = [call.text[e.start : e.end] for e in inner.elements]
-    return tuple(map(dtype_name, names)) if all(re.fullmatch(r"torch\.\w+", n) for n in names) else None
+    names = read_dtype_names(dtypes) if dtypes else None
+    flat = " ".join(call.expression.text_of(node).split())
+    return Mark(call, argument, element, flat, line, test, names, readable=dtypes is None or names is not None)
 
 
 def _decide_dtypes(mark: Mark, ported: Collection[str]) -> MarkDecision:
     """`dtypesIfMPS` goes when `dtypes` is true of MPS too."""
     dtypes = mark.call.dtypes
     if dtypes is None:
-        return MarkDecision(mark, "kept", (), "dtypes= is not written as groups of dtypes")
+        return MarkDecision(mark, Change.KEPT, (), "dtypes= is not written as groups of dtypes")
     missing = sorted(dtypes - NOT_ON_MPS - set(ported))
     if missing:
-        return MarkDecision(mark, "kept", (), f"{', '.join(missing)}: not part of the port")
-    return MarkDecision(mark, "removed", (), "dtypes= holds on MPS too")
+        return MarkDecision(mark, Change.KEPT, (), f"{', '.join(missing)}: not part of the port")
+    return MarkDecision(mark, Change.REMOVED, (), "dtypes= holds on MPS too")
 
 
 def _decide_whole(mark: Mark, ported: Collection[str]) -> MarkDecision:
     """A mark for every dtype goes when every dtype that is tested is native."""
     missing = sorted((mark.call.dtypes or frozenset()) - NOT_ON_MPS - set(ported))
     if missing:
-        return MarkDecision(mark, "kept", (), f"{', '.join(missing)}: not part of the port")
-    return MarkDecision(mark, "removed", (), "every dtype of the operator is native now")
+        return MarkDecision(mark, Change.KEPT, (), f"{', '.join(missing)}: not part of the port")
+    return MarkDecision(mark, Change.REMOVED, (), "every dtype of the operator is native now")
 
 
-def _removed(group: list[Mark]) -> Iterator[Edit]:
-    call, whole = group[0].call, {m.argument.index for m in group if m.element is None}
-    by_argument: dict[int, set[int]] = {}
-    for mark in group:
-        if mark.element is not None:
-            by_argument.setdefault(mark.argument.index, set()).add(mark.element)
-    for index, gone in by_argument.items():
-        inner = read_brackets(call.file, call.text, call.arguments[index].start)
-        if len(gone) == len(inner.elements):
-            whole.add(index)
-        else:
-            yield from remove_elements(call.file, call.text, inner, gone)
-    yield from remove_elements(call.file, call.text, call.brackets, whole)
+def _call_edits(group: Sequence[MarkDecision]) -> tuple[Edit, ...]:
+    call = group[0].mark.call
+    gone = {path for decision in group for path in _paths(decision)}
+    for index, argument in enumerate(call.arguments):
+        elements = {(index, element) for element in range(len(read_items(argument.value)))}
+        if elements and elements <= gone:
+            gone = {(index,), *(path for path in gone if path[0] != index)}
+    return remove_items(call.expression, gone)
 
 
-def _narrowed(decision: MarkDecision) -> list[Edit]:
-    call, mark = decision.mark.call, decision.mark
-    inner = read_brackets(call.file, call.text, mark.argument.start)
-    element = inner.elements[mark.element or 0]
-    match = re.compile(r"\bdtypes\s*=\s*").search(call.text, element.start, element.end)
-    if match is None:
-        return []
-    listed = read_brackets(call.file, call.text, match.end())
-    gone = {i for i, dtype in enumerate(mark.dtypes or ()) if dtype in decision.dtypes}
-    return remove_elements(call.file, call.text, listed, gone)
+def _paths(decision: MarkDecision) -> Iterator[tuple[int, ...]]:
+    """What goes of a call: an argument, an element of one, or dtypes of such an element."""
+    mark = decision.mark
+    if decision.change is Change.REMOVED:
+        yield (mark.argument,) if mark.element is None else (mark.argument, mark.element)
+    if decision.change is Change.NARROWED and mark.element is not None:
+        parts = read_items(read_items(mark.call.arguments[mark.argument].value)[mark.element].value)
+        at = next(i for i, part in enumerate(parts) if part.name == "dtypes")
+        for i, dtype in enumerate(mark.dtypes or ()):
+            if dtype in decision.dtypes:
+                yield mark.argument, mark.element, at, i

@@ -5,34 +5,44 @@ Source: `torch/testing/_internal/common_mps.py` (2.8 on), `test/test_mps.py` (2.
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
-from porter.aten.python_brackets import (
-    Brackets,
-    Element,
-    comments_above,
-    line_end,
-    line_start,
-    own_comment,
-    read_brackets,
-    remove_elements,
-)
 from porter.changes import Edit
 from porter.checkout import Checkout
 from porter.errors import Place, PorterError
+from porter.languages.python_calls import Expression, find_expression, insert_strings, remove_items, string_of
+
+
+class ListKind(Enum):
+    """What a list says of the operators in it, by the word in its name."""
+
+    ALLOW = "SUPPORTED"
+    SKIP = "SKIP"
+    XFAIL = "XFAIL"
+
+
+class Change(Enum):
+    """What becomes of an expectation about a test."""
+
+    REMOVED = "removed"
+    NARROWED = "narrowed"
+    ADDED = "added"
+    KEPT = "kept"
+
 
 LIST_FILES = ("torch/testing/_internal/common_mps.py", "test/test_mps.py")
-KINDS = {"SUPPORTED": "allow", "SKIP": "skip", "XFAIL": "xfail"}
 ALIASES = {
     "half": "float16", "float": "float32", "double": "float64", "short": "int16", "int": "int32", "long": "int64",
     "chalf": "complex32", "cfloat": "complex64", "cdouble": "complex128",
 }  # fmt: skip
 # Lists whose entries have a reason that a port does not take away, by a word of their name or of their function's.
-KEPT = {
+PERMANENT = {
     "grad": "the list is for backward tests",
     "error_inputs": "the list is for error inputs",
     "MACOS": "the list is for some versions of macOS",
@@ -42,40 +52,39 @@ KEPT = {
 
 _FUNCTION = re.compile(r"^([ \t]*)def (mps_ops_\w*modifier)\(", re.MULTILINE)
 _LIST = re.compile(r"^[ \t]*(?P<name>[A-Z]\w*)(?:[ \t]*(?::[^=\n]*)?=\s*|\.update\(\s*)(?P<open>\{)", re.MULTILINE)
-_ENTRY = re.compile(r"(['\"])(?P<name>[^'\"\n]*)\1\s*(?::\s*(?P<value>.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An operator in a list: `name` is the OpInfo's name and variant in one; `dtypes` are torch names, None for all.
-
-    `readable` is false when the dtypes are not written out one by one. `comment` is that of its own line, else the
-    lines above it.
+    """An operator in a list: `name` is the OpInfo's name and variant in one; `dtypes` are torch names, None for all or
+    where they are not written out one by one (`readable` tells which); `index` is its place in the list.
     """
 
     name: str
     dtypes: tuple[str, ...] | None
-    comment: str
     line: int
     readable: bool
-    element: Element
+    index: int
 
 
 @dataclass(frozen=True)
 class SkipList:
-    """One list: `kind` is skip, xfail or allow; `function` the modifier it belongs to; `condition` an enclosing if."""
+    """One list: `function` is the modifier it belongs to, `condition` that of an enclosing if."""
 
     name: str
-    kind: str
+    kind: ListKind
     function: str
     condition: str
-    file: str
-    text: str
-    brackets: Brackets
+    expression: Expression
 
     @property
-    def span(self) -> tuple[int, int]:
-        return self.brackets.open, self.brackets.end
+    def file(self) -> str:
+        return self.expression.file
+
+    @property
+    def text(self) -> str:
+        """The whole file's."""
+        return self.expression.text
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -86,16 +95,16 @@ class SkipList:
         """Why no entry of this list goes with a port, or nothing."""
         if self.condition:
             return f"the list holds only if {self.condition}"
-        return next((why for word, why in KEPT.items() if word in self.function or word in self.name), "")
+        return next((why for word, why in PERMANENT.items() if word in self.function or word in self.name), "")
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What becomes of an entry: `change` is removed, narrowed, added or kept, `dtypes` those that go."""
+    """What becomes of an entry, and why; `dtypes` are those that go."""
 
     skip_list: SkipList
     name: str
-    change: str
+    change: Change
     dtypes: tuple[str, ...] | None
     why: str
 
@@ -115,18 +124,18 @@ def entries_for(lists: Iterable[SkipList], names: Collection[str]) -> tuple[tupl
 
 def decide(found: SkipList, entry: Entry, ported: Collection[str]) -> Decision:
     """Whether an entry's reason goes when `ported` (torch dtype names) run natively and agree with the CPU."""
-    if found.kind == "allow":
-        return Decision(found, entry.name, "kept", (), "complex types stay allowed")
+    if found.kind is ListKind.ALLOW:
+        return Decision(found, entry.name, Change.KEPT, (), "complex types stay allowed")
     if found.kept_because:
-        return Decision(found, entry.name, "kept", (), found.kept_because)
+        return Decision(found, entry.name, Change.KEPT, (), found.kept_because)
     if not entry.readable:
-        return Decision(found, entry.name, "kept", (), "its dtypes are not written out")
+        return Decision(found, entry.name, Change.KEPT, (), "its dtypes are not written out")
     if entry.dtypes is None:
-        return Decision(found, entry.name, "removed", None, "every dtype of the operator is native now")
+        return Decision(found, entry.name, Change.REMOVED, None, "every dtype of the operator is native now")
     gone = tuple(d for d in entry.dtypes if d in ported)
     if not gone:
-        return Decision(found, entry.name, "kept", (), f"{', '.join(entry.dtypes)}: not part of the port")
-    change = "removed" if len(gone) == len(entry.dtypes) else "narrowed"
+        return Decision(found, entry.name, Change.KEPT, (), f"{', '.join(entry.dtypes)}: not part of the port")
+    change = Change.REMOVED if len(gone) == len(entry.dtypes) else Change.NARROWED
     return Decision(found, entry.name, change, gone, f"{', '.join(gone)}: native now")
 
 
@@ -141,87 +150,51 @@ def decide_all(
     """
     lists = tuple(lists)
     decisions = [decide(found, entry, ported) for found, entry in entries_for(lists, names)]
-    allowing = [found for found in lists if found.kind == "allow" and not found.kept_because]
+    allowing = [found for found in lists if found.kind is ListKind.ALLOW and not found.kept_because]
     if "complex64" in ported and allowing:
-        known = {entry.name for found in lists if found.kind == "allow" for entry in found.entries}
+        known = {entry.name for found in lists if found.kind is ListKind.ALLOW for entry in found.entries}
         wanted = names if tested_complex is None else tested_complex
         missing = sorted(name for name in wanted if name not in known)
-        decisions += [Decision(allowing[0], name, "added", (), "complex types are native now") for name in missing]
+        decisions += [Decision(allowing[0], name, Change.ADDED, (), "complex types are native now") for name in missing]
     return tuple(decisions)
 
 
 def edits_of(decisions: Iterable[Decision]) -> tuple[Edit, ...]:
-    """The edits that carry decisions out, list by list."""
+    """The edits that carry decisions out, list by list. Raises PTR050 where one list both gains and loses entries."""
     by_list: dict[tuple[str, int], list[Decision]] = {}
     for decision in decisions:
-        by_list.setdefault((decision.skip_list.file, decision.skip_list.brackets.open), []).append(decision)
+        by_list.setdefault((decision.skip_list.file, decision.skip_list.expression.start), []).append(decision)
     return tuple(edit for group in by_list.values() for edit in _list_edits(group[0].skip_list, group))
 
 
-def _list_edits(found: SkipList, decisions: list[Decision]) -> Iterator[Edit]:
-    removed = {d.name for d in decisions if d.change == "removed"}
-    yield from remove_entries(found, removed)
-    for decision in decisions:
-        if decision.change == "narrowed":
-            yield from narrow_entry(found, decision.name, decision.dtypes or ())
-        if decision.change == "added":
-            yield add_entry(found, decision.name)
+def _list_edits(found: SkipList, decisions: Sequence[Decision]) -> Iterator[Edit]:
+    yield from remove_items(found.expression, {path for decision in decisions for path in _paths(found, decision)})
+    yield from _insert_names(found, [each.name for each in decisions if each.change is Change.ADDED])
 
 
-def remove_entries(found: SkipList, names: Collection[str]) -> list[Edit]:
-    """The edits that take entries out, with their lines and the comments about them alone."""
-    elements = found.brackets.elements
-    gone = {elements.index(entry.element) for entry in found.entries if entry.name in names}
-    return remove_elements(found.file, found.text, found.brackets, gone)
-
-
-def narrow_entry(found: SkipList, name: str, dtypes: Collection[str]) -> list[Edit]:
-    """The edits that take some dtypes out of an entry's list."""
-    edits = []
+def _paths(found: SkipList, decision: Decision) -> Iterator[tuple[int, ...]]:
+    """What goes of a list: entries of this name, or dtypes of theirs."""
     for entry in found.entries:
-        if entry.name == name and entry.dtypes is not None and entry.readable:
-            at = found.text.index("[", entry.element.start)
-            inner = read_brackets(found.file, found.text, at)
-            gone = {i for i, dtype in enumerate(entry.dtypes) if dtype in dtypes}
-            edits += remove_elements(found.file, found.text, inner, gone)
-    return edits
+        if entry.name == decision.name and decision.change is Change.REMOVED:
+            yield (entry.index,)
+        if entry.name == decision.name and decision.change is Change.NARROWED and entry.dtypes is not None:
+            yield from ((entry.index, i) for i, dtype in enumerate(entry.dtypes) if dtype in (decision.dtypes or ()))
 
 
-def add_entry(found: SkipList, name: str) -> Edit:
-    """The edit that adds a name to an allow-list: where its neighbours are in order, else behind the last one."""
-    if not found.entries:
-        return Edit(found.file, found.brackets.open + 1, found.brackets.open + 1, f'"{name}"')
-    names = [entry.name for entry in found.entries]
-    if name < names[0] and names == sorted(names):
-        return _added_before(found, found.entries[0], name)
+def _insert_names(found: SkipList, names: Iterable[str]) -> tuple[Edit, ...]:
+    """The edit that adds names to an allow-list, each where its neighbors are in order, else behind the last entry."""
+    added: dict[int, list[str]] = {}
+    for name in names:
+        added.setdefault(_index_for(found.entries, name), []).append(name)
+    return insert_strings(found.expression, added)
+
+
+def _index_for(entries: Sequence[Entry], name: str) -> int:
+    names = [entry.name for entry in entries]
+    if not names or (name < names[0] and names == sorted(names)):
+        return 0
     fits = [i for i, (one, two) in enumerate(pairwise(names)) if one <= name <= two]
-    return _added_behind(found, found.entries[max(fits, key=lambda i: names[i], default=len(names) - 1)], name)
-
-
-def _added_before(found: SkipList, first: Entry, name: str) -> Edit:
-    quote, start = found.text[first.element.start], first.element.start
-    indent = found.text[line_start(found.text, start) : start]
-    if indent.strip():
-        return Edit(found.file, start, start, f"{quote}{name}{quote}, ")
-    return Edit(found.file, start, start, f"{quote}{name}{quote},{_newline(found.text, start)}{indent}")
-
-
-def _added_behind(found: SkipList, previous: Entry, name: str) -> Edit:
-    element, text = previous.element, found.text
-    quoted = f"{text[element.start]}{name}{text[element.start]}"
-    indent = text[line_start(text, element.start) : element.start]
-    rest = text[element.after : line_end(text, element.after)].strip()
-    comma = "" if element.has_comma else ","
-    if indent.strip() or (rest and not rest.startswith("#")):
-        return Edit(found.file, element.after, element.after, f"{comma} {quoted}{',' if element.has_comma else ''}")
-    newline, end = _newline(text, element.start), line_end(text, element.after)
-    if comma:
-        return Edit(found.file, element.end, element.end, f",{newline}{indent}{quoted}")
-    return Edit(found.file, end, end, f"{indent}{quoted},{newline}")
-
-
-def _newline(text: str, at: int) -> str:
-    return "\r\n" if text[: line_end(text, at)].endswith("\r\n") else "\n"
+    return entries[max(fits, key=lambda i: names[i], default=len(names) - 1)].index + 1
 
 
 @lru_cache(maxsize=32)
@@ -233,11 +206,10 @@ def _scan(file: str, text: str) -> Iterator[SkipList]:
     for function in _FUNCTION.finditer(text):
         end = _function_end(text, function.end(), len(function[1]))
         for match in _LIST.finditer(text, function.end(), end):
-            kind = next((kind for word, kind in KINDS.items() if word in match["name"]), "")
+            kind = next((kind for kind in ListKind if kind.value in match["name"]), None)
             if kind:
-                brackets = read_brackets(file, text, match.start("open"))
-                condition = _condition(text, match.start())
-                yield SkipList(match["name"], kind, function[2], condition, file, text, brackets)
+                expression = find_expression(file, text, match.start("open"), match.start("open"))
+                yield SkipList(match["name"], kind, function[2], _condition(text, match.start()), expression)
 
 
 def _function_end(text: str, start: int, indent: int) -> int:
@@ -248,7 +220,7 @@ def _function_end(text: str, start: int, indent: int) -> int:
 
 def _condition(text: str, at: int) -> str:
     """The condition of the `if` that directly encloses a statement, or nothing."""
-    line = text[line_start(text, at + 1) :].split("\n", 1)[0]
+    line = text[text.rfind("\n", 0, at + 1) + 1 :].split("\n", 1)[0]
     indent = len(line) - len(line.lstrip())
     for above in reversed(text[:at].rstrip().split("\n")[-400:]):
         depth = len(above) - len(above.lstrip())
@@ -258,32 +230,30 @@ def _condition(text: str, at: int) -> str:
 
 
 def _entries(found: SkipList) -> Iterator[Entry]:
-    for element in found.brackets.elements:
-        match = _ENTRY.fullmatch(found.text, element.start, element.end)
-        if match:
-            dtypes, readable = _dtypes(found, match)
-            line = found.text.count("\n", 0, element.start) + 1
-            yield Entry(match["name"], dtypes, _comment(found.text, element), line, readable, element)
+    expression = found.expression
+    for index, item in enumerate(expression.items):
+        named = item.key if isinstance(expression.node, ast.Dict) else item.value
+        if named is None or not string_of(named):
+            continue
+        limit = item.value if item.key and not _is_none(item.value) else None
+        dtypes = read_dtype_names(limit) if isinstance(limit, ast.List) else None
+        readable = limit is None or dtypes is not None
+        yield Entry(string_of(named), dtypes, expression.line(named), readable, index)
 
 
-def _dtypes(found: SkipList, match: re.Match[str]) -> tuple[tuple[str, ...] | None, bool]:
-    value = match["value"]
-    if value is None or value == "None":
-        return None, True
-    if not value.startswith("["):
-        return None, False
-    inner = read_brackets(found.file, found.text, match.start("value"))
-    names = [found.text[e.start : e.end] for e in inner.elements]
-    readable = inner.end == match.end() and all(re.fullmatch(r"torch\.\w+", name) for name in names)
-    return tuple(dtype_name(name) for name in names), readable
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def read_dtype_names(node: ast.expr) -> tuple[str, ...] | None:
+    """The torch names of the dtypes that a list, tuple or set writes out one by one, or None."""
+    if not isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return None
+    names = [ast.unparse(element) for element in node.elts]
+    return tuple(map(dtype_name, names)) if all(re.fullmatch(r"torch\.\w+", name) for name in names) else None
 
 
 def dtype_name(text: str) -> str:
     """`torch.half` and `torch.float16` are both float16."""
     name = text.removeprefix("torch.")
     return ALIASES.get(name, name)
-
-
-def _comment(text: str, element: Element) -> str:
-    above = text[comments_above(text, element.start) : line_start(text, element.start)]
-    return own_comment(text, element) or " ".join(line.strip(" \t\r#") for line in above.splitlines())

@@ -31,7 +31,7 @@ def plan_object(plan: Plan, verdict: Mapping[str, Any] | None, losers: Sequence[
         ],
         "stubs": [{"stub": s.stub, "function": s.function, "file": s.file} for s in plan.stubs],
         "removed": [{"file": r.file, "symbol": r.symbol} for r in plan.removed],
-        "skip_lists": [{"file": c.file, "list": c.list, "entry": c.entry, "change": c.change} for c in plan.lists],
+        "skip_lists": [{"file": c.file, "list": c.list, "entry": c.entry, "change": c.outcome} for c in plan.lists],
         "unported": [
             {"code": u.code, "file": u.place.file, "line": u.place.line, "reason": u.reason} for u in plan.unported
         ],

@@ -22,7 +22,7 @@ def _body(plan: Plan, verdict: Verdict | None) -> Iterator[str]:
     yield f"Moves {_named(moved)} from MPSGraph to a Metal kernel behind {stubs}."
     yield ""
     yield from (f"- `{f.name}_functor` in `{f.file}`, from {f.origin}" for f in plan.functors)
-    yield from (f"- `{c.list}`: `{c.entry}` {c.change}" for c in plan.lists if not c.change.startswith("kept"))
+    yield from (f"- `{c.list}`: `{c.entry}` {c.outcome}" for c in plan.lists if not c.is_kept)
     yield from (f"- left as it is: {u.reason} ({u.code}, {u.place})" for u in plan.unported)
     yield from (f"- to decide: {note}" for note in plan.notes)
     if verdict is None:

@@ -47,7 +47,7 @@ def _summary(plan: Plan, losers: Sequence[Loser]) -> Iterator[str]:
         yield from _rows("functor", [f"{functor.name}: from {functor.origin}"])
     yield from _rows("not", (f"{each.functor}: from {each.source}: {_told(each)}" for each in losers))
     yield from _rows("removed", (f"{r.symbol} ({r.file})" for r in plan.removed))
-    yield from _rows("lists", (f"{c.list}: {c.entry} {c.change}" for c in plan.lists))
+    yield from _rows("lists", (f"{c.list}: {c.entry} {c.outcome}" for c in plan.lists))
     yield from _rows("unported", (f"{u.place}: {u.code} {u.reason}" for u in plan.unported))
     yield from _rows("decide", plan.notes)
 

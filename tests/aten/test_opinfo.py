@@ -17,6 +17,7 @@ from porter.aten.opinfo import (
     marks,
     read_dtypes,
 )
+from porter.aten.skip_lists import Change
 from porter.changes import ChangeSet
 from porter.checkout import EMBEDDED_FORK, Checkout
 
@@ -85,7 +86,7 @@ def test_a_mark_goes_only_if_its_reason_does(tmp_path: Path) -> None:
     [call] = calls(tmp_path, "gelu")
     decisions = [decide_mark(mark, PORTED) for mark in marks(call)]
     assert_expected_inline(
-        "\n".join(f"{d.mark.line} {d.change}: {d.why}" for d in decisions),
+        "\n".join(f"{d.mark.line} {d.change.value}: {d.why}" for d in decisions),
         """\
 10 removed: dtypes= holds on MPS too
 11 removed: every dtype of the operator is native now
@@ -120,7 +121,7 @@ def test_a_mark_goes_only_if_its_reason_does(tmp_path: Path) -> None:
 def test_a_dtype_that_is_not_ported_keeps_the_marks_that_cover_it(tmp_path: Path) -> None:
     [call] = calls(tmp_path, "gelu")
     decisions = [decide_mark(mark, {"float32", "float16"}) for mark in marks(call)]
-    assert [d.change for d in decisions] == ["kept", "kept", "narrowed", "kept", "kept"]
+    assert [d.change.name for d in decisions] == ["KEPT", "KEPT", "NARROWED", "KEPT", "KEPT"]
     assert decisions[0].why == "bfloat16: not part of the port"
 
 
@@ -132,7 +133,7 @@ def test_removing_any_marks_leaves_valid_python_and_the_other_marks(data: st.Dat
         [call] = find_opinfos(checkout, "gelu")
         found = marks(call)
         gone: list[Mark] = data.draw(st.lists(st.sampled_from(found), unique_by=lambda m: m.line))
-        text = after(call, [MarkDecision(mark, "removed", (), "") for mark in gone])
+        text = after(call, [MarkDecision(mark, Change.REMOVED, (), "") for mark in gone])
         [again] = find_opinfos(checkout.layer({INVOCATIONS: text}), "gelu")
     assert [m.text for m in marks(again)] == [m.text for m in found if m not in gone]
 
@@ -141,7 +142,7 @@ def test_an_argument_that_would_be_empty_goes_with_its_line() -> None:
     [call] = find_opinfos(Checkout(EMBEDDED_FORK, "embedded"), "ceil")
     every = {d.removeprefix("torch.") for d in call.dtypes or ()}
     decisions = [decide_mark(mark, every) for mark in marks(call)]
-    assert [d.change for d in decisions] == ["removed", "removed"]
+    assert [d.change for d in decisions] == [Change.REMOVED, Change.REMOVED]
     text = after(call, decisions)
     assert text.count("skips=") == call.text.count("skips=") - 1
     assert text.count("dtypesIfMPS=") == call.text.count("dtypesIfMPS=") - 1
@@ -156,8 +157,12 @@ def test_an_argument_that_would_be_empty_goes_with_its_line() -> None:
         ("_dispatch_dtypes((torch.half,))", {"float16"}),
         ("{torch.cfloat}", {"complex64"}),
         ("all_types_and(*SOME)", None),
+        ("{torch.half, torch.bool}", {"float16", "bool"}),
+        ("floating_types_and(torch.half, *SOME)", None),
+        ("floating_types_and(torch.half, key=torch.bool)", None),
+        ("mine.floating_types()", None),
         ("TYPES", None),
     ],
 )
 def test_groups_of_dtypes_are_read_or_left(text: str, expected: set[str] | None) -> None:
-    assert read_dtypes(text) == expected
+    assert read_dtypes(ast.parse(text, mode="eval").body) == expected

@@ -6,7 +6,17 @@ from expecttest import assert_expected_inline
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.aten.skip_lists import LIST_FILES, SkipList, decide_all, edits_of, entries_for, read_lists, remove_entries
+from porter.aten.skip_lists import (
+    LIST_FILES,
+    Change,
+    Decision,
+    ListKind,
+    SkipList,
+    decide_all,
+    edits_of,
+    entries_for,
+    read_lists,
+)
 from porter.changes import ChangeSet
 from porter.checkout import EMBEDDED_FORK, Checkout
 from porter.errors import PorterError
@@ -67,7 +77,7 @@ def diff(lists: tuple[SkipList, ...], names: set[str], ported: set[str]) -> str:
 
 
 def test_lists_are_found_with_their_kind_function_and_condition(tmp_path: Path) -> None:
-    found = [(s.name, s.kind, s.function, s.condition, len(s.entries)) for s in read_lists(fork(tmp_path))]
+    found = [(s.name, s.kind.name.lower(), s.function, s.condition, len(s.entries)) for s in read_lists(fork(tmp_path))]
     assert found == [
         ("XFAILLIST_GRAD", "xfail", "mps_ops_grad_modifier", "", 1),
         ("SUPPORTED_COMPLEX_OPS", "allow", "mps_ops_modifier", "", 5),
@@ -78,18 +88,18 @@ def test_lists_are_found_with_their_kind_function_and_condition(tmp_path: Path) 
     ]
 
 
-def test_an_entry_tells_its_dtypes_line_and_comment(tmp_path: Path) -> None:
+def test_an_entry_tells_its_dtypes_and_line(tmp_path: Path) -> None:
     [(_, entry)] = entries_for(read_lists(fork(tmp_path)), {"fmod"})
-    assert (entry.dtypes, entry.line, entry.comment) == (("float16", "float64"), 25, "see the issue")
-    [(_, own), *_] = [p for p in entries_for(read_lists(fork(tmp_path)), {"exp"}) if p[0].kind == "xfail"]
-    assert own.comment == "A reason of its own"
+    assert (entry.dtypes, entry.line, entry.readable) == (("float16", "float64"), 25, True)
+    [(_, entry)] = entries_for(read_lists(fork(tmp_path)), {"dot"})
+    assert (entry.dtypes, entry.line, entry.readable) == (None, 28, False)
 
 
 def test_an_entry_goes_only_if_its_reason_does(tmp_path: Path) -> None:
     lists = read_lists(fork(tmp_path))
     made = decide_all(lists, {"hypot", "fmod", "dot", "exp"}, {"float16", "int64"})
     assert_expected_inline(
-        "\n".join(f"{d.skip_list.name} {d.name}: {d.change}, {d.why}" for d in made),
+        "\n".join(f"{d.skip_list.name} {d.name}: {d.change.value}, {d.why}" for d in made),
         """\
 XFAILLIST_GRAD hypot: kept, the list is for backward tests
 SUPPORTED_COMPLEX_OPS exp: kept, complex types stay allowed
@@ -104,7 +114,7 @@ SKIPLIST hypot: removed, float16: native now""",
 
 def test_only_tests_of_complex_types_join_the_allow_list(tmp_path: Path) -> None:
     made = decide_all(read_lists(fork(tmp_path)), {"hypot", "divfloor", "new"}, {"complex64"}, {"new"})
-    assert [(d.skip_list.name, d.name) for d in made if d.change == "added"] == [("SUPPORTED_COMPLEX_OPS", "new")]
+    assert [(d.skip_list.name, d.name) for d in made if d.change is Change.ADDED] == [("SUPPORTED_COMPLEX_OPS", "new")]
 
 
 def test_removing_and_narrowing_keep_the_layout(tmp_path: Path) -> None:
@@ -158,7 +168,11 @@ def test_removing_any_entries_leaves_valid_python_and_all_else(newline: str, dat
     lists = read_lists_of(checkout)
     found = data.draw(st.sampled_from([s for s in lists if s.entries]))
     gone = set(data.draw(st.lists(st.sampled_from([e.name for e in found.entries]), unique=True)))
-    after = ChangeSet({found.file: text}, tuple(remove_entries(found, gone))).apply().get(found.file, text)
+    edits = edits_of(Decision(found, name, Change.REMOVED, None, "") for name in gone)
+    after = ChangeSet({found.file: text}, edits).apply().get(found.file, text)
+    start, end = found.expression.start, found.expression.end
+    assert after.startswith(text[:start])
+    assert after.endswith(text[end:])
     ast.parse(after)
     again = read_lists_of(checkout.layer({found.file: after}))
     at = lists.index(found)
@@ -174,7 +188,7 @@ def read_lists_of(checkout: Checkout) -> tuple[SkipList, ...]:
 
 
 def test_the_embedded_fork_has_lists_of_every_kind() -> None:
-    assert {s.kind for s in read_lists(Checkout(EMBEDDED_FORK, "embedded"))} == {"allow", "skip", "xfail"}
+    assert {s.kind for s in read_lists(Checkout(EMBEDDED_FORK, "embedded"))} == set(ListKind)
 
 
 def test_a_checkout_without_lists_is_refused(tmp_path: Path) -> None:
