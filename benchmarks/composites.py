@@ -29,8 +29,10 @@ def main() -> int:
     parser.add_argument("-k", dest="expr", default=FLOATING)
     options = parser.parse_args()
     checkout = Checkout(options.fork.resolve(), "named")
-    failed = 0
-    for path in sorted(FOLDER.glob("*.mm")):
+    failed, files = 0, sorted(FOLDER.glob("*.mm"))
+    if not files:
+        sys.exit(f"{FOLDER.name}/ holds no host code")
+    for path in files:
         texts = _with_a_row(checkout, path)
         file = f"{OPERATIONS}/Row_{path.stem}.mm"
         kernels = named_kernels(checkout.layer(texts), file, texts[file])

@@ -43,6 +43,9 @@ def main(wheels: list[Path]) -> int:
     wrong += [
         f"{s}: BOOL at {sorted(declared[s])}, Apple's at {sorted(told[s])}" for s in both if declared[s] != told[s]
     ]
+    if not names or not both:
+        found = f"{len(names)} enumerators and {len(both)} methods in {len(modules)} files of metadata"
+        sys.exit(f"nothing to compare: {found}")
     print(*wrong, f"{len(names)} enumerators, {len(both)} methods compared, {len(wrong)} differ", sep="\n")
     return 1 if wrong else 0
 
@@ -70,7 +73,10 @@ def _wrong_values(values: Mapping[str, int]) -> Iterator[str]:
         file.write_text(source)
         flags = (*build.LANGUAGE, *build.include_flags(), "-ferror-limit=0", "-x", "objective-c++", "-fsyntax-only")
         done = subprocess.run([toolchain.clang(), *flags, str(file)], capture_output=True, text=True, check=False)
-    yield from re.findall(r"error: (?:static assertion failed.*: )?(.*)", done.stderr)
+    errors = re.findall(r"error: (?:static assertion failed.*: )?(.*)", done.stderr)
+    if done.returncode and not errors:
+        sys.exit(f"the compiler ended with {done.returncode}:\n{done.stderr}")
+    yield from errors
 
 
 def _declared(headers: str) -> Iterator[tuple[str, frozenset[int]]]:

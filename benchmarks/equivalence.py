@@ -21,9 +21,14 @@ _WORDS = np.array([*_SPECIAL, *(s | 0x8000 for s in _SPECIAL), 0x8000, *[0] * 24
 
 
 def same_results(first: Path | str, second: Path | str, functor: str, root: Path) -> bool:
-    """Whether every dense kernel of `functor` gives the same bits in both. Its names must be the same."""
+    """Whether every dense kernel of `functor` gives the same bits in both. Its names must be the same.
+
+    Raises ValueError where the first has none.
+    """
     options = Options(include=(root,))
     names = [n for n in host_names(first, options) if _is_dense(n, functor)]
+    if not names:
+        raise ValueError(f"{functor} has no dense kernel to compare")
     if names != [n for n in host_names(second, options) if _is_dense(n, functor)]:
         return False
     libraries = [Library(compile_kernels(text, names, options)) for text in (first, second)]

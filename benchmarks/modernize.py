@@ -31,8 +31,9 @@ DIALECT = (
 def modernize(old: Path, headers: Path, new: Path) -> None:
     """Copies the tree, replaces the headers of c10/metal and the kernel files, and adds the `exec_*` functions."""
     for folder in FOLDERS:
-        if (old / folder).is_dir():
-            shutil.copytree(old / folder, new / folder, symlinks=True, dirs_exist_ok=True)
+        if not (old / folder).is_dir():
+            sys.exit(f"this is no PyTorch tree: it lacks {folder}")
+        shutil.copytree(old / folder, new / folder, symlinks=True, dirs_exist_ok=True)
     for name in (".clang-format", "version.txt"):
         if (old / name).is_file():
             shutil.copy(old / name, new / name)

@@ -128,6 +128,8 @@ def main(arguments: list[str]) -> int:
     equivalent: list[str] = []
     total, started = 0, time.monotonic()
     for op in options.ops:
+        if not verify(EMBEDDED_FORK, {}, SUBJECTS[op].target).ok:
+            sys.exit(f"{op} fails without a mutant: every mutant would count as caught")
         found = list(mutants(SUBJECTS[op]))
         step = max(1, len(found) // options.most) if options.most else 1
         for mutant in found[::step]:

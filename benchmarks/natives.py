@@ -5,7 +5,8 @@
 One line an operator: tests passed, failed and skipped by the fork's own lists, kernel calls, and the first failure.
 Each runs in a process of its own. Without operators: every base name with a row whose host code launches a kernel.
 With `--tests` a test file of the fork's own runs instead, as it is: test/test_mps.py, say, for what has no OpInfo.
-Operators that such tests need together are one OP, with commas between.
+Operators that such tests need together are one OP, with commas between. Ends with 1 where a test fails, or an operator
+has none.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def main() -> int:
     print(_summary(checkout, found), file=sys.stderr)
     if options.save:
         options.save.write_text(json.dumps([asdict(line) for line in found], indent=1))
-    return 0
+    return int(not found or any(line.failed or not line.passed + line.skipped for line in found))
 
 
 def _summary(checkout: Checkout, found: Sequence[Line]) -> str:

@@ -32,6 +32,7 @@ def edited(round_: int) -> dict[str, str]:
     """The functor's file with a change that the compiler has not seen: a constant that nothing depends on."""
     text = (EMBEDDED_FORK / FILE).read_text()
     unseen = f"constant float unseen = {time.time_ns() % 10**9}.{round_}f;\n"
+    assert "struct copysign_functor" in text, "an edit that changes nothing would measure the cache"
     return {FILE: text.replace("struct copysign_functor", unseen + "struct copysign_functor")}
 
 

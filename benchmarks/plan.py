@@ -1,6 +1,8 @@
 """How long planning takes, as ratios to a plain libcst parse of the fork's OpInfo file in the same run.
 
 python benchmarks/plan.py --checkout DIR [OP]
+
+Ends with an error, and what the command said, where one of them fails: a failure takes no time worth comparing.
 """
 
 from __future__ import annotations
@@ -10,34 +12,40 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 OPINFOS = "torch/testing/_internal/common_methods_invocations.py"
-PARSE = "import libcst, pathlib, sys; libcst.parse_module(pathlib.Path(sys.argv[1]).read_text())"
+PARSE = "import libcst, pathlib, sys; libcst.parse_module(pathlib.Path(sys.argv[1]).read_text()); print('parsed')"
+# 1 says that a plan leaves something on MPSGraph, which is for a person to judge and took its time all the same.
+PLANNED = (0, 1)
 
 
-def seconds(command: list[str]) -> float:
-    """Wall time of a process, from its start."""
+def seconds(command: list[str], codes: Collection[int] = (0,)) -> float:
+    """Wall time of a process, from its start. Exits where it fails, or prints nothing."""
     start = time.perf_counter()
-    subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return time.perf_counter() - start
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    took = time.perf_counter() - start
+    if done.returncode not in codes or not done.stdout or "Traceback (most recent call last)" in done.stderr:
+        sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr or 'it printed nothing'}")
+    return took
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--checkout", type=Path, required=True)
     parser.add_argument("op", nargs="?", default="atan2")
     options = parser.parse_args()
     base = seconds([sys.executable, "-c", PARSE, str(options.checkout / OPINFOS)])
     where = ["--checkout", str(options.checkout)]
-    porter = [sys.executable, "-m", "porter.cli"]
-    for arguments in (
-        ["status", *where],
-        ["explain", options.op, "--no-record", *where],
-        ["migrate", options.op, "--no-verify", *where],
-        ["migrate", "--all", "--no-verify", *where],
+    porter = [sys.executable, "-m", "porter"]
+    for arguments, codes in (
+        (["status", *where], (0,)),
+        (["explain", options.op, "--no-record", *where], (0,)),
+        (["migrate", options.op, "--no-verify", *where], PLANNED),
+        (["migrate", "--all", "--no-verify", *where], PLANNED),
     ):
-        took = seconds([*porter, *arguments])
+        took = seconds([*porter, *arguments], codes)
         print(f"{' '.join(arguments[:-2]):<36} {took / base:6.2f} of the parse ({took:.2f} s against {base:.2f} s)")
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
     print(f"peak memory of any child: {peak} MB")

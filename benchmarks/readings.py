@@ -4,7 +4,7 @@
 
 One line a row: whether both agree; by type `recorded` or the code of why not; calls on which they agree, how they
 differ, or why one reading is missing. Then the counts. Without operators: every base name that `porter status` calls
-MPSGraph. They run in one library of the fork, a process each.
+MPSGraph. They run in one library of the fork, a process each. Ends with 1 where readings differ or a process died.
 """
 
 from __future__ import annotations
@@ -41,10 +41,13 @@ def main() -> int:
     parser.add_argument("ops", nargs="*")
     parser.add_argument("--save", type=Path)
     options = parser.parse_args()
-    work.warm(HOST)
     checkout = Checkout(options.fork.resolve(), "named")
     rows = [row for e in NativeFunctions.read(checkout).entries if (row := mps_row(checkout, e)) and _is_old(row)]
     bases = options.ops or list(dict.fromkeys(row.entry.base for row in rows))
+    unknown = sorted({*bases} - {row.entry.base for row in rows})
+    if unknown or not bases:
+        sys.exit(f"no row on MPSGraph: {', '.join(unknown) or 'in the whole fork'}")
+    work.warm(HOST)
     chosen = {base: rooms.selected(HOST, base) for base in bases}
     load_whole(build_whole(checkout))
     found: list[Line] = []
@@ -58,7 +61,7 @@ def main() -> int:
     print(dict(Counter(line[1] for line in found)), file=sys.stderr)
     if options.save:
         options.save.write_text(json.dumps(found, indent=1))
-    return 0
+    return int(any(line[1] in ("differ", "died") for line in found))
 
 
 def _is_old(row: Row) -> bool:

@@ -55,6 +55,8 @@ def main(bindings: Path) -> int:
     ]
     alone = sorted({selector for selector, _ in ours if selector not in theirs})
     compared = sum(selector in theirs for selector, _ in ours)
+    if not compared:
+        sys.exit(f"nothing to compare: {len(ours)} methods declared, {len(theirs)} selectors published in {bindings}")
     told = (f"{compared} methods compared, {len(wrong)} differ", f"not published: {', '.join(alone) or 'none'}")
     print(*wrong, *told, sep="\n")
     return 1 if wrong else 0

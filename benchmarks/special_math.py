@@ -204,6 +204,8 @@ def table(headers: Path) -> tuple[dict[str, Error], tuple[str, ...]]:
     """The error of each case of the functions the header defines, and the names of functions that have none."""
     names = defined(headers)
     cases = [label for label in CASES if _function(label) in names]
+    if not cases:
+        raise ValueError(f"{headers / HEADER} defines no function that has a reference")
     library = Library(
         compile_kernels(source(cases), [f"k_{n}" for n in range(len(cases))], Options(include=(headers,)))
     )
@@ -217,11 +219,14 @@ def main() -> None:
     spec = find_spec("torch")
     assert spec and spec.origin
     parser.add_argument("--headers", type=Path, default=Path(spec.origin).parent / "include")
-    errors, unknown = table(parser.parse_args().headers)
+    headers = parser.parse_args().headers
+    errors, unknown = table(headers)
     print(f"{'function':40} {'max ULP':>12} {'mean ULP':>10} {'max, of scale':>14}  worst at")
     for name, error in errors.items():
         at = ", ".join(f"{v:.6g}" for v in error.at)
         print(f"{name:40} {error.largest:12.2f} {error.mean:10.3f} {error.scaled:14.2f}  {at}")
+    for name in sorted({_function(label) for label in CASES} - {*defined(headers)}):
+        print(f"{name:40} is not in this header")
     for name in unknown:
         print(f"{name:40} is not measured: {NOT_MEASURED.get(name, 'it has no reference')}")
 

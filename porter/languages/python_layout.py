@@ -165,6 +165,8 @@ def _join_all(gaps: Sequence[Gap], at_start: bool, at_end: bool) -> Gap:
 def _join(before: Gap, after: Gap, at_start: bool, at_end: bool, is_own: bool) -> Gap:
     """The gap that is left where one item goes."""
     if not isinstance(after, cst.ParenthesizedWhitespace):
+        if at_end and isinstance(before, cst.ParenthesizedWhitespace):
+            before = before.with_changes(empty_lines=_without_own(before.empty_lines))
         return after if at_end and not _has_comment(before) else before
     if isinstance(before, cst.ParenthesizedWhitespace):
         lines = _joined_lines(before.empty_lines, after.empty_lines, at_end, is_own)
@@ -182,15 +184,21 @@ def _joined_lines(
     """The comments and blank lines around an item's lines: without the comment about it, and with one blank line for
     two that would meet, none before the closing bracket.
     """
-    lines = list(above)
-    while is_own and lines and lines[-1].comment:
-        lines.pop()
+    lines = _without_own(above) if is_own else list(above)
     if lines and not lines[-1].comment:
         if below and not below[0].comment:
             below = below[1:]
         elif at_end and not below:
             lines.pop()
     return [*lines, *below]
+
+
+def _without_own(above: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
+    """Lines without the comment directly above the item."""
+    lines = list(above)
+    while lines and lines[-1].comment:
+        lines.pop()
+    return lines
 
 
 def _insert(layout: Layout, at: int, string: str) -> Layout:

@@ -113,9 +113,7 @@ def test_what_fills_its_line_goes_with_it_and_all_else_stays(
 
 
 @given(lined(), st.data())
-def test_removing_from_an_items_value_leaves_the_lines(
-    case: tuple[list[str], list[int]], data: st.DataObject
-) -> None:
+def test_removing_from_an_items_value_leaves_the_lines(case: tuple[list[str], list[int]], data: st.DataObject) -> None:
     lines, entries = case
     chosen = data.draw(st.sampled_from(range(len(entries))))
     text = "\n".join(lines)
@@ -209,7 +207,9 @@ def without(index: int) -> str:
 
 
 def test_any_layout_loses_its_first_item() -> None:
-    assert_expected_inline(without(0), """\
+    assert_expected_inline(
+        without(0),
+        """\
 x = (b,)
 x = (b , c )
 x = f(s=(b, c), t=[d])
@@ -229,11 +229,14 @@ x = {
     b,
     c,  # of c
 }
-""")
+""",
+    )
 
 
 def test_any_layout_loses_its_second_item() -> None:
-    assert_expected_inline(without(1), """\
+    assert_expected_inline(
+        without(1),
+        """\
 x = (a,)
 x = (a, c )
 x = f(a, t=[d])
@@ -245,23 +248,25 @@ x = f(
 )
 x = [a,  # of both
      c]
-x = [a,
-     # of b
-     ]
+x = [a]
 x = {
     # of a
     a,
     c,  # of c
 }
-""")
+""",
+    )
 
 
 def test_any_layout_loses_items_of_an_items_value() -> None:
     text = "x = f(a, s=(b, c), t=[d, e], u={'k': [g, h]})\n"
     left = apply(text, remove_items(find(text), {(1, 0), (2, 0), (2, 1), (3, 0, 1)}))
-    assert_expected_inline(left, """\
+    assert_expected_inline(
+        left,
+        """\
 x = f(a, s=(c,), t=[], u={'k': [g]})
-""")
+""",
+    )
 
 
 def test_planning_without_an_edit_imports_no_libcst() -> None:

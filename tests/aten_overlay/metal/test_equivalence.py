@@ -36,3 +36,9 @@ def test_the_same_bits_or_not(expression: str, more: str, same: bool, monkeypatc
     monkeypatch.setattr(equivalence, "ROWS", 1 << 18)
     original = SOURCE.format("float(a) + float(b)", "")
     assert equivalence.same_results(original, SOURCE.format(expression, more), "shifted", FORK) == same
+
+
+def test_a_functor_without_dense_kernels_is_not_compared() -> None:
+    source = SOURCE.format("float(a)", "")
+    with pytest.raises(ValueError, match="other has no dense kernel"):
+        equivalence.same_results(source, source, "other", FORK)

@@ -33,3 +33,11 @@ def test_every_function_is_close_to_its_reference(headers: Path) -> None:
     assert set(unknown) <= set(special_math.NOT_MEASURED)
     assert len(errors) > 40
     assert {n: e.scaled for n, e in errors.items() if e.scaled > LOOSER.get(n, LIMIT)} == {}
+
+
+def test_a_header_without_known_functions_is_refused(tmp_path: Path) -> None:
+    header = tmp_path / special_math.HEADER
+    header.parent.mkdir(parents=True)
+    header.write_text("#pragma once\n")
+    with pytest.raises(ValueError, match="defines no function that has a reference"):
+        special_math.table(tmp_path)
