@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from equivalence import same_results
 
-from porter.checkout import EMBEDDED_FORK, KERNELS, OPERATIONS
-from porter.overlay.verdict import VerifyTarget, verify
+from porter.core.checkout import EMBEDDED_FORK, KERNELS, OPERATIONS
+from porter.verdict.result import VerifyTarget, verify
 
 GOAL = 0.98
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from porter.aten.cpu_kernels import cpu_kernel
+from porter.aten.implementations import Written
 from porter.aten.native_functions import Entry, NativeFunctions
-from porter.checkout import Checkout
-from porter.errors import PorterError
-from porter.migrate import plan_operator
+from porter.aten.operator import Held, Row, moves, mps_row
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.cpu.kernels import cpu_kernel
 from porter.mpsgraph.printing import graph_lines
-from porter.objcpp.implementations import Written
-from porter.readings import NEWEST, recorded_lines, source_graph
-from porter.rows import Held, Row, moves, mps_row
+from porter.plan.planner import plan_operator
+from porter.recording.readings import NEWEST, recorded_lines, source_graph
 
 
 def explanation(checkout: Checkout, op: str, record: bool = True, macos: str = NEWEST) -> Iterator[str]:

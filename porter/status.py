@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from porter.aten.implementations import Written
 from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
-from porter.checkout import Checkout
-from porter.errors import PorterError
-from porter.objcpp.implementations import Written
-from porter.port import foresee
-from porter.readings import which
-from porter.rows import Held, Row, moves, mps_row
+from porter.aten.operator import Held, Row, moves, mps_row
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.metal.elementwise import foresee
+from porter.recording.readings import which
 
 _CLASSES = ("MPSGraph", "native through a stub", "other Metal", "other")
 

@@ -6,8 +6,8 @@ from expecttest import assert_expected_inline
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from porter.changes import ChangeSet, Edit, replace_file
-from porter.errors import PorterError
+from porter.core.edits import ChangeSet, Edit, replace_file
+from porter.core.errors import PorterError
 
 TEXT = st.text(st.sampled_from("ab \n\n\r\t-+\\é\x0c\u2028"), max_size=60)
 

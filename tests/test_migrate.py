@@ -10,10 +10,10 @@ from expecttest import assert_expected_inline
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.aten.sources import NATIVE
-from porter.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS, OPERATIONS, Checkout
-from porter.errors import PorterError
-from porter.migrate import changes_between, plan_operator
+from porter.core.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.core.errors import PorterError
+from porter.languages.definitions import NATIVE
+from porter.plan.planner import changes_between, plan_operator
 from porter.report.as_json import plan_object
 from porter.status import as_rows, counts, portable
 

@@ -17,9 +17,9 @@ from itertools import pairwise
 import yaml
 
 from porter.aten.names import base_of
-from porter.changes import Edit
-from porter.checkout import NATIVE_FUNCTIONS, Checkout
-from porter.errors import Place, PorterError
+from porter.core.checkout import NATIVE_FUNCTIONS, Checkout
+from porter.core.edits import Edit
+from porter.core.errors import Place, PorterError
 
 MPS_KEY = "MPS"
 SHARING_KEYS = ("CPU", "CUDA")

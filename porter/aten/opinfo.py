@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from porter.aten.python_brackets import Brackets, Element, read_brackets, remove_elements
 from porter.aten.skip_lists import dtype_name
-from porter.changes import Edit, line_of
-from porter.checkout import Checkout
+from porter.core.checkout import Checkout
+from porter.core.edits import Edit, line_of
+from porter.languages.python_brackets import Brackets, Element, read_brackets, remove_elements
 
 INVOCATIONS = "torch/testing/_internal/common_methods_invocations.py"
 DEFINITIONS = "torch/testing/_internal/opinfo/definitions"

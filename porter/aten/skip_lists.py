@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
-from porter.aten.python_brackets import (
+from porter.core.checkout import Checkout
+from porter.core.edits import Edit
+from porter.core.errors import Place, PorterError
+from porter.languages.python_brackets import (
     Brackets,
     Element,
     comments_above,
@@ -21,9 +24,6 @@ from porter.aten.python_brackets import (
     read_brackets,
     remove_elements,
 )
-from porter.changes import Edit
-from porter.checkout import Checkout
-from porter.errors import Place, PorterError
 
 LIST_FILES = ("torch/testing/_internal/common_mps.py", "test/test_mps.py")
 KINDS = {"SUPPORTED": "allow", "SKIP": "skip", "XFAIL": "xfail"}

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from porter import dtypes
-from porter.dtypes import Kind
-from porter.errors import PorterError
+from porter.core import dtypes
+from porter.core.dtypes import Kind
+from porter.core.errors import PorterError
 from porter.metal.forms import COMPLEX, REAL, form_body
 from porter.metal.functor import Body, Functor, Origin, merged
 from porter.metal.graph_body import of_graph, single_call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from porter.dtypes import DType, Kind
+from porter.core.dtypes import DType, Kind
 from porter.metal.expression import Printer
 from porter.metal.functor import Body
 from porter.metal.subject import Subject

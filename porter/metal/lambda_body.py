@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from porter import dtypes
-from porter.aten.cpu_kernels import Lambda
-from porter.dtypes import Kind
-from porter.formatting import one_call
+from porter.core import dtypes
+from porter.core.dtypes import Kind
+from porter.core.formatting import one_call
+from porter.cpu.kernels import Lambda
 from porter.metal.functor import Body
 from porter.metal.subject import Subject
 

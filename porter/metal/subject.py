@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from porter import dtypes
-from porter.aten.cpu_kernels import CpuKernel
 from porter.aten.meta import TypeRule
-from porter.dtypes import DType, Kind
+from porter.core import dtypes
+from porter.core.dtypes import DType, Kind
+from porter.cpu.kernels import CpuKernel
 from porter.metal.functor import Looks
 from porter.metal.library import Function, Library
 from porter.mpsgraph.graph import Graph

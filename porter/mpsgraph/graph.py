@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from porter.dtypes import DType
-from porter.errors import Place
+from porter.core.dtypes import DType
+from porter.core.errors import Place
 
 Value = bool | int | float | str | None | tuple["Value", ...]
 
@@ -125,7 +125,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Graph:
-    """Every case of an operator, in the order of `porter.dtypes.ALL`, and the element types it refuses."""
+    """Every case of an operator, in the order of `porter.core.dtypes.ALL`, and the element types it refuses."""
 
     inputs: tuple[str, ...]
     scalars: tuple[str, ...]

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from porter import dtypes
-from porter.dtypes import DType
-from porter.errors import Place
+from porter.core import dtypes
+from porter.core.dtypes import DType
+from porter.core.errors import Place
 from porter.mpsgraph import graph, recording
 
 _KIND = "is"

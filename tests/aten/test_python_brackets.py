@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.aten.python_brackets import read_brackets, remove_elements
-from porter.changes import ChangeSet
-from porter.errors import PorterError
+from porter.core.edits import ChangeSet
+from porter.core.errors import PorterError
+from porter.languages.python_brackets import read_brackets, remove_elements
 
 ITEMS = ["'a'", '"b,)"', "f(x, [1])", "{1: 2}", "('c', 'd')", '"e#"', "g[0, 1]"]
 GAPS = ["", " ", "\n    ", "\n    # about (what follows\n    ", "\n\n"]

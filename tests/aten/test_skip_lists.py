@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from porter.aten.skip_lists import LIST_FILES, SkipList, decide_all, edits_of, entries_for, read_lists, remove_entries
-from porter.changes import ChangeSet
-from porter.checkout import EMBEDDED_FORK, Checkout
-from porter.errors import PorterError
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.edits import ChangeSet
+from porter.core.errors import PorterError
 
 SOURCE = """\
 def mps_ops_grad_modifier(ops):

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from porter import dtypes
-from porter.dtypes import DType
+from porter.core import dtypes
+from porter.core.dtypes import DType
 from porter.metal.functor import Body, Looks
 from porter.metal.graph_body import of_graph
 from porter.metal.subject import Subject

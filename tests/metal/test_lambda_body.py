@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from porter.aten.cpu_kernels import CpuKernel, Lambda
 from porter.aten.meta import Promotion, TypeRule
-from porter.dtypes import ALL, FLOAT2, Kind
-from porter.errors import Place
+from porter.core.dtypes import ALL, FLOAT2, Kind
+from porter.core.errors import Place
+from porter.cpu.kernels import CpuKernel, Lambda
 from porter.metal.candidates import candidates, choose
 from porter.metal.functor import Body, Looks, merged
 from porter.metal.lambda_body import of_lambda, promoted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from porter.dtypes import FLOAT, INT
+from porter.core.dtypes import FLOAT, INT
 from porter.mpsgraph.agreement import agreement
 from porter.mpsgraph.graph import RESULTS, Call, Case, Cast, Condition, Constant, Expr, Graph, Input, Scalar
 from porter.mpsgraph.recording import Recording, Seen

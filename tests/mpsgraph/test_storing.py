@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter import dtypes
+from porter.core import dtypes
 from porter.mpsgraph import graph
 from porter.mpsgraph.graph import Call, Case, Cast, Condition, Constant, Expr, Graph, Input, Literal, Scalar, Untold
 from porter.mpsgraph.recording import Left, Recording, Seen

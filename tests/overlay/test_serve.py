@@ -14,10 +14,14 @@ from typing import Any
 
 import pytest
 
-from porter.checkout import EMBEDDED_FORK
-from porter.errors import PorterError
-from porter.overlay import rooms, serve, server, verdict, work
-from porter.overlay.verdict import ListEntry, VerifyTarget
+from porter.core.checkout import EMBEDDED_FORK
+from porter.core.errors import PorterError
+from porter.server import server as serve
+from porter.server import worker as work
+from porter.verdict import client as server
+from porter.verdict import result as verdict
+from porter.verdict.backends import backends as rooms
+from porter.verdict.result import ListEntry, VerifyTarget
 
 TARGET = VerifyTarget(
     "atan2", kernels=("atan2",), pairs=(("int", "float"),), removed=(ListEntry("f", "L", "e", ("x",)),)

@@ -2,11 +2,11 @@ import json
 
 from expecttest import assert_expected_inline
 
-from aten_overlay.test.runner import Outcome
-from porter.errors import Place, PorterError
-from porter.overlay import verdict
+from porter.core.errors import Place, PorterError
 from porter.overlay.table import table
-from porter.overlay.verdict import Verdict
+from porter.verdict import result as verdict
+from porter.verdict.result import Verdict
+from porter.verdict.suite.runner import Outcome
 
 OUTCOMES = [
     Outcome("TestConsistencyMPS.test_output_match_atan2_mps_float32", "float32", "passed", "", 9, 0.25),
