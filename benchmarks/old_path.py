@@ -33,7 +33,7 @@ from porter.parity.lines import DIED, Line
 from porter.parity.reasons import Evidence
 from porter.verdict.backends import host
 from porter.verdict.build.tree import cache, materialise
-from porter.verdict.build.whole import build_whole, fit, load_whole, unserved
+from porter.verdict.whole import build_whole, fit, load_whole, unserved
 
 TYPES = ("float32", "float16", "int32", "bool")
 

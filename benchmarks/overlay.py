@@ -14,7 +14,8 @@ from collections.abc import Callable
 
 from porter.core.checkout import EMBEDDED_FORK, KERNELS
 from porter.verdict import client as server
-from porter.verdict.result import VerifyTarget, verify
+from porter.verdict.result import VerifyTarget
+from porter.verdict.verify import verify
 
 TARGET = VerifyTarget("copysign", kernels=("copysign",), stubs=("copysign_stub",))
 FILE = f"{KERNELS}/BinaryKernel.metal"

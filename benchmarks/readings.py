@@ -30,8 +30,8 @@ from porter.recording import record
 from porter.recording.readings import is_of, overloads, source_graph
 from porter.server import worker as work
 from porter.verdict.backends import backends as rooms
-from porter.verdict.build.whole import build_whole, load_whole
 from porter.verdict.result import HOST
+from porter.verdict.whole import build_whole, load_whole
 
 Line = tuple[str, ...]
 TYPES = ("float32", "float16", "int32", "bool")

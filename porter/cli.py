@@ -196,7 +196,7 @@ def _status(options: argparse.Namespace) -> int:
 
 def _verify(options: argparse.Namespace) -> int:
     from porter.overlay.table import table
-    from porter.verdict.prove import verified
+    from porter.workflows.verify import verified
 
     checkout, code = _fork(options), DONE
     for op in options.ops:
@@ -208,7 +208,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 def _watch(options: argparse.Namespace) -> int:
     from porter.overlay.watch import watch
-    from porter.verdict.prove import files_of
+    from porter.workflows.verify import files_of
 
     def judge() -> None:
         try:

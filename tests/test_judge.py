@@ -11,7 +11,8 @@ from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from porter.report.as_json import plan_object
 from porter.report.terminal import summary
-from porter.verdict.result import Failure, Verdict, judge, not_run
+from porter.verdict.judge import judge, not_run
+from porter.verdict.result import Failure, Verdict
 from porter.workflows.candidates import judged
 
 FORK = Checkout(EMBEDDED_FORK, "test")

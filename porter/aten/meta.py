@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from porter.aten.condition import Condition
 from porter.aten.stubs import builder_of, stubs_of
 from porter.aten.walk import Facts, calls_in, decide, reached, real_of, value_of
 from porter.core.checkout import Checkout
@@ -17,7 +18,6 @@ from porter.core.dtypes import ALL, BOOL, FLOAT, DType, Kind
 from porter.core.errors import Place, PorterError
 from porter.languages import cpp
 from porter.languages.definitions import NATIVE, Found, definitions, parse
-from porter.mpsgraph.graph import Condition
 
 
 class Promotion(Enum):

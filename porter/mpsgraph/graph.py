@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from porter.aten.condition import Condition
 from porter.core.dtypes import DType
 from porter.core.errors import Place
 
@@ -92,17 +93,6 @@ def nodes(expr: Expr) -> Iterator[Expr]:
     yield expr
     for part in parts(expr):
         yield from nodes(part)
-
-
-@dataclass(frozen=True)
-class Condition:
-    """A branch taken on an argument: `text` is the condition as the source has it (`eps.has_value()`)."""
-
-    text: str
-    holds: bool
-
-    def __str__(self) -> str:
-        return self.text if self.holds else f"!({self.text})"
 
 
 @dataclass(frozen=True)

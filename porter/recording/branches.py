@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+from porter.aten.condition import Condition
 from porter.mpsgraph.conditions import Arguments, Unclear, holds
-from porter.mpsgraph.graph import Condition
 
 T = TypeVar("T")
 _MOST = 4

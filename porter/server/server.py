@@ -28,18 +28,8 @@ from porter.mpsgraph.storing import to_object
 from porter.verdict import cache as kept
 from porter.verdict import client as server
 from porter.verdict.behavior import compared, from_json, to_json
-from porter.verdict.result import (
-    ALL,
-    ARITHMETICS,
-    HOST,
-    MPS,
-    Failure,
-    Verdict,
-    VerifyTarget,
-    bounded,
-    joined,
-    not_run,
-)
+from porter.verdict.judge import bounded, joined, not_run
+from porter.verdict.result import ALL, ARITHMETICS, HOST, MPS, Failure, Verdict, VerifyTarget
 
 IDLE_SECONDS = 600.0
 LOOK_SECONDS = 15.0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from porter.core.checkout import KERNELS
 from porter.core.dtypes import BY_METAL
 from porter.core.errors import PorterError
+from porter.verdict import judge
 from porter.verdict import result as values
 from porter.verdict.backends import backends as rooms
 from porter.verdict.build import sources
@@ -87,7 +88,7 @@ def verdict(root: Path, texts: Mapping[str, str], target: VerifyTarget, run: Run
             tell("build")
             found = unregistered(tree, target)
         if found:
-            return Judged(values.not_run(target.base, found, time.monotonic() - started, run.backend, run.arithmetic))
+            return Judged(judge.not_run(target.base, found, time.monotonic() - started, run.backend, run.arithmetic))
         subject = context(tree, target, rooms.selected(run.backend, target.base))
         rooms.take(run.backend, tree, target, run.arithmetic, run.checked)
         return _tested(tree, subject, target, run, tell, started)
@@ -95,7 +96,7 @@ def verdict(root: Path, texts: Mapping[str, str], target: VerifyTarget, run: Run
         if error.code in values.NO_VERDICT:
             raise
         spent = time.monotonic() - started
-        return Judged(values.refused(target.base, error, spent, run.backend, run.arithmetic))
+        return Judged(judge.refused(target.base, error, spent, run.backend, run.arithmetic))
 
 
 def prepare(root: Path) -> None:
@@ -155,17 +156,17 @@ def _tested(tree: Tree, subject: Context, target: VerifyTarget, run: Run, tell: 
 
     subject = replace(subject, flushes=run.arithmetic == values.FLUSH)
     outcomes = runner.run(subject, _both(run.expr, CHECKED) if run.checked else run.expr, tell)
-    found = values.judge(target.base, outcomes, 0.0, run.backend, run.arithmetic)
+    found = judge.judge(target.base, outcomes, 0.0, run.backend, run.arithmetic)
     if run.checked:
         return Judged(found)
-    found = values.reaching(target, found)
+    found = judge.reaching(target, found)
     tell("proof of the test lists")
     proven = proof.prove(subject, outcomes)
-    notes = values.list_notes(target, proven.freed, proven.stale, outcomes)
+    notes = judge.list_notes(target, proven.freed, proven.stale, outcomes)
     tell("every sample")
     ported = bool(tree.texts) and run.backend == values.HOST
     sampled = tuple(behaviour(subject)) if ported else ()
-    return Judged(values.with_notes(found, notes, time.monotonic() - started), sampled)
+    return Judged(judge.with_notes(found, notes, time.monotonic() - started), sampled)
 
 
 def _both(expr: str | None, other: str) -> str:

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from porter.core.checkout import EMBEDDED_FORK
-from porter.verdict.result import VerifyTarget, verify
+from porter.verdict.result import VerifyTarget
 from porter.verdict.suite import lists
 from porter.verdict.suite.context import Context, aten_names
+from porter.verdict.verify import verify
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))

@@ -9,7 +9,8 @@ from written_ports import HOST_CODE, INDEXING, METAL, Port
 
 from porter.core.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS
 from porter.core.errors import PorterError
-from porter.verdict.result import Verdict, verify
+from porter.verdict.result import Verdict
+from porter.verdict.verify import verify
 
 
 def reasons(verdict: Verdict) -> str:

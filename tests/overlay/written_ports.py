@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from porter.core.checkout import EMBEDDED_FORK, KERNELS, NATIVE_FUNCTIONS, OPERATIONS
-from porter.verdict.result import Verdict, VerifyTarget, verify
+from porter.verdict.result import Verdict, VerifyTarget
+from porter.verdict.verify import verify
 
 METAL = f"{KERNELS}/BinaryKernel.metal"
 HOST_CODE = f"{OPERATIONS}/BinaryKernel.mm"

@@ -5,11 +5,12 @@ Source: ATen/native/mps/OperationUtils.{h,mm}.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from porter.core.dtypes import DType
 from porter.mpsgraph.graph import Expr, Input
 from porter.mpsgraph.source_reader import leaves
+from porter.mpsgraph.source_reader.interpreter import Interpreter
 from porter.mpsgraph.source_reader.values import (
     EXPRESSIONS,
     GRAPH,
@@ -22,11 +23,8 @@ from porter.mpsgraph.source_reader.values import (
     substituted,
 )
 
-if TYPE_CHECKING:
-    from porter.mpsgraph.source_reader.evaluator import Evaluation
 
-
-def _cached_graph(run: Evaluation, values: list[Any], start: int) -> Record:
+def _cached_graph(run: Interpreter, values: list[Any], start: int) -> Record:
     """`LookUpOrCreateCachedGraph<T>(key, instantiate)`: a new record, filled by the lambda."""
     record = Record()
     if not isinstance(values[-1], Closure):
@@ -35,7 +33,7 @@ def _cached_graph(run: Evaluation, values: list[Any], start: int) -> Record:
     return record
 
 
-def _ranked_placeholder(run: Evaluation, values: list[Any], start: int) -> Expr:
+def _ranked_placeholder(run: Interpreter, values: list[Any], start: int) -> Expr:
     """`mpsGraphRankedPlaceHolder(graph, tensor)` or `(graph, type, shape)`: the second is known by what is fed to
     it.
     """
@@ -48,19 +46,19 @@ def _ranked_placeholder(run: Evaluation, values: list[Any], start: int) -> Expr:
     return Input(f"@{run.anonymous}", dtype)
 
 
-def _placeholder(run: Evaluation, values: list[Any], start: int) -> Record:
+def _placeholder(run: Interpreter, values: list[Any], start: int) -> Record:
     """`Placeholder(graphTensor, tensor, ...)`."""
     if len(values) < 2:
         return Record()
     return Record({"getMPSGraphTensor": values[0], "getMPSGraphTensorData": values[1]})
 
 
-def _feeds(run: Evaluation, values: list[Any], start: int) -> Record:
+def _feeds(run: Interpreter, values: list[Any], start: int) -> Record:
     """`dictionaryFromPlaceholders(...)`."""
     return Record({v.fields.get("getMPSGraphTensor"): v.fields.get("getMPSGraphTensorData") for v in values})
 
 
-def _run(run: Evaluation, values: list[Any], start: int) -> None:
+def _run(run: Interpreter, values: list[Any], start: int) -> None:
     """`runMPSGraph(stream, graph, feeds, outputs)`: the value of the output tensor, its placeholders fed."""
     feeds, outputs = values[2], values[3]
     known = {key: fed for key, value in _pairs(feeds) if (fed := _fed(key, value)) is not None}
@@ -86,7 +84,7 @@ def _fed(key: Any, value: Any) -> Expr | None:
     return leaves.as_expr(value, key.dtype)
 
 
-def _cast(run: Evaluation, values: list[Any], start: int) -> Expr:
+def _cast(run: Interpreter, values: list[Any], start: int) -> Expr:
     """`castMPSTensor(graph, tensor, type)`."""
     dtype = leaves.dtype_of(values[2])
     if dtype is None or not isinstance(values[1], EXPRESSIONS):
@@ -94,29 +92,29 @@ def _cast(run: Evaluation, values: list[Any], start: int) -> Expr:
     return leaves.cast(values[1], dtype)
 
 
-def _dtype(run: Evaluation, values: list[Any], start: int) -> Any:
+def _dtype(run: Interpreter, values: list[Any], start: int) -> Any:
     return leaves.dtype_of(values[0]) or Unknown("type")
 
 
-def _scalar(run: Evaluation, values: list[Any], start: int) -> Any:
+def _scalar(run: Interpreter, values: list[Any], start: int) -> Any:
     """`getMPSScalar(scalar, type)` and `getMPSGraphTensorFromScalar(stream, scalar)`: the scalar itself."""
     return next(
         (v for v in values if isinstance(v, (Argument, *EXPRESSIONS, int, float)) and not isinstance(v, DType)), None
     )
 
 
-def _promoted(run: Evaluation, values: list[Any], start: int) -> Any:
+def _promoted(run: Interpreter, values: list[Any], start: int) -> Any:
     found = [dtype for value in values if (dtype := leaves.dtype_of(value)) is not None]
     return leaves.promoted(found[0], found[1]) if len(found) == 2 else Unknown("type")
 
 
-def _wrapped(run: Evaluation, values: list[Any], start: int) -> Any:
+def _wrapped(run: Interpreter, values: list[Any], start: int) -> Any:
     """`wrapped_scalar_tensor(scalar)`."""
     value = values[0]
     return TensorArg(value.name, value.dtype, wrapped=True) if isinstance(value, Argument) else Unknown("scalar tensor")
 
 
-def _made(run: Evaluation, values: list[Any], start: int) -> Any:
+def _made(run: Interpreter, values: list[Any], start: int) -> Any:
     """`at::empty(...)`: an output, of the type named."""
     dtype = next((v for v in values if isinstance(v, DType)), None)
     like = next((v for v in values if isinstance(v, TensorArg)), None)
@@ -125,16 +123,16 @@ def _made(run: Evaluation, values: list[Any], start: int) -> Any:
     return TensorArg("out", dtype or like.dtype, output=True)  # type: ignore[union-attr]
 
 
-def _text(run: Evaluation, values: list[Any], start: int) -> Any:
+def _text(run: Interpreter, values: list[Any], start: int) -> Any:
     return values[0] if values and isinstance(values[0], str) else ""
 
 
-def _optional(run: Evaluation, values: list[Any], start: int) -> Any:
+def _optional(run: Interpreter, values: list[Any], start: int) -> Any:
     """`OptionalTensorRef(tensor)`, `OptionalScalarRef()`: what it holds, None for an empty one."""
     return values[0] if values else None
 
 
-def _nothing(run: Evaluation, values: list[Any], start: int) -> Unknown:
+def _nothing(run: Interpreter, values: list[Any], start: int) -> Unknown:
     return Unknown("host code")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from porter.core import dtypes
 from porter.core.dtypes import DType
@@ -10,13 +10,11 @@ from porter.languages.objcpp_parser import Send
 from porter.mpsgraph.graph import Call, Expr
 from porter.mpsgraph.selectors import by_selector
 from porter.mpsgraph.source_reader import leaves
+from porter.mpsgraph.source_reader.interpreter import Interpreter
 from porter.mpsgraph.source_reader.values import EXPRESSIONS, Record, Scope, TheGraph, not_understood, shown
 
-if TYPE_CHECKING:
-    from porter.mpsgraph.source_reader.evaluator import Evaluation
 
-
-def send(run: Evaluation, expr: Send, scope: Scope) -> Any:
+def send(run: Interpreter, expr: Send, scope: Scope) -> Any:
     """The value of a message: one to the graph makes a node of it."""
     receiver = run.value(expr.receiver, scope)
     if expr.selector in leaves.OBJECTIVE_C:
@@ -41,14 +39,14 @@ def send(run: Evaluation, expr: Send, scope: Scope) -> Any:
     return Call(row.op, operands, dtypes.BOOL if row.result is None else _result(row.op, operands[row.result].dtype))
 
 
-def _node(run: Evaluation, value: Any, dtype: Any, start: int) -> Expr:
+def _node(run: Interpreter, value: Any, dtype: Any, start: int) -> Expr:
     node = leaves.as_expr(value, dtype) if isinstance(dtype, DType) else None
     if node is None:
         raise not_understood(f"the constant {shown(value)}", run.place(start))
     return node
 
 
-def _operand(run: Evaluation, value: Any, start: int) -> Expr:
+def _operand(run: Interpreter, value: Any, start: int) -> Expr:
     if isinstance(value, EXPRESSIONS):
         return value
     raise not_understood(f"the operand {shown(value)}", run.place(start))

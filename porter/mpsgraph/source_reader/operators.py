@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from porter.core import dtypes
 from porter.core.dtypes import DType
 from porter.languages import cpp
 from porter.mpsgraph.graph import Call
 from porter.mpsgraph.source_reader import leaves
+from porter.mpsgraph.source_reader.interpreter import Interpreter
 from porter.mpsgraph.source_reader.values import Argument, Scope, Test, Unknown, shown
-
-if TYPE_CHECKING:
-    from porter.mpsgraph.source_reader.evaluator import Evaluation
 
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b,
@@ -28,7 +26,7 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def apply(run: Evaluation, expr: cpp.Unary | cpp.Binary, scope: Scope) -> Any:
+def apply(run: Interpreter, expr: cpp.Unary | cpp.Binary, scope: Scope) -> Any:
     """The value of an operation; `&&` and `||` ask no side that does not matter, and assignments change the scope."""
     if isinstance(expr, cpp.Unary):
         return _unary(run, expr, scope)
@@ -53,7 +51,7 @@ def apply(run: Evaluation, expr: cpp.Unary | cpp.Binary, scope: Scope) -> Any:
     return left if isinstance(left, str) and expr.op == "+" else Unknown(f"{shown(left)} {expr.op} {shown(right)}")
 
 
-def _logical(run: Evaluation, expr: cpp.Binary, left: Any, scope: Scope) -> Any:
+def _logical(run: Interpreter, expr: cpp.Binary, left: Any, scope: Scope) -> Any:
     """`&&` and `||`; a side that does not matter is not asked."""
     decides = expr.op == "||"
     if isinstance(left, Unknown):
@@ -67,7 +65,7 @@ def _logical(run: Evaluation, expr: cpp.Binary, left: Any, scope: Scope) -> Any:
     return right if isinstance(right, Unknown) else run.truth(right, expr.start)
 
 
-def _equal(run: Evaluation, op: str, left: Any, right: Any) -> Any:
+def _equal(run: Interpreter, op: str, left: Any, right: Any) -> Any:
     if isinstance(left, Argument) or isinstance(right, Argument):
         argument, other = (left, right) if isinstance(left, Argument) else (right, left)
         test = Test(f"{argument.name} == {shown(other)}")
@@ -75,7 +73,7 @@ def _equal(run: Evaluation, op: str, left: Any, right: Any) -> Any:
     return (left == right) is (op == "==")
 
 
-def _unary(run: Evaluation, expr: cpp.Unary, scope: Scope) -> Any:
+def _unary(run: Interpreter, expr: cpp.Unary, scope: Scope) -> Any:
     value = run.value(expr.value, scope)
     if expr.op == "!":
         return value if isinstance(value, Unknown) else not run.truth(value, expr.start)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from porter.aten.condition import Condition
 from porter.core.dtypes import DType
 from porter.core.errors import Place, PorterError
 from porter.languages import cpp
-from porter.mpsgraph.graph import Call, Cast, Condition, Constant, Expr, Input, Scalar
+from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Scalar
 from porter.mpsgraph.source_reader.read_text import ReadText
 
 
