@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from porter.core.change_set import ChangeSet
 from porter.core.checkout import Checkout, find_checkout
-from porter.core.edits import ChangeSet
 from porter.core.errors import PorterError
 from porter.plan.plan import Loser, Plan
 
 if TYPE_CHECKING:
-    from porter.metal.elementwise import Recorded
+    from porter.metal.kernel_spec import RecordedGraph
     from porter.verdict.result import Verdict
 
 DONE, INCOMPLETE, NOT_PLANNED = 0, 1, 2
@@ -101,7 +101,8 @@ def _fork(options: argparse.Namespace) -> Checkout:
 
 
 def _migrate(options: argparse.Namespace) -> int:
-    from porter.plan.planner import changes_between, plan_operator
+    from porter.plan.draft import Draft
+    from porter.plan.planner import plan_operator
     from porter.recording.readings import recorded_graph
     from porter.status import portable
 
@@ -109,10 +110,10 @@ def _migrate(options: argparse.Namespace) -> int:
     if not options.ops and not options.all:
         raise PorterError("PTR012", "no operator is named", hint="Name one, or use --all.")
     recorded = partial(recorded_graph, checkout, run=not options.no_verify)
-    fork, code, touched = checkout, DONE, set[str]()
+    draft, code = Draft(checkout), DONE
     for op in portable(checkout) if options.all else options.ops:
         try:
-            plan = plan_operator(fork, op, recorded=recorded)
+            plan = plan_operator(draft.fork, op, recorded=recorded)
         except PorterError as error:
             if not options.all:
                 raise
@@ -121,16 +122,17 @@ def _migrate(options: argparse.Namespace) -> int:
         verdict: Verdict | PorterError | None = None
         losers: tuple[Loser, ...] = ()
         if not options.no_verify:
-            plan, verdict, losers = _judged(fork, plan, recorded)
+            plan, verdict, losers = _judged(draft.fork, plan, recorded)
         code = max(code, _shown(options, plan, verdict, losers))
-        fork = fork.layer(plan.changes.apply())
-        touched |= set(plan.changes.files)
+        draft = draft.follow(plan.changes)
     if options.write:
-        _written(checkout, changes_between(checkout, fork, sorted(touched)), options.force)
+        _written(checkout, draft.changes, options.force)
     return code
 
 
-def _judged(fork: Checkout, plan: Plan, recorded: Recorded) -> tuple[Plan, Verdict | PorterError, tuple[Loser, ...]]:
+def _judged(
+    fork: Checkout, plan: Plan, recorded: RecordedGraph
+) -> tuple[Plan, Verdict | PorterError, tuple[Loser, ...]]:
     """The plan that is proven best, its verdict or why there is none, and the candidates it was preferred to."""
     from porter.verdict.prove import prove
     from porter.workflows.candidates import judged

@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from porter.core import journal
+from porter.core.change_set import ChangeSet
 from porter.core.checkout import Checkout
-from porter.core.edits import ChangeSet, Edit
+from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.journal import recover, undo
 from porter.core.writing import write

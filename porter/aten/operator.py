@@ -1,4 +1,4 @@
-"""Which rows of an operator are still on MPSGraph, and where each would go."""
+"""An operator of a fork as one value: its functions, what serves MPS for each, and where those on MPSGraph can go."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from porter.aten.implementations import Implementation, Written, find_implementation, find_registration, written_in
-from porter.aten.native_functions import MPS_KEY, SHARING_KEYS, DispatchLine, Entry, NativeFunctions
+from porter.aten.native_functions import MPS_KEY, SHARING_KEYS, DispatchLine, Entry, NativeFunctions, functional_variant
 from porter.aten.stubs import StubCall, native_definitions, stub_names, stubs_of
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
@@ -41,6 +41,36 @@ class Held:
 
     row: Row
     error: PorterError
+
+
+@dataclass(frozen=True)
+class Operator:
+    """The functions of an operator, or of one overload's group, and the rows among them that MPS serves."""
+
+    name: str
+    functions: tuple[Entry, ...]
+    rows: tuple[Row, ...]
+
+    @staticmethod
+    def read(checkout: Checkout, name: str) -> Operator:
+        """Reads an operator by its base name or an overload's. Raises PTR012 where the fork has none of that name."""
+        functions = NativeFunctions.read(checkout).family(name)
+        return Operator(name, functions, tuple(row for each in functions if (row := mps_row(checkout, each))))
+
+    @property
+    def base(self) -> str:
+        """`atan2` for `atan2.out` too."""
+        return self.functions[0].base
+
+    @property
+    def is_composite(self) -> bool:
+        """Whether no backend has a kernel of its own for it."""
+        return all(each.is_composite or not each.dispatch for each in self.functions)
+
+    def functional_name(self, function: Entry) -> str:
+        """The name under which the meta function of a group is declared: that of its functional variant."""
+        found = functional_variant(self.functions, function)
+        return found.name if found else function.name.removesuffix(".out")
 
 
 def mps_row(checkout: Checkout, entry: Entry) -> Row | None:
@@ -83,33 +113,33 @@ def shared_stubs(checkout: Checkout, line: DispatchLine) -> tuple[str, ...]:
         return ()
 
 
-def moves(checkout: Checkout, family: tuple[Entry, ...], rows: tuple[Row, ...]) -> tuple[Move | Held, ...]:
+def moves(checkout: Checkout, operator: Operator) -> tuple[Move | Held, ...]:
     """Where every row that is on MPSGraph goes; a row is held back by PTR017 (no line to join) or by what the reading
     of its stubs raises.
     """
-    old = [row for row in rows if row.written is Written.MPSGRAPH or _forwards(row)]
-    return tuple(_tried(checkout, family, row) for row in old)
+    old = [row for row in operator.rows if row.written is Written.MPSGRAPH or _forwards(row)]
+    return tuple(_tried(checkout, operator, row) for row in old)
 
 
-def joining(checkout: Checkout, family: tuple[Entry, ...], moved: tuple[Move, ...]) -> tuple[Move, ...]:
+def joining(checkout: Checkout, operator: Operator, moved: tuple[Move, ...]) -> tuple[Move, ...]:
     """The rows that MPS does not serve, but can now: their shared function leads to nothing but the stubs of the moved
     rows, or to operators that MPS serves.
     """
     ported = {call.stub for move in moved for call in move.stubs}
     new = []
-    for entry in family:
+    for entry in operator.functions:
         line = next((line for line in entry.dispatch if _is_shared_by_all(line)), None)
         if line is None or entry.line_for(MPS_KEY):
             continue
-        outcome = _tried(checkout, family, Row(entry, line, None, Written.OTHER))
+        outcome = _tried(checkout, operator, Row(entry, line, None, Written.OTHER))
         if isinstance(outcome, Move) and ported.issuperset(call.stub for call in outcome.stubs):
             new.append(outcome)
     return tuple(new)
 
 
-def _tried(checkout: Checkout, family: tuple[Entry, ...], row: Row) -> Move | Held:
+def _tried(checkout: Checkout, operator: Operator, row: Row) -> Move | Held:
     try:
-        return _move(checkout, family, row)
+        return _move(checkout, operator, row)
     except PorterError as error:
         return Held(row, error)
 
@@ -124,7 +154,7 @@ def is_shared(line: DispatchLine) -> bool:
     return any(key in line.keys for key in SHARING_KEYS)
 
 
-def _move(checkout: Checkout, family: tuple[Entry, ...], row: Row) -> Move:
+def _move(checkout: Checkout, operator: Operator, row: Row) -> Move:
     candidates = [line for line in row.entry.dispatch if is_shared(line)]
     if not candidates:
         raise PorterError(
@@ -142,14 +172,14 @@ def _move(checkout: Checkout, family: tuple[Entry, ...], row: Row) -> Move:
             if error.code == NO_STUB and _redispatches(checkout, line):
                 return Move(row, line, ())
             if error.code == DIFFERENT_OVERLOADS:
-                return Move(row, line, _stubs_of_out(checkout, family, error))
+                return Move(row, line, _stubs_of_out(checkout, operator, error))
     assert failure is not None
     raise failure
 
 
-def _stubs_of_out(checkout: Checkout, family: tuple[Entry, ...], error: PorterError) -> tuple[StubCall, ...]:
-    """The stubs of the family's out= row, for a kernel name that several C++ overloads share."""
-    for entry in family:
+def _stubs_of_out(checkout: Checkout, operator: Operator, error: PorterError) -> tuple[StubCall, ...]:
+    """The stubs of the out= row, for a kernel name that several C++ overloads share."""
+    for entry in operator.functions:
         line = entry.line_for("CPU") if entry.name.endswith("out") else None
         if line:
             return stubs_of(checkout, line.kernel)

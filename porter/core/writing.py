@@ -6,8 +6,8 @@ import os
 import subprocess
 
 from porter.core import journal
+from porter.core.change_set import ChangeSet
 from porter.core.checkout import Checkout, digest
-from porter.core.edits import ChangeSet
 from porter.core.errors import Place, PorterError
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from porter.core.change_set import ChangeSet
 from porter.core.dtypes import Kind
-from porter.core.edits import ChangeSet
 from porter.core.errors import Place
 from porter.metal.functor import Origin
 

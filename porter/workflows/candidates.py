@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from porter.core.checkout import Checkout
 from porter.core.dtypes import BY_TORCH, Kind
-from porter.metal.elementwise import FIRST, Recorded, Turns, never
 from porter.metal.functor import Origin
+from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
+from porter.metal.kernel_spec import RecordedGraph, no_recording
 from porter.plan.plan import Loser, Plan
 from porter.plan.planner import plan_operator
+from porter.verdict.result import Failure, Verdict
 
-if TYPE_CHECKING:
-    from porter.verdict.result import Failure, Verdict
-
-Prove = Callable[[Plan], "Verdict"]
+Prove = Callable[[Plan], Verdict]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A plan with the candidates of these turns, its verdict, and the candidates that it was preferred to."""
+    """A plan with the candidates of this choice, its verdict, and the candidates that it was preferred to."""
 
-    turns: Turns
+    choice: CandidateChoice
     plan: Plan
     verdict: Verdict
     losers: tuple[Loser, ...] = ()
@@ -39,25 +37,25 @@ class Trial:
         return [failure for failure in found if BY_TORCH[failure.dtype].kind in kinds]
 
 
-def judged(checkout: Checkout, plan: Plan, prove: Prove, recorded: Recorded = never) -> Trial:
+def judged(checkout: Checkout, plan: Plan, prove: Prove, recorded: RecordedGraph = no_recording) -> Trial:
     """Proves a plan of the checkout; a candidate that computes wrong values gives way to one that fails fewer tests.
 
     Raises what planning and proving raise.
     """
-    best = Trial(FIRST, plan, prove(plan))
+    best = Trial(FIRST_CANDIDATES, plan, prove(plan))
     losers: list[Loser] = []
     for functor in plan.functors:
         for origin in functor.origins:
             for turn in range(1, origin.count):
                 if not best.wrong(origin.kinds):
                     break
-                turns = {**best.turns, (functor.name, origin.kinds[0]): turn}
-                other_plan = plan_operator(checkout, plan.op, turns, recorded)
-                other = Trial(turns, other_plan, prove(other_plan))
+                choice = {**best.choice, (functor.name, origin.kinds[0]): turn}
+                other_plan = plan_operator(checkout, plan.op, choice, recorded)
+                other = Trial(choice, other_plan, prove(other_plan))
                 better = other.rank < best.rank
                 losers.append(_loser(best if better else other, functor.name, origin))
                 best = other if better else best
-    return Trial(best.turns, best.plan, best.verdict, tuple(losers))
+    return Trial(best.choice, best.plan, best.verdict, tuple(losers))
 
 
 def _loser(trial: Trial, functor: str, origin: Origin) -> Loser:

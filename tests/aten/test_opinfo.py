@@ -17,8 +17,8 @@ from porter.aten.opinfo import (
     marks,
     read_dtypes,
 )
+from porter.core.change_set import ChangeSet
 from porter.core.checkout import EMBEDDED_FORK, Checkout
-from porter.core.edits import ChangeSet
 
 SOURCE = """\
 op_db = [

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.core.edits import ChangeSet
+from porter.core.change_set import ChangeSet
 from porter.core.errors import PorterError
 from porter.languages.python_brackets import read_brackets, remove_elements
 

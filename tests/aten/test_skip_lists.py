@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from porter.aten.skip_lists import LIST_FILES, SkipList, decide_all, edits_of, entries_for, read_lists, remove_entries
+from porter.core.change_set import ChangeSet
 from porter.core.checkout import EMBEDDED_FORK, Checkout
-from porter.core.edits import ChangeSet
 from porter.core.errors import PorterError
 
 SOURCE = """\

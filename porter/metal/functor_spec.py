@@ -1,4 +1,4 @@
-"""Everything known of what one stub computes, before a source for its functor is chosen."""
+"""What a functor has to compute, and how its file writes functors, before a source for it is chosen."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from porter.mpsgraph.graph import Graph
 
 
 @dataclass(frozen=True)
-class Subject:
-    """Everything known of what one stub computes. `names`: the functions it may already be known by, its own first."""
+class FunctorSpec:
+    """What a functor computes. `names` are the functions it may already be known by, its own first."""
 
     names: tuple[str, ...]
     inputs: tuple[str, ...]

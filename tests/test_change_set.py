@@ -6,7 +6,8 @@ from expecttest import assert_expected_inline
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from porter.core.edits import ChangeSet, Edit, replace_file
+from porter.core.change_set import ChangeSet
+from porter.core.edits import Edit
 from porter.core.errors import PorterError
 
 TEXT = st.text(st.sampled_from("ab \n\n\r\t-+\\é\x0c\u2028"), max_size=60)
@@ -36,6 +37,19 @@ def change_sets(draw: st.DrawFn) -> ChangeSet:
     if deleted:
         base["gone"] = draw(TEXT)
     return ChangeSet(base, tuple(edits), deleted)
+
+
+@st.composite
+def change_sets_of(draw: st.DrawFn, texts: dict[str, str]) -> ChangeSet:
+    """Edits, deletions and new files on top of these texts."""
+    edits: list[Edit] = []
+    for file, text in texts.items():
+        cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=4)))
+        edits += [Edit(file, start, end, draw(TEXT)) for start, end in zip(cuts[::2], cuts[1::2], strict=False)]
+    edits += [Edit(file, 0, 0, draw(TEXT)) for file in ("gone", "other") if file not in texts and draw(st.booleans())]
+    edited_files = {edit.file for edit in edits}
+    deleted = {file for file in texts if file not in edited_files and draw(st.booleans())}
+    return ChangeSet(texts, tuple(edits), frozenset(deleted))
 
 
 def after(changes: ChangeSet) -> dict[str, str]:
@@ -68,11 +82,21 @@ def test_git_applies_the_diff_and_gets_the_same_files(
 
 
 @given(st.data())
-def test_splitting_a_change_set_and_combining_it_changes_nothing(data: st.DataObject) -> None:
-    text, edits = data.draw(edited("f"))
-    cut = data.draw(st.integers(0, len(edits)))
-    one, two = ChangeSet({"f": text}, tuple(edits[:cut])), ChangeSet({"f": text}, tuple(edits[cut:]))
-    assert one.combine(two).apply() == ChangeSet({"f": text}, tuple(edits)).apply()
+def test_two_steps_combine_into_what_they_leave_one_after_the_other(data: st.DataObject) -> None:
+    first = data.draw(change_sets())
+    left = {**first.base, **first.apply()}
+    for file in first.deleted:
+        del left[file]
+    second = data.draw(change_sets_of(left))
+    combined = first.combine(second)
+    assert after(combined) == after(second)
+    assert all(combined.base[file] == text for file, text in first.base.items())
+
+
+def test_an_edit_of_inserted_text_stays_one_edit_of_the_base() -> None:
+    first = ChangeSet({"f": "ad"}, (Edit("f", 1, 1, "bXc"),))
+    second = ChangeSet({"f": "abXcd"}, (Edit("f", 2, 3, ""), Edit("f", 5, 5, "e")))
+    assert first.combine(second).edits == (Edit("f", 1, 1, "bc"), Edit("f", 2, 2, "e"))
 
 
 def put(path: Path, text: str) -> None:
@@ -106,7 +130,7 @@ def test_impossible_edits_are_refused(code: str, edits: tuple[Edit, ...], delete
     assert caught.value.code == code
 
 
-def test_parts_planned_on_different_texts_do_not_combine() -> None:
+def test_steps_planned_on_other_texts_do_not_combine() -> None:
     with pytest.raises(PorterError) as caught:
         ChangeSet({"f": "a"}, ()).combine(ChangeSet({"f": "b"}, ()))
     assert caught.value.code == "PTR053"
@@ -114,10 +138,10 @@ def test_parts_planned_on_different_texts_do_not_combine() -> None:
 
 def test_the_diff_reads_as_git_prints_it() -> None:
     changes = ChangeSet(
-        {"k.mm": "one\r\ntwo\r\nthree", "old.h": "gone\n"},
-        (Edit("k.mm", 5, 8, "TWO"), Edit("new.h", 0, 0, "here\n")),
+        {"k.mm": "one\r\ntwo\r\nthree", "old.h": "gone\n", "same": "text\n"},
+        (Edit("k.mm", 5, 8, "TWO"), Edit("new.h", 0, 0, "here\n"), Edit("same", 0, 4, "text")),
         frozenset(["old.h"]),
-    ).combine(replace_file("same", "text\n", "text\n"))
+    )
     assert_expected_inline(
         changes.diff(context=1).replace("\r", "<CR>"),
         """\
