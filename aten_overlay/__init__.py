@@ -33,8 +33,8 @@ def start_as_told(environ: Mapping[str, str]) -> Device:
     platform.mac_ver = lambda *_: (_MACOS, ("", "", ""), "arm64")
     operators = [name.strip() for name in environ.get("PORTER_OPERATORS", "").split(",") if name.strip()]
     if operators:
-        from porter.checkout import EMBEDDED_FORK
-        from porter.overlay.host import load_operators
+        from porter.core.checkout import EMBEDDED_FORK
+        from porter.verdict.backends.host import load_operators
 
         load_operators(Path(fork) if fork else EMBEDDED_FORK, operators)
     return device

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import aten_overlay
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 _USAGE = "usage: python -m aten_overlay (SCRIPT.py | -m MODULE | -c CODE) [ARGS...]"
 

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from aten_overlay.metal import compiler
-from porter.errors import Place, PorterError
+from porter.core.errors import Place, PorterError
 
 __all__ = ["build", "cache_root", "clang", "digest", "precompiled_header", "torch_flags", "torch_root"]
 

@@ -13,10 +13,11 @@ import re
 import sys
 from pathlib import Path
 
-from porter.checkout import NATIVE_FUNCTIONS, OPERATIONS, Checkout
-from porter.native import named_kernels
+from porter.core.checkout import NATIVE_FUNCTIONS, OPERATIONS, Checkout
 from porter.overlay.table import table
-from porter.overlay.verdict import VerifyTarget, verify
+from porter.verdict.native import named_kernels
+from porter.verdict.result import VerifyTarget
+from porter.verdict.verify import verify
 
 FOLDER = Path(__file__).resolve().parent / "composites"
 KERNEL = "{op}_on_mps_symint"

@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from porter.overlay import server
+from porter.verdict import client as server
 
 ROUNDS = 5
 

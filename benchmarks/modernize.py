@@ -14,7 +14,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from porter.checkout import EMBEDDED_FORK, KERNELS, MPS, OPERATIONS
+from porter.core.checkout import EMBEDDED_FORK, KERNELS, MPS, OPERATIONS
 
 FOLDERS = ("aten", "c10", "test", "torch/testing", "torchgen")
 LIBRARY = f"{MPS}/MetalShaderLibrary.h"

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 from equivalence import same_results
 
-from porter.checkout import EMBEDDED_FORK, KERNELS, OPERATIONS
-from porter.overlay.verdict import VerifyTarget, verify
+from porter.core.checkout import EMBEDDED_FORK, KERNELS, OPERATIONS
+from porter.verdict.result import VerifyTarget
+from porter.verdict.verify import verify
 
 GOAL = 0.98
 

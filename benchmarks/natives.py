@@ -28,16 +28,18 @@ from typing import TYPE_CHECKING
 from apart import apart
 
 import aten_overlay
-from porter.checkout import KERNELS, Checkout
-from porter.errors import PorterError
-from porter.native import launching, native_target
-from porter.overlay import host, rooms, work
-from porter.overlay.build import build
-from porter.overlay.tree import cache, materialise
-from porter.overlay.verdict import HOST, VerifyTarget
+from porter.core.checkout import KERNELS, Checkout
+from porter.core.errors import PorterError
+from porter.server import worker as work
+from porter.verdict.backends import backends as rooms
+from porter.verdict.backends import host
+from porter.verdict.build.libraries import build
+from porter.verdict.build.tree import cache, materialise
+from porter.verdict.native import launching, native_target
+from porter.verdict.result import HOST, VerifyTarget
 
 if TYPE_CHECKING:
-    from aten_overlay.test.runner import Outcome
+    from porter.verdict.suite.runner import Outcome
 
 UPSTREAM = "test_output_match or test_output_grad_match"
 SECONDS = 300.0
@@ -126,7 +128,7 @@ def _first(failures: Sequence[tuple[str, str]]) -> str:
 
 
 def _tested(task: Task, doing: Array[c_char]) -> Iterator[Line]:
-    from aten_overlay.test import counters
+    from porter.verdict.suite import counters
 
     try:
         outcomes = _outcomes(task, doing)
@@ -148,7 +150,7 @@ def _tested(task: Task, doing: Array[c_char]) -> Iterator[Line]:
 
 
 def _outcomes(task: Task, doing: Array[c_char]) -> list[Outcome]:
-    from aten_overlay.test import runner
+    from porter.verdict.suite import runner
 
     def tell(test: str) -> None:
         doing.value = test.encode()

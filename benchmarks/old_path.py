@@ -27,12 +27,13 @@ from typing import Any
 
 from apart import apart
 
-from porter.checkout import Checkout
-from porter.overlay import host, old_path_table
-from porter.overlay.old_path_lines import DIED, Line
-from porter.overlay.reasons import Evidence
-from porter.overlay.tree import cache, materialise
-from porter.overlay.whole import build_whole, fit, load_whole, unserved
+from porter.core.checkout import Checkout
+from porter.parity import table as old_path_table
+from porter.parity.lines import DIED, Line
+from porter.parity.reasons import Evidence
+from porter.verdict.backends import host
+from porter.verdict.build.tree import cache, materialise
+from porter.verdict.whole import build_whole, fit, load_whole, unserved
 
 TYPES = ("float32", "float16", "int32", "bool")
 
@@ -75,8 +76,8 @@ def _run(checkout: Checkout, options: argparse.Namespace) -> Iterator[Line]:
     import torch
 
     from aten_overlay.apple.mpsgraph import meanings
-    from aten_overlay.test.lists import low_precision
-    from porter.overlay.old_path import lines  # they import torch, which the host has to start before
+    from porter.parity.old_path import lines  # they import torch, which the host has to start before
+    from porter.verdict.suite.lists import low_precision
 
     torch.set_num_threads(1)  # a pool of threads does not live on in a forked process
     file = "test/test_mps.py"

@@ -12,9 +12,10 @@ import sys
 import time
 from collections.abc import Callable
 
-from porter.checkout import EMBEDDED_FORK, KERNELS
-from porter.overlay import server
-from porter.overlay.verdict import VerifyTarget, verify
+from porter.core.checkout import EMBEDDED_FORK, KERNELS
+from porter.verdict import client as server
+from porter.verdict.result import VerifyTarget
+from porter.verdict.verify import verify
 
 TARGET = VerifyTarget("copysign", kernels=("copysign",), stubs=("copysign_stub",))
 FILE = f"{KERNELS}/BinaryKernel.metal"

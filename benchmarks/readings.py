@@ -19,17 +19,19 @@ from pathlib import Path
 
 from apart import apart
 
+from porter.aten.implementations import Written
 from porter.aten.native_functions import NativeFunctions
-from porter.checkout import Checkout
-from porter.errors import PorterError
+from porter.aten.operator import Row, is_shared, mps_row
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
 from porter.mpsgraph.agreement import Agreement, agreement
 from porter.mpsgraph.recording import Recording
-from porter.objcpp.implementations import Written
-from porter.overlay import record, rooms, work
-from porter.overlay.verdict import HOST
-from porter.overlay.whole import build_whole, load_whole
-from porter.readings import is_of, overloads, source_graph
-from porter.rows import Row, is_shared, mps_row
+from porter.recording import record
+from porter.recording.readings import is_of, overloads, source_graph
+from porter.server import worker as work
+from porter.verdict.backends import backends as rooms
+from porter.verdict.result import HOST
+from porter.verdict.whole import build_whole, load_whole
 
 Line = tuple[str, ...]
 TYPES = ("float32", "float16", "int32", "bool")

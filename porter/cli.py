@@ -13,14 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from porter.changes import ChangeSet
-from porter.checkout import Checkout, find_checkout
-from porter.errors import PorterError
-from porter.plan import Loser, Plan
+from porter.core.change_set import ChangeSet
+from porter.core.checkout import Checkout, find_checkout
+from porter.core.errors import PorterError
+from porter.plan.plan import Loser, Plan
 
 if TYPE_CHECKING:
-    from porter.overlay.verdict import Verdict
-    from porter.port import Recorded
+    from porter.metal.kernel_spec import RecordedGraph
+    from porter.verdict.result import Verdict
 
 DONE, INCOMPLETE, NOT_PLANNED = 0, 1, 2
 
@@ -90,7 +90,7 @@ def _output(command: argparse.ArgumentParser) -> None:
 
 
 def _fork(options: argparse.Namespace) -> Checkout:
-    from porter.journal import recover
+    from porter.core.journal import recover
 
     checkout = find_checkout(options.checkout, Path.cwd(), dict(os.environ))
     print(f"checkout: {checkout.root.name} ({checkout.origin})", file=sys.stderr)
@@ -101,18 +101,19 @@ def _fork(options: argparse.Namespace) -> Checkout:
 
 
 def _migrate(options: argparse.Namespace) -> int:
-    from porter.migrate import changes_between, plan_operator
-    from porter.readings import recorded_graph
+    from porter.plan.draft import Draft
+    from porter.plan.planner import plan_operator
+    from porter.recording.readings import recorded_graph
     from porter.status import portable
 
     checkout = _fork(options)
     if not options.ops and not options.all:
         raise PorterError("PTR012", "no operator is named", hint="Name one, or use --all.")
     recorded = partial(recorded_graph, checkout, run=not options.no_verify)
-    fork, code, touched = checkout, DONE, set[str]()
+    draft, code = Draft(checkout), DONE
     for op in portable(checkout) if options.all else options.ops:
         try:
-            plan = plan_operator(fork, op, recorded=recorded)
+            plan = plan_operator(draft.fork, op, recorded=recorded)
         except PorterError as error:
             if not options.all:
                 raise
@@ -121,19 +122,20 @@ def _migrate(options: argparse.Namespace) -> int:
         verdict: Verdict | PorterError | None = None
         losers: tuple[Loser, ...] = ()
         if not options.no_verify:
-            plan, verdict, losers = _judged(fork, plan, recorded)
+            plan, verdict, losers = _judged(draft.fork, plan, recorded)
         code = max(code, _shown(options, plan, verdict, losers))
-        fork = fork.layer(plan.changes.apply())
-        touched |= set(plan.changes.files)
+        draft = draft.follow(plan.changes)
     if options.write:
-        _written(checkout, changes_between(checkout, fork, sorted(touched)), options.force)
+        _written(checkout, draft.changes, options.force)
     return code
 
 
-def _judged(fork: Checkout, plan: Plan, recorded: Recorded) -> tuple[Plan, Verdict | PorterError, tuple[Loser, ...]]:
+def _judged(
+    fork: Checkout, plan: Plan, recorded: RecordedGraph
+) -> tuple[Plan, Verdict | PorterError, tuple[Loser, ...]]:
     """The plan that is proven best, its verdict or why there is none, and the candidates it was preferred to."""
-    from porter.judge import judged
-    from porter.prove import prove
+    from porter.verdict.prove import prove
+    from porter.workflows.candidates import judged
 
     try:
         best = judged(fork, plan, lambda each: prove(fork.root, each, plan.op.split(".")[0]), recorded)
@@ -168,7 +170,7 @@ def _shown(
 
 
 def _written(checkout: Checkout, changes: ChangeSet, force: bool) -> None:
-    from porter.writing import write
+    from porter.core.writing import write
 
     files = write(checkout, changes, force)
     print(f"wrote {len(files)} files; porter undo takes them back", file=sys.stderr)
@@ -196,7 +198,7 @@ def _status(options: argparse.Namespace) -> int:
 
 def _verify(options: argparse.Namespace) -> int:
     from porter.overlay.table import table
-    from porter.prove import verified
+    from porter.workflows.verify import verified
 
     checkout, code = _fork(options), DONE
     for op in options.ops:
@@ -208,7 +210,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 def _watch(options: argparse.Namespace) -> int:
     from porter.overlay.watch import watch
-    from porter.prove import files_of
+    from porter.workflows.verify import files_of
 
     def judge() -> None:
         try:
@@ -221,7 +223,7 @@ def _watch(options: argparse.Namespace) -> int:
 
 
 def _undo(options: argparse.Namespace) -> int:
-    from porter.journal import undo
+    from porter.core.journal import undo
 
     files = undo(_fork(options))
     print(f"took back {len(files)} files")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from porter.aten.cpu_kernels import cpu_kernel
-from porter.aten.native_functions import Entry, NativeFunctions
-from porter.checkout import Checkout
-from porter.errors import PorterError
-from porter.migrate import plan_operator
+from porter.aten.implementations import Written
+from porter.aten.operator import Held, Operator, Row, moves
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.cpu.kernels import cpu_kernel
 from porter.mpsgraph.printing import graph_lines
-from porter.objcpp.implementations import Written
-from porter.readings import NEWEST, recorded_lines, source_graph
-from porter.rows import Held, Row, moves, mps_row
+from porter.plan.planner import plan_operator
+from porter.recording.readings import NEWEST, recorded_lines, source_graph
 
 
 def explanation(checkout: Checkout, op: str, record: bool = True, macos: str = NEWEST) -> Iterator[str]:
@@ -20,18 +19,15 @@ def explanation(checkout: Checkout, op: str, record: bool = True, macos: str = N
 
     With `record` the old code is run too, under a macOS release, and both readings are compared.
     """
-    family = NativeFunctions.read(checkout).family(op)
+    operator = Operator.read(checkout, op)
     yield "entries"
-    rows = []
-    for entry in family:
-        row = mps_row(checkout, entry)
-        yield f"  {entry.name:<28} {entry.place}  {_served(row)}"
-        if row:
-            rows.append(row)
-    for row in rows:
+    served = {row.entry.name: row for row in operator.rows}
+    for function in operator.functions:
+        yield f"  {function.name:<28} {function.place}  {_served(served.get(function.name))}"
+    for row in operator.rows:
         if row.implementation and row.written is Written.MPSGRAPH:
             yield from _implementation(checkout, row, record, macos)
-    yield from dict.fromkeys(_stubs(checkout, family, tuple(rows)))
+    yield from dict.fromkeys(_stubs(checkout, operator))
     try:
         plan = plan_operator(checkout, op)
         for functor in plan.functors:
@@ -43,9 +39,9 @@ def explanation(checkout: Checkout, op: str, record: bool = True, macos: str = N
         yield f"functor\n  {error}"
 
 
-def _stubs(checkout: Checkout, family: tuple[Entry, ...], rows: tuple[Row, ...]) -> Iterator[str]:
+def _stubs(checkout: Checkout, operator: Operator) -> Iterator[str]:
     """The stub that each row on MPSGraph can move to, with the CPU's kernel behind it, or why there is none."""
-    for move in moves(checkout, family, rows):
+    for move in moves(checkout, operator):
         if isinstance(move, Held):
             yield f"stub\n  {move.error}"
             continue

@@ -12,8 +12,8 @@ import sys
 from importlib import metadata
 from importlib.util import find_spec
 
-from porter.checkout import Checkout
-from porter.errors import PorterError
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
 
 PACKAGES = ("clang-19", "clang-18", "clang-17")
 WITHOUT_ROOT = "ziglang"
@@ -38,8 +38,9 @@ def prepare(checkout: Checkout) -> str:
 
     Raises PTR166 where the checkout's own shared host code does not compile, and what serving raises.
     """
-    from porter.overlay import rooms, server
-    from porter.overlay.verdict import AUTO, HOST
+    from porter.verdict import client as server
+    from porter.verdict.backends import backends as rooms
+    from porter.verdict.result import AUTO, HOST
 
     if find_spec("torch") is None:
         return "overlay: none without torch (pip install 'porter[verify]')"

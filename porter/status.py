@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from porter.aten.implementations import Written
 from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
-from porter.checkout import Checkout
-from porter.errors import PorterError
-from porter.objcpp.implementations import Written
-from porter.port import foresee
-from porter.readings import which
-from porter.rows import Held, Row, moves, mps_row
+from porter.aten.operator import Held, Operator, Row, moves, mps_row
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.metal.kernel_spec import check_portable
+from porter.recording.readings import which
 
 _CLASSES = ("MPSGraph", "native through a stub", "other Metal", "other")
 
@@ -69,12 +69,12 @@ def _class(row: Row) -> str:
 
 
 def _held_back(checkout: Checkout, functions: NativeFunctions, row: Row) -> str:
-    family = functions.family(row.entry.name)
-    [outcome] = moves(checkout, family, (row,))
+    operator = Operator(row.entry.name, functions.family(row.entry.name), (row,))
+    [outcome] = moves(checkout, operator)
     try:
         if isinstance(outcome, Held):
             raise outcome.error
-        foresee(checkout, outcome, family)
+        check_portable(checkout, operator, outcome)
     except PorterError as error:
         return f"{error.code} {error.what}"
     return ""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.checkout import Checkout, Folder
+from porter.core.checkout import Checkout, Folder
 
 LINES = st.lists(st.text("ab(_ ", max_size=6), max_size=6).map("\n".join)
 

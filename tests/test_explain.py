@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from expecttest import assert_expected_inline
 
-from porter.checkout import EMBEDDED_FORK, Checkout
+from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.explain import explanation
 
 FORK = Checkout(EMBEDDED_FORK, "embedded")

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from porter import formatting
-from porter.checkout import EMBEDDED_FORK, Checkout
-from porter.errors import PorterError
+from porter.core import formatting
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.errors import PorterError
 
 UGLY = 'static void f_kernel( TensorIteratorBase &iter ) {\n      lib.exec_binary_kernel( iter,"f" );  }\n\n'
 NICE = 'static void f_kernel(TensorIteratorBase& iter) {\n  lib.exec_binary_kernel(iter, "f");\n}\n\n'

@@ -5,14 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from porter.checkout import EMBEDDED_FORK, Checkout
-from porter.dtypes import Kind
-from porter.judge import judged
-from porter.migrate import plan_operator
-from porter.overlay.verdict import Failure, Verdict, judge, not_run
-from porter.plan import Plan
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.dtypes import Kind
+from porter.plan.plan import Plan
+from porter.plan.planner import plan_operator
 from porter.report.as_json import plan_object
 from porter.report.terminal import summary
+from porter.verdict.judge import judge, not_run
+from porter.verdict.result import Failure, Verdict
+from porter.workflows.candidates import judged
 
 FORK = Checkout(EMBEDDED_FORK, "test")
 OP = "log1p"

@@ -10,10 +10,12 @@ from expecttest import assert_expected_inline
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.aten.sources import NATIVE
-from porter.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS, OPERATIONS, Checkout
-from porter.errors import PorterError
-from porter.migrate import changes_between, plan_operator
+from porter.core.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.core.edits import Edit
+from porter.core.errors import PorterError
+from porter.languages.definitions import NATIVE
+from porter.plan.draft import Draft
+from porter.plan.planner import plan_operator
 from porter.report.as_json import plan_object
 from porter.status import as_rows, counts, portable
 
@@ -194,10 +196,11 @@ def test_a_row_joins_a_function_without_stub_only_where_that_calls_what_mps_serv
     assert [left.code for left in plan.unported] == ([] if moves else ["PTR072"])
 
 
-@given(st.lists(st.text("ab\n", max_size=9), min_size=4, max_size=4))
-def test_the_changes_between_two_texts_lead_from_one_to_the_other(parts: list[str]) -> None:
-    old, new = "".join(parts[:3]), parts[0] + parts[3] + parts[2]
-    before, after = (Checkout(Path("/nowhere"), "test").layer({"f": text}) for text in (old, new))
-    changes = changes_between(before, after, ["f"])
-    assert changes.apply().get("f", old) == new
-    assert all(old[edit.start : edit.end] != edit.text for edit in changes.edits)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.text("ab\n", max_size=5)), max_size=6))
+def test_a_draft_s_changes_lead_from_the_disk_to_the_draft(steps: list[tuple[int, int, str]]) -> None:
+    draft = Draft(Checkout(Path("/nowhere"), "test").layer({"f": "one\ntwo\n"}))
+    for start, length, text in steps:
+        size = len(draft.fork.read("f"))
+        draft = draft.apply([Edit("f", min(start, size), min(start + length, size), text)])
+    assert draft.changes.apply().get("f", "one\ntwo\n") == draft.fork.read("f")
+    assert all("one\ntwo\n"[edit.start : edit.end] != edit.text for edit in draft.changes.edits)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from porter import dtypes
-from porter.checkout import EMBEDDED_FORK, OPERATIONS, Checkout
-from porter.errors import PorterError
-from porter.migrate import plan_operator
+from porter.aten.operator import Row
+from porter.core import dtypes
+from porter.core.checkout import EMBEDDED_FORK, OPERATIONS, Checkout
+from porter.core.errors import PorterError
 from porter.mpsgraph.graph import Call, Case, Graph, Input, Literal
-from porter.readings import source_graph
-from porter.rows import Row
+from porter.plan.planner import plan_operator
+from porter.recording.readings import source_graph
 
 FILE = f"{OPERATIONS}/BinaryOps.mm"
 

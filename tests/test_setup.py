@@ -8,9 +8,10 @@ import pytest
 
 from aten_overlay.metal import compiler
 from porter import setup
-from porter.checkout import EMBEDDED_FORK, Checkout
-from porter.errors import PorterError
-from porter.overlay import rooms, server
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.errors import PorterError
+from porter.verdict import client as server
+from porter.verdict.backends import backends as rooms
 
 
 @pytest.fixture

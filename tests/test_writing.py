@@ -8,12 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from porter import journal
-from porter.changes import ChangeSet, Edit
-from porter.checkout import Checkout
-from porter.errors import PorterError
-from porter.journal import recover, undo
-from porter.writing import write
+from porter.core import journal
+from porter.core.change_set import ChangeSet
+from porter.core.checkout import Checkout
+from porter.core.edits import Edit
+from porter.core.errors import PorterError
+from porter.core.journal import recover, undo
+from porter.core.writing import write
 
 BEFORE = {"a.mm": b"one\r\ntwo\r\n", "sub/b.py": b"x = 1", "old.h": b"\xff gone\n", "other": b"read only\n"}
 AFTER = {"a.mm": b"one\r\nTWO\r\n", "sub/b.py": b"x = 2", "new/deep/c.h": b"", "other": b"read only\n"}

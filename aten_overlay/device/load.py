@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aten_overlay import toolchain
-from porter.checkout import EMBEDDED_FORK
-from porter.errors import PorterError
+from porter.core.checkout import EMBEDDED_FORK
+from porter.core.errors import PorterError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,7 +17,7 @@ import torch
 
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 if TYPE_CHECKING:
     from aten_overlay.device.load import Device

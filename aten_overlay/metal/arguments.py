@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 BOUND = ("buffer", "threadgroup")
 MAX_THREADS = 1024

@@ -20,7 +20,7 @@ from aten_overlay.metal.declarations import Instance, Unit, parse
 from aten_overlay.metal.generate import Value, definition, generate, shares, synchronises
 from aten_overlay.metal.lexer import read
 from aten_overlay.metal.shared import completed
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 __all__ = ["ARITHMETICS", "Argument", "Options", "arguments", "compile_kernels", "host_names", "kernel_synchronises"]
 

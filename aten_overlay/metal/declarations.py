@@ -14,7 +14,7 @@ from aten_overlay.metal.arguments import (
     parameters,
 )
 from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 _CLASS_KEYS = frozenset(("struct", "class", "union", "enum"))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from aten_overlay.metal.arguments import BOUND, split_parameters
 from aten_overlay.metal.declarations import Declaration, FunctionConstant, Instance, Kernel, Unit
 from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 Value = bool | int | float
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 SHUFFLE_LANES, FORCE_FIBERS = 1, 2
 _STATUS = {3: "PTR107"}

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 
-from porter.errors import Place, PorterError
+from porter.core.errors import Place, PorterError
 
 _TOKEN = re.compile(
     r"""(?P<marker>^[ \t]*\#[^\n]*)

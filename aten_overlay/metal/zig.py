@@ -15,7 +15,7 @@ from pathlib import Path
 from shlex import quote
 
 from aten_overlay.metal import compiler
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 _PROBE = "#include <string>\nstd::string probe() { return std::to_string(1); }\n"
 

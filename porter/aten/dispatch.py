@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from porter.aten.sources import Macro
 from porter.aten.walk import COMPLEX, Facts, type_named
-from porter.objcpp import cpp
-from porter.objcpp.cpp_parser import parse_expression
+from porter.languages import cpp
+from porter.languages.cpp_parser import parse_expression
+from porter.languages.definitions import Macro
 
 _FLOATS = frozenset(("Float", "Double"))
 _COMPLEXES = COMPLEX - {"ComplexHalf"}

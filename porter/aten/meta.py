@@ -10,14 +10,14 @@ import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from porter.aten.sources import NATIVE, Found, definitions, parse
+from porter.aten.condition import Condition
 from porter.aten.stubs import builder_of, stubs_of
 from porter.aten.walk import Facts, calls_in, decide, reached, real_of, value_of
-from porter.checkout import Checkout
-from porter.dtypes import ALL, BOOL, FLOAT, DType, Kind
-from porter.errors import Place, PorterError
-from porter.mpsgraph.graph import Condition
-from porter.objcpp import cpp
+from porter.core.checkout import Checkout
+from porter.core.dtypes import ALL, BOOL, FLOAT, DType, Kind
+from porter.core.errors import Place, PorterError
+from porter.languages import cpp
+from porter.languages.definitions import NATIVE, Found, definitions, parse
 
 
 class Promotion(Enum):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
@@ -17,9 +17,9 @@ from itertools import pairwise
 import yaml
 
 from porter.aten.names import base_of
-from porter.changes import Edit
-from porter.checkout import NATIVE_FUNCTIONS, Checkout
-from porter.errors import Place, PorterError
+from porter.core.checkout import NATIVE_FUNCTIONS, Checkout
+from porter.core.edits import Edit
+from porter.core.errors import Place, PorterError
 
 MPS_KEY = "MPS"
 SHARING_KEYS = ("CPU", "CUDA")
@@ -126,6 +126,11 @@ class Entry:
         return self.row.base
 
     @property
+    def is_inplace(self) -> bool:
+        """Whether it is a variant such as `atan2_`."""
+        return self.name.split(".")[0].endswith("_")
+
+    @property
     def place(self) -> Place:
         return Place(NATIVE_FUNCTIONS, self.line + self.row.line)
 
@@ -229,6 +234,11 @@ class NativeFunctions:
 
         at = min(range(len(keys) + 1), key=misplaced)
         return (*keys[:at], MPS_KEY, *keys[at:])
+
+
+def functional_variant(functions: Iterable[Entry], delegate: Entry) -> Entry | None:
+    """The function of a structured group whose delegate is its out= variant; None where it has none."""
+    return next((each for each in functions if each.delegate == delegate.name and not each.is_inplace), None)
 
 
 def share_edits(functions: NativeFunctions, entry: Entry, target: DispatchLine) -> tuple[Edit, ...]:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from porter.aten.skip_lists import Change, read_dtype_names
-from porter.changes import Edit
-from porter.checkout import Checkout
+from porter.core.checkout import Checkout
+from porter.core.edits import Edit
 from porter.languages.python_calls import Expression, Item, find_expression, read_items, remove_items, string_of
 
 INVOCATIONS = "torch/testing/_internal/common_methods_invocations.py"

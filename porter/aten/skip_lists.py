@@ -13,9 +13,9 @@ from enum import Enum
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
-from porter.changes import Edit
-from porter.checkout import Checkout
-from porter.errors import Place, PorterError
+from porter.core.checkout import Checkout
+from porter.core.edits import Edit
+from porter.core.errors import Place, PorterError
 from porter.languages.python_calls import Expression, find_expression, insert_strings, remove_items, string_of
 
 

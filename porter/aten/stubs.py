@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from porter.aten.sources import NATIVE, Found, definitions, parameters_of, parse
+from porter.aten.condition import Condition
 from porter.aten.walk import Facts, Reached, calls_in, reached, real_of, show, value_of
-from porter.checkout import Checkout
-from porter.dtypes import ALL, DType
-from porter.errors import Place, PorterError
-from porter.mpsgraph.graph import Condition
-from porter.objcpp import cpp
+from porter.core.checkout import Checkout
+from porter.core.dtypes import ALL, DType
+from porter.core.errors import Place, PorterError
+from porter.languages import cpp
+from porter.languages.definitions import NATIVE, Found, definitions, parameters_of, parse
 
 _DECLARE = r"DECLARE_DISPATCH\(\s*([^;]*?),\s*{name}\s*\)"
 _TYPEDEF = r"using\s+{name}\s*=\s*void\s*\(\s*\*\s*\)\s*\(([^;]*)\)\s*;"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from porter.dtypes import BY_ATEN, DType, Kind
-from porter.mpsgraph.graph import Condition
-from porter.objcpp import cpp
+from porter.aten.condition import Condition
+from porter.core.dtypes import BY_ATEN, DType, Kind
+from porter.languages import cpp
 
 _ORDINALS = ("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double", "ComplexHalf", "ComplexFloat")
 SCALAR_TYPES = frozenset((*_ORDINALS, "ComplexDouble", "Bool", "BFloat16", "UInt16", "UInt32", "UInt64"))

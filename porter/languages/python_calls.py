@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
-from porter.changes import Edit, line_of
-from porter.errors import Place, PorterError
+from porter.core.edits import Edit, line_of
+from porter.core.errors import Place, PorterError
 
 _TOKEN = re.compile(
     r"\"\"\"(?:[^\\]|\\.)*?\"\"\"|'''(?:[^\\]|\\.)*?'''|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'"

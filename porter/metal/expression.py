@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from porter.dtypes import Kind
-from porter.errors import PorterError
+from porter.core.dtypes import Kind
+from porter.core.errors import PorterError
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Literal, Scalar, Untold
 
 _ATOM = re.compile(r"[\w:.]+(\(.*\))?\Z", re.S)

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from porter.formatting import one_call
+from porter.core.formatting import one_call
 from porter.metal.functor import Body
 
 COMPLEX, REAL = "complex.yaml", "real.yaml"

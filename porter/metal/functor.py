@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from porter.dtypes import Kind
+from porter.core.dtypes import Kind
 
 REAL = (Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL)
 

@@ -4,59 +4,59 @@ from __future__ import annotations
 
 import re
 
-from porter.dtypes import DType, Kind
+from porter.core.dtypes import DType, Kind
 from porter.metal.expression import Printer
 from porter.metal.functor import Body
-from porter.metal.subject import Subject
+from porter.metal.functor_spec import FunctorSpec
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Literal, Scalar, Untold
 from porter.mpsgraph.selectors import by_op
 
 _PART = re.compile(r"\}\.[xy]\b")
 
 
-def single_call(subject: Subject, dtype: DType) -> Call | None:
+def single_call(spec: FunctorSpec, dtype: DType) -> Call | None:
     """The one call that the old graph is, of the inputs and scalars in order; None where it is more than that."""
-    expr = _straight(subject, dtype)
+    expr = _straight(spec, dtype)
     expr = expr.arg if isinstance(expr, Cast) else expr
-    named = (*subject.inputs, *subject.scalars)
+    named = (*spec.inputs, *spec.scalars)
     if isinstance(expr, Call) and tuple(getattr(a, "name", "") for a in expr.args) == named:
         return expr
     return None
 
 
-def of_graph(subject: Subject, dtype: DType, result: str) -> Body | None:
+def of_graph(spec: FunctorSpec, dtype: DType, result: str) -> Body | None:
     """The old graph itself, when it does not branch, computes in the type it should, and of the functor's arguments."""
-    expr = _straight(subject, dtype)
+    expr = _straight(spec, dtype)
     if expr is None or _misses_width(expr, dtype):
         return None
     if dtype.kind is not Kind.COMPLEX and _takes_parts(expr):
         return None
     floating = dtype.kind is Kind.FLOATING
-    spelled = {n: subject.as_float(p) if floating else p for n, p in zip(subject.inputs, subject.params, strict=True)}
-    spelled |= {name: name for name in subject.scalars}
+    spelled = {n: spec.as_float(p) if floating else p for n, p in zip(spec.inputs, spec.params, strict=True)}
+    spelled |= {name: name for name in spec.scalars}
     printer = Printer(spelled, lambda call: by_op()[call.op].msl)
     wrap = (lambda value: f"static_cast<T>({value})") if result == "T" else str
     return Body(printer.statements(expr, wrap), result, "the old graph, translated")
 
 
-def _straight(subject: Subject, dtype: DType) -> Expr | None:
+def _straight(spec: FunctorSpec, dtype: DType) -> Expr | None:
     """What the old graph computes for a type; None where it is not read, branches, or is not element by element."""
-    cases = subject.graph.of(dtype) if subject.graph else ()
-    if len(cases) != 1 or cases[0].when or not _is_elementwise(cases[0].expr, subject):
+    cases = spec.graph.of(dtype) if spec.graph else ()
+    if len(cases) != 1 or cases[0].when or not _is_elementwise(cases[0].expr, spec):
         return None
     return cases[0].expr
 
 
-def _is_elementwise(expr: Expr, subject: Subject) -> bool:
+def _is_elementwise(expr: Expr, spec: FunctorSpec) -> bool:
     match expr:
         case Input(name=name):
-            return name in subject.inputs
+            return name in spec.inputs
         case Scalar(name=name):
-            return name in (*subject.scalars, *subject.inputs)
+            return name in (*spec.scalars, *spec.inputs)
         case Cast(arg=arg):
-            return _is_elementwise(arg, subject)
+            return _is_elementwise(arg, spec)
         case Call(op=op, args=args):
-            return op in by_op() and all(_is_elementwise(arg, subject) for arg in args)
+            return op in by_op() and all(_is_elementwise(arg, spec) for arg in args)
         case _:
             return isinstance(expr, Constant)
 

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from porter.checkout import MPS, OPERATIONS, Checkout
-from porter.errors import Place, PorterError
+from porter.core.checkout import MPS, OPERATIONS, Checkout
+from porter.core.errors import Place, PorterError
 from porter.metal.macros import Family
 
 LIBRARY_HEADER = f"{MPS}/MetalShaderLibrary.h"

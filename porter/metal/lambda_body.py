@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from porter import dtypes
-from porter.aten.cpu_kernels import Lambda
-from porter.dtypes import Kind
-from porter.formatting import one_call
+from porter.core import dtypes
+from porter.core.dtypes import Kind
+from porter.core.formatting import one_call
+from porter.cpu.kernels import Lambda
 from porter.metal.functor import Body
-from porter.metal.subject import Subject
+from porter.metal.functor_spec import FunctorSpec
 
 
-def lambda_for(subject: Subject, kind: Kind) -> Lambda | None:
+def lambda_for(spec: FunctorSpec, kind: Kind) -> Lambda | None:
     """The lambda that computes a kind of element, of its type that shows most."""
     order = {
         Kind.FLOATING: (dtypes.HALF, dtypes.FLOAT, dtypes.BFLOAT),
@@ -21,14 +21,14 @@ def lambda_for(subject: Subject, kind: Kind) -> Lambda | None:
         Kind.BOOL: (dtypes.BOOL,),
         Kind.COMPLEX: (dtypes.FLOAT2,),
     }
-    return next((found for dtype in order[kind] if (found := subject.cpu.lambda_for(dtype))), None)
+    return next((found for dtype in order[kind] if (found := spec.cpu.lambda_for(dtype))), None)
 
 
-def of_lambda(found: Lambda, subject: Subject, kind: Kind, result: str) -> Body:
+def of_lambda(found: Lambda, spec: FunctorSpec, kind: Kind, result: str) -> Body:
     """ATen's CPU lambda with the house's parameter names; in float where half and bfloat need it."""
-    names = dict(zip(found.params, subject.params, strict=True))
-    names |= {p: _free(f"{p}_", found.body) for p in subject.params if p not in found.params and p not in names}
-    names |= {each.name: _scalar(subject.scalars[0], each.type, kind) for each in found.scalars if subject.scalars}
+    names = dict(zip(found.params, spec.params, strict=True))
+    names |= {p: _free(f"{p}_", found.body) for p in spec.params if p not in found.params and p not in names}
+    names |= {each.name: _scalar(spec.scalars[0], each.type, kind) for each in found.scalars if spec.scalars}
     lines = tuple(_renamed(line, names) for line in found.body.split("\n"))
     if not found.is_block:
         lines = (f"return {lines[0] if len(lines) == 1 else ' '.join(lines)};",)
@@ -38,7 +38,7 @@ def of_lambda(found: Lambda, subject: Subject, kind: Kind, result: str) -> Body:
         and (found.opmath or found.helpers or "precise::" in found.body or "metal::" in found.body)
     )
     if needs_float and "float a0" not in found.body and not (found.is_block and "opmath_t<T>" in found.body):
-        lines = _floated(lines, subject)
+        lines = _floated(lines, spec)
     if kind is Kind.COMPLEX and result == "float":
         lines = tuple(_real_part(line) for line in lines)
     origin = f"ATen's CPU kernel ({found.place})"
@@ -55,21 +55,21 @@ def _renamed(line: str, names: Mapping[str, str]) -> str:
     return re.sub(r"(?<!\.)\b[A-Za-z_]\w*\b", lambda m: names.get(m[0], m[0]), line)
 
 
-def _floated(lines: tuple[str, ...], subject: Subject) -> tuple[str, ...]:
+def _floated(lines: tuple[str, ...], spec: FunctorSpec) -> tuple[str, ...]:
     """Statements over T as statements over float: parameters cast on the way in, results on the way out."""
     text = "\n".join(lines)
     text = re.sub(r"return static_cast<T>\((.*)\);", lambda m: f"return {m[1]};" if one_call(m[1]) else m[0], text)
     text = _plain_numbers(re.sub(r"\bT\b", "float", text))
     single = len(lines) == 1
-    params = subject.arguments
+    params = spec.arguments
     if single:
-        text = _renamed(text, {name: subject.as_float(name) for name in params})
-        for cast in map(subject.as_float, params):
+        text = _renamed(text, {name: spec.as_float(name) for name in params})
+        for cast in map(spec.as_float, params):
             text = text.replace(f"float({cast})", cast)
     else:
         locals_ = {name: _free(f"{name}_", text) for name in params}
         text = _renamed(text, locals_)
-        text = "\n".join([*(f"const float {new} = {subject.as_float(old)};" for old, new in locals_.items()), text])
+        text = "\n".join([*(f"const float {new} = {spec.as_float(old)};" for old, new in locals_.items()), text])
     text = re.sub(r"return (.*);", lambda m: f"return static_cast<T>({m[1]});", text)
     return tuple(text.split("\n"))
 
@@ -95,9 +95,9 @@ def _free(name: str, text: str) -> str:
     return name
 
 
-def promoted(floating: Body, subject: Subject) -> Body:
+def promoted(floating: Body, spec: FunctorSpec) -> Body:
     """The same for integers whose result is float: elements as float, locals in float, no cast back."""
-    casts = {name: subject.as_float(name) for name in subject.params}
+    casts = {name: spec.as_float(name) for name in spec.params}
     lines = tuple(_unwrapped(line) for line in floating.statements)
     if not any(cast in line for cast in casts.values() for line in lines):
         lines = tuple(_renamed(line, casts) for line in lines)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from porter.checkout import Checkout
-from porter.dtypes import Kind
+from porter.core.checkout import Checkout
+from porter.core.dtypes import Kind
 
 HEADERS = "c10/metal"
 

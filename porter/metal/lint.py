@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from porter.errors import PorterError
+from porter.core.errors import PorterError
+from porter.languages.source import Source
 from porter.metal import lint_checks as checks
-from porter.objcpp.source import Source
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from porter.objcpp.lexer import Token, TokenKind
-from porter.objcpp.source import Function, Source
+from porter.languages.lexer import Token, TokenKind
+from porter.languages.source import Function, Source
 
 
 def names(text: str) -> frozenset[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from porter.objcpp.source import Macro
+from porter.languages.source import Macro
 
 
 class Family(Enum):

@@ -7,10 +7,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from porter.changes import Edit
+from porter.core.edits import Edit
+from porter.languages.lexer import TokenKind
+from porter.languages.source import MacroUse, Source
 from porter.metal.macros import Family, MacroBook
-from porter.objcpp.lexer import TokenKind
-from porter.objcpp.source import MacroUse, Source
 
 _ARITY = {
     Family.UNARY: 1,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from porter import dtypes
-from porter.errors import PorterError
+from porter.core import dtypes
+from porter.core.errors import PorterError
 from porter.metal.macros import BaseMacro, Family, Instance, MacroBook
 
 

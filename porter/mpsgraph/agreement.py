@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from porter import dtypes
-from porter.dtypes import DType, Kind
+from porter.core import dtypes
+from porter.core.dtypes import DType, Kind
 from porter.mpsgraph.conditions import Unclear, holds
 from porter.mpsgraph.graph import RESULTS, Call, Case, Cast, Constant, Expr, Graph, Input, Scalar, nodes
 from porter.mpsgraph.printing import spelled

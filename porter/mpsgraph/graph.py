@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from porter.dtypes import DType
-from porter.errors import Place
+from porter.aten.condition import Condition
+from porter.core.dtypes import DType
+from porter.core.errors import Place
 
 Value = bool | int | float | str | None | tuple["Value", ...]
 
@@ -95,17 +96,6 @@ def nodes(expr: Expr) -> Iterator[Expr]:
 
 
 @dataclass(frozen=True)
-class Condition:
-    """A branch taken on an argument: `text` is the condition as the source has it (`eps.has_value()`)."""
-
-    text: str
-    holds: bool
-
-    def __str__(self) -> str:
-        return self.text if self.holds else f"!({self.text})"
-
-
-@dataclass(frozen=True)
 class Case:
     """What is computed for one dtype of the inputs, when all of `when` hold."""
 
@@ -125,7 +115,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Graph:
-    """Every case of an operator, in the order of `porter.dtypes.ALL`, and the element types it refuses."""
+    """Every case of an operator, in the order of `porter.core.dtypes.ALL`, and the element types it refuses."""
 
     inputs: tuple[str, ...]
     scalars: tuple[str, ...]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
 
-from porter import dtypes
+from porter.core import dtypes
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Literal, nodes, parts
 from porter.mpsgraph.printing import spelled
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from porter.dtypes import DType
+from porter.core.dtypes import DType
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Graph, Input, Literal, Scalar, Untold, Value
 
 

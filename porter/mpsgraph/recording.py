@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from porter.dtypes import DType
+from porter.core.dtypes import DType
 from porter.mpsgraph.graph import Graph, Value
 
 

@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from porter import dtypes
-from porter.dtypes import DType
-from porter.errors import Place
+from porter.aten.condition import Condition
+from porter.core import dtypes
+from porter.core.dtypes import DType
+from porter.core.errors import Place
 from porter.mpsgraph import graph, recording
 
 _KIND = "is"
 _CLASSES: Mapping[str, Any] = {
     each.__name__: each
     for each in (
-        graph.Input, graph.Scalar, graph.Constant, graph.Literal, graph.Untold, graph.Call, graph.Cast, graph.Condition,
+        graph.Input, graph.Scalar, graph.Constant, graph.Literal, graph.Untold, graph.Call, graph.Cast, Condition,
         graph.Case, graph.Refusal, graph.Graph, recording.Seen, recording.Left, recording.Recording, Place,
     )
 }  # fmt: skip

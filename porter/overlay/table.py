@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from porter.overlay.behaviour import Behaviour
-from porter.overlay.verdict import DTypeVerdict, Verdict
+from porter.verdict.behavior import Behaviour
+from porter.verdict.result import DTypeVerdict, Verdict
 
 HEADINGS = ("dtype", "passed", "failed", "skipped", "kernel calls", "max ULP", "CPU ULP")
 MOST_FAILURES = 12

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from porter.plan import Loser, Plan, PlannedFunctor
+from porter.plan.plan import Loser, Plan, PlannedFunctor
 
 
 def plan_object(plan: Plan, verdict: Mapping[str, Any] | None, losers: Sequence[Loser] = ()) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from porter.plan import Plan
+from porter.plan.plan import Plan
 
 if TYPE_CHECKING:
-    from porter.overlay.verdict import Verdict
+    from porter.verdict.result import Verdict
 
 
 def pull_request(plan: Plan, verdict: Verdict | None) -> str:

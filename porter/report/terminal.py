@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from porter.plan import Loser, Plan
+from porter.plan.plan import Loser, Plan
 
 _RESET = "\033[0m"
 _COLOURS = {"+": "\033[32m", "-": "\033[31m", "@": "\033[36m"}

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from expecttest import assert_expected_inline
 
-from porter.aten.cpu_kernels import CPU, CpuKernel, Lambda, cpu_kernel
-from porter.checkout import NATIVE_FUNCTIONS, Checkout
-from porter.dtypes import BOOL, BY_METAL, FLOAT2
-from porter.errors import PorterError
+from porter.core.checkout import NATIVE_FUNCTIONS, Checkout
+from porter.core.dtypes import BOOL, BY_METAL, FLOAT2
+from porter.core.errors import PorterError
+from porter.cpu.kernels import CPU, CpuKernel, Lambda, cpu_kernel
 
 METAL = """
 namespace c10 {

@@ -18,8 +18,8 @@ from porter.aten.opinfo import (
     read_dtypes,
 )
 from porter.aten.skip_lists import Change
-from porter.changes import ChangeSet
-from porter.checkout import EMBEDDED_FORK, Checkout
+from porter.core.change_set import ChangeSet
+from porter.core.checkout import EMBEDDED_FORK, Checkout
 
 SOURCE = """\
 op_db = [

@@ -17,9 +17,9 @@ from porter.aten.skip_lists import (
     entries_for,
     read_lists,
 )
-from porter.changes import ChangeSet
-from porter.checkout import EMBEDDED_FORK, Checkout
-from porter.errors import PorterError
+from porter.core.change_set import ChangeSet
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.errors import PorterError
 
 SOURCE = """\
 def mps_ops_grad_modifier(ops):

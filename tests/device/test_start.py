@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from aten_overlay.device import load
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 
 def test_a_script_gets_its_arguments(python, tmp_path):

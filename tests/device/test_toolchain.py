@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aten_overlay import toolchain
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from porter.checkout import EMBEDDED_FORK, KERNELS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.core.checkout import EMBEDDED_FORK, KERNELS, NATIVE_FUNCTIONS, OPERATIONS
 
 FORK = EMBEDDED_FORK
 NATIVE = FORK / "aten/src/ATen/native"

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from porter.checkout import EMBEDDED_FORK, KERNELS
-from porter.dtypes import BY_METAL
+from porter.core.checkout import EMBEDDED_FORK, KERNELS
+from porter.core.dtypes import BY_METAL
 
 torch = pytest.importorskip("torch")
 build = pytest.importorskip("aten_overlay.metal.build")

@@ -7,8 +7,9 @@ from expecttest import assert_expected_inline
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.changes import ChangeSet, Edit
-from porter.errors import PorterError
+from porter.core.change_set import ChangeSet
+from porter.core.edits import Edit
+from porter.core.errors import PorterError
 from porter.languages.python_calls import (
     Expression,
     find_expression,
@@ -272,7 +273,7 @@ x = f(a, s=(c,), t=[], u={'k': [g]})
 def test_planning_without_an_edit_imports_no_libcst() -> None:
     code = (
         "import sys; from porter.languages.python_calls import find_expression, remove_items;"
-        "import porter.migrate; remove_items(find_expression('f', '[1]', 0, 0), ()); print('libcst' in sys.modules)"
+        "import porter.plan.planner; remove_items(find_expression('f', '[1]', 0, 0), ()); print('libcst' in sys.modules)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout == "False\n"

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from porter.checkout import EMBEDDED_FORK
+from porter.core.checkout import EMBEDDED_FORK
 from porter.metal.forms import COMPLEX, REAL, form_body, rows
 
 torch = pytest.importorskip("torch")
 build = pytest.importorskip("aten_overlay.metal.build")
 
 from aten_overlay.metal.launch import Library  # noqa: E402
-from aten_overlay.test import compare, samples  # noqa: E402
+from porter.verdict.suite import compare, samples  # noqa: E402
 
 OPTIONS = build.Options(include=(EMBEDDED_FORK,))
 HEAD = """#include <c10/metal/special_math.h>

@@ -6,24 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from porter.aten.cpu_kernels import CpuKernel, Lambda
 from porter.aten.meta import Promotion, TypeRule
-from porter.dtypes import ALL, FLOAT2, Kind
-from porter.errors import Place
+from porter.core.dtypes import ALL, FLOAT2, Kind
+from porter.core.errors import Place
+from porter.cpu.kernels import CpuKernel, Lambda
 from porter.metal.candidates import candidates, choose
 from porter.metal.functor import Body, Looks, merged
+from porter.metal.functor_spec import FunctorSpec
 from porter.metal.lambda_body import of_lambda, promoted
 from porter.metal.library import Library
-from porter.metal.subject import Subject
 
 PLACE = Place("Kernel.cpp", 1)
 LOOKS = Looks("x", ("a", "b"), True, True, "static_cast<float>")
 LAMBDA = Lambda(("z",), (), "z", False, ALL, "T", False, (), (), PLACE)
 
 
-def subject(*lambdas: Lambda, promotion: Promotion = Promotion.SAME) -> Subject:
+def subject(*lambdas: Lambda, promotion: Promotion = Promotion.SAME) -> FunctorSpec:
     kernel = CpuKernel("bend_stub", "bend_kernel", ALL, lambdas, (), PLACE)
-    return Subject(("bend",), ("self",), (), TypeRule(promotion), kernel, None, Library(()), LOOKS)
+    return FunctorSpec(("bend",), ("self",), (), TypeRule(promotion), kernel, None, Library(()), LOOKS)
 
 
 @pytest.mark.parametrize(

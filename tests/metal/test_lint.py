@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 from porter.metal.lint import RULES, LintFinding, Rule, lint
 
 EMBEDDED = Path(__file__).resolve().parents[2] / "aten_overlay" / "fork"

@@ -1,8 +1,8 @@
 from expecttest import assert_expected_inline
 
+from porter.languages.source import Source
 from porter.metal.macros import Family, Instance, MacroBook
 from porter.metal.registration import Need, register_lines
-from porter.objcpp.source import Source
 
 HEADER = r"""
 #define REGISTER_UNARY_OP(NAME, DTYPE0, DTYPE1)                         \

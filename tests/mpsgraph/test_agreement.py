@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from porter.dtypes import FLOAT, INT
+from porter.aten.condition import Condition
+from porter.core.dtypes import FLOAT, INT
 from porter.mpsgraph.agreement import agreement
-from porter.mpsgraph.graph import RESULTS, Call, Case, Cast, Condition, Constant, Expr, Graph, Input, Scalar
+from porter.mpsgraph.graph import RESULTS, Call, Case, Cast, Constant, Expr, Graph, Input, Scalar
 from porter.mpsgraph.recording import Recording, Seen
 
 X = Input("self", FLOAT)

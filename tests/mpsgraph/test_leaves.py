@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from porter import dtypes
+from porter.core import dtypes
 from porter.mpsgraph.graph import Call, Constant, Expr, Input
 from porter.mpsgraph.leaves import leaves, size, skeleton, with_leaves
 from tests.mpsgraph.test_storing import expressions

@@ -7,9 +7,10 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter import dtypes
+from porter.aten.condition import Condition
+from porter.core import dtypes
 from porter.mpsgraph import graph
-from porter.mpsgraph.graph import Call, Case, Cast, Condition, Constant, Expr, Graph, Input, Literal, Scalar, Untold
+from porter.mpsgraph.graph import Call, Case, Cast, Constant, Expr, Graph, Input, Literal, Scalar, Untold
 from porter.mpsgraph.recording import Left, Recording, Seen
 from porter.mpsgraph.storing import from_object, to_object
 

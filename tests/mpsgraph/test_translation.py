@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from porter.checkout import EMBEDDED_FORK
+from porter.core.checkout import EMBEDDED_FORK
 from porter.mpsgraph.selectors import Selector, by_op
 
 torch = pytest.importorskip("torch")

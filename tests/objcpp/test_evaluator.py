@@ -4,15 +4,15 @@ import pytest
 import torch
 from expecttest import assert_expected_inline
 
-from porter import dtypes
+from porter.aten.implementations import find_implementation
 from porter.aten.native_functions import NativeFunctions
-from porter.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS, OPERATIONS, Checkout
-from porter.errors import PorterError
+from porter.core import dtypes
+from porter.core.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.core.errors import PorterError
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Scalar
 from porter.mpsgraph.printing import graph_lines
 from porter.mpsgraph.selectors import by_op
-from porter.objcpp.evaluator import read_graph
-from porter.objcpp.implementations import find_implementation
+from porter.mpsgraph.source_reader.evaluator import read_graph
 
 
 def embedded() -> Checkout:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from porter.checkout import KERNELS, NATIVE_FUNCTIONS, OPERATIONS, Checkout
-from porter.native import launching, native_target
-from porter.objcpp.implementations import Written, find_implementation, find_registration, launches, written_in
-from porter.objcpp.reach import reached_text
+from porter.aten.implementations import Written, find_implementation, find_registration, launches, written_in
+from porter.aten.reach import reached_text
+from porter.core.checkout import KERNELS, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.verdict.native import launching, native_target
 
 HEADER = "#include <ATen/native/mps/operations/Fold.h>\n"
 FILES = {

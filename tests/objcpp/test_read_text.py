@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.errors import Place
-from porter.objcpp.read_text import ReadText, quoted
-from porter.objcpp.source import Source
+from porter.core.errors import Place
+from porter.languages.source import Source
+from porter.mpsgraph.source_reader.read_text import ReadText, quoted
 
 TEXT = """static void f(int n) {
   for (const auto i : c10::irange(g(n),

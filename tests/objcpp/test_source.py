@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.checkout import EMBEDDED_FORK, OPERATIONS
-from porter.errors import PorterError
-from porter.objcpp.expansion import expand
-from porter.objcpp.source import Source
+from porter.core.checkout import EMBEDDED_FORK, OPERATIONS
+from porter.core.errors import PorterError
+from porter.languages.preprocessor import expand
+from porter.languages.source import Source
 
 FILES = sorted((EMBEDDED_FORK / OPERATIONS).glob("*.mm"))
 PIECES = [

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.objcpp.words import mentions
+from porter.languages.identifiers import mentions
 
 
 @given(st.text("ab_é1 .(", max_size=12), st.text("ab_", min_size=1, max_size=3))

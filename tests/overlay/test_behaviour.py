@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from porter.overlay.behaviour import (
+from porter.verdict.behavior import (
     AGREES,
     ALONE,
     DIFFERS,

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from aten_overlay.metal.compiler import find_clang
-from porter.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS
-from porter.errors import Place, PorterError
-from porter.overlay import build
-from porter.overlay.registration import Kernel, Registration
-from porter.overlay.tree import materialise
-from porter.overlay.verdict import VerifyTarget
+from porter.core.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS
+from porter.core.errors import Place, PorterError
+from porter.verdict.build import libraries as build
+from porter.verdict.build.registration import Kernel, Registration
+from porter.verdict.build.tree import materialise
+from porter.verdict.result import VerifyTarget
 
 # torchgen's template of a registration includes this row's header.
 OF_THE_TEMPLATE = """

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aten_overlay.test import compare
+from porter.verdict.suite import compare
 
 FLOATS = st.floats(min_value=2.0**-100, max_value=2.0**100, width=32)
 

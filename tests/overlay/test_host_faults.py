@@ -6,8 +6,8 @@ import pytest
 from test_planted_faults import reasons
 from written_ports import Port
 
-from porter.checkout import EMBEDDED_FORK, KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS
-from porter.overlay.verdict import VerifyTarget
+from porter.core.checkout import EMBEDDED_FORK, KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.verdict.result import VerifyTarget
 
 LIBRARY = f"{MPS}/MetalShaderLibrary.mm"
 REDUCTION = f"{KERNELS}/TraceKernel.metal"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from porter.checkout import MPS, OPERATIONS
-from porter.overlay.sources import foreseen
-from porter.overlay.tree import Tree
+from porter.core.checkout import MPS, OPERATIONS
+from porter.verdict.build.sources import foreseen
+from porter.verdict.build.tree import Tree
 
 FILES = {
     f"{MPS}/OperationUtils.h": "void gather(const Tensor& t);\nTensor scatter(const Tensor& t);\n",

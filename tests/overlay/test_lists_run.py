@@ -1,9 +1,9 @@
 import pytest
 
-from aten_overlay.test import lists
-from aten_overlay.test.context import Context
-from aten_overlay.test.runner import matcher
-from porter.errors import PorterError
+from porter.core.errors import PorterError
+from porter.verdict.suite import lists
+from porter.verdict.suite.context import Context
+from porter.verdict.suite.runner import matcher
 
 NEW = """\
 import unittest

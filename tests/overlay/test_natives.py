@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from aten_overlay.test import lists
-from aten_overlay.test.context import Context, aten_names
-from porter.checkout import EMBEDDED_FORK
-from porter.overlay.verdict import VerifyTarget, verify
+from porter.core.checkout import EMBEDDED_FORK
+from porter.verdict.result import VerifyTarget
+from porter.verdict.suite import lists
+from porter.verdict.suite.context import Context, aten_names
+from porter.verdict.verify import verify
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))

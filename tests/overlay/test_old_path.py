@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from porter.checkout import EMBEDDED_FORK
+from porter.core.checkout import EMBEDDED_FORK
 
 ROOT = Path(__file__).resolve().parents[2]
 OPERATORS = ("erf", "remainder", "logit", "ceil")

@@ -10,10 +10,9 @@ import torch
 from expecttest import TestCase
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.checkout import EMBEDDED_FORK, OPERATIONS, Checkout
-from porter.overlay import old_path_table
-from porter.overlay.old_path import _draws, _is_copied, _varies, judged, spread
-from porter.overlay.old_path_compare import (
+from porter.core.checkout import EMBEDDED_FORK, OPERATIONS, Checkout
+from porter.parity import table as old_path_table
+from porter.parity.compare import (
     FRESH_BYTE,
     PLAIN,
     between,
@@ -25,9 +24,10 @@ from porter.overlay.old_path_compare import (
     rounded,
     unwritten,
 )
-from porter.overlay.old_path_lines import AGREE, DIFFER, LATE, NAN_LOST, OTHER_TYPE, UNCOMPARED, Line
-from porter.overlay.reached import reached
-from porter.overlay.reasons import FAULT, LIMIT, Evidence
+from porter.parity.lines import AGREE, DIFFER, LATE, NAN_LOST, OTHER_TYPE, UNCOMPARED, Line
+from porter.parity.old_path import _draws, _is_copied, _varies, judged, spread
+from porter.parity.reached import reached
+from porter.parity.reasons import FAULT, LIMIT, Evidence
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from porter.checkout import EMBEDDED_FORK
-from porter.overlay import host, objects
+from porter.core.checkout import EMBEDDED_FORK
+from porter.verdict.backends import host
+from porter.verdict.build import objects
 
 TYPES = """\
 #include <ATen/native/mps/OperationUtils.h>

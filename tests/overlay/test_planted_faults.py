@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from written_ports import HOST_CODE, INDEXING, METAL, Port
 
-from porter.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS
-from porter.errors import PorterError
-from porter.overlay.verdict import Verdict, verify
+from porter.core.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS
+from porter.core.errors import PorterError
+from porter.verdict.result import Verdict
+from porter.verdict.verify import verify
 
 
 def reasons(verdict: Verdict) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from aten_overlay.metal.build import Options, compile_kernels, host_names
-from porter.checkout import EMBEDDED_FORK, KERNELS, Checkout
-from porter.migrate import plan_operator
-from porter.overlay.tree import materialise
+from porter.core.checkout import EMBEDDED_FORK, KERNELS, Checkout
+from porter.plan.planner import plan_operator
 from porter.status import portable
+from porter.verdict.build.tree import materialise
 
 FORK = Checkout(EMBEDDED_FORK, "embedded")
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from porter.errors import PorterError
-from porter.overlay import registration
+from porter.core.errors import PorterError
+from porter.verdict.build import registration
 
 MIXED = """\
 - func: sin(Tensor self) -> Tensor

@@ -14,10 +14,15 @@ from typing import Any
 
 import pytest
 
-from porter.checkout import EMBEDDED_FORK
-from porter.errors import PorterError
-from porter.overlay import rooms, serve, server, verdict, work
-from porter.overlay.verdict import ListEntry, VerifyTarget
+from porter.core.checkout import EMBEDDED_FORK
+from porter.core.errors import PorterError
+from porter.server import server as serve
+from porter.server import worker as work
+from porter.verdict import client as server
+from porter.verdict import result as verdict
+from porter.verdict.backends import backends as rooms
+from porter.verdict.result import ListEntry, VerifyTarget
+from porter.verdict.verify import verify
 
 TARGET = VerifyTarget(
     "atan2", kernels=("atan2",), pairs=(("int", "float"),), removed=(ListEntry("f", "L", "e", ("x",)),)
@@ -67,7 +72,7 @@ def test_apple_s_gpu_is_used_without_a_fork_and_without_a_second_run(monkeypatch
 
 def test_where_there_is_no_apple_gpu_the_backend_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PorterError, match="PTR171 there is no Apple GPU here"):
-        verdict.verify(EMBEDDED_FORK, {}, VerifyTarget("exp", kernels=("exp",)), backend="mps")
+        verify(EMBEDDED_FORK, {}, VerifyTarget("exp", kernels=("exp",)), backend="mps")
 
 
 @pytest.mark.parametrize(
@@ -150,5 +155,5 @@ def test_the_fingerprint_follows_the_settings_and_the_backend(monkeypatch: pytes
 def test_unknown_backends_and_arithmetics_are_refused(tmp_path: Path) -> None:
     for given in ({"backend": "cuda"}, {"arithmetic": "exact"}, {"backend": "mps", "arithmetic": "all"}):
         with pytest.raises(PorterError) as refused:
-            verdict.verify(tmp_path, {}, TARGET, **given)
+            verify(tmp_path, {}, TARGET, **given)
         assert refused.value.code == "PTR171"

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from aten_overlay.test.tolerances import tolerances
-from porter.checkout import EMBEDDED_FORK
-from porter.errors import PorterError
+from porter.core.checkout import EMBEDDED_FORK
+from porter.core.errors import PorterError
+from porter.verdict.suite.tolerances import tolerances
 
 OWN = """\
 import something_that_is_not_here

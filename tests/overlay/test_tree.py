@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from porter.checkout import EMBEDDED_FORK, KERNELS, NATIVE_FUNCTIONS
-from porter.errors import PorterError
-from porter.overlay import registration, sources
-from porter.overlay.tree import TREES_KEPT, materialise
+from porter.core.checkout import EMBEDDED_FORK, KERNELS, NATIVE_FUNCTIONS
+from porter.core.errors import PorterError
+from porter.verdict.build import registration, sources
+from porter.verdict.build.tree import TREES_KEPT, materialise
 
 METAL = f"{KERNELS}/BinaryKernel.metal"
 

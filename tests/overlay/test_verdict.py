@@ -2,11 +2,11 @@ import json
 
 from expecttest import assert_expected_inline
 
-from aten_overlay.test.runner import Outcome
-from porter.errors import Place, PorterError
-from porter.overlay import verdict
+from porter.core.errors import Place, PorterError
 from porter.overlay.table import table
-from porter.overlay.verdict import Verdict
+from porter.verdict import judge
+from porter.verdict.result import Verdict
+from porter.verdict.suite.runner import Outcome
 
 OUTCOMES = [
     Outcome("TestConsistencyMPS.test_output_match_atan2_mps_float32", "float32", "passed", "", 9, 0.25),
@@ -22,7 +22,7 @@ OUTCOMES = [
 
 
 def test_counts_by_dtype() -> None:
-    found = verdict.judge("atan2", OUTCOMES, 1.25)
+    found = judge.judge("atan2", OUTCOMES, 1.25)
     assert (found.passed, found.failed, found.skipped, found.kernel_calls) == (3, 1, 1, 22)
     assert not found.ok
     by_dtype = {d.dtype: (d.passed, d.failed, d.kernel_calls, d.max_ulp) for d in found.dtypes}
@@ -30,23 +30,23 @@ def test_counts_by_dtype() -> None:
 
 
 def test_no_test_proves_nothing() -> None:
-    found = verdict.judge("atan2", [], 0.0)
+    found = judge.judge("atan2", [], 0.0)
     assert not found.ok
     assert [f.reason for f in found.failures] == ["no test was selected: nothing is proven"]
 
 
 def test_json_round_trip() -> None:
-    found = verdict.judge("atan2", OUTCOMES, 1.25)
+    found = judge.judge("atan2", OUTCOMES, 1.25)
     values = json.loads(json.dumps(found.to_json()))
     assert values["dtypes"]["int64"]["failed"] == 1
     assert Verdict.from_json(values) == found
 
 
 def test_arithmetics_are_joined_and_what_depends_on_one_is_said() -> None:
-    default = verdict.judge("atan2", OUTCOMES, 1.0)
+    default = judge.judge("atan2", OUTCOMES, 1.0)
     failing = [*OUTCOMES[1:], Outcome(OUTCOMES[0].test, "float32", "failed", "0.0 is not 1e-40", 9, 0.25)]
-    flushed = verdict.judge("atan2", failing, 1.0, arithmetic="flush")
-    found = verdict.joined([default, flushed])
+    flushed = judge.judge("atan2", failing, 1.0, arithmetic="flush")
+    found = judge.joined([default, flushed])
     assert found.arithmetic == "default+flush"
     assert found.failed == 2
     assert found.failures[-1].reason == "under flush arithmetic: 0.0 is not 1e-40"
@@ -55,14 +55,14 @@ def test_arithmetics_are_joined_and_what_depends_on_one_is_said() -> None:
 
 def test_a_build_that_fails_is_a_failed_verdict_at_its_place() -> None:
     error = PorterError("PTR166", "the host code does not compile: no member", Place("a/BinaryKernel.mm", 7))
-    found = verdict.refused("atan2", error, 0.5)
+    found = judge.refused("atan2", error, 0.5)
     assert not found.ok
     assert (found.failures[0].test, found.failures[0].place) == ("build", "a/BinaryKernel.mm:7")
 
 
 def test_the_table() -> None:
     assert_expected_inline(
-        table(verdict.judge("atan2", OUTCOMES, 1.25)),
+        table(judge.judge("atan2", OUTCOMES, 1.25)),
         """\
 dtype    passed  failed  skipped  kernel calls  max ULP  CPU ULP
 float32       2       0        0            10     1.75     0.79

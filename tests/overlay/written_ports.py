@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from porter.checkout import EMBEDDED_FORK, KERNELS, NATIVE_FUNCTIONS, OPERATIONS
-from porter.overlay.verdict import Verdict, VerifyTarget, verify
+from porter.core.checkout import EMBEDDED_FORK, KERNELS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.verdict.result import Verdict, VerifyTarget
+from porter.verdict.verify import verify
 
 METAL = f"{KERNELS}/BinaryKernel.metal"
 HOST_CODE = f"{OPERATIONS}/BinaryKernel.mm"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from expecttest import assert_expected_inline
 
-from porter.checkout import EMBEDDED_FORK, Checkout
-from porter.migrate import plan_operator
-from porter.overlay.behaviour import Behaviour, PathCount
-from porter.overlay.verdict import DTypeVerdict, Verdict
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.plan.planner import plan_operator
 from porter.report.pull_request import pull_request
+from porter.verdict.behavior import Behaviour, PathCount
+from porter.verdict.result import DTypeVerdict, Verdict
 
 PLAN = plan_operator(Checkout(EMBEDDED_FORK, "embedded"), "atan2")
 VERDICT = Verdict(

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from aten_overlay.apple.mpsgraph.arrays import over
 from aten_overlay.apple.mpsgraph.objects import HANDLER, Array, Frameworks, Handle, Value
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 _SUCCESS, _SINGULAR = 0, -2  # MPSMatrixDecompositionStatus
 _CLASS = "MPSKernel"

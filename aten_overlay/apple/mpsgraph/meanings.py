@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 if TYPE_CHECKING:
     from torch import Tensor

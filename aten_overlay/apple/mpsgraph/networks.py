@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aten_overlay.apple.mpsgraph.meanings import gradient_at, means, not_known
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 _CONSTANT, _REFLECT, _CLAMP, _ZERO = 0, 1, 3, 4  # MPSGraphPaddingMode
 _MODES = {_REFLECT: "reflect", _CLAMP: "replicate"}

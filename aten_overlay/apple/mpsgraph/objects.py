@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Union
 
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 Value = Union["Ref", "Descriptor", "Handle", bool, int, float, str, bytes, list[Any], None]
 MAX_RANK = 16

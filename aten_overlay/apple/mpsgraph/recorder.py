@@ -19,7 +19,7 @@ from aten_overlay.apple.mpsgraph.arrays import over
 from aten_overlay.apple.mpsgraph.objects import HANDLER, Array, Frameworks, Handle, Ref, Value
 from aten_overlay.apple.mpsgraph.precision import AS_WRITTEN, Precision
 from aten_overlay.apple.mpsgraph.types import MPS, Unknown, torch_type
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _DROP = ctypes.CFUNCTYPE(None, ctypes.c_void_p)

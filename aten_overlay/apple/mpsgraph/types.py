@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 _FLOAT, _COMPLEX, _SIGNED, _OTHER = 0x10000000, 0x01000000, 0x20000000, 0x80000000
 

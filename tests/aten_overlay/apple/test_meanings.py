@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from aten_overlay.apple.mpsgraph import meanings
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 
 def of(selector: str, *arguments: object) -> Any:

@@ -15,7 +15,7 @@ from aten_overlay.apple.mpsgraph import meanings
 from aten_overlay.apple.mpsgraph.objects import Frameworks
 from aten_overlay.apple.mpsgraph.recorder import Recorder
 from aten_overlay.device import libraries
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 HERE = Path(__file__).resolve().parent
 

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from aten_overlay.apple.mpsgraph import meanings
 from aten_overlay.apple.mpsgraph.objects import Descriptor
 from aten_overlay.apple.mpsgraph.types import MPS, Unknown
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 
 def of(selector: str, *arguments: object) -> Any:

@@ -7,7 +7,7 @@ import pytest
 
 from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 SOURCE = """#include <metal_stdlib>
 using namespace metal;

@@ -13,7 +13,7 @@ from aten_overlay.metal.build import Argument, Options, arguments, compile_kerne
 from aten_overlay.metal.declarations import parse
 from aten_overlay.metal.generate import Edit, apply, generate
 from aten_overlay.metal.lexer import read
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 FORMS = """#include <metal_stdlib>
 using namespace metal;

@@ -9,7 +9,7 @@ import pytest
 
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 SOURCE = Path(__file__).with_name("language.metal")
 

@@ -14,7 +14,7 @@ from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.ir import NotUnderstood, read_function, result_type
 from aten_overlay.metal.launch import Library
 from aten_overlay.metal.units import units
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 SOURCE = Path(__file__).with_name("lockstep.metal")
 OTHERS = ("in_two_dimensions", "doubles_and_halves", "indirect")

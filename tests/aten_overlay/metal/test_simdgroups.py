@@ -9,7 +9,7 @@ import pytest
 
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 HERE = Path(__file__).parent
 VALUES = np.random.default_rng(1).integers(-100, 100, 128).astype(np.int32)

@@ -15,7 +15,7 @@ import pytest
 
 from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 FORK = Path(os.environ.get("PORTER_TEST_FORK", ""))
 KERNELS = FORK / "aten/src/ATen/native/mps/kernels"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aten_overlay.metal import compiler, zig
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 
 SOURCE = "#include <vector>\nint main() { return static_cast<int>(std::vector<int>(3).size()) - 3; }\n"
 

@@ -10,12 +10,13 @@ import pytest
 import torch
 from expecttest import assert_expected_inline
 
-from porter.checkout import EMBEDDED_FORK, KERNELS, Checkout
-from porter.native import native_target
-from porter.overlay import rooms, work
+from porter.core.checkout import EMBEDDED_FORK, KERNELS, Checkout
 from porter.overlay.table import summary
-from porter.overlay.tree import cache, materialise
-from porter.overlay.verdict import Verdict
+from porter.server import worker as work
+from porter.verdict.backends import backends as rooms
+from porter.verdict.build.tree import cache, materialise
+from porter.verdict.native import native_target
+from porter.verdict.result import Verdict
 
 UNARY = f"{KERNELS}/UnaryKernel.metal"
 

@@ -7,10 +7,9 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 import aten_overlay
-from aten_overlay.test import context, counters, samples
-from aten_overlay.test.dispatched import dispatched
-from porter.errors import PorterError
-from porter.overlay import selection
+from porter.core.errors import PorterError
+from porter.verdict.suite import context, counters, samples, selection
+from porter.verdict.suite.dispatched import dispatched
 
 device = aten_overlay.start()
 
@@ -63,7 +62,7 @@ def test_a_device_argument_is_mirrored_too():
 
 def test_gradients_are_compared_in_types_that_the_cpu_has():
     context.use(context.Context(bases=("polar",)))
-    test_mps = importlib.import_module("aten_overlay.test.test_mps")
+    test_mps = importlib.import_module("porter.verdict.suite.test_mps")
     op = named("polar")
     assert torch.float16 in op.supported_backward_dtypes("mps") - op.supported_dtypes("cpu")
     assert torch.float16 not in test_mps.comparable(op).supported_backward_dtypes("mps")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.dtypes import BY_TORCH
-from porter.overlay.recording import calls
+from porter.core.dtypes import BY_TORCH
+from porter.recording import calls
 
 
 def _samples(op: OpInfo, device: str, dtype: torch.dtype, requires_grad: bool, **_: object) -> Iterator[SampleInput]:

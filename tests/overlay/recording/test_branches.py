@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from porter.mpsgraph.conditions import Unclear, holds
 from porter.mpsgraph.graph import Value
-from porter.overlay.recording.branches import NOT_TOLD, told_apart
+from porter.recording.branches import NOT_TOLD, told_apart
 
 Calls = list[dict[str, Value]]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from expecttest import assert_expected_inline
 
-from porter.dtypes import FLOAT, HALF, DType
+from porter.core.dtypes import FLOAT, HALF, DType
 from porter.mpsgraph.graph import Call, Constant, Expr, Graph, Input, Value
 from porter.mpsgraph.printing import graph_lines
-from porter.overlay.recording.cases import Observed, cases_of, untold
+from porter.recording.cases import Observed, cases_of, untold
 
 X = Input("self", FLOAT)
 

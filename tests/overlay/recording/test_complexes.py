@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.dtypes import FLOAT, FLOAT2, HALF2, DType
+from porter.core.dtypes import FLOAT, FLOAT2, HALF2, DType
 from porter.mpsgraph.graph import Call, Cast, Expr, Input
 from porter.mpsgraph.printing import spelled
-from porter.overlay.recording.cases import Observed, cases_of
-from porter.overlay.recording.complexes import facts, number, whole
+from porter.recording.cases import Observed, cases_of
+from porter.recording.complexes import facts, number, whole
 
 X = Input("self", FLOAT2)
 VALUES = (0.37 + 0.59j, 1.7 - 0.8j, -0.8 + 0.37j, 2 + 0j)

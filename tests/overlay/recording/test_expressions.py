@@ -10,10 +10,10 @@ import torch
 from aten_overlay.apple.mpsgraph.objects import Ref
 from aten_overlay.apple.mpsgraph.recorder import Node, Recorded, Run
 from aten_overlay.apple.mpsgraph.types import MPS
-from porter.errors import PorterError
+from porter.core.errors import PorterError
 from porter.mpsgraph.printing import spelled
-from porter.overlay.recording.complexes import whole
-from porter.overlay.recording.expressions import expression
+from porter.recording.complexes import whole
+from porter.recording.expressions import expression
 
 RESULT = Ref(0, 0)
 

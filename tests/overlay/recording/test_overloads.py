@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from porter.overlay.recording.calls import Made
-from porter.overlay.recording.overloads import likened
+from porter.recording.calls import Made
+from porter.recording.overloads import likened
 
 X = torch.tensor([0.5, -1.0])
 ATEN = torch.ops.aten

@@ -9,13 +9,13 @@ import pytest
 from expecttest import assert_expected_inline
 
 from porter.aten.native_functions import NativeFunctions
-from porter.checkout import EMBEDDED_FORK, OPERATIONS, Checkout
-from porter.errors import PorterError
+from porter.aten.operator import mps_row
+from porter.core.checkout import EMBEDDED_FORK, OPERATIONS, Checkout
+from porter.core.errors import PorterError
 from porter.mpsgraph.agreement import agreement
 from porter.mpsgraph.printing import graph_lines
 from porter.mpsgraph.recording import Recording
-from porter.readings import NEWEST, recorded_lines, recordings, source_graph
-from porter.rows import mps_row
+from porter.recording.readings import NEWEST, recorded_lines, recordings, source_graph
 
 FORK = Checkout(EMBEDDED_FORK, "embedded")
 

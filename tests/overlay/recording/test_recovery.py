@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.dtypes import BFLOAT, FLOAT, HALF, INT, UCHAR, DType
+from porter.core.dtypes import BFLOAT, FLOAT, HALF, INT, UCHAR, DType
 from porter.mpsgraph.graph import Constant, Literal, Untold, Value
 from porter.mpsgraph.printing import spelled
-from porter.overlay.recording.recovery import recovered
+from porter.recording.recovery import recovered
 
 CALLS: list[dict[str, Value]] = [
     {"eps": eps, "scale": scale, "self.dim()": 2} for eps, scale in ((0.1, 2.0), (0.25, 3.0), (0.37, 5.0), (0.59, 0.7))

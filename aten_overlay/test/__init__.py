@@ -1,1 +1,0 @@
-"""The checks of a port, in the form of PyTorch's own device-type tests."""

@@ -1,0 +1,56 @@
+"""What an implementation reaches: the functions it calls, in its file and in those whose headers that file includes."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from porter.core.checkout import OPERATIONS, Checkout
+from porter.languages.source import Function, Source
+
+_INCLUDE = re.compile(r"^#include <ATen/native/mps/operations/(\w+)\.h>", re.M)
+_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+
+
+@lru_cache(maxsize=256)
+def parsed(path: str, text: str) -> Source:
+    """A lexed file; the same text is lexed once."""
+    return Source.parse(path, text)
+
+
+def reached_text(checkout: Checkout, path: str, text: str) -> Iterator[str]:
+    """A text of a file, and the text of every function that it calls, directly or not; all overloads of each."""
+    pending, seen = [(path, text)], set[tuple[str, int]]()
+    while pending:
+        at, told = pending.pop()
+        yield told
+        words = set(_WORD.findall(told))
+        for place in _places(checkout, at):
+            held = checkout.read(place)
+            functions = _functions(place, held)
+            for function in (each for name in sorted(words & functions.keys()) for each in functions[name]):
+                if (place, function.start) not in seen:
+                    seen.add((place, function.start))
+                    pending.append((place, held[function.start : function.end]))
+
+
+def _places(checkout: Checkout, path: str) -> list[str]:
+    """A file, the operator headers that it includes, directly or not, and the files beside those headers."""
+    found, pending = [path], [path]
+    while pending:
+        for name in _INCLUDE.findall(checkout.read(pending.pop())):
+            beside = (f"{OPERATIONS}/{name}{suffix}" for suffix in (".h", ".mm"))
+            new = [place for place in beside if place not in found and checkout.exists(place)]
+            found += new
+            pending += new
+    return found
+
+
+@lru_cache(maxsize=256)
+def _functions(path: str, text: str) -> Mapping[str, tuple[Function, ...]]:
+    found = defaultdict[str, tuple[Function, ...]](tuple)
+    for function in parsed(path, text).functions():
+        found[function.name] += (function,)
+    return dict(found)

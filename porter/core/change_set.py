@@ -1,0 +1,95 @@
+"""Edits gathered into a change set: a value that applies, inverts, combines and prints as a unified diff."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from porter.core.edits import Edit, check, compose, land, splice
+from porter.core.errors import Place, PorterError
+from porter.core.unified_diff import file_diff
+
+
+@dataclass(frozen=True)
+class ChangeSet:
+    """Edits with the texts they apply to. A file that `base` lacks is created; the files in `deleted` go.
+
+    Edits may touch but not overlap: insertions at one offset stand in the order given, before a replacement that
+    starts there. Raises PTR050 (overlap), PTR051 (outside the file) or PTR052 (an edit of a file that goes, or
+    one that goes without being there).
+    """
+
+    base: Mapping[str, str]
+    edits: tuple[Edit, ...]
+    deleted: frozenset[str] = field(default=frozenset())
+
+    def __post_init__(self) -> None:
+        for file in self.deleted:
+            if file not in self.base or any(e.file == file for e in self.edits):
+                raise PorterError("PTR052", "a deleted file must exist and have no other edit", Place(file))
+        for file, edits in self._by_file().items():
+            check(file, self.base.get(file, ""), edits)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Every file the change set touches, sorted."""
+        return tuple(sorted({e.file for e in self.edits} | self.deleted))
+
+    @property
+    def created(self) -> tuple[str, ...]:
+        """The files that are there only afterwards."""
+        return tuple(f for f in self.files if f not in self.base)
+
+    def apply(self) -> dict[str, str]:
+        """The new text of every file that is edited or created, without the deleted ones."""
+        return {file: splice(self.base.get(file, ""), edits) for file, edits in self._by_file().items()}
+
+    def invert(self) -> ChangeSet:
+        """The change set that takes this one back."""
+        after = self.apply()
+        edits = [
+            Edit(e.file, at, at + len(e.text), self.base[e.file][e.start : e.end])
+            for file, group in self._by_file().items()
+            if file in self.base
+            for e, at in land(group)
+        ]
+        edits += [Edit(file, 0, 0, self.base[file]) for file in sorted(self.deleted)]
+        return ChangeSet(after, tuple(edits), frozenset(self.created))
+
+    def combine(self, later: ChangeSet) -> ChangeSet:
+        """This change set and then `later`, planned on the texts that this one leaves, as one of this one's base.
+
+        Raises PTR053 where `later` was planned on other texts.
+        """
+        after = {**self.base, **self.apply()}
+        base = dict(self.base)
+        for file, text in later.base.items():
+            if file in self.deleted or after.get(file, text) != text:
+                raise PorterError("PTR053", "two parts of the plan read different texts of this file", Place(file))
+            if file not in after:
+                base[file] = text
+        theirs = later._by_file()
+        files = [file for file in dict.fromkeys((*self.files, *theirs)) if file not in later.deleted | self.deleted]
+        edits = [edit for file in files for edit in self._compose(file, base.get(file), theirs.get(file, []))]
+        again = self.deleted & theirs.keys()
+        edits += [Edit(file, 0, len(base[file]), later.apply()[file]) for file in sorted(again)]
+        gone = (self.deleted - again) | (later.deleted & base.keys())
+        return ChangeSet(base, tuple(edits), gone)
+
+    def _compose(self, file: str, text: str | None, later: list[Edit]) -> tuple[Edit, ...]:
+        edits = tuple(compose(file, text or "", self._by_file().get(file, []), later))
+        return edits or ((Edit(file, 0, 0, ""),) if text is None else ())
+
+    def diff(self, context: int = 3) -> str:
+        """A unified diff with a/ and b/ prefixes, as `git apply` takes it."""
+        edits = self._by_file()
+        return "".join(
+            file_diff(file, self.base.get(file), edits.get(file, []), file in self.deleted, context)
+            for file in self.files
+        )
+
+    def _by_file(self) -> dict[str, list[Edit]]:
+        groups: dict[str, list[Edit]] = {}
+        for edit in self.edits:
+            groups.setdefault(edit.file, []).append(edit)
+        return {file: sorted(group, key=lambda e: (e.start, e.end)) for file, group in groups.items()}

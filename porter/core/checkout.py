@@ -1,0 +1,171 @@
+"""A PyTorch fork on disk, read once: every file comes from one snapshot, and nothing outside the root is ever read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from porter.core.errors import Place, PorterError
+
+NATIVE_FUNCTIONS = "aten/src/ATen/native/native_functions.yaml"
+MPS = "aten/src/ATen/native/mps"
+OPERATIONS = f"{MPS}/operations"
+KERNELS = f"{MPS}/kernels"
+EMBEDDED_FORK = Path(__file__).resolve().parents[2] / "aten_overlay" / "fork"
+
+_CONFLICT_MARKERS = ("<<<<<<< ", ">>>>>>> ")
+
+
+@dataclass(frozen=True, eq=False)
+class Folder:
+    """The bytes of a folder's files with certain endings, for searches: none becomes part of the snapshot."""
+
+    files: tuple[tuple[str, bytes], ...]
+    _answers: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict, repr=False)
+
+    def holding(self, word: str, pattern: str = "") -> tuple[str, ...]:
+        """The paths of the files that hold `word`, where it stands matching `pattern`, which may span two lines."""
+        if (word, pattern) not in self._answers:
+            wanted = re.compile(pattern.encode(), re.M) if pattern else None
+            self._answers[word, pattern] = tuple(
+                path for path, data in self.files if _holds(data, word.encode(), wanted)
+            )
+        return self._answers[word, pattern]
+
+
+@dataclass
+class Disk:
+    """What was read from disk so far, shared by all layers of a snapshot."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    lists: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
+    folders: dict[tuple[str, ...], Folder] = field(default_factory=dict)
+
+
+@dataclass
+class Checkout:
+    """A fork's files. `origin` says how it was found; `hashes` holds the digest of every file read so far."""
+
+    root: Path
+    origin: str
+    hashes: dict[str, str] = field(default_factory=dict)
+    _texts: Mapping[str, str] = field(default_factory=dict, repr=False)
+    _disk: Disk = field(default_factory=Disk, repr=False)
+
+    def exists(self, path: str) -> bool:
+        """Whether `path` (relative, with forward slashes) is a file of the checkout."""
+        return path in self._texts or (self.root / path).is_file()
+
+    def read(self, path: str) -> str:
+        """The text of a file exactly as on disk: line endings kept, undecodable bytes as surrogates.
+
+        Raises PTR003 (unreadable), PTR004 (leads out of the checkout) or PTR005 (merge-conflict markers).
+        """
+        if path in self._texts:
+            return self._texts[path]
+        if path not in self._disk.texts:
+            data = self._bytes(path)
+            text = data.decode("utf-8", "surrogateescape")
+            _refuse_conflicts(path, text)
+            self.hashes[path] = digest(data)
+            self._disk.texts[path] = text
+        return self._disk.texts[path]
+
+    def layer(self, texts: Mapping[str, str]) -> Checkout:
+        """The same snapshot with some files as a plan would leave them; the hashes stay those on disk."""
+        return Checkout(self.root, self.origin, self.hashes, {**self._texts, **texts}, self._disk)
+
+    def list(self, folder: str, *suffixes: str) -> list[str]:
+        """The files directly inside `folder` with one of the endings, sorted, relative to the root."""
+        key = (folder, *suffixes)
+        if key not in self._disk.lists:
+            base = self.root / folder
+            entries = os.scandir(base) if base.is_dir() else ()
+            self._disk.lists[key] = sorted(
+                f"{folder}/{e.name}" for e in entries if e.is_file() and e.name.endswith(suffixes)
+            )
+        return list(self._disk.lists[key])
+
+    def folder(self, folder: str, *suffixes: str) -> Folder:
+        """The files that `list` gives, as on disk; one that cannot be read is left out."""
+        key = (folder, *suffixes)
+        if key not in self._disk.folders:
+            paths = self.list(folder, *suffixes)
+            self._disk.folders[key] = Folder(tuple((path, data) for path in paths if (data := self._peek(path))))
+        return self._disk.folders[key]
+
+    def _peek(self, path: str) -> bytes:
+        try:
+            return (self.root / path).read_bytes()
+        except OSError:
+            return b""
+
+    def _bytes(self, path: str) -> bytes:
+        full = self.root / path
+        if not full.resolve().is_relative_to(self.root.resolve()):
+            raise PorterError(
+                "PTR004", "this path leads out of the checkout", Place(path), "Replace the symbolic link by a file."
+            )
+        try:
+            return full.read_bytes()
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise PorterError(
+                "PTR003", f"cannot be read: {reason}", Place(path), "Check that the file exists and is readable."
+            ) from error
+
+
+def _holds(data: bytes, word: bytes, wanted: re.Pattern[bytes] | None) -> bool:
+    """Only the lines around the word are searched: most files hold none, and a search of a whole one is slow."""
+    at = data.find(word)
+    while at >= 0 and wanted is not None:
+        start = data.rfind(b"\n", 0, max(data.rfind(b"\n", 0, at), 0)) + 1
+        after = data.find(b"\n", at + len(word)) + 1
+        end = data.find(b"\n", after) if after else -1
+        if wanted.search(data[start : end if end >= 0 else len(data)]):
+            return True
+        at = data.find(word, after) if after else -1
+    return at >= 0
+
+
+def find_checkout(named: Path | None, cwd: Path, environ: dict[str, str]) -> Checkout:
+    """The fork to work on: `named`, else `$PORTER_CHECKOUT`, else the enclosing one, else the embedded miniature."""
+    if named is not None:
+        return _checked(named, "--checkout")
+    if environ.get("PORTER_CHECKOUT"):
+        return _checked(Path(environ["PORTER_CHECKOUT"]), "$PORTER_CHECKOUT")
+    for folder in (cwd, *cwd.parents):
+        if (folder / NATIVE_FUNCTIONS).is_file():
+            return Checkout(folder, "the enclosing checkout")
+    return Checkout(EMBEDDED_FORK, "the embedded miniature fork")
+
+
+def digest(data: bytes) -> str:
+    """The content hash that snapshots, journals and caches agree on."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _checked(root: Path, origin: str) -> Checkout:
+    if not (root / NATIVE_FUNCTIONS).is_file():
+        raise PorterError(
+            "PTR001",
+            f"{root} is not a PyTorch checkout: it has no {NATIVE_FUNCTIONS}",
+            hint=f"Point {origin} at the root of a PyTorch fork.",
+        )
+    return Checkout(root, origin)
+
+
+def _refuse_conflicts(path: str, text: str) -> None:
+    for marker in _CONFLICT_MARKERS:
+        at = 0 if text.startswith(marker) else text.find("\n" + marker) + 1
+        if at or text.startswith(marker):
+            raise PorterError(
+                "PTR005",
+                "a merge conflict is not resolved here",
+                Place(path, text.count("\n", 0, at) + 1),
+                "Resolve it and try again.",
+            )

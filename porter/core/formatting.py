@@ -1,0 +1,83 @@
+"""New blocks laid out as the fork's own `.clang-format` would."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+
+from porter.core.checkout import Checkout
+from porter.core.errors import Place, PorterError
+
+STYLE = ".clang-format"
+# What clang-format takes a file for, by its ending; Metal is C++ to it.
+LANGUAGES = {".mm": "block.mm", ".metal": "block.cpp", ".h": "block.cpp", ".cpp": "block.cpp"}
+
+
+def format_block(checkout: Checkout, file: str, block: str) -> str:
+    """`block`, whole declarations of `file`, in the fork's style and ending as it did; unchanged if it has no style.
+
+    Raises PTR064 (no clang-format), PTR065 (it refused).
+    """
+    if not block.strip() or not checkout.exists(STYLE):
+        return block
+    return _formatted(str(checkout.root / STYLE), checkout.read(STYLE), _assumed(file), block)
+
+
+def format_lines(checkout: Checkout, file: str, text: str, first: int, last: int) -> str:
+    """`text` of `file` with the lines `first` to `last` (from 1, inclusive) in the fork's style, the rest untouched."""
+    if not checkout.exists(STYLE):
+        return text
+    return _formatted(str(checkout.root / STYLE), checkout.read(STYLE), _assumed(file), text, f"--lines={first}:{last}")
+
+
+@lru_cache(maxsize=256)
+def _formatted(style: str, _style_text: str, name: str, text: str, *flags: str) -> str:
+    """Cached by content: planning many operators formats the same block more than once."""
+    ends = len(text) - len(text.rstrip("\r\n"))
+    command = [_program(), f"--style=file:{style}", f"--assume-filename={name}", *flags]
+    data = text.encode("utf-8", "surrogateescape")
+    done = subprocess.run(command, input=data, capture_output=True, check=False)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise PorterError("PTR065", f"clang-format: {said[0] if said else 'failed'}", Place(STYLE))
+    out = done.stdout.decode("utf-8", "surrogateescape")
+    return out.rstrip("\r\n") + text[len(text) - ends :] if ends or not flags else out
+
+
+def _assumed(file: str) -> str:
+    return LANGUAGES.get(PurePosixPath(file).suffix, "block.cpp")
+
+
+@lru_cache(maxsize=1)
+def _program() -> str:
+    """The binary itself: the wheel's start script costs a Python start on every call."""
+    try:
+        import clang_format  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+        binary = Path(clang_format.__file__).parent / "data" / "bin" / "clang-format"
+        if binary.exists():
+            return str(binary)
+    except ImportError:
+        pass
+    found = shutil.which("clang-format")
+    if found is None:
+        raise PorterError("PTR064", "clang-format is not installed", hint="pip install clang-format")
+    return found
+
+
+def one_call(text: str) -> bool:
+    """Whether brackets around a text would belong together: none of its own closes one that it has not opened."""
+    depth = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def unwrapped(text: str) -> str:
+    """A text without the brackets around all of it."""
+    inner = text[1:-1]
+    return unwrapped(inner) if text.startswith("(") and text.endswith(")") and one_call(inner) else text

@@ -1,0 +1,134 @@
+"""Edits of a file as a unified diff that `git apply` takes, compared only where an edit is."""
+
+from __future__ import annotations
+
+import difflib
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from porter.core.edits import Edit, splice
+
+
+def file_diff(file: str, before: str | None, edits: list[Edit], deleted: bool, context: int) -> str:
+    """The diff of one file, empty where the edits change nothing. A file that was not there has None before."""
+    text = before or ""
+    hunks = _hunks(text, [Edit(file, 0, len(text), "")] if deleted else edits, context)
+    if not hunks and before is not None and not deleted:
+        return ""
+    old, new = _quoted(f"a/{file}"), _quoted(f"b/{file}")
+    head = f"diff --git {old} {new}\n"
+    if before is None:
+        head, old = head + "new file mode 100644\n", "/dev/null"
+    if deleted:
+        head, new = head + "deleted file mode 100644\n", "/dev/null"
+    names = f"--- {_ended(old)}\n+++ {_ended(new)}\n" if hunks else ""
+    return head + names + "".join(hunks)
+
+
+def _quoted(name: str) -> str:
+    """A path as git prints it: in quotes with escapes when it holds a quote, a backslash or a control character."""
+    if not any(c in '"\\' or c < " " for c in name):
+        return name
+    escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    return '"' + "".join(escapes.get(c, c if c >= " " else f"\\{ord(c):03o}") for c in name) + '"'
+
+
+def _ended(name: str) -> str:
+    return name + "\t" if " " in name and not name.startswith('"') else name
+
+
+@dataclass(frozen=True)
+class _Region:
+    """Lines `start` to `end` (from 0, exclusive) of the old file become `lines`."""
+
+    start: int
+    end: int
+    lines: list[str]
+
+
+def _hunks(before: str, edits: list[Edit], context: int) -> list[str]:
+    old = _lines(before)
+    hunks, shift = [], 0
+    for group in _near(list(_changed(before, old, edits)), context):
+        start, end = max(group[0].start - context, 0), min(group[-1].end + context, len(old))
+        body, at, grown = [], start, 0
+        for region in group:
+            body += [" " + line for line in old[at : region.start]]
+            body += ["-" + line for line in old[region.start : region.end]]
+            body += ["+" + line for line in region.lines]
+            at, grown = region.end, grown + len(region.lines) - (region.end - region.start)
+        body += [" " + line for line in old[at:end]]
+        header = f"@@ -{_range(start, end - start)} +{_range(start + shift, end - start + grown)} @@\n"
+        hunks.append(header + "".join(map(_printed, body)))
+        shift += grown
+    return hunks
+
+
+def _changed(before: str, old: list[str], edits: list[Edit]) -> Iterator[_Region]:
+    """The lines that differ, compared only where an edit is: a whole-file comparison would take most of a second."""
+    starts = [0]
+    for line in old:
+        starts.append(starts[-1] + len(line))
+    for first, last, group in _line_groups(before, starts, edits):
+        text = before[starts[first] : starts[last]]
+        moved = [Edit(e.file, e.start - starts[first], e.end - starts[first], e.text) for e in group]
+        new = _lines(splice(text, moved))
+        matcher = difflib.SequenceMatcher(None, old[first:last], new, autojunk=False)
+        for tag, i, j, k, m in matcher.get_opcodes():
+            if tag != "equal":
+                yield _Region(first + i, first + j, new[k:m])
+
+
+def _line_groups(before: str, starts: list[int], edits: list[Edit]) -> Iterator[tuple[int, int, list[Edit]]]:
+    """Edits that share lines, with the whole lines they reach, from the first to before the last."""
+    group: list[Edit] = []
+    first = last = 0
+    for edit in edits:
+        begin, end = _reach(before, starts, edit)
+        if group and begin < last:
+            group.append(edit)
+            last = max(last, end)
+            continue
+        if group:
+            yield first, last, group
+        group, first, last = [edit], begin, end
+    if group:
+        yield first, last, group
+
+
+def _reach(before: str, starts: list[int], edit: Edit) -> tuple[int, int]:
+    """The lines whose text an edit changes: none for whole lines put between two."""
+    begin, end = bisect_right(starts, edit.start) - 1, bisect_right(starts, edit.end) - 1
+    joined = before[starts[begin] : edit.start] + edit.text
+    if (joined and not joined.endswith("\n")) or edit.end != starts[end]:
+        end += 1
+    if begin and begin == len(starts) - 1 and not before.endswith("\n"):
+        begin -= 1  # what stands behind a last line without a line feed joins it
+    return begin, min(end, len(starts) - 1)
+
+
+def _near(regions: list[_Region], context: int) -> list[list[_Region]]:
+    groups: list[list[_Region]] = []
+    for region in regions:
+        if groups and region.start == groups[-1][-1].end:
+            last = groups[-1][-1]
+            groups[-1][-1] = _Region(last.start, region.end, last.lines + region.lines)
+        elif groups and region.start - groups[-1][-1].end <= 2 * context:
+            groups[-1].append(region)
+        else:
+            groups.append([region])
+    return groups
+
+
+def _lines(text: str) -> list[str]:
+    """Lines with their ends, as git sees them: only a line feed ends one."""
+    return [line + "\n" for line in text.split("\n")[:-1]] + ([tail] if (tail := text.rsplit("\n", 1)[-1]) else [])
+
+
+def _range(start: int, count: int) -> str:
+    return f"{start + 1 if count else start},{count}"
+
+
+def _printed(line: str) -> str:
+    return line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"

@@ -1,0 +1,88 @@
+"""Writing a change set to the checkout, once it is certain that nobody's work is lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from porter.core import journal
+from porter.core.change_set import ChangeSet
+from porter.core.checkout import Checkout, digest
+from porter.core.errors import Place, PorterError
+
+
+def write(checkout: Checkout, changes: ChangeSet, force: bool = False) -> tuple[str, ...]:
+    """Writes the change set, all or none, and tells the files; none are told if everything was written already.
+
+    Raises PTR054 (a file of the snapshot changed since), PTR055 (uncommitted changes in a file to be written, unless
+    `force`), PTR056 (another porter is writing), PTR060 (the system refused), PTR061 (a path leads out of the
+    checkout) or PTR063 (git cannot say what is uncommitted, unless `force`).
+    """
+    contents = _contents(changes)
+    if all(journal.current(checkout.root, file) == data for file, data in contents.items()):
+        return ()
+    with journal.locked(checkout):
+        journal.settle_pending(checkout.root)
+        _refuse_changed(checkout, changes)
+        if not force:
+            _refuse_uncommitted(checkout, changes.files)
+        before = {file: _bytes(changes.base.get(file)) for file in contents}
+        journal.perform(checkout.root, "write", {f: d for f, d in contents.items() if d != before[f]})
+    return tuple(file for file in contents if contents[file] != before[file])
+
+
+def _contents(changes: ChangeSet) -> dict[str, bytes | None]:
+    texts = changes.apply()
+    return {file: _bytes(texts.get(file)) for file in changes.files}
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "surrogateescape")
+
+
+def _refuse_changed(checkout: Checkout, changes: ChangeSet) -> None:
+    """Every file the plan has read counts, not only those it writes."""
+    planned = {file: _digest(_bytes(text)) for file, text in changes.base.items()}
+    planned |= dict.fromkeys(changes.created)
+    for file, before in {**checkout.hashes, **planned}.items():
+        if _digest(journal.current(checkout.root, file)) != before:
+            what = "this file was created since the plan was made" if before is None else "this file changed since"
+            raise PorterError("PTR054", what, Place(file), "Run the command again to plan on what is there now.")
+
+
+def _digest(data: bytes | None) -> str | None:
+    return None if data is None else digest(data)
+
+
+def _refuse_uncommitted(checkout: Checkout, files: tuple[str, ...]) -> None:
+    """Changes that porter wrote last are not counted: several operators can be ported before a commit."""
+    root = checkout.root
+    if not any((folder / ".git").exists() for folder in (root.resolve(), *root.resolve().parents)):
+        return
+    ours = journal.last_written(root)
+    for file in _uncommitted(checkout, files):
+        if file not in ours or ours[file] != _digest(journal.current(root, file)):
+            hint = "Commit or stash it, or pass --force to write beside your changes."
+            raise PorterError("PTR055", "this file has uncommitted changes", Place(file), hint)
+
+
+def _uncommitted(checkout: Checkout, files: tuple[str, ...]) -> list[str]:
+    """The files git calls changed; untracked ones count where the checkout is itself the work tree."""
+    prefix = _git(checkout, "rev-parse", "--show-prefix").removesuffix("\n")
+    listed = _git(checkout, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--", *files)
+    lines = [line for line in listed.split("\0") if line and not (prefix and line.startswith("??"))]
+    return [line[3:].removeprefix(prefix) for line in lines]
+
+
+def _git(checkout: Checkout, *arguments: str) -> str:
+    command = ["git", "--literal-pathspecs", "-C", str(checkout.root), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False, env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"})
+    except OSError as error:
+        raise PorterError(
+            "PTR063", f"git cannot be run: {error.strerror}", hint="Pass --force to do without."
+        ) from error
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise PorterError("PTR063", f"git: {said[0] if said else 'failed'}", hint="Pass --force to do without.")
+    return done.stdout.decode("utf-8", "surrogateescape")

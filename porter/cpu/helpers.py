@@ -1,0 +1,199 @@
+"""Functions that a CPU kernel calls: c10::metal's if the checkout has one of that name, else translated with the
+kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from porter.core.checkout import Checkout
+from porter.core.dtypes import DType, Kind
+from porter.cpu.scalar_body import body_of
+from porter.cpu.translator import OPMATH, Translator, Typed
+from porter.languages import cpp
+from porter.languages.definitions import Found, definitions, parse
+from porter.metal.forms import helper
+
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<((?:ATen/native|ATen/NumericUtils|c10/util)[\w/]*\.h)>", re.M)
+_ROOTS = {"ATen/": "aten/src/ATen/", "c10/": "c10/"}
+# What the vector headers include on behalf of every kernel file.
+_EVERYWHERE = ("ATen/native/Math.h", "ATen/native/cpu/zmath.h")
+_PREFIX = "calc_"
+_CLASS = re.compile(r"(!?)\s*(?:std::is_(integral|floating_point)_v|c10::is_(complex))\s*<\s*\w+\s*>")
+_DEPTH = 4
+
+
+@dataclass
+class Helpers:
+    """Where the functions of one kernel file are looked up; `made` holds those translated so far, by name."""
+
+    checkout: Checkout
+    path: str
+    library: tuple[frozenset[str], frozenset[str]]
+    made: dict[str, str] = field(default_factory=dict)
+    depth: int = 0
+
+    def answer(self, translator: Translator, name: cpp.Name, arguments: list[Typed]) -> Typed | None:
+        """The call of a function that the tables do not know."""
+        takes_complex = any(translator.is_complex(a) for a in arguments)
+        bare = name.last.removeprefix(_PREFIX)
+        if bare in self.library[takes_complex] and translator.dtype.kind in (Kind.FLOATING, Kind.COMPLEX):
+            translator.roundings += 1
+            kind = translator.dtype.metal if takes_complex else "float"
+            joined = ", ".join(a.text for a in arguments)
+            return Typed(f"c10::metal::{bare}({joined})", "T" if takes_complex else kind)
+        complex_name = f"complex_{bare}"
+        written = helper(complex_name) if takes_complex and len(arguments) == 1 else None
+        if written:
+            self.made[complex_name] = written
+            return Typed(f"T({complex_name}(float2({arguments[0].text})))", "T")
+        found = self._definition(name.last, len(arguments), translator.dtype)
+        if found is None or self.depth >= _DEPTH:
+            return None
+        self.depth += 1
+        try:
+            return self._translated(translator, found, arguments)
+        finally:
+            self.depth -= 1
+
+    def used_in(self, text: str) -> tuple[str, ...]:
+        """The translated functions that a text needs, callees first."""
+        needed: dict[str, str] = {}
+        pending = [text]
+        while pending:
+            current = pending.pop()
+            for name, source in self.made.items():
+                if name not in needed and re.search(rf"\b{name}\(", current) and source is not current:
+                    needed[name] = source
+                    pending.append(source)
+        return tuple(source for name, source in self.made.items() if name in needed)
+
+    def _definition(self, name: str, arity: int, dtype: DType) -> Found | None:
+        for path in (self.path, *self._headers()):
+            specialised = r"(?:\s*<[^;{}()]*>)?"
+            found = definitions(path, self.checkout.read(path), rf"\b{re.escape(name)}{specialised}")
+            fitting = [one for one in found if _fits(one, arity, dtype)]
+            if fitting:
+                return min(fitting, key=lambda one: _distance(one, dtype))
+        return None
+
+    def _headers(self) -> list[str]:
+        included = [*_INCLUDE.findall(self.checkout.read(self.path)), *_EVERYWHERE]
+        paths = [
+            root + name[len(prefix) :]
+            for name in included
+            for prefix, root in _ROOTS.items()
+            if name.startswith(prefix)
+        ]
+        return [path for path in paths if self.checkout.exists(path)]
+
+    def _translated(self, translator: Translator, found: Found, arguments: list[Typed]) -> Typed:
+        """Inlined if it is one expression, else as a function template of its own: another one for complex numbers."""
+        function = parse(found)
+        inner = Translator(translator.dtype, found.line_of, self.library, self.answer)
+        for template in function.templates:
+            words = re.findall(r"(?:typename|class)\s+(\w+)\s*(?:=|$)", template)
+            inner.aliases.update(dict.fromkeys(words, part_type(function, translator.dtype)))
+        inline = _single(function)
+        for parameter, argument in zip(function.parameters, arguments, strict=True):
+            kind = inner.type(parameter.type, found_start(function))
+            kind = "T" if kind == "float" and argument.type in ("T", OPMATH) else kind
+            inner.names[parameter.name] = Typed(_operand(argument.text) if inline else parameter.name, kind)
+        returns = inner.type(_returned(function.returns), 0)
+        if inline:
+            value = inner.expression(inline)
+            translator.roundings += inner.roundings
+            return Typed(f"({value.text})" if _is_open(value.text) else value.text, value.type)
+        lines, result = body_of(inner, function.body, returns)
+        translator.roundings += inner.roundings
+        translator.checks += inner.checks
+        parameters = ", ".join(f"{inner.names[p.name].type} {p.name}" for p in function.parameters)
+        name = f"complex_{function.name}" if translator.dtype.kind is Kind.COMPLEX else function.name
+        head = f"template <typename T>\ninline {result} {name}({parameters}) {{"
+        self.made[name] = "\n".join([head, *(f"  {line}" for line in lines), "}"])
+        return Typed(f"{name}({', '.join(a.text for a in arguments)})", result)
+
+
+def part_type(function: cpp.Function, dtype: DType) -> str:
+    """What a template parameter stands for: a complex number's part where the function takes a `complex<T>`."""
+    if any("complex<" in parameter.type for parameter in function.parameters):
+        return "half" if dtype.size == 4 else "float"
+    return "T"
+
+
+def _distance(found: Found, dtype: DType) -> int:
+    """Which overload C++ prefers: for complex numbers one that says so, else the general template."""
+    head = parse(found).parameters[0].type if parse(found).parameters else ""
+    if dtype.kind is Kind.COMPLEX:
+        return 0 if "complex" in head else 1
+    return 0 if found.templates and found.templates != ("",) else 1
+
+
+def found_start(function: cpp.Function) -> int:
+    """Where messages about a function's head point."""
+    return function.start
+
+
+def _single(function: cpp.Function) -> cpp.Expr | None:
+    """The expression of a function that only returns one."""
+    statements = function.body.statements
+    if len(statements) == 1 and isinstance(statements[0], cpp.Return):
+        return statements[0].value
+    return None
+
+
+def _operand(text: str) -> str:
+    return f"({text})" if _is_open(text) else text
+
+
+def _is_open(text: str) -> bool:
+    """Whether an expression has an operator outside of all brackets, so that it needs parentheses as an operand."""
+    depth = 0
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        if depth == 0 and character == " ":
+            return True
+    return False
+
+
+def _returned(written: str) -> str:
+    """The bare return type: specifiers go, and of `enable_if_t<condition, type>` the type stays."""
+    bare = re.sub(
+        r"\[\[\w+\]\]|\bC10_\w+|\b\w*HOST_DEVICE\b|\b__\w+\b|\b(?:inline|constexpr|static)\b", "", written
+    ).strip()
+    enabled = re.fullmatch(r"(?:std::)?enable_if_t<.*,\s*([\w:]+)>", bare)
+    return enabled.group(1) if enabled else bare
+
+
+def _fits(found: Found, arity: int, dtype: DType) -> bool:
+    """Whether an overload is the one C++ would take for arguments of this type."""
+    head = found.text[: found.text.index("{")]
+    if "Vectorized" in head:
+        return False
+    function = parse(found)
+    if len(function.parameters) != arity:
+        return False
+    conditions = _CLASS.findall(" ".join(function.templates) + function.returns)
+    kinds = {"integral": Kind.INTEGRAL, "floating_point": Kind.FLOATING, "complex": Kind.COMPLEX}
+    for negated, first, second in conditions:
+        if (dtype.kind is kinds[first or second]) == bool(negated):
+            return False
+    generic = {w for t in function.templates for w in re.findall(r"(?:typename|class)\s+(\w+)", t)}
+    return all(_takes(p.type.rstrip("&"), generic, dtype) for p in function.parameters[:1])
+
+
+def _takes(written: str, generic: set[str], dtype: DType) -> bool:
+    if written in generic:
+        return True
+    if "complex" in written:
+        part = {4: "Half", 8: "float"}.get(dtype.size, "")
+        named = re.search(r"complex<([\w:]+)>", written)
+        taken = named is not None and (named.group(1) in generic or named.group(1).endswith(part))
+        return dtype.kind is Kind.COMPLEX and taken
+    names = {"float": Kind.FLOATING}
+    if written in names:
+        return dtype.kind is names[written]
+    if written == "uint8_t" and dtype.kind is Kind.COMPLEX:
+        return False
+    return {"uint8_t": "uchar", "bool": "bool", "int64_t": "long"}.get(written) == dtype.metal

@@ -1,0 +1,161 @@
+"""ATen's CPU kernel behind a stub: the element types it supports and, per type, its scalar lambda as Metal.
+
+Source: aten/src/ATen/native/cpu/*.cpp, `REGISTER_DISPATCH` of ATen/native/DispatchStub.h, `cpu_kernel` of cpu/Loops.h.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from porter.core.checkout import Checkout
+from porter.core.dtypes import ALL, BFLOAT, HALF, DType, Kind
+from porter.core.errors import Place, PorterError
+from porter.cpu.lowering import Lowered, lower
+from porter.languages.definitions import NATIVE, Found, definitions, expand, macros_of, substitute, uses_of
+
+CPU = f"{NATIVE}/cpu"
+_REGISTER = r"REGISTER\w*_DISPATCH\(\s*{stub}\s*,\s*&?\s*([\w:]+)\s*\)"
+
+
+@dataclass(frozen=True)
+class ScalarArgument:
+    """A scalar that the lambda uses: `name` in the body, of Metal type `type`, from the kernel's parameter `source`."""
+
+    name: str
+    type: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Lambda:
+    """What the CPU kernel computes for one element, in Metal, for all of `dtypes`.
+
+    `body` is an expression or, if `is_block`, statements that return. `params` name the elements, in the order of the
+    iterator's inputs. `result` is a Metal type, `T` for the element type. `opmath`: half and bfloat have to compute in
+    float. `helpers` are function templates the body calls; `checks` are conditions that make the CPU kernel raise.
+    """
+
+    params: tuple[str, ...]
+    scalars: tuple[ScalarArgument, ...]
+    body: str
+    is_block: bool
+    dtypes: tuple[DType, ...]
+    result: str
+    opmath: bool
+    helpers: tuple[str, ...]
+    checks: tuple[str, ...]
+    place: Place
+
+
+@dataclass(frozen=True)
+class Untranslated:
+    """The types for which the kernel exists, but its lambda has no Metal form, and why."""
+
+    dtypes: tuple[DType, ...]
+    error: PorterError
+
+
+@dataclass(frozen=True)
+class CpuKernel:
+    """A stub's CPU kernel. `dtypes` are the common types it supports, of those that Metal has."""
+
+    stub: str
+    function: str
+    dtypes: tuple[DType, ...]
+    lambdas: tuple[Lambda, ...]
+    untranslated: tuple[Untranslated, ...]
+    place: Place
+
+    def lambda_for(self, dtype: DType) -> Lambda | None:
+        """The lambda that serves a common type."""
+        return next((one for one in self.lambdas if dtype in one.dtypes), None)
+
+
+def same_type(dtype: DType) -> DType:
+    """The output type of an operator that keeps its input's."""
+    return dtype
+
+
+def cpu_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DType] = same_type) -> CpuKernel:
+    """The CPU kernel that `native/cpu` registers for a stub; `output` gives the result's type for a common type.
+
+    Raises PTR077 (none is registered) or PTR078 (its outline is not understood). A lambda that has no Metal form is
+    no error: it is in `untranslated`.
+    """
+    found, function = registered_kernel(checkout, stub)
+    groups: dict[Lowered, tuple[DType, ...]] = {}
+    failures: dict[tuple[str, str, str], Untranslated] = {}
+    for dtype in ALL:
+        try:
+            lowered = lower(checkout, found, dtype, output(dtype))
+        except PorterError as error:
+            key = (error.code, error.what.replace(str(dtype), "T"), str(error.place))
+            before = failures.get(key, Untranslated((), error))
+            failures[key] = replace(before, dtypes=(*before.dtypes, dtype))
+            continue
+        if lowered is not None:
+            groups[lowered] = (*groups.get(lowered, ()), dtype)
+    untranslated = tuple(failures.values())
+    supported = {d for types in groups.values() for d in types} | {d for one in untranslated for d in one.dtypes}
+    return CpuKernel(
+        stub,
+        function,
+        tuple(d for d in ALL if d in supported),
+        tuple(_lambda(lowered, dtypes) for lowered, dtypes in groups.items()),
+        untranslated,
+        found.place,
+    )
+
+
+def registered_kernel(checkout: Checkout, stub: str) -> tuple[Found, str]:
+    """The definition and name of the function that is registered for a stub. Raises PTR077."""
+    base = stub.removesuffix("_stub")
+    word = re.escape(stub)
+    for path in checkout.folder(CPU, ".cpp").holding(stub, rf"DISPATCH\(\s*{word}\b"):
+        match = re.search(_REGISTER.format(stub=word), checkout.read(path))
+        if match:
+            return _definition(checkout, path, match.group(1))
+    for path in checkout.folder(CPU, ".cpp").holding(f"({base})", rf"^[A-Z_]\w*\({re.escape(base)}\)"):
+        text = checkout.read(path)
+        for macro, arguments, _ in uses_of(path, text):
+            made = expand(substitute(macro, arguments), macros_of(path, text)) if base in arguments else ""
+            match = re.search(_REGISTER.format(stub=word), made)
+            if match:
+                return _definition(checkout, path, match.group(1))
+    raise PorterError(
+        "PTR077",
+        f"no CPU kernel is registered for {stub}",
+        Place(CPU),
+        "It may be generated: write the functor by hand.",
+    )
+
+
+def _definition(checkout: Checkout, path: str, name: str) -> tuple[Found, str]:
+    bare = name.rpartition("::")[2]
+    found = definitions(path, checkout.read(path), rf"\b{re.escape(bare)}")
+    if not found:
+        raise PorterError(
+            "PTR077", f"the CPU kernel {name} is not defined in its file", Place(path), "Look for it by hand."
+        )
+    return found[0], bare
+
+
+def _lambda(lowered: Lowered, dtypes: tuple[DType, ...]) -> Lambda:
+    only = len(lowered.lines) == 1 and lowered.lines[0].startswith("return ")
+    body = lowered.lines[0][len("return ") : -1] if only else "\n".join(lowered.lines)
+    reduced = HALF in dtypes or BFLOAT in dtypes
+    whole = all(dtype.kind is not Kind.FLOATING for dtype in dtypes)
+    return Lambda(
+        lowered.params,
+        tuple(ScalarArgument(*one) for one in lowered.scalars),
+        body,
+        not only,
+        dtypes,
+        lowered.result,
+        reduced and not whole and lowered.roundings > 1,
+        lowered.helpers,
+        lowered.checks,
+        lowered.place,
+    )

@@ -1,0 +1,322 @@
+"""From a CPU kernel's function to the Metal of its scalar lambda, for one element type.
+
+Host-side code around the loop (branches on the type, on a scalar, locals made from scalars) becomes statements in front
+of the lambda's own; vectorised lambdas, and what only they use, are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from porter.aten.dispatch import Arm, arms_of
+from porter.aten.walk import Facts, decide, show, type_named
+from porter.core.checkout import Checkout
+from porter.core.dtypes import DType
+from porter.core.errors import Place, PorterError
+from porter.cpu.helpers import Helpers
+from porter.cpu.msl_functions import VECTOR_MATH, library_of
+from porter.cpu.scalar_body import CHECKS, assigned, assignment, body_of, branch, declaration, shown
+from porter.cpu.translator import Translator, Typed
+from porter.languages import cpp
+from porter.languages.definitions import Found, definitions, macros_of, parse
+
+_LOOPS = frozenset(("cpu_kernel", "cpu_kernel_vec"))
+_COPIES = frozenset(("direct_copy_kernel",))
+_IGNORED = frozenset(("TORCH_INTERNAL_ASSERT", "TORCH_INTERNAL_ASSERT_DEBUG_ONLY"))
+_ITERATORS = frozenset(("iter", "iterator"))
+_DEPTH = 4
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A kernel for one element type: statements with the elements' names, the scalars they use and the helpers they
+    call.
+    """
+
+    lines: tuple[str, ...]
+    params: tuple[str, ...]
+    scalars: tuple[tuple[str, str, str], ...]
+    result: str
+    helpers: tuple[str, ...]
+    checks: tuple[str, ...]
+    roundings: int
+    place: Place
+
+
+@dataclass
+class _State:
+    """What accumulates while one kernel is lowered."""
+
+    checkout: Checkout
+    found: Found
+    facts: Facts
+    translator: Translator
+    scalars: dict[str, tuple[str, str]] = field(default_factory=dict)
+    parameters: dict[str, str] = field(default_factory=dict)
+    vectors: set[str] = field(default_factory=set)
+    params: tuple[str, ...] = ()
+    result: str = ""
+    place: Place | None = None
+    depth: int = 0
+    body: cpp.Stmt = field(default_factory=lambda: cpp.Block(()))
+
+
+class _Unsupported(Exception):
+    """The kernel's dispatch does not cover the element type."""
+
+
+def lower(checkout: Checkout, found: Found, dtype: DType, output: DType) -> Lowered | None:
+    """The kernel at `found` for a common type and an output type, None if its dispatch does not cover them.
+
+    Raises PTR078 (an outline that is not understood), PTR079 or PTR080 (no Metal form).
+    """
+    helpers = Helpers(checkout, found.path, library_of(checkout))
+    translator = Translator(dtype, found.line_of, library_of(checkout), helpers.answer)
+    state = _State(checkout, found, Facts(dtype, output), translator)
+    try:
+        lines = _function(state, parse(found))
+    except _Unsupported:
+        return None
+    if state.place is None:
+        raise _refuse(state, "it never runs a cpu_kernel", 0)
+    lines = _pruned(lines, state)
+    text = "\n".join(lines)
+    scalars = tuple((n, *state.scalars[n]) for n in state.scalars if re.search(rf"\b{n}\b", text))
+    return Lowered(
+        tuple(lines),
+        state.params,
+        scalars,
+        state.result,
+        helpers.used_in(text),
+        tuple(translator.checks),
+        translator.roundings,
+        state.place,
+    )
+
+
+def _refuse(state: _State, what: str, start: int) -> PorterError:
+    return PorterError(
+        "PTR078",
+        f"the CPU kernel is not understood: {what}",
+        state.found.line_of(start),
+        "Write the functor by hand, or take it from the graph.",
+    )
+
+
+def _function(state: _State, function: cpp.Function) -> list[str]:
+    for parameter in function.parameters:
+        if "TensorIterator" not in parameter.type:
+            state.parameters[parameter.name] = parameter.type
+            _scalar_parameter(state, parameter)
+    state.body = function.body
+    changed = [name for name in state.scalars if assigned(function.body, name)]
+    lines = [_copied(state, name) for name in changed]
+    return [*lines, *_block(state, function.body)]
+
+
+def _copied(state: _State, name: str) -> str:
+    """A local for a scalar parameter that the kernel changes."""
+    kind = state.scalars[name][0]
+    state.translator.names[name] = Typed(f"{name}_", kind)
+    return f"{kind} {name}_ = {name};"
+
+
+def _scalar_parameter(state: _State, parameter: cpp.Parameter) -> None:
+    """A plain number is used by its own name; a Scalar only through what it is converted to."""
+    kinds = {"double": "float", "float": "float", "int64_t": "long", "bool": "bool"}
+    if parameter.type in kinds and parameter.name not in state.translator.names:
+        kind = kinds[parameter.type]
+        state.scalars[parameter.name] = (kind, parameter.name)
+        state.translator.names[parameter.name] = Typed(parameter.name, kind)
+
+
+def _block(state: _State, block: cpp.Stmt) -> list[str]:
+    statements = block.statements if isinstance(block, cpp.Block) else (block,)
+    lines: list[str] = []
+    for statement in statements:
+        lines += _statement(state, statement)
+        if lines and (lines[-1].startswith("return ") or isinstance(statement, cpp.Return)):
+            break
+    return lines
+
+
+def _statement(state: _State, statement: cpp.Stmt) -> list[str]:
+    if isinstance(statement, cpp.Block):
+        return _block(state, statement)
+    if isinstance(statement, cpp.If):
+        return _if(state, statement)
+    if isinstance(statement, cpp.Using):
+        _alias(state, statement)
+        return []
+    if isinstance(statement, cpp.Declaration):
+        return _declaration(state, statement)
+    value = statement.value if isinstance(statement, cpp.Run | cpp.Return) else None
+    if isinstance(value, cpp.Call):
+        return _call(state, value)
+    if isinstance(value, cpp.Binary):
+        return assignment(state.translator, value)
+    raise _refuse(state, f"'{shown(statement)}'", statement.start)
+
+
+def _if(state: _State, statement: cpp.If) -> list[str]:
+    decided = decide(statement.test, state.facts)
+    otherwise = statement.otherwise or cpp.Block(())
+    if decided is not None:
+        return _block(state, statement.then if decided else otherwise)
+    test = state.translator.test(statement.test)
+    then = _block(state, statement.then)
+    other = _block(state, otherwise)
+    return branch(test, then, other)
+
+
+def _alias(state: _State, statement: cpp.Using) -> None:
+    if "Vectorized" in statement.type:
+        state.vectors.add(statement.name)
+        return
+    state.translator.aliases[statement.name] = state.translator.type(statement.type, statement.start)
+
+
+def _is_vector(state: _State, statement: cpp.Declaration) -> bool:
+    if statement.type.split("<")[0] in state.vectors | {"Vectorized", "vec::Vectorized"}:
+        return True
+    return statement.value is not None and "Vectorized<" in show(statement.value)
+
+
+def _declaration(state: _State, statement: cpp.Declaration) -> list[str]:
+    value = statement.value
+    if value is not None and type_named(value, state.facts) is not None:
+        state.facts = state.facts.bind(statement.name, value)
+        return []
+    if _is_vector(state, statement):
+        return []
+    source = _converted_scalar(state, value)
+    if source:
+        owner, kind = source
+        written = state.translator.type(statement.type, statement.start)
+        state.scalars[statement.name] = (kind if written == "auto" else written, owner)
+        state.translator.names[statement.name] = Typed(statement.name, state.scalars[statement.name][0])
+        return []
+    return declaration(state.translator, statement, constant=not assigned(state.body, statement.name))
+
+
+def _converted_scalar(state: _State, value: cpp.Expr | None) -> tuple[str, str] | None:
+    """`eps_scalar.to<scalar_t>()`: the parameter's name and the type it is converted to."""
+    if not isinstance(value, cpp.Call) or not isinstance(value.function, cpp.Member) or value.function.name != "to":
+        return None
+    owner = show(value.function.value)
+    if "Scalar" not in state.parameters.get(owner, ""):
+        return None
+    return owner, state.translator.type(value.function.arguments[0], value.start)
+
+
+def _call(state: _State, call: cpp.Call) -> list[str]:
+    function = call.function
+    if isinstance(function, cpp.Member):
+        return _iterator_call(state, call, function)
+    if not isinstance(function, cpp.Name):
+        raise _refuse(state, f"'{show(call)[:60]}'", call.start)
+    if function.last in _IGNORED or function.last in CHECKS:
+        return []
+    if function.last in _LOOPS:
+        return _loop(state, call)
+    if function.last in _COPIES:
+        return _result(state, ("a",), "return a;", call.start)
+    arms = arms_of(call, macros_of(state.found.path, state.checkout.read(state.found.path)), state.facts)
+    if arms is not None:
+        return _dispatch(state, call, arms)
+    return _other_kernel(state, call, function)
+
+
+def _iterator_call(state: _State, call: cpp.Call, function: cpp.Member) -> list[str]:
+    if show(function.value) not in _ITERATORS:
+        raise _refuse(state, f"'{show(call)[:60]}'", call.start)
+    if function.name != "for_each":
+        return []
+    text = state.found.text[call.start : call.end]
+    vector = re.search(r"vml::v(\w+)\s*\(", text)
+    if vector is None:
+        raise _refuse(state, "a for_each over raw memory", call.start)
+    name = VECTOR_MATH.get(vector.group(1), f"std::{vector.group(1)}")
+    state.translator.names["a"] = Typed("a", "T")
+    value = state.translator.expression(cpp.Call(cpp.Name(name, (), call.start), (cpp.Name("a"),), call.start))
+    return _result(state, ("a",), f"return {state.translator.cast('T', value).text};", call.start)
+
+
+def _dispatch(state: _State, call: cpp.Call, arms: tuple[Arm, ...]) -> list[str]:
+    for arm in arms:
+        name = type_named(arm.selector, state.facts)
+        if name is None:
+            raise _refuse(state, f"the dispatch on '{show(arm.selector)}'", call.start)
+        if name in arm.types:
+            on_input = name == state.facts.input.aten
+            state.translator.aliases["scalar_t"] = "T" if on_input else state.facts.output.metal
+            return _block(state, arm.body.body)
+    raise _Unsupported
+
+
+def _other_kernel(state: _State, call: cpp.Call, function: cpp.Name) -> list[str]:
+    """A kernel that hands over to another one of the same file."""
+    path = state.found.path
+    found = definitions(path, state.checkout.read(path), rf"\b{re.escape(function.last)}")
+    if not found or state.depth >= _DEPTH or not call.arguments or show(call.arguments[0]) not in _ITERATORS:
+        raise _refuse(state, f"the call of {function.path}", call.start)
+    before, state.found, state.depth = state.found, found[0], state.depth + 1
+    place, state.translator.place = state.translator.place, found[0].line_of
+    lines = _function(state, parse(found[0]))
+    state.found, state.depth, state.translator.place = before, state.depth - 1, place
+    return lines
+
+
+def _loop(state: _State, call: cpp.Call) -> list[str]:
+    """The first lambda of a cpu_kernel, in place."""
+    found = next((a for a in call.arguments if isinstance(a, cpp.LambdaExpr)), None)
+    if found is None:
+        raise _refuse(state, "a loop over something that is no lambda", call.start)
+    translator = state.translator
+    outer = dict(translator.names), dict(translator.aliases)
+    names = state.params or tuple(p.name for p in found.parameters)
+    if len(names) != len(found.parameters):
+        raise _refuse(state, "its branches take different numbers of elements", call.start)
+    kinds = [translator.type(parameter.type, found.start) for parameter in found.parameters]
+    if len(set(kinds)) > 1:
+        raise _refuse(state, f"its elements have different types: {', '.join(kinds)}", found.start)
+    lines = []
+    for parameter, name, kind in zip(found.parameters, names, kinds, strict=True):
+        translator.names[parameter.name] = Typed(name, kind)
+        if assigned(found.body, parameter.name):
+            lines.append(f"{kind} {name}_ = {name};")
+            translator.names[parameter.name] = Typed(f"{name}_", kind)
+    returns = translator.type(found.returns, found.start) if found.returns else ""
+    inner, result = body_of(translator, found.body, returns)
+    translator.names, translator.aliases = outer
+    if state.result and state.result != result:
+        raise _refuse(state, "its branches return different types", call.start)
+    state.result = result
+    return _result(state, names, "\n".join([*lines, *inner]), found.start)
+
+
+def _result(state: _State, params: tuple[str, ...], body: str, start: int) -> list[str]:
+    state.params = params
+    state.result = state.result or "T"
+    state.place = state.place or state.found.line_of(start)
+    return body.split("\n")
+
+
+def _pruned(lines: list[str], state: _State) -> list[str]:
+    """The lines without locals that nothing reads."""
+    while True:
+        unused = _unused(lines)
+        if unused is None:
+            return lines
+        lines = lines[:unused] + lines[unused + 1 :]
+
+
+def _unused(lines: list[str]) -> int | None:
+    for index, line in enumerate(lines):
+        match = re.match(r"\s*[\w:<>]+ (\w+)(?: = .*)?;$", line)
+        if match and match.group(1) and not line.lstrip().startswith("return "):
+            rest = "\n".join(lines[:index] + lines[index + 1 :])
+            if not re.search(rf"\b{match.group(1)}\b", rest):
+                return index
+    return None

@@ -1,0 +1,128 @@
+"""The body of a scalar function as Metal statements: locals, branches, loops and what it returns."""
+
+from __future__ import annotations
+
+from porter.aten.walk import show
+from porter.core.dtypes import Kind
+from porter.core.formatting import unwrapped
+from porter.cpu.translator import Translator, Typed, is_number
+from porter.languages import cpp
+
+CHECKS = frozenset(("TORCH_CHECK",))
+
+
+def body_of(translator: Translator, body: cpp.Block, returns: str) -> tuple[list[str], str]:
+    """The statements of a scalar function, and the type it returns (deduced from the first return if not given)."""
+    results: list[str] = [returns] if returns else []
+    lines = _block(translator, body, results)
+    return lines, results[0] if results else "T"
+
+
+def _block(translator: Translator, body: cpp.Stmt, results: list[str]) -> list[str]:
+    lines: list[str] = []
+    for statement in body.statements if isinstance(body, cpp.Block) else (body,):
+        lines += _statement(translator, statement, results)
+        if isinstance(statement, cpp.Return):
+            break
+    return lines
+
+
+def _statement(translator: Translator, statement: cpp.Stmt, results: list[str]) -> list[str]:
+    if isinstance(statement, cpp.Block):
+        return _block(translator, statement, results)
+    if isinstance(statement, cpp.Using):
+        translator.aliases[statement.name] = translator.type(statement.type, statement.start)
+        return []
+    if isinstance(statement, cpp.Declaration):
+        return declaration(translator, statement)
+    if isinstance(statement, cpp.Return) and statement.value is not None:
+        return [_return(translator, statement.value, results)]
+    if isinstance(statement, cpp.If):
+        test = translator.test(statement.test)
+        then = _block(translator, statement.then, results)
+        other = _block(translator, statement.otherwise or cpp.Block(()), results)
+        return branch(test, then, other)
+    if isinstance(statement, cpp.While):
+        inner = _block(translator, statement.body, results)
+        return [f"while ({translator.test(statement.test)}) {{", *(f"  {line}" for line in inner), "}"]
+    if isinstance(statement, cpp.Run):
+        return _run(translator, statement)
+    raise translator.refuse(f"'{shown(statement)}'", statement.start)
+
+
+def _run(translator: Translator, statement: cpp.Run) -> list[str]:
+    value = statement.value
+    if isinstance(value, cpp.Binary):
+        return assignment(translator, value)
+    if isinstance(value, cpp.Call) and isinstance(value.function, cpp.Name) and value.function.last in CHECKS:
+        translator.checks.append(translator.test(value.arguments[0]))
+        return []
+    raise translator.refuse(f"'{show(value)[:60]}'", statement.start)
+
+
+def _return(translator: Translator, value: cpp.Expr, results: list[str]) -> str:
+    if isinstance(value, cpp.Call) and value.function == cpp.Name("", (), value.function.start):
+        raise translator.refuse("a braced result", value.start)
+    typed = translator.expression(value)
+    if not results:
+        deduced = (
+            "T" if typed.type in ("float", "auto", "int") and translator.dtype.kind.value != "integral" else typed.type
+        )
+        results.append(deduced)
+    return f"return {unwrapped(translator.cast(results[0], typed).text)};"
+
+
+def declaration(translator: Translator, statement: cpp.Declaration, constant: bool = False) -> list[str]:
+    """A local, in the type it is written with; a number that stays `constant` stands where it is used instead."""
+    kind = translator.type(statement.type, statement.start)
+    if statement.value is None:
+        translator.names[statement.name] = Typed(statement.name, kind)
+        return [f"{kind} {statement.name};"]
+    value = translator.cast(kind, translator.expression(statement.value))
+    if constant and is_number(value.text):
+        translator.names[statement.name] = value
+        return []
+    stored = value.type if kind == "auto" else kind
+    translator.names[statement.name] = Typed(statement.name, stored)
+    return [f"{kind} {statement.name} = {value.text};"]
+
+
+def assignment(translator: Translator, value: cpp.Binary) -> list[str]:
+    """`name = value;`, `name += value;`."""
+    left, right = translator.expression(value.left), translator.expression(value.right)
+    if value.op != "=" and left.type == "T" and translator.dtype.kind is Kind.FLOATING:
+        translator.roundings += 1
+    if value.op not in ("=", "+=", "-=") and translator.is_complex(left):
+        raise translator.refuse(f"'{show(value)}'", value.start)
+    right = translator.cast(left.type, right) if value.op == "=" or translator.is_complex(left) else right
+    return [f"{left.text} {value.op} {right.text};"] if left != right else []
+
+
+def branch(test: str, then: list[str], other: list[str]) -> list[str]:
+    """An `if` as lines; no `else` behind a branch that returns."""
+    lines = [f"if ({unwrapped(test)}) {{", *(f"  {line}" for line in then), "}"]
+    if not other:
+        return lines
+    if then and then[-1].startswith("return "):
+        return [*lines, *other]
+    return [*lines[:-1], "} else {", *(f"  {line}" for line in other), "}"]
+
+
+def assigned(body: cpp.Stmt, name: str) -> bool:
+    """Whether a statement writes to a name."""
+    if isinstance(body, cpp.Block):
+        return any(assigned(statement, name) for statement in body.statements)
+    if isinstance(body, cpp.If):
+        return assigned(body.then, name) or (body.otherwise is not None and assigned(body.otherwise, name))
+    if isinstance(body, cpp.While):
+        return assigned(body.body, name)
+    value = body.value if isinstance(body, cpp.Run) else None
+    if isinstance(value, cpp.Call):
+        return any(isinstance(a, cpp.LambdaExpr) and assigned(a.body, name) for a in value.arguments)
+    return isinstance(value, cpp.Binary) and isinstance(value.left, cpp.Name) and value.left.path == name
+
+
+def shown(statement: cpp.Stmt) -> str:
+    """A statement as a message quotes it."""
+    text = statement.text if isinstance(statement, cpp.Opaque) else type(statement).__name__.lower()
+    return " ".join(text.split())[:60]

@@ -1,0 +1,248 @@
+"""Elementwise kernels: a functor beside the fork's own, its REGISTER lines, and a host function that launches them.
+
+Source: c10/metal/indexing.h (the functor dialect), ATen/native/mps/MetalShaderLibrary.h (`exec_*_kernel`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from porter.aten.meta import Promotion
+from porter.aten.native_functions import Entry
+from porter.aten.reach import parsed
+from porter.aten.stubs import Stub, StubCall
+from porter.core import dtypes
+from porter.core.checkout import KERNELS, OPERATIONS, Checkout
+from porter.core.dtypes import DType, Kind
+from porter.core.edits import Edit
+from porter.core.errors import Place, PorterError
+from porter.core.formatting import format_block
+from porter.cpu.kernels import CpuKernel
+from porter.metal.candidates import choose
+from porter.metal.functor import Functor, Looks, functor_text
+from porter.metal.functor_spec import FunctorSpec
+from porter.metal.host import Dialect, House, function_anchor, kernel_function, registration_anchor
+from porter.metal.kernel import CandidateChoice, Kernel, KernelSpec
+from porter.metal.library import Library
+from porter.metal.macros import Family, Instance, MacroBook
+from porter.metal.placing import defines, functor_edit, include_edits, register_edit, used_macros
+from porter.metal.registration import Line, Need, base_macro, register_lines
+
+INDEXING = "c10/metal/indexing.h"
+_ARITIES = (Family.UNARY, Family.BINARY, Family.TERNARY)
+_ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
+
+
+@dataclass(frozen=True)
+class _Launch:
+    """Where a kernel of one family goes, and how many elements and which scalars its functor takes."""
+
+    family: Family
+    kernel_file: str
+    host_file: str
+    arity: int
+    scalars: tuple[str, ...]
+
+
+def refusal(function: Entry, call: StubCall) -> PorterError | None:
+    """A functor gives one result, and takes one scalar beside its elements at most."""
+    extra = len(call.stub.signature) - 1
+    if extra <= 1:
+        return None
+    what = f"{call.stub.name} takes {extra} more arguments, a functor's kernel one"
+    return PorterError("PTR018", what, call.place, "Port it by hand.")
+
+
+def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
+    """The functor that the candidates of this choice give, registered for every dtype that the CPU serves.
+
+    Raises PTR018 (the stub's kernel is no functor), PTR090 to PTR093 (what the fork lacks) or PTR094 (no source).
+    """
+    stub, name = spec.call.stub, _functor_name(spec.call.stub.name)
+    inputs, scalars = _parameters(spec.function, spec.cpu, spec.call)
+    if len(inputs) > 2 and spec.rule.promotion is Promotion.OUTPUT:
+        what = f"the elements that {stub.name} takes may differ in type, a functor's may not"
+        raise PorterError("PTR018", what, spec.call.place, "Port it by hand.")
+    launch = _find_launch(fork, len(inputs), scalars)
+    kernels = parsed(launch.kernel_file, fork.read(launch.kernel_file))
+    looks = Looks.of(kernels.text)
+    names = _known_as(name, spec.function.base, spec.call)
+    described = FunctorSpec(names, inputs, scalars, spec.rule, spec.cpu, spec.graph, Library.read(fork), looks)
+    functor = choose(described, {kind: turn for (named, kind), turn in choice.items() if named == name})
+    book = _book(fork, launch.kernel_file)
+    lines = register_lines(
+        name, tuple(_needs(described, functor, launch.family, book)), book, used_macros(kernels, book)
+    )
+    source = format_block(fork, launch.kernel_file, functor_text(functor, looks))
+    return Kernel(
+        name=name,
+        stub=stub,
+        source=source,
+        origins=functor.origins,
+        registrations=lines,
+        dtypes=described.served,
+        kernel_file=launch.kernel_file,
+        host_file=launch.host_file,
+        function=House.of(fork.read(launch.host_file)).function(name),
+        notes=(
+            *spec.notes,
+            *(f"{name}: the CPU kernel raises when {each}; a GPU kernel cannot" for each in _checks(spec.cpu)),
+        ),
+        steps=(
+            lambda fork: _kernel_edits(fork, launch, functor, source, lines),
+            lambda fork: _include_edits(fork, launch, functor, stub),
+            lambda fork: _host_edits(fork, launch, name, stub, described),
+        ),
+    )
+
+
+def _functor_name(stub: str) -> str:
+    """What a stub's functor is called: `atan2` of `atan2_stub`, `lerp_scalar_weight` of `lerp_kernel_scalar_weight`."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", stub).lower()
+    return "_".join(word for word in words.removesuffix("_stub").split("_") if word != "kernel")
+
+
+def _known_as(name: str, base: str, call: StubCall) -> tuple[str, ...]:
+    """The names to look a function up by: the operator's own only where this stub is what it means by itself."""
+    chosen_by_name = any('"' in condition.text for condition in call.when)
+    turned = any("-" in argument for argument in call.arguments)
+    return (name,) if base == name or chosen_by_name or turned else (name, base)
+
+
+def _checks(cpu: CpuKernel) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(check for found in cpu.lambdas for check in found.checks))
+
+
+def _parameters(entry: Entry, cpu: CpuKernel, call: StubCall) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The schema's names of the elements and of the scalars that the kernel takes."""
+    if entry.results > 1:
+        what = f"{call.stub.name} gives {entry.results} results, a functor one"
+        raise PorterError("PTR018", what, call.place, "Port it by hand.")
+    arity = len(cpu.lambdas[0].params) if cpu.lambdas else sum(a.is_tensor for a in entry.inputs)
+    if not 1 <= arity <= len(_ARITIES):
+        raise PorterError("PTR018", f"{call.stub.name} takes {arity} elements", call.place, "Port it by hand.")
+    names = tuple(a.name for a in entry.inputs if a.type in ("Tensor", "Tensor(a!)", "Scalar"))[:arity]
+    if len(names) != arity:
+        raise PorterError(
+            "PTR018",
+            f"{call.stub.name} takes {arity} elements, the row names {len(names)}",
+            call.place,
+            "Port it by hand.",
+        )
+    others = [a.name for a in entry.inputs if a.name not in names]
+    return names, tuple(_scalar_names(others, call)[: len(call.stub.signature) - 1])
+
+
+def _scalar_names(names: Sequence[str], call: StubCall) -> list[str]:
+    """The arguments that are no elements, those that the call of the stub speaks of first."""
+    given = " ".join(call.arguments)
+    return sorted(names, key=lambda name: re.search(rf"\b{name}\b", given) is None)
+
+
+def _find_launch(fork: Checkout, arity: int, scalars: tuple[str, ...]) -> _Launch:
+    """What launches functors of so many elements. Raises PTR091 and PTR093 where the fork has no such thing."""
+    plain = _ARITIES[arity - 1]
+    family = Family(f"{plain.value}_alpha") if scalars else plain
+    Dialect.read(fork).exec_for(family)
+    return _Launch(family, *_files(fork, plain), arity, scalars)
+
+
+def _files(checkout: Checkout, family: Family) -> tuple[str, str]:
+    """The kernel file and the host file of a family: those named after it, else those that launch its kernels."""
+    usual = f"{family.value.capitalize()}Kernel"
+    named = [(f"{KERNELS}/{usual}.metal", f"{OPERATIONS}/{usual}.mm")]
+    others = [(path, f"{OPERATIONS}/{PurePosixPath(path).stem}.mm") for path in checkout.list(KERNELS, ".metal")]
+    for kernels, host in named + others:
+        if checkout.exists(kernels) and checkout.exists(host):
+            launches = f"exec_{family.value}_kernel" in checkout.read(host)
+            if launches or (kernels, host) in named:
+                return kernels, host
+    raise PorterError(
+        "PTR093", f"there is no file to put {family.value} kernels in", Place(named[0][0]), "Add the first by hand."
+    )
+
+
+def _book(checkout: Checkout, kernel_file: str) -> MacroBook:
+    files = (INDEXING, kernel_file)
+    return MacroBook.read(m for path in files for m in parsed(path, checkout.read(path)).macros())
+
+
+def _needs(spec: FunctorSpec, functor: Functor, family: Family, book: MacroBook) -> Iterator[Need]:
+    """Every served dtype with its result; float arithmetic of two halves asks for opmath where the fork has it."""
+    plain: list[Instance] = []
+    opmath: list[Instance] = []
+    several = family in (Family.BINARY, Family.TERNARY)
+    raw = _raw_kinds(functor) if several and base_macro(book, family, True).opmath else set()
+    for dtype in spec.served:
+        result = spec.result(dtype)
+        assert result is not None
+        made = Instance(dtype.metal, result.metal, _alpha(dtype, result) if spec.scalars else None)
+        whole = dtype is dtypes.FLOAT2 and Kind.FLOATING not in raw
+        (opmath if dtype.kind in raw and not whole else plain).append(made)
+    if plain:
+        yield Need(family, tuple(plain))
+    if opmath:
+        yield Need(family, tuple(opmath), opmath=True)
+
+
+def _raw_kinds(functor: Functor) -> set[Kind]:
+    """The kinds whose elements are combined in their own type, so that halves would round between operations."""
+    own = [(o.kinds, o.body.statements) for o in functor.overloads if o.body.result == "T"]
+    floating = any(_ARITHMETIC.search(line) for kinds, lines in own if Kind.FLOATING in kinds for line in lines)
+    if floating:
+        return {Kind.FLOATING, Kind.COMPLEX}
+    as_they_are = [lines for kinds, lines in own if Kind.COMPLEX in kinds and "float2(" not in "".join(lines)]
+    return {Kind.COMPLEX} if as_they_are else set()
+
+
+def _alpha(dtype: DType, result: DType) -> str:
+    """The type of a scalar: what `at::toOpMathType` of the computing type is."""
+    if result.kind is Kind.COMPLEX:
+        return dtypes.FLOAT2.metal
+    return dtypes.FLOAT.metal if result.kind is Kind.FLOATING else dtype.metal
+
+
+def _kernel_edits(
+    fork: Checkout, launch: _Launch, functor: Functor, source: str, lines: Sequence[Line]
+) -> Iterator[Edit]:
+    file = launch.kernel_file
+    kernels = parsed(file, fork.read(file))
+    helpers = [h for h in functor.helpers if not defines(kernels, _name_of(h))]
+    text = "".join(f"{format_block(fork, file, helper)}\n\n" for helper in dict.fromkeys(helpers)) + source
+    yield functor_edit(kernels, text, launch.arity)
+    yield register_edit(kernels, "".join(f"{line}\n" for line in lines), launch.family, _book(fork, file))
+
+
+def _name_of(helper: str) -> str:
+    match = re.search(r"\b(\w+)\s*\(", re.sub(r"//[^\n]*|template\s*<[^>]*>", "", helper))
+    return match[1] if match else ""
+
+
+def _include_edits(fork: Checkout, launch: _Launch, functor: Functor, stub: Stub) -> Iterator[Edit]:
+    if functor.headers:
+        yield from include_edits(parsed(launch.kernel_file, fork.read(launch.kernel_file)), functor.headers)
+    headers = (stub.header, "ATen/OpMathType.h") if launch.scalars else (stub.header,)
+    yield from include_edits(parsed(launch.host_file, fork.read(launch.host_file)), headers)
+
+
+def _host_edits(fork: Checkout, launch: _Launch, name: str, stub: Stub, spec: FunctorSpec) -> Iterator[Edit]:
+    file, family = launch.host_file, launch.family
+    text = fork.read(file)
+    house = House.of(text)
+    arguments = {}
+    if spec.scalars:
+        arguments = {"alpha": spec.scalars[0], "scalar_arg_type": "at::toOpMathType(iter.common_dtype())"}
+    if all(spec.result(dtype) is dtypes.BOOL for dtype in spec.served) and family is Family.BINARY:
+        arguments["natural_output_dtype"] = "kBool"
+    body = Dialect.read(fork).exec_for(family).call(name, **arguments)
+    names = ("iter", *spec.scalars)
+    params = [(type_.removeprefix("at::"), given) for (type_, _), given in zip(stub.signature, names, strict=False)]
+    at = function_anchor(text)
+    block = format_block(fork, file, kernel_function(house.function(name), params, body))
+    yield Edit(file, at, at, "\n" + block)
+    at = registration_anchor(text, name)
+    registration = house.registration(name).replace(f"{name}_stub", stub.name, 1)
+    yield Edit(file, at, at, registration + "\n")

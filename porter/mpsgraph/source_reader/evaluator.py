@@ -1,0 +1,365 @@
+"""A small partial evaluator: runs an MPSGraph implementation for one element type and returns the expression graph it
+builds.
+
+Statements are interpreted, helpers of the same file and of OperationUtils.mm included; tensors stay symbolic, element
+types are known,
+conditions on arguments fork. What is not understood stops with a coded error at its line: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+from porter.aten.implementations import Implementation, host_sources, own_text
+from porter.aten.native_functions import Argument as SchemaArgument
+from porter.aten.native_functions import Entry
+from porter.aten.reach import parsed
+from porter.core import dtypes
+from porter.core.checkout import MPS, Checkout
+from porter.core.dtypes import DType
+from porter.core.errors import Place
+from porter.languages import cpp
+from porter.languages.flatten import flattened
+from porter.languages.identifiers import mentions
+from porter.languages.objcpp_parser import Boxed, ObjCParser, Send
+from porter.languages.source import Source
+from porter.mpsgraph.graph import RESULTS, Call, Case, Expr, Graph, Input, Refusal
+from porter.mpsgraph.source_reader import leaves, messages, operators
+from porter.mpsgraph.source_reader.functions import CALLS
+from porter.mpsgraph.source_reader.read_text import ReadText, quoted
+from porter.mpsgraph.source_reader.values import (
+    EXPRESSIONS,
+    GRAPH,
+    Argument,
+    Closure,
+    Impossible,
+    Iterator,
+    Paths,
+    Record,
+    Refused,
+    Returned,
+    Scope,
+    TensorArg,
+    Test,
+    TheGraph,
+    Unknown,
+    not_understood,
+    shown,
+)
+
+_NEIGHBOUR = f"{MPS}/OperationUtils.mm"
+_MOST_PATHS = 32
+
+
+def read_graph(
+    checkout: Checkout,
+    implementation: Implementation,
+    entry: Entry,
+    out_dtype: Callable[[DType], DType],
+) -> Graph:
+    """The graph of a row's implementation for every element type. `out_dtype` gives the output's type for the inputs'.
+
+    Raises PTR033 (a construct that is not understood), PTR034 (no graph is run) or PTR035 (an unknown selector).
+    """
+    cases: list[Case] = []
+    refusals: list[Refusal] = []
+    for dtype in dtypes.ALL:
+        pending: list[tuple[bool, ...]] = [()]
+        while pending and len(cases) < _MOST_PATHS * len(dtypes.ALL):
+            paths = Paths(pending.pop())
+            try:
+                expr = Evaluation(checkout, implementation, paths).run(entry, dtype, out_dtype(dtype))
+                cases.append(Case(dtype, tuple(paths.taken), expr))
+            except Impossible:
+                pass
+            except Refused as refused:
+                refusals.append(Refusal(dtype, refused.text, refused.place))
+            pending += paths.pending
+    inputs = tuple(a.name for a in entry.arguments if a.is_tensor and not _written(a))
+    scalars = tuple(a.name for a in entry.arguments if not a.is_tensor)
+    return Graph(inputs, scalars, tuple(cases), tuple(dict.fromkeys(refusals)))
+
+
+def _written(argument: SchemaArgument) -> bool:
+    return argument.type.endswith("!)") and argument.name != "self"
+
+
+@lru_cache(maxsize=512)
+def _function(path: str, text: str) -> cpp.Function:
+    return ObjCParser(path, text).function(())
+
+
+def _parsed(reading: ReadText) -> cpp.Function:
+    try:
+        return _function(reading.source.path, reading.text)
+    except cpp.Unparsed:
+        raise not_understood("this function", reading.first) from None
+
+
+class Evaluation:
+    """One run: one element type, one path through the conditions on arguments."""
+
+    def __init__(self, checkout: Checkout, implementation: Implementation, paths: Paths) -> None:
+        self.checkout = checkout
+        self.source = parsed(implementation.file, checkout.read(implementation.file))
+        self.implementation = implementation
+        self.paths = paths
+        self.results: list[tuple[str, Expr]] = []  # what is written, by the name of the tensor
+        self.anonymous = 0
+        self.out = dtypes.FLOAT
+        text = flattened(self.source, own_text(self.source, implementation))
+        self.reading = ReadText(self.source, implementation.place, text, implementation.macro is not None)
+
+    def run(self, entry: Entry, dtype: DType, out: DType) -> Expr:
+        """Calls the implementation with the schema's arguments and returns what it computes into its outputs."""
+        self.out = out
+        function = _parsed(self.reading)
+        values = [_bound(a, dtype, out) for a in entry.arguments]
+        if len(function.parameters) == 1 and "TensorIterator" in function.parameters[0].type:
+            tensors = [v for v in values if isinstance(v, TensorArg)]
+            inputs = tuple(t for t in tensors if not t.output) or (TensorArg("self", dtype),)
+            values = [Iterator(inputs, TensorArg("out", out, output=True))]
+        names = [parameter.name for parameter in function.parameters]
+        self._call(function, names, values[: len(names)], Scope({"__func__": ""}))
+        if not self.results:
+            raise not_understood(f"{self.implementation.symbol} runs no graph of its own", self.implementation.place)
+        return self._written(entry)
+
+    def _written(self, entry: Entry) -> Expr:
+        """The result of a row; of several, all of them, which only a row that names them tells apart."""
+        if entry.results < 2:
+            return self.results[-1][1]
+        written, names = dict(self.results), [a.name for a in entry.arguments if _written(a)]
+        if len(names) != entry.results:
+            raise not_understood(f"which of {entry.results} results each graph writes", self.implementation.place)
+        for name in names:
+            if name not in written:
+                raise not_understood(f"the result `{name}`, which no graph writes", self.implementation.place)
+        return Call(RESULTS, tuple(written[name] for name in names), written[names[0]].dtype)
+
+    def place(self, start: int) -> Place:
+        """The line of an offset into the text that is being interpreted."""
+        return self.reading.place(start)
+
+    @contextmanager
+    def _reading(self, text: ReadText) -> Generator[None, None, None]:
+        before, self.reading = self.reading, text
+        try:
+            yield
+        finally:
+            self.reading = before
+
+    def _call(self, function: cpp.Function, names: Sequence[str], values: Sequence[Any], outer: Scope | None) -> Any:
+        scope = Scope(dict(zip(names, values, strict=False)), outer)
+        try:
+            self.execute(function.body, scope)
+        except Returned as returned:
+            return returned.value
+        return None
+
+    def call_closure(self, closure: Closure, values: Sequence[Any]) -> Any:
+        """Calls a lambda or block."""
+        scope = Scope(dict(zip(closure.parameters, values, strict=False)), closure.scope)
+        with self._reading(closure.text):
+            try:
+                self.execute(closure.body, scope)
+            except Returned as returned:
+                return returned.value
+        return None
+
+    def call_helper(self, name: str, values: Sequence[Any], start: int) -> Any:
+        """Calls a function of the same file, of OperationUtils.mm, or one that another file shares as `mps::name`."""
+        for source in (*self._sources(), *self._sharing(name)):
+            found = [f for f in source.functions() if f.name == name and f.wrapper is None]
+            chosen = next((f for f in found if f.params.count(",") + 1 == len(values)), found[0] if found else None)
+            if chosen:
+                text = flattened(source, source.text[chosen.start : chosen.end])
+                reading = ReadText(source, source.place(chosen.start), text)
+                function = _parsed(reading)
+                names = [parameter.name for parameter in function.parameters]
+                with self._reading(reading):
+                    return self._call(function, names, [*values, *self._defaults(chosen.params, len(values))], None)
+        if any(isinstance(value, (*EXPRESSIONS, Closure, TheGraph)) for value in values):
+            raise not_understood(f"a call of {name}", self.place(start))
+        return Unknown(name)
+
+    def _defaults(self, params: str, given: int) -> list[Any]:
+        """Values of the parameters that a call leaves out."""
+        defaults = [p.split("=", 1)[1].strip() for p in params.split(",")[given:] if "=" in p]
+        return [Unknown(text) if text not in leaves.CONSTANTS else leaves.CONSTANTS[text] for text in defaults]
+
+    def _sources(self) -> list[Source]:
+        where = self.reading.source
+        found = [where] if where is self.source else [where, self.source]
+        if self.checkout.exists(_NEIGHBOUR):
+            found.append(parsed(_NEIGHBOUR, self.checkout.read(_NEIGHBOUR)))
+        return found
+
+    def _sharing(self, name: str) -> Iterable[Source]:
+        """The files with a function of a name that other files may call."""
+        for path in host_sources(self.checkout):
+            text = self.checkout.read(path)
+            if mentions(text, name):
+                source = parsed(path, text)
+                if any(f.name == name and not f.static and f.wrapper is None for f in source.functions()):
+                    yield source
+
+    def execute(self, statement: cpp.Stmt, scope: Scope) -> None:
+        """Runs one statement."""
+        match statement:
+            case cpp.Block(statements=statements):
+                inner = Scope({}, scope)
+                for each in statements:
+                    self.execute(each, inner)
+            case cpp.Declaration(name=name, value=value, type=kind):
+                empty = Record() if kind.endswith(("Dictionary", "Placeholder")) else None
+                scope.names[name] = self.value(value, scope) if value is not None else empty
+            case cpp.Run(value=value):
+                self.value(value, scope)
+            case cpp.Return(value=value):
+                raise Returned(self.value(value, scope) if value is not None else None)
+            case cpp.If(test=test, then=then, otherwise=otherwise, start=start):
+                if self.truth(self.value(test, scope), start):
+                    self.execute(then, scope)
+                elif otherwise is not None:
+                    self.execute(otherwise, scope)
+            case cpp.Opaque(text=text) if text.startswith(("using ", "typedef ", "static_assert")):
+                pass
+            case cpp.Using():
+                pass
+            case _:
+                what = self.reading.described(statement.start) or quoted(getattr(statement, "text", ""))
+                raise not_understood(what, self.place(statement.start))
+
+    def truth(self, value: Any, start: int) -> bool:
+        """A condition as a bool; one on an argument forks."""
+        if isinstance(value, Test):
+            return self.paths.decide(value.text)
+        if isinstance(value, Argument):
+            return self.paths.decide(f"{value.name}.has_value()" if value.optional else value.name)
+        if isinstance(value, Unknown):
+            raise not_understood(self.reading.described(start) or f"a branch on {value.text}", self.place(start))
+        return bool(value)
+
+    def value(self, expr: Any, scope: Scope) -> Any:
+        """The value of an expression."""
+        match expr:
+            case cpp.Literal(text=text):
+                return _literal(text)
+            case cpp.Name(path=path):
+                return self._name(path, scope)
+            case cpp.Paren(value=inner) | cpp.Cast(value=inner):
+                return self.value(inner, scope)
+            case Boxed(values=values):
+                return tuple(self.value(each, scope) for each in values)
+            case cpp.LambdaExpr():
+                names = tuple(p.name or p.type for p in expr.parameters)
+                return Closure(names, expr.body, scope, self.reading)
+            case Send():
+                return messages.send(self, expr, scope)
+            case cpp.Call():
+                return self._called(expr, scope)
+            case cpp.Member(value=inner, name=name):
+                return leaves.member(self.value(inner, scope), name)
+            case cpp.Index(value=inner, index=index):
+                record, key = self.value(inner, scope), self.value(index, scope)
+                return record.fields.get(key, Unknown("[]")) if isinstance(record, Record) else Unknown("[]")
+            case cpp.Ternary(test=test, yes=yes, no=no, start=start):
+                return self.value(yes if self.truth(self.value(test, scope), start) else no, scope)
+            case cpp.Unary() | cpp.Binary():
+                return operators.apply(self, expr, scope)
+        raise not_understood(type(expr).__name__, self.place(getattr(expr, "start", 0)))
+
+    def _name(self, path: str, scope: Scope) -> Any:
+        found = scope.find(path)
+        return found.names[path] if found else leaves.constant(path)
+
+    def assign(self, target: Any, value: Any, scope: Scope) -> Any:
+        """Stores a value under a name, in a record's field or under a key."""
+        match target:
+            case cpp.Name(path=path):
+                (scope.find(path) or scope).names[path] = value
+            case cpp.Member(value=inner, name=name):
+                record = self.value(inner, scope)
+                if isinstance(record, Record):
+                    record.fields[name] = value
+            case cpp.Index(value=inner, index=index):
+                record = self.value(inner, scope)
+                if isinstance(record, Record):
+                    record.fields[self.value(index, scope)] = value
+        return value
+
+    def _called(self, expr: cpp.Call, scope: Scope) -> Any:
+        if isinstance(expr.function, cpp.Member):
+            return self._method(expr, scope)
+        function = self.value(expr.function, scope)
+        path = expr.function.path if isinstance(expr.function, cpp.Name) else ""
+        if path and scope.find(path) and isinstance(function, Unknown):
+            path = function.text
+        name = path.rsplit("::", 1)[-1]
+        if name in leaves.CHECKS:
+            return self._check(expr, scope)
+        if name in leaves.QUIET:
+            return None
+        values = [self.value(argument, scope) for argument in expr.arguments]
+        if name == "assert" and values[0] is False:
+            raise Impossible
+        if isinstance(function, Closure):
+            return self.call_closure(function, values)
+        if not path:
+            return tuple(values)
+        if name in leaves.QUERIES:
+            return leaves.QUERIES[name]
+        if name in CALLS:
+            return CALLS[name](self, values, expr.start)
+        known = leaves.is_class(name, values[0], len(values) > 1 and values[1] is True) if values else None
+        return known if known is not None else self.call_helper(name, values, expr.start)
+
+    def _check(self, expr: cpp.Call, scope: Scope) -> None:
+        """A check that fails refuses the element type; one on an argument restricts nothing here."""
+        held = self.value(expr.arguments[0], scope)
+        if isinstance(held, (Unknown, Test, Argument)) or held:
+            return
+        words = [a.text.strip('"') for a in expr.arguments[1:] if isinstance(a, cpp.Literal)]
+        raise Refused(" ".join(words).strip() or "a check of the implementation fails", self.place(expr.start))
+
+    def _method(self, expr: cpp.Call, scope: Scope) -> Any:
+        assert isinstance(expr.function, cpp.Member)
+        receiver, name = self.value(expr.function.value, scope), expr.function.name
+        values = [self.value(argument, scope) for argument in expr.arguments]
+        if isinstance(receiver, Iterator):
+            return receiver.inputs[int(values[0]) if values else 0] if name.startswith("input") else receiver.output
+        if isinstance(receiver, Record) and name == "graph":
+            return GRAPH
+        if isinstance(receiver, TensorArg) and name == "to":
+            target = next((v for v in values if isinstance(v, DType)), receiver.dtype)
+            return TensorArg(receiver.name, target, receiver.output, receiver.wrapped)
+        if isinstance(receiver, Argument) and name == "equal":
+            return Test(f"{receiver.name} == {shown(values[0])}")
+        if name in ("equals", "equal") and isinstance(receiver, Unknown):
+            return True
+        if isinstance(receiver, TensorArg) and receiver.output and name == "copy_" and isinstance(values[0], TensorArg):
+            if not values[0].output:  # what a graph wrote to on the way is its result already
+                copied = leaves.cast(Input(values[0].name, values[0].dtype), receiver.dtype)
+                self.results.append((receiver.name, copied))
+            return receiver
+        return leaves.member(receiver, name)
+
+
+def _bound(argument: SchemaArgument, dtype: DType, out: DType) -> Any:
+    if argument.is_tensor:
+        return TensorArg(argument.name, out if _written(argument) else dtype, output=_written(argument))
+    return Argument(argument.name, argument.type, dtype)
+
+
+def _literal(text: str) -> Any:
+    if text.startswith(('"', "'")):
+        return text.strip("\"'")
+    number = text.rstrip("fFlLuU") if not text.lower().startswith("0x") else text
+    try:
+        return int(number, 0)
+    except ValueError:
+        return float(number)

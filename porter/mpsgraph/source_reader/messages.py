@@ -1,0 +1,59 @@
+"""Messages to MPSGraph and to Foundation's objects, as the evaluator answers them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from porter.core import dtypes
+from porter.core.dtypes import DType
+from porter.languages.objcpp_parser import Send
+from porter.mpsgraph.graph import Call, Expr
+from porter.mpsgraph.selectors import by_selector
+from porter.mpsgraph.source_reader import leaves
+from porter.mpsgraph.source_reader.interpreter import Interpreter
+from porter.mpsgraph.source_reader.values import EXPRESSIONS, Record, Scope, TheGraph, not_understood, shown
+
+
+def send(run: Interpreter, expr: Send, scope: Scope) -> Any:
+    """The value of a message: one to the graph makes a node of it."""
+    receiver = run.value(expr.receiver, scope)
+    if expr.selector in leaves.OBJECTIVE_C:
+        return receiver
+    if expr.selector == "new":
+        return Record()
+    if not isinstance(receiver, TheGraph):
+        return leaves.member(receiver, expr.selector)
+    selector = expr.selector.removesuffix("name:").removesuffix(":")
+    values = [run.value(argument, scope) for argument in expr.arguments]
+    if selector.startswith("constantWithScalar"):
+        return _node(run, values[0], values[-1], expr.start)
+    if selector == "castTensor:toType":
+        return leaves.cast(_operand(run, values[0], expr.start), values[1])
+    if selector == "broadcastTensor:toShape":
+        return _operand(run, values[0], expr.start)
+    row = by_selector().get(selector)
+    if row is None:
+        raise not_understood(f"the MPSGraph operation {expr.selector}", run.place(expr.start))
+    count = len(selector.split(":"))
+    operands = tuple(_operand(run, value, expr.start) for value in values[:count])
+    return Call(row.op, operands, dtypes.BOOL if row.result is None else _result(row.op, operands[row.result].dtype))
+
+
+def _node(run: Interpreter, value: Any, dtype: Any, start: int) -> Expr:
+    node = leaves.as_expr(value, dtype) if isinstance(dtype, DType) else None
+    if node is None:
+        raise not_understood(f"the constant {shown(value)}", run.place(start))
+    return node
+
+
+def _operand(run: Interpreter, value: Any, start: int) -> Expr:
+    if isinstance(value, EXPRESSIONS):
+        return value
+    raise not_understood(f"the operand {shown(value)}", run.place(start))
+
+
+def _result(op: str, dtype: DType) -> DType:
+    """Real results of complex operations: the parts and the absolute value."""
+    if op in ("realPart", "imaginaryPart") and dtype.kind is dtypes.Kind.COMPLEX:
+        return dtypes.FLOAT if dtype is dtypes.FLOAT2 else dtypes.HALF
+    return dtype

@@ -1,0 +1,198 @@
+"""What the partial evaluator computes with: graph expressions, tensors known by name and dtype, closures, records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from porter.aten.condition import Condition
+from porter.core.dtypes import DType
+from porter.core.errors import Place, PorterError
+from porter.languages import cpp
+from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Scalar
+from porter.mpsgraph.source_reader.read_text import ReadText
+
+
+@dataclass(frozen=True)
+class TensorArg:
+    """A tensor of the operator in the canonical case. `wrapped` is a scalar that the host code wraps into a 0-d CPU
+    tensor.
+    """
+
+    name: str
+    dtype: DType
+    output: bool = False
+    wrapped: bool = False
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A scalar, string or optional argument of the schema, not known while planning; `wrapped` where it was taken out
+    of a tensor that host code had wrapped it in.
+    """
+
+    name: str
+    type: str
+    dtype: DType
+    wrapped: bool = False
+
+    @property
+    def optional(self) -> bool:
+        return self.type.endswith("?")
+
+
+@dataclass(frozen=True)
+class Test:
+    """A condition on an argument of the schema: the evaluation forks on it."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A value that does not matter to the graph (streams, keys, shapes): deciding anything by it is an error."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class TheGraph:
+    """The MPSGraph that is being built."""
+
+
+@dataclass(frozen=True)
+class Iterator:
+    """The TensorIterator of a stub's kernel."""
+
+    inputs: tuple[TensorArg, ...]
+    output: TensorArg
+
+
+@dataclass(eq=False)
+class Record:
+    """A struct or dictionary: cached graphs, placeholders, feeds."""
+
+    fields: dict[Any, Any] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Closure:
+    """A lambda or block with the variables it sees, and the text that it is part of."""
+
+    parameters: tuple[str, ...]
+    body: cpp.Block
+    scope: Scope
+    text: ReadText
+
+
+@dataclass(eq=False)
+class Scope:
+    """Local variables, the innermost first."""
+
+    names: dict[str, Any]
+    outer: Scope | None = None
+
+    def find(self, name: str) -> Scope | None:
+        scope: Scope | None = self
+        while scope is not None and name not in scope.names:
+            scope = scope.outer
+        return scope
+
+
+class Refused(Exception):
+    """A check of the implementation fails for this element type."""
+
+    def __init__(self, text: str, place: Place) -> None:
+        super().__init__(text)
+        self.text = text
+        self.place = place
+
+
+class Impossible(Exception):
+    """`assert(false)`: this path through the conditions on arguments is never taken."""
+
+
+class Returned(Exception):
+    """`return value;`"""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+EXPRESSIONS = (Input, Scalar, Constant, Call, Cast)
+GRAPH = TheGraph()
+
+
+@dataclass
+class Paths:
+    """The branches taken on unknown arguments: replays `chosen`, then takes the true side and remembers the other."""
+
+    chosen: tuple[bool, ...] = ()
+    taken: list[Condition] = field(default_factory=list)
+    pending: list[tuple[bool, ...]] = field(default_factory=list)
+
+    def decide(self, text: str) -> bool:
+        """Whether a condition holds on this path; the same text, or another value of the same argument, is not asked
+        twice.
+        """
+        known = self._known(text)
+        if known is not None:
+            return known
+        at = len(self.taken)
+        if at < len(self.chosen):
+            holds = self.chosen[at]
+        else:
+            holds = True
+            self.pending.append((*(c.holds for c in self.taken), False))
+        self.taken.append(Condition(text, holds))
+        return holds
+
+    def _known(self, text: str) -> bool | None:
+        for condition in self.taken:
+            if condition.text == text:
+                return condition.holds
+            if condition.holds and " == " in text and condition.text.split(" == ")[0] == text.split(" == ")[0]:
+                return False
+            if (
+                condition.holds
+                and " == " in condition.text
+                and text == f"{condition.text.split(' == ')[0]}.has_value()"
+            ):
+                return True
+            if not condition.holds and text.startswith(f"{condition.text.removesuffix('.has_value()')} == "):
+                return False
+        return None
+
+
+def substituted(expr: Expr, known: dict[Expr, Expr]) -> Expr:
+    """The expression with placeholders replaced by what is fed to them."""
+    if expr in known:
+        return known[expr]
+    if isinstance(expr, Call):
+        return replace(expr, args=tuple(substituted(arg, known) for arg in expr.args))
+    if isinstance(expr, Cast):
+        return replace(expr, arg=substituted(expr.arg, known))
+    return expr
+
+
+def shown(value: Any) -> str:
+    """A value as conditions and messages write it."""
+    if isinstance(value, (Unknown, Test)):
+        return value.text
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, Constant):
+        return str(value.value)
+    return str(getattr(value, "name", value))
+
+
+def not_understood(what: str, place: Place) -> PorterError:
+    """PTR033: the evaluator stops here."""
+    return PorterError(
+        "PTR033", f"not understood: {what}", place, "The overlay can run this code instead; see docs/errors/PTR033.md."
+    )
+
+
+Leaf = Callable[..., Any]

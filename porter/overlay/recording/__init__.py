@@ -1,1 +1,0 @@
-"""The second reading of old implementations: run them, and tell what their graphs depend on."""

@@ -1,0 +1,93 @@
+"""Why the old path and the CPU differ: its own limit, precision, or a fault of the stand-in. Found, never decreed.
+
+A limit has evidence: a check in the fork's source that says what the error says, an error of Metal's validation, a
+result that nothing wrote, or one of another type. That its own tests expect a failure is none: they do not say which.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from porter.core.checkout import MPS, OPERATIONS, Checkout
+from porter.core.errors import code_in
+from porter.parity.lines import LATE, NAN_LOST, OTHER_TYPE, PRECISION, REFUSED, UNWRITTEN
+
+LIMIT, FAULT = "limit", "fault"
+_SOURCES = (MPS, OPERATIONS, "aten/src/ATen/mps")
+_LITERAL = re.compile(r'"((?:[^"\\\n]|\\.){12,})"')
+# Checks whose text the source does not spell: a dispatch on types by its name, an assertion by its condition.
+_DISPATCH = re.compile(r'\bAT_DISPATCH_\w+\((?:[^"();]|\([^()]*\))*("\w+")')
+_ASSERTION = re.compile(r"\bTORCH_(?:INTERNAL_ASSERT|CHECK)\(([^\";]{12,}?)\);")
+_IMPOSSIBLE = "PTR127"  # what no graph can compute
+_VALIDATION = ("PTR124", "PTR125", "PTR126")  # what Metal's API validation would say on a Mac
+
+
+@dataclass(frozen=True)
+class Reason:
+    """The class of a difference, and the evidence for it."""
+
+    kind: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a fork says of itself: the texts of its checks by their place."""
+
+    checks: tuple[tuple[str, str], ...]
+
+    @staticmethod
+    def read(checkout: Checkout) -> Evidence:
+        return Evidence(tuple(_checks(checkout)))
+
+    def reason(self, verdict: str, why: str) -> Reason:
+        """Of one difference of a sample."""
+        if verdict == PRECISION:
+            return Reason(PRECISION, why)
+        if why.startswith(UNWRITTEN):
+            return Reason(LIMIT, "its host code leaves the result as the memory was")
+        if code_in(why) in _VALIDATION:
+            return Reason(LIMIT, f"the Metal API's validation: {why}")
+        if code_in(why) == _IMPOSSIBLE:
+            return Reason(LIMIT, f"its host code asks for what is not defined: {why}")
+        if why.startswith(NAN_LOST):
+            return Reason(LIMIT, "its graph asks for operations that leave NaN out")
+        if why.startswith(LATE):
+            return Reason(LIMIT, f"its host code computes in floats what the CPU does in the result's type: {why}")
+        if why.startswith(OTHER_TYPE):
+            return Reason(LIMIT, f"the type is the host code's: {why}")
+        if verdict == REFUSED and not code_in(why) and (place := self._check(why)):
+            return Reason(LIMIT, place)
+        return Reason(FAULT, why)
+
+    def _check(self, why: str) -> str:
+        """The place of the longest text of the source that is in the error."""
+        found = [(len(text), place) for text, place in self.checks if text in why]
+        return max(found)[1] if found else ""
+
+
+def _checks(checkout: Checkout) -> Iterable[tuple[str, str]]:
+    for folder in _SOURCES:
+        for path in checkout.list(folder, ".mm", ".cpp", ".h"):
+            yield from _literals(path, checkout.read(path))
+
+
+@lru_cache(maxsize=4096)
+def _literals(path: str, text: str) -> tuple[tuple[str, str], ...]:
+    found = []
+    for match in _LITERAL.finditer(text):
+        literal = match[1].encode().decode("unicode_escape", "replace").strip()
+        if " " in literal and len(literal) >= 12:
+            found.append((literal, _place(path, text, match)))
+    for match in _DISPATCH.finditer(text):
+        found.append((f"{match[1]} not implemented for", _place(path, text, match)))
+    for match in _ASSERTION.finditer(text):
+        found.append((f"Expected {' '.join(match[1].split())} to be true", _place(path, text, match)))
+    return tuple(found)
+
+
+def _place(path: str, text: str, match: re.Match[str]) -> str:
+    return f"{path}:{text.count(chr(10), 0, match.start()) + 1}"

@@ -1,0 +1,52 @@
+"""Complex numbers of a graph: told by their parts, and joined where both parts are those of one argument."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from porter.core.dtypes import FLOAT, FLOAT2, HALF, HALF2, DType
+from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Scalar, Value
+
+JOINED = "complexTensorWithRealTensor:imaginaryTensor"
+_PART: Mapping[DType, DType] = {FLOAT2: FLOAT, HALF2: HALF}
+
+
+def part_of(dtype: DType) -> DType:
+    """The element type of a complex type's parts."""
+    return _PART[dtype]
+
+
+def joined(real: Expr, imaginary: Expr, dtype: DType) -> Call:
+    """The number with these parts."""
+    return Call(JOINED, (real, imaginary), dtype)
+
+
+def number(value: complex, dtype: DType) -> Call:
+    """A number of a complex type, as what runs of the same code may differ in."""
+    return joined(Constant(value.real, part_of(dtype)), Constant(value.imag, part_of(dtype)), dtype)
+
+
+def facts(name: str, value: complex) -> dict[str, Value]:
+    """The parts of an argument, as host code asks for them."""
+    return {f"{name}.real()": float(value.real), f"{name}.imag()": float(value.imag)}
+
+
+def whole(expr: Expr) -> Expr:
+    """The expression with every argument whole whose parts it has, and every real number as one number."""
+    if isinstance(expr, Cast):
+        return replace(expr, arg=whole(expr.arg))
+    if not isinstance(expr, Call):
+        return expr
+    match expr.op, tuple(map(whole, expr.args)):
+        case op, (Constant() | Scalar() as real, Constant(value=0)) if op == JOINED:
+            return replace(real, dtype=expr.dtype)
+        case op, (Scalar(name=real), Scalar(name=imaginary)) if op == JOINED and _one(real, imaginary):
+            return Scalar(real.removesuffix(".real()"), expr.dtype)
+        case _, args:
+            return replace(expr, args=args)
+
+
+def _one(real: str, imaginary: str) -> bool:
+    name = real.removesuffix(".real()")
+    return (real, imaginary) == tuple(facts(name, 0))

@@ -1,0 +1,61 @@
+"""Whether what a call computes passes through its graphs alone, where other kernels ran beside them.
+
+Host code clears memory, or copies it, with kernels of its own. That leaves the graphs' reading true as long as no graph
+reads, and no result holds, what another kernel wrote: which is told by the elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from porter.core.errors import PorterError
+
+if TYPE_CHECKING:
+    import torch
+
+    from aten_overlay.apple.mpsgraph.recorder import Run
+
+
+def check_flow(runs: Sequence[Run], given: Mapping[int, torch.Tensor], results: Sequence[torch.Tensor]) -> None:
+    """Follows every value: from the tensor arguments, `given` by their addresses as they were before the call, through
+    the graphs to the results as they are after it. Raises PTR135 where another kernel's comes between.
+    """
+    from aten_overlay.apple.mpsgraph.recorder import evaluate
+
+    if not runs:
+        raise _beyond("other kernels and no graph")
+    held = dict(given)
+    written: set[int] = set()
+    for run in runs:
+        for ref, address in run.feeds.items():
+            if address in held and not same_elements(run.values[ref], held[address]):
+                raise _beyond("other kernels beside its graphs: one changes what a graph reads")
+            if address not in held and not any(same_elements(run.values[ref], each) for each in given.values()):
+                raise _beyond("other kernels beside its graphs: one makes what a graph reads")
+        held |= {address: evaluate(run.graph, ref, dict(run.values)) for ref, address in run.results.items()}
+        written |= set(run.results.values())
+    for result in results:
+        if result.data_ptr() in written and not same_elements(result.cpu(), held[result.data_ptr()]):
+            raise _beyond("other kernels beside its graphs: one changes a result")
+
+
+def same_elements(value: torch.Tensor, tensor: torch.Tensor) -> bool:
+    """Whether a value holds a tensor's elements in their order, or what a conversion makes of them that loses no part
+    of a complex number; not where both have none.
+    """
+    if value.numel() != tensor.numel() or value.numel() == 0 or _loses_a_part(value, tensor):
+        return False
+    given = tensor.detach().cpu().to(value.dtype).flatten()
+    mine = value.flatten()
+    return bool(((mine == given) | ((mine != mine) & (given != given))).all())
+
+
+def _loses_a_part(value: torch.Tensor, tensor: torch.Tensor) -> bool:
+    import torch
+
+    return tensor.is_complex() and not value.is_complex() and value.dtype is not torch.bool
+
+
+def _beyond(what: str) -> PorterError:
+    return PorterError("PTR135", f"the call runs {what}", hint="See docs/errors/PTR135.md.")

@@ -1,0 +1,160 @@
+"""The two readings of an old implementation: what its source says, and what its runs show.
+
+The second one runs the fork's code, in a process of its own, and is kept under a digest of all that it was made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+
+from porter.aten.meta import TypeRule, type_rules
+from porter.aten.native_functions import MPS_KEY, NativeFunctions
+from porter.aten.operator import Row, is_shared, mps_row, stubs_behind
+from porter.core import dtypes
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.mpsgraph.agreement import agreement
+from porter.mpsgraph.graph import Case, Graph
+from porter.mpsgraph.printing import graph_lines
+from porter.mpsgraph.recording import Left, Recording
+from porter.mpsgraph.source_reader.evaluator import read_graph
+from porter.mpsgraph.storing import from_object
+from porter.verdict.result import HOST, VerifyTarget
+
+NEWEST = ""
+
+
+def recordings(checkout: Checkout, base: str, macos: str = NEWEST, run: bool = True) -> tuple[Recording, ...] | None:
+    """The recordings of an operator's overloads under a macOS release; None where they are not kept and `run` is off.
+
+    Raises PTR136 to PTR138, and what building and serving raise.
+    """
+    from porter.verdict import cache as kept
+    from porter.verdict import client as server
+
+    place = kept.place(kept.evidence(checkout), "recordings", base, macos)
+    made = kept.find(place)
+    if made is None and run:
+        asked = {"what": server.RECORDINGS, "root": str(checkout.root.resolve()), "macos": macos, "backend": HOST}
+        made = server.ask({**asked, "target": asdict(_target(checkout, base))})["recordings"]
+        kept.keep(place, made)
+    return None if made is None else tuple(from_object(made))
+
+
+def _target(checkout: Checkout, base: str) -> VerifyTarget:
+    rows = [row for entry in NativeFunctions.read(checkout).family(base) if (row := mps_row(checkout, entry))]
+    stubs = tuple(dict.fromkeys(stub for row in rows for stub in stubs_behind(checkout, row)))
+    return VerifyTarget(base, tuple(overloads(checkout, rows)), stubs=stubs)
+
+
+def overloads(checkout: Checkout, rows: Iterable[Row]) -> Iterator[str]:
+    """What of each row is called to record it: the function whose delegate it is, else its own."""
+    for row in rows:
+        family = NativeFunctions.read(checkout).family(row.entry.base)
+        functional = (e.name for e in family if e.delegate == row.entry.name and not e.name.split(".")[0].endswith("_"))
+        yield next(functional, row.entry.name)
+
+
+def source_graph(checkout: Checkout, row: Row) -> Graph:
+    """What the source of a row's implementation says, its result of the type that the row's rule gives it.
+
+    Raises what `porter.mpsgraph.source_reader.evaluator.read_graph` raises.
+    """
+    assert row.implementation is not None
+    family = NativeFunctions.read(checkout).family(row.entry.name)
+    names = [e.name for e in family if e.delegate == row.entry.name and not e.name.split(".")[0].endswith("_")]
+    line = row.entry.line_for("CPU")
+    try:
+        rules = type_rules(checkout, (*names, row.entry.name.removesuffix(".out"))[0], line.kernel if line else None)
+    except PorterError:
+        return read_graph(checkout, row.implementation, row.entry, lambda dtype: dtype)
+    graphs = [_under(checkout, row, rule) for rule in rules]
+    cases = (case for graph, rule in zip(graphs, rules, strict=True) for case in graph.cases if _may(case, rule))
+    return replace(graphs[0], cases=tuple(sorted(dict.fromkeys(cases), key=lambda case: dtypes.ALL.index(case.dtype))))
+
+
+def _under(checkout: Checkout, row: Row, rule: TypeRule) -> Graph:
+    assert row.implementation is not None
+    return read_graph(checkout, row.implementation, row.entry, lambda dtype: rule.result(dtype) or dtype)
+
+
+def _may(case: Case, rule: TypeRule) -> bool:
+    """Whether a case can be taken where a type rule applies: no condition of one denies one of the other."""
+    ruled = {condition.text.lstrip("*"): condition.holds for condition in rule.when}
+    return all(ruled.get(condition.text, condition.holds) is condition.holds for condition in case.when)
+
+
+def recordings_of(checkout: Checkout, row: Row, macos: str = NEWEST, run: bool = True) -> tuple[Recording, ...]:
+    """The recordings of the overloads that a row serves. Raises as `recordings` does."""
+    found = recordings(checkout, row.entry.base, macos, run)
+    return tuple(each for each in found or () if is_of(checkout, each, row))
+
+
+def recorded_graph(checkout: Checkout, row: Row, run: bool) -> Graph | None:
+    """The graph of a row's recording where it has one; None where it cannot be had, which `explain` says more of."""
+    try:
+        found = recordings_of(checkout, row, run=run)
+    except PorterError:
+        return None
+    return next((each.graph for each in found if each.graph.cases), None)
+
+
+def which(checkout: Checkout, rows: Sequence[Row]) -> Iterator[str]:
+    """The readings that there are of each row on MPSGraph: `source`, `run` (kept from an earlier one), both or none."""
+    from porter.verdict import cache as kept
+
+    try:
+        evidence = kept.evidence(checkout)
+    except PorterError:  # without torch nothing was run here
+        evidence = ""
+    for row in rows:
+        found = ["source"] if _is_read(checkout, row) else []
+        place = kept.place(evidence, "recordings", row.entry.base, NEWEST)
+        made: list[Recording] = [from_object(each) for each in kept.find(place) or ()]
+        if any(each.graph.cases and is_of(checkout, each, row) for each in made):
+            found.append("run")
+        yield " and ".join(found)
+
+
+def _is_read(checkout: Checkout, row: Row) -> bool:
+    try:
+        return bool(source_graph(checkout, row).cases)
+    except PorterError:
+        return False
+
+
+def recorded_lines(checkout: Checkout, row: Row, source: Graph | None, macos: str) -> Iterator[str]:
+    """What runs show of a row, what was left, and whether the source's reading agrees."""
+    try:
+        found = recordings_of(checkout, row, macos)
+    except PorterError as error:
+        yield f"graph, recorded\n  {error}"
+        return
+    if not found:
+        yield f"graph, recorded\n  PTR136 no OpInfo sample calls {row.entry.name}"
+    for each in found:
+        calls = f"recorded from {len(each.seen)} calls" if each.seen else "not recorded from any call"
+        yield f"graph, {calls} of {each.name} (backend {HOST}, macOS {macos or 'newest'})"
+        yield from (f"  {line}" for line in graph_lines(each.graph))
+        yield from (f"  {line}" for line in _left_lines(each.left))
+        yield from (f"  note: {note}" for note in each.notes)
+        if source is not None and each.seen and not macos:
+            yield f"  {agreement(source, each, is_shared(row.line))}"
+
+
+def _left_lines(left: Iterable[Left]) -> Iterator[str]:
+    """Why calls gave no graph: types with the same reason share a line."""
+    groups: dict[str, list[str]] = {}
+    for each in left:
+        groups.setdefault(f"{each.code}: {each.reason}", []).append(each.dtype.metal)
+    yield from (f"{', '.join(names)}: {told}" for told, names in groups.items())
+
+
+def is_of(checkout: Checkout, recording: Recording, row: Row) -> bool:
+    """Whether a row serves an overload: its own, one that it is the delegate of, or one that is made of it."""
+    entry = NativeFunctions.read(checkout).by_name.get(recording.name)
+    if entry is None or row.entry.name in (entry.name, entry.delegate):
+        return entry is not None
+    out = f"{entry.name}_out" if "." in entry.name else f"{entry.name}.out"
+    return row.entry.name == out and entry.delegate is None and entry.line_for(MPS_KEY) is None

@@ -1,0 +1,208 @@
+"""The second reading of an old implementation: run it over its OpInfo samples, and tell the graph that it builds.
+
+Exact where the source evaluator only understands: branches are taken for real, and every number is what the code made
+of its arguments. What the runs do not tell is said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from porter.core import dtypes
+from porter.core.dtypes import DType
+from porter.core.errors import PorterError
+from porter.mpsgraph.graph import Case, Expr, Graph
+from porter.mpsgraph.recording import Left, Recording, Seen
+from porter.recording.cases import Observed, cases_of, untold
+from porter.recording.expressions import expression
+from porter.recording.flow import check_flow
+from porter.verdict.backends import host
+
+_CODE = re.compile(r"(PTR\d{3}):? ")
+
+if TYPE_CHECKING:
+    import torch
+
+    from aten_overlay.apple.mpsgraph.recorder import Run
+    from porter.recording.calls import Made
+
+
+@dataclass
+class _Readings:
+    """The calls of an overload as one way of reading them has them, and those it cannot read."""
+
+    observed: list[Observed] = field(default_factory=list)
+    left: list[Left] = field(default_factory=list)
+
+
+_Calls = list[tuple[DType, "Made"]]  # ordered by type
+
+
+def record(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()) -> tuple[Recording, ...]:
+    """The recordings of every overload of an operator that OpInfo samples call and that runs graphs, and of those of
+    `overloads` that take what samples give another.
+
+    The OpInfos are those of its name, and those of the full names `through`. Its host code must have been loaded.
+    Raises PTR136 when no sample calls it.
+    """
+    from porter.recording import calls
+    from porter.verdict.suite.dispatched import check_gradients
+
+    check_gradients()
+    made: dict[str, _Calls] = {}
+    for dtype in dtypes.ALL:
+        for op in _opinfos(base, through):
+            for call in calls.sampled(op, base, dtype):
+                made.setdefault(call.name, []).append((dtype, call))
+    if not made:
+        raise PorterError("PTR136", f"no OpInfo sample calls {base}", hint="The source's reading stands alone.")
+    tried = {name: _tried(found) for name, found in made.items()}
+    alike = {name: _alike(list(tried.values()), name) for name in overloads if name not in tried}
+    return tuple(_recording(name, found) for name, found in sorted((tried | alike).items()) if found)
+
+
+def _tried(made: _Calls) -> _Calls:
+    """A few calls of each type, and the first of them with other arguments."""
+    from porter.recording import calls
+
+    found: _Calls = []
+    for dtype, group in groupby(made, key=lambda pair: pair[0]):
+        kept = calls.diverse([call for _, call in group])
+        found += [(dtype, call) for call in (*calls.varied(kept[0], dtype), *kept[1:])]
+    return found
+
+
+def _alike(tried: Sequence[_Calls], name: str) -> _Calls:
+    """Calls of an overload that no sample makes, after those of the first one that takes what it does.
+
+    Results of its own are of the shape that the arguments ask for: none is tried with others then.
+    """
+    from porter.recording.overloads import likened
+
+    for each in tried:
+        found = [(dtype, made) for dtype, call in each if (made := likened(call, name))]
+        if found:
+            return found if found[0][1].outs() else _tried(found)
+    return []
+
+
+def _opinfos(base: str, through: Sequence[str]) -> list[Any]:
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    from porter.verdict.suite.context import aten_names
+
+    return [op for op in op_db if base in aten_names(op) or op.full_name in through]
+
+
+def _recording(name: str, made: _Calls) -> Recording:
+    """Element by element where every graph allows it, else with every operation there is."""
+    plain, whole = _both_ways(made)
+    readings = plain if plain.observed and len(plain.left) <= len(whole.left) else whole
+    tensors, scalars = _parameters(made[0][1])
+    cases, taken = cases_of(readings.observed)
+    calls = zip(readings.observed, taken, strict=True)
+    seen = {repr((each.dtype, sorted(each.arguments.items()))): (each, case) for each, case in calls}
+    return Recording(
+        name,
+        Graph(tensors, scalars, cases),
+        tuple(Seen(each.dtype, each.arguments, case) for each, case in seen.values()),
+        tuple(dict.fromkeys(readings.left)),
+        tuple(_notes(cases)),
+    )
+
+
+def _both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
+    """Every call element by element, and with every operation."""
+    from porter.recording.calls import values
+
+    plain, whole = _Readings(), _Readings()
+    begun: set[DType] = set()
+    for dtype, call in made:
+        is_first = dtype not in begun
+        begun.add(dtype)
+        try:
+            ran = _ran(call)
+        except Exception as error:  # whatever the fork's code or torch raises is its refusal
+            if is_first:  # another may have arguments that no caller gives
+                for each in (plain, whole):
+                    each.left.append(Left(dtype, _code(error), _first_line(error)))
+            continue
+        for each, elementwise in ((plain, True), (whole, False)):
+            try:
+                each.observed.append(Observed(dtype, values(call), ran.expression(elementwise)))
+            except PorterError as error:
+                each.left.append(Left(dtype, error.code, error.what))
+    return plain, whole
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """A call and the graphs that it ran; its tensors stay alive, so that an address names one.
+
+    `given` are its tensors as they were before it.
+    """
+
+    call: Made
+    given: Mapping[str, torch.Tensor]
+    runs: tuple[Run, ...]
+    results: tuple[torch.Tensor, ...]
+    others: bool
+
+    def expression(self, elementwise: bool) -> Expr:
+        """What the call computes. Raises PTR135."""
+        inputs = self.call.tensors()
+        if self.others:
+            before = {tensor.data_ptr(): self.given[name] for name, tensor in inputs.items()}
+            check_flow(self.runs, before, self.results)
+        return expression(self.runs, inputs, self.given, self.results, elementwise)
+
+
+def _ran(call: Made) -> _Ran:
+    """Runs one call. Raises what it raises."""
+    import torch
+    from torch.utils import _pytree as pytree
+
+    runs: list[Run] = []
+    given = {name: tensor.detach().cpu() for name, tensor in call.tensors().items()}
+    recorder = host.recorder()
+    before = _other_kernels()
+    recorder.ran = runs.append
+    try:
+        result = call.run()
+    finally:
+        recorder.ran = None
+    results = tuple(v for v in pytree.tree_leaves(result) if isinstance(v, torch.Tensor))
+    return _Ran(call, given, tuple(runs), results, _other_kernels() > before)
+
+
+def _other_kernels() -> int:
+    return sum(host.kernel_calls().values()) + sum(host.fallbacks().values())
+
+
+def _notes(cases: Sequence[Case]) -> Iterator[str]:
+    count = sum(1 for case in cases for _ in untold(case.expr))
+    if count:
+        yield f"{count} numbers (`?`) are no function of the arguments that was tried"
+
+
+def _parameters(call: Made) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    tensors = tuple(call.tensors())
+    named = {name.split("[")[0] for name in tensors}
+    others = (a.name for a in call.overload._schema.arguments if a.name not in named)
+    return tensors, tuple(others)
+
+
+def _code(error: Exception) -> str:
+    """The code that an error of the stand-in tells, else that of a refusal by the fork's own code."""
+    found = _CODE.match(str(error))
+    return found[1] if found else "refused"
+
+
+def _first_line(error: Exception) -> str:
+    """What it says first, without its code."""
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    return _CODE.sub("", first)[:200]

@@ -1,0 +1,162 @@
+"""The `host` backend: the fork's own host code and kernels behind the mps device, over the stand-in for Apple."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from porter.core.checkout import KERNELS
+from porter.core.errors import PorterError
+from porter.verdict.build.objects import Recipe, digest
+from porter.verdict.build.tree import DEVICE_HEADERS, cache
+
+if TYPE_CHECKING:
+    from aten_overlay.apple.compiler import Compiler
+    from aten_overlay.apple.mpsgraph.recorder import Recorder
+    from aten_overlay.device.load import Device
+
+# The levels that host code asks for, in the order in which they are counted.
+_LEVEL = re.compile(r"\bMACOS_VER_(\d+)_(\d+)_PLUS\b")
+# Endings, by input type, of the kernels that a run with bounds checked needs; it compiles others where it meets them.
+CHECKED = ("_float", "_int")
+
+_started: list[tuple[Device, ctypes.CDLL, Compiler, Recorder]] = []
+
+
+def start() -> None:
+    """Brings the device up, before torch is imported by anyone else, and the frameworks above it."""
+    if _started:
+        return
+    import aten_overlay
+    from aten_overlay.apple.build import frameworks
+    from aten_overlay.apple.compiler import Compiler
+
+    device = aten_overlay.start()
+    from aten_overlay.apple.mpsgraph.objects import Frameworks
+    from aten_overlay.apple.mpsgraph.recorder import Recorder
+
+    library = ctypes.CDLL(str(frameworks()), mode=ctypes.RTLD_GLOBAL)
+    library.porter_kernel_calls.restype = ctypes.c_size_t
+    library.porter_kernel_calls.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    compiler = Compiler(library)
+    compiler.install()
+    recorder = Recorder(Frameworks(library), device.host_address)
+    recorder.install()
+    _started.append((device, library, compiler, recorder))
+
+
+def recipe(fork: Path) -> Recipe:
+    """How host code of the fork at this root is compiled and linked: against the frameworks and the wheel."""
+    from aten_overlay import toolchain
+    from aten_overlay.apple import build
+    from aten_overlay.device import libraries
+
+    mps = libraries.mps(_device_headers(fork))
+    frameworks, device = build.frameworks(), libraries.device()
+    linked = (flag for library in (frameworks, mps, device) for flag in libraries.link_with(library))
+    general = build.general_flags()
+    precompiled = build.precompiled(general)
+    inputs = (build.headers_digest(), *(path.name for path in precompiled.values()))
+    return Recipe(
+        compiler=Path(toolchain.clang()),
+        flags=(*build.fork_include_flags(fork), *general),
+        link=(*toolchain.torch_libraries(), *linked, "-lstdc++"),
+        digest=toolchain.digest(*general, *inputs),
+        precompiled=precompiled,
+    )
+
+
+def _device_headers(fork: Path) -> Path | None:
+    """The fork's own `ATen/mps` headers, in a place named by what they say; None if it has none."""
+    folder = fork / DEVICE_HEADERS
+    if not folder.is_dir():
+        return None
+    headers = {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if p.suffix == ".h"}
+    root = cache() / "device_headers" / digest(*(part for item in headers.items() for part in item))
+    for name, content in headers.items():
+        target = root / "ATen" / "mps" / name
+        if not target.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part = target.with_suffix(f".{os.getpid()}")
+            part.write_bytes(content)
+            part.replace(target)
+    return root
+
+
+def load(library: Path, fork: Path, prefixes: Sequence[str], arithmetic: str, checked: bool) -> None:
+    """Loads host code whose bundled kernels are the fork's; compiles those with these prefixes at once."""
+    from aten_overlay.metal.build import Options
+    from aten_overlay.metal.launch import SHUFFLE_LANES
+
+    _, frameworks, compiler, _ = _started[0]
+    options = Options(include=(fork,), arithmetic=arithmetic, checked=checked)
+    compiler.set_bundle(_kernel_files(fork), options)
+    compiler.compile_ahead(lambda name: name.startswith(tuple(prefixes)) and name.endswith(CHECKED if checked else ""))
+    frameworks.porter_launch_options(SHUFFLE_LANES, 0, 1)  # a missing barrier shows in some order
+    ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+
+
+def load_operators(root: Path, bases: Sequence[str]) -> None:
+    """Builds and loads operators of a fork that are native, so that a program of this process runs its code for them.
+
+    Raises what `porter.verdict.native.native_target` and `porter.verdict.build.libraries.build` raise.
+    """
+    from porter.core.checkout import Checkout
+    from porter.verdict.build.libraries import build
+    from porter.verdict.build.tree import materialise
+    from porter.verdict.native import native_target
+
+    checkout = Checkout(root.resolve(), "named")
+    targets = [native_target(checkout, base) for base in bases]
+    tree = materialise(checkout.root, {}, cache())
+    start()
+    made = build(tree, targets, recipe(tree.root), cache())
+    prefixes = [f"{kernel}_" for target in targets for kernel in target.kernels]
+    load(made.library, tree.root, prefixes, "default", checked=False)
+
+
+def pretend(fork: Path, macos: str) -> None:
+    """Answers host code as a macOS release (`14.4`) would, by the levels that `ATen/mps/MPSDevice.h` counts, the
+    fork's at this root or the wheel's.
+
+    Raises PTR138 for a release that it does not know.
+    """
+    from aten_overlay import toolchain
+    from aten_overlay.device import libraries
+
+    headers = _device_headers(fork)
+    device = (headers or toolchain.torch_root() / "include") / "ATen" / "mps" / "MPSDevice.h"
+    known = [f"{major}.{minor}" for major, minor in _LEVEL.findall(device.read_text())]
+    if macos not in known:
+        raise PorterError("PTR138", f"no macOS {macos} is known here", hint=f"Choose one of {', '.join(known)}.")
+    ctypes.CDLL(str(libraries.mps(headers))).porter_set_macos_version(known.index(macos))
+
+
+def recorder() -> Recorder:
+    """What records MPSGraph in this process, once it is started."""
+    return _started[0][3]
+
+
+def kernel_calls() -> Mapping[str, int]:
+    """Kernel calls by host_name since the start."""
+    frameworks = _started[0][1]
+    text = ctypes.create_string_buffer(frameworks.porter_kernel_calls(None, 0))
+    frameworks.porter_kernel_calls(text, len(text))
+    pairs = (line.rsplit(" ", 1) for line in text.value.decode().splitlines())
+    return {name: int(count) for name, count in pairs}
+
+
+def fallbacks() -> Mapping[str, int]:
+    """Operators that fell back to the CPU since the start, by name."""
+    return _started[0][0].fallbacks()
+
+
+@lru_cache(maxsize=4)
+def _kernel_files(fork: Path) -> tuple[Path, ...]:
+    folder = fork / KERNELS
+    return tuple(sorted(folder.glob("*.metal")))

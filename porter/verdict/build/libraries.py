@@ -1,0 +1,167 @@
+"""Builds what an edit touched: each host file and registration on its own, found again by all that went in.
+
+A failed compilation is an error with the file and line of the fork; nothing older is ever loaded in its place.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from porter.core.checkout import NATIVE_FUNCTIONS, OPERATIONS
+from porter.core.errors import Place, PorterError
+from porter.verdict.build import objects, registration, sources
+from porter.verdict.build.objects import Recipe, digest
+from porter.verdict.build.tree import Tree
+from porter.verdict.result import VerifyTarget
+
+_ERROR = re.compile(r"^(?P<file>[^\s:]+):(?P<line>\d+):\d+: (?:fatal )?error: (?P<what>.*)$", re.M)
+_UNDEFINED = re.compile(r"undefined (?:reference to|symbol:) [`']?(?P<symbol>[^'\n]+)")
+
+
+@dataclass(frozen=True)
+class Built:
+    """A loadable library with an operator's host code and registrations, and the rows that it serves."""
+
+    library: Path
+    kernels: tuple[registration.Kernel, ...]
+    compiled: tuple[str, ...]
+
+
+def build(
+    tree: Tree,
+    targets: Sequence[VerifyTarget],
+    recipe: Recipe,
+    cache: Path,
+    parts: Sequence[Sequence[str]] | None = None,
+) -> Built:
+    """The library for some operators of a tree; of all, where they are given in `parts` to be registered together.
+
+    Raises what `registration.generate` and `sources.operation_files` raise, PTR166 (the fork's host code does not
+    compile) and PTR167 (it does not link).
+    """
+    yaml_text = tree.read(NATIVE_FUNCTIONS)
+    bases = tuple(dict.fromkeys(target.base for target in targets))
+    into = cache / "generated" / digest(tree.root.name, *bases)
+    found = registration.generate_parts(yaml_text, parts or [(base,) for base in bases], into)
+    stubs = [stub for target in targets for stub in target.stubs]
+    needed = tree.files(OPERATIONS, ".mm", ".cpp") if parts else sources.operation_files(tree, found.kernels, stubs)
+    shared = _shared(tree, found.include, recipe, cache)
+    linked = _linked(tree, dict.fromkeys((*shared.files, *needed)), found, recipe, cache)
+    return Built(linked.library, found.kernels, tuple(dict.fromkeys((*shared.compiled, *linked.compiled))))
+
+
+def build_shared(tree: Tree, recipe: Recipe, cache: Path) -> None:
+    """Builds the host files that every operator needs, for the builds to come. Raises PTR166 and PTR167."""
+    _shared(tree, cache / "generated" / digest(tree.root.name) / "include", recipe, cache)
+
+
+@dataclass(frozen=True)
+class _Linked:
+    """A library, all the host files that are in it, and what was compiled just now."""
+
+    library: Path
+    files: tuple[str, ...]
+    compiled: tuple[str, ...]
+
+
+def _shared(tree: Tree, include: Path, recipe: Recipe, cache: Path) -> _Linked:
+    """The host files that every operator uses, and those that they need themselves."""
+    nothing = registration.Registration((), include, (), ())
+    return _linked(tree, sources.library_files(tree), nothing, recipe, cache)
+
+
+def _linked(tree: Tree, files: Iterable[str], found: registration.Registration, recipe: Recipe, cache: Path) -> _Linked:
+    """The library of some host files and the registrations, with every other file that defines what they use."""
+    files = [*sources.foreseen(tree, files)]
+    yaml_text = tree.read(NATIVE_FUNCTIONS)
+    generated = "\n".join(path.read_text() for path in found.sources)
+    compiled: list[str] = []
+    while True:
+        included = sources.native_headers(tree, files) | sources.native_headers_in(generated)
+        registration.native_headers(yaml_text, included, found.include)
+        registration.dispatch_headers(sources.dispatch_headers(tree, files), found.include)
+        made = _objects(tree, files, found, recipe, cache)
+        compiled += [name for name, (_, fresh) in made.items() if fresh]
+        try:
+            library = _library([path for path, _ in made.values()], recipe, cache)
+            return _Linked(library, tuple(files), tuple(compiled))
+        except Undefined as missing:
+            more = [path for path in sources.defining(tree, missing.symbols) if path not in files]
+            if not more:
+                raise _link_error(missing, found.kernels) from missing
+            files += more
+
+
+class Undefined(Exception):
+    """The linker's words, and the symbols that nothing defines."""
+
+    def __init__(self, told: str) -> None:
+        super().__init__(told)
+        self.symbols = tuple(dict.fromkeys(m["symbol"].strip() for m in _UNDEFINED.finditer(told)))
+
+
+def _objects(
+    tree: Tree, files: Sequence[str], found: registration.Registration, recipe: Recipe, cache: Path
+) -> dict[str, tuple[Path, bool]]:
+    """The objects of the fork's files and of the registrations by name, and whether each was compiled just now."""
+    roots = {"include": found.include, "headers": tree.root / "aten" / "src", "tree": tree.root}
+    named = {**{f: tree.root / f for f in files}, **{s.name: s for s in found.sources}}
+    one = partial(_object, roots=roots, recipe=recipe, cache=cache)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return dict(zip(named, pool.map(one, named.values(), named), strict=True))
+
+
+def _object(path: Path, name: str, roots: Mapping[str, Path], recipe: Recipe, cache: Path) -> tuple[Path, bool]:
+    include = ("-I", str(roots["include"]), "-I", str(path.parent))
+    try:
+        return objects.compiled(path, name, include, roots, recipe, cache)
+    except objects.CompileError as error:
+        raise _compile_error(name, str(error)) from error
+
+
+def _library(made_of: Sequence[Path], recipe: Recipe, cache: Path) -> Path:
+    """The library of these objects. Raises Undefined, for this set of objects from memory the second time."""
+    target = cache / "libraries" / f"lib{digest(recipe.digest, *recipe.link, *(o.name for o in made_of))}.so"
+    refused = target.with_suffix(".undefined")
+    if target.is_file():
+        return target
+    if refused.is_file():
+        raise Undefined(refused.read_text())
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_suffix(f".{os.getpid()}")
+    command = [str(recipe.compiler), "-shared", "-Wl,-z,defs", *map(str, made_of), *recipe.link, "-o", str(part)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        part.unlink(missing_ok=True)
+        refused.write_text(done.stderr)
+        raise Undefined(done.stderr)
+    part.replace(target)
+    return target
+
+
+def _compile_error(name: str, errors: str) -> PorterError:
+    """The first error, at its place in the fork: the compiler names files by their path in the private tree."""
+    match = _ERROR.search(errors)
+    if match is None:
+        return PorterError("PTR166", f"the host code does not compile:\n{errors.strip()[-1500:]}", Place(name))
+    found = match["file"]
+    known = next((found[at:] for top in ("/aten/", "/c10/") if (at := found.find(top)) >= 0), f"/{name}")[1:]
+    total = len(_ERROR.findall(errors))
+    more = f" (and {total - 1} more errors)" if total > 1 else ""
+    return PorterError(
+        "PTR166", f"the host code does not compile: {match['what']}{more}", Place(known, int(match["line"]))
+    )
+
+
+def _link_error(missing: Undefined, kernels: Iterable[registration.Kernel]) -> PorterError:
+    symbols = missing.symbols
+    place = next((k.place for k in kernels if any(f"{k.symbol}::" in s or f"{k.symbol}(" in s for s in symbols)), None)
+    told = "; ".join(symbols[:5]) or str(missing).strip()[-1500:]
+    return PorterError("PTR167", f"the host code does not link: nothing defines {told}", place)

@@ -1,0 +1,360 @@
+"""torchgen as a library: the structured wrappers and registrations a PyTorch build would emit for the MPS key.
+
+The rows come from the fork's `native_functions.yaml` as edited; the generator and the class of the meta function come
+from the installed wheel, because the result is linked with the wheel's library (torchgen/gen.py, native/README.md).
+"""
+
+# mypy: disable-error-code="import-untyped"
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from porter.aten.names import base_of
+from porter.core.checkout import NATIVE_FUNCTIONS
+from porter.core.errors import Place, PorterError
+
+# torchgen ships without types: its model classes and template writer are opaque values here.
+Grouped = Any
+Indices = Any
+BackendIndex = Any
+FileManager = Any
+
+_ROW = re.compile(r"^- func: *(?P<name>[^\s(]+)(?P<rest>\([^\n]*)", re.M)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One `- func:` row as text: its name with overload, its schema, its yaml and the line it starts on."""
+
+    name: str
+    schema: str
+    text: str
+    line: int
+
+    @property
+    def base(self) -> str:
+        return base_of(self.name)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What a row's MPS key calls: `symbol` is the C++ name that `<op>_native.h` declares (`structured_atan2_out`)."""
+
+    row: str
+    symbol: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Registration:
+    """Generated C++: one source per operator, the headers naming the MPS kernels, those kernels, the rows served."""
+
+    sources: tuple[Path, ...]
+    include: Path
+    kernels: tuple[Kernel, ...]
+    served: tuple[str, ...]
+
+
+def rows(yaml_text: str, bases: Iterable[str]) -> tuple[Row, ...]:
+    """The rows of some operators, cut out of the file without parsing the rest of it.
+
+    With them come functional forms that have a name of their own: torchgen puts those in the operator's group.
+    """
+    named = tuple(bases)
+    wanted = {*named, *(f"{base}_functional" for base in named)}
+    return tuple(row for row in _cut(yaml_text) if row.base in wanted)
+
+
+def generate(yaml_text: str, bases: Iterable[str], out: Path) -> Registration:
+    """Writes the registration sources and `<op>_native.h` headers of some operators to `out`, a source for each.
+
+    Raises PTR160 (rows that torchgen cannot read), PTR161 (no row dispatches MPS) or PTR162 (a row whose schema is not
+    the wheel's, so that its wrapper would not fit).
+    """
+    return generate_parts(yaml_text, [(base,) for base in dict.fromkeys(bases)], out)
+
+
+def generate_parts(yaml_text: str, parts: Iterable[Sequence[str]], out: Path) -> Registration:
+    """The same with a source for several operators: many are compiled faster together."""
+    sources, kernels, names = [], [], []
+    include = out / "include"
+    for part in parts:
+        family = rows(yaml_text, part)
+        groups, indices = _readable(family)
+        index = _mps(indices)
+        served = [g for g in groups if _serves(index, g)]
+        if not served:
+            line = family[0].line if family else 0
+            raise PorterError(
+                "PTR161",
+                f"no row of {', '.join(part)} dispatches MPS: every call would fall back to the CPU",
+                Place(NATIVE_FUNCTIONS, line),
+                "Add MPS to the dispatch line of the shared stub implementation.",
+            )
+        mine = [str(f.func.name) for g in served for f in _functions(g)]
+        _refuse_foreign_schemas(family, mine)
+        _write_headers(groups, indices, include)
+        sources.append(_write_source(part, served, index, out))
+        kernels += [k for g in served for k in _kernels(g, index, family)]
+        names += mine
+    return Registration(tuple(sources), include, tuple(kernels), tuple(names))
+
+
+def native_headers(yaml_text: str, names: Iterable[str], include: Path) -> None:
+    """Writes `<name>_native.h` for functions whose MPS kernels the wheel's own headers do not declare."""
+    for base in sorted({base_of(name) for name in names}):
+        mine = rows(yaml_text, [base])
+        if not mine:
+            continue
+        try:
+            _write_headers(*_readable(mine), include)
+        except PorterError:
+            if not (_wheel_include() / "ATen" / "ops" / f"{base}_native.h").is_file():
+                raise  # else the wheel's own header has to do; a kernel that it lacks is an error of its file
+
+
+def _readable(family: Sequence[Row]) -> tuple[list[Grouped], Indices]:
+    """The rows without those of types that this wheel no longer has: what names them cannot be built either."""
+    try:
+        return _groups(family)
+    except PorterError as error:
+        kept = [row for row in family if f" {row.name}(" not in error.what]
+        if len(kept) in (0, len(family)):
+            raise
+        return _readable(kept)
+
+
+def dispatch_headers(names: Iterable[str], include: Path) -> None:
+    """Writes `<name>_mps_dispatch.h`, which Linux wheels lack: `at::mps::<name>` is the dispatched function."""
+    for name in names:
+        text = (_wheel_include() / "ATen" / "ops" / f"{name}.h").read_text()
+        inline = re.compile(rf"^inline [^\n]*\b{name}(?:_|_out|_outf)?\([^\n]*\{{\n.*?^\}}\n", re.M | re.S)
+        body = f"#pragma once\n#include <ATen/ops/{name}.h>\nnamespace at::mps {{\n{''.join(inline.findall(text))}}}\n"
+        write_if_changed(include / "ATen" / "ops" / f"{name}_mps_dispatch.h", body)
+
+
+def _wheel_include() -> Path:
+    from aten_overlay.toolchain import torch_root
+
+    return torch_root() / "include"
+
+
+def packaged_yaml() -> str:
+    """The installed wheel's own `native_functions.yaml`."""
+    return (_packaged() / "native" / "native_functions.yaml").read_text()
+
+
+@cache
+def _cut(yaml_text: str) -> tuple[Row, ...]:
+    starts = list(_ROW.finditer(yaml_text))
+    ends = [m.start() for m in starts[1:]] + [len(yaml_text)]
+    found, line, seen = [], 1, 0
+    for match, end in zip(starts, ends, strict=True):
+        line += yaml_text.count("\n", seen, match.start())
+        seen = match.start()
+        name = match["name"]
+        found.append(Row(name, name + match["rest"].strip(), yaml_text[seen:end], line))
+    return tuple(found)
+
+
+@cache
+def _packaged() -> Path:
+    import torchgen
+
+    assert torchgen.__file__
+    return Path(torchgen.__file__).parent / "packaged" / "ATen"
+
+
+def _groups(family: Iterable[Row]) -> tuple[list[Grouped], Indices]:
+    """torchgen's own model of some rows, grouped, and every dispatch key's kernels among them."""
+    from torchgen.gen import get_grouped_native_functions
+
+    family = tuple(family)
+    entries = [_entry(row) for row in family]
+    try:
+        parsed = _parsed(entries)
+        grouped = list(get_grouped_native_functions(parsed.native_functions))
+    except Exception as error:  # torchgen asserts; whatever it says is about these rows
+        place = Place(NATIVE_FUNCTIONS, family[0].line if family else 0)
+        reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
+        raise PorterError(
+            "PTR160", f"the wheel's torchgen cannot read these rows: {reason}", place, "Check the edited rows."
+        ) from error
+    return grouped, parsed.backend_indices
+
+
+def _parsed(entries: list[dict[str, object]]) -> Any:
+    """torchgen's reading. The tags that this wheel asks for and an older fork does not have yet are given."""
+    from torchgen.gen import parse_native_yaml_struct
+
+    asked: set[str] = set()
+    while True:
+        try:
+            return parse_native_yaml_struct(copy.deepcopy(entries), asked, path=NATIVE_FUNCTIONS)
+        except AssertionError as error:
+            missing = re.search(r"^(\w+) tag missing for (\w+)", str(error))
+            without = [entry for entry in entries if "tags" not in entry and missing and _root(entry) == missing[2]]
+            if missing is None or not without:
+                raise
+        for entry in without:
+            entry["tags"] = missing[1]
+        asked.add(missing[1])
+
+
+def _root(entry: Mapping[str, object]) -> str:
+    return str(entry["func"]).split("(")[0].split(".")[0]
+
+
+def _entry(row: Row) -> dict[str, object]:
+    """A row as torchgen's parser wants it, without tags and dispatch keys that this wheel does not know."""
+    import yaml
+    from torchgen.model import DispatchKey
+
+    try:
+        (entry,) = yaml.load(row.text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = row.line + mark.line if mark else row.line
+        what = getattr(error, "problem", None) or str(error)
+        raise PorterError("PTR160", f"this row is not valid yaml: {what}", Place(NATIVE_FUNCTIONS, line)) from error
+    entry.pop("tags", None)
+    known = set(DispatchKey.__members__)
+    dispatch: Mapping[str, str] = entry.get("dispatch") or {}
+    kept = {", ".join(k for k in map(str.strip, keys.split(",")) if k in known): v for keys, v in dispatch.items()}
+    if dispatch:
+        entry["dispatch"] = {keys: kernel for keys, kernel in kept.items() if keys}
+    entry["__line__"] = row.line
+    return dict(entry)
+
+
+def _mps(indices: Indices) -> BackendIndex:
+    """The MPS kernels; torchgen answers with an empty index where there are none."""
+    from torchgen.model import DispatchKey
+
+    return indices[DispatchKey.MPS]
+
+
+def _functions(group: Grouped) -> list[Any]:
+    from torchgen.model import NativeFunctionsGroup
+
+    return list(group.functions()) if isinstance(group, NativeFunctionsGroup) else [group]
+
+
+def _serves(index: BackendIndex, group: Grouped) -> bool:
+    return index.has_kernel(group) or any(index.has_kernel(f) for f in _functions(group))
+
+
+def _kernels(group: Grouped, index: BackendIndex, family: Iterable[Row]) -> list[Kernel]:
+    from torchgen.model import NativeFunctionsGroup
+
+    lines = {row.name: row.line for row in family}
+    if isinstance(group, NativeFunctionsGroup) and group.structured:
+        held = [(group.out, index.get_kernel(group))]
+    else:
+        held = [(f, index.get_kernel(f)) for f in _functions(group)]
+    found = []
+    for function, kernel in held:
+        if kernel is not None:
+            name = str(function.func.name)
+            symbol = f"structured_{kernel.kernel}" if kernel.structured else kernel.kernel
+            found.append(Kernel(name, symbol, Place(NATIVE_FUNCTIONS, lines.get(name, 0))))
+    return found
+
+
+def _refuse_foreign_schemas(family: Iterable[Row], served: Sequence[str]) -> None:
+    family = tuple(family)
+    wheel = {row.name: row.schema for row in rows(packaged_yaml(), {row.base for row in family})}
+    for row in family:
+        if row.name in served and _concrete(wheel.get(row.name, "")) != _concrete(row.schema):
+            have = f"the wheel has {wheel[row.name]}" if row.name in wheel else "the wheel has no such row"
+            raise PorterError(
+                "PTR162",
+                f"{row.schema} does not fit the installed torch: {have}",
+                Place(NATIVE_FUNCTIONS, row.line),
+                "Install a torch wheel of the fork's own version.",
+            )
+
+
+def _concrete(schema: str) -> str:
+    """The schema with plain integers: a wrapper takes a symbolic one as such, so that both fit."""
+    return re.sub(r"\bSymInt\b", "int", schema)
+
+
+def _write_headers(groups: list[Grouped], indices: Indices, include: Path) -> None:
+    """`<op>_native.h`, with MPS kernels. `<op>_meta.h` stays the wheel's: its class is what libtorch was built with."""
+    from torchgen.gen import get_native_function_declarations
+    from torchgen.model import NativeFunctionsGroup
+
+    for root in dict.fromkeys(f.root_name for g in groups for f in _functions(g)):
+        mine = [g for g in groups if any(f.root_name == root for f in _functions(g))]
+        structured = any(isinstance(g, NativeFunctionsGroup) and g.structured for g in mine)
+        values = {
+            "extra_includes": [f"#include <ATen/ops/{root}_meta.h>"] if structured else [],
+            "native_function_declarations": get_native_function_declarations(
+                grouped_native_functions=mine, backend_indices=indices
+            ),
+        }
+        write_if_changed(include / "ATen" / "ops" / f"{root}_native.h", _template("NativeFunction.h", values))
+
+
+def _write_source(bases: Sequence[str], groups: list[Grouped], index: BackendIndex, out: Path) -> Path:
+    from torchgen import dest
+    from torchgen.gen import get_native_function_definitions
+    from torchgen.model import DispatchKey
+    from torchgen.selective_build.selector import SelectiveBuilder
+
+    roots = sorted({f.root_name for g in groups for f in _functions(g)})
+    definitions = get_native_function_definitions(
+        fm=_file_manager(),
+        grouped_native_functions=groups,
+        dispatch_key=DispatchKey.MPS,
+        backend_idx=index,
+        selector=SelectiveBuilder.get_nop_selector(),
+        rocm=False,
+        symint=True,
+        skip_dispatcher_op_registration=False,
+        gen_dispatch_helpers=True,
+    )
+    values = {
+        "extra_cuda_headers": "",
+        "external_backend_headers": "",
+        "dispatch_headers": dest.gen_registration_headers(index, per_operator_headers=True, rocm=False),
+        "ops_headers": [f"#include <ATen/ops/{root}_native.h>" for root in roots],
+        "dispatch_helpers": dest.gen_registration_helpers(index),
+        "dispatch_definitions": definitions,
+    }
+    name = bases[0] if len(bases) == 1 else f"{bases[0]}_to_{bases[-1]}"
+    return write_if_changed(out / f"Register_{name}.cpp", _template("RegisterDispatchKey.cpp", values))
+
+
+@cache
+def _file_manager() -> FileManager:
+    """torchgen's templates. It is never asked to write: its own writer stamps and rewrites files."""
+    from torchgen.utils import FileManager
+
+    return FileManager(install_dir=Path(), template_dir=_packaged() / "templates", dry_run=True)
+
+
+def _template(name: str, values: dict[str, object]) -> str:
+    text = _file_manager().substitute_with_template(
+        name, lambda: {"generated_comment": f"@generated from {name}", **values}
+    )
+    return str(text)
+
+
+def write_if_changed(path: Path, text: str) -> Path:
+    """Writes a file, all or none, unless it already holds this text: an unchanged file keeps what was built from it."""
+    if not path.is_file() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.{os.getpid()}")
+        part.write_text(text)
+        part.replace(path)
+    return path

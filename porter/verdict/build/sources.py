@@ -1,0 +1,170 @@
+"""Which of a fork's host files an operator needs, found by the words in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from porter.aten.names import base_of
+from porter.core.checkout import MPS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.core.errors import Place, PorterError
+from porter.verdict.build.registration import Kernel, packaged_yaml, rows
+from porter.verdict.build.tree import Tree
+
+_SHARED = re.compile(r"^ +(?P<keys>[\w, ]+): (?P<kernel>\w+)(?: *#.*)?$", re.M)
+_NATIVE_HEADER = re.compile(r"#include <ATen/ops/(?P<name>\w+)_native\.h>")
+_DISPATCH_HEADER = re.compile(r"#include <ATen/ops/(?P<name>\w+)_mps_dispatch\.h>")
+_FUNCTOR = re.compile(r"^[ \t]*REGISTER_\w+\(\s*(?P<name>\w+)", re.M)
+_CALL = re.compile(r"\b(\w+)\(")
+# A function begins at the margin; what it is called stands before the first bracket of its line.
+_DEFINED = re.compile(r"^(?![ \t/#])[^\n(]*?\b(\w+)\([^;{}]*\)[^;{}()]*\{", re.M)
+_EXEC = re.compile(r'\bexec_\w+\([^,()]+,\s*"(\w+)"')
+_DEFINITION = re.compile(r"^[ \t]*#[ \t]*define\b(?:[^\n]*\\\n)*[^\n]*", re.M)
+
+
+def operation_files(tree: Tree, kernels: Iterable[Kernel], stubs: Iterable[str]) -> tuple[str, ...]:
+    """The files of `operations` that define the rows' MPS kernels or register the stubs.
+
+    Raises PTR165 for a row whose MPS kernel is neither in the installed torch nor defined in the fork.
+    """
+    words = set(stubs)
+    for kernel in kernels:
+        name = kernel.symbol.removeprefix("structured_")
+        if name not in _wheel_kernels(kernel.row):
+            if not _mentioning(tree, {name}):
+                raise PorterError(
+                    "PTR165",
+                    f"{kernel.row} dispatches MPS to {name}, which no file of the fork defines",
+                    kernel.place,
+                    "Point the row's MPS key at the shared kernel that calls the stub.",
+                )
+            words.add(name)
+    return tuple(_mentioning(tree, words))
+
+
+def library_files(tree: Tree) -> tuple[str, ...]:
+    """The host files that every native operator uses: those directly in `native/mps`."""
+    return tuple(tree.files(MPS, ".mm"))
+
+
+def foreseen(tree: Tree, files: Iterable[str]) -> tuple[str, ...]:
+    """These files, and the operation files that define what they call by a declaration in the backend's headers.
+
+    The linker would ask for them one round after another; so they are compiled side by side.
+    """
+    headers = "".join(tree.read(path) for folder in (MPS, OPERATIONS) for path in tree.files(folder, ".h"))
+    declared = set(_CALL.findall(headers))
+    defined = {
+        name: path
+        for path in tree.files(OPERATIONS, ".mm", ".cpp")
+        for name in _DEFINED.findall(tree.read(path))
+        if name in declared
+    }
+    found = list(dict.fromkeys(files))
+    for path in found:  # it grows on the way
+        called = (defined[name] for name in _CALL.findall(tree.read(path)) if name in defined)
+        found += [each for each in dict.fromkeys(called) if each not in found]
+    return tuple(found)
+
+
+def defining(tree: Tree, symbols: Iterable[str]) -> tuple[str, ...]:
+    """The operation files that define functions of these demangled C++ names."""
+    names = {m[1] for symbol in symbols if (m := re.search(r"(\w+)(?:\[abi:\w+\])?\(", symbol))}
+    if not names:
+        return ()
+    any_of = "|".join(map(re.escape, sorted(names)))
+    pattern = re.compile(rf"^(?![ \t/#]).*\b(?:{any_of})\)?\([^;{{}}]*\)[^;{{}}]*\{{", re.M)
+    return tuple(path for path in tree.files(OPERATIONS, ".mm", ".cpp") if pattern.search(tree.read(path)))
+
+
+def native_headers(tree: Tree, files: Iterable[str]) -> frozenset[str]:
+    """The names of the `<op>_native.h` headers that host files include."""
+    return frozenset(name for path in files for name in native_headers_in(tree.read(path)))
+
+
+def native_headers_in(text: str) -> frozenset[str]:
+    """The names of the `<op>_native.h` headers that one source includes."""
+    return frozenset(m["name"] for m in _NATIVE_HEADER.finditer(text))
+
+
+def dispatch_headers(tree: Tree, files: Iterable[str]) -> frozenset[str]:
+    """The names of the `<op>_mps_dispatch.h` headers that host files include."""
+    return frozenset(m["name"] for path in files for m in _DISPATCH_HEADER.finditer(tree.read(path)))
+
+
+def functors(tree: Tree) -> tuple[str, ...]:
+    """The functors that the fork's kernels register, from the first argument of every `REGISTER_*` line."""
+    return tuple(sorted({name for path in tree.kernel_files() for name in functors_in(tree.read(path))}))
+
+
+def functors_in(text: str) -> frozenset[str]:
+    """The functors that one kernel file registers."""
+    return frozenset(m["name"] for m in _FUNCTOR.finditer(_DEFINITION.sub("", text)))
+
+
+def check_stub(tree: Tree, stub: str, kernels: Sequence[str]) -> None:
+    """Reads which kernel a stub's function runs, where it is written out: a backend that runs no host code has to.
+
+    Raises PTR174 when nothing registers the stub, or what does calls another kernel.
+    """
+    for path in _mentioning(tree, {stub}):
+        text = tree.read(path)
+        match = re.search(rf"REGISTER_DISPATCH\(\s*{stub}\s*,\s*&?(?P<function>\w+)\s*\)", text)
+        if match is None:
+            return  # made by a macro: only running it could tell
+        body = re.search(rf"\b{match['function']}\([^)]*\)\s*\{{(?P<body>.*?)^\}}", text, re.M | re.S)
+        called = _EXEC.findall(body["body"] if body else "")
+        if called and not set(called) & set(kernels):
+            place = Place(path, text.count("\n", 0, match.start()) + 1)
+            what = f"{stub} runs the kernel {', '.join(called)}, not {', '.join(kernels)}"
+            raise PorterError("PTR174", what, place, "Name the ported functor in the exec_* call.")
+        return
+    raise PorterError("PTR174", f"no host file registers {stub}", hint="Add REGISTER_DISPATCH beside its siblings.")
+
+
+def dispatch_place(tree: Tree, base: str) -> tuple[str, int]:
+    """Where an operator's first row is."""
+    found = rows(tree.read(NATIVE_FUNCTIONS), [base])
+    return NATIVE_FUNCTIONS, found[0].line if found else 0
+
+
+def check_kernel(tree: Tree, kernel: Kernel, functors: Sequence[str]) -> None:
+    """Reads that a row's own MPS kernel, where it is not the shared one, runs the functors.
+
+    Raises PTR174 for one that does something else: an MPSGraph implementation that is still there, for example.
+    """
+    name = kernel.symbol.removeprefix("structured_")
+    if name in _wheel_kernels(kernel.row):
+        return
+    for path in _mentioning(tree, {name}):
+        text = tree.read(path)
+        match = re.search(rf"\b{name}\)?\([^)]*\)\s*\{{(?P<body>.*?)^\}}", text, re.M | re.S)
+        if match and set(_EXEC.findall(match["body"])) & set(functors):
+            return
+    what = f"{kernel.row} still dispatches MPS to {name}, which does not run {', '.join(functors)}"
+    raise PorterError("PTR174", what, kernel.place, "Point the row's MPS key at the kernel that calls the stub.")
+
+
+def _mentioning(tree: Tree, words: set[str]) -> list[str]:
+    """The operation files that use one of the words outside a comment, or a stub's stem in a `REGISTER` macro."""
+    if not words:
+        return []
+    stems = {w.removesuffix("_stub") for w in words if w.endswith("_stub")}
+    whole = re.compile(rf"^(?!\s*//).*\b(?:{'|'.join(map(re.escape, sorted(words)))})\b", re.M)
+    pasted = re.compile(rf"^[ \t]*REGISTER\w*\([^;\n]*\b(?:{'|'.join(map(re.escape, sorted(stems)))})\b", re.M)
+    found = []
+    for path in tree.files(OPERATIONS, ".mm", ".cpp"):
+        text = tree.read(path)
+        if whole.search(text) or (stems and pasted.search(text)):
+            found.append(path)
+    return found
+
+
+def _wheel_kernels(row: str) -> frozenset[str]:
+    """The kernels that the installed torch has for a row, whatever their key."""
+    text = "".join(r.text for r in rows(packaged_yaml(), [base_of(row)]) if r.name == row)
+    return frozenset(m["kernel"] for m in _SHARED.finditer(text) if _in_wheel(m["keys"]))
+
+
+def _in_wheel(keys: str) -> bool:
+    return bool({"CPU", "CompositeExplicitAutograd"} & set(map(str.strip, keys.split(","))))

@@ -1,0 +1,130 @@
+"""The fork as a plan would leave it: links to the checkout's files, and the plan's texts in place of those it edits.
+
+The tree lives in a private cache. The checkout is only ever read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from porter.core.checkout import KERNELS, MPS, NATIVE_FUNCTIONS
+from porter.core.errors import Place, PorterError
+
+METAL_HEADERS = "c10/metal"
+DEVICE_HEADERS = "aten/src/ATen/mps"
+TEST_LISTS = ("torch/testing/_internal/common_mps.py", "test/test_mps.py")
+TREES_KEPT = 16
+# A tree that was taken so recently may still be in use by another verdict.
+IN_USE_SECONDS = 3600.0
+_HEADERS = (".h", ".hpp", ".inl")
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A materialised fork: `root` has its layout; unedited files come from `checkout`, edited ones are `texts`."""
+
+    root: Path
+    checkout: Path
+    texts: Mapping[str, str]
+
+    def exists(self, path: str) -> bool:
+        return path in self.texts or (self.checkout / path).is_file()
+
+    def in_checkout(self, path: str) -> bool:
+        """Whether the file was there before the plan."""
+        return (self.checkout / path).is_file()
+
+    def read(self, path: str) -> str:
+        """The text of a file as the plan leaves it. Raises PTR164 if there is none."""
+        if path in self.texts:
+            return self.texts[path]
+        return self.before(path)
+
+    def before(self, path: str) -> str:
+        """The text of a file as the checkout has it. Raises PTR164 if there is none."""
+        try:
+            return (self.checkout / path).read_bytes().decode("utf-8", "surrogateescape")
+        except OSError as error:
+            raise PorterError("PTR164", "the fork has no such file", Place(path), "Is this a PyTorch fork?") from error
+
+    def files(self, folder: str, *suffixes: str) -> list[str]:
+        """The files directly inside a folder with one of the endings, as the plan leaves them, sorted."""
+        base = self.root / folder
+        names = (e.name for e in os.scandir(base) if e.is_file()) if base.is_dir() else ()
+        return sorted(f"{folder}/{name}" for name in names if name.endswith(suffixes))
+
+    def kernel_files(self) -> list[str]:
+        return self.files(KERNELS, ".metal")
+
+    def list_file(self) -> str:
+        """The file that holds the MPS test lists, or `""`."""
+        return next((path for path in TEST_LISTS if self.exists(path)), "")
+
+    def headers_digest(self) -> str:
+        """A digest of every header that host code of the fork can include."""
+        found = hashlib.blake2b(digest_size=16)
+        for folder in (MPS, f"{MPS}/operations", METAL_HEADERS, DEVICE_HEADERS):
+            for path in self.files(folder, *_HEADERS):
+                found.update(path.encode() + b"\0" + self.read(path).encode("utf-8", "surrogateescape") + b"\0")
+        return found.hexdigest()
+
+
+def cache() -> Path:
+    """Where trees and builds are kept: `$PORTER_CACHE`, else `~/.cache/porter`."""
+    return Path(os.environ.get("PORTER_CACHE") or Path.home() / ".cache" / "porter")
+
+
+def materialise(checkout: Path, texts: Mapping[str, str], kept: Path) -> Tree:
+    """Builds the tree, or finds it again: its name is a digest of the checkout's place, file names and the texts."""
+    checkout = checkout.resolve()
+    links = sorted(_linked(checkout))
+    name = hashlib.blake2b(repr((str(checkout), links, sorted(texts.items()))).encode("utf-8", "surrogateescape"))
+    root = kept / "trees" / name.hexdigest()[:24]
+    try:
+        os.utime(root)  # from here on it is in use
+    except FileNotFoundError:
+        part = root.with_name(f"{root.name}.{os.getpid()}")
+        _fill(part, checkout, links, texts)
+        _rename(part, root)
+        _prune(root.parent)
+    return Tree(root, checkout, dict(texts))
+
+
+def _linked(checkout: Path) -> Iterator[str]:
+    for folder in (MPS, METAL_HEADERS, DEVICE_HEADERS):
+        for base, _, names in os.walk(checkout / folder):
+            yield from (os.path.relpath(os.path.join(base, n), checkout) for n in names)  # noqa: PTH118
+    if (checkout / NATIVE_FUNCTIONS).is_file():
+        yield NATIVE_FUNCTIONS
+
+
+def _fill(root: Path, checkout: Path, links: list[str], texts: Mapping[str, str]) -> None:
+    for path in links:
+        if path not in texts:
+            target = root / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.symlink_to(checkout / path)
+    for path, text in texts.items():
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def _rename(part: Path, root: Path) -> None:
+    try:
+        part.rename(root)
+    except OSError:  # another process made the same tree first
+        shutil.rmtree(part)
+
+
+def _prune(folder: Path) -> None:
+    taken = {path: path.stat().st_mtime for path in folder.iterdir() if "." not in path.name}
+    for old in sorted(taken, key=lambda path: taken[path], reverse=True)[TREES_KEPT:]:
+        if time.time() - taken[old] > IN_USE_SECONDS:
+            shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,38 @@
+"""From a plan to what the overlay has to prove of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from porter.plan.plan import Plan
+from porter.verdict.result import ListEntry, Verdict, VerifyTarget
+from porter.verdict.verify import verify
+
+
+def prove(
+    root: Path, plan: Plan, base: str, expr: str | None = None, backend: str = "auto", arithmetic: str = "default"
+) -> Verdict:
+    """The overlay's verdict on a plan; the checkout itself stays as it is. Raises PTR100 or PTR170-172 where none can
+    be had.
+    """
+
+    gone = [c for c in plan.lists if not c.is_kept]
+    stay = [c for c in plan.lists if c.is_kept]
+    target = VerifyTarget(
+        base=base,
+        rows=tuple(e.name for e in plan.entries),
+        kernels=tuple(f.name for f in plan.functors),
+        stubs=tuple(s.stub for s in plan.stubs),
+        pairs=tuple(dict.fromkeys((r.input, r.output) for r in plan.registrations)),
+        removed=tuple(ListEntry(c.file, c.list, c.entry) for c in gone),
+        kept=tuple(ListEntry(c.file, c.list, c.entry) for c in stay),
+    )
+    return verify(root, plan.changes.apply(), target, _selected(plan, expr), backend, arithmetic=arithmetic)
+
+
+def _selected(plan: Plan, expr: str | None) -> str | None:
+    """The tests asked for, without the dtypes that never reach the stub."""
+    left_out = " and ".join(f"not mps_{dtype}" for dtype in plan.answered)
+    if not left_out:
+        return expr
+    return f"({expr}) and {left_out}" if expr else left_out

@@ -1,0 +1,80 @@
+"""Which ATen operators an OpInfo's samples ask of the device: what the dispatcher handed to the counted CPU fallback.
+
+Only a process that runs no fork's code can tell, because there every operator falls back.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
+
+from porter.verdict.suite import counters, samples
+from porter.verdict.suite.context import base_name
+
+SAMPLES = 16
+
+
+@dataclass(frozen=True)
+class Dispatched:
+    """ATen base names: what a call asks for, and what its backward asks for besides."""
+
+    forward: frozenset[str]
+    backward: frozenset[str]
+
+
+def check_gradients() -> None:
+    """Raises RuntimeError where no gradient can be had: in a process forked from one whose autograd has run."""
+    torch.ones((), device="mps", requires_grad=True).clone().backward()
+
+
+def dispatched(op: OpInfo) -> Dispatched:
+    """What the first samples of an OpInfo dispatch, in float32 if it has that; a refused one as far as it goes."""
+    dtype = _dtype(op)
+    if dtype is None:
+        return Dispatched(frozenset(), frozenset())
+    slopes = op.supports_autograd and dtype.is_floating_point
+    found = [_called(op, sample) for sample in islice(_given(op, dtype, slopes), SAMPLES)]
+    forward = frozenset(name for one in found for name in one.forward)
+    return Dispatched(forward, frozenset(name for one in found for name in one.backward) - forward)
+
+
+def _dtype(op: OpInfo) -> torch.dtype | None:
+    held = op.supported_dtypes("cpu")
+    return torch.float32 if torch.float32 in held else min(held, key=str, default=None)
+
+
+def _given(op: OpInfo, dtype: torch.dtype, requires_grad: bool) -> Iterator[SampleInput]:
+    try:
+        yield from op.sample_inputs("cpu", dtype, requires_grad=requires_grad, set_seed=True)
+    except Exception:  # samples that this machine cannot make
+        return
+
+
+def _called(op: OpInfo, sample: SampleInput) -> Dispatched:
+    before = counters.read()
+    results: list[torch.Tensor] = []
+    with suppress(Exception):
+        given = [samples.mirror(each, "mps") for each in (sample.input, sample.args, sample.kwargs)]
+        results = [t for t in _tensors(op(given[0], *given[1], **given[2])) if t.requires_grad]
+    forward = _bases(counters.since(before).fallbacks)
+    before = counters.read()
+    with suppress(Exception):
+        torch.autograd.backward(results, [torch.ones_like(t) for t in results])
+    return Dispatched(forward, _bases(counters.since(before).fallbacks))
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def _bases(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(base_name(name) for name in names)

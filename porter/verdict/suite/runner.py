@@ -1,0 +1,162 @@
+"""Runs the tests in this process and returns what each found, as values: no text is parsed."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import sys
+import time
+import unittest
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+
+from porter.verdict.suite import results
+from porter.verdict.suite.context import Context, use
+
+MODULE = "porter.verdict.suite.test_mps"
+_DTYPE = re.compile(r"_(?:mps|cpu)_(?P<dtype>[a-z]+\d*)$")
+_WORD = re.compile(r"[^\s()]+")
+UPSTREAM = ("test_output_match", "test_output_grad_match", "test_error_inputs")
+_OPERATORS = {"and", "or", "not"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One test. `status` is passed, failed, skipped, xfailed (as its list says) or xpassed (passes though listed).
+
+    `dtype` is a torch name (`""` for tests without one), `calls` the calls of kernels under test, `max_ulp` and
+    `cpu_ulp` the largest errors against float64, where measured, of the kernel and of ATen's CPU kernel.
+    """
+
+    test: str
+    dtype: str
+    status: str
+    reason: str
+    calls: int
+    seconds: float
+    max_ulp: float | None = None
+    cpu_ulp: float | None = None
+    worst: str = ""
+
+
+def run(
+    context: Context, expression: str | None = None, tell: Callable[[str], None] = lambda test: None
+) -> list[Outcome]:
+    """Imports the tests for this subject and runs those that `expression` (as of pytest's -k) selects.
+
+    `tell` hears the name of every test before it starts.
+    """
+    use(context)
+    sys.modules.pop(MODULE, None)
+    return run_module(importlib.import_module(MODULE), expression, tell)
+
+
+def run_module(
+    module: ModuleType, expression: str | None = None, tell: Callable[[str], None] = lambda test: None
+) -> list[Outcome]:
+    """Runs the tests of a module that `expression` selects; calls of kernels are those that the tests record."""
+    results.records.clear()
+    suite = unittest.defaultTestLoader.loadTestsFromModule(module)
+    wanted = matcher(expression)
+    chosen = unittest.TestSuite(test for test in _flat(suite) if wanted(f"{type(test).__name__}.{_method(test)}"))
+    found = _Result(tell)
+    chosen.run(found)
+    return found.outcomes
+
+
+def matcher(expression: str | None) -> Callable[[str], bool]:
+    """pytest's -k: substrings joined by and, or, not and brackets. Raises ValueError for anything else."""
+    if not expression:
+        return lambda name: True
+    words: list[str] = []
+
+    def number(match: re.Match[str]) -> str:
+        if match[0] in _OPERATORS:
+            return match[0]
+        words.append(match[0].lower())
+        return f"w[{len(words) - 1}]"
+
+    try:
+        tree = ast.parse(_WORD.sub(number, expression), mode="eval")
+    except SyntaxError as error:
+        raise ValueError(f"-k {expression!r} is not an expression of names with and, or, not") from error
+    code = compile(tree, "-k", "eval")
+    return lambda name: bool(eval(code, {"__builtins__": {}}, {"w": [word in name.lower() for word in words]}))
+
+
+def _flat(suite: unittest.TestSuite) -> list[unittest.TestCase]:
+    found: list[unittest.TestCase] = []
+    for test in suite:
+        found += _flat(test) if isinstance(test, unittest.TestSuite) else [test]
+    return found
+
+
+def _method(test: unittest.TestCase) -> str:
+    return test.id().rpartition(".")[2]
+
+
+class _Result(unittest.TestResult):
+    """Collects an Outcome for every test that ends."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__()
+        self._tell = tell
+        self.outcomes: list[Outcome] = []
+        self._started = 0.0
+
+    def startTest(self, test: unittest.TestCase) -> None:
+        super().startTest(test)
+        self._started = time.perf_counter()
+        self._tell(_method(test))
+
+    def addSuccess(self, test: unittest.TestCase) -> None:
+        self._add(test, "passed")
+
+    def addFailure(self, test: unittest.TestCase, err: object) -> None:
+        self._add(test, "failed", _reason(err))
+
+    def addError(self, test: unittest.TestCase, err: object) -> None:
+        self._add(test, "failed", _reason(err))
+
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
+        self._add(test, "skipped", reason)
+
+    def addExpectedFailure(self, test: unittest.TestCase, err: object) -> None:
+        self._add(test, "xfailed", _reason(err))
+
+    def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
+        """A listed operator that passes; a list speaks of upstream's tests alone, so elsewhere this is a success."""
+        if _method(test).startswith(UPSTREAM):
+            self._add(test, "xpassed", "passes, though the test lists expect it to fail")
+        else:
+            self._add(test, "passed")
+
+    def _add(self, test: unittest.TestCase, status: str, reason: str = "") -> None:
+        name = _method(test)
+        match = _DTYPE.search(name)
+        record = results.of(name)
+        self.outcomes.append(
+            Outcome(
+                test=f"{type(test).__name__}.{name}",
+                dtype=match["dtype"] if match else "",
+                status=status,
+                reason=reason,
+                calls=record.calls,
+                seconds=round(time.perf_counter() - self._started, 4),
+                max_ulp=record.max_ulp,
+                cpu_ulp=record.cpu_ulp,
+                worst=record.worst,
+            )
+        )
+
+
+def _reason(err: object) -> str:
+    """The message of an exception, without torch's advice on how to run the test again."""
+    assert isinstance(err, tuple)
+    _, error, _ = err
+    while error.__cause__ is not None:
+        error = error.__cause__
+    text = str(error).split("\nTo execute this test")[0].split("\nException raised from")[0].strip()
+    return text if isinstance(error, AssertionError) and text else f"{type(error).__name__}: {text}"

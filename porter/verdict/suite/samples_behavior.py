@@ -1,0 +1,106 @@
+"""What an implementation does with every sample, beside what the CPU does: one list for the old code and the new."""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
+
+from porter.core.errors import code_in
+from porter.verdict.behavior import AGREES, ALONE, DIFFERS, Sampled, refusal
+from porter.verdict.suite import compare, lists, samples
+from porter.verdict.suite.context import Context
+
+SAMPLES = 12
+DTYPES = (
+    torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
+    torch.bool, torch.complex64,
+)  # fmt: skip
+
+
+def behaviour(context: Context) -> list[Sampled]:
+    """The outcome of every sample of the operators under test, and of one at the edges, in every type the CPU has; of
+    one sample in the others.
+    """
+    precision = lists.low_precision(context.precision)
+    found: list[Sampled] = []
+    for op in op_db:
+        if not context.names(op) and op.full_name not in context.through:
+            continue
+        for dtype in DTYPES:
+            if dtype in op.supported_dtypes("cpu"):
+                tolerance = compare.tolerances(precision, op.name, dtype)
+                found += (_judged(op, dtype, name, sample, tolerance) for name, sample in _samples(op, dtype))
+            else:
+                found += _beyond_the_cpu(op, dtype)
+    return found
+
+
+def _beyond_the_cpu(op: OpInfo, dtype: torch.dtype) -> Iterator[Sampled]:
+    """Whether the first sample of a type that the CPU has not is computed."""
+    try:
+        sample = next(iter(op.sample_inputs("cpu", dtype, set_seed=True)), None)
+    except (RuntimeError, TypeError, ValueError):  # the OpInfo makes none of this type
+        return
+    if sample is not None:
+        yield _judged(op, dtype, f"{op.formatted_name} sample 0", sample, {})
+
+
+def _samples(op: OpInfo, dtype: torch.dtype) -> Iterator[tuple[str, SampleInput]]:
+    given = list(islice(op.sample_inputs("cpu", dtype, set_seed=True), SAMPLES))
+    yield from ((f"{op.formatted_name} sample {i}", sample) for i, sample in enumerate(given))
+    tensors = [s for s in given if isinstance(s.input, torch.Tensor) and s.input.ndim]
+    if tensors:
+        yield f"{op.formatted_name} edge values", samples.at_the_edges(tensors[0], dtype)
+
+
+def _judged(op: OpInfo, dtype: torch.dtype, name: str, sample: SampleInput, tolerance: Mapping[str, Any]) -> Sampled:
+    kind = str(dtype).removeprefix("torch.")
+    want = None
+    try:
+        want = _leaves(op(sample.input, *sample.args, **sample.kwargs))
+    except Exception as error:  # the CPU refuses it, so there is nothing to compare with
+        if code_in(str(error)):
+            raise
+    try:
+        args = samples.mirror((sample.input, *sample.args), "mps")
+        got = _leaves(op(*args, **samples.mirror(sample.kwargs, "mps")))
+    except Exception as error:
+        told = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+        return Sampled(kind, name, refusal(told, alone=want is not None), told)
+    if want is None:
+        return Sampled(kind, name, ALONE)
+    exact = (
+        _leaves(op(*_wide((sample.input, *sample.args)), **_wide(sample.kwargs))) if dtype.is_floating_point else want
+    )
+    operands = list(_leaves((sample.input, sample.args)))
+    for mine, theirs, precise in zip(got, want, exact, strict=True):
+        told = compare.disagreement(mine, theirs, precise, operands, **tolerance)
+        if told:
+            nan = compare.nan_disagreement(mine, theirs, operands)
+            return Sampled(kind, name, DIFFERS, nan or told, bool(nan))
+    return Sampled(kind, name, AGREES, ulp=_ulp(got, exact))
+
+
+def _ulp(got: list[torch.Tensor], exact: list[torch.Tensor]) -> float | None:
+    found = [float(compare.ulp(m, e).max()) for m, e in zip(got, exact, strict=True) if _is_wide(m, e)]
+    return max(found, default=None)
+
+
+def _is_wide(mine: torch.Tensor, exact: torch.Tensor) -> bool:
+    return mine.dtype.is_floating_point and exact.dtype == torch.float64 and mine.numel() > 0
+
+
+def _leaves(value: Any) -> list[torch.Tensor]:
+    return [leaf.detach().cpu() for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def _wide(value: Any) -> Any:
+    return pytree.tree_map(lambda v: v.double() if isinstance(v, torch.Tensor) and v.is_floating_point() else v, value)

@@ -1,0 +1,108 @@
+"""Which OpInfos test an operator that none is named for: those that the running dispatcher saw call it, and those whose
+derivatives do where a device serves it (elsewhere its gradient may be made of other operators).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache as once
+from importlib.resources import files
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from porter.aten.names import base_of
+from porter.core.errors import PorterError
+from porter.verdict import cache as kept
+from porter.verdict.build.objects import digest
+from porter.verdict.build.tree import cache
+
+if TYPE_CHECKING:
+    from torch.testing._internal.opinfo.core import OpInfo
+
+Table = Mapping[str, tuple[list[str], list[str]]]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Full names of OpInfos: whose call, and only whose backward, dispatches an operator."""
+
+    forward: tuple[str, ...] = ()
+    backward: tuple[str, ...] = ()
+
+
+def selected(base: str) -> Selection:
+    """The OpInfos that dispatch an operator; none where some are named for it.
+
+    Asked before the fork's own code is loaded: the table, made once for each torch, is of what falls back to the CPU.
+    """
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    from porter.verdict.suite.context import aten_names
+
+    if any(base in aten_names(op) for op in op_db):
+        return Selection()
+    forward = tuple(name for name, (names, _) in table().items() if base in names)
+    functions = _derived_with(base)
+    derived = {op.full_name for op in op_db if op.supports_autograd and functions & {*aten_names(op), *_forward(op)}}
+    backward = (name for name, (_, names) in table().items() if base in names or name in derived)
+    return Selection(forward, tuple(name for name in backward if name not in forward))
+
+
+def _forward(op: OpInfo) -> list[str]:
+    return table()[op.full_name][0]
+
+
+def _derived_with(base: str) -> frozenset[str]:
+    """The base names of the functions whose derivatives call an operator (torch's derivatives.yaml)."""
+    calls = re.compile(rf"\b{re.escape(base)}\(")
+    return frozenset(name for name, formulas in _derivatives() if calls.search(formulas))
+
+
+@once
+def _derivatives() -> tuple[tuple[str, str], ...]:
+    """The base name of every differentiable function, and the text of its formulas."""
+    text = (files("torchgen") / "packaged" / "autograd" / "derivatives.yaml").read_text()
+    entries = re.split(r"^- name: ", text, flags=re.M)[1:]
+    return tuple((base_of(re.split(r"[\s(]", e, maxsplit=1)[0]), e.partition("\n")[2]) for e in entries)
+
+
+@once
+def table() -> Table:
+    """The ATen base names that each OpInfo dispatches, forward and besides that backward.
+
+    Made once for each torch, in some ten seconds, while nothing of a fork is loaded. Raises PTR170 when that fails.
+    """
+    from porter.verdict.suite import dispatched
+
+    file = cache() / "dispatched" / f"{_name(dispatched.__file__)}.json"
+    if not file.is_file():
+        # In a process of its own, because no fork to come could use the threads of this one's autograd.
+        with ProcessPoolExecutor(1, get_context("fork")) as apart:
+            error = apart.submit(_make, file).exception()
+        if error:
+            told = f"the OpInfos could not be asked what they dispatch: {error}"
+            raise PorterError("PTR170", told, hint="Run `porter setup`, which asks them first of all.") from error
+    made: Table = kept.find(file)
+    return made
+
+
+def _make(file: Path) -> None:
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    from porter.verdict.suite import dispatched
+
+    dispatched.check_gradients()
+    found = {op.full_name: dispatched.dispatched(op) for op in op_db}
+    assert any(one.forward for one in found.values()), "nothing counts what the device does"
+    kept.keep(file, {name: (sorted(one.forward), sorted(one.backward)) for name, one in found.items()})
+
+
+def _name(source: str) -> str:
+    from aten_overlay.device import libraries
+    from aten_overlay.toolchain import torch_version
+
+    return digest(torch_version(), libraries.device().parent.name, Path(source).read_text())

@@ -1,0 +1,76 @@
+"""How close a fork's own `test_output_match` asks results to be, computed by its own code for every sample."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo
+
+from porter.verdict.suite import compare, lists
+
+FILE = "test/test_mps.py"
+_CLASS = re.compile(r"^class TestConsistency\b.*?(?=^[^\s#)])", re.M | re.S)
+_METHOD, _TEST, _NAMES = "_compute_tolerances", "test_output_match", ["atol", "rtol"]
+
+Tolerances = Callable[[OpInfo, torch.dtype, Mapping[str, Any]], dict[str, float | None]]
+
+
+def tolerances(text: str) -> Tolerances:
+    """What gives `atol` and `rtol` (None: torch.testing's) for an OpInfo, a type and a sample's keyword arguments.
+
+    `text` is a fork's `test/test_mps.py`. One without these functions has its low-precision lists alone. Raises PTR163
+    when its code does not run on this torch.
+    """
+    found = _CLASS.search(text)
+    members = _members(ast.parse(found[0])) if found else {}
+    if not found or _METHOD not in members or _TEST not in members:
+        held = lists.low_precision(text)
+        return lambda op, dtype, kwargs: compare.tolerances(held, op.name, dtype)
+    own = lists.run(FILE, _class(members))["Own"]()
+    return lambda op, dtype, kwargs: dict(zip(_NAMES, own.asked(op, dtype, kwargs), strict=True))
+
+
+def _members(module: ast.Module) -> dict[str, ast.stmt]:
+    [held] = module.body
+    assert isinstance(held, ast.ClassDef)
+    plain = (each for each in held.body if isinstance(each, ast.Assign))
+    named = {f"value {i}": each for i, each in enumerate(plain)}
+    return {**named, **{each.name: each for each in held.body if isinstance(each, ast.FunctionDef)}}
+
+
+def _class(members: Mapping[str, ast.stmt]) -> str:
+    """A class with the fork's lists, its method, and one that goes through what its test does to the result."""
+    values = [each for name, each in members.items() if name.startswith("value ") or name == _METHOD]
+    asked = [*_settings(members[_TEST]), ast.parse("return atol, rtol").body[0]]
+    lines = "\n".join(ast.unparse(each) for each in values)
+    steps = "\n".join(ast.unparse(each) for each in asked)
+    return f"class Own:\n{_indented(lines)}\n    def asked(self, op, dtype, cpu_kwargs):\n{_indented(steps, 8)}\n"
+
+
+def _settings(test: ast.stmt) -> Iterator[ast.stmt]:
+    """The statements of a test that set the tolerances: the first asks the method, the others adjust them."""
+    for node in ast.walk(test):
+        block = getattr(node, "body", [])
+        starts = [i for i, each in enumerate(block) if _sets(each)] if isinstance(block, list) else []
+        if starts:
+            rest = block[starts[0] :]
+            yield from rest[: next((i for i, each in enumerate(rest) if not _adjusts(each)), len(rest))]
+            return
+
+
+def _sets(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Tuple):
+        return False
+    return [ast.unparse(each) for each in statement.targets[0].elts] == _NAMES
+
+
+def _adjusts(statement: ast.stmt) -> bool:
+    return _sets(statement) or (isinstance(statement, ast.If) and all(map(_adjusts, statement.body + statement.orelse)))
+
+
+def _indented(text: str, by: int = 4) -> str:
+    return "\n".join(" " * by + line for line in text.splitlines())

@@ -1,0 +1,36 @@
+"""The verdict on a port: whether the fork's native code for an operator is right, and on what evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from porter.core.errors import PorterError
+from porter.verdict import client
+from porter.verdict.backends.backends import chosen
+from porter.verdict.result import ALL, ARITHMETICS, AUTO, DEFAULT, MPS, Verdict, VerifyTarget
+
+
+def verify(
+    checkout_root: Path,
+    texts: Mapping[str, str],
+    op: VerifyTarget,
+    expr: str | None = None,
+    backend: str = AUTO,
+    arithmetic: str = DEFAULT,
+) -> Verdict:
+    """Builds the checkout with the plan's `texts` (relative file -> new text) in a private tree, and tests `op` there.
+
+    `expr` selects tests as pytest's -k does. Whatever is wrong with the port is a failure in the verdict; PorterError
+    is raised only where no verdict can be had: PTR100 (no compiler), PTR170 (no torch, or no process that answers),
+    PTR171 (no such backend or arithmetic) or PTR172 (an operator that the backend cannot call). `backend` is one of
+    BACKENDS, or `auto`: the fullest one that this machine has.
+    """
+
+    if arithmetic not in (*ARITHMETICS, ALL):
+        named = ", ".join((*ARITHMETICS, ALL))
+        raise PorterError("PTR171", f"there is no arithmetic {arithmetic}", hint=f"Choose one of {named}.")
+    where = chosen(backend)
+    if where == MPS and arithmetic != DEFAULT:
+        raise PorterError("PTR171", "the mps backend has the arithmetic of its GPU", hint="Leave --arithmetic out.")
+    return client.request(checkout_root, texts, op, expr, where, arithmetic)
