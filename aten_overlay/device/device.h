@@ -11,6 +11,9 @@ inline const c10::Device kDevice(c10::DeviceType::MPS, 0);
 
 c10::Allocator* allocator();
 
+// Raises TypeError for an element type that the device has not.
+void check_type(c10::ScalarType type);
+
 // Grows or shrinks a storage to `size` bytes, keeping what it held.
 void resize_bytes(c10::StorageImpl* storage, size_t size);
 

@@ -1,11 +1,11 @@
 #include "fallback.h"
 
 #include "device.h"
+#include "host_call.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/enum_tag.h>
 #include <ATen/mps/MPSGeneratorImpl.h>
-#include <ATen/native/CPUFallback.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -100,7 +100,7 @@ void run(const c10::OperatorHandle& asked, const c10::OperatorHandle& op, torch:
   if (!replace_generator(op, stack) && op.hasTag(at::Tag::nondeterministic_seeded)) {
     borrowed.emplace();
   }
-  at::native::cpu_fallback(op, stack);
+  HostCall::run(op, stack);
 }
 
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {

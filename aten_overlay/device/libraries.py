@@ -7,7 +7,7 @@ from pathlib import Path
 from aten_overlay import toolchain
 
 HERE = Path(__file__).resolve().parent
-_DEVICE = ("allocator", "convolution", "copy", "fallback", "generator", "guard", "hooks", "tensors")
+_DEVICE = ("allocator", "convolution", "copy", "fallback", "generator", "guard", "hooks", "host_call", "tensors")
 
 # How the interfaces of ATen/mps differ between versions: what to define where a header has this text.
 _VERSIONS = (

@@ -15,11 +15,8 @@
 #include <torch/library.h>
 
 namespace porter {
-namespace {
 
 using namespace at;
-constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::MPS);
-constexpr size_t kMostDimensions = 16;
 
 void check_type(ScalarType type) {
   TORCH_CHECK_TYPE(type != kDouble, "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support "
@@ -27,6 +24,11 @@ void check_type(ScalarType type) {
   TORCH_CHECK_TYPE(type != kComplexDouble, "Trying to convert ComplexDouble to the MPS backend but it does not have "
       "support for that dtype.");
 }
+
+namespace {
+
+constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::MPS);
+constexpr size_t kMostDimensions = 16;
 
 void check_request(IntArrayRef size, ScalarType type, std::optional<Layout> layout) {
   TORCH_CHECK_NOT_IMPLEMENTED(layout_or_default(layout) == kStrided, "only strided tensors are supported on MPS");

@@ -20,6 +20,7 @@ from aten_overlay.metal.declarations import Instance, Unit, parse
 from aten_overlay.metal.generate import Value, definition, generate, shares, synchronises
 from aten_overlay.metal.lexer import read
 from aten_overlay.metal.shared import completed
+from aten_overlay.metal.undefined import defined
 from porter.core.errors import PorterError
 
 __all__ = ["ARITHMETICS", "Argument", "Options", "arguments", "compile_kernels", "host_names", "kernel_synchronises"]
@@ -47,7 +48,12 @@ _CHECKED = (
     "-fno-slp-vectorize",
 )  # fmt: skip
 
-# A library that `shared` completes is compiled in two steps: this leaves loops as they are for the second, but for
+# What `undefined` reads.
+_UNOPTIMISED = (
+    "-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes", "-fno-discard-value-names",
+    "-Wframe-larger-than=49152", "-Werror=frame-larger-than",
+)  # fmt: skip
+# A library that `shared` completes is compiled in two more steps: this leaves loops as they are for the second, but for
 # those that unroll to nothing.
 _HALF_WAY = (
     "-S", "-emit-llvm", "-fno-discard-value-names", "-fno-vectorize", "-fno-slp-vectorize",
@@ -121,18 +127,25 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
     generated = compiler.cache_root() / f"{key}.cpp"
     generated.parent.mkdir(parents=True, exist_ok=True)
     generated.write_text(code, errors="surrogateescape")
-    # Kernels run on small stacks: a frame that does not fit has to fail here.
     header = ["-include-pch", str(_precompiled_header(options))]
-    build = [*flags, "-Wframe-larger-than=49152", "-Werror=frame-larger-than", *header]
-    link = ["-x", "none", str(runtime), "-lm"]
-    if not any(shares(unit, instance) for instance in instances):
-        return compiler.cached(key, ".so", [*build, "-shared"], [str(generated), *link])
-    half = compiler.cached(key, ".ll", [*build, *_HALF_WAY], [str(generated)])
-    complete = compiler.cache_root() / f"{key}.complete.ll"
-    complete.write_text(completed(half.read_text(), not options.checked))
+    module = compiler.cache_root() / f"{key}.ll"
+    module.write_text(defined(compiler.run([*flags, *_UNOPTIMISED, *header, "-o", "-", str(generated)])))
+    build = _flags_for_module(options)
+    if any(shares(unit, instance) for instance in instances):
+        half = compiler.run([*build, *_HALF_WAY, "-o", "-", str(module)])
+        module = compiler.cache_root() / f"{key}.complete.ll"
+        module.write_text(completed(half, not options.checked))
+        contraction, _ = ARITHMETICS[options.arithmetic]
+        build = ["-x", "ir", "-Wno-everything", *_CODE, *_SECOND_STEP, options.optimisation, *contraction]
+    return compiler.cached(key, ".so", [*build, "-shared"], [str(module), "-x", "none", str(runtime), "-lm"])
+
+
+def _flags_for_module(options: Options) -> list[str]:
+    """How what clang wrote of the C++ is compiled. Kernels run on small stacks: a frame too large has to fail here."""
     contraction, _ = ARITHMETICS[options.arithmetic]
-    build = ["-x", "ir", "-Wno-everything", *_CODE, *_SECOND_STEP, options.optimisation, *contraction, "-shared"]
-    return compiler.cached(key, ".so", build, [str(complete), *link])
+    checks = _CHECKED if options.checked else ()
+    frame = ("-Wframe-larger-than=49152", "-Werror=frame-larger-than")
+    return ["-x", "ir", "-Wno-everything", *_CODE, options.optimisation, *contraction, *checks, *frame, *options.extra]
 
 
 def _preprocessed(source: Path | str, options: Options) -> str:

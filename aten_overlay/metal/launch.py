@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from porter.core.errors import PorterError
 SHUFFLE_LANES, FORCE_FIBERS = 1, 2
 _STATUS = {3: "PTR107"}
 _MAX_BUFFERS = 31
+_launches = count()
 
 
 class _Argument(ctypes.Structure):
@@ -119,7 +121,8 @@ class Library:
 
         `buffers[i]` is bound at index i: an array, or None for nothing. `threadgroup_bytes[i]` is the length of
         threadgroup argument i. `threads` limits the host threads (0: all cores). `shuffle` is the seed of a shuffled
-        lane order; `fibers` runs the lanes of a synchronising kernel one by one.
+        lane order and of the values that Metal leaves open; without one these change with every launch. `fibers` runs
+        the lanes of a synchronising kernel one by one.
 
         Raises PTR102 (unknown kernel), PTR106 (refused) or PTR107 (out of bounds).
         """
@@ -131,7 +134,7 @@ class Library:
         flags = (0 if shuffle is None else SHUFFLE_LANES) | (FORCE_FIBERS if fibers else 0)
         launch = _Launch(
             ctypes.pointer(kernel), bound, len(buffers), len(threadgroup_bytes), shared, _three(grid), _three(group),
-            reachable, len(resident), flags, shuffle or 0, threads, len(error),
+            reachable, len(resident), flags, next(_launches) if shuffle is None else shuffle, threads, len(error),
             ctypes.cast(error, ctypes.c_char_p),
         )  # fmt: skip
         status = kernel.launch(ctypes.addressof(launch))

@@ -81,7 +81,7 @@ struct pm_launch {
   const struct pm_buffer* resident;  /* memory reachable through pointers inside buffers (useResource) */
   uint32_t resident_count;
   uint32_t flags;                    /* enum pm_launch_flags */
-  uint64_t seed;                     /* for PM_SHUFFLE_LANES */
+  uint64_t seed;                     /* of the order of lanes, and of what the language leaves open */
   uint32_t max_threads;              /* OS threads to use; 0: as many as there are cores */
   uint32_t error_size;
   char* error;                       /* receives a sentence naming the kernel and argument when the result is not PM_OK */

@@ -105,6 +105,7 @@ void begin_checks(const Job& job, void* const* threadgroup, Failure& failure, jm
   }
   allow(job.entry->image_begin, job.entry->image_end - job.entry->image_begin);
   allow(&job, sizeof(job));
+  allow(&pm_open_value, sizeof(pm_open_value));
   allow_own_stack();
   active = true;
 }

@@ -88,6 +88,13 @@ void slice(void* context, uint64_t begin, uint64_t end) {
     memcpy(running.failure.text, failure.text, sizeof(failure.text));
 }
 
+// A number of which every bit depends on every bit of the seed.
+uint64_t scattered(uint64_t seed) {
+  seed = (seed + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+  seed = (seed ^ seed >> 29) * 0x94d049bb133111ebu;
+  return seed ^ seed >> 32;
+}
+
 const char* explain(int status) {
   switch (status) {
     case PM_UNEXPECTED_SYNC: return "it synchronises though the front end did not find it does";
@@ -141,6 +148,8 @@ int run_in_loop(const Job& job, uint64_t begin, uint64_t end, Failure& failure) 
 
 using namespace pm;
 
+uint64_t pm_open_value;
+
 extern "C" int pm_run(const void* launch_) {
   const auto& l = *static_cast<const pm_launch*>(launch_);
   if (l.error && l.error_size) l.error[0] = 0;
@@ -159,6 +168,7 @@ extern "C" int pm_run(const void* launch_) {
     groups *= job.grid.groups[d];
   }
   if (threads == 0) return PM_OK;
+  __atomic_store_n(&pm_open_value, scattered(l.seed), __ATOMIC_RELAXED);
   const uint64_t total = job.entry->rows ? threads : groups;
   const uint64_t per_group = uint64_t(l.group[0]) * l.group[1] * l.group[2];
   const uint64_t grain = job.entry->rows ? 65536 : job.entry->groups ? 65536 / per_group + 1 : 4096 / per_group + 1;

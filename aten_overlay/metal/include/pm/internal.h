@@ -85,6 +85,7 @@ PM_EXPORT __attribute__((const)) unsigned pm_index(void); /* of the current thre
 static inline unsigned pm_lane(void) { return pm_index() & 31; }
 PM_EXPORT void pm_threadgroup_variable(const void* address, size_t size);
 PM_EXPORT int pm_run(const void* launch);
+extern PM_EXPORT uint64_t pm_open_value; /* what the language leaves open: each launch makes it another (see undefined.py) */
 #ifdef __cplusplus
 }
 #endif

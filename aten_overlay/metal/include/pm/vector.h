@@ -32,6 +32,25 @@ template <class T, int N, int... I> struct element<swizzle<T, N, I...>> {
   using type = T;
   static constexpr int size = sizeof...(I);
 };
+
+// Of the elements of vectors, which have no integer promotion (MSL section 3.1): a shift's amount is taken modulo their own
+// width, and their own least value divided by -1 is left open, as that of int is (see undefined.py).
+template <class T> inline constexpr bool is_narrow = false;
+template <> inline constexpr bool is_narrow<char> = true;
+template <> inline constexpr bool is_narrow<signed char> = true;
+template <> inline constexpr bool is_narrow<short> = true;
+template <class T> PM_INLINE constexpr bool overflows(T a, T b) {
+  if constexpr (is_narrow<T>) return b == T(-1) && a == T(1 << (8 * sizeof(T) - 1));
+  else return false;
+}
+template <class T> PM_INLINE constexpr T quotient(T a, T b) {
+  return overflows(a, b) ? T((-2147483647 - 1) / int(b)) : T(a / b);
+}
+template <class T> PM_INLINE constexpr T remainder(T a, T b) {
+  return overflows(a, b) ? T((-2147483647 - 1) % int(b)) : T(a % b);
+}
+template <class T> PM_INLINE constexpr T shifted_left(T a, T b) { return T(a << (b & T(8 * sizeof(T) - 1))); }
+template <class T> PM_INLINE constexpr T shifted_right(T a, T b) { return T(a >> (b & T(8 * sizeof(T) - 1))); }
 }  // namespace pm
 
 namespace metal {
@@ -62,11 +81,17 @@ namespace metal {
 #define PM_EACH_2(op) vec(T(a.x op b.x), T(a.y op b.y))
 #define PM_EACH_3(op) vec(T(a.x op b.x), T(a.y op b.y), T(a.z op b.z))
 #define PM_EACH_4(op) vec(T(a.x op b.x), T(a.y op b.y), T(a.z op b.z), T(a.w op b.w))
+#define PM_APPLY_2(f) vec(f(a.x, b.x), f(a.y, b.y))
+#define PM_APPLY_3(f) vec(f(a.x, b.x), f(a.y, b.y), f(a.z, b.z))
+#define PM_APPLY_4(f) vec(f(a.x, b.x), f(a.y, b.y), f(a.z, b.z), f(a.w, b.w))
 #define PM_TEST_2(op) vec<bool, 2>(a.x op b.x, a.y op b.y)
 #define PM_TEST_3(op) vec<bool, 3>(a.x op b.x, a.y op b.y, a.z op b.z)
 #define PM_TEST_4(op) vec<bool, 4>(a.x op b.x, a.y op b.y, a.z op b.z, a.w op b.w)
 #define PM_OPERATOR(N, op) \
   friend PM_INLINE constexpr vec operator op(const vec& a, const vec& b) { return PM_EACH_##N(op); } \
+  PM_INLINE constexpr vec& operator op##=(const vec& b) { return *this = *this op b; }
+#define PM_INTEGER_OPERATOR(N, op, function) \
+  friend PM_INLINE constexpr vec operator op(const vec& a, const vec& b) { return PM_APPLY_##N(function<T>); } \
   PM_INLINE constexpr vec& operator op##=(const vec& b) { return *this = *this op b; }
 #define PM_COMPARISON(N, op) \
   friend PM_INLINE constexpr vec<bool, N> operator op(const vec& a, const vec& b) { return PM_TEST_##N(op); }
@@ -95,8 +120,9 @@ namespace metal {
     PM_COMPOUND_##N \
     PM_INLINE constexpr T& operator[](int i) { return v_[i]; } \
     PM_INLINE constexpr const T& operator[](int i) const { return v_[i]; } \
-    PM_OPERATOR(N, +) PM_OPERATOR(N, -) PM_OPERATOR(N, *) PM_OPERATOR(N, /) PM_OPERATOR(N, %) \
-    PM_OPERATOR(N, &) PM_OPERATOR(N, |) PM_OPERATOR(N, ^) PM_OPERATOR(N, <<) PM_OPERATOR(N, >>) \
+    PM_OPERATOR(N, +) PM_OPERATOR(N, -) PM_OPERATOR(N, *) PM_OPERATOR(N, &) PM_OPERATOR(N, |) PM_OPERATOR(N, ^) \
+    PM_INTEGER_OPERATOR(N, /, pm::quotient) PM_INTEGER_OPERATOR(N, %, pm::remainder) \
+    PM_INTEGER_OPERATOR(N, <<, pm::shifted_left) PM_INTEGER_OPERATOR(N, >>, pm::shifted_right) \
     PM_COMPARISON(N, ==) PM_COMPARISON(N, !=) PM_COMPARISON(N, <) PM_COMPARISON(N, >) PM_COMPARISON(N, <=) \
     PM_COMPARISON(N, >=) PM_COMPARISON(N, &&) PM_COMPARISON(N, ||) \
     friend PM_INLINE constexpr vec operator-(const vec& o) { return vec(PM_LIST_##N(PM_NEGATE)); } \

@@ -1,0 +1,162 @@
+"""Gives a value to the integer operations that C++ leaves undefined and Metal does not, before anything is optimised.
+
+Reads and writes what clang makes of C++ with no pass run, in LLVM's intermediate representation. A shift's amount is
+taken modulo the width (Metal Shading Language Specification, section 3.1). What Metal leaves open, a division or
+remainder by zero, the least value divided by -1, and a float converted to an integer that cannot hold it, yields
+`pm_open_value`, which every launch makes another: no result can be right by it. So does what clang itself found to
+have no value, when it computed with constants; a constant shifted by a constant past its width is among that.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterator
+from itertools import count
+
+from aten_overlay.metal.ir import functions
+
+_WORD = "@pm_open_value"
+_END = r"(?:, !.*)?$"  # metadata describes what is replaced
+_DIVISION = re.compile(rf"^ +(%\S+) = ([su])(div|rem) (?:exact )?i(\d+) (\S+), (\S+?){_END}", re.M)
+_SHIFT = re.compile(rf"^ +(%\S+) = (shl|lshr|ashr) (?:(?:nuw|nsw|exact) )*i(\d+) (\S+), (\S+?){_END}", re.M)
+_CONVERSION = re.compile(rf"^ +(%\S+) = (fpto([su])i (half|bfloat|float|double) (\S+) to i(\d+)){_END}", re.M)
+_CANDIDATE = re.compile(r" = (?:[su]div|[su]rem|shl|[al]shr|fpto[su]i) |\bpoison\b")
+_SCALAR = r"(i\d+|half|float|double)"
+_NO_VALUE = re.compile(r"^ .*\bpoison\b.*$", re.M)
+_TYPED = re.compile(rf"\b{_SCALAR}((?: (?:noundef|signext|zeroext))*) poison\b")
+# An operand whose type is that of the instruction: the second of two, or one of a phi.
+_UNTYPED = re.compile(rf"(= (?:phi|[a-z]?cmp \w+|\w+)(?: [a-z]+)* {_SCALAR} [^<]*?(?:, |\[ ))poison\b")
+_ENTRY = re.compile(r"\{\n(?:[-\w.]+:[^\n]*\n)?")
+_WIDTHS = {"half": 16, "float": 32, "double": 64}
+
+Lines = Iterator[str]
+
+
+def defined(module: str) -> str:
+    """`module` with a value for every such operation; those on clang's own vectors, which Metal lacks, are left."""
+    pieces, at = [], 0
+    for start, end, _ in functions(module):
+        text = module[start:end]
+        if _CANDIDATE.search(text):
+            pieces += [module[at:start], _function(text)]
+            at = end
+    text = "".join([*pieces, module[at:]])
+    return f"{text}\n{_WORD} = external global i64\n" if _WORD in text else text
+
+
+def _function(text: str) -> str:
+    text = _without_poison(text)
+    numbers = count(1)
+    for pattern, rewritten in ((_DIVISION, _division), (_SHIFT, _shift), (_CONVERSION, _conversion)):
+        text = pattern.sub(_replacing(rewritten, numbers), text)
+    return text
+
+
+def _replacing(rewritten: Callable[[re.Match[str], int], Lines], numbers: Iterator[int]) -> Callable[..., str]:
+    return lambda found: "\n".join(f"  {line}" for line in rewritten(found, next(numbers)))
+
+
+def _open(name: str, width: int, number: int) -> Lines:
+    """Integer `name`, an open value: the launch's word, by an odd number so that two operations differ."""
+    yield f"{name}.word = load i64, ptr {_WORD}, align 8, !invariant.load !{{}}"
+    yield f"{name}.64 = mul i64 {name}.word, {2 * number + 1}"
+    if width < 64:
+        yield f"{name}.top = lshr i64 {name}.64, {64 - width}"
+        yield f"{name} = trunc i64 {name}.top to i{width}"
+    else:
+        yield f"{name} = {'bitcast' if width == 64 else 'zext'} i64 {name}.64 to i{width}"
+
+
+def _division(found: re.Match[str], number: int) -> Lines:
+    result, sign, kind, width, a, b = found.groups()
+    t, name = f"i{width}", f"%pm.{number}"
+    if b.lstrip("-").isdigit() and int(b) not in (0, -1):
+        yield found[0].strip()
+        return
+    yield f"{name}.a = freeze {t} {a}"
+    yield f"{name}.b = freeze {t} {b}"
+    yield from _open(f"{name}.open", int(width), number)
+    made = f"{name}.made"
+    if sign == "s":
+        # By -1 nothing is divided: one comparison keeps it and 0 from the divisor, which is all the division waits for.
+        made = f"{name}.any"
+        yield f"{name}.next = add {t} {name}.b, 1"
+        yield f"{name}.one = icmp ult {t} {name}.next, 2"
+        yield f"{name}.by = select i1 {name}.one, {t} 1, {t} {name}.b"
+        yield f"{name}.made = s{kind} {t} {name}.a, {name}.by"
+        yield f"{name}.back = icmp eq {t} {name}.b, -1"
+        yield f"{name}.least = icmp eq {t} {name}.a, {-(1 << int(width) - 1)}"
+        yield f"{name}.turned = {'sub' if kind == 'div' else 'and'} {t} 0, {name}.a"
+        yield f"{name}.backed = select i1 {name}.least, {t} {name}.open, {t} {name}.turned"
+        yield f"{made} = select i1 {name}.back, {t} {name}.backed, {t} {name}.made"
+        yield f"{name}.zero = icmp eq {t} {name}.b, 0"
+    else:
+        yield f"{name}.zero = icmp eq {t} {name}.b, 0"
+        yield f"{name}.by = select i1 {name}.zero, {t} 1, {t} {name}.b"
+        yield f"{made} = u{kind} {t} {name}.a, {name}.by"
+    yield f"{result} = select i1 {name}.zero, {t} {name}.open, {t} {made}"
+
+
+def _shift(found: re.Match[str], number: int) -> Lines:
+    result, operator, width, value, amount = found.groups()
+    last = int(width) - 1
+    if int(width) & last or (amount.isdigit() and int(amount) <= last):  # a bit-field, or what has a value
+        yield found[0].strip()
+        return
+    yield f"%pm.{number}.by = and i{width} {amount}, {last}"
+    yield f"{result} = {operator} i{width} {value}, %pm.{number}.by"
+
+
+def _conversion(found: re.Match[str], number: int) -> Lines:
+    result, converted, sign, kind, value, width = found.groups()
+    name = f"%pm.{number}"
+    if kind in ("half", "bfloat"):
+        yield f"{name}.wide = fpext {kind} {value} to float"
+        kind, value = "float", f"{name}.wide"
+    above, low, high = _range(sign == "s", int(width), 24 if kind == "float" else 53)
+    yield f"{name}.low = fcmp {above} {kind} {value}, {low}"
+    yield f"{name}.high = fcmp olt {kind} {value}, {high}"
+    yield f"{name}.held = and i1 {name}.low, {name}.high"
+    yield f"{name}.made = {converted}"
+    yield from _open(f"{name}.open", int(width), number)
+    yield f"{result} = select i1 {name}.held, i{width} {name}.made, i{width} {name}.open"
+
+
+def _range(signed: bool, width: int, digits: int) -> tuple[str, str, str]:
+    """What an integer holds: floats above the first bound, or from it on (`ogt` or `oge`), and below the second."""
+    if not signed:
+        return "ogt", _literal(-1.0), _literal(2.0**width if width < 128 or digits > 24 else float("inf"))
+    half = 2.0 ** (width - 1)
+    return ("ogt", _literal(-half - 1), _literal(half)) if width <= digits else ("oge", _literal(-half), _literal(half))
+
+
+def _literal(value: float) -> str:
+    return f"0x{struct.pack('>d', value).hex().upper()}"
+
+
+def _without_poison(text: str) -> str:
+    """Scalar operands without a value replaced by open ones, which the function's first lines make."""
+    kinds: dict[str, None] = {}
+
+    def named(kind: str) -> str:
+        kinds[kind] = None
+        return f"%pm.open.{kind}"
+
+    def replaced(line: re.Match[str]) -> str:
+        given = _TYPED.sub(lambda m: f"{m[1]}{m[2]} {named(m[1])}", line[0])
+        while (changed := _UNTYPED.sub(lambda m: f"{m[1]}{named(m[2])}", given)) != given:
+            given = changed
+        return given
+
+    body = _NO_VALUE.sub(replaced, text)
+    made = "".join(f"  {line}\n" for kind in kinds for line in _open_constant(kind))
+    return _ENTRY.sub(lambda m: m[0] + made, body, count=1)
+
+
+def _open_constant(kind: str) -> Lines:
+    if kind.startswith("i"):
+        yield from _open(f"%pm.open.{kind}", int(kind[1:]), 0)
+    else:
+        yield from _open(f"%pm.open.{kind}.bits", _WIDTHS[kind], 0)
+        yield f"%pm.open.{kind} = bitcast i{_WIDTHS[kind]} %pm.open.{kind}.bits to {kind}"
