@@ -29,6 +29,7 @@ from apart import apart
 import aten_overlay
 from porter.core.checkout import KERNELS, Checkout
 from porter.core.errors import PorterError
+from porter.overlay.errors import raising_porter_errors
 from porter.server import worker as work
 from porter.verdict.backends import backends as rooms
 from porter.verdict.backends import host
@@ -82,8 +83,8 @@ def main() -> int:
     parser.add_argument("--save", type=Path)
     options = parser.parse_intermixed_args()
     checkout = Checkout(options.fork.resolve(), "named")
-    aten_overlay.start_as_told({"PORTER_CHECKOUT": str(checkout.root)})
-    work.warm(HOST)
+    aten_overlay.start_from_environment({"PORTER_CHECKOUT": str(checkout.root)})
+    work.preload(HOST)
     expr = options.expr or (None if options.tests else UPSTREAM)
     found = []
     for base in options.ops or launching(checkout):
@@ -130,7 +131,8 @@ def _tested(task: Task, doing: Array[c_char]) -> Iterator[Line]:
     from porter.verdict.suite import counters
 
     try:
-        outcomes = _outcomes(task, doing)
+        with raising_porter_errors():
+            outcomes = _outcomes(task, doing)
     except PorterError as error:
         yield Line(task.base, failed=1, failures=(("build", f"{error.code} {' '.join(error.what.split())[:600]}"),))
         return

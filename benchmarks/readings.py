@@ -26,6 +26,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.mpsgraph.agreement import Agreement, agreement
 from porter.mpsgraph.recording import Recording
+from porter.overlay.errors import raising_porter_errors
 from porter.recording import record
 from porter.recording.readings import is_of, overloads, source_graph
 from porter.server import worker as work
@@ -43,7 +44,7 @@ def main() -> int:
     parser.add_argument("ops", nargs="*")
     parser.add_argument("--save", type=Path)
     options = parser.parse_args()
-    work.warm(HOST)
+    work.preload(HOST)
     checkout = Checkout(options.fork.resolve(), "named")
     rows = [row for e in NativeFunctions.read(checkout).entries if (row := mps_row(checkout, e)) and _is_old(row)]
     bases = options.ops or list(dict.fromkeys(row.entry.base for row in rows))
@@ -69,7 +70,8 @@ def _is_old(row: Row) -> bool:
 
 def _both(checkout: Checkout, base: str, rows: Sequence[Row], through: Sequence[str]) -> Iterator[Line]:
     try:
-        recorded: tuple[Recording, ...] = record.record(base, through, tuple(overloads(checkout, rows)))
+        with raising_porter_errors():
+            recorded: tuple[Recording, ...] = record.record(base, through, tuple(overloads(checkout, rows)))
         missing = "no sample calls it"
     except PorterError as error:
         recorded, missing = (), f"{error.code} {error.what[:160]}"

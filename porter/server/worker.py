@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from porter.core.checkout import KERNELS
 from porter.core.dtypes import BY_METAL
 from porter.core.errors import PorterError
+from porter.overlay.errors import raising_porter_errors
 from porter.verdict import result as values
 from porter.verdict.backends import backends as rooms
 from porter.verdict.build import sources
@@ -36,7 +37,7 @@ CHECKED = "(test_layouts or test_out_ or test_inplace) and (float32 or int32)"
 PRECISION = "test/test_mps.py"
 
 
-def warm(backend: str) -> None:
+def preload(backend: str) -> None:
     """Imports what every verdict of a backend needs."""
     rooms.start(backend)
     for module in PRELOADED:
@@ -83,14 +84,8 @@ def verdict(root: Path, texts: Mapping[str, str], target: VerifyTarget, run: Run
     tell("lint")
     found = lint(tree)
     try:
-        if not found:
-            tell("build")
-            found = unregistered(tree, target)
-        if found:
-            return Judged(values.not_run(target.base, found, time.monotonic() - started, run.backend, run.arithmetic))
-        subject = context(tree, target, rooms.selected(run.backend, target.base))
-        rooms.take(run.backend, tree, target, run.arithmetic, run.checked)
-        return _tested(tree, subject, target, run, tell, started)
+        with raising_porter_errors():
+            return _built_and_tested(tree, target, run, found, tell, started)
     except PorterError as error:
         if error.code in values.NO_VERDICT:
             raise
@@ -114,7 +109,7 @@ def recordings(root: Path, target: VerifyTarget, macos: str, tell: Tell) -> tupl
     tell("build")
     rooms.take(values.HOST, tree, target, values.DEFAULT, False)
     if macos:
-        host.pretend(tree.root, macos)
+        host.set_macos_version(tree.root, macos)
     tell("recording")
     return record.record(target.base, (*selection.forward, *selection.backward), target.rows)
 
@@ -147,6 +142,20 @@ def unregistered(tree: Tree, target: VerifyTarget) -> list[Failure]:
             told = f"no kernel of {', '.join(target.kernels)} takes {given} and gives {made}"
             found.append(Failure("registration", told, dtype=BY_METAL[given].torch, place=next(iter(files), "")))
     return found
+
+
+def _built_and_tested(
+    tree: Tree, target: VerifyTarget, run: Run, found: list[Failure], tell: Tell, started: float
+) -> Judged:
+    """The verdict where `found` is all that was wrong with the text."""
+    if not found:
+        tell("build")
+        found = unregistered(tree, target)
+    if found:
+        return Judged(values.not_run(target.base, found, time.monotonic() - started, run.backend, run.arithmetic))
+    subject = context(tree, target, rooms.selected(run.backend, target.base))
+    rooms.take(run.backend, tree, target, run.arithmetic, run.checked)
+    return _tested(tree, subject, target, run, tell, started)
 
 
 def _tested(tree: Tree, subject: Context, target: VerifyTarget, run: Run, tell: Tell, started: float) -> Judged:

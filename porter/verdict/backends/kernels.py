@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
 from porter.core.errors import PorterError
+from porter.overlay.errors import raising_porter_errors
 from porter.verdict.backends.apple import Shaders, implementation
 
 GROUP = 64
@@ -41,7 +42,8 @@ class HostShaders:
 
         def call(*args: Any, threads: Sequence[int], arg_casts: Mapping[int, str]) -> None:
             buffers = [_buffer(value, size) for value, size in zip(args, sizes, strict=True)]
-            self._library.run(name, buffers, threads, (min(GROUP, threads[0]),), threads=1)
+            with raising_porter_errors():
+                self._library.run(name, buffers, threads, (min(GROUP, threads[0]),), threads=1)
 
         return call
 

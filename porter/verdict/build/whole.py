@@ -8,6 +8,7 @@ from porter.aten.native_functions import MPS_KEY, SHARING_KEYS, NativeFunctions
 from porter.aten.stubs import stubs_of
 from porter.core.checkout import NATIVE_FUNCTIONS, OPERATIONS, Checkout
 from porter.core.errors import PorterError
+from porter.overlay.errors import raising_porter_errors
 from porter.verdict.backends import host
 from porter.verdict.build import registration, sources
 from porter.verdict.build.libraries import Built, build
@@ -44,7 +45,8 @@ def fit(checkout: Checkout, tree: Tree) -> Fit:
     every = tuple(dict.fromkeys(entry.base for entry in functions.entries if entry.line_for(MPS_KEY)))
     for base in every:
         try:
-            _try_rows(tree, base, host_code)
+            with raising_porter_errors():
+                _try_rows(tree, base, host_code)
         except PorterError as error:
             absent[base] = f"{error.code} {error.what}"
         else:
