@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from aten_overlay.device.load import Device
+    from aten_overlay.device.state import Device
 
 _MACOS = "26.0"
 _PROGRAMS = Path(__file__).resolve().parent / "apple" / "bin"
@@ -22,10 +22,10 @@ def start(fork: Path | None = None) -> Device:
     return load.start(fork)
 
 
-def start_as_told(environ: Mapping[str, str]) -> Device:
+def start_from_environment(environ: Mapping[str, str]) -> Device:
     """Starts the device for the fork at `$PORTER_CHECKOUT`, and loads its own code for `$PORTER_OPERATORS`.
 
-    Programs find the stand-ins for macOS's own commands first on their path, and are told of the newest macOS.
+    Puts stand-ins for macOS's own commands first on the path, and reports the newest macOS.
     """
     fork = environ.get("PORTER_CHECKOUT")
     device = start(Path(fork) if fork else None)
@@ -33,8 +33,7 @@ def start_as_told(environ: Mapping[str, str]) -> Device:
     platform.mac_ver = lambda *_: (_MACOS, ("", "", ""), "arm64")
     operators = [name.strip() for name in environ.get("PORTER_OPERATORS", "").split(",") if name.strip()]
     if operators:
-        from porter.core.checkout import EMBEDDED_FORK
-        from porter.verdict.backends.host import load_operators
+        from aten_overlay import hosts
 
-        load_operators(Path(fork) if fork else EMBEDDED_FORK, operators)
+        hosts.load_operators(device.fork, operators)
     return device

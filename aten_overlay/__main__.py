@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import aten_overlay
-from porter.core.errors import PorterError
+from aten_overlay.errors import OverlayError
 
 _USAGE = "usage: python -m aten_overlay (SCRIPT.py | -m MODULE | -c CODE) [ARGS...]"
 
@@ -23,8 +23,8 @@ def main(arguments: Sequence[str]) -> int:
         print(_USAGE, file=sys.stderr)
         return 2
     try:
-        aten_overlay.start_as_told(os.environ)
-    except PorterError as error:
+        aten_overlay.start_from_environment(os.environ)
+    except OverlayError as error:
         print(error, file=sys.stderr)
         return 2
     _run(arguments)

@@ -9,4 +9,4 @@ import os
 
 import aten_overlay
 
-aten_overlay.start_as_told(os.environ)
+aten_overlay.start_from_environment(os.environ)

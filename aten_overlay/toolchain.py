@@ -18,17 +18,17 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from aten_overlay import cache
+from aten_overlay.errors import OverlayError, Place
 from aten_overlay.metal import compiler
-from porter.core.errors import Place, PorterError
 
-__all__ = ["build", "cache_root", "clang", "digest", "precompiled_header", "torch_flags", "torch_root"]
+__all__ = ["build", "cache_root", "clang", "precompiled_header", "torch_flags", "torch_root"]
 
-digest = compiler.digest
 _ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+: (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
 # What a header instantiates is not instantiated again by each file that reads it: host code compiles in half the time.
 INSTANTIATED = "-fpch-instantiate-templates"
 BY_CONTENT = compiler.BY_CONTENT
-_OPTIMISED = ("-O1", "-fPIC", "-fvisibility=default", "-Wall", "-Wextra", "-Wno-unused-parameter")
+_OPTIMIZED = ("-O1", "-fPIC", "-fvisibility=default", "-Wall", "-Wextra", "-Wno-unused-parameter")
 
 
 @lru_cache(maxsize=1)
@@ -42,7 +42,7 @@ def torch_root() -> Path:
     """The folder of the installed torch package, which is not imported. Raises PTR141."""
     spec = find_spec("torch")
     if spec is None or spec.origin is None:
-        raise PorterError("PTR141", "torch is not installed here", hint="Install it: pip install torch")
+        raise OverlayError("PTR141", "torch is not installed here", hint="Install it: pip install torch")
     return Path(spec.origin).resolve().parent
 
 
@@ -58,14 +58,13 @@ def torch_version() -> str:
 def _environment() -> str:
     """What every compilation depends on: the wheel and the compiler."""
     version = (torch_root() / "version.py").read_bytes()
-    return digest(str(torch_root()), version, clang(), compiler.version(clang()))
+    return cache.digest(str(torch_root()), version, clang(), compiler.version(clang()))
 
 
 @lru_cache(maxsize=1)
 def cache_root() -> Path:
-    """Where results for this wheel and compiler are kept, under `$PORTER_CACHE` or `~/.cache/porter`."""
-    base = Path(os.environ.get("PORTER_CACHE") or Path.home() / ".cache" / "porter")
-    return base / f"{torch_version()}-{_environment()[:12]}"
+    """Where results for this wheel and compiler are cached, under `$PORTER_CACHE` or `~/.cache/porter`."""
+    return cache.root() / f"{torch_version()}-{_environment()[:12]}"
 
 
 def torch_flags() -> tuple[str, ...]:
@@ -83,6 +82,11 @@ def torch_libraries() -> tuple[str, ...]:
     return (f"-L{lib}", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{lib}")
 
 
+def link_with(library: Path) -> tuple[str, ...]:
+    """Flags to link with one of the stand-in's libraries, found at run time where it lies now."""
+    return (str(library), f"-Wl,-rpath,{library.parent}")
+
+
 def language(source: Path) -> str:
     """What the compiler is to take a source for, by its suffix."""
     return "objective-c++" if source.suffix == ".mm" else "c++"
@@ -91,9 +95,9 @@ def language(source: Path) -> str:
 def precompiled_header(header: Path, flags: Sequence[str], kind: str = "c++", deps: Iterable[Path] = ()) -> Path:
     """The precompiled form of `header`, to be used with `-include-pch` and the same flags. Raises PTR143.
 
-    `deps` as for `build`: system headers are not among those the compiler is asked to list.
+    `deps` as for `build`: system headers are not among those the compiler is arguments to list.
     """
-    return _compile(header, (*_OPTIMISED, INSTANTIATED, *flags), deps, f"{kind}-header", ".pch")
+    return _compile(header, (*_OPTIMIZED, INSTANTIATED, *flags), deps, f"{kind}-header", ".pch")
 
 
 def build(
@@ -113,33 +117,35 @@ def build(
     known = tuple(deps)
     before = ("-include-pch", str(precompiled_header(header, flags))) if header else ()
 
-    def compiled(source: Path) -> Path:
-        return _compile(source, (*_OPTIMISED, *before, *flags), known, language(source), ".o")
+    def compile_source(source: Path) -> Path:
+        return _compile(source, (*_OPTIMIZED, *before, *flags), known, language(source), ".o")
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(compiled, sources))
+        objects = list(pool.map(compile_source, sources))
     return _link(name, objects, link)
 
 
 def _compile(source: Path, flags: Sequence[str], deps: Iterable[Path], language: str, suffix: str) -> Path:
-    key = digest("object", language, str(source), source.read_bytes(), *flags, *_contents(deps), _environment())
+    key = cache.digest(
+        "object", language, str(source), source.read_bytes(), *flags, *_read_contents(deps), _environment()
+    )
     record = cache_root() / "objects" / f"{key}.json"
     with locked(record):
-        found = _recorded(record)
+        found = _find_recorded(record)
         return found or _compile_now(source, flags, language, suffix, record)
 
 
 def _compile_now(source: Path, flags: Sequence[str], language: str, suffix: str, record: Path) -> Path:
     made, listed = record.with_suffix(f".new{suffix}"), record.with_suffix(".d")
-    asked = (BY_CONTENT, "-x", language, *flags, "-MMD", "-MF", str(listed))
-    command = [clang(), *asked, "-c", str(source), "-o", str(made)]
+    arguments = (BY_CONTENT, "-x", language, *flags, "-MMD", "-MF", str(listed))
+    command = [clang(), *arguments, "-c", str(source), "-o", str(made)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         made.unlink(missing_ok=True)
         record.unlink(missing_ok=True)
-        raise _compile_error(source, done.stderr)
-    read = {path: digest(Path(path).read_bytes()) for path in _listed(listed.read_text())}
-    target = record.with_name(f"{record.stem}-{digest(*read.values())[:12]}{suffix}")
+        raise _make_compile_error(source, done.stderr)
+    read = {path: cache.digest(Path(path).read_bytes()) for path in _parse_rule(listed.read_text())}
+    target = record.with_name(f"{record.stem}-{cache.digest(*read.values())[:12]}{suffix}")
     made.replace(target)
     listed.unlink()
     written = record.with_suffix(".part")
@@ -148,18 +154,18 @@ def _compile_now(source: Path, flags: Sequence[str], language: str, suffix: str,
     return target
 
 
-def _recorded(record: Path) -> Path | None:
+def _find_recorded(record: Path) -> Path | None:
     """The result of an earlier compilation, if it is there and every file that it read is as it was."""
     if not record.is_file():
         return None
     values = json.loads(record.read_text())
     result = record.with_name(values["result"])
-    unchanged = all(Path(p).is_file() and digest(Path(p).read_bytes()) == d for p, d in values["read"].items())
+    unchanged = all(Path(p).is_file() and cache.digest(Path(p).read_bytes()) == d for p, d in values["read"].items())
     return result if unchanged and result.is_file() else None
 
 
 def _link(name: str, objects: Sequence[Path], link: Sequence[str]) -> Path:
-    folder = cache_root() / digest("library", *(o.name for o in objects), *link)
+    folder = cache_root() / cache.digest("library", *(o.name for o in objects), *link)
     target = folder / f"lib{name}.so"
     with locked(target):
         if target.is_file():
@@ -169,8 +175,8 @@ def _link(name: str, objects: Sequence[Path], link: Sequence[str]) -> Path:
         done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True, check=False)
         if done.returncode:
             made.unlink(missing_ok=True)
-            told = done.stderr.strip()[-1500:]
-            raise PorterError("PTR144", f"lib{name} does not link:\n{told}", hint="Define what the linker names.")
+            message = done.stderr.strip()[-1500:]
+            raise OverlayError("PTR144", f"lib{name} does not link:\n{message}", hint="Define what the linker names.")
         made.replace(target)
         return target
 
@@ -184,7 +190,7 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _contents(deps: Iterable[Path]) -> Iterator[str | bytes]:
+def _read_contents(deps: Iterable[Path]) -> Iterator[str | bytes]:
     for dep in deps:
         files = sorted(p for p in dep.rglob("*") if p.is_file()) if dep.is_dir() else [dep]
         for path in files:
@@ -192,18 +198,18 @@ def _contents(deps: Iterable[Path]) -> Iterator[str | bytes]:
             yield path.read_bytes()
 
 
-def _listed(rule: str) -> list[str]:
+def _parse_rule(rule: str) -> list[str]:
     """The files named by a Makefile rule as compilers write it; a blank in a name is escaped by a backslash."""
     words = re.split(r"(?<!\\)\s+", rule.replace("\\\n", " ").partition(": ")[2].strip())
     return [word.replace("\\ ", " ").replace("$$", "$") for word in words if word]
 
 
-def _compile_error(source: Path, stderr: str) -> PorterError:
+def _make_compile_error(source: Path, stderr: str) -> OverlayError:
     found = _ERROR.search(stderr)
     if not found:
-        return PorterError("PTR143", f"{source.name} does not compile: {stderr.strip()[-1500:]}")
+        return OverlayError("PTR143", f"{source.name} does not compile: {stderr.strip()[-1500:]}")
     place = Place(found.group("file"), int(found.group("line")))
-    return PorterError("PTR143", f"{source.name} does not compile: {found.group('text')}", place, _HINT)
+    return OverlayError("PTR143", f"{source.name} does not compile: {found.group('text')}", place, _HINT)
 
 
 _HINT = "The message is the compiler's own. If the file is one of porter's, this torch wheel is one it does not know."

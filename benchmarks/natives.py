@@ -35,6 +35,7 @@ from porter.verdict.backends import backends as rooms
 from porter.verdict.backends import host
 from porter.verdict.build.libraries import build
 from porter.verdict.build.tree import cache, materialise
+from porter.verdict.errors import raising_porter_errors
 from porter.verdict.native import launching, native_target
 from porter.verdict.result import HOST, VerifyTarget
 
@@ -83,8 +84,8 @@ def main() -> int:
     parser.add_argument("--save", type=Path)
     options = parser.parse_intermixed_args()
     checkout = Checkout(options.fork.resolve(), "named")
-    aten_overlay.start_as_told({"PORTER_CHECKOUT": str(checkout.root)})
-    work.warm(HOST)
+    aten_overlay.start_from_environment({"PORTER_CHECKOUT": str(checkout.root)})
+    work.preload(HOST)
     expr = options.expr or (None if options.tests else UPSTREAM)
     found = []
     for base in options.ops or launching(checkout):
@@ -131,7 +132,8 @@ def _tested(task: Task, doing: Array[c_char]) -> Iterator[Line]:
     from porter.verdict.suite import counters
 
     try:
-        outcomes = _outcomes(task, doing)
+        with raising_porter_errors():
+            outcomes = _outcomes(task, doing)
     except PorterError as error:
         yield Line(task.base, failed=1, failures=(("build", f"{error.code} {' '.join(error.what.split())[:600]}"),))
         return

@@ -75,7 +75,7 @@ def _run(checkout: Checkout, options: argparse.Namespace) -> Iterator[Line]:
     """The lines as they come; saved, each is there at once."""
     import torch
 
-    from aten_overlay.apple.mpsgraph import meanings
+    from aten_overlay.apple.mpsgraph import semantics
     from porter.parity.old_path import lines  # they import torch, which the host has to start before
     from porter.verdict.suite.lists import low_precision
 
@@ -85,7 +85,7 @@ def _run(checkout: Checkout, options: argparse.Namespace) -> Iterator[Line]:
         print(f"{file} is missing: results of low precision count as different", file=sys.stderr)
     precision = low_precision(checkout.read(file)) if checkout.exists(file) else {}
     load_whole(build_whole(checkout))
-    meanings.known()  # read once for all processes to come
+    semantics.list_selectors()  # read once for all processes to come
     with options.save.open("w") if options.save else nullcontext() as saved:
         for op in _ops(tuple(options.ops)):
             why = (DIED, f"its process died, or gave no line in {options.seconds:g} s", 1)

@@ -30,6 +30,7 @@ from porter.recording import record
 from porter.recording.readings import is_of, overloads, source_graph
 from porter.server import worker as work
 from porter.verdict.backends import backends as rooms
+from porter.verdict.errors import raising_porter_errors
 from porter.verdict.result import HOST
 from porter.verdict.whole import build_whole, load_whole
 
@@ -49,7 +50,7 @@ def main() -> int:
     unknown = sorted({*bases} - {row.entry.base for row in rows})
     if unknown or not bases:
         sys.exit(f"no row on MPSGraph: {', '.join(unknown) or 'in the whole fork'}")
-    work.warm(HOST)
+    work.preload(HOST)
     chosen = {base: rooms.selected(HOST, base) for base in bases}
     load_whole(build_whole(checkout))
     found: list[Line] = []
@@ -72,7 +73,8 @@ def _is_old(row: Row) -> bool:
 
 def _both(checkout: Checkout, base: str, rows: Sequence[Row], through: Sequence[str]) -> Iterator[Line]:
     try:
-        recorded: tuple[Recording, ...] = record.record(base, through, tuple(overloads(checkout, rows)))
+        with raising_porter_errors():
+            recorded: tuple[Recording, ...] = record.record(base, through, tuple(overloads(checkout, rows)))
         missing = "no sample calls it"
     except PorterError as error:
         recorded, missing = (), f"{error.code} {error.what[:160]}"

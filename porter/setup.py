@@ -53,8 +53,10 @@ def prepare(checkout: Checkout) -> str:
 
 def _found() -> str:
     from aten_overlay.metal.compiler import find_clang, version
+    from porter.verdict.errors import raising_porter_errors
 
-    path = find_clang()
+    with raising_porter_errors():
+        path = find_clang()
     return f"compiler: {path} ({version(path).splitlines()[0]})"
 
 

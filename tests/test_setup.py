@@ -6,6 +6,7 @@ from importlib import metadata
 
 import pytest
 
+from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler
 from porter import setup
 from porter.core.checkout import EMBEDDED_FORK, Checkout
@@ -20,7 +21,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ways: list[str] = []
 
     def missing() -> str:
-        raise PorterError("PTR100", "no clang++ of version 17 or newer was found")
+        raise OverlayError("PTR100", "no clang++ of version 17 or newer was found")
 
     monkeypatch.setattr(compiler, "find_clang", missing)
     monkeypatch.setattr(setup, "_with_apt", lambda: ways.append("apt"))

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from aten_overlay import toolchain
-from aten_overlay.device import libraries
+from aten_overlay import cache, memory, toolchain
 
 HERE = Path(__file__).resolve().parent
 INCLUDE = HERE / "include"
@@ -17,7 +16,7 @@ _PARTS = ("runtime", "foundation", "metal_api", "mpsgraph")
 # clang's objfw ABI: a message is a plain call of what objc_msg_lookup() answers, and classes are direct symbols.
 LANGUAGE = ("-std=c++20", "-fblocks", "-fobjc-runtime=objfw-1.0", "-fexceptions")
 
-_OPTIMISED = ("-O1", "-fPIC", "-fvisibility=default")
+_OPTIMIZED = ("-O1", "-fPIC", "-fvisibility=default")
 # As the wheel was built: the stubs of DispatchStub.h have a slot for each of these CPU levels.
 _DEFINES = (
     "-DUSE_MPS", "-DFMT_HEADER_ONLY=1", "-DFMT_USE_CONSTEVAL=0", "-DHAVE_AVX2_CPU_DEFINITION",
@@ -25,12 +24,12 @@ _DEFINES = (
 )  # fmt: skip
 
 
-def frameworks() -> Path:
+def build_frameworks() -> Path:
     """`libporter_apple.so`: Objective-C runtime, Foundation, dispatch, Metal and MPSGraph, without torch."""
     sources = [path for part in _PARTS for path in sorted((HERE / part).glob("*.cpp"))]
     sources += [path for part in _PARTS for path in sorted((HERE / part).glob("*.mm"))]
     flags = (*LANGUAGE, *include_flags(), "-I", str(HERE), "-I", str(HERE.parent))
-    link = (*libraries.link_with(libraries.memory()), "-ldl", "-lstdc++")
+    link = (*toolchain.link_with(memory.build_library()), "-ldl", "-lstdc++")
     return toolchain.build("porter_apple", sources, flags, [INCLUDE], link=link)
 
 
@@ -46,10 +45,10 @@ def fork_include_flags(fork: Path) -> tuple[str, ...]:
 def general_flags() -> tuple[str, ...]:
     """Flags for any fork's host code: the frameworks' headers, then the wheel's."""
     torch = (flag for flag in toolchain.torch_flags() if not flag.startswith("-std="))
-    return (*LANGUAGE, *_OPTIMISED, *include_flags(), *torch, "-idirafter", str(OLDER), *_DEFINES, "-w")
+    return (*LANGUAGE, *_OPTIMIZED, *include_flags(), *torch, "-idirafter", str(OLDER), *_DEFINES, "-w")
 
 
-def precompiled(flags: Sequence[str]) -> dict[str, Path]:
+def precompile_headers(flags: Sequence[str]) -> dict[str, Path]:
     """The headers that host code reads first, precompiled, by language."""
     kinds = {"objective-c++": "host.h", "c++": "registration.h"}
 
@@ -62,7 +61,7 @@ def precompiled(flags: Sequence[str]) -> dict[str, Path]:
 
 def headers_digest() -> str:
     """A digest of every header of the frameworks."""
-    return toolchain.digest(
+    return cache.digest(
         *(p.read_bytes() for folder in (INCLUDE, OLDER) for p in sorted(folder.rglob("*")) if p.is_file())
     )
 
@@ -72,7 +71,9 @@ def include_flags() -> tuple[str, ...]:
     return ("-isystem", str(INCLUDE))
 
 
-def program(name: str, source: Path) -> Path:
+def build_program(name: str, source: Path) -> Path:
     """A library of one Objective-C++ source linked with the frameworks: what their tests call from Python."""
     flags = (*LANGUAGE, *include_flags(), "-I", str(HERE), "-I", str(HERE.parent))
-    return toolchain.build(name, [source], flags, [INCLUDE], link=(*libraries.link_with(frameworks()), "-lstdc++"))
+    return toolchain.build(
+        name, [source], flags, [INCLUDE], link=(*toolchain.link_with(build_frameworks()), "-lstdc++")
+    )

@@ -1,4 +1,4 @@
-"""Who compiles Metal source for the Metal API stand-in: `aten_overlay.metal.build`, one kernel when it is asked for."""
+"""Compiles Metal source for the Metal API stand-in, through `aten_overlay.metal.build`: each kernel on first use."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels, host_names
-from porter.core.errors import PorterError
 
 _OPEN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_int)
 _COMPILE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
@@ -26,12 +26,12 @@ class Compiler:
     bundle: Mapping[Path, tuple[str, ...]] = field(default_factory=dict)
     _libraries: list[Mapping[str, Path | str]] = field(default_factory=list)
     _ready: dict[str, Path] = field(default_factory=dict)
-    _kept: list[object] = field(default_factory=list)
+    _callbacks: list[object] = field(default_factory=list)
 
     def install(self) -> None:
         """Makes this the compiler of every library made from now on."""
         functions = (_OPEN(self._open), _COMPILE(self._compile))
-        self._kept += functions
+        self._callbacks += functions
         self.frameworks.porter_set_compiler(*functions)
 
     def set_bundle(self, kernels: Iterable[Path], options: Options) -> None:
@@ -48,29 +48,29 @@ class Compiler:
                 self._ready.update(dict.fromkeys(names, compile_kernels(path, names, self.options)))
 
     def _open(self, source: bytes, bundled: int) -> int:
-        return self._answered(lambda: self._opened(source.decode("utf-8", "surrogateescape"), bool(bundled)))
+        return self._answer(lambda: self._open_library(source.decode("utf-8", "surrogateescape"), bool(bundled)))
 
-    def _opened(self, source: str, bundled: bool) -> tuple[int, str]:
+    def _open_library(self, source: str, bundled: bool) -> tuple[int, str]:
         named = self.bundle if bundled else {source: host_names(source, self.options)}
         found: dict[str, Path | str] = {name: file for file, names in named.items() for name in names}
         self._libraries.append(found)
         return len(self._libraries) - 1, "\n".join(found)
 
     def _compile(self, library: int, name: bytes, constants: bytes) -> int:
-        return self._answered(lambda: (0, str(self._compiled(library, name.decode(), constants.decode()))))
+        return self._answer(lambda: (0, str(self._compile_one(library, name.decode(), constants.decode()))))
 
-    def _compiled(self, library: int, name: str, constants: str) -> Path:
+    def _compile_one(self, library: int, name: str, constants: str) -> Path:
         source = self._libraries[library][name]
         if not constants and name in self._ready and isinstance(source, Path):
             return self._ready[name]
         options = replace(self.options, constants=_constants(constants))
         return compile_kernels(source, [name], options)
 
-    def _answered(self, make: Callable[[], tuple[int, str]]) -> int:
-        """What C is told: a number and a text, or -1 and why not."""
+    def _answer(self, make: Callable[[], tuple[int, str]]) -> int:
+        """Hands a number and a text to C, or -1 and the error."""
         try:
             number, text = make()
-        except (PorterError, OSError) as error:
+        except (OverlayError, OSError) as error:
             self.frameworks.porter_set_error(str(error).encode())
             return -1
         self.frameworks.porter_answer(text.encode())

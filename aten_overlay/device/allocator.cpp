@@ -1,5 +1,5 @@
 #include "device.h"
-#include "memory.h"
+#include "memory/memory.h"
 
 #include <c10/util/Exception.h>
 
@@ -41,9 +41,9 @@ c10::Allocator* allocator() {
 void resize_bytes(c10::StorageImpl* storage, size_t size) {
   TORCH_CHECK(storage->resizable(), "Trying to resize storage that is not resizable");
   c10::DataPtr grown = allocator()->allocate(size);
-  const size_t kept = std::min(size, storage->nbytes());
-  if (kept != 0) {
-    allocator()->copy_data(grown.get(), storage->data(), kept);
+  const size_t copied = std::min(size, storage->nbytes());
+  if (copied != 0) {
+    allocator()->copy_data(grown.get(), storage->data(), copied);
   }
   storage->set_data_ptr_noswap(std::move(grown));
   storage->set_nbytes(size);

@@ -14,7 +14,7 @@ import torch
 from aten_overlay.device import shader
 
 if TYPE_CHECKING:
-    from aten_overlay.device.load import Device
+    from aten_overlay.device.state import Device
 
 _NAME = "porter stand-in"
 _CORES = 8

@@ -1,6 +1,6 @@
 // Copies to, from and within the device, through the host's view of its bytes.
 #include "device.h"
-#include "memory.h"
+#include "memory/memory.h"
 
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_local_scalar_dense.h>

@@ -1,6 +1,6 @@
 // The hooks through which ATen and torch._C._mps_* reach the device, and the events behind torch.mps.Event.
 #include "device.h"
-#include "memory.h"
+#include "memory/memory.h"
 
 #include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/MPSGeneratorImpl.h>

@@ -1,10 +1,11 @@
-"""The stand-in's own libraries: device memory, the preloaded symbols, and the device."""
+"""The libraries of the device: the preloaded symbols, the device itself, and `at::mps`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from aten_overlay import toolchain
+from aten_overlay import memory, toolchain
+from aten_overlay.apple import build
 
 HERE = Path(__file__).resolve().parent
 _DEVICE = ("allocator", "convolution", "copy", "fallback", "generator", "guard", "hooks", "host_call", "tensors")
@@ -19,37 +20,33 @@ _VERSIONS = (
 )
 
 
-def memory() -> Path:
-    """`libporter_memory.so`: the C interface of memory.h, without torch."""
-    return toolchain.build("porter_memory", [HERE / "memory.cpp"], ["-std=c++20"], link=["-lstdc++"])
-
-
-def preload() -> Path:
+def build_preload() -> Path:
     """`libporter_preload.so`: symbols that have to come before libtorch_cpu's own."""
     return toolchain.build("porter_preload", [HERE / "preload.cpp"], toolchain.torch_flags(), link=["-ldl", "-lstdc++"])
 
 
-def device() -> Path:
+def build_device() -> Path:
     """`libporter_device.so`: allocator, guard, hooks, generator, tensors, copies and the counted fallback."""
     sources = [HERE / f"{name}.cpp" for name in _DEVICE]
     return toolchain.build(
         "porter_device",
         sources,
-        toolchain.torch_flags(),
-        link=(*toolchain.torch_libraries(), *link_with(memory()), "-lstdc++"),
+        (*toolchain.torch_flags(), "-I", str(HERE.parent)),
+        link=(*toolchain.torch_libraries(), *toolchain.link_with(memory.build_library()), "-lstdc++"),
         header=HERE / "headers.h",
     )
 
 
-def mps(headers: Path | None) -> Path:
+def build_mps(headers: Path | None) -> Path:
     """`libporter_mps.so`: `at::mps` against the `ATen/mps` headers of a fork, in `headers`, else of the wheel."""
-    from aten_overlay.apple import build
-
     defines = [f"-D{name}" for name, file, text in _VERSIONS if text in _header(headers, file).read_text()]
     include = ("-I", str(headers)) if headers else ()
     sources = [*sorted((HERE / "mps").glob("*.mm")), *sorted((HERE / "mps").glob("*.cpp"))]
     flags = (*include, *build.general_flags(), *defines, "-I", str(HERE.parent), "-I", str(HERE / "mps"))
-    link = (*toolchain.torch_libraries(), *link_with(build.frameworks()), *link_with(memory()), "-lstdc++")
+    below = (
+        flag for library in (build.build_frameworks(), memory.build_library()) for flag in toolchain.link_with(library)
+    )
+    link = (*toolchain.torch_libraries(), *below, "-lstdc++")
     return toolchain.build("porter_mps", sources, flags, [build.INCLUDE], link=link)
 
 
@@ -57,8 +54,3 @@ def _header(fork: Path | None, name: str) -> Path:
     """Where the compiler finds a header of `ATen/mps`: a fork may have some of its own."""
     places = [root / "ATen" / "mps" / name for root in (fork, toolchain.torch_root() / "include") if root]
     return next((path for path in places if path.is_file()), places[-1])
-
-
-def link_with(library: Path) -> tuple[str, ...]:
-    """Flags to link with one of these libraries, found at run time where it lies now."""
-    return (str(library), f"-Wl,-rpath,{library.parent}")

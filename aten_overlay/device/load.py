@@ -5,16 +5,14 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from aten_overlay import toolchain
-from porter.core.checkout import EMBEDDED_FORK
-from porter.core.errors import PorterError
+from aten_overlay import memory, toolchain
+from aten_overlay.device import libraries
+from aten_overlay.device.state import Device
+from aten_overlay.errors import OverlayError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+EMBEDDED_FORK = Path(__file__).resolve().parent.parent / "fork"
 
 # Internal symbols that preload.cpp supplies: libtorch_cpu has to define each, or nobody would call ours.
 SYMBOLS = (
@@ -24,45 +22,13 @@ SYMBOLS = (
 )
 
 
-@dataclass(frozen=True)
-class Device:
-    """The device as it stands in this process. `fork` is whose `c10/metal` headers shaders include."""
-
-    fork: Path
-    memory: ctypes.CDLL
-    preload: ctypes.CDLL
-    library: ctypes.CDLL
-
-    def fallbacks(self) -> Mapping[str, int]:
-        """How often each operator (`aten::name.overload`) ran on the CPU for want of a kernel, since the last reset."""
-        size = self.library.porter_fallback_counts(None, 0)
-        text = ctypes.create_string_buffer(size)
-        self.library.porter_fallback_counts(text, size)
-        pairs = (line.rsplit(" ", 1) for line in text.value.decode().splitlines())
-        return {name: int(count) for name, count in pairs}
-
-    def reset_fallbacks(self) -> None:
-        """Forgets the counts so far."""
-        self.library.porter_fallback_reset()
-
-    def refuse_fallbacks(self, refuse: bool = True) -> None:
-        """Whether an operator without a kernel raises NotImplementedError instead of running on the CPU."""
-        self.library.porter_fallback_refuse(int(refuse))
-
-    def host_address(self, address: int) -> int:
-        """Where the host finds the byte at a device address."""
-        return int(self.memory.porter_host_address(address) or 0)
-
-    def overruns(self) -> int:
-        """Allocations that something wrote past the end of, since the start."""
-        return int(self.memory.porter_memory_overruns())
-
-
 _started: list[Device] = []
 
 
 def start(fork: Path | None = None) -> Device:
-    """Makes `torch.device("mps")` work in this process, which must not have imported torch yet. Again: free.
+    """Makes `torch.device("mps")` work in this process, which must not have imported torch yet.
+
+    A second call returns the same device.
 
     `fork` is the checkout whose `c10/metal` headers shaders include: the embedded one unless given.
     Raises PTR140 (torch came first), PTR141 (no torch, or one without a symbol), PTR142-PTR144 (cannot be built),
@@ -81,11 +47,11 @@ def started() -> Device | None:
 
 def _refuse_wrong_process() -> None:
     if not sys.platform.startswith("linux"):
-        raise PorterError(
+        raise OverlayError(
             "PTR145", f"the stand-in is for Linux, not {sys.platform}", hint="On a Mac, use --backend mps."
         )
     if "torch" in sys.modules:
-        raise PorterError(
+        raise OverlayError(
             "PTR140",
             "torch is already imported: its symbols can no longer be replaced",
             hint="Call aten_overlay.start() first, or run the program with python -m aten_overlay.",
@@ -97,7 +63,7 @@ def check_symbols(library: Path) -> None:
     with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         missing = [name for name in SYMBOLS if data.find(b"\0" + name.encode() + b"\0") < 0]
     if missing:
-        raise PorterError(
+        raise OverlayError(
             "PTR141",
             f"torch {toolchain.torch_version()} does not define {', '.join(missing)}",
             hint="Install a torch that porter knows: 2.13 or the newest release.",
@@ -105,16 +71,14 @@ def check_symbols(library: Path) -> None:
 
 
 def _bring_up(fork: Path) -> Device:
-    from aten_overlay.device import libraries
-
     check_symbols(toolchain.torch_root() / "lib" / "libtorch_cpu.so")
-    built = (libraries.memory(), libraries.preload(), libraries.device())
-    memory, preload = (ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL) for path in built[:2])
+    built = (memory.build_library(), libraries.build_preload(), libraries.build_device())
+    device_memory, preload = (ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL) for path in built[:2])
     import torch
 
     _refuse_real_device(torch.backends.mps.is_built())
     library = ctypes.CDLL(str(built[2]), mode=ctypes.RTLD_GLOBAL)
-    device = Device(fork, _declared(memory), preload, _declared(library))
+    device = Device(fork, _declare_types(device_memory), preload, _declare_types(library))
     ctypes.c_int.in_dll(preload, "porter_device_ready").value = 1
     from aten_overlay.device import bindings
 
@@ -125,11 +89,11 @@ def _bring_up(fork: Path) -> Device:
 
 def _refuse_real_device(built: bool) -> None:
     if built:
-        raise PorterError("PTR145", "this torch has an mps device of its own", hint="Use it: --backend mps.")
+        raise OverlayError("PTR145", "this torch has an mps device of its own", hint="Use it: --backend mps.")
 
 
-def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
-    """The library with the C types of its functions."""
+def _declare_types(library: ctypes.CDLL) -> ctypes.CDLL:
+    """Declares the C types of a library's functions."""
     if hasattr(library, "porter_fallback_counts"):
         library.porter_fallback_counts.restype = ctypes.c_size_t
         library.porter_fallback_counts.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
@@ -148,9 +112,9 @@ def _prove(preload: ctypes.CDLL) -> None:
     torch.ones(1).add(1)
     accelerator = torch.accelerator.current_accelerator()
     if lookups.value == before:
-        raise PorterError("PTR146", "torch does not call the replaced stub look-up", hint=_UNKNOWN_BUILD)
+        raise OverlayError("PTR146", "torch does not call the replaced stub look-up", hint=_UNKNOWN_BUILD)
     if accelerator is None or accelerator.type != "mps":
-        raise PorterError("PTR146", f"torch takes {accelerator} for its accelerator, not mps", hint=_UNKNOWN_BUILD)
+        raise OverlayError("PTR146", f"torch takes {accelerator} for its accelerator, not mps", hint=_UNKNOWN_BUILD)
 
 
 _UNKNOWN_BUILD = "This build of torch binds its symbols early. Install an official wheel of torch."

@@ -1,4 +1,4 @@
-"""`torch.mps.compile_shader` over kernels compiled for the host, with the behaviour of PyTorch's own binding.
+"""`torch.mps.compile_shader` over kernels compiled for the host, with the behavior of PyTorch's own binding.
 
 Source: torch/csrc/mps/Module.cpp and MetalKernelFunction in ATen/native/mps/OperationUtils.mm.
 """
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
-from porter.core.errors import PorterError
 
 if TYPE_CHECKING:
-    from aten_overlay.device.load import Device
+    from aten_overlay.device.state import Device
 
 _MOST_THREADS = 1024
 _WIDTH = 32
@@ -67,7 +67,7 @@ class ShaderLibrary:
         try:
             self._names = host_names(source, options)
             self._library = Library(compile_kernels(source, self._names, options))
-        except PorterError as error:
+        except OverlayError as error:
             raise SyntaxError(f"Failed to create metal library, error: {error}") from error
         self._device = device
 
@@ -125,7 +125,7 @@ class MetalKernel:
         calls[self._name] += 1
         try:
             self._library.run(self._name, bound, grid, group, resident=resident)
-        except PorterError as error:
+        except OverlayError as error:
             raise RuntimeError(str(error)) from error
 
     def _bind(self, index: int, argument: Any, cast: str | None, resident: list[Bound]) -> Bound:

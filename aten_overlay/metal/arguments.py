@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from aten_overlay.errors import OverlayError
 from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
-from porter.core.errors import PorterError
 
 BOUND = ("buffer", "threadgroup")
 MAX_THREADS = 1024
@@ -22,7 +22,7 @@ POSITIONS = frozenset(_POSITION_NAMES.split())
 
 @dataclass(frozen=True)
 class Attribute:
-    """One entry of a `[[...]]` list: its name and the token range of its parenthesised argument (empty if none)."""
+    """One entry of a `[[...]]` list: its name and the token range of its parenthesized argument (empty if none)."""
 
     name: str
     start: int
@@ -109,7 +109,7 @@ def _argument(source: Source, start: int, end: int) -> tuple[str, str, int, str]
         is_pointer = "*" in source.tokens[start:type_end] or "&" in source.tokens[start:type_end]
         if unsupported or not is_pointer:
             what = f"[[{unsupported}]]" if unsupported else "a parameter that is neither a buffer nor a position"
-            raise PorterError(
+            raise OverlayError(
                 "PTR109",
                 f"{what} is not supported: `{text} {name}`",
                 source.place(start),
@@ -125,7 +125,7 @@ def integer(source: Source, attribute: Attribute) -> int:
     try:
         return int(text.rstrip("uUlL"), 0)
     except ValueError:
-        raise PorterError(
+        raise OverlayError(
             "PTR103",
             f"the argument of [[{attribute.name}({text})]] is not an integer literal",
             source.place(attribute.start),

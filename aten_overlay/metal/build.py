@@ -14,16 +14,17 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from aten_overlay import cache
+from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler
 from aten_overlay.metal.arguments import Argument
+from aten_overlay.metal.completion import complete_module
 from aten_overlay.metal.declarations import Instance, Unit, parse
-from aten_overlay.metal.generate import Value, definition, generate, shares, synchronises
+from aten_overlay.metal.generate import Value, find_definition, generate, shares_state, synchronizes
 from aten_overlay.metal.lexer import read
-from aten_overlay.metal.shared import completed
 from aten_overlay.metal.undefined import defined
-from porter.core.errors import PorterError
 
-__all__ = ["ARITHMETICS", "Argument", "Options", "arguments", "compile_kernels", "host_names", "kernel_synchronises"]
+__all__ = ["ARITHMETICS", "Argument", "Options", "arguments", "compile_kernels", "host_names", "kernel_synchronizes"]
 
 # What Apple's compiler or GPU may do that the source does not say. `default` contracts within one expression.
 ARITHMETICS: Mapping[str, tuple[tuple[str, ...], str]] = {
@@ -49,12 +50,12 @@ _CHECKED = (
 )  # fmt: skip
 
 # What `undefined` reads.
-_UNOPTIMISED = (
+_UNOPTIMIZED = (
     "-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes", "-fno-discard-value-names",
     "-Wframe-larger-than=49152", "-Werror=frame-larger-than",
 )  # fmt: skip
-# A library that `shared` completes is compiled in two more steps: this leaves loops as they are for the second, but for
-# those that unroll to nothing.
+# A library that `completion` completes is compiled in two more steps: this leaves loops as they are for the second,
+# but for those that unroll to nothing.
 _HALF_WAY = (
     "-S", "-emit-llvm", "-fno-discard-value-names", "-fno-vectorize", "-fno-slp-vectorize",
     "-mllvm", "-unroll-runtime=0", "-mllvm", "-unroll-allow-partial=0", "-mllvm", "-unroll-allow-peeling=0",
@@ -77,7 +78,7 @@ class Options:
     checked: bool = False
     constants: tuple[tuple[int | str, Value], ...] = ()
     metal_version: int = 310
-    optimisation: str = "-O2"
+    optimization: str = "-O2"
     extra: tuple[str, ...] = field(default=())
 
 
@@ -95,13 +96,13 @@ def host_names(source: Path | str, options: Options = DEFAULT) -> tuple[str, ...
 def arguments(source: Path | str, name: str, options: Options = DEFAULT) -> tuple[Argument, ...]:
     """The parameters of kernel `name`, in order, thread positions included. Raises PTR102 for an unknown name."""
     unit = _unit(_preprocessed(source, options))
-    return definition(unit, _find(unit, name)).arguments
+    return find_definition(unit, _find(unit, name)).arguments
 
 
-def kernel_synchronises(source: Path | str, name: str, options: Options = DEFAULT) -> bool:
+def kernel_synchronizes(source: Path | str, name: str, options: Options = DEFAULT) -> bool:
     """Whether kernel `name` uses barriers or simdgroup functions."""
     unit = _unit(_preprocessed(source, options))
-    return synchronises(unit, _find(unit, name))
+    return synchronizes(unit, _find(unit, name))
 
 
 def compile_kernels(source: Path | str, names: Iterable[str], options: Options = DEFAULT) -> Path:
@@ -113,7 +114,7 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
     wanted = tuple(dict.fromkeys(names))
     flags = _flags(options)
     runtime = compiler.runtime_library()
-    key = compiler.digest(
+    key = cache.digest(
         "kernels", text, *wanted, "--", *flags, repr(options.constants), _runtime_flags(options),
         compiler.library_digest(), _generator_digest(),
         compiler.version(compiler.find_clang()), compiler.machine(), str(runtime),
@@ -129,15 +130,15 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
     generated.write_text(code, errors="surrogateescape")
     header = ["-include-pch", str(_precompiled_header(options))]
     module = compiler.cache_root() / f"{key}.ll"
-    module.write_text(defined(compiler.run([*flags, *_UNOPTIMISED, *header, "-o", "-", str(generated)])))
+    module.write_text(defined(compiler.run([*flags, *_UNOPTIMIZED, *header, "-o", "-", str(generated)])))
     build = _flags_for_module(options)
-    if any(shares(unit, instance) for instance in instances):
+    if any(shares_state(unit, instance) for instance in instances):
         half = compiler.run([*build, *_HALF_WAY, "-o", "-", str(module)])
         module = compiler.cache_root() / f"{key}.complete.ll"
-        module.write_text(completed(half, not options.checked))
+        module.write_text(complete_module(half, not options.checked))
         contraction, _ = ARITHMETICS[options.arithmetic]
-        build = ["-x", "ir", "-Wno-everything", *_CODE, *_SECOND_STEP, options.optimisation, *contraction]
-    return compiler.cached(key, ".so", [*build, "-shared"], [str(module), "-x", "none", str(runtime), "-lm"])
+        build = ["-x", "ir", "-Wno-everything", *_CODE, *_SECOND_STEP, options.optimization, *contraction]
+    return compiler.build_cached(key, ".so", [*build, "-shared"], [str(module), "-x", "none", str(runtime), "-lm"])
 
 
 def _flags_for_module(options: Options) -> list[str]:
@@ -145,7 +146,7 @@ def _flags_for_module(options: Options) -> list[str]:
     contraction, _ = ARITHMETICS[options.arithmetic]
     checks = _CHECKED if options.checked else ()
     frame = ("-Wframe-larger-than=49152", "-Werror=frame-larger-than")
-    return ["-x", "ir", "-Wno-everything", *_CODE, options.optimisation, *contraction, *checks, *frame, *options.extra]
+    return ["-x", "ir", "-Wno-everything", *_CODE, options.optimization, *contraction, *checks, *frame, *options.extra]
 
 
 def _preprocessed(source: Path | str, options: Options) -> str:
@@ -165,7 +166,7 @@ def _flags(options: Options) -> list[str]:
         raise ValueError(f"arithmetic must be one of {', '.join(ARITHMETICS)}, not {options.arithmetic!r}")
     contraction, _ = ARITHMETICS[options.arithmetic]
     checks = _CHECKED if options.checked else ()
-    return [*_LANGUAGE, *_CODE, compiler.BY_CONTENT, options.optimisation, *contraction, *checks, *options.extra]
+    return [*_LANGUAGE, *_CODE, compiler.BY_CONTENT, options.optimization, *contraction, *checks, *options.extra]
 
 
 def _runtime_flags(options: Options) -> str:
@@ -177,11 +178,11 @@ def _precompiled_header(options: Options) -> Path:
     flags = [f for f in _flags(options) if f not in ("c++",)]
     flags[flags.index("-x") + 1 : flags.index("-x") + 1] = ["c++-header"]
     # A precompiled header names the files it was made of by their paths.
-    key = compiler.digest(
+    key = cache.digest(
         "header", *flags, str(compiler.INCLUDE), compiler.library_digest(), compiler.version(compiler.find_clang()),
         compiler.machine(),
     )  # fmt: skip
-    return compiler.cached(key, ".pch", flags, [str(compiler.INCLUDE / "metal_stdlib")])
+    return compiler.build_cached(key, ".pch", flags, [str(compiler.INCLUDE / "metal_stdlib")])
 
 
 @lru_cache(maxsize=8)
@@ -190,7 +191,7 @@ def _unit(text: str) -> Unit:
     seen: dict[str, Instance] = {}
     for instance in unit.instances:
         if instance.host_name in seen:
-            raise PorterError(
+            raise OverlayError(
                 "PTR108",
                 f"two kernels are called `{instance.host_name}`",
                 unit.source.place(instance.declaration.start),
@@ -206,10 +207,10 @@ def _find(unit: Unit, name: str) -> Instance:
             return instance
     near = difflib.get_close_matches(name, [i.host_name for i in unit.instances], n=3)
     hint = f"Did you mean {', '.join(near)}?" if near else "Ask for the list with host_names()."
-    raise PorterError("PTR102", f"there is no kernel `{name}` in this source", hint=hint)
+    raise OverlayError("PTR102", f"there is no kernel `{name}` in this source", hint=hint)
 
 
 @lru_cache(maxsize=1)
 def _generator_digest() -> str:
     here = Path(__file__).resolve().parent
-    return compiler.digest(*(p.read_bytes() for p in sorted(here.glob("*.py"))))
+    return cache.digest(*(p.read_bytes() for p in sorted(here.glob("*.py"))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -12,7 +11,9 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from porter.core.errors import Place, PorterError
+from aten_overlay import cache
+from aten_overlay.errors import OverlayError, Place
+from aten_overlay.metal import zig
 
 INCLUDE = Path(__file__).resolve().parent / "include"
 RUNTIME = Path(__file__).resolve().parent / "runtime"
@@ -29,18 +30,16 @@ def find_clang() -> str:
 
     Raises PTR100 when there is none, PTR142 when the package's finds no C++ library of the system.
     """
-    from aten_overlay.metal import zig
-
     named = os.environ.get("PORTER_CLANG")
     candidates = [named] if named else [f"clang++-{n}" for n in range(_NEWEST, _OLDEST - 1, -1)] + ["clang++"]
     for name in candidates:
         path = shutil.which(name)
         if path and _major(path) >= _OLDEST:
             return path
-    packaged = zig.clang()
+    packaged = zig.find_clang()
     if packaged:
         return packaged
-    raise PorterError(
+    raise OverlayError(
         "PTR100",
         "no clang++ of version 17 or newer was found",
         hint="Install one (Debian and Ubuntu: apt-get install clang-19; without root: pip install ziglang), "
@@ -72,24 +71,15 @@ def machine() -> str:
 
 
 def cache_root() -> Path:
-    """Where results are kept: `$PORTER_CACHE`, else `~/.cache/porter`."""
-    return Path(os.environ.get("PORTER_CACHE") or Path.home() / ".cache" / "porter") / "metal"
-
-
-def digest(*parts: str | bytes) -> str:
-    """A cache key of all parts, their boundaries included."""
-    h = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
-        h.update(len(data).to_bytes(8, "little") + data)
-    return h.hexdigest()
+    """Where compiled kernels are cached."""
+    return cache.root() / "metal"
 
 
 @lru_cache(maxsize=1)
 def library_digest() -> str:
     """A hash of the standard library's headers and the runtime."""
     files = sorted(p for p in [*INCLUDE.rglob("*"), *RUNTIME.rglob("*")] if p.is_file())
-    return digest(*(part for p in files for part in (p.name, p.read_bytes())))
+    return cache.digest(*(part for p in files for part in (p.name, p.read_bytes())))
 
 
 def run(arguments: Sequence[str], text: str | None = None) -> str:
@@ -102,20 +92,20 @@ def run(arguments: Sequence[str], text: str | None = None) -> str:
     return done.stdout
 
 
-def _failure(stderr: str) -> PorterError:
+def _failure(stderr: str) -> OverlayError:
     found = _ERROR.search(stderr)
     if not found:
-        return PorterError("PTR101", f"the Metal source does not compile: {stderr.strip()[-1000:]}", hint=_HINT)
+        return OverlayError("PTR101", f"the Metal source does not compile: {stderr.strip()[-1000:]}", hint=_HINT)
     place = Place(found.group("file"), int(found.group("line")))
     others = len(_ERROR.findall(stderr)) - 1
     more = f" (and {others} more)" if others else ""
-    return PorterError("PTR101", f"the Metal source does not compile: {found.group('text')}{more}", place, _HINT)
+    return OverlayError("PTR101", f"the Metal source does not compile: {found.group('text')}{more}", place, _HINT)
 
 
 _HINT = "Correct the source; the message is the compiler's own."
 
 
-def cached(key: str, suffix: str, build: Iterable[str], sources: Sequence[str]) -> Path:
+def build_cached(key: str, suffix: str, build: Iterable[str], sources: Sequence[str]) -> Path:
     """The cached file for `key`, made by the compiler with `build` and `sources` if it is not there yet."""
     path = cache_root() / f"{key}{suffix}"
     if path.exists():
@@ -144,5 +134,5 @@ def runtime_library() -> Path:
         "-fno-rtti",
         "-mno-red-zone",
     ]
-    key = digest("runtime", library_digest(), version(find_clang()), machine(), *flags)
-    return cached(key, ".so", [*flags, "-pthread"], [str(p) for p in sorted(RUNTIME.glob("*.cpp"))])
+    key = cache.digest("runtime", library_digest(), version(find_clang()), machine(), *flags)
+    return build_cached(key, ".so", [*flags, "-pthread"], [str(p) for p in sorted(RUNTIME.glob("*.cpp"))])

@@ -1,4 +1,4 @@
-"""The control flow of a function: its blocks in an order in which lanes that parted meet again, and its loops."""
+"""The control flow of a function: its blocks in an order in which divergent lanes reconverge, and its loops."""
 
 from __future__ import annotations
 
@@ -12,35 +12,37 @@ INCOMING = re.compile(r'\[ (.+?), %("[^"]*"|[-\w.$]+) \]')
 _CASE = re.compile(r'(i\d+) (-?\w+), label %("[^"]*"|[-\w.$]+)')
 
 
-def arranged(function: Function) -> list[Block]:
-    """The reached blocks in an order where every loop is contiguous and edges but those back to its start lead on; with
-    branches for switches, and one jump back in each loop, from its last block. Raises NotUnderstood."""
-    blocks = {b.label: b for b in _without_switches(function.blocks)}
-    blocks = _with_single_latches(blocks, function.blocks[0].label)
-    return [blocks[label] for label in _order(blocks, function.blocks[0].label)]
+def order_blocks(function: Function) -> list[Block]:
+    """The reachable blocks, ordered so that every loop is contiguous and only jumps back to its start lead backward.
+
+    Switches are branches, and each loop has one jump back, from its last block. Raises NotUnderstood.
+    """
+    blocks = {b.label: b for b in _expand_switches(function.blocks)}
+    blocks = _merge_latches(blocks, function.blocks[0].label)
+    return [blocks[label] for label in _order_labels(blocks, function.blocks[0].label)]
 
 
-def loops(function: Function) -> dict[str, tuple[list[str], set[str]]]:
+def find_loops(function: Function) -> dict[str, tuple[list[str], set[str]]]:
     """Of each loop, by the label it starts with: the blocks that jump back to it, and all of its blocks."""
-    blocks = {b.label: b for b in _without_switches(function.blocks)}
+    blocks = {b.label: b for b in _expand_switches(function.blocks)}
     entry = function.blocks[0].label
     reached = _postorder(blocks, entry)
-    back = _back_edges(blocks, entry)
-    return {h: (sources, _natural_loop(blocks, reached, h, sources)) for h, sources in back.items()}
+    back = _find_back_edges(blocks, entry)
+    return {h: (sources, _find_loop_body(blocks, reached, h, sources)) for h, sources in back.items()}
 
 
-def latch_of(header: str) -> str:
+def name_latch(header: str) -> str:
     """The label of the block that jumps back to `header` where several did."""
     return f"{header}.latch".replace('"', "")
 
 
-def successors(block: Block) -> list[str]:
+def find_successors(block: Block) -> list[str]:
     """The labels a block may go to."""
     return _LABELS.findall(block.instructions[-1].text)
 
 
-def _without_switches(blocks: Iterable[Block]) -> list[Block]:
-    """Switches made chains of conditional branches."""
+def _expand_switches(blocks: Iterable[Block]) -> list[Block]:
+    """Replaces switches by chains of conditional branches."""
     result: list[Block] = []
     renamed: dict[str, list[tuple[str, str]]] = {}
     for block in blocks:
@@ -65,10 +67,10 @@ def _without_switches(blocks: Iterable[Block]) -> list[Block]:
             label, head = other, ()
         if not cases:
             result.append(Block(label, (*head, Instruction("", "br", f"br label %{default}"))))
-    return [_renamed_phis(b, renamed.get(b.label, [])) for b in result]
+    return [_rename_phis(b, renamed.get(b.label, [])) for b in result]
 
 
-def _renamed_phis(block: Block, sources: Sequence[tuple[str, str]]) -> Block:
+def _rename_phis(block: Block, sources: Sequence[tuple[str, str]]) -> Block:
     """Phis that name every block which now jumps here in place of the switch's."""
     if not sources:
         return block
@@ -86,11 +88,11 @@ def _renamed_phis(block: Block, sources: Sequence[tuple[str, str]]) -> Block:
     return Block(block.label, tuple(instructions))
 
 
-def _dominators(blocks: dict[str, Block], entry: str) -> dict[str, set[str]]:
+def _find_dominators(blocks: dict[str, Block], entry: str) -> dict[str, set[str]]:
     reached = _postorder(blocks, entry)[::-1]
     before: dict[str, list[str]] = {label: [] for label in reached}
     for label in reached:
-        for target in successors(blocks[label]):
+        for target in find_successors(blocks[label]):
             before[target].append(label)
     dominators = {label: set(reached) for label in reached}
     dominators[entry] = {entry}
@@ -107,7 +109,7 @@ def _dominators(blocks: dict[str, Block], entry: str) -> dict[str, set[str]]:
 def _postorder(blocks: dict[str, Block], entry: str) -> list[str]:
     order: list[str] = []
     seen = {entry}
-    stack = [(entry, iter(successors(blocks[entry])))]
+    stack = [(entry, iter(find_successors(blocks[entry])))]
     while stack:
         label, rest = stack[-1]
         following = next((s for s in rest if s not in seen), None)
@@ -116,28 +118,28 @@ def _postorder(blocks: dict[str, Block], entry: str) -> list[str]:
             stack.pop()
         else:
             seen.add(following)
-            stack.append((following, iter(successors(blocks[following]))))
+            stack.append((following, iter(find_successors(blocks[following]))))
     return order
 
 
-def _back_edges(blocks: dict[str, Block], entry: str) -> dict[str, list[str]]:
+def _find_back_edges(blocks: dict[str, Block], entry: str) -> dict[str, list[str]]:
     """The sources of the jumps back to each loop's header."""
-    dominators = _dominators(blocks, entry)
+    dominators = _find_dominators(blocks, entry)
     result: dict[str, list[str]] = {}
     for label in dominators:
-        for target in dict.fromkeys(successors(blocks[label])):
+        for target in dict.fromkeys(find_successors(blocks[label])):
             if target in dominators[label]:
                 result.setdefault(target, []).append(label)
     return result
 
 
-def _with_single_latches(blocks: dict[str, Block], entry: str) -> dict[str, Block]:
-    """Several jumps back to one header made one, through a block that only jumps."""
+def _merge_latches(blocks: dict[str, Block], entry: str) -> dict[str, Block]:
+    """Merges several jumps back to one header into one, through a block that only jumps."""
     result = dict(blocks)
-    for header, sources in _back_edges(blocks, entry).items():
+    for header, sources in _find_back_edges(blocks, entry).items():
         if len(sources) < 2:
             continue
-        latch = latch_of(header)
+        latch = name_latch(header)
         phis: list[Instruction] = []
         moved: list[Instruction] = []
         for instruction in result[header].instructions:
@@ -159,24 +161,24 @@ def _with_single_latches(blocks: dict[str, Block], entry: str) -> dict[str, Bloc
     return result
 
 
-def _order(blocks: dict[str, Block], entry: str) -> list[str]:
-    """Blocks in an order where every loop is contiguous and edges but those back to a header lead on."""
-    back = _back_edges(blocks, entry)
+def _order_labels(blocks: dict[str, Block], entry: str) -> list[str]:
+    """Blocks in an order where every loop is contiguous and all edges but those back to a header lead forward."""
+    back = _find_back_edges(blocks, entry)
     reached = _postorder(blocks, entry)
-    bodies = {header: _natural_loop(blocks, reached, header, sources) for header, sources in back.items()}
+    bodies = {header: _find_loop_body(blocks, reached, header, sources) for header, sources in back.items()}
     headers = sorted(bodies, key=lambda h: len(bodies[h]))
 
-    def arranged(members: set[str], top: str) -> list[str]:
+    def order(members: set[str], top: str) -> list[str]:
         inner = [h for h in headers if h != top and h in members and bodies[h] < members]
         outermost = [h for h in inner if not any(h in bodies[o] and o != h for o in inner)]
         owner = {label: h for h in outermost for label in bodies[h]}
         nodes = {label: [label] for label in members if label not in owner}
-        nodes |= {h: arranged(bodies[h], h) for h in outermost}
+        nodes |= {h: order(bodies[h], h) for h in outermost}
         waiting = dict.fromkeys(nodes, 0)
         leads: dict[str, list[str]] = {n: [] for n in nodes}
         for label in members:
             source = owner.get(label, label)
-            for target in successors(blocks[label]):
+            for target in find_successors(blocks[label]):
                 node = owner.get(target, target)
                 if target in members and node != source and target != top:
                     leads[source].append(node)
@@ -193,13 +195,13 @@ def _order(blocks: dict[str, Block], entry: str) -> list[str]:
             raise NotUnderstood("a loop with two entries")
         return result
 
-    return arranged(set(reached), entry)
+    return order(set(reached), entry)
 
 
-def _natural_loop(blocks: dict[str, Block], reached: list[str], header: str, sources: list[str]) -> set[str]:
+def _find_loop_body(blocks: dict[str, Block], reached: list[str], header: str, sources: list[str]) -> set[str]:
     before: dict[str, list[str]] = {}
     for label in reached:
-        for target in successors(blocks[label]):
+        for target in find_successors(blocks[label]):
             before.setdefault(target, []).append(label)
     body, frontier = {header}, list(sources)
     while frontier:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from aten_overlay.errors import OverlayError
 from aten_overlay.metal.arguments import (
     MAX_THREADS,
     Argument,
@@ -14,7 +15,6 @@ from aten_overlay.metal.arguments import (
     parameters,
 )
 from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
-from porter.core.errors import PorterError
 
 _CLASS_KEYS = frozenset(("struct", "class", "union", "enum"))
 
@@ -71,14 +71,14 @@ class FunctionConstant:
 
 @dataclass
 class Unit:
-    """Everything declared in one source, in order. `mentions` maps functions and classes to the names in them."""
+    """Everything declared in one source, in order. `references` maps functions and classes to the names in them."""
 
     source: Source
     declarations: list[Declaration] = field(default_factory=list)
     kernels: list[Kernel] = field(default_factory=list)
     instances: list[Instance] = field(default_factory=list)
     constants: list[FunctionConstant] = field(default_factory=list)
-    mentions: dict[str, set[str]] = field(default_factory=dict)
+    references: dict[str, set[str]] = field(default_factory=dict)
 
 
 def parse(source: Source) -> Unit:
@@ -88,7 +88,7 @@ def parse(source: Source) -> Unit:
     for declaration in unit.declarations:
         if declaration.in_class:
             continue
-        _record_mentions(unit, declaration)
+        _record_references(unit, declaration)
         found = list(attributes(source, declaration.start, _head_end(declaration)))
         if _is_kernel(source, declaration, found):
             _record_kernel(unit, declaration, found)
@@ -211,12 +211,12 @@ def _has_call(source: Source, declaration: Declaration) -> bool:
     return any(source.tokens[i] == "(" for i in _top_level(source, declaration.start, _head_end(declaration)))
 
 
-def _record_mentions(unit: Unit, declaration: Declaration) -> None:
+def _record_references(unit: Unit, declaration: Declaration) -> None:
     source = unit.source
     name = _declared_name(source, declaration)
     if not name or _is_explicit(source, declaration):
         return
-    names = unit.mentions.setdefault(name, set())
+    names = unit.references.setdefault(name, set())
     i = declaration.start
     while i < declaration.end:
         if is_attribute(source, i):
@@ -299,7 +299,7 @@ def _function(source: Source, declaration: Declaration) -> tuple[int, int, int]:
             i = source.match[i] + 1 if token == "[" else i + 1
     start = _name_start(source, end)
     if start == end:
-        raise PorterError(
+        raise OverlayError(
             "PTR103", "this kernel declaration is not understood", source.place(declaration.start), "Simplify it."
         )
     return start, end, parameters
@@ -351,7 +351,8 @@ def _outside_angles(source: Source, start: int, end: int) -> Iterator[int]:
 def _kernel(source: Source, declaration: Declaration, found: list[Attribute], host_name: str, template: bool) -> Kernel:
     start, end, opening = _function(source, declaration)
     if opening < 0:
-        raise PorterError("PTR103", "this kernel has no parameter list", source.place(start), "Declare its parameters.")
+        what = "this kernel has no parameter list"
+        raise OverlayError("PTR103", what, source.place(start), "Declare its parameters.")
     limit = MAX_THREADS
     for attribute in found:
         if attribute.name == "max_total_threads_per_threadgroup":

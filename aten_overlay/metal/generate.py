@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from aten_overlay.errors import OverlayError
 from aten_overlay.metal.arguments import BOUND, split_parameters
 from aten_overlay.metal.declarations import Declaration, FunctionConstant, Instance, Kernel, Unit
 from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
-from porter.core.errors import PorterError
 
 Value = bool | int | float
 
@@ -17,13 +17,13 @@ _ERASED = frozenset(("device", "thread", "threadgroup", "kernel", "ray_data", "o
 _UNGROUPED = frozenset(
     ("buffer", "thread_position_in_grid", "threads_per_grid", "grid_size", "grid_origin", "threads_per_simdgroup")
 )
-_INLINED = "__attribute__((always_inline))"  # into the loop over threads, which can then be vectorised
+_INLINED = "__attribute__((always_inline))"  # into the loop over threads, which can then be vectorized
 # In Metal these are float. Clang's option for that is lost when a template is instantiated.
 _UNSUFFIXED = re.compile(
     r"((\d[\d']*\.[\d']*|\.[\d']+)([eE][+-]?\d+)?|\d[\d']*[eE][+-]?\d+|0[xX][\da-fA-F.]+[pP][+-]?\d+)$"
 )
 _MARKER = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
-SYNCHRONISING = re.compile(
+SYNCHRONIZING = re.compile(
     r"(threadgroup_barrier|simdgroup_(barrier|load|store|multiply|multiply_accumulate|matrix|float8x8|half8x8|bfloat8x8)|make_filled_simdgroup_matrix"
     r"|simd_(sum|product|min|max|and|or|xor|any|all|ballot|is_first|active_threads_mask|broadcast\w*|shuffle\w*|prefix\w*)"
     r"|quad_(sum|product|min|max|and|or|xor|any|all|ballot|broadcast\w*|shuffle\w*|prefix\w*))$"
@@ -58,7 +58,7 @@ def generate(unit: Unit, names: Iterable[str], constants: Mapping[int | str, Val
         edits += _instance_edits(unit, instance, chosen.get(id(instance), -1), flags)
     edits += _unnamed_instance_edits(unit)
     body = apply(unit.source.text, edits)
-    return _prologue(unit, asked) + body + _table(unit, asked, values)
+    return _write_prologue(unit, asked) + body + _write_table(unit, asked, values)
 
 
 def apply(text: str, edits: list[Edit]) -> str:
@@ -72,14 +72,14 @@ def apply(text: str, edits: list[Edit]) -> str:
     return "".join(pieces) + text[at:]
 
 
-def synchronises(unit: Unit, instance: Instance) -> bool:
-    """Whether a barrier or simdgroup function can be reached from the kernel, by the names it mentions."""
-    return any(SYNCHRONISING.match(name) for name in _reached(unit, instance))
+def synchronizes(unit: Unit, instance: Instance) -> bool:
+    """Whether a barrier or simdgroup function can be reached from the kernel, by the names it refers to."""
+    return any(SYNCHRONIZING.match(name) for name in _find_reached(unit, instance))
 
 
-def shares(unit: Unit, instance: Instance) -> bool:
-    """Whether threads of a threadgroup have to do with each other: they synchronise, or have variables in common."""
-    return synchronises(unit, instance) or _has_variables(unit.source, definition(unit, instance).declaration)
+def shares_state(unit: Unit, instance: Instance) -> bool:
+    """Whether threads of a threadgroup interact: they synchronize, or share variables."""
+    return synchronizes(unit, instance) or _has_variables(unit.source, find_definition(unit, instance).declaration)
 
 
 def _has_variables(source: Source, declaration: Declaration) -> bool:
@@ -87,7 +87,7 @@ def _has_variables(source: Source, declaration: Declaration) -> bool:
     return any(source.tokens[i] == "threadgroup" and _is_variable(source, i) for i in body)
 
 
-def definition(unit: Unit, instance: Instance) -> Kernel:
+def find_definition(unit: Unit, instance: Instance) -> Kernel:
     """The definition an instance was made from. Raises PTR103 when there is none or overloads leave it open."""
     source = unit.source
     found = [k for k in unit.kernels if k.name == instance.short_name]
@@ -99,7 +99,7 @@ def definition(unit: Unit, instance: Instance) -> Kernel:
     shapes = {tuple((a.kind, a.index) for a in k.arguments) for k in found}
     if len(shapes) != 1:
         why = "has no definition" if not found else "has several definitions whose arguments differ"
-        raise PorterError(
+        raise OverlayError(
             "PTR103",
             f"kernel `{instance.short_name}` {why}",
             source.place(instance.declaration.start),
@@ -112,7 +112,7 @@ def _instance(unit: Unit, name: str) -> Instance:
     return next(i for i in unit.instances if i.host_name == name)
 
 
-def _reached(unit: Unit, instance: Instance) -> set[str]:
+def _find_reached(unit: Unit, instance: Instance) -> set[str]:
     start = {instance.short_name, *re.findall(r"\w+", instance.function)}
     seen: set[str] = set()
     frontier = list(start)
@@ -120,7 +120,7 @@ def _reached(unit: Unit, instance: Instance) -> set[str]:
         name = frontier.pop()
         if name not in seen:
             seen.add(name)
-            frontier.extend(unit.mentions.get(name, ()))
+            frontier.extend(unit.references.get(name, ()))
     return seen
 
 
@@ -130,10 +130,10 @@ def _value(constant: FunctionConstant, values: Mapping[int | str, Value]) -> Val
 
 def _require_values(unit: Unit, asked: list[Instance], values: Mapping[str, Value | None]) -> None:
     for instance in asked:
-        reached = _reached(unit, instance)
+        reached = _find_reached(unit, instance)
         missing = [c for c in unit.constants if values[c.name] is None and c.name in reached]
         if missing and "is_function_constant_defined" not in reached:
-            raise PorterError(
+            raise OverlayError(
                 "PTR105",
                 f"kernel `{instance.host_name}` needs function constant `{missing[0].name}` ({missing[0].index})",
                 unit.source.place(missing[0].declaration.start),
@@ -214,7 +214,7 @@ def _normal(source: Source, start: int, end: int) -> list[str]:
 
 
 def _duplicate_edits(unit: Unit) -> list[Edit]:
-    """Blanks functions that were told apart by address space alone. Raises PTR104 when they differ otherwise."""
+    """Blanks functions that were distinguished by address space alone. Raises PTR104 when they differ otherwise."""
     source, seen, edits = unit.source, {}, []
     for declaration in unit.declarations:
         if declaration.body < 0 or source.match[declaration.body] + 1 != declaration.end:
@@ -222,12 +222,12 @@ def _duplicate_edits(unit: Unit) -> list[Edit]:
         head = tuple(_normal(source, declaration.start, declaration.body))
         if "(" not in head:
             continue
-        key = (declaration.scope, declaration.in_class and _enclosing(unit, declaration), head)
+        key = (declaration.scope, declaration.in_class and _find_enclosing(unit, declaration), head)
         body = _normal(source, declaration.body, declaration.end)
         if key not in seen:
             seen[key] = body
         elif seen[key] != body:
-            raise PorterError(
+            raise OverlayError(
                 "PTR104",
                 "this overload differs from an earlier one by address space, and computes something else",
                 source.place(declaration.start),
@@ -239,9 +239,9 @@ def _duplicate_edits(unit: Unit) -> list[Edit]:
 
 
 def _inlining_edits(unit: Unit) -> Iterator[Edit]:
-    """Has functions in which a thread may wait inlined, as Metal does with all: only then is a kernel's code in one."""
+    """Inlines functions in which a thread may wait, as Metal inlines all, so that a kernel's code is one function."""
     source = unit.source
-    waiting = _waiting(unit)
+    waiting = _find_waiting(unit)
     for declaration in unit.declarations:
         body = range(declaration.body, declaration.end)
         if declaration.body < 0 or source.match[declaration.body] + 1 != declaration.end:
@@ -255,15 +255,15 @@ def _inlining_edits(unit: Unit) -> Iterator[Edit]:
             yield Edit(source.starts[i], source.starts[i], f"{_INLINED} ")
 
 
-def _waiting(unit: Unit) -> set[str]:
+def _find_waiting(unit: Unit) -> set[str]:
     """The names from which a barrier or simdgroup function can be reached, with those functions' own."""
-    found = {name for names in unit.mentions.values() for name in names if SYNCHRONISING.match(name)}
-    while more := {name for name, names in unit.mentions.items() if names & found} - found:
+    found = {name for names in unit.references.values() for name in names if SYNCHRONIZING.match(name)}
+    while more := {name for name, names in unit.references.items() if names & found} - found:
         found |= more
     return found
 
 
-def _enclosing(unit: Unit, declaration: Declaration) -> int:
+def _find_enclosing(unit: Unit, declaration: Declaration) -> int:
     outer = [
         d.start for d in unit.declarations if d.body >= 0 and d.body < declaration.start and d.end >= declaration.end
     ]
@@ -314,7 +314,7 @@ def _instance_edits(unit: Unit, instance: Instance, number: int, flags: str) -> 
 
 
 def _unnamed_instance_edits(unit: Unit) -> Iterator[Edit]:
-    """Explicit instantiations of kernels without a host name can never be asked for."""
+    """Removes explicit instantiations of kernels without a host name, which nothing can request."""
     named = {id(i.declaration) for i in unit.instances}
     source = unit.source
     kernels = {k.name for k in unit.kernels}
@@ -329,10 +329,10 @@ def _unnamed_instance_edits(unit: Unit) -> Iterator[Edit]:
 
 
 def _entry(unit: Unit, instance: Instance, number: int, signature: str, flags: str) -> str:
-    kernel = definition(unit, instance)
-    sync = "true" if synchronises(unit, instance) else "false"
+    kernel = find_definition(unit, instance)
+    sync = "true" if synchronizes(unit, instance) else "false"
     image = "&pm_image_begin, &pm_image_end"
-    shared = shares(unit, instance)
+    shared = shares_state(unit, instance)
     source = f"PM_LANE_SOURCE({number}, PM_TYPE({signature}), PM_TYPE(&{_clean(instance.function)})) " if shared else ""
     forms, size = "nullptr, nullptr", "0"
     if shared:
@@ -356,15 +356,15 @@ def _bound(kernel: Kernel) -> int:
     return sum(a.kind in BOUND for a in kernel.arguments)
 
 
-def _prologue(unit: Unit, asked: list[Instance]) -> str:
+def _write_prologue(unit: Unit, asked: list[Instance]) -> str:
     lines = [
         'extern "C" __attribute__((visibility("hidden"))) const char pm_image_begin __asm__("__ehdr_start");',
         'extern "C" __attribute__((visibility("hidden"))) const char pm_image_end __asm__("_end");',
     ]
     for number, instance in enumerate(asked):
-        kernel = definition(unit, instance)
+        kernel = find_definition(unit, instance)
         rows = "".join(f'{{pm::attribute::{a.kind}, {a.index}, "{a.name}"}}, ' for a in kernel.arguments)
-        if shares(unit, instance):
+        if shares_state(unit, instance):
             lines.append(f"PM_SHARES({number})")
         buffers = max((a.index + 1 for a in kernel.arguments if a.kind == "buffer"), default=0)
         grouped = str(any(a.kind not in _UNGROUPED for a in kernel.arguments)).lower()
@@ -377,7 +377,7 @@ def _prologue(unit: Unit, asked: list[Instance]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table(unit: Unit, asked: list[Instance], values: Mapping[str, Value | None]) -> str:
+def _write_table(unit: Unit, asked: list[Instance], values: Mapping[str, Value | None]) -> str:
     makers = []
     for number, instance in enumerate(asked):
         scope = "".join(f"{name}::" for name in instance.declaration.scope)

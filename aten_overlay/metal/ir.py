@@ -29,7 +29,7 @@ _ENDS = frozenset(("br", "switch", "ret", "unreachable", "invoke", "resume", "in
 PURE = _SAME_TYPE | _CASTS | {"icmp", "fcmp", "select", "getelementptr", "extractvalue", "insertvalue"}
 PURE |= {"extractelement", "insertelement", "shufflevector"}
 TRAPS = frozenset(("udiv", "sdiv", "urem", "srem"))
-# What is computed again where it is used, rather than kept for every lane.
+# Recomputed where they are used, rather than stored for every lane.
 CHEAP = frozenset(("getelementptr", "zext", "sext", "trunc", "bitcast"))
 
 
@@ -47,7 +47,7 @@ class Instruction:
 
     @property
     def operands(self) -> list[str]:
-        """The local names it mentions; those of types and labels too."""
+        """The local names it references; those of types and labels too."""
         return LOCAL.findall(self.text)
 
     @property

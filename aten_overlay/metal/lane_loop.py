@@ -30,68 +30,68 @@ class LaneLoop:
 
     def load(self, kind: str, array: str) -> str:
         """Reads this lane's element of an array; its name."""
-        name, kept = f"%k.{len(self.body)}.{self.number}", stored(kind)
-        self.body.append(f"{name}.p = getelementptr {kept}, ptr {array}, i32 {self.lane}")
-        if kept == kind:
+        name, memory = f"%k.{len(self.body)}.{self.number}", storage_type(kind)
+        self.body.append(f"{name}.p = getelementptr {memory}, ptr {array}, i32 {self.lane}")
+        if memory == kind:
             self.body.append(f"{name} = load {kind}, ptr {name}.p{self.independent}")
         else:
-            self.body.append(f"{name}.b = load {kept}, ptr {name}.p{self.independent}")
-            self.body.append(f"{name} = trunc {kept} {name}.b to {kind}")
+            self.body.append(f"{name}.b = load {memory}, ptr {name}.p{self.independent}")
+            self.body.append(f"{name} = trunc {memory} {name}.b to {kind}")
         return name
 
     def store(self, kind: str, value: str, array: str) -> None:
         """Writes this lane's element of an array."""
-        name, kept = f"%w.{len(self.body)}.{self.number}", stored(kind)
-        self.body.append(f"{name}.p = getelementptr {kept}, ptr {array}, i32 {self.lane}")
-        if kept != kind:
-            self.body.append(f"{name}.b = zext {kind} {value} to {kept}")
+        name, memory = f"%w.{len(self.body)}.{self.number}", storage_type(kind)
+        self.body.append(f"{name}.p = getelementptr {memory}, ptr {array}, i32 {self.lane}")
+        if memory != kind:
+            self.body.append(f"{name}.b = zext {kind} {value} to {memory}")
             value = f"{name}.b"
-        self.body.append(f"store {kept} {value}, ptr {name}.p{self.independent}")
+        self.body.append(f"store {memory} {value}, ptr {name}.p{self.independent}")
 
     @property
     def independent(self) -> str:
         return f", !llvm.access.group !{self.group}"
 
-    def carried(self, name: str, kind: str, start: str) -> None:
+    def carry(self, name: str, kind: str, start: str) -> None:
         """`name` is `start` in the first lane and what `name.next` was in the others."""
         k = self.number
         self.heads.append(f"{name} = phi {kind} [ {start}, %pre.{k} ], [ {name}.next, %loop.{k} ]")
 
-    def counter(self, kind: str, start: str) -> str:
+    def add_counter(self, kind: str, start: str) -> str:
         """A value that begins with `start` and grows by one with the lane; its name."""
         name = f"{start}.at.{self.number}"
-        self.carried(name, kind, start)
+        self.carry(name, kind, start)
         self.body.append(f"{name}.next = add nuw nsw {kind} {name}, 1")
         return name
 
-    def counted(self, condition: str) -> str:
+    def count_lanes(self, condition: str) -> str:
         """The number of lanes for which a condition holds; its name after the loop."""
         name = f"%count.{self.number}"
-        self.carried(name, "i32", "0")
+        self.carry(name, "i32", "0")
         self.body.append(f"{name}.one = zext i1 {condition} to i32")
         self.body.append(f"{name}.next = add i32 {name}, {name}.one")
         return f"{name}.next"
 
-    def differing(self, kind: str, value: str, expected: str) -> str:
-        """What is 0 after the loop if a value was as expected in every lane; its name."""
+    def collect_differences(self, kind: str, value: str, expected: str) -> str:
+        """A value that is 0 after the loop if `value` was as expected in every lane; its name."""
         name = f"%differ.{len(self.body)}.{self.number}"
-        self.carried(name, kind, "0")
+        self.carry(name, kind, "0")
         self.body.append(f"{name}.here = xor {kind} {value}, {expected}")
         self.body.append(f"{name}.next = or {kind} {name}, {name}.here")
         return f"{name}.next"
 
-    def for_all(self) -> list[str]:
+    def write_for_all(self) -> list[str]:
         """The loop over all lanes; what follows it comes next."""
         k = self.number
         return [*self._start(f"loop.{k}"), *self.heads, *self.body, *self._end(f"end.{k}"), f"end.{k}:"]
 
-    def for_those_in(self, unit: int, going: str, after: str) -> list[str]:
-        """The loop over the lanes in one unit, which then go on to unit `going`; then control goes to `after`."""
+    def write_for_region(self, region: int, going: str, after: str) -> list[str]:
+        """The loop over the lanes in one region, which continue in region `going`; then control goes to `after`."""
         k = self.number
         here = [
-            f"%here.{k} = getelementptr i32, ptr %unit, i32 {self.lane}",
+            f"%here.{k} = getelementptr i32, ptr %region, i32 {self.lane}",
             f"%in.{k} = load i32, ptr %here.{k}{self.independent}",
-            f"%mine.{k} = icmp eq i32 %in.{k}, {unit}",
+            f"%mine.{k} = icmp eq i32 %in.{k}, {region}",
             f"br i1 %mine.{k}, label %body.{k}, label %skip.{k}",
             f"body.{k}:",
         ]
@@ -111,8 +111,8 @@ class LaneLoop:
             f"br i1 %more.{k}, label %loop.{k}, label %{after}, !llvm.loop !{self.properties}",
         ]
 
-    def metadata(self, parallel: bool) -> list[str]:
-        """The nodes of `properties`. A loop that is not parallel is not worth vectorising."""
+    def write_metadata(self, parallel: bool) -> list[str]:
+        """The nodes of `properties`. A loop that is not parallel is not worth vectorizing."""
         own, first, second = (self.properties + n for n in range(3))
         said = f'"llvm.loop.parallel_accesses", !{self.group}' if parallel else '"llvm.loop.vectorize.enable", i1 false'
         return [
@@ -122,6 +122,6 @@ class LaneLoop:
         ]
 
 
-def stored(kind: str) -> str:
-    """The type a value is kept as: whole bytes, so that arrays of it can be read as vectors."""
+def storage_type(kind: str) -> str:
+    """The type in which a value is stored: whole bytes, so that arrays of it load as vectors."""
     return "i8" if kind == "i1" else kind

@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from porter.core.errors import PorterError
+from aten_overlay.errors import OverlayError
 
 SHUFFLE_LANES, FORCE_FIBERS = 1, 2
 _STATUS = {3: "PTR107"}
@@ -36,7 +36,7 @@ class _Kernel(ctypes.Structure):
         ("host_name", ctypes.c_char_p),
         ("arguments", ctypes.POINTER(_Argument)),
         ("argument_count", ctypes.c_uint32),
-        ("synchronises", ctypes.c_uint32),
+        ("synchronizes", ctypes.c_uint32),
         ("static_threadgroup_bytes", ctypes.c_uint32),
         ("max_threads_per_group", ctypes.c_uint32),
         ("launch", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)),
@@ -74,7 +74,7 @@ class _Launch(ctypes.Structure):
 
 
 class Library:
-    """A compiled library, kept loaded. `names` are the kernels it holds."""
+    """A compiled library, which stays loaded. `names` are the kernels it holds."""
 
     def __init__(self, path: Path) -> None:
         self._handle = ctypes.CDLL(str(path))
@@ -91,12 +91,12 @@ class Library:
         found = (kernel.arguments[i] for i in range(kernel.argument_count))
         return {a.name.decode(): a.element_size for a in found}
 
-    def synchronises(self, name: str) -> bool:
+    def synchronizes(self, name: str) -> bool:
         """Whether kernel `name` uses barriers or simdgroup functions."""
-        return bool(self._kernel(name).synchronises)
+        return bool(self._kernel(name).synchronizes)
 
-    def goes_together(self, name: str) -> bool:
-        """Whether threadgroups of kernel `name` go through it as one, where no lane order is asked for."""
+    def runs_in_lockstep(self, name: str) -> bool:
+        """Whether threadgroups run kernel `name` in lockstep unless a lane order is requested."""
         entry = ctypes.cast(self._kernel(name).internal, ctypes.POINTER(ctypes.c_void_p))
         return bool(entry and entry[1])
 
@@ -122,7 +122,7 @@ class Library:
         `buffers[i]` is bound at index i: an array, or None for nothing. `threadgroup_bytes[i]` is the length of
         threadgroup argument i. `threads` limits the host threads (0: all cores). `shuffle` is the seed of a shuffled
         lane order and of the values that Metal leaves open; without one these change with every launch. `fibers` runs
-        the lanes of a synchronising kernel one by one.
+        the lanes of a synchronizing kernel one by one.
 
         Raises PTR102 (unknown kernel), PTR106 (refused) or PTR107 (out of bounds).
         """
@@ -139,13 +139,13 @@ class Library:
         )  # fmt: skip
         status = kernel.launch(ctypes.addressof(launch))
         if status:
-            raise PorterError(
+            raise OverlayError(
                 _STATUS.get(status, "PTR106"), error.value.decode() or f"kernel `{name}` failed ({status})"
             )
 
     def _kernel(self, name: str) -> _Kernel:
         if name not in self._kernels:
-            raise PorterError("PTR102", f"there is no kernel `{name}` in this library", hint="Compile it in by name.")
+            raise OverlayError("PTR102", f"there is no kernel `{name}` in this library", hint="Compile it in by name.")
         found: _Kernel = self._kernels[name]
         return found
 

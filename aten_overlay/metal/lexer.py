@@ -1,4 +1,4 @@
-"""Tokens of preprocessed Metal source, with the place of each and its matching bracket."""
+"""Tokens of preprocessed Metal source, with the source location of each and its matching bracket."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 
-from porter.core.errors import Place, PorterError
+from aten_overlay.errors import OverlayError, Place
 
 _TOKEN = re.compile(
     r"""(?P<marker>^[ \t]*\#[^\n]*)
@@ -84,12 +84,12 @@ def _match_brackets(source: Source) -> None:
             open_at.append(i)
         elif token in (")", "]", "}"):
             if not open_at or _CLOSING[source.tokens[open_at[-1]]] != token:
-                raise PorterError("PTR103", f"this `{token}` closes nothing", source.place(i), "Balance the brackets.")
+                raise OverlayError("PTR103", f"this `{token}` closes nothing", source.place(i), "Balance the brackets.")
             start = open_at.pop()
             source.match[start], source.match[i] = i, start
     if open_at:
         at = open_at[-1]
-        raise PorterError(
+        raise OverlayError(
             "PTR103", f"this `{source.tokens[at]}` is never closed", source.place(at), "Balance the brackets."
         )
 

@@ -1,11 +1,11 @@
-"""What is known of the values of a kernel before it is written for a whole threadgroup (see `lockstep`)."""
+"""Analyzes the values of a kernel before it is rewritten for a whole threadgroup (see `lockstep`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from aten_overlay.metal.ir import CHEAP, PURE, TRAPS, Function, Instruction, NotUnderstood, result_type
-from aten_overlay.metal.units import Unit
+from aten_overlay.metal.regions import Region
 
 _MOST_INSTRUCTIONS = 3000  # beyond, compiling takes longer than fibers do
 _STEPPABLE = ("i16", "i32", "i64")
@@ -16,25 +16,25 @@ class Values:
     """Where each value of a kernel `(buffers, threadgroup, where, index, x, y, z)` comes from.
 
     `groupwide` values are the same for all lanes and computed once, under the names it gives; `recomputed` ones are
-    computed again in each unit that reads them; `slots` are kept for each lane, with their types; `private` numbers the
-    variables that each lane has a copy of; `guesses` say what values are taken to be until checked: "same" in all
-    lanes, "next" to each other, or "" for neither.
+    recomputed in each region that reads them; `slots` are stored for each lane, with their types; `private` numbers the
+    variables that each lane has a copy of; `assumptions` are checked at run time: "same" (uniform across lanes), "next"
+    (consecutive), or "" for neither.
     """
 
-    def __init__(self, function: Function, units: list[Unit], waiting: set[str]) -> None:
-        """`waiting` are functions in which a lane may wait: a call of one is NotUnderstood."""
-        self.units = units
+    def __init__(self, function: Function, regions: list[Region], waiting: set[str]) -> None:
+        """`waiting` are functions in which a lane may wait; a call of one raises NotUnderstood."""
+        self.regions = regions
         self.parameters = function.parameters
-        self.index, *self.places = function.parameters[3:]
+        self.index, *self.positions = function.parameters[3:]
         self.defined: dict[str, tuple[int, Instruction]] = {}
         self.phis: dict[str, str] = {}
         self.groupwide = {name: name for name in function.parameters[:3]}
         self.recomputed: set[str] = set()
         self.private: dict[str, int] = {}
         self._collect(waiting)
-        self._sort()
+        self._classify()
         self.slots = self._find_slots()
-        self.guesses = self._guess()
+        self.assumptions = self._assume()
 
     def read(self, instruction: Instruction) -> list[str]:
         """The values an instruction reads."""
@@ -44,12 +44,12 @@ class Values:
         """Whether `name` is a value, not a type, label or constant."""
         return name in self.defined or name in self.phis or name in self.parameters
 
-    def needs(self, unit: Unit) -> list[str]:
-        """What a unit reads from outside, with what that is computed again from, but for `groupwide` values."""
-        inside = [i for i in unit.instructions if i.result not in self.groupwide]
+    def find_inputs(self, region: Region) -> list[str]:
+        """The values that a region reads from outside and those they are recomputed from, `groupwide` ones left out."""
+        inside = [i for i in region.instructions if i.result not in self.groupwide]
         own = {i.result for i in inside}
         names = [o for i in inside for o in self.read(i)]
-        names += [n for n in (unit.condition, *(c.value for e in unit.edges for c in e.copies)) if self.is_value(n)]
+        names += [n for n in (region.condition, *(c.value for e in region.edges for c in e.copies)) if self.is_value(n)]
         found: dict[str, None] = {}
         while names:
             name = names.pop()
@@ -60,15 +60,15 @@ class Values:
                 names += self.read(self.defined[name][1])
         return list(found)
 
-    def place_of(self, name: str) -> tuple[int, int]:
-        """Where a value is defined: its unit, and its position there."""
+    def definition_order(self, name: str) -> tuple[int, int]:
+        """Sorts values by definition: its region, and the index in it."""
         number, instruction = self.defined[name]
-        return number, self.units[number].instructions.index(instruction)
+        return number, self.regions[number].instructions.index(instruction)
 
-    def checkable(self, unit: Unit) -> list[str]:
-        """The kept values from which a unit computes addresses, and of which something is guessed."""
-        own = {i.result: i for i in unit.instructions}
-        frontier = [o for i in unit.instructions if i.opcode in ("load", "store") for o in self.read(i)[-1:]]
+    def find_checkable(self, region: Region) -> list[str]:
+        """The stored values from which a region computes addresses, and about which something is assumed."""
+        own = {i.result: i for i in region.instructions}
+        frontier = [o for i in region.instructions if i.opcode in ("load", "store") for o in self.read(i)[-1:]]
         seen: set[str] = set()
         while frontier:
             name = frontier.pop()
@@ -78,42 +78,42 @@ class Values:
             source = own.get(name) or (self.defined[name][1] if name in self.recomputed else None)
             if source is not None and (source.opcode in PURE or source.opcode == "load"):
                 frontier += self.read(source)
-        kept = [n for n in seen if n not in own and (n in self.slots or n in self.places)]
-        return sorted(n for n in kept if self.type_of(n) in _CHECKABLE[self.guesses.get(n, "")])
+        stored = [n for n in seen if n not in own and (n in self.slots or n in self.positions)]
+        return sorted(n for n in stored if self.type_of(n) in _CHECKABLE[self.assumptions.get(n, "")])
 
     def type_of(self, name: str) -> str:
-        """The type of a kept value or a place."""
+        """The type of a stored value or of a coordinate of the thread."""
         return self.slots.get(name, "i32")
 
-    def parting(self) -> set[int]:
-        """The units that may run while lanes are apart."""
-        branches = [u for u in self.units if len(u.edges) == 2 and u.condition not in self.groupwide]
+    def find_divergent_regions(self) -> set[int]:
+        """The regions that may run while lanes are divergent."""
+        branches = [u for u in self.regions if len(u.edges) == 2 and u.condition not in self.groupwide]
         frontier = [e.target for u in branches for e in u.edges]
         found: set[int] = set()
         while frontier:
             number = frontier.pop()
             if number not in found:
                 found.add(number)
-                frontier += [e.target for e in self.units[number].edges]
+                frontier += [e.target for e in self.regions[number].edges]
         return found
 
     def _collect(self, waiting: set[str]) -> None:
-        if sum(len(u.instructions) for u in self.units) > _MOST_INSTRUCTIONS:
+        if sum(len(u.instructions) for u in self.regions) > _MOST_INSTRUCTIONS:
             raise NotUnderstood("too many instructions")
-        for number, unit in enumerate(self.units):
-            for instruction in unit.instructions:
+        for number, region in enumerate(self.regions):
+            for instruction in region.instructions:
                 if instruction.callee in waiting:
                     raise NotUnderstood(f"{instruction.callee} waits, and was not inlined")
                 if instruction.result:
                     self.defined[instruction.result] = (number, instruction)
-            for edge in unit.edges:
+            for edge in region.edges:
                 self.phis |= {c.phi: c.type for c in edge.copies}
 
-    def _sort(self) -> None:
+    def _classify(self) -> None:
         """Fills `groupwide`, `recomputed` and `private`."""
         written = False
-        for number, unit in enumerate(self.units):
-            for i in unit.instructions:
+        for number, region in enumerate(self.regions):
+            for i in region.instructions:
                 if i.callee == "@pm_index":
                     self.recomputed.add(i.result)
                 elif i.opcode == "alloca":
@@ -128,7 +128,7 @@ class Values:
                     written |= i.opcode != "load"
 
     def _is_known(self, names: Iterable[str]) -> bool:
-        lanes = (self.index, *self.places)
+        lanes = (self.index, *self.positions)
         return all(n in lanes or n in self.recomputed or n in self.groupwide for n in names)
 
     def _is_groupwide(self, instruction: Instruction, readable: bool) -> bool:
@@ -139,33 +139,35 @@ class Values:
 
     def _find_slots(self) -> dict[str, str]:
         slots = dict(self.phis)
-        for unit in self.units:
-            for name in self.needs(unit):
+        for region in self.regions:
+            for name in self.find_inputs(region):
                 if name in self.defined and name not in self.recomputed:
                     slots[name] = result_type(self.defined[name][1])
         return slots
 
-    def _guess(self) -> dict[str, str]:
+    def _assume(self) -> dict[str, str]:
         """Optimistic, and so repeated: a phi of a loop is first taken to be what comes from outside the loop."""
-        guesses = dict.fromkeys(self.groupwide, "same")
-        guesses |= {self.index: "next", self.places[0]: "next", self.places[1]: "same", self.places[2]: "same"}
-        order = [(i.result, i) for u in self.units for i in u.instructions if i.result and i.result not in guesses]
-        copies = [c for u in self.units for e in u.edges for c in e.copies]
+        assumptions = dict.fromkeys(self.groupwide, "same")
+        x, y, z = self.positions
+        assumptions |= {self.index: "next", x: "next", y: "same", z: "same"}
+        instructions = [i for u in self.regions for i in u.instructions]
+        order = [(i.result, i) for i in instructions if i.result and i.result not in assumptions]
+        copies = [c for u in self.regions for e in u.edges for c in e.copies]
         for _ in range(8):
-            before = dict(guesses)
+            before = dict(assumptions)
             for name, instruction in order:
-                known = [guesses.get(o) for o in self.read(instruction)]
+                known = [assumptions.get(o) for o in self.read(instruction)]
                 if None not in known:
-                    guesses[name] = _guess_of(instruction, [k or "" for k in known])
+                    assumptions[name] = _derive(instruction, [k or "" for k in known])
             merged: dict[str, set[str]] = {}
             for copy in copies:
-                guess = guesses.get(copy.value) if self.is_value(copy.value) else "same"
-                if guess is not None:
-                    merged.setdefault(copy.phi, set()).add(guess)
-            guesses |= {phi: found.pop() if len(found) == 1 else "" for phi, found in merged.items()}
-            if guesses == before:
+                assumed = assumptions.get(copy.value) if self.is_value(copy.value) else "same"
+                if assumed is not None:
+                    merged.setdefault(copy.phi, set()).add(assumed)
+            assumptions |= {phi: found.pop() if len(found) == 1 else "" for phi, found in merged.items()}
+            if assumptions == before:
                 break
-        return guesses
+        return assumptions
 
 
 def is_free(instruction: Instruction) -> bool:
@@ -180,7 +182,7 @@ def is_plain_load(instruction: Instruction) -> bool:
     return instruction.opcode == "load" and not instruction.text.startswith(("load volatile", "load atomic"))
 
 
-def _guess_of(instruction: Instruction, known: list[str]) -> str:
+def _derive(instruction: Instruction, known: list[str]) -> str:
     if instruction.callee == "@pm_index":
         return "next"
     if all(k == "same" for k in known):

@@ -14,13 +14,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 
-from aten_overlay.metal import compiler
-from porter.core.errors import PorterError
+from aten_overlay import cache
+from aten_overlay.errors import OverlayError
 
 _PROBE = "#include <string>\nstd::string probe() { return std::to_string(1); }\n"
 
 
-def clang() -> str | None:
+def find_clang() -> str | None:
     """The path of a clang++ made of the installed package; None without one, or where it is not Linux.
 
     Raises PTR142 when it cannot compile and link C++ here: the C++ library's headers have to come from the system.
@@ -28,13 +28,13 @@ def clang() -> str | None:
     spec = find_spec("ziglang")
     if not sys.platform.startswith("linux") or spec is None or not spec.submodule_search_locations:
         return None
-    return str(wrapped(Path(spec.submodule_search_locations[0])))
+    return str(wrap(Path(spec.submodule_search_locations[0])))
 
 
-def wrapped(package: Path) -> Path:
+def wrap(package: Path) -> Path:
     """The script that makes a clang++ of the package in this folder, proven to work. Raises PTR142."""
     zig = package / "zig"
-    folder = compiler.cache_root() / "ziglang" / compiler.digest(str(zig), str(zig.stat().st_mtime_ns))
+    folder = cache.root() / "metal" / "ziglang" / cache.digest(str(zig), str(zig.stat().st_mtime_ns))
     made = folder / "clang++"
     if made.is_file():
         return made
@@ -62,7 +62,7 @@ def _prove(script: Path) -> None:
         done = subprocess.run(command, input=_PROBE, capture_output=True, text=True, check=False)
     if done.returncode:
         script.unlink()
-        raise PorterError(
+        raise OverlayError(
             "PTR142",
             f"the ziglang package's clang cannot build C++ here: {done.stderr.strip()[:500]}",
             hint="Install the system's C++ library with headers (Debian and Ubuntu: apt-get install g++).",

@@ -16,7 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from aten_overlay.apple.mpsgraph.precision import IN_DOUBLE, KEEPING_NAN, LARGER, SMALLER, Precision
-from aten_overlay.apple.mpsgraph.recorder import Run
+from aten_overlay.apple.mpsgraph.recorder import GraphRun
 from porter.parity.compare import (
     HALVES,
     PLAIN,
@@ -224,7 +224,7 @@ def _rounding(compute: Compute, sample: Any, ran: Ran, want: Any, wide: Toleranc
 
 
 def _run_in(precision: Precision, compute: Compute, sample: Any) -> Ran:
-    with host.recorder().running(precision):
+    with host.recorder().use_precision(precision):
         return _ran(compute, on_device(sample))
 
 
@@ -258,10 +258,10 @@ def _differentiable(value: object) -> bool:
 
 
 def _ran(compute: Compute, moved: Any) -> Ran:
-    recorder, runs = host.recorder(), list[Run]()
+    recorder, runs = host.recorder(), list[GraphRun]()
     kernels, fallbacks = host.kernel_calls(), set(host.fallbacks().items())
     results, error = None, ""
-    recorder.ran = runs.append
+    recorder.on_run = runs.append
     try:
         with reached(host.fallbacks) as names:
             try:
@@ -269,13 +269,13 @@ def _ran(compute: Compute, moved: Any) -> Ran:
             except Exception as refusal:
                 error = _message(refusal)
     finally:
-        recorder.ran = None
+        recorder.on_run = None
     untouched = [host.kernel_calls() == kernels and not _asked(leaf, runs) for leaf in pytree.tree_leaves(results)]
     fallen = frozenset(name.removeprefix("aten::") for name, _ in set(host.fallbacks().items()) - fallbacks)
     return Ran(pytree.tree_map(_home, results), error, tuple(untouched), len(runs), frozenset(names), fallen)
 
 
-def _asked(result: Any, runs: Sequence[Run]) -> bool:
+def _asked(result: Any, runs: Sequence[GraphRun]) -> bool:
     return isinstance(result, torch.Tensor) and any(result.data_ptr() in run.results.values() for run in runs)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import torch
 
     from aten_overlay.apple.mpsgraph.objects import Ref
-    from aten_overlay.apple.mpsgraph.recorder import Run
+    from aten_overlay.apple.mpsgraph.recorder import GraphRun
 
 _BY_TORCH = {dtype.torch: dtype for dtype in dtypes.ALL}
 _LARGEST = 600
@@ -29,7 +29,7 @@ _SHAPES = ("reshapeTensor", "broadcastTensor", "squeezeTensor", "expandDimsOfTen
 
 
 def expression(
-    runs: Sequence[Run],
+    runs: Sequence[GraphRun],
     inputs: Mapping[str, torch.Tensor],
     given: Mapping[str, torch.Tensor],
     results: Sequence[torch.Tensor],
@@ -55,7 +55,7 @@ def expression(
 
 
 def _written(
-    result: torch.Tensor, runs: Sequence[Run], made: Mapping[int, Expr], given: Mapping[str, torch.Tensor]
+    result: torch.Tensor, runs: Sequence[GraphRun], made: Mapping[int, Expr], given: Mapping[str, torch.Tensor]
 ) -> Expr:
     """What a result is: what a graph wrote there, or what was copied there, told by its elements.
 
@@ -90,7 +90,7 @@ def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return whole.real, whole.imag
 
 
-def _copied(tensor: torch.Tensor, run: Run, made: Mapping[int, Expr]) -> Expr:
+def _copied(tensor: torch.Tensor, run: GraphRun, made: Mapping[int, Expr]) -> Expr:
     """What a graph wrote that has these elements: host code has copied it."""
     from aten_overlay.apple.mpsgraph.recorder import evaluate
 
@@ -104,7 +104,7 @@ class _Reader:
     """Reads one graph from its results back to its placeholders."""
 
     def __init__(
-        self, run: Run, made: Mapping[int, Expr], given: Mapping[str, torch.Tensor], elementwise: bool
+        self, run: GraphRun, made: Mapping[int, Expr], given: Mapping[str, torch.Tensor], elementwise: bool
     ) -> None:
         self._run, self._made, self._given, self._elementwise = run, made, given, elementwise
         self._known: dict[Ref, Expr] = {}

@@ -14,10 +14,10 @@ from porter.core.errors import PorterError
 if TYPE_CHECKING:
     import torch
 
-    from aten_overlay.apple.mpsgraph.recorder import Run
+    from aten_overlay.apple.mpsgraph.recorder import GraphRun
 
 
-def check_flow(runs: Sequence[Run], given: Mapping[int, torch.Tensor], results: Sequence[torch.Tensor]) -> None:
+def check_flow(runs: Sequence[GraphRun], given: Mapping[int, torch.Tensor], results: Sequence[torch.Tensor]) -> None:
     """Follows every value: from the tensor arguments, `given` by their addresses as they were before the call, through
     the graphs to the results as they are after it. Raises PTR135 where another kernel's comes between.
     """

@@ -21,13 +21,14 @@ from porter.recording.cases import Observed, cases_of, untold
 from porter.recording.expressions import expression
 from porter.recording.flow import check_flow
 from porter.verdict.backends import host
+from porter.verdict.errors import raising_porter_errors
 
 _CODE = re.compile(r"(PTR\d{3}):? ")
 
 if TYPE_CHECKING:
     import torch
 
-    from aten_overlay.apple.mpsgraph.recorder import Run
+    from aten_overlay.apple.mpsgraph.recorder import GraphRun
     from porter.recording.calls import Made
 
 
@@ -133,7 +134,9 @@ def _both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
             continue
         for each, elementwise in ((plain, True), (whole, False)):
             try:
-                each.observed.append(Observed(dtype, values(call), ran.expression(elementwise)))
+                with raising_porter_errors():
+                    found = ran.expression(elementwise)
+                each.observed.append(Observed(dtype, values(call), found))
             except PorterError as error:
                 each.left.append(Left(dtype, error.code, error.what))
     return plain, whole
@@ -148,7 +151,7 @@ class _Ran:
 
     call: Made
     given: Mapping[str, torch.Tensor]
-    runs: tuple[Run, ...]
+    runs: tuple[GraphRun, ...]
     results: tuple[torch.Tensor, ...]
     others: bool
 
@@ -166,15 +169,15 @@ def _ran(call: Made) -> _Ran:
     import torch
     from torch.utils import _pytree as pytree
 
-    runs: list[Run] = []
+    runs: list[GraphRun] = []
     given = {name: tensor.detach().cpu() for name, tensor in call.tensors().items()}
     recorder = host.recorder()
     before = _other_kernels()
-    recorder.ran = runs.append
+    recorder.on_run = runs.append
     try:
         result = call.run()
     finally:
-        recorder.ran = None
+        recorder.on_run = None
     results = tuple(v for v in pytree.tree_leaves(result) if isinstance(v, torch.Tensor))
     return _Ran(call, given, tuple(runs), results, _other_kernels() > before)
 

@@ -28,6 +28,7 @@ from porter.mpsgraph.storing import to_object
 from porter.verdict import cache as kept
 from porter.verdict import client as server
 from porter.verdict.behavior import compared, from_json, to_json
+from porter.verdict.errors import raising_porter_errors
 from porter.verdict.judge import bounded, joined, not_run
 from porter.verdict.result import ALL, ARITHMETICS, HOST, MPS, Failure, Verdict, VerifyTarget
 
@@ -42,11 +43,11 @@ def main(arguments: list[str]) -> int:
 
     if arguments == ["--once"]:
         asked = json.loads(sys.stdin.readline())
-        work.warm(asked["backend"])
+        work.preload(asked["backend"])
         print(json.dumps(answer(asked)), flush=True)
         return 0
     path, fingerprint, backend = arguments
-    work.warm(backend)
+    work.preload(backend)
     serve(Path(path), fingerprint)
     return 0
 
@@ -218,7 +219,8 @@ def _work(asked: Answer, act: Callable[[Answer, Tell], Answer], writer: int, log
 
 def _told(act: Callable[[Answer, Tell], Answer], asked: Answer, tell: Tell) -> Answer:
     try:
-        return act(asked, tell)
+        with raising_porter_errors():
+            return act(asked, tell)
     except PorterError as error:
         return {"error": error.what, "code": error.code, "hint": error.hint}
     except Exception as error:

@@ -18,6 +18,7 @@ from porter.verdict import result as values
 from porter.verdict.backends import backends as rooms
 from porter.verdict.build import sources
 from porter.verdict.build.tree import Tree, cache, materialise
+from porter.verdict.errors import raising_porter_errors
 from porter.verdict.result import Failure, Verdict, VerifyTarget
 from porter.verdict.suite.selection import Selection
 
@@ -37,7 +38,7 @@ CHECKED = "(test_layouts or test_out_ or test_inplace) and (float32 or int32)"
 PRECISION = "test/test_mps.py"
 
 
-def warm(backend: str) -> None:
+def preload(backend: str) -> None:
     """Imports what every verdict of a backend needs."""
     rooms.start(backend)
     for module in PRELOADED:
@@ -84,14 +85,8 @@ def verdict(root: Path, texts: Mapping[str, str], target: VerifyTarget, run: Run
     tell("lint")
     found = lint(tree)
     try:
-        if not found:
-            tell("build")
-            found = unregistered(tree, target)
-        if found:
-            return Judged(judge.not_run(target.base, found, time.monotonic() - started, run.backend, run.arithmetic))
-        subject = context(tree, target, rooms.selected(run.backend, target.base))
-        rooms.take(run.backend, tree, target, run.arithmetic, run.checked)
-        return _tested(tree, subject, target, run, tell, started)
+        with raising_porter_errors():
+            return _built_and_tested(tree, target, run, found, tell, started)
     except PorterError as error:
         if error.code in values.NO_VERDICT:
             raise
@@ -115,7 +110,7 @@ def recordings(root: Path, target: VerifyTarget, macos: str, tell: Tell) -> tupl
     tell("build")
     rooms.take(values.HOST, tree, target, values.DEFAULT, False)
     if macos:
-        host.pretend(tree.root, macos)
+        host.set_macos_version(tree.root, macos)
     tell("recording")
     return record.record(target.base, (*selection.forward, *selection.backward), target.rows)
 
@@ -148,6 +143,20 @@ def unregistered(tree: Tree, target: VerifyTarget) -> list[Failure]:
             told = f"no kernel of {', '.join(target.kernels)} takes {given} and gives {made}"
             found.append(Failure("registration", told, dtype=BY_METAL[given].torch, place=next(iter(files), "")))
     return found
+
+
+def _built_and_tested(
+    tree: Tree, target: VerifyTarget, run: Run, found: list[Failure], tell: Tell, started: float
+) -> Judged:
+    """The verdict where `found` is all that was wrong with the text."""
+    if not found:
+        tell("build")
+        found = unregistered(tree, target)
+    if found:
+        return Judged(judge.not_run(target.base, found, time.monotonic() - started, run.backend, run.arithmetic))
+    subject = context(tree, target, rooms.selected(run.backend, target.base))
+    rooms.take(run.backend, tree, target, run.arithmetic, run.checked)
+    return _tested(tree, subject, target, run, tell, started)
 
 
 def _tested(tree: Tree, subject: Context, target: VerifyTarget, run: Run, tell: Tell, started: float) -> Judged:

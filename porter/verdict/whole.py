@@ -12,6 +12,7 @@ from porter.verdict.backends import host
 from porter.verdict.build import registration, sources
 from porter.verdict.build.libraries import Built, build
 from porter.verdict.build.tree import Tree, cache, materialise
+from porter.verdict.errors import raising_porter_errors
 from porter.verdict.result import VerifyTarget
 
 AT_ONCE = 16
@@ -44,7 +45,8 @@ def fit(checkout: Checkout, tree: Tree) -> Fit:
     every = tuple(dict.fromkeys(entry.base for entry in functions.entries if entry.line_for(MPS_KEY)))
     for base in every:
         try:
-            _try_rows(tree, base, host_code)
+            with raising_porter_errors():
+                _try_rows(tree, base, host_code)
         except PorterError as error:
             absent[base] = f"{error.code} {error.what}"
         else:

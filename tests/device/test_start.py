@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from aten_overlay.device import load
-from porter.core.errors import PorterError
+from aten_overlay.errors import OverlayError
 
 
 def test_a_script_gets_its_arguments(python, tmp_path):
@@ -47,14 +47,14 @@ def test_starting_twice_is_once(on_device):
 def test_a_library_without_the_symbols_is_refused(tmp_path):
     library = tmp_path / "libtorch_cpu.so"
     library.write_bytes(b"\0" + b"\0".join(s.encode() for s in load.SYMBOLS[1:]) + b"\0")
-    with pytest.raises(PorterError) as error:
+    with pytest.raises(OverlayError) as error:
         load.check_symbols(library)
     assert error.value.code == "PTR141" and load.SYMBOLS[0] in error.value.what
 
 
 def test_other_systems_are_refused(monkeypatch):
     monkeypatch.setattr(load.sys, "platform", "darwin")
-    with pytest.raises(PorterError) as error:
+    with pytest.raises(OverlayError) as error:
         load._refuse_wrong_process()
     assert error.value.code == "PTR145"
 
@@ -67,3 +67,13 @@ def test_an_overrun_is_seen(on_device):
         "del x; assert d.overruns() == 1\n"
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_device_starts_without_porter(python):
+    done = python(
+        "-c",
+        "import sys; sys.modules['porter'] = None\n"
+        "import aten_overlay; aten_overlay.start(); import torch\n"
+        "print(torch.ones(2, device='mps').add(1).cpu().tolist())",
+    )
+    assert (done.returncode, done.stdout) == (0, "[2.0, 2.0]\n"), done.stderr

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aten_overlay import toolchain
+from aten_overlay import memory, toolchain
 from aten_overlay.device import libraries
 
 SOURCE = r"""
@@ -14,7 +14,7 @@ SOURCE = r"""
 #include <ATen/native/TensorIterator.h>
 #include <ATen/ops/fill_native.h>
 #include <torch/library.h>
-#include "memory.h"
+#include "memory/memory.h"
 
 namespace at::native {
 extern "C" { int calls = 0; }
@@ -45,8 +45,8 @@ def run(tmp_path, on_device):
         library = toolchain.build(
             "fill",
             [source],
-            (*toolchain.torch_flags(), f"-I{libraries.HERE}", *flags),
-            link=(*toolchain.torch_libraries(), *libraries.link_with(libraries.memory()), "-lstdc++"),
+            (*toolchain.torch_flags(), f"-I{libraries.HERE.parent}", *flags),
+            link=(*toolchain.torch_libraries(), *toolchain.link_with(memory.build_library()), "-lstdc++"),
         )
         return on_device(f"import ctypes, torch\nlibrary = ctypes.CDLL({str(library)!r})\n{code}")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aten_overlay import toolchain
-from porter.core.errors import PorterError
+from aten_overlay.errors import OverlayError
 
 
 @pytest.fixture
@@ -78,10 +78,10 @@ def test_a_touched_header_is_the_same_header(project):
 def test_a_failed_build_leaves_nothing(project):
     build(project)
     (project / "answer.h").write_text("#define ANSWER nonsense\n")
-    with pytest.raises(PorterError) as error:
+    with pytest.raises(OverlayError) as error:
         build(project)
     assert error.value.code == "PTR143" and "nonsense" in error.value.what and error.value.place.line == 2
-    with pytest.raises(PorterError):
+    with pytest.raises(OverlayError):
         build(project)
     (project / "answer.h").write_text("#define ANSWER 3\n")
     assert answer(build(project)) == 3
@@ -89,7 +89,7 @@ def test_a_failed_build_leaves_nothing(project):
 
 def test_a_missing_symbol_is_a_link_error(project):
     (project / "answer.cpp").write_text('extern "C" int other(); extern "C" int answer() { return other(); }\n')
-    with pytest.raises(PorterError) as error:
+    with pytest.raises(OverlayError) as error:
         build(project)
     assert error.value.code == "PTR144" and "other" in error.value.what
 
@@ -118,4 +118,4 @@ def test_processes_that_build_the_same_agree(project):
 
 
 def test_makefile_rules_are_read():
-    assert toolchain._listed("a.o: b\\ c.cpp \\\n  d$$e.h\n") == ["b c.cpp", "d$e.h"]
+    assert toolchain._parse_rule("a.o: b\\ c.cpp \\\n  d$$e.h\n") == ["b c.cpp", "d$e.h"]

@@ -18,6 +18,8 @@ def test_every_question_to_the_device_has_an_answer(tmp_path: Path) -> None:
     asked = "".join(f"void* ask_{name}() {{ return (void*)&at::mps::{name}; }}\n" for name in declared)
     source = tmp_path / "asks.mm"
     source.write_text(f"#include <ATen/mps/MPSDevice.h>\n{asked}")
-    answers = (flag for made in (libraries.mps(None), build.frameworks()) for flag in libraries.link_with(made))
+    answers = (
+        flag for made in (libraries.build_mps(None), build.build_frameworks()) for flag in toolchain.link_with(made)
+    )
     link = (*toolchain.torch_libraries(), *answers, "-lstdc++")
     toolchain.build("porter_asks", [source], build.general_flags(), [build.INCLUDE], link=link)

@@ -15,7 +15,7 @@ from porter.mpsgraph.selectors import Selector, by_op
 torch = pytest.importorskip("torch")
 build = pytest.importorskip("aten_overlay.metal.build")
 
-from aten_overlay.apple.mpsgraph import meanings  # noqa: E402
+from aten_overlay.apple.mpsgraph import semantics  # noqa: E402
 from aten_overlay.metal.launch import Library  # noqa: E402
 
 WHOLE = {
@@ -74,15 +74,15 @@ def ran(row: Selector, element: str, operands: list[Any]) -> Any:
     return out
 
 
-def meaning(row: Selector, a: list[Any]) -> Any:
+def compute(row: Selector, a: list[Any]) -> Any:
     """What the old path computes; for PyTorch's own category on MPSGraph, which sends other messages, the torch form."""
-    if row.selector in meanings.known():
-        return meanings.find(row.selector)(*a)
+    if row.selector in semantics.list_selectors():
+        return semantics.find(row.selector)(*a)
     return eval(row.torch.format(*(f"a[{place}]" for place in range(len(a)))), {"torch": torch, "a": a})
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.op)
-def test_form_and_meaning_agree(row: Selector) -> None:
+def test_form_and_semantics_agree(row: Selector) -> None:
     grids = np.meshgrid(*[np.array(VALUES, np.float32)] * arity(row), indexing="ij")
     operands = [grid.ravel() for grid in grids]
     if row.op == "clamp":  # its bounds are numbers, the lower one first
@@ -90,17 +90,17 @@ def test_form_and_meaning_agree(row: Selector) -> None:
         operands = [each[ordered] for each in operands]
     given = [each != 0 if is_truth(row, place) else each for place, each in enumerate(operands)]
     out = ran(row, "float", given).astype(np.float32)
-    meant = meaning(row, list(map(torch.from_numpy, given))).float().numpy()
+    meant = compute(row, list(map(torch.from_numpy, given))).float().numpy()
     assert np.array_equal(np.isnan(out), np.isnan(meant))
     np.testing.assert_allclose(out, meant, rtol=2e-6, atol=1e-37, equal_nan=True)
 
 
 @pytest.mark.parametrize("element", WHOLE)
 @pytest.mark.parametrize("row", EXACT, ids=lambda row: row.op)
-def test_form_and_meaning_agree_on_integers_and_truth_values(row: Selector, element: str) -> None:
+def test_form_and_semantics_agree_on_integers_and_truth_values(row: Selector, element: str) -> None:
     if element == "bool" and row.op in NOT_OF_BOOL:
         with pytest.raises(RuntimeError, match=r"(?i)bool"):
-            meaning(row, [torch.tensor([True])] * arity(row))
+            compute(row, [torch.tensor([True])] * arity(row))
         return
     grids = np.meshgrid(*[WHOLE[element]] * arity(row), indexing="ij")
     operands = [grid.ravel() for grid in grids]
@@ -109,7 +109,7 @@ def test_form_and_meaning_agree_on_integers_and_truth_values(row: Selector, elem
         operands = [each[defined] for each in operands]
     given = [each != 0 if is_truth(row, place) else each for place, each in enumerate(operands)]
     np.testing.assert_array_equal(
-        ran(row, element, given), meaning(row, list(map(torch.from_numpy, given))).numpy(), strict=True
+        ran(row, element, given), compute(row, list(map(torch.from_numpy, given))).numpy(), strict=True
     )
 
 

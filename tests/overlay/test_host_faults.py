@@ -1,4 +1,4 @@
-"""Faults in host code and in kernels that synchronise: only running both can find them."""
+"""Faults in host code and in kernels that synchronize: only running both can find them."""
 
 from __future__ import annotations
 

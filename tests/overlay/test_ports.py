@@ -19,7 +19,7 @@ FORK = Checkout(EMBEDDED_FORK, "embedded")
 def test_the_kernels_of_a_port_compile(op: str, tmp_path: Path) -> None:
     plan = plan_operator(FORK, op)
     tree = materialise(FORK.root, plan.changes.apply(), tmp_path)
-    options = Options(include=(tree.root,), optimisation="-O0")
+    options = Options(include=(tree.root,), optimization="-O0")
     made = {name for functor in plan.functors for name in _compiled(tree.root, functor.name, options)}
     for pair in plan.registrations:
         assert any(f"_{pair.output}_{pair.input}" in name for name in made), pair

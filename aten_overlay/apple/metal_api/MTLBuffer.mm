@@ -4,7 +4,7 @@
 #include <map>
 #include <mutex>
 
-#include "device/memory.h"
+#include "memory/memory.h"
 #include "metal_objects.h"
 #include "runtime/objects.h"
 

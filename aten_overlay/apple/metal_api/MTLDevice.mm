@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "device/memory.h"
+#include "memory/memory.h"
 #include "foundation/text.h"
 #include "metal_objects.h"
 #include "runtime/objects.h"

@@ -1,7 +1,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "device/memory.h"
+#include "memory/memory.h"
 #include "foundation/text.h"
 #include "metal_objects.h"
 #include "runtime/objects.h"
@@ -151,7 +151,7 @@ static std::string constant_text(const void* value, MTLDataType type) {
 }
 @end
 
-static void tell(NSError** error, const char* what) {
+static void set_error(NSError** error, const char* what) {
   if (error) {
     *error = [NSError errorWithDomain:MTLLibraryErrorDomain
                                  code:MTLLibraryErrorCompileFailure
@@ -192,7 +192,7 @@ static void tell(NSError** error, const char* what) {
                                  error:(NSError**)error {
   const std::string wanted = porter::text(name);
   if (!_library->has(wanted)) {
-    tell(error, ("there is no function `" + wanted + "`").c_str());
+    set_error(error, ("there is no function `" + wanted + "`").c_str());
     return nil;
   }
   try {
@@ -201,7 +201,7 @@ static void tell(NSError** error, const char* what) {
     made->_kernel = kernel;
     return made;
   } catch (const std::exception& failure) {
-    tell(error, failure.what());
+    set_error(error, failure.what());
     return nil;
   }
 }
@@ -214,7 +214,7 @@ id<MTLLibrary> porter::metal::make_library(const std::string& source, bool bundl
     made->_library = std::move(library);
     return made;
   } catch (const std::exception& failure) {
-    tell(error, failure.what());
+    set_error(error, failure.what());
     return nil;
   }
 }

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "device/memory.h"
+#include "memory/memory.h"
 #include "porter_metal.h"
 #include "runtime/objects.h"
 
@@ -66,10 +66,10 @@ std::string at(const pm_kernel* kernel, const pm_argument& argument) {
       (threadgroup ? "threadgroup" : "buffer") + " index " + std::to_string(argument.index);
 }
 
-// Metal's API validation, which MTL_DEBUG_LAYER switches as on a Mac, though here it is on unless told.
+// Metal's API validation, which MTL_DEBUG_LAYER switches as on a Mac; here it is on by default.
 bool validated() {
-  const char* told = std::getenv("MTL_DEBUG_LAYER");
-  return !told || std::string(told) != "0";
+  const char* setting = std::getenv("MTL_DEBUG_LAYER");
+  return !setting || std::string(setting) != "0";
 }
 
 pm_buffer bound_bytes(Binding& binding) {

@@ -1,13 +1,13 @@
 // Descriptors: their properties, which the compiler writes.
 #include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
-#define KEPT                          \
+#define COPY_BY_RETAIN                \
   -(id)copyWithZone : (NSZone*)zone { \
     return [self retain];             \
   }
 
 @implementation MPSGraphConvolution2DOpDescriptor
-KEPT
+COPY_BY_RETAIN
 - (instancetype)init {
   _strideInX = _strideInY = _dilationRateInX = _dilationRateInY = 1;
   return self;
@@ -15,7 +15,7 @@ KEPT
 @end
 
 @implementation MPSGraphConvolution3DOpDescriptor
-KEPT
+COPY_BY_RETAIN
 - (instancetype)init {
   _strideInX = _strideInY = _strideInZ = _dilationRateInX = _dilationRateInY = _dilationRateInZ = 1;
   return self;
@@ -23,7 +23,7 @@ KEPT
 @end
 
 @implementation MPSGraphDepthwiseConvolution3DOpDescriptor
-KEPT
+COPY_BY_RETAIN
 - (void)dealloc {
   [_strides release];
   [_dilationRates release];
@@ -33,7 +33,7 @@ KEPT
 @end
 
 @implementation MPSGraphPooling2DOpDescriptor
-KEPT
+COPY_BY_RETAIN
 + (instancetype)descriptorWithKernelWidth:(NSUInteger)kernelWidth
                              kernelHeight:(NSUInteger)kernelHeight
                                 strideInX:(NSUInteger)strideInX
@@ -64,7 +64,7 @@ KEPT
 @end
 
 @implementation MPSGraphPooling4DOpDescriptor
-KEPT
+COPY_BY_RETAIN
 + (instancetype)descriptorWithKernelSizes:(NSArray<NSNumber*>*)kernelSizes
                                   strides:(NSArray<NSNumber*>*)strides
                             dilationRates:(NSArray<NSNumber*>*)dilationRates
@@ -88,7 +88,7 @@ KEPT
 @end
 
 @implementation MPSGraphRandomOpDescriptor
-KEPT
+COPY_BY_RETAIN
 + (instancetype)descriptorWithDistribution:(MPSGraphRandomDistribution)distribution dataType:(MPSDataType)type {
   MPSGraphRandomOpDescriptor* made = [[self new] autorelease];
   made.distribution = distribution;
@@ -103,7 +103,7 @@ KEPT
 @end
 
 @implementation MPSGraphLSTMDescriptor
-KEPT
+COPY_BY_RETAIN
 + (instancetype)descriptor {
   MPSGraphLSTMDescriptor* made = [[self new] autorelease];
   made.inputGateActivation = MPSGraphRNNActivationSigmoid;
@@ -116,7 +116,7 @@ KEPT
 @end
 
 @implementation MPSGraphFFTDescriptor
-KEPT
+COPY_BY_RETAIN
 + (instancetype)descriptor {
   return [[self new] autorelease];
 }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "arrays.h"
-#include "device/memory.h"
+#include "memory/memory.h"
 #include "metal_api/metal_objects.h"
 #include "porter_mpsgraph.h"
 #include "runtime/objects.h"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from aten_overlay.apple.mpsgraph.meanings import means
+from aten_overlay.apple.mpsgraph.semantics import implements
 from aten_overlay.apple.mpsgraph.types import torch_type
 
 
@@ -18,14 +18,14 @@ def _whole(dtype: torch.dtype) -> bool:
 
 
 def _unary(name: str, function: Callable[[Tensor], Tensor], logical: bool = False) -> None:
-    @means(f"{name}WithTensor")
-    def meaning(x: Tensor) -> Tensor:
+    @implements(f"{name}WithTensor")
+    def implementation(x: Tensor) -> Tensor:
         return function(x) if logical else function(x).to(x.dtype)
 
 
 def _binary(name: str, function: Callable[[Tensor, Tensor], Tensor], logical: bool = False) -> None:
-    @means(f"{name}WithPrimaryTensor:secondaryTensor")
-    def meaning(a: Tensor, b: Tensor) -> Tensor:
+    @implements(f"{name}WithPrimaryTensor:secondaryTensor")
+    def implementation(a: Tensor, b: Tensor) -> Tensor:
         return function(a, b) if logical else function(a, b).to(a.dtype)
 
 
@@ -65,7 +65,7 @@ for _name, _combine in {
     _binary(_name, _combine, logical=True)
 
 
-@means("divisionWithPrimaryTensor:secondaryTensor")
+@implements("divisionWithPrimaryTensor:secondaryTensor")
 def division(a: Tensor, b: Tensor) -> Tensor:
     """Of integers the quotient towards zero; a division by zero gives zero."""
     if not _whole(a.dtype):
@@ -74,79 +74,79 @@ def division(a: Tensor, b: Tensor) -> Tensor:
     return torch.where(b == 0, torch.zeros_like(quotient), quotient).to(a.dtype)
 
 
-@means("divisionNoNaNWithPrimaryTensor:secondaryTensor")
+@implements("divisionNoNaNWithPrimaryTensor:secondaryTensor")
 def division_no_nan(a: Tensor, b: Tensor) -> Tensor:
     return torch.where(b == 0, torch.zeros_like(a), a / b)
 
 
-@means("matrixMultiplicationWithPrimaryTensor:secondaryTensor")
+@implements("matrixMultiplicationWithPrimaryTensor:secondaryTensor")
 def matrix_multiplication(a: Tensor, b: Tensor) -> Tensor:
     return torch.matmul(a, b)
 
 
-@means("inverseOfTensor")
+@implements("inverseOfTensor")
 def inverse(x: Tensor) -> Tensor:
     """Of the last two dimensions; a singular matrix is no error."""
     return torch.linalg.inv_ex(x.to(torch.float32)).inverse.to(x.dtype)
 
 
-@means("selectWithPredicateTensor:truePredicateTensor:falsePredicateTensor")
+@implements("selectWithPredicateTensor:truePredicateTensor:falsePredicateTensor")
 def select(predicate: Tensor, true: Tensor, false: Tensor) -> Tensor:
     return torch.where(predicate.to(torch.bool), true, false.to(true.dtype))
 
 
-@means("clampWithTensor:minValueTensor:maxValueTensor")
+@implements("clampWithTensor:minValueTensor:maxValueTensor")
 def clamp(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """Lower bound first; a NaN stays, a bound's NaN is passed on."""
     return torch.minimum(torch.maximum(x, low.to(x.dtype)), high.to(x.dtype))
 
 
-@means("castTensor:toType")
+@implements("castTensor:toType")
 def cast(x: Tensor, code: int) -> Tensor:
     return x.to(torch_type(code))
 
 
-@means("reinterpretCastTensor:toType")
+@implements("reinterpretCastTensor:toType")
 def reinterpret_cast(x: Tensor, code: int) -> Tensor:
     return x.view(torch_type(code))
 
 
-@means("realPartOfTensor")
+@implements("realPartOfTensor")
 def real_part(x: Tensor) -> Tensor:
     return x.real.clone() if x.dtype.is_complex else x
 
 
-@means("imaginaryPartOfTensor")
+@implements("imaginaryPartOfTensor")
 def imaginary_part(x: Tensor) -> Tensor:
     return x.imag.clone() if x.dtype.is_complex else torch.zeros_like(x)
 
 
-@means("complexTensorWithRealTensor:imaginaryTensor")
+@implements("complexTensorWithRealTensor:imaginaryTensor")
 def complex_tensor(real: Tensor, imaginary: Tensor) -> Tensor:
     return torch.complex(real, imaginary)
 
 
-@means("leakyReLUWithTensor:alpha")
+@implements("leakyReLUWithTensor:alpha")
 def leaky_relu(x: Tensor, alpha: float) -> Tensor:
     return torch.where(x > 0, x, x * alpha)
 
 
-@means("leakyReLUWithTensor:alphaTensor")
+@implements("leakyReLUWithTensor:alphaTensor")
 def leaky_relu_tensor(x: Tensor, alpha: Tensor) -> Tensor:
     return torch.where(x > 0, x, x * alpha)
 
 
-@means("reLUGradientWithIncomingGradient:sourceTensor")
+@implements("reLUGradientWithIncomingGradient:sourceTensor")
 def relu_gradient(gradient: Tensor, source: Tensor) -> Tensor:
     return torch.where(source > 0, gradient, torch.zeros_like(gradient))
 
 
-@means("sigmoidGradientWithIncomingGradient:sourceTensor")
+@implements("sigmoidGradientWithIncomingGradient:sourceTensor")
 def sigmoid_gradient(gradient: Tensor, source: Tensor) -> Tensor:
     value = torch.sigmoid(source)
     return gradient * value * (1 - value)
 
 
-@means("leakyReLUGradientWithIncomingGradient:sourceTensor:alphaTensor")
+@implements("leakyReLUGradientWithIncomingGradient:sourceTensor:alphaTensor")
 def leaky_relu_gradient(gradient: Tensor, source: Tensor, alpha: Tensor) -> Tensor:
     return torch.where(source > 0, gradient, gradient * alpha)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aten_overlay.apple.mpsgraph.layouts import channels_first, from_channels_first
-from aten_overlay.apple.mpsgraph.meanings import gradient_at, means, not_known
+from aten_overlay.apple.mpsgraph.semantics import compute_gradient, implements, unsupported
 
 _EXPLICIT = 0  # MPSGraphPaddingStyle
 _OIHW, _HWIO, _OIDHW, _DHWIO = 2, 3, 9, 10  # MPSGraphTensorNamedDataLayout
@@ -22,14 +22,14 @@ def _weights(weights: Tensor, layout: int) -> Tensor:
     if layout in (_OIHW, _OIDHW):
         return weights
     if layout not in (_HWIO, _DHWIO):
-        raise not_known(f"weights layout {layout}")
+        raise unsupported(f"weights layout {layout}")
     last = weights.ndim - 1
     return weights.permute(last, last - 1, *range(last - 1))
 
 
 def _explicit(d: Any) -> None:
     if d.paddingStyle != _EXPLICIT:
-        raise not_known(f"MPSGraphPaddingStyle {d.paddingStyle} of a convolution")
+        raise unsupported(f"MPSGraphPaddingStyle {d.paddingStyle} of a convolution")
 
 
 def _plane(source: Tensor, weights: Tensor, d: Any) -> Tensor:
@@ -68,17 +68,19 @@ def _depthwise(source: Tensor, weights: Tensor, d: Any) -> Tensor:
 def _family(name: str, convolved: Any, descriptor: str) -> None:
     """The operation, and its gradients by the source and by the weights: it is linear in each."""
 
-    @means(f"{name}WithSourceTensor:weightsTensor:descriptor")
+    @implements(f"{name}WithSourceTensor:weightsTensor:descriptor")
     def forward(source: Tensor, weights: Tensor, d: Any) -> Tensor:
         return convolved(source, weights, d)
 
-    @means(f"{name}DataGradientWithIncomingGradientTensor:weightsTensor:outputShape:{descriptor}")
+    @implements(f"{name}DataGradientWithIncomingGradientTensor:weightsTensor:outputShape:{descriptor}")
     def data_gradient(gradient: Tensor, weights: Tensor, shape: list[int], d: Any) -> Tensor:
-        return gradient_at(lambda x: _as_far(convolved(x, weights, d), gradient), _zeros(shape, gradient), gradient)
+        return compute_gradient(
+            lambda x: _as_far(convolved(x, weights, d), gradient), _zeros(shape, gradient), gradient
+        )
 
-    @means(f"{name}WeightsGradientWithIncomingGradientTensor:sourceTensor:outputShape:{descriptor}")
+    @implements(f"{name}WeightsGradientWithIncomingGradientTensor:sourceTensor:outputShape:{descriptor}")
     def weights_gradient(gradient: Tensor, source: Tensor, shape: list[int], d: Any) -> Tensor:
-        return gradient_at(lambda w: _as_far(convolved(source, w, d), gradient), _zeros(shape, gradient), gradient)
+        return compute_gradient(lambda w: _as_far(convolved(source, w, d), gradient), _zeros(shape, gradient), gradient)
 
 
 def _as_far(result: Tensor, gradient: Tensor) -> Tensor:

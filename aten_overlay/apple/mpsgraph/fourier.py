@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from aten_overlay.apple.mpsgraph.meanings import means
+from aten_overlay.apple.mpsgraph.semantics import implements
 
 _SIZE, _UNITARY = 1, 2  # MPSGraphFFTScalingMode
 
@@ -36,7 +36,7 @@ def _count(x: Tensor, axes: list[int]) -> int:
     return count
 
 
-@means("fastFourierTransformWithTensor:axes:descriptor")
+@implements("fastFourierTransformWithTensor:axes:descriptor")
 def transform(x: Tensor, axes: list[int], d: Any) -> Tensor:
     """Forward the exponents are negative; neither way scales unless the descriptor says so."""
     wide = _wide(x)
@@ -44,7 +44,7 @@ def transform(x: Tensor, axes: list[int], d: Any) -> Tensor:
     return _scaled(made, _count(x, axes), d).to(_complex_of(x))
 
 
-@means("realToHermiteanFFTWithTensor:axes:descriptor")
+@implements("realToHermiteanFFTWithTensor:axes:descriptor")
 def real_to_hermitean(x: Tensor, axes: list[int], d: Any) -> Tensor:
     """The half of the last axis that is its own: its size halved, and one."""
     made = torch.fft.rfftn(_wide(x), dim=axes)
@@ -52,7 +52,7 @@ def real_to_hermitean(x: Tensor, axes: list[int], d: Any) -> Tensor:
     return _scaled(made, _count(x, axes), d).to(_complex_of(x))
 
 
-@means("HermiteanToRealFFTWithTensor:axes:descriptor")
+@implements("HermiteanToRealFFTWithTensor:axes:descriptor")
 def hermitean_to_real(x: Tensor, axes: list[int], d: Any) -> Tensor:
     """The last axis grows to twice its size less two, or less one where the result is to be odd."""
     sizes = [x.shape[axis] for axis in axes]

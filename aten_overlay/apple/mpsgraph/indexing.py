@@ -7,7 +7,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from aten_overlay.apple.mpsgraph.meanings import means, not_known
+from aten_overlay.apple.mpsgraph.semantics import implements, unsupported
 from aten_overlay.apple.mpsgraph.types import Unknown
 
 _ADD, _SUB, _MUL, _DIV, _MIN, _MAX, _SET = range(7)  # MPSGraphScatterMode
@@ -29,7 +29,7 @@ def _set_or_reduced(data: Tensor, axis: int, index: Tensor, updates: Tensor, mod
     if mode == _SET:
         return data.scatter(axis, index, updates)
     if mode not in _REDUCE or (mode == _DIV and not data.is_floating_point()):
-        raise not_known(f"MPSGraphScatterMode {mode} of this type")
+        raise unsupported(f"MPSGraphScatterMode {mode} of this type")
     if mode == _SUB:
         updates = -updates
     elif mode == _DIV:
@@ -53,12 +53,12 @@ def _gathered(updates: Tensor, axis: int, index: Tensor) -> Tensor:
     return torch.gather(longer, axis, torch.where(outside, size, index))
 
 
-@means("gatherAlongAxis:withUpdatesTensor:indicesTensor")
+@implements("gatherAlongAxis:withUpdatesTensor:indicesTensor")
 def gather_along(axis: int, updates: Tensor, indices: Tensor) -> Tensor:
     return _gathered(updates, axis, indices.to(torch.int64))
 
 
-@means("gatherWithUpdatesTensor:indicesTensor:axis:batchDimensions")
+@implements("gatherWithUpdatesTensor:indicesTensor:axis:batchDimensions")
 def gather(updates: Tensor, indices: Tensor, axis: int, batch: int) -> Tensor:
     """Whole slices at the indices; the first `batch` dimensions of both go together."""
     axis %= updates.ndim
@@ -68,34 +68,34 @@ def gather(updates: Tensor, indices: Tensor, axis: int, batch: int) -> Tensor:
     index = indices.to(torch.int64).reshape(count, -1, 1).expand(-1, -1, rest.numel())
     slices = source.reshape(count, source.shape[batch], rest.numel())
     made = _gathered(slices, 1, index).reshape(*source.shape[:batch], *indices.shape[batch:], *rest)
-    places = range(indices.ndim - batch)
-    return made.movedim([batch + i for i in places], [axis + i for i in places])
+    positions = range(indices.ndim - batch)
+    return made.movedim([batch + i for i in positions], [axis + i for i in positions])
 
 
-@means("gatherNDWithUpdatesTensor:indicesTensor:batchDimensions")
+@implements("gatherNDWithUpdatesTensor:indicesTensor:batchDimensions")
 def gather_nd(updates: Tensor, indices: Tensor, batch: int) -> Tensor:
-    """At the places that the last dimension of the indices gives; the first `batch` dimensions of both go together."""
-    places = indices.to(torch.int64).unbind(-1)
+    """At the positions that the last dimension of the indices gives; the first `batch` dimensions are shared."""
+    positions = indices.to(torch.int64).unbind(-1)
     rank = indices.ndim - 1
     lead = [
         torch.arange(size, device=updates.device).reshape([-1 if d == i else 1 for d in range(rank)])
         for i, size in enumerate(updates.shape[:batch])
     ]
-    return updates[(*lead, *places)]
+    return updates[(*lead, *positions)]
 
 
-@means("nonZeroIndicesOfTensor")
+@implements("nonZeroIndicesOfTensor")
 def non_zero(x: Tensor) -> Tensor | Unknown:
-    """The places of what is not zero, one a row, in their order."""
+    """The positions of what is not zero, one a row, in their order."""
     return Unknown(torch.int32) if x.device.type == "meta" else torch.nonzero(x).to(torch.int32)
 
 
-@means("scatterAlongAxis:withDataTensor:updatesTensor:indicesTensor:mode")
+@implements("scatterAlongAxis:withDataTensor:updatesTensor:indicesTensor:mode")
 def scatter_along(axis: int, data: Tensor, updates: Tensor, indices: Tensor, mode: int) -> Tensor:
     return _scattered(data, axis, indices.to(torch.int64), updates, mode)
 
 
-@means("scatterAlongAxis:withUpdatesTensor:indicesTensor:shape:mode")
+@implements("scatterAlongAxis:withUpdatesTensor:indicesTensor:shape:mode")
 def scatter_along_new(axis: int, updates: Tensor, indices: Tensor, shape: list[int], mode: int) -> Tensor:
     return _scattered(_start(shape, updates, mode), axis, indices.to(torch.int64), updates, mode)
 
@@ -106,40 +106,40 @@ def _slices(index: Tensor, updates: Tensor, axis: int) -> Tensor:
     return index.to(torch.int64).reshape(sizes).broadcast_to(updates.shape)
 
 
-@means("scatterWithDataTensor:updatesTensor:indicesTensor:axis:mode")
+@implements("scatterWithDataTensor:updatesTensor:indicesTensor:axis:mode")
 def scatter(data: Tensor, updates: Tensor, indices: Tensor, axis: int, mode: int) -> Tensor:
     return _scattered(data, axis, _slices(indices, updates, axis), updates, mode)
 
 
-@means("scatterWithUpdatesTensor:indicesTensor:shape:axis:mode")
+@implements("scatterWithUpdatesTensor:indicesTensor:shape:axis:mode")
 def scatter_new(updates: Tensor, indices: Tensor, shape: list[int], axis: int, mode: int) -> Tensor:
     return _scattered(_start(shape, updates, mode), axis, _slices(indices, updates, axis), updates, mode)
 
 
-@means("scatterNDWithDataTensor:updatesTensor:indicesTensor:batchDimensions:mode")
+@implements("scatterNDWithDataTensor:updatesTensor:indicesTensor:batchDimensions:mode")
 def scatter_nd(data: Tensor, updates: Tensor, indices: Tensor, batch: int, mode: int) -> Tensor:
-    """At the places that the last dimension of the indices gives; without batch dimensions."""
+    """At the positions that the last dimension of the indices gives; without batch dimensions."""
     if batch:
-        raise not_known("a scatterND with batch dimensions")
+        raise unsupported("a scatterND with batch dimensions")
     depth = indices.shape[-1]
     sizes, rest = data.shape[:depth], data.shape[depth:]
-    place = torch.zeros(indices.shape[:-1], dtype=torch.int64, device=indices.device)
-    inside = torch.ones_like(place, dtype=torch.bool)
+    position = torch.zeros(indices.shape[:-1], dtype=torch.int64, device=indices.device)
+    inside = torch.ones_like(position, dtype=torch.bool)
     for size, part in zip(sizes, indices.to(torch.int64).unbind(-1), strict=True):
-        place = place * size + part
+        position = position * size + part
         inside &= (part >= 0) & (part < size)
-    place = torch.where(inside, place, -1)
-    index = place.reshape(-1, 1).expand(-1, rest.numel())
+    position = torch.where(inside, position, -1)
+    index = position.reshape(-1, 1).expand(-1, rest.numel())
     flat = data.reshape(sizes.numel(), rest.numel())
     return _scattered(flat, 0, index, updates.reshape(index.shape), mode).reshape(data.shape)
 
 
-@means("scatterNDWithUpdatesTensor:indicesTensor:shape:batchDimensions:mode")
+@implements("scatterNDWithUpdatesTensor:indicesTensor:shape:batchDimensions:mode")
 def scatter_nd_new(updates: Tensor, indices: Tensor, shape: list[int], batch: int, mode: int) -> Tensor:
     start = _start(shape, updates, mode)
     return start if start.is_meta else scatter_nd(start, updates, indices, batch, mode)  # its shape is given
 
 
-@means("scatterNDWithUpdatesTensor:indicesTensor:shape:batchDimensions")
+@implements("scatterNDWithUpdatesTensor:indicesTensor:shape:batchDimensions")
 def scatter_nd_added(updates: Tensor, indices: Tensor, shape: list[int], batch: int) -> Tensor:
     return scatter_nd_new(updates, indices, shape, batch, _ADD)

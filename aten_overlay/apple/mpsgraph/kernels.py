@@ -16,7 +16,7 @@ from torch import Tensor
 
 from aten_overlay.apple.mpsgraph.arrays import over
 from aten_overlay.apple.mpsgraph.objects import HANDLER, Array, Frameworks, Handle, Value
-from porter.core.errors import PorterError
+from aten_overlay.errors import OverlayError
 
 _SUCCESS, _SINGULAR = 0, -2  # MPSMatrixDecompositionStatus
 _CLASS = "MPSKernel"
@@ -98,7 +98,7 @@ def _copy(call: Encoded) -> None:
     target.copy_(call.array("sourceArray").reshape(target.shape))
 
 
-_MEANINGS = {
+_ENCODERS = {
     "MPSMatrixDecompositionLU": _decompose,
     "MPSMatrixSolveLU": _solve_decomposed,
     "MPSMatrixSolveTriangular": _solve_triangular,
@@ -107,19 +107,19 @@ _MEANINGS = {
 }
 
 
-def answer(frameworks: Frameworks, host_address: Callable[[int], int]) -> object:
-    """Answers, for as long as the result is kept, for what class MPSKernel and its subclasses have no method for."""
+def install(frameworks: Frameworks, host_address: Callable[[int], int]) -> object:
+    """Handles messages that MPSKernel and its subclasses have no method for, as long as the result is referenced."""
 
     def message(kernel: int, selector: bytes, _types: bytes, count: int, given: Any, _result: Any) -> int:
         def encode() -> None:
             name = frameworks.library.porter_class_name(kernel).decode()
-            if name not in _MEANINGS or not selector.startswith(b"encodeTo"):
-                raise PorterError("PTR131", f"-[{name} {selector.decode()}] is not known here", hint="Report it.")
+            if name not in _ENCODERS or not selector.startswith(b"encodeTo"):
+                raise OverlayError("PTR131", f"-[{name} {selector.decode()}] is not known here", hint="Report it.")
             values = (frameworks.value(given[i]) for i in range(count))
             arguments = dict(zip(selector.decode().split(":"), values, strict=False))
-            _MEANINGS[name](Encoded(frameworks, host_address, kernel, arguments))
+            _ENCODERS[name](Encoded(frameworks, host_address, kernel, arguments))
 
-        return frameworks.told(encode)
+        return frameworks.catch_errors(encode)
 
     handler = HANDLER(message)
     frameworks.library.porter_handle_messages(_CLASS.encode(), handler)

@@ -1,4 +1,4 @@
-"""Padding, normalisation and attention. Source: Apple's documentation of MPSGraph."""
+"""Padding, normalization and attention. Source: Apple's documentation of MPSGraph."""
 
 # mypy: disable-error-code="no-untyped-call, no-any-return"
 
@@ -8,20 +8,20 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from aten_overlay.apple.mpsgraph.meanings import gradient_at, means, not_known
-from porter.core.errors import PorterError
+from aten_overlay.apple.mpsgraph.semantics import compute_gradient, implements, unsupported
+from aten_overlay.errors import OverlayError
 
 _CONSTANT, _REFLECT, _CLAMP, _ZERO = 0, 1, 3, 4  # MPSGraphPaddingMode
 _MODES = {_REFLECT: "reflect", _CLAMP: "replicate"}
 
 
-@means("padTensor:withPaddingMode:leftPadding:rightPadding:constantValue")
+@implements("padTensor:withPaddingMode:leftPadding:rightPadding:constantValue")
 def pad(x: Tensor, mode: int, left: list[int], right: list[int], value: float) -> Tensor:
     sizes = [size for pair in zip(reversed(left), reversed(right), strict=True) for size in pair]
     if mode in (_CONSTANT, _ZERO):
         return F.pad(x, sizes, value=value if mode == _CONSTANT else 0)
     if mode not in _MODES:
-        raise not_known(f"MPSGraphPaddingMode {mode}")
+        raise unsupported(f"MPSGraphPaddingMode {mode}")
     for axis, (before, after) in enumerate(zip(left, right, strict=True)):
         if before or after:
             x = _padded(x, axis, before, after, mode)
@@ -35,7 +35,7 @@ def _padded(x: Tensor, axis: int, before: int, after: int, mode: int) -> Tensor:
     return x.index_select(axis, index)
 
 
-@means("padGradientWithIncomingGradientTensor:sourceTensor:paddingMode:leftPadding:rightPadding")
+@implements("padGradientWithIncomingGradientTensor:sourceTensor:paddingMode:leftPadding:rightPadding")
 def pad_gradient(gradient: Tensor, source: Tensor, mode: int, left: list[int], right: list[int]) -> Tensor:
     """Of what was padded, which is the gradient's shape without the padding: host code may give a larger source.
 
@@ -44,12 +44,12 @@ def pad_gradient(gradient: Tensor, source: Tensor, mode: int, left: list[int], r
     sizes = [size - before - after for size, before, after in zip(gradient.shape, left, right, strict=True)]
     for axis, size in enumerate(sizes):
         if size < 1 and mode in _MODES:
-            told = f"all {gradient.shape[axis]} elements along dimension {axis} are padding: there is none to repeat"
-            raise PorterError("PTR127", told, hint="The host code has to do without the graph there.")
-    return gradient_at(lambda x: pad(x, mode, left, right, 0.0), source.new_zeros(sizes), gradient)
+            message = f"all {gradient.shape[axis]} elements along dimension {axis} are padding: there is none to repeat"
+            raise OverlayError("PTR127", message, hint="The host code has to do without the graph there.")
+    return compute_gradient(lambda x: pad(x, mode, left, right, 0.0), source.new_zeros(sizes), gradient)
 
 
-@means("normalizationWithTensor:meanTensor:varianceTensor:gammaTensor:betaTensor:epsilon")
+@implements("normalizationWithTensor:meanTensor:varianceTensor:gammaTensor:betaTensor:epsilon")
 def normalization(
     x: Tensor, mean: Tensor, variance: Tensor, gamma: Tensor | None, beta: Tensor | None, epsilon: float
 ) -> Tensor:
@@ -58,12 +58,12 @@ def normalization(
     return (made if beta is None else made + beta).to(x.dtype)
 
 
-@means("normalizationBetaGradientWithIncomingGradientTensor:sourceTensor:reductionAxes")
+@implements("normalizationBetaGradientWithIncomingGradientTensor:sourceTensor:reductionAxes")
 def normalization_beta_gradient(gradient: Tensor, source: Tensor, axes: list[int]) -> Tensor:
     return torch.sum(gradient, axes, keepdim=True)
 
 
-@means(
+@implements(
     "normalizationGammaGradientWithIncomingGradientTensor:sourceTensor:meanTensor:varianceTensor:reductionAxes:epsilon"
 )
 def normalization_gamma_gradient(
@@ -72,7 +72,7 @@ def normalization_gamma_gradient(
     return torch.sum(gradient * (source - mean) * torch.rsqrt(variance + epsilon), axes, keepdim=True)
 
 
-@means(
+@implements(
     "normalizationGradientWithIncomingGradientTensor:sourceTensor:meanTensor:varianceTensor:gammaTensor:"
     "gammaGradientTensor:betaGradientTensor:reductionAxes:epsilon"
 )
@@ -91,7 +91,7 @@ def normalization_gradient(
     return made if gamma is None else made * gamma
 
 
-@means("scaledDotProductAttentionWithQueryTensor:keyTensor:valueTensor:maskTensor:scale")
+@implements("scaledDotProductAttentionWithQueryTensor:keyTensor:valueTensor:maskTensor:scale")
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float) -> Tensor:
     """The mask is added to the scaled products."""
     scores = query @ key.mT * scale

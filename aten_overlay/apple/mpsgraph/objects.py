@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Union
 
-from porter.core.errors import PorterError
+from aten_overlay.errors import OverlayError
 
 Value = Union["Ref", "Descriptor", "Handle", bool, int, float, str, bytes, list[Any], None]
 MAX_RANK = 16
@@ -141,13 +141,13 @@ class Frameworks:
             return None
         return {"f": real.value, "i": integer.value}.get(chr(kind), self.object(value.value))
 
-    def told(self, act: Callable[[], None]) -> int:
-        """0, or 1 with the error told to Objective-C, whose sender gets it as an exception."""
+    def catch_errors(self, act: Callable[[], None]) -> int:
+        """Runs `act`; 0, or 1 after an error, which the Objective-C sender gets as an exception."""
         try:
             act()
         except Exception as error:  # whatever it is, it must not unwind through C
-            told = str(error) if isinstance(error, PorterError) else f"PTR134 {type(error).__name__}: {error}"
-            self.library.porter_set_error(told.encode())
+            message = str(error) if isinstance(error, OverlayError) else f"PTR134 {type(error).__name__}: {error}"
+            self.library.porter_set_error(message.encode())
             return 1
         return 0
 

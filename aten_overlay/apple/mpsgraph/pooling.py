@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aten_overlay.apple.mpsgraph import layouts
-from aten_overlay.apple.mpsgraph.meanings import gradient_at, means, not_known
+from aten_overlay.apple.mpsgraph.semantics import compute_gradient, implements, unsupported
 from aten_overlay.apple.mpsgraph.types import torch_type
 
 _EXPLICIT = 0  # MPSGraphPaddingStyle
@@ -51,7 +51,7 @@ def _four_axes(d: Any) -> list[_Axis]:
 
 def _axes(d: Any) -> list[_Axis]:
     if d.paddingStyle != _EXPLICIT:
-        raise not_known(f"MPSGraphPaddingStyle {d.paddingStyle} of a pooling")
+        raise unsupported(f"MPSGraphPaddingStyle {d.paddingStyle} of a pooling")
     return _four_axes(d) if d.name == "MPSGraphPooling4DOpDescriptor" else _plane_axes(d)
 
 
@@ -60,8 +60,8 @@ def _edges(x: Tensor, axes: list[_Axis], ceil: bool) -> list[int]:
     edges = [0] * (2 * x.ndim)
     for axis in axes:
         at = 2 * (x.ndim - 1 - axis.dimension % x.ndim)
-        room = x.shape[axis.dimension] + axis.before + axis.after - axis.span
-        missing = -room % axis.stride if ceil else 0
+        free = x.shape[axis.dimension] + axis.before + axis.after - axis.span
+        missing = -free % axis.stride if ceil else 0
         edges[at : at + 2] = [axis.before, axis.after + missing]
     return edges
 
@@ -79,7 +79,7 @@ def _lowest(dtype: torch.dtype) -> float:
 
 
 def _maximum(source: Tensor, d: Any) -> tuple[Tensor, Tensor]:
-    """The largest element of each window and its place in it: a NaN, else the first of equals."""
+    """The largest element of each window and its position in it: a NaN, else the first of equals."""
     found = _windows(source, _axes(d), bool(d.ceilMode), _lowest(source.dtype)).max(-1)
     return found.values, found.indices
 
@@ -89,7 +89,7 @@ def _places(source: Tensor, local: Tensor, d: Any) -> Tensor:
     if mode in _LOCAL:
         return local
     if mode not in _GLOBAL or (d.name == "MPSGraphPooling2DOpDescriptor" and d.dataLayout == layouts.NHWC):
-        raise not_known(f"MPSGraphPoolingReturnIndicesMode {mode} of this layout")
+        raise unsupported(f"MPSGraphPoolingReturnIndicesMode {mode} of this layout")
     flat = source.shape[-(mode - _GLOBAL[0] + 1) :]
     numbers = torch.arange(flat.numel(), device=source.device).reshape(flat).broadcast_to(source.shape)
     return _windows(numbers, _axes(d), bool(d.ceilMode), -1).gather(-1, local.unsqueeze(-1)).squeeze(-1)
@@ -106,35 +106,35 @@ def _average(source: Tensor, d: Any) -> Tensor:
 
 
 def _family(name: str) -> None:
-    @means(f"maxPooling{name}WithSourceTensor:descriptor")
+    @implements(f"maxPooling{name}WithSourceTensor:descriptor")
     def maximum(source: Tensor, d: Any) -> Tensor:
         return _maximum(source, d)[0]
 
-    @means(f"maxPooling{name}ReturnIndicesWithSourceTensor:descriptor")
+    @implements(f"maxPooling{name}ReturnIndicesWithSourceTensor:descriptor")
     def maximum_with_indices(source: Tensor, d: Any) -> list[Tensor]:
         values, local = _maximum(source, d)
         return [values, _places(source, local, d).to(torch_type(d.returnIndicesDataType))]
 
-    @means(f"maxPooling{name}GradientWithGradientTensor:sourceTensor:descriptor")
+    @implements(f"maxPooling{name}GradientWithGradientTensor:sourceTensor:descriptor")
     def maximum_gradient(gradient: Tensor, source: Tensor, d: Any) -> Tensor:
-        return gradient_at(lambda x: _maximum(x, d)[0], source, gradient)
+        return compute_gradient(lambda x: _maximum(x, d)[0], source, gradient)
 
-    @means(f"maxPooling{name}GradientWithGradientTensor:indicesTensor:outputShape:descriptor")
+    @implements(f"maxPooling{name}GradientWithGradientTensor:indicesTensor:outputShape:descriptor")
     def maximum_gradient_at(gradient: Tensor, indices: Tensor, shape: list[int], d: Any) -> Tensor:
         if d.returnIndicesMode not in _GLOBAL:
-            raise not_known(f"a gradient by MPSGraphPoolingReturnIndicesMode {d.returnIndicesMode}")
+            raise unsupported(f"a gradient by MPSGraphPoolingReturnIndicesMode {d.returnIndicesMode}")
         count = d.returnIndicesMode - _GLOBAL[0] + 1
         made = torch.zeros(shape, dtype=gradient.dtype, device=gradient.device).flatten(-count)
-        places, values = indices.to(torch.int64).flatten(-count), gradient.flatten(-count)
-        return made.scatter_add(-1, places, values).reshape(shape)
+        positions, values = indices.to(torch.int64).flatten(-count), gradient.flatten(-count)
+        return made.scatter_add(-1, positions, values).reshape(shape)
 
-    @means(f"avgPooling{name}WithSourceTensor:descriptor")
+    @implements(f"avgPooling{name}WithSourceTensor:descriptor")
     def average(source: Tensor, d: Any) -> Tensor:
         return _average(source, d)
 
-    @means(f"avgPooling{name}GradientWithGradientTensor:sourceTensor:descriptor")
+    @implements(f"avgPooling{name}GradientWithGradientTensor:sourceTensor:descriptor")
     def average_gradient(gradient: Tensor, source: Tensor, d: Any) -> Tensor:
-        return gradient_at(lambda x: _average(x, d), source, gradient)
+        return compute_gradient(lambda x: _average(x, d), source, gradient)
 
 
 _family("2D")

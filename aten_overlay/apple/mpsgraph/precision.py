@@ -1,4 +1,4 @@
-"""How a recorded graph runs: as it is written, or otherwise, which tells rounding, or a lost NaN, from meaning."""
+"""How a recorded graph runs: as written, or in a way that tells rounding, or a lost NaN, from a real difference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from aten_overlay.apple.mpsgraph import meanings
+from aten_overlay.apple.mpsgraph import semantics
 from aten_overlay.apple.mpsgraph.types import MPS, torch_type
 
 _CAST = "castTensor:toType"
@@ -21,7 +21,7 @@ _KEEPING_NAN = (
     (re.compile(r"^(reductionM(?:ax|in)imum)(?=WithTensor:)"), r"\1PropagateNaN"),
     (re.compile(r"^(m(?:ax|in)imum)(?=WithPrimaryTensor:)"), r"\1WithNaNPropagation"),
 )
-_PLACES = 2  # more than a sum or a product may be off, and no more than a library function
+_ULPS = 2  # more than a sum or a product may be off, and no more than a library function
 _SINGLE = {
     MPS[torch.float16]: MPS[torch.float32],
     MPS[torch.bfloat16]: MPS[torch.float32],
@@ -31,10 +31,10 @@ _SINGLE = {
 
 @dataclass(frozen=True)
 class Precision:
-    """What becomes of a value that is fed, and what an operation makes of its arguments, by its selector."""
+    """How values that are fed are converted, and how an operation (its selector) computes its results."""
 
-    fed: Callable[[Tensor], Tensor]
-    made: Callable[[str, list[Any]], tuple[Tensor, ...]]
+    convert: Callable[[Tensor], Tensor]
+    compute: Callable[[str, list[Any]], tuple[Tensor, ...]]
 
 
 def _as_it_is(value: Tensor) -> Tensor:
@@ -42,11 +42,11 @@ def _as_it_is(value: Tensor) -> Tensor:
 
 
 def _as_written(selector: str, arguments: list[Any]) -> tuple[Tensor, ...]:
-    made = meanings.find(selector)(*arguments)
+    made = semantics.find(selector)(*arguments)
     return tuple(made) if isinstance(made, (tuple, list)) else (made,)
 
 
-def _doubled(value: Tensor) -> Tensor:
+def _to_double(value: Tensor) -> Tensor:
     if value.is_complex():
         return value.to(torch.complex128)
     return value.to(torch.float64) if value.is_floating_point() else value
@@ -57,42 +57,42 @@ def _in_double(selector: str, arguments: list[Any]) -> tuple[Tensor, ...]:
         return (arguments[0].to(torch.float64),)
     if selector.startswith(_TYPED):
         arguments = [*arguments[:-1], _SINGLE.get(arguments[-1], arguments[-1])]
-    return tuple(_doubled(value) for value in _as_written(selector, arguments))
+    return tuple(_to_double(value) for value in _as_written(selector, arguments))
 
 
-def _every_tensor_doubled(value: Any) -> Any:
+def _tensors_to_double(value: Any) -> Any:
     if isinstance(value, list):
-        return [_every_tensor_doubled(each) for each in value]
-    return _doubled(value) if isinstance(value, Tensor) else value
+        return [_tensors_to_double(each) for each in value]
+    return _to_double(value) if isinstance(value, Tensor) else value
 
 
-def _rounded(places: int) -> Callable[[str, list[Any]], tuple[Tensor, ...]]:
-    """Each float that an operation rounds is larger in magnitude by so many last places; the others stay exact."""
+def _round_away(ulps: int) -> Callable[[str, list[Any]], tuple[Tensor, ...]]:
+    """Floats that an operation rounds grow in magnitude by `ulps` units in the last place; others stay exact."""
 
     def scaled(value: Tensor, exact: Tensor) -> Tensor:
         if not value.is_floating_point():
             return value
-        moved = (value.double() * (1 + places * torch.finfo(value.dtype).eps)).to(value.dtype)
+        moved = (value.double() * (1 + ulps * torch.finfo(value.dtype).eps)).to(value.dtype)
         return torch.where(value.double() == exact, value, moved)
 
     def made(selector: str, arguments: list[Any]) -> tuple[Tensor, ...]:
-        exact = _in_double(selector, _every_tensor_doubled(arguments))
+        exact = _in_double(selector, _tensors_to_double(arguments))
         return tuple(scaled(*both) for both in zip(_as_written(selector, arguments), exact, strict=True))
 
     return made
 
 
 def _keeping_nan(selector: str, arguments: list[Any]) -> tuple[Tensor, ...]:
-    for pattern, kept in _KEEPING_NAN:
-        selector = pattern.sub(kept, selector)
+    for pattern, keeping in _KEEPING_NAN:
+        selector = pattern.sub(keeping, selector)
     return _as_written(selector, arguments)
 
 
 AS_WRITTEN = Precision(_as_it_is, _as_written)
 # A cast to floats rounds nothing, and constants are of single precision at least: what still differs is not for the
 # precision of the graph.
-IN_DOUBLE = Precision(_doubled, _in_double)
+IN_DOUBLE = Precision(_to_double, _in_double)
 # All rounding goes one way: what lies between the two is within what rounding allows.
-LARGER, SMALLER = (Precision(_as_it_is, _rounded(places)) for places in (_PLACES, -_PLACES))
+LARGER, SMALLER = (Precision(_as_it_is, _round_away(ulps)) for ulps in (_ULPS, -_ULPS))
 # Every maximum and minimum is NaN where an operand is.
 KEEPING_NAN = Precision(_as_it_is, _keeping_nan)

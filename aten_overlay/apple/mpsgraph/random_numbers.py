@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from aten_overlay.apple.mpsgraph.meanings import means, not_known
+from aten_overlay.apple.mpsgraph.semantics import implements, unsupported
 from aten_overlay.apple.mpsgraph.types import torch_type
 
 _UNIFORM, _NORMAL, _TRUNCATED = 0, 1, 2  # MPSGraphRandomDistribution
@@ -35,7 +35,7 @@ def _drawn(shape: list[int], d: Any, generator: torch.Generator) -> Tensor:
         low, high = (torch.special.ndtr(torch.tensor((end - d.mean) / d.standardDeviation)) for end in (d.min, d.max))
         made = torch.special.ndtri(low + (high - low) * torch.rand(shape, generator=generator))
     else:
-        raise not_known(f"MPSGraphRandomDistribution {d.distribution}")
+        raise unsupported(f"MPSGraphRandomDistribution {d.distribution}")
     return (made * d.standardDeviation + d.mean).to(dtype)
 
 
@@ -50,12 +50,12 @@ def _uniform(shape: list[int], d: Any, dtype: torch.dtype, generator: torch.Gene
     return torch.where(made < d.max, made, torch.full_like(made, d.min))  # rounded up to the end
 
 
-@means("randomTensorWithShape:descriptor")
+@implements("randomTensorWithShape:descriptor")
 def drawn(shape: list[int], d: Any) -> Tensor:
     return _drawn(shape, d, _generator(next(_calls)))
 
 
-@means("randomTensorWithShape:descriptor:stateTensor")
+@implements("randomTensorWithShape:descriptor:stateTensor")
 def drawn_with_state(shape: list[int], d: Any, state: Tensor) -> list[Tensor]:
     """The same numbers for the same state, and the next state."""
     if state.device.type == "meta":
@@ -68,12 +68,12 @@ def drawn_with_state(shape: list[int], d: Any, state: Tensor) -> list[Tensor]:
     return [_drawn(shape, d, _generator(seed)), after]
 
 
-@means("randomPhiloxStateTensorWithSeed")
+@implements("randomPhiloxStateTensorWithSeed")
 def state_of_seed(seed: int) -> Tensor:
     return _state(seed, 0)
 
 
-@means("randomPhiloxStateTensorWithCounterLow:counterHigh:key")
+@implements("randomPhiloxStateTensorWithCounterLow:counterHigh:key")
 def state_of_counter(low: int, high: int, key: int) -> Tensor:
     return _state(low, high, key)
 
@@ -83,10 +83,10 @@ def _state(*words: int) -> Tensor:
     return torch.tensor([*halves, *[0] * (_STATE - len(halves))], dtype=torch.int32)
 
 
-@means("dropoutTensor:rate")
+@implements("dropoutTensor:rate")
 def dropout(x: Tensor, rate: float) -> Tensor:
     """Each element is zero with the probability `rate`; the others grow, so that the mean stays."""
     if x.device.type == "meta":
         return torch.empty_like(x)
-    kept = torch.rand(x.shape, generator=_generator(next(_calls))) >= rate
-    return torch.where(kept, x / (1 - rate), torch.zeros_like(x)).to(x.dtype)
+    result = torch.rand(x.shape, generator=_generator(next(_calls))) >= rate
+    return torch.where(result, x / (1 - rate), torch.zeros_like(x)).to(x.dtype)

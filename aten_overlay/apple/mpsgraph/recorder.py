@@ -1,7 +1,7 @@
 """Records the graphs that host code builds, and runs them: every message to MPSGraph becomes a node.
 
-A node's shape and element type are what its meaning gives for `meta` tensors; running a graph is the same meaning on
-CPU tensors. Faithful to the algorithm (casts, order, constants), not to Apple's kernels.
+A node's shape and element type are what its implementation gives for `meta` tensors; running a graph calls the same
+implementation on CPU tensors. Faithful to the algorithm (casts, order, constants), not to Apple's kernels.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 
-from aten_overlay.apple.mpsgraph import kernels, meanings
+from aten_overlay.apple.mpsgraph import kernels, semantics
 from aten_overlay.apple.mpsgraph.arrays import over
 from aten_overlay.apple.mpsgraph.objects import HANDLER, Array, Frameworks, Handle, Ref, Value
 from aten_overlay.apple.mpsgraph.precision import AS_WRITTEN, Precision
 from aten_overlay.apple.mpsgraph.types import MPS, Unknown, torch_type
-from porter.core.errors import PorterError
+from aten_overlay.errors import OverlayError
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _DROP = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -41,19 +41,19 @@ class Node:
 
 
 @dataclass
-class Recorded:
+class RecordedGraph:
     """A graph as far as it is built."""
 
     nodes: list[Node] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Run:
+class GraphRun:
     """One execution: the graph, the device address and the value of every fed placeholder, and the device address that
     every tensor asked for is written to.
     """
 
-    graph: Recorded
+    graph: RecordedGraph
     feeds: Mapping[Ref, int]
     values: Mapping[Ref, torch.Tensor]
     results: Mapping[Ref, int]
@@ -61,18 +61,18 @@ class Run:
 
 @dataclass
 class Recorder:
-    """Answers for class MPSGraph in this process. `ran` hears of every graph before it is run."""
+    """Answers for class MPSGraph in this process. `on_run` is called before each graph runs."""
 
     frameworks: Frameworks
     host_address: Callable[[int], int]
-    ran: Callable[[Run], None] | None = None
-    graphs: dict[int, Recorded] = field(default_factory=dict)
-    _kept: list[Any] = field(default_factory=list)
+    on_run: Callable[[GraphRun], None] | None = None
+    graphs: dict[int, RecordedGraph] = field(default_factory=dict)
+    _callbacks: list[Any] = field(default_factory=list)
     _precision: Precision = AS_WRITTEN
 
     @contextmanager
-    def running(self, precision: Precision) -> Iterator[None]:
-        """Graphs run in a precision meanwhile."""
+    def use_precision(self, precision: Precision) -> Iterator[None]:
+        """Runs graphs in this precision inside the context."""
         self._precision = precision
         try:
             yield
@@ -80,12 +80,12 @@ class Recorder:
             self._precision = AS_WRITTEN
 
     def install(self) -> None:
-        """Makes this the recorder of every graph from now on."""
+        """Registers this as the recorder of every graph from now on."""
         functions = (HANDLER(self._message), _RUN(self._run), _DROP(self._drop))
-        self._kept += functions
+        self._callbacks += functions
         self.frameworks.library.porter_handle_messages(b"MPSGraph", functions[0])
         self.frameworks.library.porter_set_graphs(functions[1], functions[2])
-        self._kept.append(kernels.answer(self.frameworks, self.host_address))
+        self._callbacks.append(kernels.install(self.frameworks, self.host_address))
 
     def _message(self, graph: int, selector: bytes, types: bytes | None, count: int, given: Any, result: Any) -> int:
         def record() -> None:
@@ -94,13 +94,13 @@ class Recorder:
             values = tuple(self.frameworks.value(given[i]) for i in range(count))
             result[0].value.p = self._record(graph, selector.decode(), values)
 
-        return self.frameworks.told(record)
+        return self.frameworks.catch_errors(record)
 
     def _record(self, graph: int, selector: str, values: tuple[Value, ...]) -> int:
-        recorded = self.graphs.setdefault(graph, Recorded())
+        recorded = self.graphs.setdefault(graph, RecordedGraph())
         name = selector.removesuffix("name:").rstrip(":") if selector.endswith("name:") else selector.rstrip(":")
         arguments = values[:-1] if selector.endswith("name:") else values
-        results, types, many = self._inferred(recorded, name, arguments)
+        results, types, many = self._infer_results(recorded, name, arguments)
         recorded.nodes.append(Node(name, arguments, results, types))
         made = [self._tensor(graph, len(recorded.nodes) - 1, i, types[i], each) for i, each in enumerate(results)]
         if not many:
@@ -108,12 +108,12 @@ class Recorder:
         array = (ctypes.c_void_p * len(made))(*made)
         return int(self.frameworks.library.porter_make_array(array, len(made)))
 
-    def _inferred(
-        self, recorded: Recorded, name: str, arguments: tuple[Value, ...]
+    def _infer_results(
+        self, recorded: RecordedGraph, name: str, arguments: tuple[Value, ...]
     ) -> tuple[tuple[torch.Tensor | None, ...], tuple[torch.dtype, ...], bool]:
         if name.startswith(PLACEHOLDER):
             return (*_placeholder(arguments), False)
-        unknown = any(recorded.nodes[r.node].results[r.output] is None for r in _refs(arguments))
+        unknown = any(recorded.nodes[r.node].results[r.output] is None for r in _find_refs(arguments))
 
         def known(ref: Ref) -> torch.Tensor:
             node = recorded.nodes[ref.node]
@@ -121,11 +121,11 @@ class Recorder:
             return torch.empty((1,), dtype=node.types[ref.output], device="meta") if found is None else found
 
         try:
-            made = _meant(name, arguments, known)
-        except PorterError:
-            if not (unknown and meanings.moves(name)):
+            made = _infer(name, arguments, known)
+        except OverlayError:
+            if not (unknown and semantics.only_moves(name)):
                 raise
-            made = Unknown(known(_refs(arguments)[0]).dtype)
+            made = Unknown(known(_find_refs(arguments)[0]).dtype)
         many = isinstance(made, (tuple, list))
         found = tuple(made) if many else (made,)
         results = tuple(None if unknown or isinstance(each, Unknown) else each for each in found)
@@ -142,15 +142,15 @@ class Recorder:
             recorded = self.graphs[graph]
             fed, asked = self._dictionary(feeds), self._dictionary(results)
             values = {ref: over(array, self.host_address).clone() for ref, array in fed}
-            if self.ran:
-                self.ran(Run(recorded, _addresses(fed), dict(values), _addresses(asked)))
-            values = {ref: self._precision.fed(value) for ref, value in values.items()}
+            if self.on_run:
+                self.on_run(GraphRun(recorded, _find_addresses(fed), dict(values), _find_addresses(asked)))
+            values = {ref: self._precision.convert(value) for ref, value in values.items()}
             with torch.no_grad():
                 for ref, array in asked:
                     target = over(array, self.host_address)
                     _write(target, evaluate(recorded, ref, values, self._precision))
 
-        return self.frameworks.told(run)
+        return self.frameworks.catch_errors(run)
 
     def _dictionary(self, address: int) -> list[tuple[Ref, Array]]:
         """The tensors that a dictionary feeds or asks for, and the memory of each."""
@@ -168,13 +168,13 @@ class Recorder:
         self.graphs.pop(graph, None)
 
 
-def _undeclared(selector: str) -> PorterError:
-    near = meanings.nearest(selector.removesuffix("name:").rstrip(":"))
-    told = f"-[MPSGraph {selector}] is not part of the stand-in for Apple's frameworks{near}"
-    return PorterError("PTR120", told, hint="See docs/errors/PTR120.md.")
+def _undeclared(selector: str) -> OverlayError:
+    near = semantics.suggest(selector.removesuffix("name:").rstrip(":"))
+    message = f"-[MPSGraph {selector}] is not part of the stand-in for Apple's frameworks{near}"
+    return OverlayError("PTR120", message, hint="See docs/errors/PTR120.md.")
 
 
-def _addresses(arrays: list[tuple[Ref, Array]]) -> dict[Ref, int]:
+def _find_addresses(arrays: list[tuple[Ref, Array]]) -> dict[Ref, int]:
     return {ref: int(array.address) for ref, array in arrays}
 
 
@@ -200,25 +200,25 @@ def _placeholder(arguments: tuple[Value, ...]) -> tuple[tuple[torch.Tensor | Non
     return (torch.empty(shape, dtype=dtype, device="meta"),), (dtype,)
 
 
-def _meant(name: str, arguments: tuple[Value, ...], known: Callable[[Ref], torch.Tensor]) -> Any:
+def _infer(name: str, arguments: tuple[Value, ...], known: Callable[[Ref], torch.Tensor]) -> Any:
     """The results of an operation as far as they are known: values where every operand is a constant, else `meta`.
 
     A constant operand is first given as it is, since a shape or an axis may be read from it. Raises PTR131 or PTR133.
     """
-    meaning = meanings.find(name)
+    implementation = semantics.find(name)
     try:
-        return meaning(*_bound(arguments, known))
+        return implementation(*_bind(arguments, known))
     except _NOT_INFERABLE:
         pass
     try:
-        return meaning(*_bound(arguments, lambda ref: known(ref).to("meta")))
+        return implementation(*_bind(arguments, lambda ref: known(ref).to("meta")))
     except _NOT_INFERABLE as error:
-        told = f"the shape of `{name}` cannot be inferred: {str(error).splitlines()[0]}"
-        raise PorterError("PTR133", told, hint="Report it with the operator.") from error
+        message = f"the shape of `{name}` cannot be inferred: {str(error).splitlines()[0]}"
+        raise OverlayError("PTR133", message, hint="Report it with the operator.") from error
 
 
 def evaluate(
-    recorded: Recorded, target: Ref, values: dict[Ref, torch.Tensor], precision: Precision = AS_WRITTEN
+    recorded: RecordedGraph, target: Ref, values: dict[Ref, torch.Tensor], precision: Precision = AS_WRITTEN
 ) -> torch.Tensor:
     """The value of a tensor, from the placeholders' values; what it needs is added to `values`.
 
@@ -232,26 +232,26 @@ def evaluate(
             continue
         node = recorded.nodes[ref.node]
         if node.selector.startswith(PLACEHOLDER):
-            raise PorterError("PTR134", "a placeholder that the graph needs is not fed")
-        missing = [each for each in _refs(node.arguments) if each not in values]
+            raise OverlayError("PTR134", "a placeholder that the graph needs is not fed")
+        missing = [each for each in _find_refs(node.arguments) if each not in values]
         if missing:
             pending += missing
             continue
-        made = precision.made(node.selector, _bound(node.arguments, values.__getitem__))
+        made = precision.compute(node.selector, _bind(node.arguments, values.__getitem__))
         values.update({Ref(ref.node, i): each for i, each in enumerate(made)})
         pending.pop()
     return values[target]
 
 
-def _refs(arguments: Any) -> list[Ref]:
+def _find_refs(arguments: Any) -> list[Ref]:
     if isinstance(arguments, Ref):
         return [arguments]
     if isinstance(arguments, (tuple, list)):
-        return [ref for each in arguments for ref in _refs(each)]
+        return [ref for each in arguments for ref in _find_refs(each)]
     return []
 
 
-def _bound(arguments: tuple[Value, ...], tensor: Callable[[Ref], torch.Tensor]) -> list[Any]:
+def _bind(arguments: tuple[Value, ...], tensor: Callable[[Ref], torch.Tensor]) -> list[Any]:
     """The arguments with tensors in the place of references."""
 
     def bind(value: Any) -> Any:
@@ -260,7 +260,7 @@ def _bound(arguments: tuple[Value, ...], tensor: Callable[[Ref], torch.Tensor]) 
         if isinstance(value, list):
             return [bind(each) for each in value]
         if isinstance(value, Handle):
-            raise PorterError("PTR131", "an object without a value is an argument of a graph's operation")
+            raise OverlayError("PTR131", "an object without a value is an argument of a graph's operation")
         return value
 
     return [bind(value) for value in arguments]

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from aten_overlay.apple.mpsgraph.meanings import means, not_known, with_autograd
+from aten_overlay.apple.mpsgraph.semantics import implements, run_with_autograd, unsupported
 
 # MPSGraphRNNActivation
 _ACTIVATIONS: dict[int, Callable[[Tensor], Tensor]] = {
@@ -53,7 +53,7 @@ def _lstm(
     x: Tensor, recurrent: Tensor, weight: Tensor | None, bias: Tensor | None, h: Tensor | None, c: Tensor | None, d: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
     if d.forgetGateLast:
-        raise not_known("an LSTM whose forget gate is the last")
+        raise unsupported("an LSTM whose forget gate is the last")
     features = recurrent.shape[-1] * (2 if d.bidirectional else 1)
     start = x.new_zeros(x.shape[1], features)
     h, c = (start if each is None else each.reshape(start.shape) for each in (h, c))
@@ -66,7 +66,7 @@ def _lstm(
     return states, cells, inner
 
 
-@means("LSTMWithSourceTensor:recurrentWeight:inputWeight:bias:initState:initCell:descriptor")
+@implements("LSTMWithSourceTensor:recurrentWeight:inputWeight:bias:initState:initCell:descriptor")
 def lstm(
     x: Tensor, recurrent: Tensor, weight: Tensor | None, bias: Tensor | None, h: Tensor | None, c: Tensor | None, d: Any
 ) -> list[Tensor]:
@@ -75,7 +75,7 @@ def lstm(
     return [states, *([cells] if d.produceCell or d.training else []), *([inner] if d.training else [])]
 
 
-@means(
+@implements(
     "LSTMGradientsWithSourceTensor:recurrentWeight:sourceGradient:zState:cellOutputFwd:stateGradient:cellGradient:"
     "inputWeight:bias:initState:initCell:mask:peephole:descriptor"
 )
@@ -86,7 +86,7 @@ def lstm_gradients(
 ) -> list[Tensor]:  # fmt: skip
     """Of the source, the recurrent weight, the input weight, the bias [1, 1, 4H], the first state and cell."""
     if mask is not None or peephole is not None:
-        raise not_known("an LSTM with a mask or peepholes")
+        raise unsupported("an LSTM with a mask or peepholes")
     given = [x, recurrent, *(each for each in (weight, bias, h, c) if each is not None)]
     if x.device.type == "meta":
         return [_shaped(each, torch.empty_like(each), bias, h, c) for each in given]
@@ -103,7 +103,7 @@ def lstm_gradients(
                 gradients.append(gradient.reshape(outputs[-1].shape))
         return torch.autograd.grad(outputs, leaves, gradients)
 
-    made = with_autograd(gradients_of)
+    made = run_with_autograd(gradients_of)
     return [_shaped(each, gradient, bias, h, c) for each, gradient in zip(given, made, strict=True)]
 
 

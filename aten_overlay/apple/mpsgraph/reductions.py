@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from aten_overlay.apple.mpsgraph.meanings import means
+from aten_overlay.apple.mpsgraph.semantics import implements
 
 Axes = list[int] | int | None
 
@@ -22,8 +22,8 @@ def _each(x: Tensor, axes: Axes) -> list[int]:
 
 
 def _reduction(name: str, function: Callable[[Tensor, list[int]], Tensor]) -> None:
-    @means(f"reduction{name}WithTensor:axis", f"reduction{name}WithTensor:axes")
-    def meaning(x: Tensor, axes: Axes) -> Tensor:
+    @implements(f"reduction{name}WithTensor:axis", f"reduction{name}WithTensor:axes")
+    def implementation(x: Tensor, axes: Axes) -> Tensor:
         each = _each(x, axes)
         return function(x, each) if each and x.ndim else x
 
@@ -64,39 +64,39 @@ _reduction("And", _one_by_one(lambda x, axis: torch.all(x, axis, keepdim=True).t
 _reduction("Or", _one_by_one(lambda x, axis: torch.any(x, axis, keepdim=True).to(x.dtype)))
 
 
-@means("reductionArgMaximumWithTensor:axis")
+@implements("reductionArgMaximumWithTensor:axis")
 def arg_maximum(x: Tensor, axis: int) -> Tensor:
     return torch.argmax(x, axis, keepdim=True).to(torch.int32)
 
 
-@means("reductionArgMinimumWithTensor:axis")
+@implements("reductionArgMinimumWithTensor:axis")
 def arg_minimum(x: Tensor, axis: int) -> Tensor:
     return torch.argmin(x, axis, keepdim=True).to(torch.int32)
 
 
-@means("meanOfTensor:axes")
+@implements("meanOfTensor:axes")
 def mean(x: Tensor, axes: list[int]) -> Tensor:
     each = _each(x, axes or None)
     return torch.mean(x, each, keepdim=True) if each else x
 
 
-@means("varianceOfTensor:axes")
+@implements("varianceOfTensor:axes")
 def variance(x: Tensor, axes: list[int]) -> Tensor:
     each = _each(x, axes or None)
     return torch.var(x, each, correction=0, keepdim=True) if each else torch.zeros_like(x)
 
 
-@means("varianceOfTensor:meanTensor:axes")
+@implements("varianceOfTensor:meanTensor:axes")
 def variance_of_mean(x: Tensor, middle: Tensor, axes: list[int]) -> Tensor:
     return torch.mean((x - middle) ** 2, _each(x, axes), keepdim=True)
 
 
-@means("softMaxWithTensor:axis")
+@implements("softMaxWithTensor:axis")
 def softmax(x: Tensor, axis: int) -> Tensor:
     return torch.softmax(x, axis)
 
 
-@means("softMaxGradientWithIncomingGradient:sourceTensor:axis")
+@implements("softMaxGradientWithIncomingGradient:sourceTensor:axis")
 def softmax_gradient(gradient: Tensor, source: Tensor, axis: int) -> Tensor:
     value = torch.softmax(source, axis)
     return value * (gradient - torch.sum(gradient * value, axis, keepdim=True))
@@ -105,8 +105,8 @@ def softmax_gradient(gradient: Tensor, source: Tensor, axis: int) -> Tensor:
 def _cumulative(name: str, function: Callable[[Tensor, int], Tensor], start: Callable[[torch.dtype], float]) -> None:
     """A scan; exclusive, an element's own value is left out, and the first result is `start`."""
 
-    @means(f"cumulative{name}WithTensor:axis", f"cumulative{name}WithTensor:axis:exclusive:reverse")
-    def meaning(x: Tensor, axis: int, exclusive: bool = False, reverse: bool = False) -> Tensor:
+    @implements(f"cumulative{name}WithTensor:axis", f"cumulative{name}WithTensor:axis:exclusive:reverse")
+    def implementation(x: Tensor, axis: int, exclusive: bool = False, reverse: bool = False) -> Tensor:
         given = x.flip(axis) if reverse else x
         made = function(given, axis).to(x.dtype)
         if exclusive and x.shape[axis]:
@@ -133,32 +133,32 @@ def _sorted(x: Tensor, axis: int | Tensor, descending: bool) -> torch.return_typ
     return torch.sort(x, stable=True, dim=int(axis), descending=descending)
 
 
-@means("sortWithTensor:axis", "sortWithTensor:axisTensor")
+@implements("sortWithTensor:axis", "sortWithTensor:axisTensor")
 def sort(x: Tensor, axis: int | Tensor) -> Tensor:
     return _sorted(x, axis, descending=False).values
 
 
-@means("sortWithTensor:axis:descending", "sortWithTensor:axisTensor:descending")
+@implements("sortWithTensor:axis:descending", "sortWithTensor:axisTensor:descending")
 def sort_in_order(x: Tensor, axis: int | Tensor, descending: bool) -> Tensor:
     return _sorted(x, axis, descending).values
 
 
-@means("argSortWithTensor:axis", "argSortWithTensor:axisTensor")
+@implements("argSortWithTensor:axis", "argSortWithTensor:axisTensor")
 def arg_sort(x: Tensor, axis: int | Tensor) -> Tensor:
     return _sorted(x, axis, descending=False).indices.to(torch.int32)
 
 
-@means("argSortWithTensor:axis:descending", "argSortWithTensor:axisTensor:descending")
+@implements("argSortWithTensor:axis:descending", "argSortWithTensor:axisTensor:descending")
 def arg_sort_in_order(x: Tensor, axis: int | Tensor, descending: bool) -> Tensor:
     return _sorted(x, axis, descending).indices.to(torch.int32)
 
 
-@means("topKWithSourceTensor:k")
+@implements("topKWithSourceTensor:k")
 def top_k(x: Tensor, k: int) -> list[Tensor]:
     return top_k_along(x, -1, k)
 
 
-@means("topKWithSourceTensor:axis:k")
+@implements("topKWithSourceTensor:axis:k")
 def top_k_along(x: Tensor, axis: int, k: int) -> list[Tensor]:
     values, indices = torch.topk(x, k, axis)
     return [values, indices.to(torch.int32)]

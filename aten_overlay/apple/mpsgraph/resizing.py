@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aten_overlay.apple.mpsgraph.layouts import channels_first, from_channels_first, rows
-from aten_overlay.apple.mpsgraph.meanings import gradient_at, means, not_known
+from aten_overlay.apple.mpsgraph.semantics import compute_gradient, implements, unsupported
 from aten_overlay.apple.mpsgraph.types import Unknown
 
 _NEAREST, _BILINEAR = 0, 1  # MPSGraphResizeMode
@@ -44,7 +44,7 @@ class _Aligned:
     center: bool
     corners: bool
 
-    def places(self, axis: int, source: int, result: int) -> Tensor:
+    def coordinates(self, axis: int, source: int, result: int) -> Tensor:
         at = torch.arange(result, dtype=torch.float32)
         if self.corners:
             return at * ((source - 1) / (result - 1) if result > 1 else 0)
@@ -58,7 +58,7 @@ class _Scaled:
 
     scale_offset: Tensor
 
-    def places(self, axis: int, source: int, result: int) -> Tensor:
+    def coordinates(self, axis: int, source: int, result: int) -> Tensor:
         scale, offset = self.scale_offset[axis], self.scale_offset[2 + axis]
         return (torch.arange(result, dtype=torch.float32) - offset) / scale
 
@@ -68,7 +68,7 @@ def _resized(images: Tensor, size: list[int], where: _Aligned | _Scaled, layout:
     made, first = images, rows(layout) % images.ndim
     for axis in (0, 1):
         source = images.shape[first + axis]
-        at = where.places(axis, source, size[axis])
+        at = where.coordinates(axis, source, size[axis])
         if rounding is not None:
             index = _ROUNDED[rounding](at).clamp(0, source - 1).to(torch.int64)
             made = made.index_select(first + axis, index)
@@ -106,17 +106,17 @@ def _backward(gradient: Tensor, like: Tensor, where: _Aligned | _Scaled, layout:
         return torch.empty_like(like, device="meta")
     first = rows(layout) % gradient.ndim
     size = list(gradient.shape[first : first + 2])
-    return gradient_at(lambda x: _resized(x, size, where, layout, rounding), like, gradient)
+    return compute_gradient(lambda x: _resized(x, size, where, layout, rounding), like, gradient)
 
 
 def _mode(mode: int) -> int | None:
     """The nearest of a plain resize rounds half a pixel up, as rounding mode 0 does."""
     if mode not in (_NEAREST, _BILINEAR):
-        raise not_known(f"MPSGraphResizeMode {mode}")
+        raise unsupported(f"MPSGraphResizeMode {mode}")
     return 0 if mode == _NEAREST else None
 
 
-@means(
+@implements(
     "resizeTensor:size:mode:centerResult:alignCorners:layout",
     "resizeTensor:sizeTensor:mode:centerResult:alignCorners:layout",
 )
@@ -126,52 +126,52 @@ def resize(
     return _forward(images, size, _Aligned(center, align), layout, _mode(mode))
 
 
-@means("resizeWithGradientTensor:input:mode:centerResult:alignCorners:layout")
+@implements("resizeWithGradientTensor:input:mode:centerResult:alignCorners:layout")
 def resize_gradient(gradient: Tensor, like: Tensor, mode: int, center: bool, align: bool, layout: int) -> Tensor:
     return _backward(gradient, like, _Aligned(center, align), layout, _mode(mode))
 
 
-@means("resizeNearestWithTensor:sizeTensor:nearestRoundingMode:centerResult:alignCorners:layout")
+@implements("resizeNearestWithTensor:sizeTensor:nearestRoundingMode:centerResult:alignCorners:layout")
 def nearest(images: Tensor, size: Tensor, rounding: int, center: bool, align: bool, layout: int) -> Tensor | Unknown:
     return _forward(images, size, _Aligned(center, align), layout, rounding)
 
 
-@means("resizeNearestWithTensor:sizeTensor:scaleOffsetTensor:nearestRoundingMode:layout")
+@implements("resizeNearestWithTensor:sizeTensor:scaleOffsetTensor:nearestRoundingMode:layout")
 def nearest_scaled(images: Tensor, size: Tensor, scale: Tensor, rounding: int, layout: int) -> Tensor | Unknown:
     return _forward(images, size, _Scaled(scale), layout, rounding)
 
 
-@means("resizeBilinearWithTensor:sizeTensor:centerResult:alignCorners:layout")
+@implements("resizeBilinearWithTensor:sizeTensor:centerResult:alignCorners:layout")
 def bilinear(images: Tensor, size: Tensor, center: bool, align: bool, layout: int) -> Tensor | Unknown:
     return _forward(images, size, _Aligned(center, align), layout, None)
 
 
-@means("resizeBilinearWithTensor:sizeTensor:scaleOffsetTensor:layout")
+@implements("resizeBilinearWithTensor:sizeTensor:scaleOffsetTensor:layout")
 def bilinear_scaled(images: Tensor, size: Tensor, scale: Tensor, layout: int) -> Tensor | Unknown:
     return _forward(images, size, _Scaled(scale), layout, None)
 
 
-@means("resizeNearestWithGradientTensor:input:nearestRoundingMode:centerResult:alignCorners:layout")
+@implements("resizeNearestWithGradientTensor:input:nearestRoundingMode:centerResult:alignCorners:layout")
 def nearest_gradient(gradient: Tensor, like: Tensor, rounding: int, center: bool, align: bool, layout: int) -> Tensor:
     return _backward(gradient, like, _Aligned(center, align), layout, rounding)
 
 
-@means("resizeNearestWithGradientTensor:input:scaleOffsetTensor:nearestRoundingMode:layout")
+@implements("resizeNearestWithGradientTensor:input:scaleOffsetTensor:nearestRoundingMode:layout")
 def nearest_gradient_scaled(gradient: Tensor, like: Tensor, scale: Tensor, rounding: int, layout: int) -> Tensor:
     return _backward(gradient, like, _Scaled(scale), layout, rounding)
 
 
-@means("resizeBilinearWithGradientTensor:input:centerResult:alignCorners:layout")
+@implements("resizeBilinearWithGradientTensor:input:centerResult:alignCorners:layout")
 def bilinear_gradient(gradient: Tensor, like: Tensor, center: bool, align: bool, layout: int) -> Tensor:
     return _backward(gradient, like, _Aligned(center, align), layout, None)
 
 
-@means("resizeBilinearWithGradientTensor:input:scaleOffsetTensor:layout")
+@implements("resizeBilinearWithGradientTensor:input:scaleOffsetTensor:layout")
 def bilinear_gradient_scaled(gradient: Tensor, like: Tensor, scale: Tensor, layout: int) -> Tensor:
     return _backward(gradient, like, _Scaled(scale), layout, None)
 
 
-@means(
+@implements(
     "sampleGridWithSourceTensor:coordinateTensor:layout:normalizeCoordinates:relativeCoordinates:alignCorners:"
     "paddingMode:samplingMode:constantValue"
 )
@@ -180,11 +180,11 @@ def sample_grid(
     mode: int, value: float,
 ) -> Tensor:  # fmt: skip
     if mode != _BILINEAR:
-        raise not_known("a grid's nearest sample without a rounding mode")
+        raise unsupported("a grid's nearest sample without a rounding mode")
     return _sampled(source, grid, layout, (normalize, relative, align), _beyond(padding, align, value), "bilinear")
 
 
-@means(
+@implements(
     "sampleGridWithSourceTensor:coordinateTensor:layout:normalizeCoordinates:relativeCoordinates:alignCorners:"
     "paddingMode:nearestRoundingMode:constantValue"
 )
@@ -193,28 +193,28 @@ def sample_grid_nearest(
     rounding: int, value: float,
 ) -> Tensor:  # fmt: skip
     if rounding != _TO_EVEN:
-        raise not_known(f"MPSGraphResizeNearestRoundingMode {rounding} of a grid's samples")
+        raise unsupported(f"MPSGraphResizeNearestRoundingMode {rounding} of a grid's samples")
     return _sampled(source, grid, layout, (normalize, relative, align), _beyond(padding, align, value), "nearest")
 
 
 def _beyond(padding: int, align: bool, value: float) -> str:
-    """What lies outside of the source, as torch names it: it mirrors at a pixel's centre or at its edge."""
+    """What lies outside of the source, as torch names it: it mirrors at a pixel's center or at its edge."""
     if padding == _ZERO or (padding == _CONSTANT and value == 0):
         return "zeros"
     if padding == _CLAMP:
         return "border"
     if padding == (_REFLECT if align else _SYMMETRIC):
         return "reflection"
-    raise not_known(f"MPSGraphPaddingMode {padding} of a grid's samples")
+    raise unsupported(f"MPSGraphPaddingMode {padding} of a grid's samples")
 
 
 def _sampled(
     source: Tensor, grid: Tensor, layout: int, flags: tuple[bool, bool, bool], padding: str, mode: str
 ) -> Tensor:
-    """A place is (x, y), in -1 to 1 across the source."""
+    """A coordinate is (x, y), in -1 to 1 across the source."""
     normalize, relative, align = flags
     if not normalize or relative:
-        raise not_known("a grid of coordinates in pixels, or relative ones")
+        raise unsupported("a grid of coordinates in pixels, or relative ones")
     x = channels_first(source, layout).to(torch.float32)
     made = F.grid_sample(x, grid.to(torch.float32), mode, padding, align_corners=align)
     return from_channels_first(made, layout).to(source.dtype)

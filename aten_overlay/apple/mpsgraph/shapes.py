@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from aten_overlay.apple.mpsgraph.meanings import gradient_at, means
+from aten_overlay.apple.mpsgraph.semantics import compute_gradient, implements
 from aten_overlay.apple.mpsgraph.types import torch_type
 
 
@@ -17,53 +17,53 @@ def _numbers(value: Sequence[int] | Tensor) -> list[int]:
     return [int(v) for v in (value.tolist() if isinstance(value, Tensor) else value)]
 
 
-@means("constantWithScalar:dataType")
+@implements("constantWithScalar:dataType")
 def constant(value: float, code: int) -> Tensor:
     return torch.tensor([value]).to(torch_type(code))
 
 
-@means("constantWithScalar:shape:dataType")
+@implements("constantWithScalar:shape:dataType")
 def constant_of_shape(value: float, shape: list[int], code: int) -> Tensor:
     return torch.full(shape, value, dtype=torch.float64).to(torch_type(code))
 
 
-@means("constantWithRealPart:imaginaryPart:dataType")
+@implements("constantWithRealPart:imaginaryPart:dataType")
 def complex_constant(real: float, imaginary: float, code: int) -> Tensor:
     return torch.tensor([complex(real, imaginary)]).to(torch_type(code))
 
 
-@means("constantWithRealPart:imaginaryPart:shape:dataType")
+@implements("constantWithRealPart:imaginaryPart:shape:dataType")
 def complex_constant_of_shape(real: float, imaginary: float, shape: list[int], code: int) -> Tensor:
     return torch.full(shape, complex(real, imaginary)).to(torch_type(code))
 
 
-@means("constantWithData:shape:dataType", "variableWithData:shape:dataType")
+@implements("constantWithData:shape:dataType", "variableWithData:shape:dataType")
 def constant_with_data(data: bytes, shape: list[int], code: int) -> Tensor:
     return torch.frombuffer(bytearray(data), dtype=torch_type(code)).reshape(shape)
 
 
-@means("readVariable")
+@implements("readVariable")
 def read_variable(variable: Tensor) -> Tensor:
-    """As it was made: no assignment has a meaning here, since when it is carried out is not documented."""
+    """The variable as it was made: assignments are not implemented, as it is not documented when they take effect."""
     return variable
 
 
-@means("reshapeTensor:withShape", "reshapeTensor:withShapeTensor", moves=True)
+@implements("reshapeTensor:withShape", "reshapeTensor:withShapeTensor", moves=True)
 def reshape(x: Tensor, shape: Sequence[int] | Tensor) -> Tensor:
     return x.reshape(_numbers(shape))
 
 
-@means("transposeTensor:dimension:withDimension", moves=True)
+@implements("transposeTensor:dimension:withDimension", moves=True)
 def transpose(x: Tensor, one: int, other: int) -> Tensor:
     return x.transpose(one, other)
 
 
-@means("transposeTensor:permutation", moves=True)
+@implements("transposeTensor:permutation", moves=True)
 def permute(x: Tensor, order: list[int]) -> Tensor:
     return x.permute(order)
 
 
-@means("sliceTensor:dimension:start:length", moves=True)
+@implements("sliceTensor:dimension:start:length", moves=True)
 def slice_dimension(x: Tensor, dimension: int, start: int, length: int) -> Tensor:
     return x.narrow(dimension, start + (x.shape[dimension] if start < 0 else 0), length)
 
@@ -77,12 +77,12 @@ def _slices(
     return tuple(made)
 
 
-@means("sliceTensor:starts:ends:strides", moves=True)
+@implements("sliceTensor:starts:ends:strides", moves=True)
 def strided_slice(x: Tensor, starts: list[int], ends: list[int], strides: list[int]) -> Tensor:
     return _sliced(x, _slices(x, starts, ends, strides))
 
 
-@means("sliceTensor:starts:ends:strides:startMask:endMask:squeezeMask")
+@implements("sliceTensor:starts:ends:strides:startMask:endMask:squeezeMask")
 def masked_slice(
     x: Tensor, starts: list[int], ends: list[int], strides: list[int], start_mask: int, end_mask: int, squeeze_mask: int
 ) -> Tensor:
@@ -104,7 +104,7 @@ def _sliced(x: Tensor, slices: tuple[slice, ...]) -> Tensor:
     return x
 
 
-@means("sliceGradientTensor:fwdInShapeTensor:starts:ends:strides:startMask:endMask:squeezeMask")
+@implements("sliceGradientTensor:fwdInShapeTensor:starts:ends:strides:startMask:endMask:squeezeMask")
 def slice_gradient(
     gradient: Tensor, shape: Tensor, starts: list[int], ends: list[int], strides: list[int], start_mask: int,
     end_mask: int, squeeze_mask: int,
@@ -114,31 +114,31 @@ def slice_gradient(
     return made
 
 
-@means("sliceGradientTensor:fwdInShapeTensor:starts:ends:strides")
+@implements("sliceGradientTensor:fwdInShapeTensor:starts:ends:strides")
 def plain_slice_gradient(
     gradient: Tensor, shape: Tensor, starts: list[int], ends: list[int], strides: list[int]
 ) -> Tensor:
     return slice_gradient(gradient, shape, starts, ends, strides, 0, 0, 0)
 
 
-@means("sliceUpdateDataTensor:updateTensor:starts:ends:strides")
+@implements("sliceUpdateDataTensor:updateTensor:starts:ends:strides")
 def slice_update(data: Tensor, update: Tensor, starts: list[int], ends: list[int], strides: list[int]) -> Tensor:
     made = data.clone()
     made[_slices(made, starts, ends, strides)] = update
     return made
 
 
-@means("concatTensor:withTensor:dimension", moves=True)
+@implements("concatTensor:withTensor:dimension", moves=True)
 def concat(x: Tensor, other: Tensor, dimension: int) -> Tensor:
     return torch.cat((x, other), dimension)
 
 
-@means("concatTensors:dimension", moves=True)
+@implements("concatTensors:dimension", moves=True)
 def concat_all(tensors: list[Tensor], dimension: int) -> Tensor:
     return torch.cat(tensors, dimension)
 
 
-@means("concatTensors:dimension:interleave", moves=True)
+@implements("concatTensors:dimension:interleave", moves=True)
 def concat_interleaved(tensors: list[Tensor], dimension: int, interleave: bool) -> Tensor:
     """Interleaved, one slice of each tensor follows another."""
     if not interleave:
@@ -147,57 +147,57 @@ def concat_interleaved(tensors: list[Tensor], dimension: int, interleave: bool) 
     return torch.stack(tensors, at + 1).flatten(at, at + 1)
 
 
-@means("stackTensors:axis", moves=True)
+@implements("stackTensors:axis", moves=True)
 def stack(tensors: list[Tensor], axis: int) -> Tensor:
     return torch.stack(tensors, axis)
 
 
-@means("splitTensor:numSplits:axis")
+@implements("splitTensor:numSplits:axis")
 def split(x: Tensor, count: int, axis: int) -> list[Tensor]:
     return list(torch.chunk(x, count, axis))
 
 
-@means("splitTensor:splitSizes:axis")
+@implements("splitTensor:splitSizes:axis")
 def split_sizes(x: Tensor, sizes: list[int], axis: int) -> list[Tensor]:
     return list(torch.split(x, sizes, axis))
 
 
-@means("tileTensor:withMultiplier", moves=True)
+@implements("tileTensor:withMultiplier", moves=True)
 def tile(x: Tensor, multiplier: list[int]) -> Tensor:
     return x.tile(multiplier)
 
 
-@means("tileGradientWithIncomingGradientTensor:sourceTensor:withMultiplier")
+@implements("tileGradientWithIncomingGradientTensor:sourceTensor:withMultiplier")
 def tile_gradient(gradient: Tensor, source: Tensor, multiplier: list[int]) -> Tensor:
-    return gradient_at(lambda x: tile(x, multiplier), source, gradient)
+    return compute_gradient(lambda x: tile(x, multiplier), source, gradient)
 
 
-@means("broadcastTensor:toShape", "broadcastTensor:toShapeTensor", moves=True)
+@implements("broadcastTensor:toShape", "broadcastTensor:toShapeTensor", moves=True)
 def broadcast(x: Tensor, shape: Sequence[int] | Tensor) -> Tensor:
     return x.broadcast_to(_numbers(shape))
 
 
-@means("reverseTensor", "reverseTensor:axes")
+@implements("reverseTensor", "reverseTensor:axes")
 def reverse(x: Tensor, axes: list[int] | None = None) -> Tensor:
     return x.flip(list(range(x.ndim)) if axes is None else axes)
 
 
-@means("squeezeTensor:axes", "squeezeTensor:axis", moves=True)
+@implements("squeezeTensor:axes", "squeezeTensor:axis", moves=True)
 def squeeze(x: Tensor, axes: list[int] | int) -> Tensor:
     return x.squeeze(tuple(axes) if isinstance(axes, list) else axes)
 
 
-@means("squeezeTensor")
+@implements("squeezeTensor")
 def squeeze_all(x: Tensor) -> Tensor:
     return x.squeeze()
 
 
-@means("expandDimsOfTensor:axis", moves=True)
+@implements("expandDimsOfTensor:axis", moves=True)
 def expand_dimension(x: Tensor, axis: int) -> Tensor:
     return x.unsqueeze(axis)
 
 
-@means("expandDimsOfTensor:axes", moves=True)
+@implements("expandDimsOfTensor:axes", moves=True)
 def expand_dimensions(x: Tensor, axes: list[int]) -> Tensor:
     rank = x.ndim + len(axes)
     for axis in sorted(a % rank for a in axes):
@@ -205,43 +205,43 @@ def expand_dimensions(x: Tensor, axes: list[int]) -> Tensor:
     return x
 
 
-@means("flatten2DTensor:axis", moves=True)
+@implements("flatten2DTensor:axis", moves=True)
 def flatten(x: Tensor, axis: int) -> Tensor:
     """Two dimensions: those before the axis, and the rest."""
     return x.reshape(int(torch.Size(x.shape[:axis]).numel()), -1) if axis else x.reshape(1, -1)
 
 
-@means("shapeOfTensor")
+@implements("shapeOfTensor")
 def shape_of(x: Tensor) -> Tensor:
     return torch.tensor(list(x.shape), dtype=torch.int32)
 
 
-@means("coordinateAlongAxis:withShape")
+@implements("coordinateAlongAxis:withShape")
 def coordinate(axis: int, shape: list[int]) -> Tensor:
     sizes = [1] * len(shape)
     sizes[axis] = shape[axis]
     return torch.arange(shape[axis], dtype=torch.int32).reshape(sizes).broadcast_to(shape)
 
 
-@means("coordinateAlongAxis:withShapeTensor", "coordinateAlongAxisTensor:withShapeTensor")
+@implements("coordinateAlongAxis:withShapeTensor", "coordinateAlongAxisTensor:withShapeTensor")
 def coordinate_tensor(axis: int | Tensor, shape: Tensor) -> Tensor:
     return coordinate(int(axis), _numbers(shape))
 
 
-@means("bandPartWithTensor:numLower:numUpper")
+@implements("bandPartWithTensor:numLower:numUpper")
 def band_part(x: Tensor, lower: int, upper: int) -> Tensor:
-    kept = x if upper < 0 else torch.tril(x, upper)
-    return kept if lower < 0 else torch.triu(kept, -lower)
+    result = x if upper < 0 else torch.tril(x, upper)
+    return result if lower < 0 else torch.triu(result, -lower)
 
 
-@means("bandPartWithTensor:numLowerTensor:numUpperTensor")
+@implements("bandPartWithTensor:numLowerTensor:numUpperTensor")
 def band_part_tensor(x: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
     return x if x.device.type == "meta" else band_part(x, int(lower), int(upper))
 
 
-@means("depthToSpace2DTensor:widthAxis:heightAxis:depthAxis:blockSize:usePixelShuffleOrder")
+@implements("depthToSpace2DTensor:widthAxis:heightAxis:depthAxis:blockSize:usePixelShuffleOrder")
 def depth_to_space(x: Tensor, width: int, height: int, depth: int, block: int, shuffled: bool) -> Tensor:
-    """Blocks of pixels out of the channels; in pixel-shuffle order a channel's pixels are neighbours in the depth."""
+    """Blocks of pixels out of the channels; in pixel-shuffle order a channel's pixels are neighbors in the depth."""
     moved = x.movedim((depth, height, width), (-3, -2, -1))
     channels, rows, columns = moved.shape[-3] // block**2, *moved.shape[-2:]
     parts = (channels, block, block) if shuffled else (block, block, channels)
@@ -253,7 +253,7 @@ def depth_to_space(x: Tensor, width: int, height: int, depth: int, block: int, s
     )
 
 
-@means("spaceToDepth2DTensor:widthAxis:heightAxis:depthAxis:blockSize:usePixelShuffleOrder")
+@implements("spaceToDepth2DTensor:widthAxis:heightAxis:depthAxis:blockSize:usePixelShuffleOrder")
 def space_to_depth(x: Tensor, width: int, height: int, depth: int, block: int, shuffled: bool) -> Tensor:
     """The inverse of `depth_to_space`."""
     moved = x.movedim((depth, height, width), (-3, -2, -1))

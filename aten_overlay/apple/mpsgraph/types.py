@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from porter.core.errors import PorterError
+from aten_overlay.errors import OverlayError
 
 _FLOAT, _COMPLEX, _SIGNED, _OTHER = 0x10000000, 0x01000000, 0x20000000, 0x80000000
 
@@ -33,7 +33,7 @@ MPS: Mapping[torch.dtype, int] = {dtype: code for code, dtype in TORCH.items()}
 def torch_type(code: int) -> torch.dtype:
     """The torch type of an MPSDataType. Raises PTR132."""
     if code not in TORCH:
-        raise PorterError("PTR132", f"MPSDataType {code:#x} has no torch type", hint="Report it with the operator.")
+        raise OverlayError("PTR132", f"MPSDataType {code:#x} has no torch type", hint="Report it with the operator.")
     return TORCH[code]
 
 

@@ -110,30 +110,30 @@ void _Block_release(const void* value) {
 }
 
 void _Block_object_assign(void* slot, const void* object, int field) {
-  void* kept = const_cast<void*>(object);
+  void* captured = const_cast<void*>(object);
   if (field & kCaller) {
     // a __block variable that holds an object: it is not retained
   } else if (field & kByref) {
-    kept = copy_byref(static_cast<Byref*>(kept));
+    captured = copy_byref(static_cast<Byref*>(captured));
   } else if (field == kBlock) {
-    kept = _Block_copy(object);
+    captured = _Block_copy(object);
   } else if (field == kObject) {
-    objc_retain(static_cast<id>(kept));
+    objc_retain(static_cast<id>(captured));
   }
-  *static_cast<void**>(slot) = kept;
+  *static_cast<void**>(slot) = captured;
 }
 
 void _Block_object_dispose(const void* object, int field) {
-  void* kept = const_cast<void*>(object);
+  void* captured = const_cast<void*>(object);
   if (field & kCaller) {
     return;
   }
   if (field & kByref) {
-    release_byref(static_cast<Byref*>(kept));
+    release_byref(static_cast<Byref*>(captured));
   } else if (field == kBlock) {
     _Block_release(object);
   } else if (field == kObject) {
-    objc_release(static_cast<id>(kept));
+    objc_release(static_cast<id>(captured));
   }
 }
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "device/memory.h"
+#include "memory/memory.h"
 #include "objects.h"
 
 namespace porter::objc {

@@ -6,7 +6,7 @@
 #include <new>
 #include <vector>
 
-#include "device/memory.h"
+#include "memory/memory.h"
 #include "objects.h"
 #include "porter_runtime.h"
 

@@ -7,7 +7,7 @@
 #include <deque>
 #include <mutex>
 
-#include "device/memory.h"
+#include "memory/memory.h"
 
 namespace at::mps {
 

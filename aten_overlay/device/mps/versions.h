@@ -1,4 +1,4 @@
-// The macOS level that the fork's code is told of.
+// The macOS level that the fork's code sees.
 #pragma once
 #include <cstdint>
 

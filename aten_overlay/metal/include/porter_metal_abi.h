@@ -53,7 +53,7 @@ struct pm_buffer {
 
 enum pm_launch_flags {
   PM_SHUFFLE_LANES = 1u,  /* run lanes and simdgroups in an order derived from `seed`: exposes missing barriers */
-  PM_FORCE_FIBERS = 2u    /* run a synchronising kernel's lanes one by one, though they could go together */
+  PM_FORCE_FIBERS = 2u    /* run a synchronizing kernel's lanes one by one even where lockstep is possible */
 };
 
 enum pm_status {
@@ -61,7 +61,7 @@ enum pm_status {
   PM_UNBOUND_ARGUMENT = 1,       /* a buffer or threadgroup argument has nothing bound */
   PM_BAD_THREADGROUP = 2,        /* zero or more than the limit of threads per threadgroup */
   PM_OUT_OF_BOUNDS = 3,          /* only in libraries compiled with bounds checks */
-  PM_UNEXPECTED_SYNC = 4,        /* a kernel synchronised that was not known to: a defect of the front end */
+  PM_UNEXPECTED_SYNC = 4,        /* a kernel synchronized that was not known to: a defect of the front end */
   PM_BARRIER_DIVERGENCE = 5,     /* some threads of a group ended while others wait at a barrier (shuffle mode only) */
   PM_MISALIGNED = 6,             /* an argument's address is not aligned for its type */
   PM_BUFFER_TOO_SMALL = 7,       /* a reference argument's buffer holds fewer than element_size bytes */
@@ -91,7 +91,7 @@ struct pm_kernel {
   const char* host_name;
   const struct pm_argument* arguments;
   uint32_t argument_count;
-  uint32_t synchronises;             /* 1: barriers or simdgroup functions */
+  uint32_t synchronizes;             /* 1: barriers or simdgroup functions */
   uint32_t static_threadgroup_bytes; /* `threadgroup` variables declared in the kernel */
   uint32_t max_threads_per_group;    /* [[max_total_threads_per_threadgroup(n)]], else PM_MAX_THREADS_PER_GROUP */
   int (*launch)(const struct pm_launch*); /* blocks until the grid has run; returns enum pm_status */

@@ -16,7 +16,7 @@ struct Lanes {
   Context context[kLanes];
   const void* site[kLanes];  // of the simdgroup operation a lane waits in
   pm_step step[kLanes];      // of that operation
-  uint32_t place[kLanes];    // and where it is in the kernel
+  uint32_t point[kLanes];    // and the number of that synchronization point
 };
 
 struct Group {
@@ -42,7 +42,7 @@ uint32_t next_random(Group& g) {
   return uint32_t(g.random >> 16);
 }
 
-inline uint32_t take(Group& g, uint32_t simd) {
+inline uint32_t pick_lane(Group& g, uint32_t simd) {
   uint32_t ready = g.ready[simd];
   uint32_t lane = __builtin_ctz(ready);
   if (g.random) {
@@ -56,7 +56,7 @@ inline uint32_t take(Group& g, uint32_t simd) {
 // Who runs after a lane that has to wait: the next ready one of its simdgroup, else the scheduler.
 inline Context* successor(Group& g, uint32_t lane) {
   if (!g.ready[lane >> 5]) return &g.scheduler;
-  g.current = take(g, lane >> 5);
+  g.current = pick_lane(g, lane >> 5);
   return &g.lanes.context[g.current];
 }
 
@@ -76,7 +76,7 @@ void run_fiber() {
 }
 
 void start_fiber(Group& g, uint32_t lane) {
-  // Neighbouring stacks start at different cache sets.
+  // Neighboring stacks start at different cache sets.
   char* low = g.stacks + size_t(lane) * kStack;
   prepare(g.lanes.context[lane], low, kStack - (lane % 61) * 64, run_fiber);
 }
@@ -112,13 +112,13 @@ bool release(Group& g, uint32_t simd) {
   if (!waiting) return false;
   uint32_t first = simd * 32 + __builtin_ctz(waiting);
   for (uint32_t i = simd * 32; i < simd * 32 + 32; ++i)
-    if ((waiting >> (i & 31) & 1) && g.lanes.place[i] < g.lanes.place[first]) first = i;
+    if ((waiting >> (i & 31) & 1) && g.lanes.point[i] < g.lanes.point[first]) first = i;
   const void* site = g.lanes.site[first];
-  const uint32_t place = g.lanes.place[first];
+  const uint32_t point = g.lanes.point[first];
   uint32_t mask = 0;
   for (uint32_t i = 0; i < 32; ++i) {
     const uint32_t lane = simd * 32 + i;
-    mask |= uint32_t(g.lanes.place[lane] == place && (place || g.lanes.site[lane] == site)) << i;
+    mask |= uint32_t(g.lanes.point[lane] == point && (point || g.lanes.site[lane] == site)) << i;
   }
   mask &= waiting;
   g.exchange.mask[simd] = mask;
@@ -132,7 +132,7 @@ bool release(Group& g, uint32_t simd) {
 bool advance(Group& g, uint32_t simd) {
   if (!g.ready[simd] && !release(g, simd)) return false;
   do {
-    g.current = take(g, simd);
+    g.current = pick_lane(g, simd);
     enter(g.scheduler, g.lanes.context[g.current]);
   } while (g.ready[simd]);
   return true;
@@ -214,7 +214,7 @@ int run_on_fibers(const Job& job, uint64_t begin, uint64_t end, Failure& failure
 
 using namespace pm;
 
-// A kernel that the front end did not know to synchronise gets here without a fiber: its launch fails.
+// A kernel that the front end did not know to synchronize gets here without a fiber: its launch fails.
 static Group& waiting_group() {
   if (!current_group) longjmp(*loop_escape, PM_UNEXPECTED_SYNC);
   return *current_group;
@@ -276,9 +276,9 @@ void pm_lane_ended(void) {
 #endif
 
 extern "C" {
-pm_exchange* pm_simd_begin(pm_step step, uint32_t place) {
+pm_exchange* pm_simd_begin(pm_step step, uint32_t point) {
   Group& g = waiting_group();
-  g.lanes.place[g.current] = place;
+  g.lanes.point[g.current] = point;
   g.lanes.step[g.current] = step;
   return &g.exchange;
 }

@@ -22,7 +22,7 @@ struct Failure {
   char text[512];
 };
 
-// Runs threadgroups [begin, end) of a synchronising kernel. Returns a pm_status.
+// Runs threadgroups [begin, end) of a synchronizing kernel. Returns a pm_status.
 int run_on_fibers(const Job& job, uint64_t begin, uint64_t end, Failure& failure);
 // The same for a kernel whose threadgroups can go through it as one.
 int run_in_lockstep(const Job& job, uint64_t begin, uint64_t end);

@@ -1,5 +1,5 @@
 // Switching between stacks. On x86-64 by hand, without a call or a return that has no counterpart: a lane resumes by an
-// indirect jump straight behind its own call of the hook, which predicts well because its neighbours just went there too.
+// indirect jump straight behind its own call of the hook, which predicts well because its neighbors just went there too.
 // The hooks keep no registers but the stack and frame pointers (`preserve_none`). Elsewhere by ucontext, far slower.
 #pragma once
 #include <stddef.h>

@@ -14,11 +14,12 @@ from porter.core.checkout import KERNELS
 from porter.core.errors import PorterError
 from porter.verdict.build.objects import Recipe, digest
 from porter.verdict.build.tree import DEVICE_HEADERS, cache
+from porter.verdict.errors import raising_overlay_errors
 
 if TYPE_CHECKING:
     from aten_overlay.apple.compiler import Compiler
     from aten_overlay.apple.mpsgraph.recorder import Recorder
-    from aten_overlay.device.load import Device
+    from aten_overlay.device.state import Device
 
 # The levels that host code asks for, in the order in which they are counted.
 _LEVEL = re.compile(r"\bMACOS_VER_(\d+)_(\d+)_PLUS\b")
@@ -33,14 +34,14 @@ def start() -> None:
     if _started:
         return
     import aten_overlay
-    from aten_overlay.apple.build import frameworks
+    from aten_overlay.apple.build import build_frameworks
     from aten_overlay.apple.compiler import Compiler
 
     device = aten_overlay.start()
     from aten_overlay.apple.mpsgraph.objects import Frameworks
     from aten_overlay.apple.mpsgraph.recorder import Recorder
 
-    library = ctypes.CDLL(str(frameworks()), mode=ctypes.RTLD_GLOBAL)
+    library = ctypes.CDLL(str(build_frameworks()), mode=ctypes.RTLD_GLOBAL)
     library.porter_kernel_calls.restype = ctypes.c_size_t
     library.porter_kernel_calls.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
     compiler = Compiler(library)
@@ -56,17 +57,17 @@ def recipe(fork: Path) -> Recipe:
     from aten_overlay.apple import build
     from aten_overlay.device import libraries
 
-    mps = libraries.mps(_device_headers(fork))
-    frameworks, device = build.frameworks(), libraries.device()
-    linked = (flag for library in (frameworks, mps, device) for flag in libraries.link_with(library))
+    mps = libraries.build_mps(_device_headers(fork))
+    frameworks, device = build.build_frameworks(), libraries.build_device()
+    linked = (flag for library in (frameworks, mps, device) for flag in toolchain.link_with(library))
     general = build.general_flags()
-    precompiled = build.precompiled(general)
+    precompiled = build.precompile_headers(general)
     inputs = (build.headers_digest(), *(path.name for path in precompiled.values()))
     return Recipe(
         compiler=Path(toolchain.clang()),
         flags=(*build.fork_include_flags(fork), *general),
         link=(*toolchain.torch_libraries(), *linked, "-lstdc++"),
-        digest=toolchain.digest(*general, *inputs),
+        digest=digest(*general, *inputs),
         precompiled=precompiled,
     )
 
@@ -120,8 +121,14 @@ def load_operators(root: Path, bases: Sequence[str]) -> None:
     load(made.library, tree.root, prefixes, "default", checked=False)
 
 
-def pretend(fork: Path, macos: str) -> None:
-    """Answers host code as a macOS release (`14.4`) would, by the levels that `ATen/mps/MPSDevice.h` counts, the
+def serve_operators(root: Path, bases: Sequence[str]) -> None:
+    """`load_operators` for `python -m aten_overlay`, by the entry point `aten_overlay.hosts`. Raises OverlayError."""
+    with raising_overlay_errors():
+        load_operators(root, bases)
+
+
+def set_macos_version(fork: Path, macos: str) -> None:
+    """Makes host code see a macOS release (`14.4`), by the levels that `ATen/mps/MPSDevice.h` counts, the
     fork's at this root or the wheel's.
 
     Raises PTR138 for a release that it does not know.
@@ -134,7 +141,7 @@ def pretend(fork: Path, macos: str) -> None:
     known = [f"{major}.{minor}" for major, minor in _LEVEL.findall(device.read_text())]
     if macos not in known:
         raise PorterError("PTR138", f"no macOS {macos} is known here", hint=f"Choose one of {', '.join(known)}.")
-    ctypes.CDLL(str(libraries.mps(headers))).porter_set_macos_version(known.index(macos))
+    ctypes.CDLL(str(libraries.build_mps(headers))).porter_set_macos_version(known.index(macos))
 
 
 def recorder() -> Recorder:

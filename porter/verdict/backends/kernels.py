@@ -20,6 +20,7 @@ from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
 from porter.core.errors import PorterError
 from porter.verdict.backends.apple import Shaders, implementation
+from porter.verdict.errors import raising_porter_errors
 
 GROUP = 64
 _INTEGERS = {1: ctypes.c_int8, 2: ctypes.c_int16, 4: ctypes.c_int32, 8: ctypes.c_int64}
@@ -41,7 +42,8 @@ class HostShaders:
 
         def call(*args: Any, threads: Sequence[int], arg_casts: Mapping[int, str]) -> None:
             buffers = [_buffer(value, size) for value, size in zip(args, sizes, strict=True)]
-            self._library.run(name, buffers, threads, (min(GROUP, threads[0]),), threads=1)
+            with raising_porter_errors():
+                self._library.run(name, buffers, threads, (min(GROUP, threads[0]),), threads=1)
 
         return call
 

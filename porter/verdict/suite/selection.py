@@ -105,4 +105,4 @@ def _name(source: str) -> str:
     from aten_overlay.device import libraries
     from aten_overlay.toolchain import torch_version
 
-    return digest(torch_version(), libraries.device().parent.name, Path(source).read_text())
+    return digest(torch_version(), libraries.build_device().parent.name, Path(source).read_text())

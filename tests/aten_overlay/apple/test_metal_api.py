@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aten_overlay.apple.build import frameworks, program
+from aten_overlay.apple.build import build_frameworks, build_program
 from aten_overlay.apple.compiler import Compiler
 
 HERE = Path(__file__).resolve().parent
@@ -16,8 +16,8 @@ HERE = Path(__file__).resolve().parent
 
 @pytest.fixture(scope="module")
 def tell() -> Callable[[str], str]:
-    library = ctypes.CDLL(str(program("metal", HERE / "programs" / "metal.mm")))
-    compiler = Compiler(ctypes.CDLL(str(frameworks()), mode=ctypes.RTLD_GLOBAL))
+    library = ctypes.CDLL(str(build_program("metal", HERE / "programs" / "metal.mm")))
+    compiler = Compiler(ctypes.CDLL(str(build_frameworks()), mode=ctypes.RTLD_GLOBAL))
     compiler.install()
 
     def run(name: str) -> str:

@@ -10,23 +10,25 @@ from pathlib import Path
 import pytest
 import torch
 
-from aten_overlay.apple.build import INCLUDE, frameworks, program
-from aten_overlay.apple.mpsgraph import meanings
+from aten_overlay import memory as device_memory
+from aten_overlay.apple.build import INCLUDE, build_frameworks, build_program
+from aten_overlay.apple.mpsgraph import semantics
 from aten_overlay.apple.mpsgraph.objects import Frameworks
 from aten_overlay.apple.mpsgraph.recorder import Recorder
-from aten_overlay.device import libraries
-from porter.core.errors import PorterError
+from aten_overlay.errors import OverlayError
 
 HERE = Path(__file__).resolve().parent
 
 
 @pytest.fixture(scope="module")
 def tell() -> Callable[[str], str]:
-    memory = ctypes.CDLL(str(libraries.memory()), mode=ctypes.RTLD_GLOBAL)
+    memory = ctypes.CDLL(str(device_memory.build_library()), mode=ctypes.RTLD_GLOBAL)
     memory.porter_host_address.restype = ctypes.c_void_p
     memory.porter_host_address.argtypes = [ctypes.c_void_p]
-    library = ctypes.CDLL(str(program("graph", HERE / "programs" / "graph.mm")))
-    recorder = Recorder(Frameworks(ctypes.CDLL(str(frameworks()), mode=ctypes.RTLD_GLOBAL)), memory.porter_host_address)
+    library = ctypes.CDLL(str(build_program("graph", HERE / "programs" / "graph.mm")))
+    recorder = Recorder(
+        Frameworks(ctypes.CDLL(str(build_frameworks()), mode=ctypes.RTLD_GLOBAL)), memory.porter_host_address
+    )
     recorder.install()
 
     def run(name: str) -> str:
@@ -119,21 +121,21 @@ def declared() -> set[str]:
     return found
 
 
-def test_every_meaning_is_that_of_a_declared_selector() -> None:
-    assert set(meanings.known()) <= declared()
-    assert len(meanings.known()) > 150
+def test_every_implemented_selector_is_declared() -> None:
+    assert set(semantics.list_selectors()) <= declared()
+    assert len(semantics.list_selectors()) > 150
 
 
-def test_a_selector_without_a_meaning_is_named_with_the_nearest() -> None:
+def test_an_unknown_selector_is_named_with_the_nearest() -> None:
     with pytest.raises(
-        PorterError, match="the nearest that is: `additionWithPrimaryTensor:secondaryTensor`"
+        OverlayError, match="the nearest that is: `additionWithPrimaryTensor:secondaryTensor`"
     ) as refused:
-        meanings.find("additionWithPrimary:secondary")
+        semantics.find("additionWithPrimary:secondary")
     assert refused.value.code == "PTR131"
 
 
 def of(selector: str, *arguments: object) -> torch.Tensor:
-    made = meanings.find(selector)(*arguments)
+    made = semantics.find(selector)(*arguments)
     assert isinstance(made, torch.Tensor)
     return made
 

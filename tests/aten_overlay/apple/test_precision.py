@@ -6,7 +6,7 @@ import torch
 
 from aten_overlay.apple.mpsgraph.objects import Ref, Value
 from aten_overlay.apple.mpsgraph.precision import AS_WRITTEN, IN_DOUBLE, KEEPING_NAN, LARGER, SMALLER, Precision
-from aten_overlay.apple.mpsgraph.recorder import PLACEHOLDER, Node, Recorded, evaluate
+from aten_overlay.apple.mpsgraph.recorder import PLACEHOLDER, Node, RecordedGraph, evaluate
 from aten_overlay.apple.mpsgraph.types import MPS
 
 X, SCALE, PRODUCT, SUM = (Ref(i, 0) for i in range(4))
@@ -14,7 +14,7 @@ HALF, SINGLE = MPS[torch.float16], MPS[torch.float32]
 VALUES = torch.linspace(0.1, 3.0, 300).to(torch.float16)
 
 
-def graph(scale: float, *last: tuple[str, tuple[Value, ...]]) -> Recorded:
+def graph(scale: float, *last: tuple[str, tuple[Value, ...]]) -> RecordedGraph:
     """The sum of the products of a placeholder and a number, all in halves, and what comes last."""
     operations = (
         (PLACEHOLDER, ([300], HALF)),
@@ -23,11 +23,11 @@ def graph(scale: float, *last: tuple[str, tuple[Value, ...]]) -> Recorded:
         ("reductionSumWithTensor:axis", (PRODUCT, 0)),
         *last,
     )
-    return Recorded([Node(selector, arguments, (None,), (torch.float16,)) for selector, arguments in operations])
+    return RecordedGraph([Node(selector, arguments, (None,), (torch.float16,)) for selector, arguments in operations])
 
 
-def run(recorded: Recorded, target: Ref, precision: Precision) -> torch.Tensor:
-    return evaluate(recorded, target, {X: precision.fed(VALUES)}, precision)
+def run(recorded: RecordedGraph, target: Ref, precision: Precision) -> torch.Tensor:
+    return evaluate(recorded, target, {X: precision.convert(VALUES)}, precision)
 
 
 def test_what_halves_round_is_exact_in_double() -> None:
@@ -54,7 +54,7 @@ def test_a_cast_to_halves_does_not_round_and_one_to_integers_does() -> None:
 
 
 def test_integers_that_go_through_floats_are_rounded() -> None:
-    cast = Recorded(
+    cast = RecordedGraph(
         [Node(PLACEHOLDER, ([1], MPS[torch.int32]), (None,), ()), Node("castTensor:toType", (X, SINGLE), (None,), ())]
     )
     large = torch.tensor([2**31 - 2], dtype=torch.int32)
@@ -82,7 +82,7 @@ def test_what_rounds_up_and_down_holds_what_rounding_allows_and_no_more() -> Non
 def test_what_is_exact_stays_so() -> None:
     whole = ("floorWithTensor", (X,))
     for each in (SMALLER, LARGER):
-        operations = Recorded([Node(PLACEHOLDER, ([2], HALF), (None,), ()), Node(*whole, (None,), ())])
+        operations = RecordedGraph([Node(PLACEHOLDER, ([2], HALF), (None,), ()), Node(*whole, (None,), ())])
         made = evaluate(operations, Ref(1, 0), {X: torch.tensor([3.0, -4.0]).half()}, each)
         assert made.tolist() == [3.0, -4.0]
 
@@ -96,7 +96,7 @@ def test_maxima_and_minima_may_keep_nan() -> None:
         (("minimumWithPrimaryTensor:secondaryTensor", (X, Ref(1, 0))), [2.0, 1.0]),
     ):
         feeds = [Node(PLACEHOLDER, ([2], SINGLE), (None,), ()) for _ in range(2)]
-        recorded = Recorded([*feeds, Node(*operation, (None,), ())])
+        recorded = RecordedGraph([*feeds, Node(*operation, (None,), ())])
         written, kept = (
             evaluate(recorded, Ref(2, 0), {X: nan, Ref(1, 0): two}, each) for each in (AS_WRITTEN, KEEPING_NAN)
         )

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from aten_overlay.apple.build import program
+from aten_overlay.apple.build import build_program
 
 HERE = Path(__file__).resolve().parent
 
 
 @pytest.fixture(scope="module")
 def tell() -> Callable[[str], str]:
-    library = ctypes.CDLL(str(program("objects", HERE / "programs" / "objects.mm")))
+    library = ctypes.CDLL(str(build_program("objects", HERE / "programs" / "objects.mm")))
 
     def run(name: str) -> str:
         function = library[name]

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 import torch
 
-from aten_overlay.apple.build import INCLUDE, frameworks, program
+from aten_overlay import memory as device_memory
+from aten_overlay.apple.build import INCLUDE, build_frameworks, build_program
 from aten_overlay.apple.mpsgraph import recorder
 from aten_overlay.apple.mpsgraph.objects import Frameworks, Ref
-from aten_overlay.device import libraries
 
 # By the part of the selector. Source: developer.apple.com/documentation/metalperformanceshadersgraph/mpsgraph
 FLOAT = {"epsilon", "scale"}
@@ -91,19 +91,19 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, ...]]
     """The arguments that arrive, by selector; what an operation gives is its first operand."""
     told: dict[str, tuple[Any, ...]] = {}
 
-    def meant(name: str, arguments: tuple[Any, ...], _known: object) -> torch.Tensor:
+    def infer(name: str, arguments: tuple[Any, ...], _known: object) -> torch.Tensor:
         told[name] = arguments
         return torch.empty(2, device="meta")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recorder, "_meant", meant)
-        memory = ctypes.CDLL(str(libraries.memory()), mode=ctypes.RTLD_GLOBAL)
-        loaded = Frameworks(ctypes.CDLL(str(frameworks()), mode=ctypes.RTLD_GLOBAL))
+        patch.setattr(recorder, "_infer", infer)
+        memory = ctypes.CDLL(str(device_memory.build_library()), mode=ctypes.RTLD_GLOBAL)
+        loaded = Frameworks(ctypes.CDLL(str(build_frameworks()), mode=ctypes.RTLD_GLOBAL))
         answering = recorder.Recorder(loaded, memory.porter_host_address)
         answering.install()
         path = tmp_path_factory.mktemp("sent") / "sent.mm"
         path.write_text(source())
-        ctypes.CDLL(str(program("sent", path))).send()
+        ctypes.CDLL(str(build_program("sent", path))).send()
         assert not answering.graphs
     return told
 

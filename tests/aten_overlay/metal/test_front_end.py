@@ -9,11 +9,11 @@ from expecttest import assert_expected_inline
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aten_overlay.metal.build import Argument, Options, arguments, compile_kernels, host_names, kernel_synchronises
+from aten_overlay.errors import OverlayError
+from aten_overlay.metal.build import Argument, Options, arguments, compile_kernels, host_names, kernel_synchronizes
 from aten_overlay.metal.declarations import parse
 from aten_overlay.metal.generate import Edit, apply, generate
 from aten_overlay.metal.lexer import read
-from porter.core.errors import PorterError
 
 FORMS = """#include <metal_stdlib>
 using namespace metal;
@@ -55,12 +55,12 @@ def test_only_asked_kernels_are_checked_beyond_syntax() -> None:
         FORMS + '\ntemplate [[host_name("wrong")]] kernel void swapped<float, float2>(device float*, device float2*);'
     )
     compile_kernels(source, ["plain"])
-    with pytest.raises(PorterError) as error:
+    with pytest.raises(OverlayError) as error:
         compile_kernels(source, ["wrong"])
     assert error.value.code == "PTR101"
 
 
-def test_synchronising_is_found_through_helpers_and_functors() -> None:
+def test_synchronizing_is_found_through_helpers_and_functors() -> None:
     source = """#include <metal_stdlib>
 struct waits { template <typename T> T operator()(T v) { return metal::simd_sum(v); } };
 struct adds { template <typename T> T operator()(T v) { return v + v; } };
@@ -71,8 +71,8 @@ template <typename F> kernel void k(device float* x [[buffer(0)]], uint i [[thre
 template [[host_name("k_waits")]] kernel void k<waits>(device float*, uint);
 template [[host_name("k_adds")]] kernel void k<adds>(device float*, uint);
 """
-    assert kernel_synchronises(source, "k_waits")
-    assert not kernel_synchronises(source, "k_adds")
+    assert kernel_synchronizes(source, "k_waits")
+    assert not kernel_synchronizes(source, "k_adds")
 
 
 def test_generated_code() -> None:
@@ -114,7 +114,7 @@ CASES = {
 @pytest.mark.parametrize("code", CASES)
 def test_refusals(code: str) -> None:
     source, name, message = CASES[code]
-    with pytest.raises(PorterError, match=message) as error:
+    with pytest.raises(OverlayError, match=message) as error:
         compile_kernels(f"#include <metal_stdlib>\n{source}", [name])
     assert error.value.code == code
 
@@ -122,7 +122,7 @@ def test_refusals(code: str) -> None:
 def test_a_compile_error_keeps_its_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "wrong.metal"
     file.write_text("#include <metal_stdlib>\n// a comment\nkernel void f(device float* x) {\n  x[0] = missing;\n}\n")
-    with pytest.raises(PorterError, match="undeclared identifier 'missing'") as error:
+    with pytest.raises(OverlayError, match="undeclared identifier 'missing'") as error:
         compile_kernels(file, ["f"])
     assert error.value.place is not None
     assert (error.value.place.file, error.value.place.line) == (str(file), 4)
@@ -137,7 +137,7 @@ def test_a_place_counts_lines_after_its_marker() -> None:
 def test_tokens_are_in_order_and_brackets_match_or_are_refused(text: str) -> None:
     try:
         source = read(text)
-    except PorterError as error:
+    except OverlayError as error:
         assert error.code == "PTR103"
         return
     for i, (start, end) in enumerate(zip(source.starts, source.ends, strict=True)):

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
-from porter.core.errors import PorterError
 
 SOURCE = Path(__file__).with_name("language.metal")
 
@@ -140,12 +140,12 @@ def test_function_constants(constants: tuple[tuple[int | str, bool | float], ...
 
 def test_launch_refuses_what_does_not_fit(library: Library) -> None:
     out = np.zeros(7, np.float32)
-    with pytest.raises(PorterError, match="argument `out` has nothing bound") as unbound:
+    with pytest.raises(OverlayError, match="argument `out` has nothing bound") as unbound:
         library.run("parameters", [np.zeros(48, np.uint8)], [1])
-    with pytest.raises(PorterError, match="argument `p` is larger than what is bound"):
+    with pytest.raises(OverlayError, match="argument `p` is larger than what is bound"):
         library.run("parameters", [np.zeros(5, np.uint64), out], [1])
-    with pytest.raises(PorterError, match="2048 threads; the limit is 1024"):
+    with pytest.raises(OverlayError, match="2048 threads; the limit is 1024"):
         library.run("vectors", [out], [1], [2048])
-    with pytest.raises(PorterError, match="no kernel `absent`") as absent:
+    with pytest.raises(OverlayError, match="no kernel `absent`") as absent:
         library.run("absent", [], [1])
     assert (unbound.value.code, absent.value.code) == ("PTR106", "PTR102")

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.ir import NotUnderstood, read_function, result_type
 from aten_overlay.metal.launch import Library
-from aten_overlay.metal.units import units
-from porter.core.errors import PorterError
+from aten_overlay.metal.regions import form_regions
 
 SOURCE = Path(__file__).with_name("lockstep.metal")
 OTHERS = ("in_two_dimensions", "doubles_and_halves", "indirect")
@@ -37,7 +37,7 @@ def _run(library: Library, name: str, threads: int, group: int, shuffle: int | N
 @pytest.mark.parametrize(("threads", "group"), [(256, 256), (500, 128), (77, 77), (96, 1024), (5, 1)])
 @pytest.mark.parametrize("name", PLAIN)
 def test_as_one_and_one_by_one(library: Library, name: str, threads: int, group: int) -> None:
-    assert library.goes_together(name)
+    assert library.runs_in_lockstep(name)
     together = _run(library, name, threads, group, None, False)
     assert any(together)
     assert together == _run(library, name, threads, group, None, True)
@@ -108,7 +108,7 @@ def test_arrays_of_buffers_and_memory_of_the_launch(library: Library, order: dic
     library.run("indirect", [table, out], [96], [32], threadgroup_bytes=[128, 0, 0, 64], resident=inputs, **order)
     a, b, c = (x.reshape(3, 32)[:, ::-1] for x in inputs)
     assert out.reshape(3, 32).tolist() == (a + 7 * c + b).tolist()
-    with pytest.raises(PorterError, match="argument `narrow` has no threadgroup memory") as error:
+    with pytest.raises(OverlayError, match="argument `narrow` has no threadgroup memory") as error:
         library.run("indirect", [table, out], [96], [32], threadgroup_bytes=[128])
     assert error.value.code == "PTR106"
 
@@ -159,7 +159,7 @@ template [[host_name("f_int")]] kernel void f<int, 5>(device int*);
 
 
 def test_checked_kernels_go_one_by_one() -> None:
-    assert not Library(compile_kernels(SOURCE, ["sorted"], Options(checked=True))).goes_together("sorted")
+    assert not Library(compile_kernels(SOURCE, ["sorted"], Options(checked=True))).runs_in_lockstep("sorted")
 
 
 FUNCTION = """define void @f(ptr %p, i32 %n) {
@@ -189,7 +189,7 @@ out:                                              ; preds = %tail, %head
 
 
 def test_units_are_in_an_order_where_lanes_meet() -> None:
-    found = units(read_function(FUNCTION))
+    found = form_regions(read_function(FUNCTION))
     assert sum(u.waits for u in found) == 1
     back = [(n, e.target) for n, u in enumerate(found) for e in u.edges if e.target <= n]
     assert len(back) == 1
@@ -201,7 +201,7 @@ def test_units_are_in_an_order_where_lanes_meet() -> None:
 def test_a_loop_with_two_entries_is_not_understood() -> None:
     text = re.sub(r"br label %head\n\nhead", "br i1 %c, label %head, label %again\n\nhead", FUNCTION, count=1)
     with pytest.raises(NotUnderstood):
-        units(read_function(text))
+        form_regions(read_function(text))
 
 
 TYPES = {

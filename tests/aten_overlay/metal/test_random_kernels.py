@@ -87,7 +87,7 @@ def test_random_kernels_do_not_depend_on_the_order_of_lanes(seed: int) -> None:
     library = Library(compile_kernels(f"#include <metal_stdlib>\nusing namespace metal;\n{text}", names))
     x = np.random.default_rng(seed).integers(0, 200, 512).astype(np.int32)
     for name in names:
-        assert library.goes_together(name)
+        assert library.runs_in_lockstep(name)
         for threads, group in ((512, 256), (200, 96), (33, 33)):
             expected, out = np.zeros(512, np.int32), np.zeros(512, np.int32)
             library.run(name, [x, expected], [threads], [group])

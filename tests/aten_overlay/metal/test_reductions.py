@@ -62,7 +62,7 @@ def test_every_thread_gets_the_result(headers: Path, name: str, size: int) -> No
     expected = REFERENCES[reduction](x)[:, None]
     exact = x.dtype.kind == "i" or reduction not in ("sum", "prod", "welford")
     kind = np.int32 if reduction.startswith("arg") else np.float32 if x.dtype.kind == "f" else x.dtype
-    assert library.goes_together(name)
+    assert library.runs_in_lockstep(name)
     for order in ORDERS:
         out = np.zeros(x.shape, kind)
         library.run(name, [x, out], [x.size], [size], **order)

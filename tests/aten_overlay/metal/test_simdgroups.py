@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
-from porter.core.errors import PorterError
 
 HERE = Path(__file__).parent
 VALUES = np.random.default_rng(1).integers(-100, 100, 128).astype(np.int32)
@@ -117,9 +117,9 @@ def test_simdgroup_matrices(library: Library) -> None:
 
 
 def test_only_kernels_that_wait_run_on_fibers(library: Library) -> None:
-    assert library.synchronises("tree_waiting")
+    assert library.synchronizes("tree_waiting")
     source = HERE / "bounds.metal"
-    assert not Library(compile_kernels(source, ["overrun"])).synchronises("overrun")
+    assert not Library(compile_kernels(source, ["overrun"])).synchronizes("overrun")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_an_access_out_of_bounds_is_caught(checked: Library, name: str, what: st
     x, out = np.zeros(16, np.float32), np.zeros(64, np.float32)
     bound = {"shift_left": [x, out], "overrun": [out[:15]]}.get(name, [out])
     threads = 16 if name in ("shift_left", "overrun") else 64
-    with pytest.raises(PorterError, match=what) as caught:
+    with pytest.raises(OverlayError, match=what) as caught:
         checked.run(name, bound, [threads], [threads], threadgroup_bytes=[32 * 4] if name == "beyond_shared" else [])
     assert caught.value.code == "PTR107"
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
-from porter.core.errors import PorterError
 
 FORK = Path(os.environ.get("PORTER_TEST_FORK", ""))
 KERNELS = FORK / "aten/src/ATen/native/mps/kernels"
@@ -166,7 +166,7 @@ def test_scales_of_half_a_tile_are_read_beyond_their_end() -> None:
     m, k, n = 32, 32, 32
     a, b, scales, out = (np.ones(s, t) for s, t in (((m, k), "f4"), ((n, k), "i1"), (n, "f4"), ((m, n), "f4")))
     library = _library("Quantized.metal", "large_m_int8pack_mm_float", True)
-    with pytest.raises(PorterError, match=r"reads 4 bytes out of bounds; .*`scalesAndZeros` .*at byte 128") as error:
+    with pytest.raises(OverlayError, match=r"reads 4 bytes out of bounds; .*`scalesAndZeros` .*at byte 128") as error:
         buffers = [a, b, scales, out, _uint(m, k, n, 0)]
         library.run("large_m_int8pack_mm_float", buffers, [128, 1, 1], [128, 1, 1], threadgroup_bytes=[12288])
     assert error.value.code == "PTR107"

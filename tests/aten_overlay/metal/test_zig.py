@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler, zig
-from porter.core.errors import PorterError
 
 SOURCE = "#include <vector>\nint main() { return static_cast<int>(std::vector<int>(3).size()) - 3; }\n"
 
@@ -28,7 +28,7 @@ def package(folder: Path, script: str) -> Path:
 
 def test_zig_is_asked_for_the_bare_driver_with_its_own_headers_and_linker(tmp_path: Path) -> None:
     told = tmp_path / "told"
-    made = zig.wrapped(package(tmp_path / "a package", f'printf "%s\\n" "$@" > {told}'))
+    made = zig.wrap(package(tmp_path / "a package", f'printf "%s\\n" "$@" > {told}'))
     subprocess.run([made, "-c", "two words.cpp"], check=True)
     words = told.read_text().splitlines()
     assert words[:2] == ["clang", "--driver-mode=g++"] and words[-2:] == ["-c", "two words.cpp"]
@@ -41,18 +41,18 @@ def test_zig_is_asked_for_the_bare_driver_with_its_own_headers_and_linker(tmp_pa
 def test_one_that_cannot_build_is_refused_in_its_own_words_every_time(tmp_path: Path) -> None:
     broken = package(tmp_path / "package", "echo \"'string' file not found\" >&2; exit 1")
     for _ in range(2):
-        with pytest.raises(PorterError) as refused:
-            zig.wrapped(broken)
+        with pytest.raises(OverlayError) as refused:
+            zig.wrap(broken)
         assert refused.value.code == "PTR142" and "'string' file not found" in refused.value.what
 
 
 def test_another_package_is_proven_anew(tmp_path: Path) -> None:
-    assert zig.wrapped(package(tmp_path / "one", "true")) != zig.wrapped(package(tmp_path / "two", "true"))
+    assert zig.wrap(package(tmp_path / "one", "true")) != zig.wrap(package(tmp_path / "two", "true"))
 
 
 def test_the_real_one_builds_against_the_system_s_library(tmp_path: Path) -> None:
     pytest.importorskip("ziglang")
-    clang = zig.clang()
+    clang = zig.find_clang()
     assert clang is not None and compiler._major(clang) >= compiler._OLDEST
     program = tmp_path / "program"
     subprocess.run([clang, "-x", "c++", "-", "-o", program], input=SOURCE, text=True, check=True)

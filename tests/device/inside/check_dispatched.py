@@ -24,7 +24,7 @@ def named(full_name):
 
 
 # These two come first: a table is made in a forked process, which computes no gradient once this one has.
-def test_an_operator_without_an_opinfo_is_tested_through_those_that_dispatch_it(tmp_path, monkeypatch):
+def test_an_operator_without_an_opinfo_is_tested_through_others(tmp_path, monkeypatch):
     monkeypatch.setattr(selection, "cache", lambda: tmp_path)
     monkeypatch.setattr("torch.testing._internal.common_methods_invocations.op_db",
                         [named(n) for n in ("unfold", "mul", "nn.functional.interpolate.bicubic")])  # fmt: skip

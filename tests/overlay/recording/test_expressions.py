@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from aten_overlay.apple.mpsgraph.objects import Ref
-from aten_overlay.apple.mpsgraph.recorder import Node, Recorded, Run
+from aten_overlay.apple.mpsgraph.recorder import GraphRun, Node, RecordedGraph
 from aten_overlay.apple.mpsgraph.types import MPS
 from porter.core.errors import PorterError
 from porter.mpsgraph.printing import spelled
@@ -18,14 +18,14 @@ from porter.recording.expressions import expression
 RESULT = Ref(0, 0)
 
 
-def constant(value: float, address: int) -> Run:
+def constant(value: float, address: int) -> GraphRun:
     """A graph that writes a number."""
     made = torch.full((2,), value)
     node = Node("constantWithScalar:shape:dataType", (value, [2], MPS[made.dtype]), (made,), (made.dtype,))
-    return Run(Recorded([node]), {}, {}, {RESULT: address})
+    return GraphRun(RecordedGraph([node]), {}, {}, {RESULT: address})
 
 
-def told(runs: Sequence[Run], given: torch.Tensor, after: torch.Tensor, result: torch.Tensor) -> str:
+def told(runs: Sequence[GraphRun], given: torch.Tensor, after: torch.Tensor, result: torch.Tensor) -> str:
     return spelled(whole(expression(runs, {"self": after}, {"self": given}, [result], True)))
 
 
@@ -33,7 +33,7 @@ def read(given: torch.Tensor, fed: torch.Tensor) -> str:
     """A graph that only reads a placeholder."""
     result, meta = torch.empty_like(fed), fed.to("meta")
     node = Node("placeholderWithShape:dataType", ([2], MPS[fed.dtype]), (meta,), (fed.dtype,))
-    run = Run(Recorded([node]), {RESULT: fed.data_ptr()}, {RESULT: fed}, {RESULT: result.data_ptr()})
+    run = GraphRun(RecordedGraph([node]), {RESULT: fed.data_ptr()}, {RESULT: fed}, {RESULT: result.data_ptr()})
     return told([run], given, given, result)
 
 
@@ -85,6 +85,6 @@ def test_a_placeholder_that_is_fed_a_part_of_a_complex_argument_is_not_told() ->
 def test_element_types_are_told_by_name_and_bytes_by_the_numbers_that_they_are() -> None:
     made = torch.tensor([0.5, 2.0])
     data = Node("constantWithData:shape:dataType", (b"8 bytes.", [2], MPS[made.dtype]), (made,), (made.dtype,))
-    run = Run(Recorded([data]), {}, {}, {RESULT: made.data_ptr()})
+    run = GraphRun(RecordedGraph([data]), {}, {}, {RESULT: made.data_ptr()})
     found = spelled(expression([run], {"self": torch.zeros(1)}, {}, [made], False))
     assert found == "constantWithData:shape:dataType(list(0.5, 2.0), [2], float)"

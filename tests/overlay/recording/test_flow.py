@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from aten_overlay.apple.mpsgraph.objects import Ref
-from aten_overlay.apple.mpsgraph.recorder import PLACEHOLDER, Node, Recorded, Run
+from aten_overlay.apple.mpsgraph.recorder import PLACEHOLDER, GraphRun, Node, RecordedGraph
 from porter.core.errors import PorterError
 from porter.recording.flow import check_flow, same_elements
 
@@ -15,13 +15,13 @@ SELF, OUT = 0x100, 0x200
 FED, TWICE = Ref(0, 0), Ref(1, 0)
 
 
-def run(fed: torch.Tensor, feeds: int = SELF, results: int = OUT) -> Run:
+def run(fed: torch.Tensor, feeds: int = SELF, results: int = OUT) -> GraphRun:
     """A graph that doubles its placeholder."""
     nodes = [
         Node(PLACEHOLDER, (), (None,), (torch.float32,)),
         Node("additionWithPrimaryTensor:secondaryTensor", (FED, FED), (None,), (torch.float32,)),
     ]
-    return Run(Recorded(nodes), {FED: feeds}, {FED: fed}, {TWICE: results})
+    return GraphRun(RecordedGraph(nodes), {FED: feeds}, {FED: fed}, {TWICE: results})
 
 
 class At(torch.Tensor):
@@ -57,7 +57,7 @@ def test_a_copy_of_an_argument_is_the_argument() -> None:
         ([run(X)], 2 * X + 1, "changes a result"),
     ],
 )
-def test_what_another_kernel_wrote_is_not_passed_over(runs: list[Run], result: torch.Tensor, told: str) -> None:
+def test_what_another_kernel_wrote_is_not_passed_over(runs: list[GraphRun], result: torch.Tensor, told: str) -> None:
     with pytest.raises(PorterError, match=told) as caught:
         check_flow(runs, {SELF: X}, [at_out(result)])
     assert caught.value.code == "PTR135"

@@ -1,4 +1,4 @@
-// Convolution, pooling, normalisation, resizing, random numbers, recurrent networks, transforms. Source: Apple's
+// Convolution, pooling, normalization, resizing, random numbers, recurrent networks, transforms. Source: Apple's
 // documentation of MPSGraph.
 #pragma once
 #include <MetalPerformanceShadersGraph/MPSGraph.h>

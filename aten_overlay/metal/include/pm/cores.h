@@ -1,4 +1,4 @@
-// The float functions, computed in double without a branch, so that a loop over them vectorises and the result is within
+// The float functions, computed in double without a branch, so that a loop over them vectorizes and the result is within
 // about half an ulp.
 #pragma once
 
@@ -50,7 +50,7 @@ PM_INLINE double log_core(double x) {
   return select(x > 0.0, select(x == infinity, infinity, finite), at_zero);
 }
 
-// x modulo pi/2 into [-pi/4, pi/4] and the multiple, right for every float. In integers, so that it vectorises: the 24 bits
+// x modulo pi/2 into [-pi/4, pi/4] and the multiple, right for every float. In integers, so that it vectorizes: the 24 bits
 // of x times the 128 bits of 1/(2 pi) from where whole turns end.
 struct Reduced {
   double r;
@@ -219,7 +219,7 @@ PM_INLINE float atanh(float x) {
 }
 PM_INLINE float rsqrt(float x) { return float(1.0 / __builtin_sqrt(double(x))); }
 
-// On bits, because clang turns the float comparison into a class test that it cannot vectorise.
+// On bits, because clang turns the float comparison into a class test that it cannot vectorize.
 PM_INLINE bool is_infinite(float x) { return (__builtin_bit_cast(uint, x) << 1) == 0xff000000u; }
 
 // x^y (C99 F.10.4.4), and powr, whose domain is x >= 0.

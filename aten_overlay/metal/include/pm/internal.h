@@ -28,15 +28,15 @@ struct pm_group {
   uint32_t size[3]; /* its threads: fewer at the edge of a non-uniform grid */
 };
 
-/* The lanes of a threadgroup that go through a kernel together; arrays have an element a lane. */
+/* The lanes of a threadgroup that run in lockstep; arrays have one element per lane. */
 struct pm_lanes {
   struct pm_exchange* exchange;
-  const uint32_t* place[3]; /* thread_position_in_threadgroup */
-  uint32_t* unit;           /* where a lane is, while they are apart */
+  const uint32_t* position[3]; /* thread_position_in_threadgroup */
+  uint32_t* region;            /* where a lane is, while they are divergent */
   uint32_t count;
 };
 
-/* How a kernel is entered: one thread of a synchronising kernel (and a threadgroup of it, where that is
+/* How a kernel is entered: one thread of a synchronizing kernel (and a threadgroup of it, where that is
  * understood: see lockstep.py), or many of one that is not.
  * rows: threads [begin, end) of the grid in linear order. groups: threadgroups [begin, end), likewise. */
 struct pm_entry {
@@ -51,17 +51,17 @@ struct pm_entry {
 };
 enum pm_compiled { PM_CHECKED = 1, PM_FLUSH_DENORMALS = 2, PM_REORDER_REDUCTIONS = 4 };
 
-/* Operations across simdgroups: what each lane gives, and what it takes when all have given. The value of thread i of a
- * threadgroup is PM_MAX_THREADS_PER_GROUP + i times its size (rounded up to a power of two) from the start: neighbours are
+/* Operations across simdgroups: the inputs of the lanes, and the outputs once all have contributed. The value of thread i of a
+ * threadgroup is PM_MAX_THREADS_PER_GROUP + i times its size (rounded up to a power of two) from the start: neighbors are
  * next to each other, and simdgroups that exchange values of different sizes have nothing in common. */
 #define PM_MAX_VALUE 32
 struct pm_exchange {
-  unsigned char given[2 * PM_MAX_THREADS_PER_GROUP * PM_MAX_VALUE] __attribute__((aligned(64)));
-  unsigned char taken[2 * PM_MAX_THREADS_PER_GROUP * PM_MAX_VALUE] __attribute__((aligned(64)));
+  unsigned char inputs[2 * PM_MAX_THREADS_PER_GROUP * PM_MAX_VALUE] __attribute__((aligned(64)));
+  unsigned char outputs[2 * PM_MAX_THREADS_PER_GROUP * PM_MAX_VALUE] __attribute__((aligned(64)));
   uint32_t mask[PM_MAX_THREADS_PER_GROUP / PM_SIMD_WIDTH]; /* of each simdgroup: the lanes that take part */
   uint32_t reorder;                                        /* combine from the last lane to the first */
 };
-/* Makes `taken` of `given` for one simdgroup. */
+/* Computes `outputs` from `inputs` for one simdgroup. */
 typedef void (*pm_step)(struct pm_exchange*, uint32_t simd);
 
 /* A lane that waits saves what it still needs and no more: its caller keeps no registers across the call. Kernels and
@@ -76,9 +76,9 @@ typedef void (*pm_step)(struct pm_exchange*, uint32_t simd);
 extern "C" {
 #endif
 PM_EXPORT PM_SYNC void pm_threadgroup_barrier(void);
-/* One operation: give, then wait for the lanes at the same call. Both get the same step, or null. Where lanes wait in several
- * places the first goes on first: `place` counts them along the kernel (the front end puts it in; see places.py). */
-PM_EXPORT __attribute__((convergent, nomerge)) struct pm_exchange* pm_simd_begin(pm_step step, uint32_t place);
+/* One operation: give, then wait for the lanes at the same call. Both get the same step, or null. Where lanes wait at several
+ * synchronization points the first goes on first: `point` counts them along the kernel (see synchronization.py). */
+PM_EXPORT __attribute__((convergent, nomerge)) struct pm_exchange* pm_simd_begin(pm_step step, uint32_t point);
 PM_EXPORT PM_SYNC void pm_simd_wait(pm_step step);
 PM_EXPORT void pm_lane_ended(void); /* the last thing a lane does */
 PM_EXPORT __attribute__((const)) unsigned pm_index(void); /* of the current thread in its threadgroup */

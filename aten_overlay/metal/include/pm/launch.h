@@ -171,10 +171,10 @@ template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, vo
 
 using lane_function = decltype(pm_entry::lane);
 using lockstep_function = decltype(pm_entry::lockstep);
-template <class Spec, class Signature, Signature Function, bool Synchronises>
+template <class Spec, class Signature, Signature Function, bool Synchronizes>
 pm_entry entry(const char* from, const char* to, uint32_t flags, lane_function lane, lockstep_function lockstep) {
   using K = kernel<Spec, Signature, Function>;
-  if constexpr (Synchronises) return {lane, lockstep, nullptr, nullptr, from, to, flags};
+  if constexpr (Synchronizes) return {lane, lockstep, nullptr, nullptr, from, to, flags};
   else if constexpr (Spec::grouped) return {nullptr, nullptr, nullptr, &K::groups, from, to, flags};
   else return {nullptr, nullptr, &K::rows, nullptr, from, to, flags};
 }

@@ -16,24 +16,24 @@ PM_INLINE void atomic_thread_fence(mem_flags, memory_order, thread_scope = threa
 }  // namespace metal
 
 namespace pm {
-// Read at once, where this is written: a later operation of the simdgroup writes to the same place.
-template <class W> PM_INLINE W take_word(const unsigned char* from, uint i = 0) {
+// Reads at this point of the program: a later operation of the simdgroup overwrites the same bytes.
+template <class W> PM_INLINE W load_word(const unsigned char* from, uint i = 0) {
   W word = reinterpret_cast<const volatile W*>(from)[i];
   asm volatile("" : "+r"(word));
   return word;
 }
-template <class T> PM_INLINE T take(const unsigned char* from) {
+template <class T> PM_INLINE T load(const unsigned char* from) {
   T r;
   if constexpr (sizeof(T) % 4 == 0) {
     uint words[sizeof(T) / 4];
-    for (uint i = 0; i < sizeof(T) / 4; ++i) words[i] = take_word<uint>(from, i);
+    for (uint i = 0; i < sizeof(T) / 4; ++i) words[i] = load_word<uint>(from, i);
     __builtin_memcpy(&r, words, sizeof(T));
   } else if constexpr (sizeof(T) == 2) {
-    const ushort word = take_word<ushort>(from);
+    const ushort word = load_word<ushort>(from);
     __builtin_memcpy(&r, &word, 2);
   } else {
     static_assert(sizeof(T) == 1, "a simdgroup function takes 1, 2 or a multiple of 4 bytes");
-    const uchar word = take_word<uchar>(from);
+    const uchar word = load_word<uchar>(from);
     __builtin_memcpy(&r, &word, 1);
   }
   return r;
@@ -43,29 +43,29 @@ template <class T> constexpr uint step_of() {
   while (step < sizeof(T)) step *= 2;
   return step;
 }
-template <class T> constexpr uint place_of(uint thread) { return (PM_MAX_THREADS_PER_GROUP + thread) * step_of<T>(); }
+template <class T> constexpr uint offset_of(uint thread) { return (PM_MAX_THREADS_PER_GROUP + thread) * step_of<T>(); }
 PM_INLINE uint active_lanes(const pm_exchange* x) {
-  return take_word<uint>(reinterpret_cast<const unsigned char*>(x->mask), pm_index() >> 5);
+  return load_word<uint>(reinterpret_cast<const unsigned char*>(x->mask), pm_index() >> 5);
 }
-// Gives v to the simdgroup, and waits until `step` has made of what all gave the values that lanes take.
+// Contributes v, and waits until `step` has computed the outputs from the inputs of all lanes.
 template <class T> PM_INLINE const pm_exchange* exchange(const T& v, pm_step step) {
   static_assert(sizeof(T) <= PM_MAX_VALUE, "a simdgroup function takes at most 32 bytes");
   pm_exchange* x = pm_simd_begin(step, 0);
-  __builtin_memcpy(x->given + place_of<T>(pm_index()), &v, sizeof(T));
+  __builtin_memcpy(x->inputs + offset_of<T>(pm_index()), &v, sizeof(T));
   pm_simd_wait(step);
   return x;
 }
-// What thread `i` of the threadgroup may take.
-template <class T> PM_INLINE T taken(const pm_exchange* x, uint i) { return take<T>(x->taken + place_of<T>(i)); }
-template <class T> PM_INLINE T own(const pm_exchange* x) { return taken<T>(x, pm_index()); }
+// The output for thread `i` of the threadgroup.
+template <class T> PM_INLINE T read_output(const pm_exchange* x, uint i) { return load<T>(x->outputs + offset_of<T>(i)); }
+template <class T> PM_INLINE T read_own_output(const pm_exchange* x) { return read_output<T>(x, pm_index()); }
 
 template <class T> struct Lanes {
   T v[32];
   PM_INLINE Lanes(const pm_exchange* x, uint simd) {
-    for (uint i = 0; i < 32; ++i) __builtin_memcpy(&v[i], x->given + place_of<T>(simd * 32 + i), sizeof(T));
+    for (uint i = 0; i < 32; ++i) __builtin_memcpy(&v[i], x->inputs + offset_of<T>(simd * 32 + i), sizeof(T));
   }
   PM_INLINE void publish(pm_exchange* x, uint simd) const {
-    for (uint i = 0; i < 32; ++i) __builtin_memcpy(x->taken + place_of<T>(simd * 32 + i), &v[i], sizeof(T));
+    for (uint i = 0; i < 32; ++i) __builtin_memcpy(x->outputs + offset_of<T>(simd * 32 + i), &v[i], sizeof(T));
   }
 };
 template <class T> using combination = T (*)(T, T);
@@ -73,8 +73,8 @@ template <class T> using combination = T (*)(T, T);
 // The steps, each once per operation and simdgroup. All 32 lanes combine pairwise as on a GPU: lane i with lane i + 16,
 // then with i + 8, and so on; fewer lanes one after the other.
 template <class T> void share_step(pm_exchange* x, uint simd) {
-  const uint from = place_of<T>(simd * 32);
-  __builtin_memcpy(x->taken + from, x->given + from, 32 * step_of<T>());
+  const uint from = offset_of<T>(simd * 32);
+  __builtin_memcpy(x->outputs + from, x->inputs + from, 32 * step_of<T>());
 }
 template <class T, combination<T> F> PM_INLINE T combine(const Lanes<T>& lanes, uint mask, bool backwards) {
   T acc{};
@@ -118,16 +118,16 @@ template <class T, combination<T> F, int Start, bool Inclusive, uint Width> void
   }
   lanes.publish(x, simd);
 }
-template <class T, combination<T> F> PM_INLINE T reduce(T v) { return own<T>(exchange(v, reduce_step<T, F>)); }
-template <class T, combination<T> F> PM_INLINE T quad_reduce(T v) { return own<T>(exchange(v, quad_step<T, F>)); }
+template <class T, combination<T> F> PM_INLINE T reduce(T v) { return read_own_output<T>(exchange(v, reduce_step<T, F>)); }
+template <class T, combination<T> F> PM_INLINE T quad_reduce(T v) { return read_own_output<T>(exchange(v, quad_step<T, F>)); }
 template <class T, combination<T> F, int Start, bool Inclusive, uint Width> PM_INLINE T prefix(T v) {
-  return own<T>(exchange(v, prefix_step<T, F, Start, Inclusive, Width>));
+  return read_own_output<T>(exchange(v, prefix_step<T, F, Start, Inclusive, Width>));
 }
-// What lane `from` gave; `otherwise` when it does not take part.
+// The input of lane `from`; `otherwise` if it is inactive.
 template <class T> PM_INLINE T fetch(T v, uint from, T otherwise) {
   const pm_exchange* x = exchange(v, share_step<T>);
-  const T given = taken<T>(x, (pm_index() & ~31u) + (from & 31));
-  return from < 32 && (active_lanes(x) >> (from & 31) & 1) ? given : otherwise;
+  const T value = read_output<T>(x, (pm_index() & ~31u) + (from & 31));
+  return from < 32 && (active_lanes(x) >> (from & 31) & 1) ? value : otherwise;
 }
 template <class T> PM_INLINE T add(T a, T b) { return T(a + b); }
 template <class T> PM_INLINE T multiply(T a, T b) { return T(a * b); }
@@ -194,7 +194,7 @@ template <class T> PM_INLINE T simd_shuffle_and_fill_up(T v, T filler, ushort de
 template <class T> PM_INLINE T simd_broadcast_first(T v) {
   const pm_exchange* x = pm::exchange(v, pm::share_step<T>);
   const uint first = __builtin_ctz(pm::active_lanes(x));
-  return pm::taken<T>(x, (pm_index() & ~31u) + first);
+  return pm::read_output<T>(x, (pm_index() & ~31u) + first);
 }
 
 struct quad_vote {

@@ -1,4 +1,4 @@
-// <metal_simdgroup_matrix>: 8x8 matrices spread over a simdgroup, two neighbouring elements a lane (MSL section 6.9.4).
+// <metal_simdgroup_matrix>: 8x8 matrices spread over a simdgroup, two neighboring elements a lane (MSL section 6.9.4).
 #pragma once
 
 namespace pm {
@@ -60,8 +60,8 @@ PM_INLINE void simdgroup_multiply_accumulate(
   for (uint k = 0; k < 2; ++k) {
     float sum = float(c.elements_.v_[k]);
     for (uint j = 0; j < 8; ++j) {
-      const Both left = pm::taken<Both>(x, first + pm::matrix_lane(r, j));
-      const Both right = pm::taken<Both>(x, first + pm::matrix_lane(j, column));
+      const Both left = pm::read_output<Both>(x, first + pm::matrix_lane(r, j));
+      const Both right = pm::read_output<Both>(x, first + pm::matrix_lane(j, column));
       sum += float(left.a.v_[j & 1]) * float(right.b.v_[k]);
     }
     d.elements_.v_[k] = D(sum);

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import torch
 
-from aten_overlay.apple.mpsgraph import meanings
-from porter.core.errors import PorterError
+from aten_overlay.apple.mpsgraph import semantics
+from aten_overlay.errors import OverlayError
 
 
 def of(selector: str, *arguments: object) -> Any:
-    return meanings.find(selector)(*arguments)
+    return semantics.find(selector)(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_scatter_of_a_given_shape_needs_no_other() -> None:
 
 def test_integers_are_not_divided_by_a_scatter() -> None:
     whole = torch.tensor([4, 2], dtype=torch.int32)
-    with pytest.raises(PorterError, match="MPSGraphScatterMode 3"):
+    with pytest.raises(OverlayError, match="MPSGraphScatterMode 3"):
         of("scatterAlongAxis:withDataTensor:updatesTensor:indicesTensor:mode", 0, whole, whole, torch.tensor([0, 1]), 3)
 
 
@@ -186,7 +186,7 @@ def test_the_gradient_of_padding_has_the_shape_that_was_padded() -> None:
 def test_a_padding_that_repeats_nothing_has_no_gradient(device: str) -> None:
     selector = "padGradientWithIncomingGradientTensor:sourceTensor:paddingMode:leftPadding:rightPadding"
     gradient, source = torch.ones(2, 5, device=device), torch.zeros(2, 4, device=device)
-    with pytest.raises(PorterError, match="all 5 elements along dimension 1 are padding") as refused:
+    with pytest.raises(OverlayError, match="all 5 elements along dimension 1 are padding") as refused:
         of(selector, gradient, source, 3, [0, 0], [0, 5])
     assert refused.value.code == "PTR127"
     assert of(selector, gradient, source, 0, [0, 0], [0, 5]).shape == (2, 0)

@@ -1,26 +1,28 @@
-"""Where the lanes of a simdgroup meet when they run one by one.
+"""Numbers the synchronization points of a kernel: where the lanes of a simdgroup meet when they run one by one.
 
-Lanes that wait in several places go on from the first of them along the kernel, so each place has a number. A loop with
-a simdgroup operation inside gets one at its end as well: lanes that left the operation out must not run ahead to that
-of the next round.
+Lanes that wait at several points continue from the first of them in the kernel's order. A loop with a simdgroup
+operation inside gets a point at its end as well: lanes that skipped the operation must not run ahead to the next
+iteration's.
 """
 
 from __future__ import annotations
 
 import re
 
-from aten_overlay.metal.control import arranged, latch_of, loops
+from aten_overlay.metal.control import find_loops, name_latch, order_blocks
 from aten_overlay.metal.ir import Function, NotUnderstood, read_function
-from aten_overlay.metal.units import BEGIN, WAIT
+from aten_overlay.metal.regions import BEGIN, WAIT
 
-_IN_BLOCK = 1000  # places a block may have
+_IN_BLOCK = 1000  # points a block may have
 _LABEL = re.compile(r'("[^"]*"|[-\w.$]+):')
 
 
-def with_places(text: str) -> str:
-    """A kernel with its places put in, if its control flow is understood; else lanes meet where the lowest waits."""
+def number_synchronization_points(text: str) -> str:
+    """The text of a kernel with its points numbered; unchanged where its control flow is not understood, and then lanes
+    meet where the lowest of them waits.
+    """
     try:
-        begins, ends = _places(read_function(text))
+        begins, ends = _find_points(read_function(text))
     except NotUnderstood:
         return text
     convention = re.search(rf"call (\w+ )?void {WAIT}\(", text)
@@ -36,9 +38,9 @@ def with_places(text: str) -> str:
     return pattern.sub(lambda m: f"{m[1]}{begins[m[2]]})", "\n".join(lines))
 
 
-def _places(function: Function) -> tuple[dict[str, int], dict[str, int]]:
-    """Of operations, by what their begin returns; of ends of loops, by the labels of blocks that jump back."""
-    blocks = arranged(function)
+def _find_points(function: Function) -> tuple[dict[str, int], dict[str, int]]:
+    """The numbers of operations, by the name of their `begin`, and of ends of loops, by the label that jumps back."""
+    blocks = order_blocks(function)
     position = {block.label: n for n, block in enumerate(blocks)}
     begins: dict[str, int] = {}
     operating = set()
@@ -50,8 +52,8 @@ def _places(function: Function) -> tuple[dict[str, int], dict[str, int]]:
         if found:
             operating.add(block.label)
     ends: dict[str, int] = {}
-    for header, (sources, body) in loops(function).items():
+    for header, (sources, body) in find_loops(function).items():
         if body & operating:
-            latch = sources[0] if len(sources) == 1 else latch_of(header)
+            latch = sources[0] if len(sources) == 1 else name_latch(header)
             ends |= dict.fromkeys(sources, position[latch] * _IN_BLOCK + _IN_BLOCK - 1)
     return begins, ends

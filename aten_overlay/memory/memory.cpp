@@ -72,10 +72,10 @@ size_t chunk_for(size_t size) {
 }
 
 char* take_chunk(Pool& p, size_t chunk) {
-  auto& kept = p.free_chunks[chunk];
-  if (!kept.empty()) {
-    char* address = kept.back();
-    kept.pop_back();
+  auto& free_list = p.free_chunks[chunk];
+  if (!free_list.empty()) {
+    char* address = free_list.back();
+    free_list.pop_back();
     return address;
   }
   const size_t alignment = std::min(chunk, kPage);

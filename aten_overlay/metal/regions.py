@@ -1,8 +1,8 @@
-"""Units of a kernel: the stretches of code between which all lanes of a threadgroup may go one after the other.
+"""Parallel regions of a kernel: code between synchronization points, which lanes may run in any order.
 
-A unit has no control flow inside: it is a basic block, or part of one before or after a barrier or simdgroup operation.
-Units are numbered so that lanes which parted meet again: running the lowest unit that has lanes waiting, a loop's body
-comes before what follows the loop, and the jump back to its start comes last.
+A region has no control flow inside: it is a basic block, or the part of one before or after a barrier or a simdgroup
+operation. Regions are numbered so that divergent lanes reconverge: the lowest region with lanes waiting runs first, so
+a loop's body runs before what follows the loop, and the jump back to its start comes last.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from aten_overlay.metal.control import INCOMING, arranged, successors
+from aten_overlay.metal.control import INCOMING, find_successors, order_blocks
 from aten_overlay.metal.ir import CHEAP, Block, Function, Instruction, NotUnderstood, result_type
 
 BARRIER, BEGIN, WAIT = "@pm_threadgroup_barrier", "@pm_simd_begin", "@pm_simd_wait"
@@ -28,16 +28,19 @@ class Copy:
 
 @dataclass(frozen=True)
 class Edge:
-    """The way to another unit."""
+    """A transition to another region."""
 
     target: int
     copies: tuple[Copy, ...] = ()
 
 
 @dataclass(frozen=True)
-class Unit:
-    """`edges` are one (a jump), two (`condition` true, false) or none (the lane ends). A unit that waits holds nothing
-    else; `step` is the function its simdgroups run then, "" at a threadgroup barrier."""
+class Region:
+    """`edges` are one (a jump), two (`condition` true, false) or none (the lane ends).
+
+    A synchronization point (`waits`) is a region of its own; `step` is what its simdgroups run there, "" at a
+    threadgroup barrier.
+    """
 
     instructions: tuple[Instruction, ...] = ()
     edges: tuple[Edge, ...] = ()
@@ -46,27 +49,27 @@ class Unit:
     step: str = ""
 
 
-def units(function: Function) -> list[Unit]:
-    """The units of a function, the entry first. Raises NotUnderstood (irreducible loops, unknown terminators)."""
-    blocks = {b.label: b for b in arranged(function)}
+def form_regions(function: Function) -> list[Region]:
+    """The parallel regions of a function, the entry first. Raises NotUnderstood."""
+    blocks = {b.label: b for b in order_blocks(function)}
     order = list(blocks)
-    parts = {label: _parts(blocks[label]) for label in order}
+    parts = {label: _split_block(blocks[label]) for label in order}
     first: dict[str, int] = {}
     count = 0
     for label in order:
         first[label] = count
         count += len(parts[label])
-    result: list[Unit] = []
+    result: list[Region] = []
     for label in order:
         for part in parts[label][:-1]:
             result.append(replace(part, edges=(Edge(len(result) + 1),)))
-        result.append(_ended(parts[label][-1], blocks[label], blocks, first))
-    return _with_safe_copies(result)
+        result.append(_add_edges(parts[label][-1], blocks[label], blocks, first))
+    return _isolate_copies(result)
 
 
-def _parts(block: Block) -> list[Unit]:
-    """The block's instructions, cut where lanes wait."""
-    parts: list[Unit] = []
+def _split_block(block: Block) -> list[Region]:
+    """The block's instructions, split at synchronization points."""
+    parts: list[Region] = []
     found: list[Instruction] = []
     for instruction in block.instructions[:-1]:
         callee = instruction.callee
@@ -77,24 +80,24 @@ def _parts(block: Block) -> list[Unit]:
             if step and step[1].startswith("%"):
                 raise NotUnderstood(instruction.text)
             name = step[1] if step and step[1] != "null" else ""
-            parts += [Unit(tuple(found)), Unit(waits=True, step=name)]
+            parts += [Region(tuple(found)), Region(waits=True, step=name)]
             found = []
         else:
             found.append(instruction)
-    return [*parts, Unit(tuple(found))]
+    return [*parts, Region(tuple(found))]
 
 
-def _ended(part: Unit, block: Block, blocks: dict[str, Block], first: dict[str, int]) -> Unit:
+def _add_edges(part: Region, block: Block, blocks: dict[str, Block], first: dict[str, int]) -> Region:
     end = block.instructions[-1]
-    targets = successors(block)
-    edges = tuple(Edge(first[t], _copies(block.label, blocks[t])) for t in targets)
+    targets = find_successors(block)
+    edges = tuple(Edge(first[t], _find_copies(block.label, blocks[t])) for t in targets)
     condition = end.text.split(",")[0].removeprefix("br i1 ") if len(targets) == 2 else ""
     if len(edges) == 2 and edges[0].target == edges[1].target:
         raise NotUnderstood(end.text)
     return replace(part, edges=edges, condition=condition)
 
 
-def _copies(source: str, target: Block) -> tuple[Copy, ...]:
+def _find_copies(source: str, target: Block) -> tuple[Copy, ...]:
     found = []
     for instruction in target.instructions:
         if instruction.opcode != "phi":
@@ -104,34 +107,34 @@ def _copies(source: str, target: Block) -> tuple[Copy, ...]:
     return tuple(found)
 
 
-def _with_safe_copies(found: list[Unit]) -> list[Unit]:
-    """Copies of a branch are made whichever way it goes. Those that the other way could see get a unit of their own."""
+def _isolate_copies(found: list[Region]) -> list[Region]:
+    """A branch makes its copies whichever way it goes. Those that the other way could see get a region of their own."""
     result = list(found)
-    readers = _readers(found)
-    for number, unit in enumerate(found):
-        if len(unit.edges) < 2:
+    readers = _find_readers(found)
+    for number, region in enumerate(found):
+        if len(region.edges) < 2:
             continue
-        edges = list(unit.edges)
+        edges = list(region.edges)
         for side in (0, 1):
-            edge, other = unit.edges[side], unit.edges[1 - side]
-            seen = _reachable(found, other.target, edge.target)
+            edge, other = region.edges[side], region.edges[1 - side]
+            seen = _find_reachable(found, other.target, edge.target)
             if any(readers.get(c.phi, set()) & seen for c in edge.copies):
                 edges[side] = Edge(-1 - side, edge.copies)
-        result[number] = replace(unit, edges=tuple(edges))
-    return _renumbered(found, result)
+        result[number] = replace(region, edges=tuple(edges))
+    return _renumber(found, result)
 
 
-def _readers(found: list[Unit]) -> dict[str, set[int]]:
-    """The units that read each value, directly or through what may be computed again from it."""
+def _find_readers(found: list[Region]) -> dict[str, set[int]]:
+    """The regions that read each value, directly or through what may be computed again from it."""
     direct: dict[str, set[int]] = {}
     users: dict[str, set[str]] = {}
-    for number, unit in enumerate(found):
-        for instruction in unit.instructions:
+    for number, region in enumerate(found):
+        for instruction in region.instructions:
             for name in instruction.operands:
                 direct.setdefault(name, set()).add(number)
                 if instruction.opcode in CHEAP:
                     users.setdefault(name, set()).add(instruction.result)
-        for name in (unit.condition, *(c.value for e in unit.edges for c in e.copies)):
+        for name in (region.condition, *(c.value for e in region.edges for c in e.copies)):
             direct.setdefault(name, set()).add(number)
     result = {}
     for name in direct:
@@ -145,7 +148,7 @@ def _readers(found: list[Unit]) -> dict[str, set[int]]:
     return result
 
 
-def _reachable(found: list[Unit], start: int, without: int) -> set[int]:
+def _find_reachable(found: list[Region], start: int, without: int) -> set[int]:
     seen: set[int] = set()
     frontier = [start]
     while frontier:
@@ -156,21 +159,21 @@ def _reachable(found: list[Unit], start: int, without: int) -> set[int]:
     return seen
 
 
-def _renumbered(found: list[Unit], changed: list[Unit]) -> list[Unit]:
-    """Puts a unit for the copies of an edge right behind the unit it leaves."""
-    places, at = [], 0
-    for unit in changed:
-        places.append(at)
-        at += 1 + sum(e.target < 0 for e in unit.edges)
-    result: list[Unit] = []
-    for number, unit in enumerate(changed):
+def _renumber(found: list[Region], changed: list[Region]) -> list[Region]:
+    """Puts a region for the copies of an edge right behind the region it leaves."""
+    starts, at = [], 0
+    for region in changed:
+        starts.append(at)
+        at += 1 + sum(e.target < 0 for e in region.edges)
+    result: list[Region] = []
+    for number, region in enumerate(changed):
         extra, edges = [], []
-        for side, edge in enumerate(unit.edges):
+        for side, edge in enumerate(region.edges):
             if edge.target < 0:
                 target = found[number].edges[side].target
-                extra.append(Unit(edges=(Edge(places[target], edge.copies),)))
-                edges.append(Edge(places[number] + len(extra)))
+                extra.append(Region(edges=(Edge(starts[target], edge.copies),)))
+                edges.append(Edge(starts[number] + len(extra)))
             else:
-                edges.append(Edge(places[edge.target], edge.copies))
-        result += [replace(unit, edges=tuple(edges)), *extra]
+                edges.append(Edge(starts[edge.target], edge.copies))
+        result += [replace(region, edges=tuple(edges)), *extra]
     return result

@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from aten_overlay.apple.mpsgraph import meanings
+from aten_overlay.apple.mpsgraph import semantics
 from aten_overlay.apple.mpsgraph.objects import Descriptor
 from aten_overlay.apple.mpsgraph.types import MPS, Unknown
-from porter.core.errors import PorterError
+from aten_overlay.errors import OverlayError
 
 
 def of(selector: str, *arguments: object) -> Any:
-    return meanings.find(selector)(*arguments)
+    return semantics.find(selector)(*arguments)
 
 
 def descriptor(name: str, **properties: object) -> Descriptor:
@@ -45,9 +45,9 @@ def test_a_convolution_pads_each_side_by_itself_in_either_layout() -> None:
     torch.testing.assert_close(permuted, want.permute(0, 2, 3, 1))
 
 
-def test_a_padding_style_without_a_meaning_is_refused() -> None:
+def test_a_padding_style_that_is_not_implemented_is_refused() -> None:
     same = descriptor("MPSGraphConvolution2DOpDescriptor", **{**PLANE, "paddingStyle": 2})
-    with pytest.raises(PorterError, match="PaddingStyle 2"):
+    with pytest.raises(OverlayError, match="PaddingStyle 2"):
         of("convolution2DWithSourceTensor:weightsTensor:descriptor", normal(1, 4, 6, 7), normal(6, 2, 3, 2), same)
 
 
@@ -209,7 +209,7 @@ def test_nearest_pixels_are_rounded_as_told() -> None:
 
 
 def test_a_scale_and_an_offset_place_the_result() -> None:
-    """`result = source * scale + offset`; centred by 2 the offset is a half."""
+    """`result = source * scale + offset`; centered by 2 the offset is a half."""
     x = normal(1, 2, 3, 4)
     scale = torch.tensor([2.0, 2.0, 0.5, 0.5])
     size = torch.tensor([6, 8], dtype=torch.int32)
@@ -235,7 +235,7 @@ def test_a_grid_takes_samples_between_minus_one_and_one() -> None:
     torch.testing.assert_close(got, F.grid_sample(x, grid, "bilinear", "zeros", align_corners=False))
     near = of(f"{plain}paddingMode:nearestRoundingMode:constantValue", x, grid, 0, True, False, True, 1, 4, 0.0)
     torch.testing.assert_close(near, F.grid_sample(x, grid, "nearest", "reflection", align_corners=True))
-    with pytest.raises(PorterError, match="PaddingMode 2"):  # mirrors at the edge, with corners aligned
+    with pytest.raises(OverlayError, match="PaddingMode 2"):  # mirrors at the edge, with corners aligned
         of(f"{plain}paddingMode:samplingMode:constantValue", x, grid, 0, True, False, True, 2, 1, 0.0)
 
 
@@ -316,7 +316,7 @@ def drawn(distribution: int, dtype: torch.dtype, seed: int = 1, **limits: float)
     return made[0]
 
 
-def test_random_numbers_have_their_distribution_and_repeat_with_their_state() -> None:
+def test_random_numbers_have_their_distribution_and_repeat_with_a_state() -> None:
     uniform = drawn(0, torch.float32, min=2.0, max=4.0)
     assert uniform.min() >= 2 and uniform.max() < 4 and abs(uniform.mean() - 3) < 0.05
     whole = drawn(0, torch.int32, minInteger=-2, maxInteger=3)

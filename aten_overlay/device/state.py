@@ -1,0 +1,42 @@
+"""The device as it stands in this process."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Device:
+    """The device as it stands in this process. `fork` is whose `c10/metal` headers shaders include."""
+
+    fork: Path
+    memory: ctypes.CDLL
+    preload: ctypes.CDLL
+    library: ctypes.CDLL
+
+    def fallbacks(self) -> Mapping[str, int]:
+        """How often each operator (`aten::name.overload`) fell back to the CPU since the last reset."""
+        size = self.library.porter_fallback_counts(None, 0)
+        text = ctypes.create_string_buffer(size)
+        self.library.porter_fallback_counts(text, size)
+        pairs = (line.rsplit(" ", 1) for line in text.value.decode().splitlines())
+        return {name: int(count) for name, count in pairs}
+
+    def reset_fallbacks(self) -> None:
+        """Forgets the counts so far."""
+        self.library.porter_fallback_reset()
+
+    def refuse_fallbacks(self, refuse: bool = True) -> None:
+        """Whether an operator without a kernel raises NotImplementedError instead of running on the CPU."""
+        self.library.porter_fallback_refuse(int(refuse))
+
+    def host_address(self, address: int) -> int:
+        """Where the host finds the byte at a device address."""
+        return int(self.memory.porter_host_address(address) or 0)
+
+    def overruns(self) -> int:
+        """Allocations that something wrote past the end of, since the start."""
+        return int(self.memory.porter_memory_overruns())

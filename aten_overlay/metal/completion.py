@@ -1,0 +1,79 @@
+"""Completes a compiled module with what C++ cannot express: how much threadgroup memory each kernel declares, the
+numbers of its synchronization points, and the form of a kernel that runs a threadgroup in lockstep."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from aten_overlay.metal.ir import GLOBAL, NotUnderstood, first_type, functions
+from aten_overlay.metal.lockstep import DECLARATIONS, RESULT, SOURCE, write_lockstep
+from aten_overlay.metal.regions import BARRIER, BEGIN, WAIT
+from aten_overlay.metal.synchronization import number_synchronization_points
+
+_VARIABLE = re.compile(rf"^({GLOBAL.pattern}) = [^\n]*?thread_local[^\n]*? global ([^\n]*)$", re.MULTILINE)
+
+
+def complete_module(module: str, lockstep: bool) -> str:
+    """`module`, LLVM IR with a `pm_lane_source_N` for each kernel N that shares memory or synchronizes, with its
+    `pm_static_bytes_N` and, if `lockstep` and where it can be made, its `pm_lockstep_N`."""
+    spans = list(functions(module))
+    references = {name: set(GLOBAL.findall(module[start:end])) - {name} for start, end, name in spans}
+    waiting = _find_waiting(references)
+    metadata = 1 + max((int(n) for n in re.findall(r"^!(\d+) = ", module, re.M)), default=-1)
+    pieces, written, made, at = [], [], set(), 0
+    for start, end, name in spans:
+        if not name.startswith(SOURCE):
+            continue
+        pieces += [module[at:start], number_synchronization_points(module[start:end])]
+        at = end
+        try:
+            text, used = write_lockstep(module[start:end], name, waiting, metadata) if lockstep else ("", 0)
+        except NotUnderstood:
+            continue
+        written.append(text)
+        metadata += used
+        made.add(name.replace(SOURCE, RESULT) if text else "")
+    sizes = [
+        _write_size(name.removeprefix(SOURCE), kinds) for name, kinds in _find_variables(module, references).items()
+    ]
+    return "\n".join([_remove_declarations(made, "".join([*pieces, module[at:]])), *written, *sizes, DECLARATIONS])
+
+
+def _remove_declarations(made: set[str], module: str) -> str:
+    """Removes the declarations of what is now defined."""
+    module = re.sub(r"^@pm_static_bytes_\d+ = external [^\n]*\n", "", module, flags=re.M)
+    pattern = re.compile(rf"^declare [^\n]*({RESULT}\d+)\([^\n]*\n", re.M)
+    return pattern.sub(lambda m: "" if m[1] in made else m[0], module)
+
+
+def _find_waiting(references: dict[str, set[str]]) -> set[str]:
+    """The functions of the module in which a lane may wait."""
+    found = {BARRIER, WAIT, BEGIN}
+    while more := {name for name, names in references.items() if names & found} - found:
+        found |= more
+    return found - {BARRIER, WAIT, BEGIN}
+
+
+def _find_variables(module: str, references: dict[str, set[str]]) -> dict[str, list[str]]:
+    """The types of the threadgroup variables that each kernel reaches."""
+    kinds = {m[1]: first_type(m[2]) for m in _VARIABLE.finditer(module)}
+    sources = [name for name in references if name.startswith(SOURCE)]
+    return {name: [kinds[v] for v in _find_reached(name, references) if v in kinds] for name in sources}
+
+
+def _find_reached(name: str, references: dict[str, set[str]]) -> Iterable[str]:
+    reached, frontier = {name: None}, [name]
+    while frontier:
+        for other in sorted(references.get(frontier.pop(), ())):
+            if other not in reached:
+                reached[other] = None
+                frontier.append(other)
+    return reached
+
+
+def _write_size(number: str, kinds: list[str]) -> str:
+    total = "i64 0"
+    for kind in kinds:
+        total = f"i64 add ({total}, i64 ptrtoint (ptr getelementptr ({kind}, ptr null, i32 1) to i64))"
+    return f"@pm_static_bytes_{number} = hidden constant i32 trunc ({total} to i32)\n"
