@@ -30,7 +30,7 @@ def main() -> None:
     options = parser.parse_args()
     base = seconds([sys.executable, "-c", PARSE, str(options.checkout / OPINFOS)])
     where = ["--checkout", str(options.checkout)]
-    porter = [sys.executable, "-m", "porter.cli"]
+    porter = [sys.executable, "-m", "porter"]
     for arguments in (
         ["status", *where],
         ["explain", options.op, "--no-record", *where],

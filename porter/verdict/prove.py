@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from porter.core.checkout import KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS, Checkout
 from porter.core.errors import PorterError
+from porter.core.progress import Progress, ignore
 from porter.plan.plan import Plan
 
 if TYPE_CHECKING:
@@ -17,7 +19,13 @@ NOT_NATIVE = "PTR019"
 
 
 def prove(
-    root: Path, plan: Plan, base: str, expr: str | None = None, backend: str = "auto", arithmetic: str = "default"
+    root: Path,
+    plan: Plan,
+    base: str,
+    expr: str | None = None,
+    backend: str = "auto",
+    arithmetic: str = "default",
+    progress: Progress = ignore,
 ) -> Verdict:
     """The overlay's verdict on a plan; the checkout itself stays as it is. Raises PTR100 or PTR170-172 where none can
     be had.
@@ -35,10 +43,12 @@ def prove(
         removed=tuple(ListEntry(c.file, c.list, c.entry) for c in gone),
         kept=tuple(ListEntry(c.file, c.list, c.entry) for c in stay),
     )
-    return verify(root, plan.changes.apply(), target, _selected(plan, expr), backend, arithmetic=arithmetic)
+    return verify(root, plan.changes.apply(), target, _selected(plan, expr), backend, arithmetic, progress)
 
 
-def verified(checkout: Checkout, op: str, expr: str | None, backend: str, arithmetic: str) -> Verdict:
+def verified(
+    checkout: Checkout, op: str, expr: str | None, backend: str, arithmetic: str, progress: Progress = ignore
+) -> Verdict:
     """The verdict on an operator as the fork has it where it is native, else on its port. Raises as `prove` does."""
     from porter.plan.planner import plan_operator
     from porter.verdict.native import native_target
@@ -51,8 +61,9 @@ def verified(checkout: Checkout, op: str, expr: str | None, backend: str, arithm
         if error.code != NOT_NATIVE:
             raise
         plan, base = plan_operator(checkout, op), op.split(".")[0]
-        return judged(checkout, plan, lambda each: prove(checkout.root, each, base, expr, backend, arithmetic)).verdict
-    return verify(checkout.root, {}, target, expr, backend, arithmetic=arithmetic)
+        proof = partial(prove, checkout.root, base=base, expr=expr, backend=backend, arithmetic=arithmetic)
+        return judged(checkout, plan, lambda each: proof(each, progress=progress)).verdict
+    return verify(checkout.root, {}, target, expr, backend, arithmetic, progress)
 
 
 def files_of(checkout: Checkout) -> tuple[Path, ...]:

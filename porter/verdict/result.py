@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from porter.core.errors import Place, PorterError
+from porter.core.progress import Progress, ignore
 from porter.verdict.behavior import Behaviour
 
 AUTO = "auto"
@@ -137,13 +138,14 @@ def verify(
     expr: str | None = None,
     backend: str = AUTO,
     arithmetic: str = DEFAULT,
+    progress: Progress = ignore,
 ) -> Verdict:
     """Builds the checkout with the plan's `texts` (relative file -> new text) in a private tree, and tests `op` there.
 
     `expr` selects tests as pytest's -k does. Whatever is wrong with the port is a failure in the verdict; PorterError
     is raised only where no verdict can be had: PTR100 (no compiler), PTR170 (no torch, or no process that answers),
     PTR171 (no such backend or arithmetic) or PTR172 (an operator that the backend cannot call). `backend` is one of
-    BACKENDS, or `auto`: the fullest one that this machine has.
+    BACKENDS, or `auto`: the fullest one that this machine has. `progress` hears what is being done.
     """
     from porter.verdict import client as server
     from porter.verdict.backends import backends as rooms
@@ -154,7 +156,7 @@ def verify(
     where = rooms.chosen(backend)
     if where == MPS and arithmetic != DEFAULT:
         raise PorterError("PTR171", "the mps backend has the arithmetic of its GPU", hint="Leave --arithmetic out.")
-    return server.request(checkout_root, texts, op, expr, where, arithmetic)
+    return server.request(checkout_root, texts, op, expr, where, arithmetic, progress)
 
 
 def refused(op: str, error: PorterError, seconds: float, backend: str = HOST, arithmetic: str = DEFAULT) -> Verdict:
