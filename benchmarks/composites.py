@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from porter.core.checkout import NATIVE_FUNCTIONS, OPERATIONS, Checkout
-from porter.overlay.table import table
+from porter.report.verdict import table
 from porter.verdict.native import named_kernels
 from porter.verdict.result import VerifyTarget
 from porter.verdict.verify import verify

@@ -5,15 +5,16 @@ from __future__ import annotations
 from expecttest import assert_expected_inline
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
-from porter.explain import explanation
+from porter.report.explain import stage_text
+from porter.workflows.explain import explain
 
 FORK = Checkout(EMBEDDED_FORK, "embedded")
 
 
 def test_a_stub_that_two_rows_share_is_told_once() -> None:
-    told = [line for line in explanation(FORK, "eq", record=False) if line.startswith(("stub", "reference"))]
+    stages = [stage for stage in explain(FORK, "eq", record=False) if stage.title in ("stub", "reference")]
     assert_expected_inline(
-        "\n".join(told),
+        "\n".join(map(stage_text, stages)),
         """\
 stub
   eq_stub (aten/src/ATen/native/BinaryOps.h:41), called by eq_Scalar_out (aten/src/ATen/native/BinaryOps.cpp:126)

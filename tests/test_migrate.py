@@ -17,7 +17,8 @@ from porter.languages.definitions import NATIVE
 from porter.plan.draft import Draft
 from porter.plan.planner import plan_operator
 from porter.report.as_json import plan_object
-from porter.status import as_rows, counts, portable
+from porter.report.status import State, counts
+from porter.workflows.status import operators, portable
 
 
 def fork() -> Checkout:
@@ -28,7 +29,7 @@ PORTABLE = portable(fork())
 
 
 def test_the_embedded_fork_has_operators_of_each_class() -> None:
-    found = counts(as_rows(fork()))
+    found = counts(operators(fork()))
     assert found["MPSGraph"] > 10
     assert found["native through a stub"] >= 2
 
@@ -74,8 +75,9 @@ def test_rows_that_cannot_be_ported_stay_with_all_they_need() -> None:
     assert [entry.name for entry in plan.entries] == ["lerp.Scalar_out"]
     [left] = plan.unported
     assert (left.code, "lerp.Tensor_out" in left.reason, plan.complete) == ("PTR071", True, False)
-    rows = {row.name: row.written for row in as_rows(before.layer(plan.changes.apply()))}
-    assert (rows["lerp.Scalar_out"], rows["lerp.Tensor_out"]) == ("native through a stub", "MPSGraph")
+    after = operators(before.layer(plan.changes.apply()))
+    states = {row.name: row.state for operator in after for row in operator.rows}
+    assert (states["lerp.Scalar_out"], states["lerp.Tensor_out"]) == (State.STUB, State.MPSGRAPH)
     assert [each.symbol for each in plan.removed] == ["lerp_Scalar_mps"]
     assert all(change.is_kept for change in plan.lists)
     assert not any(file.startswith(("test/", "torch/")) for file in plan.changes.files)
@@ -149,9 +151,11 @@ def test_what_cannot_be_migrated_is_refused_with_its_code(op: str, code: str) ->
     assert caught.value.code == code
 
 
-def test_planning_imports_no_torch() -> None:
+@pytest.mark.parametrize("module", ["torch", "rich"])
+def test_planning_into_a_pipe_imports_neither_torch_nor_rich(module: str) -> None:
     program = (
-        "import sys, porter.cli; porter.cli.main(['migrate', 'atan2', '--no-verify']); sys.exit('torch' in sys.modules)"
+        "import sys, porter.cli; code = porter.cli.main(['migrate', 'atan2', '--no-verify']); "
+        f"sys.exit(code or '{module}' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
 

@@ -8,11 +8,12 @@ import pytest
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler
-from porter import setup
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
+from porter.report.setup import Compiler, compiler_text, overlay_text
 from porter.verdict import client as server
 from porter.verdict.backends import backends as rooms
+from porter.workflows import setup
 
 
 @pytest.fixture
@@ -30,15 +31,16 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_compiler_that_is_there_is_named_with_its_version() -> None:
-    assert setup.set_up() == f"compiler: {(path := compiler.find_clang())} ({compiler.version(path).splitlines()[0]})"
-    assert "clang version" in setup.set_up()
+    path = compiler.find_clang()
+    assert compiler_text(setup.set_up()) == f"compiler: {path} ({compiler.version(path).splitlines()[0]})"
+    assert "clang version" in setup.set_up().version
 
 
 def test_the_system_comes_before_the_environment(tried: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     missing = compiler.find_clang
     monkeypatch.setattr(compiler, "find_clang", lambda: "/bin/clang++" if "apt" in tried else missing())
     monkeypatch.setattr(compiler, "version", lambda path: "clang version 19\nTarget: any\n")
-    assert setup.set_up() == "compiler: /bin/clang++ (clang version 19)"
+    assert setup.set_up() == Compiler("/bin/clang++", "clang version 19")
     assert tried == ["apt"]
 
 
@@ -57,14 +59,15 @@ def test_nothing_is_installed_outside_of_a_virtual_environment(monkeypatch: pyte
 def test_what_every_verdict_shares_is_built_for_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, object]] = []
     monkeypatch.setattr(rooms, "chosen", lambda backend: "host")
-    monkeypatch.setattr(server, "ask", lambda question: asked.append(question) or {})
-    assert setup.prepare(Checkout(EMBEDDED_FORK, "named")) == f"overlay: built for torch {metadata.version('torch')}"
+    monkeypatch.setattr(server, "ask", lambda question, progress: asked.append(question) or {})
+    made = overlay_text(setup.prepare(Checkout(EMBEDDED_FORK, "named")))
+    assert made == f"overlay: built for torch {metadata.version('torch')}"
     assert asked == [{"what": server.PREPARATION, "root": str(EMBEDDED_FORK), "backend": "host"}]
 
 
 def test_nothing_is_built_where_it_would_not_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "ask", lambda question: pytest.fail("asked"))
+    monkeypatch.setattr(server, "ask", lambda *_: pytest.fail("asked"))
     monkeypatch.setattr(rooms, "chosen", lambda backend: "mps")
-    assert "nothing to build for the mps backend" in setup.prepare(Checkout(EMBEDDED_FORK, "named"))
+    assert "nothing to build for the mps backend" in overlay_text(setup.prepare(Checkout(EMBEDDED_FORK, "named")))
     monkeypatch.setattr(setup, "find_spec", lambda name: None)
-    assert "none without torch" in setup.prepare(Checkout(EMBEDDED_FORK, "named"))
+    assert "none without torch" in overlay_text(setup.prepare(Checkout(EMBEDDED_FORK, "named")))

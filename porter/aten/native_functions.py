@@ -204,8 +204,13 @@ class NativeFunctions:
         head = entry.delegate or entry.name
         return tuple(e for e in self._by_base[entry.base] if head in (e.name, e.delegate))
 
+    def near(self, op: str) -> tuple[str, ...]:
+        """The names most like one that is not there: overloads where it names one, else base names."""
+        overloads = [name for name in self.by_name if "." in name] if "." in op else []
+        return tuple(get_close_matches(op, overloads or self._by_base, n=3))
+
     def _unknown(self, op: str) -> PorterError:
-        near = get_close_matches(op, [*self._by_base, *self.by_name], n=3)
+        near = self.near(op)
         hint = f"Did you mean {', '.join(near)}?" if near else "Names are those of native_functions.yaml."
         return PorterError("PTR012", f"no operator is called {op}", Place(NATIVE_FUNCTIONS), hint)
 

@@ -14,6 +14,7 @@ from porter.aten.operator import Row, is_shared, mps_row, stubs_behind
 from porter.core import dtypes
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.core.progress import Progress, ignore
 from porter.mpsgraph.agreement import agreement
 from porter.mpsgraph.graph import Case, Graph
 from porter.mpsgraph.printing import graph_lines
@@ -25,7 +26,9 @@ from porter.verdict.result import HOST, VerifyTarget
 NEWEST = ""
 
 
-def recordings(checkout: Checkout, base: str, macos: str = NEWEST, run: bool = True) -> tuple[Recording, ...] | None:
+def recordings(
+    checkout: Checkout, base: str, macos: str = NEWEST, run: bool = True, progress: Progress = ignore
+) -> tuple[Recording, ...] | None:
     """The recordings of an operator's overloads under a macOS release; None where they are not kept and `run` is off.
 
     Raises PTR136 to PTR138, and what building and serving raise.
@@ -37,7 +40,7 @@ def recordings(checkout: Checkout, base: str, macos: str = NEWEST, run: bool = T
     made = kept.find(place)
     if made is None and run:
         asked = {"what": server.RECORDINGS, "root": str(checkout.root.resolve()), "macos": macos, "backend": HOST}
-        made = server.ask({**asked, "target": asdict(_target(checkout, base))})["recordings"]
+        made = server.ask({**asked, "target": asdict(_target(checkout, base))}, progress)["recordings"]
         kept.keep(place, made)
     return None if made is None else tuple(from_object(made))
 
@@ -85,16 +88,18 @@ def _may(case: Case, rule: TypeRule) -> bool:
     return all(ruled.get(condition.text, condition.holds) is condition.holds for condition in case.when)
 
 
-def recordings_of(checkout: Checkout, row: Row, macos: str = NEWEST, run: bool = True) -> tuple[Recording, ...]:
+def recordings_of(
+    checkout: Checkout, row: Row, macos: str = NEWEST, run: bool = True, progress: Progress = ignore
+) -> tuple[Recording, ...]:
     """The recordings of the overloads that a row serves. Raises as `recordings` does."""
-    found = recordings(checkout, row.entry.base, macos, run)
+    found = recordings(checkout, row.entry.base, macos, run, progress)
     return tuple(each for each in found or () if is_of(checkout, each, row))
 
 
-def recorded_graph(checkout: Checkout, row: Row, run: bool) -> Graph | None:
+def recorded_graph(checkout: Checkout, row: Row, run: bool, progress: Progress = ignore) -> Graph | None:
     """The graph of a row's recording where it has one; None where it cannot be had, which `explain` says more of."""
     try:
-        found = recordings_of(checkout, row, run=run)
+        found = recordings_of(checkout, row, run=run, progress=progress)
     except PorterError:
         return None
     return next((each.graph for each in found if each.graph.cases), None)
@@ -124,23 +129,23 @@ def _is_read(checkout: Checkout, row: Row) -> bool:
         return False
 
 
-def recorded_lines(checkout: Checkout, row: Row, source: Graph | None, macos: str) -> Iterator[str]:
-    """What runs show of a row, what was left, and whether the source's reading agrees."""
+def recorded_stages(
+    checkout: Checkout, row: Row, source: Graph | None, macos: str, progress: Progress = ignore
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What runs show of a row, what was left, and whether the source's reading agrees: titles, each with its lines."""
     try:
-        found = recordings_of(checkout, row, macos)
+        found = recordings_of(checkout, row, macos, progress=progress)
     except PorterError as error:
-        yield f"graph, recorded\n  {error}"
+        yield "graph, recorded", (str(error),)
         return
     if not found:
-        yield f"graph, recorded\n  PTR136 no OpInfo sample calls {row.entry.name}"
+        yield "graph, recorded", (f"PTR136 no OpInfo sample calls {row.entry.name}",)
     for each in found:
         calls = f"recorded from {len(each.seen)} calls" if each.seen else "not recorded from any call"
-        yield f"graph, {calls} of {each.name} (backend {HOST}, macOS {macos or 'newest'})"
-        yield from (f"  {line}" for line in graph_lines(each.graph))
-        yield from (f"  {line}" for line in _left_lines(each.left))
-        yield from (f"  note: {note}" for note in each.notes)
+        lines = [*graph_lines(each.graph), *_left_lines(each.left), *(f"note: {note}" for note in each.notes)]
         if source is not None and each.seen and not macos:
-            yield f"  {agreement(source, each, is_shared(row.line))}"
+            lines.append(str(agreement(source, each, is_shared(row.line))))
+        yield f"graph, {calls} of {each.name} (backend {HOST}, macOS {macos or 'newest'})", tuple(lines)
 
 
 def _left_lines(left: Iterable[Left]) -> Iterator[str]:

@@ -40,7 +40,7 @@ def _changes(verdict: Verdict) -> Iterator[str]:
 
 
 def _checked(verdict: Verdict) -> Iterator[str]:
-    from porter.overlay.table import summary
+    from porter.report.verdict import summary
 
     yield f"\n### How it was checked\n\n{summary(verdict)}"
     if not verdict.dtypes:

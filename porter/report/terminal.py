@@ -1,55 +1,59 @@
-"""What a person reads: the diff, then a short summary. Plain text when colour is off, so that `git apply` takes it as
-printed.
-"""
+"""What a person reads of a plan: the diff, then a short summary. As plain text the diff is what `git apply` takes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from porter.plan.plan import Loser, Plan
+from porter.report.escaping import printable
 
-_RESET = "\033[0m"
-_COLOURS = {"+": "\033[32m", "-": "\033[31m", "@": "\033[36m"}
-_BOLD = "\033[1m"
-
-
-def diff_text(diff: str, colour: bool) -> str:
-    """The unified diff, coloured by line where asked for."""
-    if not colour:
-        return diff
-    return "".join(_painted(line) for line in diff.splitlines(keepends=True))
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
 
 
-def _painted(line: str) -> str:
-    body = line.rstrip("\n")
-    end = line[len(body) :]
-    if body.startswith(("diff ", "--- ", "+++ ")):
-        return f"{_BOLD}{body}{_RESET}{end}"
-    paint = _COLOURS.get(body[:1])
-    return f"{paint}{body}{_RESET}{end}" if paint else line
+def styled_diff(diff: str) -> Text:
+    """The unified diff with its syntax colored, for a terminal."""
+    from rich.syntax import Syntax
+
+    return Syntax("", "diff", theme="ansi_dark").highlight(printable(diff, keep="\n\t"))
 
 
 def summary(plan: Plan, losers: Sequence[Loser] = ()) -> str:
     """What moved, which dtypes are registered, where the functor came from and what it was preferred to, which
     entries go, what is left to decide.
     """
-    return "\n".join(_summary(plan, losers))
+    return "\n".join([plan.op, *(f"  {label:<9}{value}" for label, value in _rows(plan, losers))])
 
 
-def _summary(plan: Plan, losers: Sequence[Loser]) -> Iterator[str]:
-    yield f"{plan.op}"
-    yield from _rows("moved", (f"{e.name}: {e.before} -> {e.after}" for e in plan.entries if e.before != e.after))
-    yield from _rows("stays", (f"{e.name}: {e.after}" for e in plan.entries if e.before == e.after))
-    yield from _rows("stub", (f"{s.stub} -> {s.function} ({s.file})" for s in plan.stubs))
+def styled_summary(plan: Plan, losers: Sequence[Loser] = ()) -> Table:
+    """The same for a terminal: values as wide as there is room."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=None, show_header=False, title=Text(plan.op, "bold"), title_justify="left", padding=(0, 0, 0, 2))
+    grid.add_column(width=7)
+    grid.add_column(overflow="fold")
+    for label, value in _rows(plan, losers):
+        grid.add_row(Text(label, "cyan"), Text(value))
+    return grid
+
+
+def _rows(plan: Plan, losers: Sequence[Loser]) -> Iterator[tuple[str, str]]:
+    """Labels with their values; a label stands before the first of its values."""
+    yield from _labeled("moved", (f"{e.name}: {e.before} -> {e.after}" for e in plan.entries if e.before != e.after))
+    yield from _labeled("stays", (f"{e.name}: {e.after}" for e in plan.entries if e.before == e.after))
+    yield from _labeled("stub", (f"{s.stub} -> {s.function} ({s.file})" for s in plan.stubs))
     for functor in plan.functors:
         pairs = [f"{r.input}->{r.output}" for r in plan.registrations if r.functor == functor.name]
-        yield from _rows("dtypes", [f"{functor.name}: {' '.join(pairs)}"])
-        yield from _rows("functor", [f"{functor.name}: from {functor.origin}"])
-    yield from _rows("not", (f"{each.functor}: from {each.source}: {_told(each)}" for each in losers))
-    yield from _rows("removed", (f"{r.symbol} ({r.file})" for r in plan.removed))
-    yield from _rows("lists", (f"{c.list}: {c.entry} {c.outcome}" for c in plan.lists))
-    yield from _rows("unported", (f"{u.place}: {u.code} {u.reason}" for u in plan.unported))
-    yield from _rows("decide", plan.notes)
+        yield from _labeled("dtypes", [f"{functor.name}: {' '.join(pairs)}"])
+        yield from _labeled("functor", [f"{functor.name}: from {functor.origin}"])
+    yield from _labeled("not", (f"{each.functor}: from {each.source}: {_told(each)}" for each in losers))
+    yield from _labeled("removed", (f"{r.symbol} ({r.file})" for r in plan.removed))
+    yield from _labeled("lists", (f"{c.list}: {c.entry} {c.outcome}" for c in plan.lists))
+    yield from _labeled("unported", (f"{u.place}: {u.code} {u.reason}" for u in plan.unported))
+    yield from _labeled("decide", plan.notes)
 
 
 def _told(loser: Loser) -> str:
@@ -57,6 +61,6 @@ def _told(loser: Loser) -> str:
     return f"wrong for {kinds} elements in {loser.failed} tests: {loser.reason}"
 
 
-def _rows(label: str, values: Iterable[str]) -> Iterator[str]:
+def _labeled(label: str, values: Iterable[str]) -> Iterator[tuple[str, str]]:
     for at, value in enumerate(values):
-        yield f"  {label if at == 0 else '':<9}{value}"
+        yield label if at == 0 else "", printable(value, keep="\n\t")

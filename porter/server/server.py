@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.core.progress import Progress, ignore
 from porter.mpsgraph.storing import to_object
 from porter.verdict import cache as kept
 from porter.verdict import client as server
@@ -72,16 +73,16 @@ def serve(path: Path, fingerprint: str) -> None:
         path.unlink(missing_ok=True)
 
 
-def answer(asked: Answer) -> Answer:
-    """The answer to one request: what was asked for, or why there is none."""
+def answer(asked: Answer, progress: Progress = ignore) -> Answer:
+    """The answer to one request: what was asked for, or why there is none. `progress` hears what is done meanwhile."""
     if asked["what"] == server.RECORDINGS:
-        return _Worker(asked, _recordings, _ended).result()
+        return _Worker(asked, _recordings, _ended).result(progress)
     if asked["what"] == server.PREPARATION:
-        return _Worker(asked, _preparation, _broken).result()
-    return _judged(asked)
+        return _Worker(asked, _preparation, _broken).result(progress)
+    return _judged(asked, progress)
 
 
-def _judged(asked: Answer) -> Answer:
+def _judged(asked: Answer, progress: Progress) -> Answer:
     """A verdict.
 
     Every arithmetic has a worker of its own, and so has a short run with bounds checked; they run side by side. On
@@ -94,13 +95,13 @@ def _judged(asked: Answer) -> Answer:
     runs = [{**asked, "arithmetic": arithmetic, "checked": False} for arithmetic in arithmetics]
     runs.append({**asked, "arithmetic": arithmetics[0], "checked": True})
     old = _OldPath(asked)
-    answers = [worker.result() for worker in [_Worker(run, _verdict, _not_judged) for run in runs]]
+    answers = [worker.result(progress) for worker in [_Worker(run, _verdict, _not_judged) for run in runs]]
     broken = next((found for found in answers if "error" in found), None)
     if broken:
         return broken
     verdicts = [Verdict.from_json(found["verdict"]) for found in answers]
     plain = joined(verdicts[: len(arithmetics)])
-    return old.beside(bounded(plain, verdicts[len(arithmetics) :]), answers[0]["samples"]).to_json()
+    return old.beside(bounded(plain, verdicts[len(arithmetics) :]), answers[0]["samples"], progress).to_json()
 
 
 Tell = Callable[[str], None]
@@ -121,13 +122,17 @@ class _Worker:
         os.close(writer)
         self._lines = os.fdopen(reader)
 
-    def result(self) -> Answer:
+    def result(self, progress: Progress = ignore) -> Answer:
         """Waits for it. What it said last it was doing names the failure of one that died."""
         doing, result = "worker", None
         with self._lines:
             for line in self._lines:
                 kind, _, rest = line.partition(" ")
-                doing, result = (rest.strip(), result) if kind == "doing" else (doing, json.loads(rest))
+                if kind == "doing":
+                    doing = rest.strip()
+                    progress(doing)
+                else:
+                    result = json.loads(rest)
         _, status = os.waitpid(self._process, 0)
         with self._log:
             self._log.seek(0)
@@ -167,10 +172,10 @@ class _OldPath:
         if self._found is None:
             self._worker = _Worker(asked, _old_behaviour, _ended)
 
-    def beside(self, verdict: Verdict, samples: list[dict[str, Any]]) -> Verdict:
+    def beside(self, verdict: Verdict, samples: list[dict[str, Any]], progress: Progress) -> Verdict:
         """The verdict with what the old path did, or a note of why that is not known."""
         if self._worker:
-            answer = self._worker.result()
+            answer = self._worker.result(progress)
             if "error" in answer:
                 told = f"the old path was not run: {answer.get('code', '')} {answer['error'].splitlines()[0]}"
                 return replace(verdict, notes=(*verdict.notes, told))
@@ -277,8 +282,12 @@ def _handle(link: socket.socket, listener: socket.socket) -> None:
     with contextlib.suppress(OSError), link, link.makefile("rb") as lines:
         line = lines.readline()
         if line:
-            link.sendall(json.dumps(answer(json.loads(line))).encode() + b"\n")
+            _send(link, answer(json.loads(line), lambda step: _send(link, {server.PROGRESS: step})))
     os._exit(0)
+
+
+def _send(link: socket.socket, told: Answer) -> None:
+    link.sendall(json.dumps(told).encode() + b"\n")
 
 
 def _listen(path: Path) -> socket.socket | None:

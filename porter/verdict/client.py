@@ -21,11 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from porter.core.errors import PorterError
+from porter.core.progress import Progress, ignore
 from porter.verdict.result import MPS, Verdict, VerifyTarget
 
 START_SECONDS = 600.0  # the first start of all builds the device
 NO_SERVER = "PORTER_NO_SERVER"
 VERDICT, RECORDINGS, PREPARATION = "verdict", "recordings", "preparation"
+PROGRESS = "progress"
 _PACKAGES = Path(__file__).resolve().parent.parent.parent
 _WATCHED = ("porter", "aten_overlay")
 _CODE = (".py", ".h", ".cpp", ".mm", ".m", ".yaml")
@@ -33,7 +35,13 @@ _SETTINGS = ("PORTER_CACHE", "PORTER_CLANG", "CC", "CXX")
 
 
 def request(
-    root: Path, texts: Mapping[str, str], op: VerifyTarget, expr: str | None, backend: str, arithmetic: str
+    root: Path,
+    texts: Mapping[str, str],
+    op: VerifyTarget,
+    expr: str | None,
+    backend: str,
+    arithmetic: str,
+    progress: Progress = ignore,
 ) -> Verdict:
     """Has a checkout with these texts verified, as `verdict.verify` says it.
 
@@ -48,16 +56,19 @@ def request(
         "backend": backend,
         "arithmetic": arithmetic,
     }
-    return Verdict.from_json(ask(asked))
+    return Verdict.from_json(ask(asked, progress))
 
 
-def ask(asked: dict[str, Any]) -> dict[str, Any]:
+def ask(asked: dict[str, Any], progress: Progress = ignore) -> dict[str, Any]:
     """The answer to a question: its `what` is VERDICT, RECORDINGS or PREPARATION, its `backend` says which server.
+
+    `progress` hears what the server does meanwhile; a process of its own says nothing.
 
     Under `$PORTER_NO_SERVER`, and for Apple's GPU, which a forked process cannot use, a process of its own answers.
     Raises PTR170 when no process can be started that answers, and the error that the answer tells.
     """
-    answer = _alone(asked) if os.environ.get(NO_SERVER) or asked["backend"] == MPS else _served(asked)
+    alone = os.environ.get(NO_SERVER) or asked["backend"] == MPS
+    answer = _alone(asked) if alone else _served(asked, progress)
     if "error" in answer:
         raise PorterError(answer.get("code", "PTR170"), answer["error"], hint=answer.get("hint", ""))
     return answer
@@ -90,32 +101,35 @@ def private_directory() -> Path:
     return folder
 
 
-def _served(asked: dict[str, Any]) -> dict[str, Any]:
+def _served(asked: dict[str, Any], progress: Progress) -> dict[str, Any]:
     name = fingerprint(asked["backend"])
     for _ in range(2):
         try:
-            with _connected(name) as link:
-                return exchange(link, asked)
+            with _connected(name, progress) as link:
+                return exchange(link, asked, progress)
         except (ConnectionError, EOFError, FileNotFoundError):
             continue  # it left between the look and the question: the second round starts another
     raise PorterError("PTR170", "the verdict server does not answer", hint=f"Its log is {_log(name)}.")
 
 
-def exchange(link: socket.socket, asked: dict[str, Any]) -> dict[str, Any]:
-    """Sends one JSON line and reads one."""
+def exchange(link: socket.socket, asked: dict[str, Any], progress: Progress = ignore) -> dict[str, Any]:
+    """Sends one JSON line and reads the answer: one line, after those that tell of PROGRESS."""
     link.sendall(json.dumps(asked).encode() + b"\n")
-    line = link.makefile("rb").readline()
-    if not line:
-        raise EOFError
-    answer: dict[str, Any] = json.loads(line)
-    return answer
+    with link.makefile("rb") as lines:
+        for line in lines:
+            answer: dict[str, Any] = json.loads(line)
+            if PROGRESS not in answer:
+                return answer
+            progress(answer[PROGRESS])
+    raise EOFError
 
 
-def _connected(name: str) -> socket.socket:
+def _connected(name: str, progress: Progress) -> socket.socket:
     path = private_directory() / name
     link = _try(path)
     if link is not None:
         return link
+    progress("starting the verdict server")
     child = _start(name, path)
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from porter.core.errors import PorterError
+from porter.core.progress import Progress, ignore
 from porter.verdict import client
 from porter.verdict.backends.backends import chosen
 from porter.verdict.result import ALL, ARITHMETICS, AUTO, DEFAULT, MPS, Verdict, VerifyTarget
@@ -18,13 +19,14 @@ def verify(
     expr: str | None = None,
     backend: str = AUTO,
     arithmetic: str = DEFAULT,
+    progress: Progress = ignore,
 ) -> Verdict:
     """Builds the checkout with the plan's `texts` (relative file -> new text) in a private tree, and tests `op` there.
 
     `expr` selects tests as pytest's -k does. Whatever is wrong with the port is a failure in the verdict; PorterError
     is raised only where no verdict can be had: PTR100 (no compiler), PTR170 (no torch, or no process that answers),
     PTR171 (no such backend or arithmetic) or PTR172 (an operator that the backend cannot call). `backend` is one of
-    BACKENDS, or `auto`: the fullest one that this machine has.
+    BACKENDS, or `auto`: the fullest one that this machine has. `progress` hears what is being done.
     """
 
     if arithmetic not in (*ARITHMETICS, ALL):
@@ -33,4 +35,4 @@ def verify(
     where = chosen(backend)
     if where == MPS and arithmetic != DEFAULT:
         raise PorterError("PTR171", "the mps backend has the arithmetic of its GPU", hint="Leave --arithmetic out.")
-    return client.request(checkout_root, texts, op, expr, where, arithmetic)
+    return client.request(checkout_root, texts, op, expr, where, arithmetic, progress)

@@ -1,11 +1,15 @@
-"""The verdict on an operator as a fork has it: on its native code, or on the port that porter plans."""
+"""`porter verify`: a verdict on operators as they stand, or on their ports."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from porter.core.checkout import KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS, Checkout
 from porter.core.errors import PorterError
+from porter.core.progress import Progress, Steps, ignore, of_several
 from porter.plan.planner import plan_operator
 from porter.verdict.native import native_target
 from porter.verdict.prove import prove
@@ -16,7 +20,24 @@ from porter.workflows.candidates import judged
 NOT_NATIVE = "PTR019"
 
 
-def verified(checkout: Checkout, op: str, expr: str | None, backend: str, arithmetic: str) -> Verdict:
+@dataclass(frozen=True)
+class Proof:
+    """How operators are verified: the tests of an expression as of pytest's -k, on a backend, under an arithmetic."""
+
+    expr: str | None = None
+    backend: str = "auto"
+    arithmetic: str = "default"
+
+
+def verify_operators(
+    checkout: Checkout, ops: Sequence[str], proof: Proof, progress: Steps = ignore
+) -> Iterator[Verdict]:
+    """The verdict on each operator. Raises what planning and proving raise."""
+    for at, op in enumerate(ops):
+        yield verify_operator(checkout, op, proof, of_several(progress, op, at, len(ops)))
+
+
+def verify_operator(checkout: Checkout, op: str, proof: Proof, progress: Progress = ignore) -> Verdict:
     """The verdict on an operator as the fork has it where it is native, else on its port. Raises as `prove` does."""
     try:
         target = native_target(checkout, op)
@@ -24,8 +45,17 @@ def verified(checkout: Checkout, op: str, expr: str | None, backend: str, arithm
         if error.code != NOT_NATIVE:
             raise
         plan, base = plan_operator(checkout, op), op.split(".")[0]
-        return judged(checkout, plan, lambda each: prove(checkout.root, each, base, expr, backend, arithmetic)).verdict
-    return verify(checkout.root, {}, target, expr, backend, arithmetic=arithmetic)
+        proving = partial(
+            prove,
+            checkout.root,
+            base=base,
+            expr=proof.expr,
+            backend=proof.backend,
+            arithmetic=proof.arithmetic,
+            progress=progress,
+        )
+        return judged(checkout, plan, lambda each: proving(each)).verdict
+    return verify(checkout.root, {}, target, proof.expr, proof.backend, proof.arithmetic, progress)
 
 
 def files_of(checkout: Checkout) -> tuple[Path, ...]:

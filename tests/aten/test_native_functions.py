@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from porter.aten.names import base_of
 from porter.aten.native_functions import NativeFunctions, share_edits
-from porter.core.checkout import NATIVE_FUNCTIONS, Checkout
+from porter.core.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS, Checkout
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
 
@@ -69,7 +69,21 @@ def test_family_of_a_base_name_and_of_an_overload(tmp_path: Path) -> None:
 def test_unknown_operator_names_its_neighbours(tmp_path: Path) -> None:
     with pytest.raises(PorterError, match="PTR012") as caught:
         NativeFunctions.read(fork(tmp_path, ROWS)).family("atan")
-    assert "atan2" in caught.value.hint
+    assert caught.value.hint == "Did you mean atan2?"
+
+
+def test_unknown_overload_names_its_neighbors(tmp_path: Path) -> None:
+    with pytest.raises(PorterError, match="PTR012") as caught:
+        NativeFunctions.read(fork(tmp_path, ROWS)).family("atan2.ou")
+    assert caught.value.hint == "Did you mean atan2.out?"
+
+
+@given(st.text("atn2._subpowlir", max_size=9))
+def test_near_names_exist_and_differ(name: str) -> None:
+    functions = NativeFunctions.read(Checkout(EMBEDDED_FORK, "test"))
+    near = functions.near(name)
+    assert len(set(near)) == len(near)
+    assert all(functions.family(each) for each in near)
 
 
 def test_mps_joins_the_shared_line_and_nothing_else_changes(tmp_path: Path) -> None:

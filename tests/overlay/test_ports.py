@@ -9,8 +9,8 @@ import pytest
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from porter.core.checkout import EMBEDDED_FORK, KERNELS, Checkout
 from porter.plan.planner import plan_operator
-from porter.status import portable
 from porter.verdict.build.tree import materialise
+from porter.workflows.status import portable
 
 FORK = Checkout(EMBEDDED_FORK, "embedded")
 

@@ -41,6 +41,7 @@ Verify = Callable[..., work.Judged]
 
 
 def passing(root: Path, texts: object, target: VerifyTarget, run: work.Run, tell: Callable[[str], None]) -> Any:
+    tell("bounds" if run.checked else "build")
     return work.Judged(verdict.Verdict(target.base, run.backend, run.arithmetic, 3, 0, 0, 7, None, 0.5))
 
 
@@ -118,7 +119,9 @@ def test_a_refusal_is_an_error_with_its_hint(monkeypatch: pytest.MonkeyPatch) ->
     assert serve.answer(ASKED) == {"error": "no", "code": "PTR170", "hint": "try this"}
 
 
-def test_the_socket_answers_and_goes_when_outdated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_socket_tells_of_progress_answers_and_goes_when_outdated(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(work, "verdict", passing)
     monkeypatch.setattr(serve, "LOOK_SECONDS", 0.05)
     current = ["kernels-1"]
@@ -128,12 +131,23 @@ def test_the_socket_answers_and_goes_when_outdated(monkeypatch: pytest.MonkeyPat
     thread.start()
     while not path.exists():
         assert thread.is_alive()
+    told: list[str] = []
     with socket.socket(socket.AF_UNIX) as link:
         link.connect(str(path))
-        assert server.exchange(link, ASKED)["passed"] == 3
+        assert server.exchange(link, ASKED, told.append)["passed"] == 3
+    assert told == ["build", "bounds"]
     current[0] = "kernels-2"
     thread.join(30)
     assert not thread.is_alive() and not path.exists()
+
+
+def test_a_server_that_leaves_without_an_answer_is_noticed() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b'{"progress": "build"}\n')
+        theirs.shutdown(socket.SHUT_WR)
+        with pytest.raises(EOFError):
+            server.exchange(ours, ASKED)
 
 
 def test_the_directory_is_private(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ import json
 from expecttest import assert_expected_inline
 
 from porter.core.errors import Place, PorterError
-from porter.overlay.table import table
+from porter.report.verdict import table
 from porter.verdict import judge
 from porter.verdict.result import Verdict
 from porter.verdict.suite.runner import Outcome

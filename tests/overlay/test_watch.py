@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from porter.overlay.watch import changes, watch
+from porter.workflows.watch import changes, watch
 
 
 def script(*steps: Callable[[], None]) -> Callable[[float], None]:

@@ -11,7 +11,7 @@ import torch
 from expecttest import assert_expected_inline
 
 from porter.core.checkout import EMBEDDED_FORK, KERNELS, Checkout
-from porter.overlay.table import summary
+from porter.report.verdict import summary
 from porter.server import worker as work
 from porter.verdict.backends import backends as rooms
 from porter.verdict.build.tree import cache, materialise

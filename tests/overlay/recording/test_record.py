@@ -15,7 +15,8 @@ from porter.core.errors import PorterError
 from porter.mpsgraph.agreement import agreement
 from porter.mpsgraph.printing import graph_lines
 from porter.mpsgraph.recording import Recording
-from porter.recording.readings import NEWEST, recorded_lines, recordings, source_graph
+from porter.recording.readings import NEWEST, recorded_stages, recordings, source_graph
+from porter.report.explain import Stage, stage_text
 
 FORK = Checkout(EMBEDDED_FORK, "embedded")
 
@@ -85,7 +86,7 @@ def test_a_message_that_is_not_declared_is_told_once_with_the_nearest(tmp_path: 
     row = mps_row(checkout, NativeFunctions.read(checkout).by_name["hypot.out"])
     assert row is not None
     assert_expected_inline(
-        "\n".join(recorded_lines(checkout, row, None, NEWEST)),
+        "\n".join(stage_text(Stage(*each)) for each in recorded_stages(checkout, row, None, NEWEST)),
         """\
 graph, not recorded from any call of hypot (backend host, macOS newest)
   float, half, bfloat: PTR120: -[MPSGraph squareRootsWithTensor:name:] is not part of the stand-in for Apple's frameworks, the nearest that is: `squareRootWithTensor`""",

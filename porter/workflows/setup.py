@@ -14,12 +14,14 @@ from importlib.util import find_spec
 
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.core.progress import Progress, ignore
+from porter.report.setup import Compiler, Overlay
 
 PACKAGES = ("clang-19", "clang-18", "clang-17")
 WITHOUT_ROOT = "ziglang"
 
 
-def set_up() -> str:
+def set_up() -> Compiler:
     """Makes sure that a clang of 17 or newer is there, and says which: one that is found, else one of the system's
     packages where this user may install them, else `ziglang`, where this is a virtual environment.
 
@@ -33,7 +35,7 @@ def set_up() -> str:
     return _found()
 
 
-def prepare(checkout: Checkout) -> str:
+def prepare(checkout: Checkout, progress: Progress = ignore) -> Overlay:
     """Builds the stand-in for Apple and what every operator of a checkout shares, and says for which torch.
 
     Raises PTR166 where the checkout's own shared host code does not compile, and what serving raises.
@@ -43,21 +45,21 @@ def prepare(checkout: Checkout) -> str:
     from porter.verdict.result import AUTO, HOST
 
     if find_spec("torch") is None:
-        return "overlay: none without torch (pip install 'porter[verify]')"
-    backend = rooms.chosen(AUTO)
-    if backend != HOST:
-        return f"overlay: nothing to build for the {backend} backend"
-    server.ask({"what": server.PREPARATION, "root": str(checkout.root.resolve()), "backend": backend})
-    return f"overlay: built for torch {metadata.version('torch')}"
+        return Overlay()
+    torch, backend = metadata.version("torch"), rooms.chosen(AUTO)
+    if backend == HOST:
+        asked = {"what": server.PREPARATION, "root": str(checkout.root.resolve()), "backend": backend}
+        server.ask(asked, progress)
+    return Overlay(torch, backend, backend == HOST)
 
 
-def _found() -> str:
+def _found() -> Compiler:
     from aten_overlay.metal.compiler import find_clang, version
     from porter.verdict.errors import raising_porter_errors
 
     with raising_porter_errors():
         path = find_clang()
-    return f"compiler: {path} ({version(path).splitlines()[0]})"
+    return Compiler(str(path), version(path).splitlines()[0])
 
 
 def _with_apt() -> None:

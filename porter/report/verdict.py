@@ -1,11 +1,17 @@
-"""A verdict as plain text."""
+"""A verdict as text: plain, or styled for a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
+from porter.report.escaping import printable
 from porter.verdict.behavior import Behaviour
 from porter.verdict.result import DTypeVerdict, Verdict
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
 
 HEADINGS = ("dtype", "passed", "failed", "skipped", "kernel calls", "max ULP", "CPU ULP")
 MOST_FAILURES = 12
@@ -14,13 +20,41 @@ REASON_LINES = 6
 
 def table(verdict: Verdict) -> str:
     """Counts by dtype, what failed and why, what is worth noting, and one line that says it all."""
-    parts = [_grid([HEADINGS, *map(_row, verdict.dtypes)])] if verdict.dtypes else []
-    parts += [_failure(f.test, f.place, f.reason) for f in verdict.failures[:MOST_FAILURES]]
+    grid = [_grid([HEADINGS, *map(_row, verdict.dtypes)])] if verdict.dtypes else []
+    return "\n".join([*grid, *_failures(verdict), *_notes(verdict), summary(verdict)])
+
+
+def styled(verdict: Verdict) -> Group:
+    """The same for a terminal."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts = [Text(text, "red") for text in _failures(verdict)] + [Text(text) for text in _notes(verdict)]
+    parts.append(Text(summary(verdict), "bold green" if verdict.ok else "bold red"))
+    return Group(*([_styled_grid(verdict)] if verdict.dtypes else []), *parts)
+
+
+def _styled_grid(verdict: Verdict) -> Table:
+    from rich.table import Table
+
+    grid = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for at, heading in enumerate(HEADINGS):
+        grid.add_column(heading, justify="right" if at else "left", overflow="fold")
+    for found in verdict.dtypes:
+        grid.add_row(*_row(found), style="red" if found.failed else "")
+    return grid
+
+
+def _failures(verdict: Verdict) -> Iterator[str]:
+    yield from (_failure(f.test, f.place, f.reason) for f in verdict.failures[:MOST_FAILURES])
     if len(verdict.failures) > MOST_FAILURES:
-        parts.append(f"... and {len(verdict.failures) - MOST_FAILURES} more failures")
-    parts += [f"note: {note}" for note in verdict.notes]
-    parts += list(_old_path(verdict.old_path)) if verdict.old_path else []
-    return "\n".join([*parts, summary(verdict)])
+        yield f"... and {len(verdict.failures) - MOST_FAILURES} more failures"
+
+
+def _notes(verdict: Verdict) -> Iterator[str]:
+    yield from (printable(f"note: {note}", keep="\n\t") for note in verdict.notes)
+    if verdict.old_path:
+        yield from _old_path(verdict.old_path)
 
 
 def summary(verdict: Verdict) -> str:
@@ -64,4 +98,4 @@ def _failure(test: str, place: str, reason: str) -> str:
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
     shown = lines[:REASON_LINES] + (["..."] if len(lines) > REASON_LINES else [])
     head = f"FAIL {test}" + (f" at {place}" if place else "")
-    return "\n".join([head, *(f"     {line}" for line in shown)])
+    return printable("\n".join([head, *(f"     {line}" for line in shown)]), keep="\n\t")

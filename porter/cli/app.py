@@ -1,0 +1,126 @@
+"""`porter`: the commands together, its own options, and how a run ends."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+import click
+
+from porter import __version__
+from porter.cli.explain import explain
+from porter.cli.migrate import migrate
+from porter.cli.options import shared, write_options
+from porter.cli.output import DONE, NOT_PLANNED, Output, Settings
+from porter.cli.setup import setup
+from porter.cli.status import status
+from porter.cli.undo import undo
+from porter.cli.verify import verify
+from porter.cli.watch import watch
+from porter.core.errors import PorterError
+
+INTERRUPTED = 130
+USAGE = "PTR006"
+NAME, COMPLETION = "porter", "_PORTER_COMPLETE"
+SHELLS = ("bash", "zsh", "fish")
+GROUPS = {
+    "Port an operator": (migrate, undo),
+    "Look at the fork": (status, explain),
+    "Prove": (verify, watch),
+    "Start": (setup,),
+}
+EXAMPLES = (
+    ("porter setup", "get a compiler, build what verdicts share"),
+    ("porter status --portable", "what can be ported"),
+    ("porter migrate atan2", "plan a port, show the diff, verify it"),
+    ("porter migrate atan2 --write", "the same, then write it"),
+)
+
+
+class App(click.Group):
+    """All commands, in groups of those that belong together."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
+            near = get_close_matches(name, self.commands)
+            hint = f"Did you mean {', '.join(near)}?" if near else f"{NAME} --help names the commands."
+            raise PorterError(USAGE, f"there is no command {name}", hint=hint)
+        return super().resolve_command(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(each.name or "", each.get_short_help_str(70)) for each in commands])
+        write_options(ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Examples"):
+            formatter.write_dl(EXAMPLES, col_max=48)
+
+    def invoke(self, ctx: click.Context) -> int:
+        try:
+            return int(super().invoke(ctx))
+        except BrokenPipeError:
+            sys.stderr.close()
+            return DONE
+
+
+def _print_completion(ctx: click.Context, _param: click.Parameter, shell: str | None) -> None:
+    if shell is None or ctx.resilient_parsing:
+        return
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None
+    click.echo(found(ctx.command, {}, NAME, COMPLETION).source())
+    ctx.exit()
+
+
+@click.group(
+    NAME, cls=App, no_args_is_help=True, subcommand_metavar="COMMAND ...",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip
+@click.version_option(__version__, message="%(prog)s %(version)s", help="Show the version and exit.")
+@click.option(
+    "--completion",
+    type=click.Choice(SHELLS),
+    is_eager=True,
+    expose_value=False,
+    callback=_print_completion,
+    help='Print the completion script of a shell: eval "$(porter --completion bash)".',
+)
+@shared
+@click.pass_context
+def app(ctx: click.Context, checkout: Path | None, json: bool, no_color: bool) -> None:
+    """Moves PyTorch operators from MPSGraph to native Metal, and proves each port."""
+    ctx.obj = Settings(checkout, json, no_color)
+
+
+for _commands in GROUPS.values():
+    for _command in _commands:
+        app.add_command(_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; 0 done, 1 planned but not complete or the verdict failed, 2 could not plan."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # a diff has the bytes of the fork
+    try:
+        return int(app.main(arguments, prog_name=NAME, complete_var=COMPLETION, standalone_mode=False) or DONE)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else NAME
+        Output(Settings()).error(PorterError(USAGE, error.format_message(), hint=f"{path} --help says what there is."))
+    except PorterError as error:
+        Output(Settings()).error(error)
+    except click.Abort:
+        return INTERRUPTED
+    return NOT_PLANNED

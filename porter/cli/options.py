@@ -1,0 +1,146 @@
+"""The options of every command, and how a command and its help are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from porter.cli.output import Output, Settings
+
+Run = Callable[..., int]
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+_SHARED = ("--checkout", "--json", "--no-color", "--help")
+
+
+class Command(click.Command):
+    """A command whose help has its own options first, then those of every command, then examples."""
+
+    def __init__(self, *args: Any, examples: Sequence[tuple[str, str]] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # click leaves it out where an option lacks its value
+            raise
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_options(ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.examples:
+            with formatter.section("Examples"):
+                formatter.write_dl(self.examples, col_max=48)
+
+
+def write_options(ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """Writes the options of a command into its help, in sections."""
+    params = [param for param in ctx.command.get_params(ctx) if isinstance(param, click.Option)]
+    for title, shared in (("Options", False), ("Options of every command", True)):
+        records = [p.get_help_record(ctx) for p in params if any(name in _SHARED for name in p.opts) is shared]
+        lines = [record for record in records if record]
+        if lines:
+            with formatter.section(title):
+                formatter.write_dl(lines)
+
+
+def command(name: str, *examples: tuple[str, str]) -> Callable[[Run], Command]:
+    """Makes a command of a function of an Output and the command's own options; its docstring is the help."""
+
+    def make(run: Run) -> Command:
+        @wraps(run)
+        def with_output(checkout: Path | None, json: bool, no_color: bool, **own: Any) -> int:
+            before = click.get_current_context().obj or Settings()
+            output = Output(before.joined(Settings(checkout, json, no_color)))
+            try:
+                return run(output, **own)
+            finally:
+                output.done()
+
+        settings = {"help_option_names": ["-h", "--help"]}
+        made = click.command(name, cls=Command, examples=examples, context_settings=settings)(shared(with_output))
+        return made
+
+    return make
+
+
+def shared(function: Decorated) -> Decorated:
+    """Adds the options of every command."""
+    for option in (
+        click.option("--no-color", is_flag=True, help="No colors, as with $NO_COLOR."),
+        click.option("--json", is_flag=True, help="Print JSON: one object a line."),
+        click.option(
+            "--checkout",
+            type=click.Path(path_type=Path),
+            metavar="DIR",
+            help="The PyTorch fork to work on.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def operators(required: bool) -> Callable[[Decorated], Decorated]:
+    """The argument OP, several times."""
+    metavar = "OP..." if required else "[OP...]"
+    return click.argument("ops", metavar=metavar, nargs=-1, required=required, shell_complete=complete_operator)
+
+
+def proof(function: Decorated) -> Decorated:
+    """Adds the options of a command that verifies."""
+    for option in (
+        click.option(
+            "--arithmetic",
+            default="default",
+            metavar="NAME",
+            shell_complete=_complete_arithmetic,
+            help="What a GPU may do besides: fused, flush, reorder, or all.",
+        ),
+        click.option(
+            "--backend",
+            default="auto",
+            metavar="NAME",
+            shell_complete=_complete_backend,
+            help="Where the tests run: host, kernels or mps. The fullest that this machine has, if not given.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+expression = click.option("-k", "expr", metavar="EXPR", help="Only tests whose name matches, as in pytest.")
+
+
+def complete_operator(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """The base names of the operators that MPS serves; none where the checkout cannot be read."""
+    import os
+
+    from porter.aten.native_functions import MPS_KEY, NativeFunctions
+    from porter.core.checkout import find_checkout
+    from porter.core.errors import PorterError
+
+    named = next((c.params["checkout"] for c in (ctx, ctx.parent) if c and c.params.get("checkout")), None)
+    try:
+        entries = NativeFunctions.read(find_checkout(named, Path.cwd(), dict(os.environ))).entries
+    except PorterError:  # a shell has no place to show it
+        return []
+    served = dict.fromkeys(entry.base for entry in entries if entry.line_for(MPS_KEY))
+    return [base for base in served if base.startswith(incomplete)]
+
+
+def _complete_backend(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from porter.verdict.result import AUTO, BACKENDS
+
+    return [name for name in (AUTO, *BACKENDS) if name.startswith(incomplete)]
+
+
+def _complete_arithmetic(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from porter.verdict.result import ALL, ARITHMETICS
+
+    return [name for name in (*ARITHMETICS, ALL) if name.startswith(incomplete)]

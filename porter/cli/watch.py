@@ -1,0 +1,36 @@
+"""`porter watch`."""
+
+from __future__ import annotations
+
+from porter.cli.options import command, expression, operators, proof
+from porter.cli.output import DONE, Output
+from porter.cli.verify import judge
+from porter.core.errors import PorterError
+
+
+@command("watch", ("porter watch exp -k float32", "while you edit its kernel"))
+@operators(required=True)
+@expression
+@proof
+def watch(output: Output, ops: tuple[str, ...], expr: str | None, backend: str, arithmetic: str) -> int:
+    """Verify operators again whenever a file of them changes.
+
+    What counts are the files of the fork's MPS backend. Ctrl-C ends it.
+    """
+    from porter.core.checkout import Checkout
+    from porter.workflows.verify import Proof, files_of
+    from porter.workflows.watch import watch as run
+
+    opened, how = output.open_checkout(), Proof(expr, backend, arithmetic)
+
+    def now() -> Checkout:
+        return Checkout(opened.root, opened.origin)
+
+    def act() -> None:
+        try:
+            judge(output, now(), ops, how)
+        except PorterError as error:
+            output.error(error)
+
+    run(lambda: files_of(now()), act)
+    return DONE

@@ -1,0 +1,78 @@
+"""One line on the terminal for as long as a step takes: what runs, how much is done, time spent and left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TextIO
+
+from porter.core.progress import Step
+from porter.report.console import console, is_terminal
+from porter.report.escaping import printable
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, Task, TaskID
+
+# Each operator of a migration counts for the estimate, however long it took.
+_ESTIMATE_SECONDS = 24 * 3600.0
+
+
+class LiveLine:
+    """Shows the last step it heard of, on a terminal alone; goes before anything else is printed, and comes back with
+    the next step.
+    """
+
+    def __init__(self, stream: TextIO, no_color: bool) -> None:
+        self._stream, self._no_color = stream, no_color
+        self._shown = is_terminal(stream)
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+
+    def show(self, step: Step) -> None:
+        """Shows a step, with the time since the first."""
+        if not self._shown:
+            return
+        if self._progress is None or self._task is None:
+            self._progress = _progress(self._stream, self._no_color)
+            self._task = self._progress.add_task("", total=None)
+        self._progress.update(
+            self._task, description=printable(step.what), completed=step.done, total=step.total or None
+        )
+        self._progress.start()
+
+    def hide(self) -> None:
+        """Takes the line off the terminal."""
+        if self._progress is not None:
+            self._progress.stop()
+
+
+def _progress(stream: TextIO, no_color: bool) -> Progress:
+    from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.table import Column
+    from rich.text import Text
+
+    class CountColumn(ProgressColumn):
+        """How many are done, and about how long the rest takes."""
+
+        def render(self, task: Task) -> Text:
+            return Text(count(task.completed, task.total, task.time_remaining))
+
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
+        TimeElapsedColumn(),
+        CountColumn(),
+        console=console(stream, no_color),
+        transient=True,
+        expand=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+        speed_estimate_period=_ESTIMATE_SECONDS,
+    )
+
+
+def count(done: float, total: float | None, seconds_left: float | None) -> str:
+    """`3 of 40, 2:05 left`; nothing where there is nothing to count."""
+    if total is None:
+        return ""
+    minutes, seconds = divmod(round(seconds_left or 0), 60)
+    left = "" if seconds_left is None else f", {minutes}:{seconds:02} left"
+    return f"{done:.0f} of {total:.0f}{left}"

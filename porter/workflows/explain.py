@@ -1,0 +1,80 @@
+"""`porter explain`: each stage of one operator, and how each was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from porter.aten.implementations import Written
+from porter.aten.operator import Held, Operator, Row, moves
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.core.progress import Progress, ignore
+from porter.cpu.kernels import cpu_kernel
+from porter.mpsgraph.graph import Graph
+from porter.mpsgraph.printing import graph_lines
+from porter.plan.planner import plan_operator
+from porter.recording.readings import NEWEST, recorded_stages, source_graph
+from porter.report.explain import Stage
+
+
+def explain(
+    checkout: Checkout, op: str, record: bool = True, macos: str = NEWEST, progress: Progress = ignore
+) -> Iterator[Stage]:
+    """The stages of an operator; one that fails says why, and the next one follows.
+
+    With `record` the old code is run too, under a macOS release, and both readings are compared. Raises PTR012 for an
+    operator that does not exist.
+    """
+    operator = Operator.read(checkout, op)
+    rows = {row.entry.name: row for row in operator.rows}
+    yield Stage("entries", tuple(f"{f.name:<28} {f.place}  {_served(rows.get(f.name))}" for f in operator.functions))
+    for row in operator.rows:
+        if row.implementation and row.written is Written.MPSGRAPH:
+            yield from _implementation(checkout, row, record, macos, progress)
+    yield from dict.fromkeys(_stubs(checkout, operator))
+    try:
+        plan = plan_operator(checkout, op)
+        yield from (Stage(f"functor, from {f.origin}", tuple(f.source.splitlines())) for f in plan.functors)
+        yield from (Stage("unported", (f"{u.place}: {u.code} {u.reason}",)) for u in plan.unported)
+    except PorterError as error:
+        yield Stage("functor", (str(error),))
+
+
+def _stubs(checkout: Checkout, operator: Operator) -> Iterator[Stage]:
+    """The stub that each row on MPSGraph can move to, with the CPU's kernel behind it, or why there is none."""
+    for move in moves(checkout, operator):
+        if isinstance(move, Held):
+            yield Stage("stub", (str(move.error),))
+            continue
+        for call in move.stubs:
+            called = f"called by {move.target.kernel} ({call.place})"
+            yield Stage("stub", (f"{call.stub.name} ({call.stub.place}), {called}",))
+            yield _cpu(checkout, call.stub.name)
+
+
+def _served(row: Row | None) -> str:
+    if row is None:
+        return "no MPS line of its own"
+    return f"{', '.join(row.line.keys)}: {row.line.kernel} ({row.written.value})"
+
+
+def _implementation(checkout: Checkout, row: Row, record: bool, macos: str, progress: Progress) -> Iterator[Stage]:
+    found = row.implementation
+    assert found is not None
+    yield Stage("implementation", (f"{found.symbol} at {found.place}, {found.shape}",))
+    source: Graph | None = None
+    try:
+        source = source_graph(checkout, row)
+        yield Stage("graph, read from the source", tuple(graph_lines(source)))
+    except PorterError as error:
+        yield Stage("graph", (str(error),))
+    if record:
+        yield from (Stage(*each) for each in recorded_stages(checkout, row, source, macos, progress))
+
+
+def _cpu(checkout: Checkout, stub: str) -> Stage:
+    try:
+        cpu = cpu_kernel(checkout, stub)
+    except PorterError as error:
+        return Stage("reference", (str(error),))
+    return Stage("reference", (f"{cpu.function} at {cpu.place}, for {', '.join(map(str, cpu.dtypes))}",))

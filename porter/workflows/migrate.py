@@ -1,0 +1,113 @@
+"""`porter migrate`: operators planned, proven and written, one after the other in one fork."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.core.progress import Progress, Steps, ignore, of_several
+from porter.core.writing import write
+from porter.metal.kernel_spec import RecordedGraph
+from porter.plan.draft import Draft
+from porter.plan.plan import Loser, Plan
+from porter.plan.planner import plan_operator, require_dialect
+from porter.recording.readings import recorded_graph
+from porter.workflows.status import portable
+from porter.workflows.verify import Proof
+
+if TYPE_CHECKING:
+    from porter.verdict.result import Verdict
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: the operators, or all that porter can port, and what is done with their plans. Without a
+    `proof` there is no verdict.
+    """
+
+    ops: tuple[str, ...] = ()
+    all: bool = False
+    write: bool = False
+    force: bool = False
+    proof: Proof | None = None
+
+
+@dataclass(frozen=True)
+class Ported:
+    """The plan that is proven best, its verdict or why there is none, and the candidates it was preferred to. Both are
+    None where no verdict was asked for.
+    """
+
+    plan: Plan
+    verdict: Verdict | None = None
+    no_verdict: PorterError | None = None
+    losers: tuple[Loser, ...] = ()
+
+    @property
+    def done(self) -> bool:
+        """Whether the plan is complete and nothing speaks against it."""
+        return self.plan.complete and self.no_verdict is None and (self.verdict is None or self.verdict.ok)
+
+
+@dataclass(frozen=True)
+class NotPlanned:
+    """One of all operators that could not be planned after all."""
+
+    op: str
+    error: PorterError
+
+
+@dataclass(frozen=True)
+class Wrote:
+    """The files that now are as the plans say."""
+
+    files: tuple[str, ...]
+
+
+def migrate(checkout: Checkout, request: Request, progress: Steps = ignore) -> Iterator[Ported | NotPlanned | Wrote]:
+    """Each operator's port, planned on what the ones before it leave, and the files written at the end.
+
+    Raises PTR002 (all operators of a fork older than the functor dialect), PTR012 (no operator is named), and for a
+    named operator what planning and writing raise.
+    """
+    if not request.ops and not request.all:
+        raise PorterError("PTR012", "no operator is named", hint="Name one, or use --all.")
+    if request.all:
+        require_dialect(checkout)
+    draft = Draft(checkout)
+    ops: Sequence[str] = portable(checkout) if request.all else request.ops
+    for at, op in enumerate(ops):
+        tell = of_several(progress, op, at, len(ops))
+        recorded = partial(recorded_graph, checkout, run=request.proof is not None, progress=tell)
+        tell("planning")
+        try:
+            plan = plan_operator(draft.fork, op, recorded=recorded)
+        except PorterError as error:
+            if not request.all:
+                raise
+            yield NotPlanned(op, error)
+            continue
+        ported = _prove(draft.fork, plan, request.proof, recorded, tell) if request.proof else Ported(plan)
+        yield ported
+        draft = draft.follow(ported.plan.changes)
+    if request.write:
+        yield Wrote(write(checkout, draft.changes, request.force))
+
+
+def _prove(fork: Checkout, plan: Plan, proof: Proof, recorded: RecordedGraph, progress: Progress) -> Ported:
+    from porter.verdict.prove import prove
+    from porter.workflows.candidates import judged
+
+    def verdict(each: Plan) -> Verdict:
+        base = plan.op.split(".")[0]
+        return prove(fork.root, each, base, proof.expr, proof.backend, proof.arithmetic, progress)
+
+    try:
+        best = judged(fork, plan, verdict, recorded)
+    except PorterError as error:
+        return Ported(plan, no_verdict=error)
+    return Ported(best.plan, best.verdict, losers=best.losers)

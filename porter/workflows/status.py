@@ -1,0 +1,140 @@
+"""`porter status`: every operator with an MPS dispatch, what it is written in, and whether porter can port it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from porter.aten.implementations import Written, find_implementation
+from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
+from porter.aten.operator import Held, Operator, Row, is_shared, moves, mps_row
+from porter.core.checkout import NATIVE_FUNCTIONS, Checkout
+from porter.core.errors import Place, PorterError
+from porter.metal.kernel_spec import check_portable
+from porter.plan.planner import require_dialect
+from porter.recording.readings import which
+from porter.report.status import OperatorStatus, Reason, RowStatus, State
+
+_NATIVE = Reason("PTR013", "native already")
+_FORWARDS = Reason("PTR013", "its MPS code calls other operators: no graph to move")
+_SHARES = Reason("PTR032", "no MPS kernel is found behind the code that it shares with the CPU")
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which operators are wanted: those whose name matches one of the patterns, if any, and who can be ported or have
+    something that holds them back. With both, either will do.
+    """
+
+    patterns: tuple[str, ...] = ()
+    portable: bool = False
+    blocked: bool = False
+
+    def accept(self, operator: OperatorStatus) -> bool:
+        """Whether a state that is asked for is the operator's; any will do where none is."""
+        if not self.portable and not self.blocked:
+            return True
+        return (self.portable and operator.portable) or (self.blocked and operator.blocked)
+
+
+EVERY = Filters()
+
+
+def operators(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorStatus, ...]:
+    """The operators that MPS serves, in the file's order, without their readings.
+
+    Raises PTR012 for a pattern that no operator matches.
+    """
+    return tuple(_classified(checkout, filters))
+
+
+def status(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorStatus, ...]:
+    """The operators with the readings of their rows on MPSGraph. Raises as `operators` does."""
+    found = _classified(checkout, filters)
+    old = [row for rows in found.values() for row in rows if row.written is Written.MPSGRAPH]
+    readings = dict(zip((row.entry.name for row in old), which(checkout, old), strict=True))
+    return tuple(replace(each, rows=_with_readings(each.rows, readings)) for each in found)
+
+
+def portable(checkout: Checkout) -> tuple[str, ...]:
+    """The base names of the operators on MPSGraph that nothing known holds back, in the file's order."""
+    return tuple(each.name for each in operators(checkout, Filters(portable=True)))
+
+
+def _classified(checkout: Checkout, filters: Filters) -> dict[OperatorStatus, list[Row]]:
+    functions = NativeFunctions.read(checkout)
+    bases = _matching(functions, filters.patterns)
+    served: dict[str, list[Row]] = {}
+    for entry in functions.entries:
+        if entry.base in bases and (row := mps_row(checkout, entry)):
+            served.setdefault(entry.base, []).append(row)
+    older = _older(checkout)
+    found = {
+        OperatorStatus(base, tuple(_row(checkout, functions, row, older) for row in rows)): rows
+        for base, rows in served.items()
+    }
+    return {operator: rows for operator, rows in found.items() if filters.accept(operator)}
+
+
+def _with_readings(rows: Sequence[RowStatus], readings: dict[str, str]) -> tuple[RowStatus, ...]:
+    return tuple(replace(row, reading=readings.get(row.name, "")) for row in rows)
+
+
+def _matching(functions: NativeFunctions, patterns: Sequence[str]) -> frozenset[str]:
+    bases = {entry.base for entry in functions.entries}
+    for pattern in patterns:
+        if not any(fnmatchcase(base, pattern) for base in bases):
+            near = functions.near(pattern)
+            hint = f"Did you mean {', '.join(near)}?" if near else "Patterns are those of a shell: 'log*'."
+            raise PorterError("PTR012", f"no operator matches {pattern}", Place(NATIVE_FUNCTIONS), hint)
+    return frozenset(b for b in bases if not patterns or any(fnmatchcase(b, pattern) for pattern in patterns))
+
+
+def _older(checkout: Checkout) -> Reason | None:
+    """Why nothing of a fork that is older than the dialect can be ported; what it lacks `migrate` says."""
+    try:
+        require_dialect(checkout)
+    except PorterError as error:
+        return Reason(error.code, "this fork is older than the functor dialect")
+    return None
+
+
+def _row(checkout: Checkout, functions: NativeFunctions, row: Row, older: Reason | None) -> RowStatus:
+    state = _state(row)
+    if state is State.MPSGRAPH:
+        reason = _held_back(checkout, functions, row) or older
+    else:
+        reason = _other(checkout, row) if state is State.OTHER else _NATIVE
+    return RowStatus(row.entry.name, row.line.kernel, state, reason)
+
+
+def _state(row: Row) -> State:
+    if row.written is Written.METAL:
+        return State.STUB if any(key in row.line.keys for key in SHARING_KEYS) else State.METAL
+    return State.MPSGRAPH if row.written is Written.MPSGRAPH else State.OTHER
+
+
+def _other(checkout: Checkout, row: Row) -> Reason:
+    """Why a row with neither a graph nor a kernel is left alone: its code is not found, or forwards to others'."""
+    if row.implementation is not None:
+        return _FORWARDS
+    if is_shared(row.line):
+        return _SHARES
+    try:
+        find_implementation(checkout, row.line.kernel)
+    except PorterError as error:
+        return Reason(error.code, error.what)
+    return _FORWARDS
+
+
+def _held_back(checkout: Checkout, functions: NativeFunctions, row: Row) -> Reason | None:
+    operator = Operator(row.entry.name, functions.family(row.entry.name), (row,))
+    [outcome] = moves(checkout, operator)
+    try:
+        if isinstance(outcome, Held):
+            raise outcome.error
+        check_portable(checkout, operator, outcome)
+    except PorterError as error:
+        return Reason(error.code, error.what)
+    return None

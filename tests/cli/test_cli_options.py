@@ -1,0 +1,226 @@
+"""Every command takes the options of every command, before its own or after them, and tells usage errors by code."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from expecttest import assert_expected_inline
+
+from porter.cli import main, options
+from porter.cli.app import app
+from porter.cli.output import Output, Settings
+from porter.core.checkout import EMBEDDED_FORK
+from porter.report.setup import Compiler, Overlay
+from porter.workflows import setup
+
+COMMANDS = sorted(app.commands)
+GIVEN = {
+    ("--no-color",): Settings(no_color=True),
+    ("--json",): Settings(json=True),
+    ("--checkout", "fork"): Settings(Path("fork")),
+}
+
+
+class Reached(Exception):
+    """A command was about to run."""
+
+
+@pytest.fixture
+def reached(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Settings]:
+    """The settings that a command would run with."""
+
+    def stop(settings: Settings) -> Output:
+        raise Reached(settings)
+
+    def run(*arguments: str) -> Settings:
+        with pytest.raises(Reached) as caught:
+            main(arguments)
+        settings: Settings = caught.value.args[0]
+        return settings
+
+    monkeypatch.setattr(options, "Output", stop)
+    return run
+
+
+def own_arguments(command: str) -> tuple[str, ...]:
+    return ("atan2",) if any(param.required for param in app.commands[command].params) else ()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("given", GIVEN)
+def test_every_command_takes_the_shared_options_anywhere(
+    command: str, given: tuple[str, ...], reached: Callable[..., Settings]
+) -> None:
+    own = own_arguments(command)
+    for arguments in ((*given, command, *own), (command, *given, *own), (command, *own, *given)):
+        assert reached(*arguments) == GIVEN[given], arguments
+
+
+def test_options_before_and_after_a_command_add_up(reached: Callable[..., Settings]) -> None:
+    found = reached("--json", "--checkout", "one", "status", "--checkout", "two", "--no-color")
+    assert found == Settings(Path("two"), json=True, no_color=True)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for flag in ("-h", "--help"):
+        assert main([command, flag]) == 0
+        told = capsys.readouterr().out
+        assert told.startswith(f"Usage: porter {command} ")
+        assert f"\nExamples:\n  porter {command}" in told
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(arguments) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    return told.err.removeprefix("checkout: fork (the embedded miniature fork)\n")
+
+
+def test_a_misspelled_command_is_told_its_neighbor(capsys: pytest.CaptureFixture[str]) -> None:
+    assert_expected_inline(
+        refused(capsys, "migrat", "atan2"),
+        """\
+porter: PTR006 there is no command migrat
+  Did you mean migrate?
+""",
+    )
+
+
+def test_a_command_like_no_other_is_told_where_to_look(capsys: pytest.CaptureFixture[str]) -> None:
+    assert refused(capsys, "qqq").endswith("PTR006 there is no command qqq\n  porter --help names the commands.\n")
+
+
+def test_a_misspelled_operator_is_told_its_neighbors_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert_expected_inline(
+        refused(capsys, "migrate", "atn2", "--no-verify"),
+        """\
+porter: aten/src/ATen/native/native_functions.yaml: PTR012 no operator is called atn2
+  Did you mean atan2, arctan2?
+""",
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments", [("status", "--no-colr"), ("verify",), ("--completion", "tcsh"), ("undo", "twice"), ("verify", "-k")]
+)
+def test_a_usage_error_has_a_code_and_names_the_help(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = refused(capsys, *arguments)
+    command = f" {arguments[0]}" if arguments[0] in COMMANDS else ""
+    assert told.startswith("porter: PTR006 ")
+    assert told.endswith(f"\n  porter{command} --help says what there is.\n")
+
+
+def test_no_command_at_all_is_answered_with_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert refused(capsys).startswith("Usage: porter ")
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    from porter import __version__
+
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"porter {__version__}\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_asks_porter(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--completion", shell]) == 0
+    assert f"_PORTER_COMPLETE={shell}_complete" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("porter mig", ["migrate"]),
+        ("porter migrate ata", ["atan2"]),
+        ("porter verify exp atan", ["atan2"]),
+        ("porter verify --backend h", ["host"]),
+        ("porter verify --arithmetic fl", ["flush"]),
+        ("porter migrate --checkout /nowhere ata", []),
+    ],
+)
+def test_a_shell_completes(
+    words: str, found: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("_PORTER_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+    with pytest.raises(SystemExit):
+        main([])
+    assert [line.partition(",")[2] for line in capsys.readouterr().out.split()] == found
+
+
+def test_an_interrupt_ends_with_its_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_settings: Settings) -> Output:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(options, "Output", interrupted)
+    assert main(["status"]) == 130
+
+
+@pytest.fixture
+def fork(tmp_path: Path) -> Path:
+    shutil.copytree(EMBEDDED_FORK, tmp_path / "fork")
+    return tmp_path / "fork"
+
+
+def test_a_plan_is_written_and_taken_back(fork: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ("--checkout", str(fork))
+    assert main([*where, "migrate", "atan2", "--no-verify", "--write", "--json"]) == 0
+    written = capsys.readouterr()
+    assert "porter undo takes them back" in written.err
+    touched = {line[6:] for line in json.loads(written.out)["diff"].splitlines() if line.startswith("+++ b/")}
+    assert main([*where, "undo", "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)["files"]) == touched
+    assert main([*where, "undo"]) == 2
+
+
+def test_an_explanation_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "atan2", "--no-record", "--json", "--checkout", str(EMBEDDED_FORK)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["op"] == "atan2"
+    assert [stage["stage"] for stage in found["stages"]][:3] == [
+        "entries", "implementation", "graph, read from the source"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_setup_tells_what_it_found(
+    as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(setup, "set_up", lambda: Compiler("/bin/clang++", "clang version 19"))
+    monkeypatch.setattr(setup, "prepare", lambda checkout, progress: Overlay("2.13.0", "host", True))
+    assert main(["setup", *(["--json"] if as_json else [])]) == 0
+    told = capsys.readouterr().out
+    if as_json:
+        assert json.loads(told)["overlay"] == {"torch": "2.13.0", "backend": "host", "built": True}
+    else:
+        assert told == "compiler: /bin/clang++ (clang version 19)\noverlay: built for torch 2.13.0\n"
+
+
+def test_watch_names_the_checkout_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from porter.core.checkout import Checkout
+    from porter.workflows import watch as workflow
+
+    judged: list[Checkout] = []
+
+    def watched(files: Callable[[], tuple[Path, ...]], act: Callable[[], None]) -> None:
+        for _ in range(2):
+            assert EMBEDDED_FORK / "aten/src/ATen/native/native_functions.yaml" in files()
+            act()
+
+    monkeypatch.setattr(workflow, "watch", watched)
+    monkeypatch.setattr("porter.cli.watch.judge", lambda output, checkout, *_: judged.append(checkout))
+    assert main(["watch", "exp", "--checkout", str(EMBEDDED_FORK)]) == 0
+    assert capsys.readouterr().err.count("checkout:") == 1
+    assert len(judged) == 2 and judged[0] is not judged[1]

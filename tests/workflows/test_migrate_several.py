@@ -1,0 +1,78 @@
+"""Several operators in one migration: each on what the one before it leaves, and what is heard meanwhile."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.errors import PorterError
+from porter.core.progress import Step
+from porter.verdict import client as server
+from porter.verdict.result import Verdict
+from porter.workflows.migrate import NotPlanned, Ported, Request, migrate
+from porter.workflows.verify import Proof, verify
+
+FORK = Checkout(EMBEDDED_FORK, "test")
+
+
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that says what it does and finds every port right."""
+
+    def ask(asked: dict[str, object], progress: server.Progress) -> dict[str, object]:
+        progress("build")
+        target = json.loads(json.dumps(asked["target"]))
+        return Verdict(target["base"], "host", "default", 1, 0, 0, 1, None, 0.5).to_json()
+
+    monkeypatch.setattr(server, "ask", ask)
+
+
+def test_operators_are_counted_while_they_are_planned_and_proven(answering: None) -> None:
+    heard: list[Step] = []
+    found = list(migrate(FORK, Request(("erf", "log1p"), proof=Proof()), heard.append))
+    assert heard == [
+        Step("erf: planning", 0, 2), Step("erf: build", 0, 2), Step("log1p: planning", 1, 2), Step("log1p: build", 1, 2)
+    ]  # fmt: skip
+    assert all(isinstance(each, Ported) and each.done and each.verdict for each in found)
+
+
+def test_a_single_operator_is_not_counted(answering: None) -> None:
+    heard: list[Step] = []
+    list(verify(FORK, ["exp"], Proof(), heard.append))
+    assert heard == [Step("exp: build")]
+
+
+def test_a_port_without_the_verdict_asked_for_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(*_: object) -> None:
+        raise PorterError("PTR170", "torch is not installed here")
+
+    monkeypatch.setattr(server, "ask", ask)
+    [found] = migrate(FORK, Request(("erf",), proof=Proof()))
+    assert isinstance(found, Ported)
+    assert found.no_verdict is not None and found.no_verdict.code == "PTR170"
+    assert not found.done
+
+
+def test_the_second_plan_stands_on_the_first() -> None:
+    first, second = migrate(FORK, Request(("erf", "log1p")))
+    assert isinstance(first, Ported) and isinstance(second, Ported)
+    [file] = {functor.file for functor in (*first.plan.functors, *second.plan.functors)}
+    assert "struct erf_functor" in second.plan.changes.base[file]
+
+
+def test_one_of_all_that_fails_does_not_stop_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    from porter.workflows import migrate as workflow
+
+    monkeypatch.setattr(workflow, "portable", lambda checkout: ("exp", "erf"))
+    refused, ported = migrate(FORK, Request(all=True))
+    assert isinstance(refused, NotPlanned)
+    assert (refused.op, refused.error.code) == ("exp", "PTR013")
+    assert isinstance(ported, Ported)
+
+
+def test_no_operator_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PorterError, match="PTR012"):
+        list(migrate(FORK, Request()))
