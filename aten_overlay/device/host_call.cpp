@@ -1,7 +1,7 @@
 #include "host_call.h"
 
 #include "device.h"
-#include "memory.h"
+#include "memory/memory.h"
 
 #include <ATen/ops/_to_cpu.h>
 

@@ -13,7 +13,7 @@ from porter.core.progress import Step
 from porter.verdict import client as server
 from porter.verdict.result import Verdict
 from porter.workflows.migrate import NotPlanned, Ported, Request, migrate
-from porter.workflows.verify import Proof, verify
+from porter.workflows.verify import Proof, verify_operators
 
 FORK = Checkout(EMBEDDED_FORK, "test")
 
@@ -41,7 +41,7 @@ def test_operators_are_counted_while_they_are_planned_and_proven(answering: None
 
 def test_a_single_operator_is_not_counted(answering: None) -> None:
     heard: list[Step] = []
-    list(verify(FORK, ["exp"], Proof(), heard.append))
+    list(verify_operators(FORK, ["exp"], Proof(), heard.append))
     assert heard == [Step("exp: build")]
 
 
