@@ -170,7 +170,7 @@ def test_functions_of_the_library_take_any_amount(library: Library) -> None:
     check(library, "functions", [np.full(7, 0x12345678, np.int32)], np.int32, wanted)
 
 
-@pytest.mark.parametrize("options", [Options(checked=True), Options(arithmetic="fused"), Options(optimisation="-O1")],
+@pytest.mark.parametrize("options", [Options(checked=True), Options(arithmetic="fused"), Options(optimization="-O1")],
                          ids=["checked", "fused", "O1"])  # fmt: skip
 def test_however_it_is_compiled(options: Options) -> None:
     found = Library(compile_kernels(SOURCE, ["quotient_int", "rest_int", "to_int_of_float", "together"], options))
