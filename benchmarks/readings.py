@@ -28,8 +28,8 @@ from porter.mpsgraph.agreement import Agreement, agreement
 from porter.mpsgraph.recording import Recording
 from porter.recording import record
 from porter.recording.readings import is_of, overloads, source_graph
-from porter.server import worker as work
-from porter.verdict.backends import backends as rooms
+from porter.server import worker
+from porter.verdict.backends import host
 from porter.verdict.result import HOST
 from porter.verdict.whole import build_whole, load_whole
 
@@ -43,11 +43,11 @@ def main() -> int:
     parser.add_argument("ops", nargs="*")
     parser.add_argument("--save", type=Path)
     options = parser.parse_args()
-    work.warm(HOST)
+    worker.preload(HOST)
     checkout = Checkout(options.fork.resolve(), "named")
     rows = [row for e in NativeFunctions.read(checkout).entries if (row := mps_row(checkout, e)) and _is_old(row)]
     bases = options.ops or list(dict.fromkeys(row.entry.base for row in rows))
-    chosen = {base: rooms.selected(HOST, base) for base in bases}
+    chosen = {base: host.select_opinfos(base) for base in bases}
     load_whole(build_whole(checkout))
     found: list[Line] = []
     for base in bases:

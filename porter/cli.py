@@ -145,14 +145,14 @@ def _judged(fork: Checkout, plan: Plan, recorded: Recorded) -> tuple[Plan, Verdi
 def _shown(
     options: argparse.Namespace, plan: Plan, verdict: Verdict | PorterError | None, losers: tuple[Loser, ...]
 ) -> int:
-    from porter.report.as_json import plan_object
+    from porter.report.as_json import plan_object, verdict_object
     from porter.report.pull_request import pull_request
     from porter.report.terminal import diff_text, summary
 
     judged = None if isinstance(verdict, PorterError) else verdict
     ok = verdict is None or bool(judged and judged.ok)
     if options.json:
-        print(json.dumps(plan_object(plan, judged.to_json() if judged else None, losers)))
+        print(json.dumps(plan_object(plan, verdict_object(judged) if judged else None, losers)))
     elif options.pull_request:
         print(pull_request(plan, judged))
     else:
@@ -196,12 +196,13 @@ def _status(options: argparse.Namespace) -> int:
 
 def _verify(options: argparse.Namespace) -> int:
     from porter.overlay.table import table
+    from porter.report.as_json import verdict_object
     from porter.workflows.verify import verified
 
     checkout, code = _fork(options), DONE
     for op in options.ops:
         verdict = verified(checkout, op, options.expr, options.backend, options.arithmetic)
-        print(json.dumps(verdict.to_json()) if options.json else table(verdict))
+        print(json.dumps(verdict_object(verdict)) if options.json else table(verdict))
         code = max(code, DONE if verdict.ok else INCOMPLETE)
     return code
 

@@ -38,16 +38,17 @@ def prepare(checkout: Checkout) -> str:
 
     Raises PTR166 where the checkout's own shared host code does not compile, and what serving raises.
     """
-    from porter.verdict import client as server
-    from porter.verdict.backends import backends as rooms
-    from porter.verdict.result import AUTO, HOST
+    from porter.verdict import client
+    from porter.verdict.backends.choice import choose_backend
+    from porter.verdict.messages import PrepareRequest
+    from porter.verdict.result import AUTO
 
     if find_spec("torch") is None:
         return "overlay: none without torch (pip install 'porter[verify]')"
-    backend = rooms.chosen(AUTO)
-    if backend != HOST:
-        return f"overlay: nothing to build for the {backend} backend"
-    server.ask({"what": server.PREPARATION, "root": str(checkout.root.resolve()), "backend": backend})
+    backend = choose_backend(AUTO)
+    if not backend.RUNS_HOST_CODE:
+        return f"overlay: nothing to build for the {backend.NAME} backend"
+    client.request_preparation(PrepareRequest(checkout.root.resolve(), backend.NAME))
     return f"overlay: built for torch {metadata.version('torch')}"
 
 

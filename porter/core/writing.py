@@ -6,7 +6,8 @@ import os
 import subprocess
 
 from porter.core import journal
-from porter.core.checkout import Checkout, digest
+from porter.core.cache import digest
+from porter.core.checkout import Checkout
 from porter.core.edits import ChangeSet
 from porter.core.errors import Place, PorterError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from porter.verdict.behavior import Behaviour
+from porter.verdict.behavior import Behavior
 from porter.verdict.result import DTypeVerdict, Verdict
 
 HEADINGS = ("dtype", "passed", "failed", "skipped", "kernel calls", "max ULP", "CPU ULP")
@@ -34,7 +34,7 @@ def summary(verdict: Verdict) -> str:
     )
 
 
-def _old_path(found: Behaviour) -> Iterator[str]:
+def _old_path(found: Behavior) -> Iterator[str]:
     """How both paths do in all, and what changes."""
     samples, old, new = (sum(getattr(count, name) for count in found.counts) for name in ("samples", "old", "new"))
     yield f"as on the CPU: the old path in {old} of {samples} samples, the new path in {new}"

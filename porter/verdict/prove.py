@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from porter.core.progress import Progress, ignore
 from porter.plan.plan import Plan
 from porter.verdict.result import ListEntry, Verdict, VerifyTarget
 from porter.verdict.verify import verify
 
 
 def prove(
-    root: Path, plan: Plan, base: str, expr: str | None = None, backend: str = "auto", arithmetic: str = "default"
+    root: Path,
+    plan: Plan,
+    base: str,
+    expr: str | None = None,
+    backend: str = "auto",
+    arithmetic: str = "default",
+    progress: Progress = ignore,
 ) -> Verdict:
     """The overlay's verdict on a plan; the checkout itself stays as it is. Raises PTR100 or PTR170-172 where none can
     be had.
     """
-
     gone = [c for c in plan.lists if not c.change.startswith("kept")]
     stay = [c for c in plan.lists if c.change.startswith("kept")]
     target = VerifyTarget(
@@ -27,10 +33,10 @@ def prove(
         removed=tuple(ListEntry(c.file, c.list, c.entry) for c in gone),
         kept=tuple(ListEntry(c.file, c.list, c.entry) for c in stay),
     )
-    return verify(root, plan.changes.apply(), target, _selected(plan, expr), backend, arithmetic=arithmetic)
+    return verify(root, plan.changes.apply(), target, _select_tests(plan, expr), backend, arithmetic, progress)
 
 
-def _selected(plan: Plan, expr: str | None) -> str | None:
+def _select_tests(plan: Plan, expr: str | None) -> str | None:
     """The tests asked for, without the dtypes that never reach the stub."""
     left_out = " and ".join(f"not mps_{dtype}" for dtype in plan.answered)
     if not left_out:
