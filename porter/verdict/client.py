@@ -19,7 +19,6 @@ from pathlib import Path
 from porter.core.cache import digest
 from porter.core.progress import Progress, ignore
 from porter.mpsgraph.recording import Recording
-from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.errors import NoVerdict
 from porter.verdict.messages import (
     Answer,
@@ -70,6 +69,8 @@ def ask(request: Request, progress: Progress = ignore) -> Answer:
     Under `$PORTER_NO_SERVER`, and for hardware, which a forked process cannot use, a process of its own answers.
     Raises PTR170 when no process can be started that answers, and the error that is the answer.
     """
+    from porter.verdict.backends.choice import BACKENDS  # here: reading what is cached does without aten_overlay
+
     alone = os.environ.get(NO_SERVER) or BACKENDS[request.backend].ON_HARDWARE
     answer = _ask_process(request) if alone else _ask_server(request, progress)
     if isinstance(answer, ErrorAnswer):
