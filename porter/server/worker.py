@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import re
 import time
@@ -35,6 +36,9 @@ PRELOADED = (
     "torch.testing._internal.common_device_type",
     "torch.testing._internal.common_methods_invocations",
     "torchgen.gen",
+    "aten_overlay.metal.build",
+    "porter.verdict.suite.proof",
+    "porter.verdict.suite.sample_results",
 )
 # What a run with bounds checked, which is slow, repeats: every layout and target, in two types.
 CHECKED = "(test_layouts or test_out_ or test_inplace) and (float32 or int32)"
@@ -49,6 +53,8 @@ def preload(backend: str) -> None:
     torch.set_num_threads(1)  # a fork keeps no thread pool
     for module in PRELOADED:
         importlib.import_module(module)
+    gc.collect()
+    gc.freeze()  # a fork's collections leave what is imported alone, and so the memory that it shares
 
 
 @dataclass(frozen=True)
