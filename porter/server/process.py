@@ -88,9 +88,9 @@ def _work(act: Act, writer: int, log: int) -> NoReturn:
     with contextlib.suppress(BaseException), os.fdopen(writer, "wb") as out:
         faulthandler.enable()
 
-        def tell(step: str) -> None:
+        def send_step(step: str) -> None:
             out.write(encode_line(StepStarted(step)))
             out.flush()
 
-        out.write(encode_line(act_here(act, tell)))
+        out.write(encode_line(act_here(act, send_step)))
     os._exit(0)

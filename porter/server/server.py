@@ -200,10 +200,10 @@ def _handle(link: socket.socket, listener: socket.socket) -> None:
 
 
 def _answer_line(line: bytes, link: socket.socket) -> Answer:
-    def tell(step: str) -> None:
+    def send_step(step: str) -> None:
         link.sendall(encode_line(StepStarted(step)))
 
-    return act_here(lambda progress: answer(decode_request(line), progress), tell)
+    return act_here(lambda progress: answer(decode_request(line), progress), send_step)
 
 
 def _listen(path: Path) -> socket.socket | None:
