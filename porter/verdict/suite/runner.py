@@ -42,9 +42,7 @@ class Outcome:
     worst: str = ""
 
 
-def run(
-    context: Context, expression: str | None = None, progress: Progress = ignore
-) -> list[Outcome]:
+def run(context: Context, expression: str | None = None, progress: Progress = ignore) -> list[Outcome]:
     """Imports the tests for this subject and runs those that `expression` (as of pytest's -k) selects.
 
     `progress` hears the name of every test before it starts.
@@ -54,9 +52,7 @@ def run(
     return run_module(importlib.import_module(MODULE), expression, progress)
 
 
-def run_module(
-    module: ModuleType, expression: str | None = None, progress: Progress = ignore
-) -> list[Outcome]:
+def run_module(module: ModuleType, expression: str | None = None, progress: Progress = ignore) -> list[Outcome]:
     """Runs the tests of a module that `expression` selects; calls of kernels are those that the tests record."""
     results.records.clear()
     suite = unittest.defaultTestLoader.loadTestsFromModule(module)
