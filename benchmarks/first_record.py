@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from porter.verdict import client as server
+from porter.verdict import client
 
 ROUNDS = 5
 
@@ -40,7 +40,7 @@ def main(fork: Path, ops: list[str]) -> int:
             print(op, *(f"{name} {each:.2f} s" for name, each in zip(("first", "kept", "read"), taken, strict=True)))
         more = max(a - b for a, b in zip(kept, read, strict=True))
         print(f"first at most {max(first):.2f} s; kept at most {more:.2f} s more than reading only")
-        print(f"cold: {last} {seconds(fork, 'explain', last, **{server.NO_SERVER: '1'}):.2f} s")
+        print(f"cold: {last} {seconds(fork, 'explain', last, **{client.NO_SERVER: '1'}):.2f} s")
     return 0
 
 

@@ -28,14 +28,14 @@ from typing import TYPE_CHECKING
 from apart import apart
 
 import aten_overlay
+from porter.core import cache
 from porter.core.checkout import KERNELS, Checkout
 from porter.core.errors import PorterError
-from porter.server import worker as work
-from porter.verdict.backends import backends as rooms
+from porter.server import worker
 from porter.verdict.backends import host
 from porter.verdict.build.libraries import build
-from porter.verdict.build.tree import cache, materialise
-from porter.verdict.errors import raising_porter_errors
+from porter.verdict.build.tree import materialise
+from porter.verdict.errors import NoKernelNamed, NotNative, raising_porter_errors
 from porter.verdict.native import launching, native_target
 from porter.verdict.result import HOST, VerifyTarget
 
@@ -85,7 +85,7 @@ def main() -> int:
     options = parser.parse_intermixed_args()
     checkout = Checkout(options.fork.resolve(), "named")
     aten_overlay.start_from_environment({"PORTER_CHECKOUT": str(checkout.root)})
-    work.preload(HOST)
+    worker.preload(HOST)
     expr = options.expr or (None if options.tests else UPSTREAM)
     found = []
     for base in options.ops or launching(checkout):
@@ -159,9 +159,9 @@ def _outcomes(task: Task, doing: Array[c_char]) -> list[Outcome]:
 
     tell("build")
     targets = [_target(task.checkout, base) for base in task.base.split(",")]
-    tree = materialise(task.checkout.root, {}, cache())
-    subject = work.context(tree, targets[0], rooms.selected(HOST, targets[0].base))
-    made = build(tree, targets, host.recipe(tree.root), cache())
+    tree = materialise(task.checkout.root, {}, cache.root())
+    subject = worker.make_context(tree, targets[0], host.select_opinfos(targets[0].base))
+    made = build(tree, targets, host.recipe(tree.root), cache.root())
     host.load(made.library, tree.root, [f"{kernel}_" for each in targets for kernel in each.kernels], "default", False)
     if task.file:
         return runner.run_module(_module(task.checkout.root / task.file), task.expr, tell)
@@ -172,10 +172,8 @@ def _target(checkout: Checkout, base: str) -> VerifyTarget:
     """What is known of an operator; its rows alone, if its host code launches kernels through others'."""
     try:
         return native_target(checkout, base, beside_graphs=True)
-    except PorterError as error:
-        if error.code not in ("PTR018", "PTR019"):
-            raise
-    return VerifyTarget(base, as_is=True)
+    except (NoKernelNamed, NotNative):
+        return VerifyTarget(base, as_is=True)
 
 
 def _module(path: Path) -> ModuleType:

@@ -27,12 +27,13 @@ from typing import Any
 
 from apart import apart
 
+from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.parity import table as old_path_table
 from porter.parity.lines import DIED, Line
 from porter.parity.reasons import Evidence
 from porter.verdict.backends import host
-from porter.verdict.build.tree import cache, materialise
+from porter.verdict.build.tree import materialise
 from porter.verdict.whole import build_whole, fit, load_whole, unserved
 
 TYPES = ("float32", "float16", "int32", "bool")
@@ -52,7 +53,7 @@ def main() -> int:
     host.start()
     import_module("torch.testing._internal.common_methods_invocations")
     evidence = Evidence.read(checkout)
-    held = fit(checkout, materialise(checkout.root, {}, cache()))
+    held = fit(checkout, materialise(checkout.root, {}, cache.root()))
     if options.read:
         found = [Line.from_json(json.loads(text)) for text in options.read.read_text().splitlines()]
     else:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 
 from porter.core.checkout import EMBEDDED_FORK, KERNELS
-from porter.verdict import client as server
+from porter.verdict import client
 from porter.verdict.result import VerifyTarget
 from porter.verdict.verify import verify
 
@@ -47,7 +47,7 @@ def main() -> int:
     verified({})
     warm = min(seconds(lambda n=n: verified(edited(n))) for n in range(ROUNDS))  # type: ignore[misc]
     same = min(seconds(lambda: verified({})) for _ in range(ROUNDS))
-    os.environ[server.NO_SERVER] = "1"
+    os.environ[client.NO_SERVER] = "1"
     cold = seconds(lambda: verified({}))
     print(f"import of torch and the OpInfos: {unit:.2f} s")
     for name, taken in (("warm, after an edit", warm), ("warm, same again", same), ("cold process", cold)):

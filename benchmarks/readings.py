@@ -28,8 +28,8 @@ from porter.mpsgraph.agreement import Agreement, agreement
 from porter.mpsgraph.recording import Recording
 from porter.recording import record
 from porter.recording.readings import is_of, overloads, source_graph
-from porter.server import worker as work
-from porter.verdict.backends import backends as rooms
+from porter.server import worker
+from porter.verdict.backends import host
 from porter.verdict.errors import raising_porter_errors
 from porter.verdict.result import HOST
 from porter.verdict.whole import build_whole, load_whole
@@ -50,8 +50,8 @@ def main() -> int:
     unknown = sorted({*bases} - {row.entry.base for row in rows})
     if unknown or not bases:
         sys.exit(f"no row on MPSGraph: {', '.join(unknown) or 'in the whole fork'}")
-    work.preload(HOST)
-    chosen = {base: rooms.selected(HOST, base) for base in bases}
+    worker.preload(HOST)
+    chosen = {base: host.select_opinfos(base) for base in bases}
     load_whole(build_whole(checkout))
     found: list[Line] = []
     for base in bases:

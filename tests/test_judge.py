@@ -11,7 +11,7 @@ from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 from porter.report.as_json import plan_object
 from porter.report.terminal import summary
-from porter.verdict.judge import judge, not_run
+from porter.verdict.judge import judge, verdict_without_tests
 from porter.verdict.result import Failure, Verdict
 from porter.workflows.candidates import judged
 
@@ -27,7 +27,7 @@ def turn(plan: Plan, kind: Kind = Kind.FLOATING) -> int:
 
 def verdict(failures: list[Failure]) -> Verdict:
     """Of a run in which other tests passed."""
-    return replace(not_run(OP, failures, 0.0), passed=7)
+    return replace(verdict_without_tests(OP, failures, 0.0), passed=7)
 
 
 def verdicts(failures: Callable[[Plan], list[Failure]], seen: list[int]) -> Callable[[Plan], Verdict]:
@@ -79,7 +79,7 @@ def test_of_candidates_that_all_fail_the_one_with_the_fewest_failures_stays() ->
 
 
 def test_a_candidate_that_does_not_compile_is_worse_than_any_that_does() -> None:
-    broken = not_run(OP, [Failure("build", "PTR101 the Metal source does not compile")], 0.0)
+    broken = verdict_without_tests(OP, [Failure("build", "PTR101 the Metal source does not compile")], 0.0)
     best = judged(FORK, plan_operator(FORK, OP), lambda plan: broken if turn(plan) else verdict([WRONG, WRONG]))
     assert (turn(best.plan), best.verdict.failed) == (0, 2)
     assert [loser.reason for loser in best.losers] == ["build: PTR101 the Metal source does not compile"]

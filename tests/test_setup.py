@@ -11,8 +11,9 @@ from aten_overlay.metal import compiler
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.report.setup import Compiler, compiler_text, overlay_text
-from porter.verdict import client as server
-from porter.verdict.backends import backends as rooms
+from porter.verdict import client
+from porter.verdict.backends import choice
+from porter.verdict.messages import PrepareAnswer, PrepareRequest, Request
 from porter.workflows import setup
 
 
@@ -57,17 +58,22 @@ def test_nothing_is_installed_outside_of_a_virtual_environment(monkeypatch: pyte
 
 
 def test_what_every_verdict_shares_is_built_for_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, object]] = []
-    monkeypatch.setattr(rooms, "chosen", lambda backend: "host")
-    monkeypatch.setattr(server, "ask", lambda question, progress: asked.append(question) or {})
+    asked: list[Request] = []
+
+    def answer(request: Request, progress: object) -> PrepareAnswer:
+        asked.append(request)
+        return PrepareAnswer()
+
+    monkeypatch.setattr(choice, "choose_backend", lambda name: choice.BACKENDS["host"])
+    monkeypatch.setattr(client, "ask", answer)
     made = overlay_text(setup.prepare(Checkout(EMBEDDED_FORK, "named")))
     assert made == f"overlay: built for torch {metadata.version('torch')}"
-    assert asked == [{"what": server.PREPARATION, "root": str(EMBEDDED_FORK), "backend": "host"}]
+    assert asked == [PrepareRequest(EMBEDDED_FORK, "host")]
 
 
 def test_nothing_is_built_where_it_would_not_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "ask", lambda *_: pytest.fail("asked"))
-    monkeypatch.setattr(rooms, "chosen", lambda backend: "mps")
+    monkeypatch.setattr(client, "ask", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr(choice, "choose_backend", lambda name: choice.BACKENDS["mps"])
     assert "nothing to build for the mps backend" in overlay_text(setup.prepare(Checkout(EMBEDDED_FORK, "named")))
     monkeypatch.setattr(setup, "find_spec", lambda name: None)
     assert "none without torch" in overlay_text(setup.prepare(Checkout(EMBEDDED_FORK, "named")))

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from porter.aten.implementations import Implementation, Written, find_implementation, find_registration, written_in
 from porter.aten.native_functions import MPS_KEY, SHARING_KEYS, DispatchLine, Entry, NativeFunctions, functional_variant
-from porter.aten.stubs import StubCall, native_definitions, stub_names, stubs_of
+from porter.aten.stubs import DifferentOverloads, NoStub, StubCall, native_definitions, stub_names, stubs_of
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 
-NO_STUB, DIFFERENT_OVERLOADS = "PTR072", "PTR073"
 _OWN_KERNEL = re.compile(r"[Ss]tub\b|device_type\(\)")
 _OPERATOR_CALL = re.compile(r"\bat::(\w+?)(?:_outf?|_)?\(")
 
@@ -169,9 +168,9 @@ def _move(checkout: Checkout, operator: Operator, row: Row) -> Move:
             return Move(row, line, stubs_of(checkout, line.kernel))
         except PorterError as error:
             failure = error
-            if error.code == NO_STUB and _redispatches(checkout, line):
+            if isinstance(error, NoStub) and _redispatches(checkout, line):
                 return Move(row, line, ())
-            if error.code == DIFFERENT_OVERLOADS:
+            if isinstance(error, DifferentOverloads):
                 return Move(row, line, _stubs_of_out(checkout, operator, error))
     assert failure is not None
     raise failure

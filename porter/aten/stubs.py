@@ -28,6 +28,14 @@ _DEPTH = 6
 _File = tuple[str, str]
 
 
+class NoStub(PorterError):
+    """A native function calls no stub (PTR072)."""
+
+
+class DifferentOverloads(PorterError):
+    """The overloads of a native function call different stubs (PTR073)."""
+
+
 @dataclass(frozen=True)
 class Stub:
     """A dispatch stub: `signature` is (type, name) per parameter, name empty where the declaration has none.
@@ -81,7 +89,7 @@ def stubs_of(checkout: Checkout, native_function: str) -> tuple[StubCall, ...]:
         raise _no_stub(checkout, native_function, found[0])
     if len(outcomes) > 1:
         places = ", ".join(str(one.place) for one in outcomes.values())
-        raise PorterError(
+        raise DifferentOverloads(
             "PTR073",
             f"{native_function} has overloads that call different stubs ({places})",
             found[0].place,
@@ -320,4 +328,4 @@ def _no_stub(checkout: Checkout, native_function: str, found: Found) -> PorterEr
     ]
     other = next((show(c.function) for c in calls if "TORCH_" not in show(c.function)), "")
     what = f"{native_function} calls no dispatch stub" + (f": it calls {other}" if other else "")
-    return PorterError("PTR072", what, found.place, "Port the operator that it forwards to, or give it a stub first.")
+    return NoStub("PTR072", what, found.place, "Port the operator that it forwards to, or give it a stub first.")

@@ -64,12 +64,12 @@ def migrate(
 
 def _show(output: Output, found: Ported, pull_request: bool, no_verify: bool) -> None:
     from porter.report import pull_request as markdown
-    from porter.report.as_json import plan_object
+    from porter.report.as_json import plan_object, verdict_object
     from porter.report.terminal import styled_diff, styled_summary, summary
 
     plan, verdict, losers = found.plan, found.verdict, found.losers
     if output.json:
-        output.object(plan_object(plan, verdict.to_json() if verdict else None, losers))
+        output.object(plan_object(plan, verdict_object(verdict) if verdict else None, losers))
     elif pull_request:
         output.text(markdown.pull_request(plan, verdict))
     else:

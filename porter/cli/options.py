@@ -135,7 +135,8 @@ def complete_operator(ctx: click.Context, _param: click.Parameter, incomplete: s
 
 
 def _complete_backend(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    from porter.verdict.result import AUTO, BACKENDS
+    from porter.verdict.backends.choice import BACKENDS
+    from porter.verdict.result import AUTO
 
     return [name for name in (AUTO, *BACKENDS) if name.startswith(incomplete)]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from porter.core.cache import digest
 from porter.core.errors import Place, PorterError
 
 NATIVE_FUNCTIONS = "aten/src/ATen/native/native_functions.yaml"
@@ -142,11 +142,6 @@ def find_checkout(named: Path | None, cwd: Path, environ: dict[str, str]) -> Che
         if (folder / NATIVE_FUNCTIONS).is_file():
             return Checkout(folder, "the enclosing checkout")
     return Checkout(EMBEDDED_FORK, "the embedded miniature fork")
-
-
-def digest(data: bytes) -> str:
-    """The content hash that snapshots, journals and caches agree on."""
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def _checked(root: Path, origin: str) -> Checkout:

@@ -20,7 +20,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from porter.core.checkout import Checkout, digest
+from porter.core.cache import digest
+from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 
 FOLDER = ".porter"

@@ -6,8 +6,9 @@ import os
 import subprocess
 
 from porter.core import journal
+from porter.core.cache import digest
 from porter.core.change_set import ChangeSet
-from porter.core.checkout import Checkout, digest
+from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 
 

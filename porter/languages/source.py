@@ -15,6 +15,10 @@ from porter.core.errors import Place, PorterError
 from porter.languages.lexer import Token, TokenKind, lex
 
 
+class UnbalancedBrackets(PorterError):
+    """A bracket of a file has no partner (PTR030)."""
+
+
 @dataclass(frozen=True)
 class Macro:
     """A `#define`; `params` is None for an object-like one. `body` has its line continuations taken out."""
@@ -121,8 +125,8 @@ class Source:
             raise self._unbalanced(self.code[open_at[-1]])
         return pairs
 
-    def _unbalanced(self, token: Token) -> PorterError:
-        return PorterError(
+    def _unbalanced(self, token: Token) -> UnbalancedBrackets:
+        return UnbalancedBrackets(
             "PTR030", f"'{token.text}' has no partner", self.place(token.start), "Does the file compile? Mend it there."
         )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from porter.core.errors import PorterError
-from porter.languages.source import Source
+from porter.languages.source import Source, UnbalancedBrackets
 from porter.metal import lint_checks as checks
 
 
@@ -41,9 +41,7 @@ def lint(file: str, text: str) -> tuple[LintFinding, ...]:
     try:
         unit = checks.Unit(source, tuple(checks.metal_code(source)))
         found = [(token, rule.name, what) for rule in RULES for token, what in rule.check(unit)]
-    except PorterError as error:
-        if error.code != "PTR030":
-            raise
+    except UnbalancedBrackets as error:
         raise PorterError("PTR110", error.what, error.place, error.hint) from error
     findings = {LintFinding(file, source.place(token.start).line, rule, what) for token, rule, what in found}
     return tuple(sorted(findings, key=lambda f: (f.line, f.rule, f.text)))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from porter.core.checkout import MPS, OPERATIONS, Checkout
-from porter.core.errors import code_in
 from porter.parity.lines import LATE, NAN_LOST, OTHER_TYPE, PRECISION, REFUSED, UNWRITTEN
+from porter.verdict.refusals import Refusal, refusal_in
 
 LIMIT, FAULT = "limit", "fault"
 _SOURCES = (MPS, OPERATIONS, "aten/src/ATen/mps")
@@ -21,8 +21,6 @@ _LITERAL = re.compile(r'"((?:[^"\\\n]|\\.){12,})"')
 # Checks whose text the source does not spell: a dispatch on types by its name, an assertion by its condition.
 _DISPATCH = re.compile(r'\bAT_DISPATCH_\w+\((?:[^"();]|\([^()]*\))*("\w+")')
 _ASSERTION = re.compile(r"\bTORCH_(?:INTERNAL_ASSERT|CHECK)\(([^\";]{12,}?)\);")
-_IMPOSSIBLE = "PTR127"  # what no graph can compute
-_VALIDATION = ("PTR124", "PTR125", "PTR126")  # what Metal's API validation would say on a Mac
 
 
 @dataclass(frozen=True)
@@ -49,9 +47,10 @@ class Evidence:
             return Reason(PRECISION, why)
         if why.startswith(UNWRITTEN):
             return Reason(LIMIT, "its host code leaves the result as the memory was")
-        if code_in(why) in _VALIDATION:
+        refusal = refusal_in(why)
+        if refusal is Refusal.VALIDATION:
             return Reason(LIMIT, f"the Metal API's validation: {why}")
-        if code_in(why) == _IMPOSSIBLE:
+        if refusal is Refusal.UNDEFINED:
             return Reason(LIMIT, f"its host code asks for what is not defined: {why}")
         if why.startswith(NAN_LOST):
             return Reason(LIMIT, "its graph asks for operations that leave NaN out")
@@ -59,7 +58,7 @@ class Evidence:
             return Reason(LIMIT, f"its host code computes in floats what the CPU does in the result's type: {why}")
         if why.startswith(OTHER_TYPE):
             return Reason(LIMIT, f"the type is the host code's: {why}")
-        if verdict == REFUSED and not code_in(why) and (place := self._check(why)):
+        if verdict == REFUSED and refusal is None and (place := self._check(why)):
             return Reason(LIMIT, place)
         return Reason(FAULT, why)
 

@@ -11,9 +11,9 @@ from porter.aten.implementations import Written
 from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import mps_row
 from porter.core.checkout import Checkout
-from porter.core.errors import code_in
 from porter.parity.lines import AGREE, DIED, DIFFER, PRECISION, REFUSED, UNCOMPARED, UNDEFINED, Line
 from porter.parity.reasons import Evidence, Reason
+from porter.verdict.refusals import refusal_in
 
 CLOSEST = 3
 
@@ -83,7 +83,7 @@ def _row(base: str, kind: str, through: tuple[str, ...], lines: Sequence[Line], 
 
 def _reasons(line: Line, evidence: Evidence) -> Iterator[tuple[Reason, int]]:
     for verdict, why, count in line.reasons:
-        if verdict != UNCOMPARED or code_in(why):
+        if verdict != UNCOMPARED or refusal_in(why) is not None:
             yield evidence.reason(verdict, why), count
 
 

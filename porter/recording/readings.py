@@ -6,12 +6,12 @@ The second one runs the fork's code, in a process of its own, and is kept under 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from porter.aten.meta import TypeRule, type_rules
 from porter.aten.native_functions import MPS_KEY, NativeFunctions
 from porter.aten.operator import Row, is_shared, mps_row, stubs_behind
-from porter.core import dtypes
+from porter.core import cache, codec, dtypes
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
@@ -20,29 +20,35 @@ from porter.mpsgraph.graph import Case, Graph
 from porter.mpsgraph.printing import graph_lines
 from porter.mpsgraph.recording import Left, Recording
 from porter.mpsgraph.source_reader.evaluator import read_graph
-from porter.mpsgraph.storing import from_object
+from porter.verdict import client
+from porter.verdict.evidence import digest_old_code, key
+from porter.verdict.messages import RecordRequest
 from porter.verdict.result import HOST, VerifyTarget
 
 NEWEST = ""
 
 
+_Recordings = tuple[Recording, ...]
+
+
 def recordings(
     checkout: Checkout, base: str, macos: str = NEWEST, run: bool = True, progress: Progress = ignore
 ) -> tuple[Recording, ...] | None:
-    """The recordings of an operator's overloads under a macOS release; None where they are not kept and `run` is off.
+    """The recordings of an operator's overloads under a macOS release; None where none is cached and `run` is off.
 
     Raises PTR136 to PTR138, and what building and serving raise.
     """
-    from porter.verdict import cache as kept
-    from porter.verdict import client as server
-
-    place = kept.place(kept.evidence(checkout), "recordings", base, macos)
-    made = kept.find(place)
-    if made is None and run:
-        asked = {"what": server.RECORDINGS, "root": str(checkout.root.resolve()), "macos": macos, "backend": HOST}
-        made = server.ask({**asked, "target": asdict(_target(checkout, base))}, progress)["recordings"]
-        kept.keep(place, made)
-    return None if made is None else tuple(from_object(made))
+    file = key(digest_old_code(checkout), "recordings", base, macos)
+    text = cache.get(file)
+    if text is not None:
+        cached: _Recordings = codec.decode(text, _Recordings)
+        return cached
+    if not run:
+        return None
+    request = RecordRequest(checkout.root.resolve(), _target(checkout, base), macos)
+    made = client.request_recordings(request, progress)
+    cache.put(file, codec.encode(made, _Recordings))
+    return made
 
 
 def _target(checkout: Checkout, base: str) -> VerifyTarget:
@@ -106,17 +112,15 @@ def recorded_graph(checkout: Checkout, row: Row, run: bool, progress: Progress =
 
 
 def which(checkout: Checkout, rows: Sequence[Row]) -> Iterator[str]:
-    """The readings that there are of each row on MPSGraph: `source`, `run` (kept from an earlier one), both or none."""
-    from porter.verdict import cache as kept
-
+    """The readings that there are of each row on MPSGraph: `source`, `run` (cached by an earlier one), both or none."""
     try:
-        evidence = kept.evidence(checkout)
+        evidence = digest_old_code(checkout)
     except PorterError:  # without torch nothing was run here
         evidence = ""
     for row in rows:
         found = ["source"] if _is_read(checkout, row) else []
-        place = kept.place(evidence, "recordings", row.entry.base, NEWEST)
-        made: list[Recording] = [from_object(each) for each in kept.find(place) or ()]
+        text = cache.get(key(evidence, "recordings", row.entry.base, NEWEST))
+        made: _Recordings = () if text is None else codec.decode(text, _Recordings)
         if any(each.graph.cases and is_of(checkout, each, row) for each in made):
             found.append("run")
         yield " and ".join(found)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from porter.plan.plan import Loser, Plan, PlannedFunctor
+from porter.verdict.result import Verdict
 
 
 def plan_object(plan: Plan, verdict: Mapping[str, Any] | None, losers: Sequence[Loser] = ()) -> dict[str, Any]:
@@ -39,6 +41,12 @@ def plan_object(plan: Plan, verdict: Mapping[str, Any] | None, losers: Sequence[
         "diff": plan.changes.diff(),
         "verdict": dict(verdict) if verdict is not None else None,
     }
+
+
+def verdict_object(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as plain values, `dtypes` keyed by torch name."""
+    dtypes = {each.dtype: {k: v for k, v in asdict(each).items() if k != "dtype"} for each in verdict.dtypes}
+    return {"ok": verdict.ok, **asdict(verdict), "where": verdict.where, "dtypes": dtypes}
 
 
 def _functor(functor: PlannedFunctor) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from porter.report.escaping import printable
-from porter.verdict.behavior import Behaviour
+from porter.verdict.behavior import Behavior
 from porter.verdict.result import DTypeVerdict, Verdict
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def summary(verdict: Verdict) -> str:
     )
 
 
-def _old_path(found: Behaviour) -> Iterator[str]:
+def _old_path(found: Behavior) -> Iterator[str]:
     """How both paths do in all, and what changes."""
     samples, old, new = (sum(getattr(count, name) for count in found.counts) for name in ("samples", "old", "new"))
     yield f"as on the CPU: the old path in {old} of {samples} samples, the new path in {new}"

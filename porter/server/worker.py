@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from porter.core import cache
 from porter.core.checkout import KERNELS
 from porter.core.dtypes import BY_METAL
 from porter.core.errors import PorterError
+from porter.core.progress import Progress
+from porter.metal.lint import lint
 from porter.verdict import judge
-from porter.verdict import result as values
-from porter.verdict.backends import backends as rooms
+from porter.verdict.backends import host
+from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.build import sources
-from porter.verdict.build.tree import Tree, cache, materialise
-from porter.verdict.errors import raising_porter_errors
-from porter.verdict.result import Failure, Verdict, VerifyTarget
+from porter.verdict.build.tree import Tree, materialise
+from porter.verdict.errors import NoVerdict, raising_porter_errors
+from porter.verdict.messages import VerdictAnswer
+from porter.verdict.result import DEFAULT, FLUSH, Failure, VerifyTarget
 from porter.verdict.suite.selection import Selection
 
 if TYPE_CHECKING:
     from porter.mpsgraph.recording import Recording
-    from porter.verdict.behavior import Sampled
+    from porter.verdict.behavior import SampleResult
     from porter.verdict.suite.context import Context
 
-Tell = Callable[[str], None]
 PRELOADED = (
     "torch.testing._internal.common_device_type",
     "torch.testing._internal.common_methods_invocations",
     "torchgen.gen",
+    "aten_overlay.metal.build",
+    "porter.verdict.suite.proof",
+    "porter.verdict.suite.sample_results",
 )
 # What a run with bounds checked, which is slow, repeats: every layout and target, in two types.
 CHECKED = "(test_layouts or test_out_ or test_inplace) and (float32 or int32)"
@@ -39,22 +46,19 @@ PRECISION = "test/test_mps.py"
 
 
 def preload(backend: str) -> None:
-    """Imports what every verdict of a backend needs."""
-    rooms.start(backend)
+    """Starts a backend, and imports what every verdict needs."""
+    BACKENDS[backend].start()
+    import torch
+
+    torch.set_num_threads(1)  # a fork keeps no thread pool
     for module in PRELOADED:
         importlib.import_module(module)
+    gc.collect()
+    gc.freeze()  # a fork's collections leave what is imported alone, and so the memory that it shares
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A verdict, and where it is one on a port what the new path does with every sample."""
-
-    verdict: Verdict
-    samples: tuple[Sampled, ...] = ()
-
-
-@dataclass(frozen=True)
-class Run:
+class RunOptions:
     """How one worker runs the tests: those of `expr`, on a backend, under an arithmetic, with bounds checked or not."""
 
     expr: str | None
@@ -63,73 +67,83 @@ class Run:
     checked: bool = False
 
 
-def old_behaviour(root: Path, target: VerifyTarget, tell: Tell) -> list[Sampled]:
+def run_old_path(root: Path, target: VerifyTarget, progress: Progress) -> list[SampleResult]:
     """What an operator of the checkout, as it is, does with every sample."""
-    from porter.verdict.suite.samples_behavior import behaviour
+    from porter.verdict.suite.sample_results import run_samples
 
-    tree = materialise(root, {}, cache())
-    subject = context(tree, target, rooms.selected(values.HOST, target.base))
-    tell("build of the old path")
-    rooms.take(values.HOST, tree, VerifyTarget(target.base, stubs=target.stubs), values.DEFAULT, False)
-    tell("old path")
-    return behaviour(subject)
+    tree = materialise(root, {}, cache.root())
+    subject = make_context(tree, target, host.select_opinfos(target.base))
+    progress("build of the old path")
+    host.load_operator(tree, VerifyTarget(target.base, stubs=target.stubs), DEFAULT, checked=False)
+    progress("old path")
+    return run_samples(subject)
 
 
-def verdict(root: Path, texts: Mapping[str, str], target: VerifyTarget, run: Run, tell: Tell) -> Judged:
-    """The verdict of one run, and what the operator does with every sample.
+def verify(
+    root: Path, texts: Mapping[str, str], target: VerifyTarget, options: RunOptions, progress: Progress
+) -> VerdictAnswer:
+    """The verdict of one run, and what the operator does with every sample. Raises NoVerdict.
 
-    `tell` hears what is being done, for the case that the process dies of it.
+    `progress` hears what is being done, for the case that the process dies of it.
     """
     started = time.monotonic()
-    tree = materialise(root, texts, cache())
-    tell("lint")
-    found = lint(tree)
+    tree = materialise(root, texts, cache.root())
+    progress("lint")
+    found = find_lint(tree)
     try:
         with raising_porter_errors():
-            return _built_and_tested(tree, target, run, found, tell, started)
+            return _build_and_test(tree, target, options, found, progress, started)
+    except NoVerdict:
+        raise
     except PorterError as error:
-        if error.code in values.NO_VERDICT:
-            raise
         spent = time.monotonic() - started
-        return Judged(judge.refused(target.base, error, spent, run.backend, run.arithmetic))
+        return VerdictAnswer(judge.verdict_of_error(target.base, error, spent, options.backend, options.arithmetic))
 
 
-def prepare(root: Path) -> None:
+def _require_compiler() -> None:
+    """Raises NoVerdict where there is no compiler (PTR100), or one without a C++ library (PTR142)."""
+    from aten_overlay.metal.compiler import find_clang
+
+    try:
+        with raising_porter_errors():
+            find_clang()
+    except PorterError as error:
+        raise NoVerdict(error.code, error.what, error.place, error.hint) from error
+
+
+def prepare(root: Path, backend: str) -> None:
     """Builds the stand-in for Apple and what every operator of a checkout shares. Raises what building raises."""
-    rooms.prepare(materialise(root, {}, cache()))
+    BACKENDS[backend].prepare(materialise(root, {}, cache.root()))
 
 
-def recordings(root: Path, target: VerifyTarget, macos: str, tell: Tell) -> tuple[Recording, ...]:
+def record(root: Path, target: VerifyTarget, macos: str, progress: Progress) -> tuple[Recording, ...]:
     """The recordings of an operator as the checkout has it, under a macOS release (`""`: the newest)."""
     from porter.recording import record
-    from porter.verdict.backends import host
 
-    tree = materialise(root, {}, cache())
-    tell("selection")
-    selection = rooms.selected(values.HOST, target.base)
-    tell("build")
-    rooms.take(values.HOST, tree, target, values.DEFAULT, False)
+    tree = materialise(root, {}, cache.root())
+    progress("selection")
+    selection = host.select_opinfos(target.base)
+    progress("build")
+    host.load_operator(tree, target, DEFAULT, checked=False)
     if macos:
         host.set_macos_version(tree.root, macos)
-    tell("recording")
+    progress("recording")
     return record.record(target.base, (*selection.forward, *selection.backward), target.rows)
 
 
-def lint(tree: Tree) -> list[Failure]:
+def find_lint(tree: Tree) -> list[Failure]:
     """What Apple's compiler would reject in the kernel files that the plan edits, and not already before it."""
-    from porter.metal.lint import lint as findings
-
     edited = [path for path in tree.texts if path.startswith(KERNELS)]
     found = []
     for path in edited:
-        before = {(f.rule, f.text) for f in findings(path, tree.before(path))} if tree.in_checkout(path) else set()
-        for finding in findings(path, tree.texts[path]):
+        before = {(f.rule, f.text) for f in lint(path, tree.before(path))} if tree.in_checkout(path) else set()
+        for finding in lint(path, tree.texts[path]):
             if (finding.rule, finding.text) not in before:
                 found.append(Failure("lint", f"{finding.rule}: {finding.text}", place=f"{path}:{finding.line}"))
     return found
 
 
-def unregistered(tree: Tree, target: VerifyTarget) -> list[Failure]:
+def find_unregistered(tree: Tree, target: VerifyTarget) -> list[Failure]:
     """The types that a kernel was planned for and has none: host code may still get by, with casts."""
     from aten_overlay.metal.build import Options, host_names
 
@@ -145,44 +159,52 @@ def unregistered(tree: Tree, target: VerifyTarget) -> list[Failure]:
     return found
 
 
-def _built_and_tested(
-    tree: Tree, target: VerifyTarget, run: Run, found: list[Failure], tell: Tell, started: float
-) -> Judged:
+def _build_and_test(
+    tree: Tree, target: VerifyTarget, options: RunOptions, found: list[Failure], progress: Progress, started: float
+) -> VerdictAnswer:
     """The verdict where `found` is all that was wrong with the text."""
+    backend = BACKENDS[options.backend]
     if not found:
-        tell("build")
-        found = unregistered(tree, target)
+        progress("build")
+        if target.pairs or not backend.ON_HARDWARE:
+            _require_compiler()
+        found = find_unregistered(tree, target)
     if found:
-        return Judged(judge.not_run(target.base, found, time.monotonic() - started, run.backend, run.arithmetic))
-    subject = context(tree, target, rooms.selected(run.backend, target.base))
-    rooms.take(run.backend, tree, target, run.arithmetic, run.checked)
-    return _tested(tree, subject, target, run, tell, started)
+        spent = time.monotonic() - started
+        return VerdictAnswer(
+            judge.verdict_without_tests(target.base, found, spent, options.backend, options.arithmetic)
+        )
+    subject = make_context(tree, target, backend.select_opinfos(target.base))
+    backend.load_operator(tree, target, options.arithmetic, options.checked)
+    return _run_tests(tree, subject, target, options, progress, started)
 
 
-def _tested(tree: Tree, subject: Context, target: VerifyTarget, run: Run, tell: Tell, started: float) -> Judged:
+def _run_tests(
+    tree: Tree, subject: Context, target: VerifyTarget, options: RunOptions, progress: Progress, started: float
+) -> VerdictAnswer:
     from porter.verdict.suite import proof, runner
-    from porter.verdict.suite.samples_behavior import behaviour
+    from porter.verdict.suite.sample_results import run_samples
 
-    subject = replace(subject, flushes=run.arithmetic == values.FLUSH)
-    outcomes = runner.run(subject, _both(run.expr, CHECKED) if run.checked else run.expr, tell)
-    found = judge.judge(target.base, outcomes, 0.0, run.backend, run.arithmetic)
-    if run.checked:
-        return Judged(found)
-    found = judge.reaching(target, found)
-    tell("proof of the test lists")
+    subject = replace(subject, flushes=options.arithmetic == FLUSH)
+    outcomes = runner.run(subject, _select_both(options.expr, CHECKED) if options.checked else options.expr, progress)
+    found = judge.judge(target.base, outcomes, 0.0, options.backend, options.arithmetic)
+    if options.checked:
+        return VerdictAnswer(found)
+    found = judge.require_kernel_calls(target, found)
+    progress("proof of the test lists")
     proven = proof.prove(subject, outcomes)
-    notes = judge.list_notes(target, proven.freed, proven.stale, outcomes)
-    tell("every sample")
-    ported = bool(tree.texts) and run.backend == values.HOST
-    sampled = tuple(behaviour(subject)) if ported else ()
-    return Judged(judge.with_notes(found, notes, time.monotonic() - started), sampled)
+    notes = judge.describe_lists(target, proven.freed, proven.stale, outcomes)
+    progress("every sample")
+    ported = bool(tree.texts) and BACKENDS[options.backend].RUNS_HOST_CODE
+    samples = tuple(run_samples(subject)) if ported else ()
+    return VerdictAnswer(judge.add_notes(found, notes, time.monotonic() - started), samples)
 
 
-def _both(expr: str | None, other: str) -> str:
+def _select_both(expr: str | None, other: str) -> str:
     return f"({expr}) and ({other})" if expr else other
 
 
-def context(tree: Tree, target: VerifyTarget, selection: Selection) -> Context:
+def make_context(tree: Tree, target: VerifyTarget, selection: Selection) -> Context:
     """The subject of the tests: the operator, its kernels, and the fork's lists before and after."""
     from porter.verdict.suite.context import Context
 

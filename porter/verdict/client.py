@@ -1,4 +1,4 @@
-"""The client of the verdict server: finds it, starts it when there is none, and asks it for a verdict.
+"""The client of the verdict server: finds it, starts it when there is none, and sends it a request.
 
 The server keeps torch, the OpInfos and the device imported and forks for every request. There is one for each user and
 environment: its socket's name is a digest of the interpreter, torch and porter's own files, so a change of any starts
@@ -7,70 +7,74 @@ another and the old one leaves.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-from porter.core.errors import PorterError
+from porter.core.cache import digest
 from porter.core.progress import Progress, ignore
-from porter.verdict.result import MPS, Verdict, VerifyTarget
+from porter.mpsgraph.recording import Recording
+from porter.verdict.errors import NoVerdict
+from porter.verdict.messages import (
+    Answer,
+    ErrorAnswer,
+    PrepareRequest,
+    RecordAnswer,
+    RecordRequest,
+    Request,
+    StepStarted,
+    VerdictAnswer,
+    VerifyRequest,
+    decode_line,
+    encode_request,
+    error_of_answer,
+)
+from porter.verdict.result import Verdict
 
 START_SECONDS = 600.0  # the first start of all builds the device
 NO_SERVER = "PORTER_NO_SERVER"
-VERDICT, RECORDINGS, PREPARATION = "verdict", "recordings", "preparation"
-PROGRESS = "progress"
 _PACKAGES = Path(__file__).resolve().parent.parent.parent
 _WATCHED = ("porter", "aten_overlay")
 _CODE = (".py", ".h", ".cpp", ".mm", ".m", ".yaml")
 _SETTINGS = ("PORTER_CACHE", "PORTER_CLANG", "CC", "CXX")
 
 
-def request(
-    root: Path,
-    texts: Mapping[str, str],
-    op: VerifyTarget,
-    expr: str | None,
-    backend: str,
-    arithmetic: str,
-    progress: Progress = ignore,
-) -> Verdict:
-    """Has a checkout with these texts verified, as `verdict.verify` says it.
+def request_verdict(request: VerifyRequest, progress: Progress = ignore) -> Verdict:
+    """The verdict that a request asks for. Raises as `ask` does."""
+    answer = ask(request, progress)
+    assert isinstance(answer, VerdictAnswer)
+    return answer.verdict
 
-    Raises PTR170 when no process can be started that answers.
+
+def request_recordings(request: RecordRequest, progress: Progress = ignore) -> tuple[Recording, ...]:
+    """The recordings that a request asks for. Raises PTR136 to PTR138, what building raises, and as `ask` does."""
+    answer = ask(request, progress)
+    assert isinstance(answer, RecordAnswer)
+    return answer.recordings
+
+
+def request_preparation(request: PrepareRequest, progress: Progress = ignore) -> None:
+    """Waits until all is built. Raises what building raises, and as `ask` does."""
+    ask(request, progress)
+
+
+def ask(request: Request, progress: Progress = ignore) -> Answer:
+    """The answer to a request. `progress` hears what is done meanwhile; a process of its own says nothing.
+
+    Under `$PORTER_NO_SERVER`, and for hardware, which a forked process cannot use, a process of its own answers.
+    Raises PTR170 when no process can be started that answers, and the error that is the answer.
     """
-    asked = {
-        "what": VERDICT,
-        "root": str(root.resolve()),
-        "texts": dict(texts),
-        "target": asdict(op),
-        "expr": expr,
-        "backend": backend,
-        "arithmetic": arithmetic,
-    }
-    return Verdict.from_json(ask(asked, progress))
+    from porter.verdict.backends.choice import BACKENDS  # here: reading what is cached does without aten_overlay
 
-
-def ask(asked: dict[str, Any], progress: Progress = ignore) -> dict[str, Any]:
-    """The answer to a question: its `what` is VERDICT, RECORDINGS or PREPARATION, its `backend` says which server.
-
-    `progress` hears what the server does meanwhile; a process of its own says nothing.
-
-    Under `$PORTER_NO_SERVER`, and for Apple's GPU, which a forked process cannot use, a process of its own answers.
-    Raises PTR170 when no process can be started that answers, and the error that the answer tells.
-    """
-    alone = os.environ.get(NO_SERVER) or asked["backend"] == MPS
-    answer = _alone(asked) if alone else _served(asked, progress)
-    if "error" in answer:
-        raise PorterError(answer.get("code", "PTR170"), answer["error"], hint=answer.get("hint", ""))
+    alone = os.environ.get(NO_SERVER) or BACKENDS[request.backend].ON_HARDWARE
+    answer = _ask_process(request) if alone else _ask_server(request, progress)
+    if isinstance(answer, ErrorAnswer):
+        raise error_of_answer(answer)
     return answer
 
 
@@ -79,11 +83,11 @@ def fingerprint(backend: str) -> str:
     parts: list[object] = [sys.executable, sys.version, *(os.environ.get(name, "") for name in _SETTINGS)]
     spec = find_spec("torch")
     if spec is None or spec.origin is None:
-        raise PorterError("PTR170", "torch is not installed here", hint="pip install 'porter[verify]'")
+        raise NoVerdict("PTR170", "torch is not installed here", hint="pip install 'porter[verify]'")
     parts += [spec.origin, (Path(spec.origin).parent / "version.py").stat().st_mtime_ns]
     for package in _WATCHED:
         parts += sorted(_stamps(_PACKAGES / package))
-    return f"{backend}-{hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()}"
+    return f"{backend}-{digest(repr(parts))[:24]}"
 
 
 def private_directory() -> Path:
@@ -93,7 +97,7 @@ def private_directory() -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     stat = folder.stat()
     if stat.st_uid != os.getuid() or stat.st_mode & 0o077:
-        raise PorterError(
+        raise NoVerdict(
             "PTR170",
             f"{folder} is not private to this user",
             hint="Remove it, or set XDG_RUNTIME_DIR to a directory of yours.",
@@ -101,30 +105,30 @@ def private_directory() -> Path:
     return folder
 
 
-def _served(asked: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    name = fingerprint(asked["backend"])
+def _ask_server(request: Request, progress: Progress) -> Answer:
+    name = fingerprint(request.backend)
     for _ in range(2):
         try:
-            with _connected(name, progress) as link:
-                return exchange(link, asked, progress)
+            with _connect(name, progress) as link:
+                return exchange(link, request, progress)
         except (ConnectionError, EOFError, FileNotFoundError):
             continue  # it left between the look and the question: the second round starts another
-    raise PorterError("PTR170", "the verdict server does not answer", hint=f"Its log is {_log(name)}.")
+    raise NoVerdict("PTR170", "the verdict server does not answer", hint=f"Its log is {_log(name)}.")
 
 
-def exchange(link: socket.socket, asked: dict[str, Any], progress: Progress = ignore) -> dict[str, Any]:
-    """Sends one JSON line and reads the answer: one line, after those that tell of PROGRESS."""
-    link.sendall(json.dumps(asked).encode() + b"\n")
+def exchange(link: socket.socket, request: Request, progress: Progress = ignore) -> Answer:
+    """Sends a request on a connection, and reads up to the answer. Raises EOFError where none comes."""
+    link.sendall(encode_request(request))
     with link.makefile("rb") as lines:
         for line in lines:
-            answer: dict[str, Any] = json.loads(line)
-            if PROGRESS not in answer:
-                return answer
-            progress(answer[PROGRESS])
+            said = decode_line(line)
+            if not isinstance(said, StepStarted):
+                return said
+            progress(said.step)
     raise EOFError
 
 
-def _connected(name: str, progress: Progress) -> socket.socket:
+def _connect(name: str, progress: Progress) -> socket.socket:
     path = private_directory() / name
     link = _try(path)
     if link is not None:
@@ -137,9 +141,9 @@ def _connected(name: str, progress: Progress) -> socket.socket:
         if link is not None:
             return link
         if child.poll() not in (None, 0):
-            raise PorterError("PTR170", f"the verdict server did not start:\n{_tail(_log(name))}")
+            raise NoVerdict("PTR170", f"the verdict server did not start:\n{_tail(_log(name))}")
         time.sleep(0.02)
-    raise PorterError("PTR170", "the verdict server did not start in time", hint=f"Its log is {_log(name)}.")
+    raise NoVerdict("PTR170", "the verdict server did not start in time", hint=f"Its log is {_log(name)}.")
 
 
 def _try(path: Path) -> socket.socket | None:
@@ -165,10 +169,10 @@ def _start(name: str, path: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def _alone(asked: dict[str, Any]) -> dict[str, Any]:
+def _ask_process(request: Request) -> Answer:
     done = subprocess.run(
         [sys.executable, "-m", "porter.server.server", "--once"],
-        input=json.dumps(asked).encode(),
+        input=encode_request(request),
         capture_output=True,
         cwd=_PACKAGES,
         env=_environment(),
@@ -176,8 +180,9 @@ def _alone(asked: dict[str, Any]) -> dict[str, Any]:
     )
     lines = done.stdout.splitlines()
     if not lines:
-        raise PorterError("PTR170", f"the verdict process ended without an answer:\n{done.stderr.decode()[-2000:]}")
-    answer: dict[str, Any] = json.loads(lines[-1])
+        raise NoVerdict("PTR170", f"the verdict process ended without an answer:\n{done.stderr.decode()[-2000:]}")
+    answer = decode_line(lines[-1])
+    assert not isinstance(answer, StepStarted)
     return answer
 
 

@@ -31,3 +31,15 @@ def raising_overlay_errors() -> Iterator[None]:
     except PorterError as error:
         place = overlay.Place(error.place.file, error.place.line) if error.place else None
         raise OverlayError(error.code, error.what, place, error.hint) from error
+
+
+class NoVerdict(PorterError):
+    """Says nothing about a port: the machine, its processes or the backend are at fault (PTR100, PTR170 to PTR172)."""
+
+
+class NotNative(PorterError):
+    """An operator has no row that runs Metal kernels (PTR019)."""
+
+
+class NoKernelNamed(PorterError):
+    """The host code of an operator names no kernel (PTR018)."""

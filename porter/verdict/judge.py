@@ -10,14 +10,16 @@ from porter.core.errors import Place, PorterError
 from porter.verdict.result import BUILD, DEFAULT, HOST, NO_TEST, DTypeVerdict, Failure, Verdict, VerifyTarget
 
 
-def refused(op: str, error: PorterError, seconds: float, backend: str = HOST, arithmetic: str = DEFAULT) -> Verdict:
+def verdict_of_error(
+    op: str, error: PorterError, seconds: float, backend: str = HOST, arithmetic: str = DEFAULT
+) -> Verdict:
     """The verdict on a port that did not get as far as its tests."""
-    return not_run(
+    return verdict_without_tests(
         op, [Failure(BUILD, f"{error.code} {error.what}", place=_at(error.place))], seconds, backend, arithmetic
     )
 
 
-def not_run(
+def verdict_without_tests(
     op: str, failures: Sequence[Failure], seconds: float, backend: str = HOST, arithmetic: str = DEFAULT
 ) -> Verdict:
     """A verdict without tests: what a lint or a build found."""
@@ -48,7 +50,7 @@ def judge(op: str, outcomes: Iterable[Any], seconds: float, backend: str = HOST,
     )
 
 
-def reaching(target: VerifyTarget, found: Verdict) -> Verdict:
+def require_kernel_calls(target: VerifyTarget, found: Verdict) -> Verdict:
     """The verdict; a failed one where host code judged as it is passes its tests without one call of its kernels."""
     if not target.as_is or found.kernel_calls or not found.passed:
         return found
@@ -56,12 +58,14 @@ def reaching(target: VerifyTarget, found: Verdict) -> Verdict:
     return replace(found, failed=found.failed + 1, failures=(*found.failures, never))
 
 
-def with_notes(found: Verdict, notes: Iterable[str], seconds: float) -> Verdict:
+def add_notes(found: Verdict, notes: Iterable[str], seconds: float) -> Verdict:
     """The verdict with more notes, and the time it took in all."""
     return replace(found, notes=(*found.notes, *notes), seconds=round(seconds, 3))
 
 
-def list_notes(target: VerifyTarget, freed: Sequence[str], stale: Sequence[str], outcomes: Iterable[Any]) -> list[str]:
+def describe_lists(
+    target: VerifyTarget, freed: Sequence[str], stale: Sequence[str], outcomes: Iterable[Any]
+) -> list[str]:
     """What the proof of the test lists says: tests taken off them (`freed`), and listed ones that pass (`stale`)."""
     status = {o.test: o.status for o in outcomes}
     notes = [f"taken off the test lists: {t} {_word(status.get(t, ''))}" for t in freed]
@@ -76,7 +80,7 @@ def _word(status: str) -> str:
     return "passes now" if status == "passed" else "still fails"
 
 
-def bounded(found: Verdict, checked: Sequence[Verdict]) -> Verdict:
+def merge_bounds_check(found: Verdict, checked: Sequence[Verdict]) -> Verdict:
     """The verdict with what a run with bounds checked found besides, told first: it says which kernel it was."""
     mine = {(f.test, f.reason) for f in found.failures}
     new = [f for other in checked for f in other.failures if (f.test, f.reason) not in mine and f.test != NO_TEST]
@@ -84,7 +88,7 @@ def bounded(found: Verdict, checked: Sequence[Verdict]) -> Verdict:
     return replace(found, failures=failures, failed=len(failures))
 
 
-def joined(verdicts: Sequence[Verdict]) -> Verdict:
+def merge_arithmetics(verdicts: Sequence[Verdict]) -> Verdict:
     """One verdict over several arithmetics: the first's counts, every failure, and a note on what depends on one."""
     first, *others = verdicts
     failures, notes = list(first.failures), list(first.notes)

@@ -10,9 +10,9 @@ from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
 from porter.aten.operator import Row, mps_row, shared_stubs, stubs_behind
 from porter.aten.reach import parsed, reached_text
 from porter.core.checkout import KERNELS, Checkout
-from porter.core.errors import PorterError
 from porter.metal.macros import MacroBook
 from porter.metal.placing import registered
+from porter.verdict.errors import NoKernelNamed, NotNative
 from porter.verdict.result import VerifyTarget
 
 INDEXING = "c10/metal/indexing.h"
@@ -40,14 +40,14 @@ def _launching(checkout: Checkout, row: Row | None) -> bool:
 def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> VerifyTarget:
     """What verify has to know of an operator with Metal kernels; of one that builds graphs too if `beside_graphs`.
 
-    Raises PTR012 (no such operator), PTR018 (its host code names no kernel) or PTR019 (no row of it is on Metal).
+    Raises PTR012 (no such operator), NoKernelNamed (PTR018) or NotNative (PTR019: no row of it is on Metal).
     """
     family = NativeFunctions.read(checkout).family(op)
     served = [row for entry in family if (row := mps_row(checkout, entry))]
     rows = [row for row in served if row.written is Written.METAL]
     rows = rows or [row for row in served if beside_graphs and _launching(checkout, row)]
     if not rows:
-        raise PorterError(
+        raise NotNative(
             "PTR019", f"no row of {op} runs Metal kernels", family[0].place, "Plan its port: porter migrate."
         )
     shared = [row for row in rows if any(key in row.line.keys for key in SHARING_KEYS)]
@@ -55,7 +55,7 @@ def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> V
     found = [each for each in _implementations(checkout, rows, tuple(stubs)) if each]
     kernels = dict.fromkeys(name for each in found for name in _kernels(checkout, each))
     if not kernels:
-        raise PorterError(
+        raise NoKernelNamed(
             "PTR018", f"the host code of {op} names no kernel", found[0].place, "Its name is put together elsewhere."
         )
     pairs = tuple(dict.fromkeys(pair for name in kernels for pair in _pairs(checkout, name)))

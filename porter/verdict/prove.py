@@ -22,7 +22,6 @@ def prove(
     """The overlay's verdict on a plan; the checkout itself stays as it is. Raises PTR100 or PTR170-172 where none can
     be had.
     """
-
     gone = [c for c in plan.lists if not c.is_kept]
     stay = [c for c in plan.lists if c.is_kept]
     target = VerifyTarget(
@@ -34,10 +33,10 @@ def prove(
         removed=tuple(ListEntry(c.file, c.list, c.entry) for c in gone),
         kept=tuple(ListEntry(c.file, c.list, c.entry) for c in stay),
     )
-    return verify(root, plan.changes.apply(), target, _selected(plan, expr), backend, arithmetic, progress)
+    return verify(root, plan.changes.apply(), target, _select_tests(plan, expr), backend, arithmetic, progress)
 
 
-def _selected(plan: Plan, expr: str | None) -> str | None:
+def _select_tests(plan: Plan, expr: str | None) -> str | None:
     """The tests asked for, without the dtypes that never reach the stub."""
     left_out = " and ".join(f"not mps_{dtype}" for dtype in plan.answered)
     if not left_out:

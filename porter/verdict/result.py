@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from porter.verdict.behavior import Behaviour
+from porter.verdict.behavior import Behavior
 
 AUTO = "auto"
 HOST = "host"
 KERNELS = "kernels"
 MPS = "mps"
-BACKENDS = (HOST, KERNELS, MPS)
 DEFAULT = "default"
 ALL = "all"
 FLUSH = "flush"
 ARITHMETICS = (DEFAULT, "fused", FLUSH, "reorder")
 BUILD = "build"
 NO_TEST = "selection"
-# What says nothing about the port: the machine or the backend is at fault.
-NO_VERDICT = ("PTR100", "PTR170", "PTR171", "PTR172")
 
 
 @dataclass(frozen=True)
@@ -99,7 +94,7 @@ class Verdict:
     dtypes: tuple[DTypeVerdict, ...] = ()
     failures: tuple[Failure, ...] = ()
     notes: tuple[str, ...] = ()
-    old_path: Behaviour | None = None
+    old_path: Behavior | None = None
 
     @property
     def ok(self) -> bool:
@@ -110,19 +105,3 @@ class Verdict:
     def where(self) -> str:
         """The backend, and what has to be known of it."""
         return f"{self.backend} (not yet run on Apple hardware)" if self.backend == MPS else self.backend
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values, `dtypes` keyed by torch name."""
-        values = {**asdict(self), "where": self.where}
-        values["dtypes"] = {d.dtype: {k: v for k, v in asdict(d).items() if k != "dtype"} for d in self.dtypes}
-        return {"ok": self.ok, **values}
-
-    @staticmethod
-    def from_json(values: Mapping[str, Any]) -> Verdict:
-        """The inverse of `to_json`."""
-        plain = {k: v for k, v in values.items() if k not in ("ok", "where")}
-        plain["dtypes"] = tuple(DTypeVerdict(dtype, **counts) for dtype, counts in values["dtypes"].items())
-        plain["failures"] = tuple(Failure(**f) for f in values["failures"])
-        plain["notes"] = tuple(values["notes"])
-        plain["old_path"] = values["old_path"] and Behaviour.from_json(values["old_path"])
-        return Verdict(**plain)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
 from porter.verdict import client
-from porter.verdict.backends.backends import chosen
-from porter.verdict.result import ALL, ARITHMETICS, AUTO, DEFAULT, MPS, Verdict, VerifyTarget
+from porter.verdict.backends.choice import choose_backend
+from porter.verdict.errors import NoVerdict
+from porter.verdict.messages import VerifyRequest
+from porter.verdict.result import ALL, ARITHMETICS, AUTO, DEFAULT, Verdict, VerifyTarget
 
 
 def verify(
@@ -26,13 +27,14 @@ def verify(
     `expr` selects tests as pytest's -k does. Whatever is wrong with the port is a failure in the verdict; PorterError
     is raised only where no verdict can be had: PTR100 (no compiler), PTR170 (no torch, or no process that answers),
     PTR171 (no such backend or arithmetic) or PTR172 (an operator that the backend cannot call). `backend` is one of
-    BACKENDS, or `auto`: the fullest one that this machine has. `progress` hears what is being done.
+    `choice.BACKENDS`, or `auto`: the fullest one that this machine has. `progress` hears what is being done.
     """
-
     if arithmetic not in (*ARITHMETICS, ALL):
         named = ", ".join((*ARITHMETICS, ALL))
-        raise PorterError("PTR171", f"there is no arithmetic {arithmetic}", hint=f"Choose one of {named}.")
-    where = chosen(backend)
-    if where == MPS and arithmetic != DEFAULT:
-        raise PorterError("PTR171", "the mps backend has the arithmetic of its GPU", hint="Leave --arithmetic out.")
-    return client.request(checkout_root, texts, op, expr, where, arithmetic, progress)
+        raise NoVerdict("PTR171", f"there is no arithmetic {arithmetic}", hint=f"Choose one of {named}.")
+    chosen = choose_backend(backend)
+    if chosen.ON_HARDWARE and arithmetic != DEFAULT:
+        told = f"the {chosen.NAME} backend has the arithmetic of its GPU"
+        raise NoVerdict("PTR171", told, hint="Leave --arithmetic out.")
+    request = VerifyRequest(checkout_root.resolve(), texts, op, expr, chosen.NAME, arithmetic)
+    return client.request_verdict(request, progress)

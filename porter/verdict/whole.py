@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from porter.aten.native_functions import MPS_KEY, SHARING_KEYS, NativeFunctions
 from porter.aten.stubs import stubs_of
+from porter.core import cache
 from porter.core.checkout import NATIVE_FUNCTIONS, OPERATIONS, Checkout
 from porter.core.errors import PorterError
 from porter.verdict.backends import host
 from porter.verdict.build import registration, sources
 from porter.verdict.build.libraries import Built, build
-from porter.verdict.build.tree import Tree, cache, materialise
+from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import raising_porter_errors
 from porter.verdict.result import VerifyTarget
 
@@ -57,12 +58,12 @@ def fit(checkout: Checkout, tree: Tree) -> Fit:
 
 def build_whole(checkout: Checkout) -> Whole:
     """Builds the library of the operators that fit; the first time takes minutes. Raises what `build` raises."""
-    tree = materialise(checkout.root, {}, cache())
+    tree = materialise(checkout.root, {}, cache.root())
     functions = NativeFunctions.read(checkout)
     bases = fit(checkout, tree).bases
     parts = [bases[i : i + AT_ONCE] for i in range(0, len(bases), AT_ONCE)]
     targets = [VerifyTarget(base, stubs=shared_stubs(checkout, functions, base)) for base in bases]
-    return Whole(build(tree, targets, host.recipe(tree.root), cache(), parts), tree)
+    return Whole(build(tree, targets, host.recipe(tree.root), cache.root(), parts), tree)
 
 
 def _provided(functions: NativeFunctions, base: str) -> bool:
@@ -89,7 +90,7 @@ def unserved(checkout: Checkout, found: Fit) -> tuple[str, ...]:
 
 def _try_rows(tree: Tree, base: str, host_code: str) -> None:
     """Raises what keeps an operator's rows from being registered or built."""
-    found = registration.generate(tree.read(NATIVE_FUNCTIONS), [base], cache() / "generated" / "rows")
+    found = registration.generate(tree.read(NATIVE_FUNCTIONS), [base], cache.root() / "generated" / "rows")
     unseen = [kernel for kernel in found.kernels if kernel.symbol.removeprefix("structured_") not in host_code]
     sources.operation_files(tree, unseen, ())
 

@@ -40,17 +40,17 @@ def prepare(checkout: Checkout, progress: Progress = ignore) -> Overlay:
 
     Raises PTR166 where the checkout's own shared host code does not compile, and what serving raises.
     """
-    from porter.verdict import client as server
-    from porter.verdict.backends import backends as rooms
-    from porter.verdict.result import AUTO, HOST
+    from porter.verdict import client
+    from porter.verdict.backends.choice import choose_backend
+    from porter.verdict.messages import PrepareRequest
+    from porter.verdict.result import AUTO
 
     if find_spec("torch") is None:
         return Overlay()
-    torch, backend = metadata.version("torch"), rooms.chosen(AUTO)
-    if backend == HOST:
-        asked = {"what": server.PREPARATION, "root": str(checkout.root.resolve()), "backend": backend}
-        server.ask(asked, progress)
-    return Overlay(torch, backend, backend == HOST)
+    torch, backend = metadata.version("torch"), choose_backend(AUTO)
+    if backend.RUNS_HOST_CODE:
+        client.request_preparation(PrepareRequest(checkout.root.resolve(), backend.NAME), progress)
+    return Overlay(torch, backend.NAME, backend.RUNS_HOST_CODE)
 
 
 def _found() -> Compiler:

@@ -8,16 +8,14 @@ from functools import partial
 from pathlib import Path
 
 from porter.core.checkout import KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS, Checkout
-from porter.core.errors import PorterError
 from porter.core.progress import Progress, Steps, ignore, of_several
 from porter.plan.planner import plan_operator
+from porter.verdict.errors import NotNative
 from porter.verdict.native import native_target
 from porter.verdict.prove import prove
 from porter.verdict.result import Verdict
 from porter.verdict.verify import verify
 from porter.workflows.candidates import judged
-
-NOT_NATIVE = "PTR019"
 
 
 @dataclass(frozen=True)
@@ -41,9 +39,7 @@ def verify_operator(checkout: Checkout, op: str, proof: Proof, progress: Progres
     """The verdict on an operator as the fork has it where it is native, else on its port. Raises as `prove` does."""
     try:
         target = native_target(checkout, op)
-    except PorterError as error:
-        if error.code != NOT_NATIVE:
-            raise
+    except NotNative:
         plan, base = plan_operator(checkout, op), op.split(".")[0]
         proving = partial(
             prove,

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from porter.aten.condition import Condition
-from porter.core import dtypes
+from porter.core import codec, dtypes
 from porter.mpsgraph import graph
 from porter.mpsgraph.graph import Call, Case, Cast, Constant, Expr, Graph, Input, Literal, Scalar, Untold
 from porter.mpsgraph.recording import Left, Recording, Seen
-from porter.mpsgraph.storing import from_object, to_object
 
 names = st.text("abcdef_.()[]", min_size=1, max_size=8)
 types = st.sampled_from(dtypes.ALL)
@@ -45,4 +42,4 @@ recordings = st.builds(
 
 @given(recordings)
 def test_round_trip(recording: Recording) -> None:
-    assert from_object(json.loads(json.dumps(to_object(recording)))) == recording
+    assert codec.decode(codec.encode(recording, Recording), Recording) == recording

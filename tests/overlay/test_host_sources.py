@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from porter.core.checkout import MPS, OPERATIONS
-from porter.verdict.build.sources import foreseen
+from porter.verdict.build.sources import add_called_files
 from porter.verdict.build.tree import Tree
 
 FILES = {
@@ -22,7 +22,7 @@ def test_what_is_called_by_a_declaration_of_the_headers_is_there_with_what_it_ca
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(FILES[name])
     tree = Tree(tmp_path, tmp_path, {})
-    found = {name: [path.rsplit("/", 1)[1] for path in foreseen(tree, [f"{OPERATIONS}/{name}"])] for name in
+    found = {name: [path.rsplit("/", 1)[1] for path in add_called_files(tree, [f"{OPERATIONS}/{name}"])] for name in
              ("View.mm", "UnaryOps.mm", "Alone.mm")}  # fmt: skip
     assert found == {
         "View.mm": ["View.mm", "Indexing.mm"],

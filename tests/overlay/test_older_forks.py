@@ -36,7 +36,7 @@ def compiled(tmp_path: Path) -> Callable[[str, str], Path]:
     def run(name: str, text: str) -> Path:
         source = tmp_path / name
         source.write_text(text)
-        return objects.compiled(source, name, (), {"tree": tmp_path}, host.recipe(EMBEDDED_FORK), tmp_path)[0]
+        return objects.compile_object(source, name, (), {"tree": tmp_path}, host.recipe(EMBEDDED_FORK), tmp_path)[0]
 
     return run
 

@@ -3,9 +3,9 @@ import json
 from expecttest import assert_expected_inline
 
 from porter.core.errors import Place, PorterError
+from porter.report.as_json import verdict_object
 from porter.report.verdict import table
 from porter.verdict import judge
-from porter.verdict.result import Verdict
 from porter.verdict.suite.runner import Outcome
 
 OUTCOMES = [
@@ -35,18 +35,29 @@ def test_no_test_proves_nothing() -> None:
     assert [f.reason for f in found.failures] == ["no test was selected: nothing is proven"]
 
 
-def test_json_round_trip() -> None:
-    found = judge.judge("atan2", OUTCOMES, 1.25)
-    values = json.loads(json.dumps(found.to_json()))
-    assert values["dtypes"]["int64"]["failed"] == 1
-    assert Verdict.from_json(values) == found
+def test_the_object_that_a_script_reads_has_a_verdict_and_its_dtypes_by_name() -> None:
+    values = json.loads(json.dumps(verdict_object(judge.judge("atan2", OUTCOMES, 1.25))))
+    assert_expected_inline(
+        " ".join(values),
+        """ok op backend arithmetic passed failed skipped kernel_calls max_ulp seconds dtypes failures notes old_path where""",
+    )
+    assert (values["ok"], values["where"], values["old_path"]) == (False, "host", None)
+    assert list(values["dtypes"]) == ["float32", "int64", "int32"]
+    assert_expected_inline(
+        json.dumps(values["dtypes"]["int64"]),
+        """{"passed": 0, "failed": 1, "skipped": 0, "kernel_calls": 9, "max_ulp": null, "cpu_ulp": null, "seconds": 0.25}""",
+    )
+    assert_expected_inline(
+        json.dumps(values["failures"][0]),
+        """{"test": "TestConsistencyMPS.test_output_match_atan2_mps_int64", "reason": "differs\\nat (0, 1)", "dtype": "int64", "place": "", "kernel_calls": 9}""",
+    )
 
 
 def test_arithmetics_are_joined_and_what_depends_on_one_is_said() -> None:
     default = judge.judge("atan2", OUTCOMES, 1.0)
     failing = [*OUTCOMES[1:], Outcome(OUTCOMES[0].test, "float32", "failed", "0.0 is not 1e-40", 9, 0.25)]
     flushed = judge.judge("atan2", failing, 1.0, arithmetic="flush")
-    found = judge.joined([default, flushed])
+    found = judge.merge_arithmetics([default, flushed])
     assert found.arithmetic == "default+flush"
     assert found.failed == 2
     assert found.failures[-1].reason == "under flush arithmetic: 0.0 is not 1e-40"
@@ -55,7 +66,7 @@ def test_arithmetics_are_joined_and_what_depends_on_one_is_said() -> None:
 
 def test_a_build_that_fails_is_a_failed_verdict_at_its_place() -> None:
     error = PorterError("PTR166", "the host code does not compile: no member", Place("a/BinaryKernel.mm", 7))
-    found = judge.refused("atan2", error, 0.5)
+    found = judge.verdict_of_error("atan2", error, 0.5)
     assert not found.ok
     assert (found.failures[0].test, found.failures[0].place) == ("build", "a/BinaryKernel.mm:7")
 

@@ -7,14 +7,14 @@ from expecttest import assert_expected_inline
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.plan.planner import plan_operator
 from porter.report.pull_request import pull_request
-from porter.verdict.behavior import Behaviour, PathCount
+from porter.verdict.behavior import Behavior, PathCount
 from porter.verdict.result import DTypeVerdict, Verdict
 
 PLAN = plan_operator(Checkout(EMBEDDED_FORK, "embedded"), "atan2")
 VERDICT = Verdict(
     "atan2", "host", "default", 14, 0, 0, 178, 0.5, 3.2,
     dtypes=(DTypeVerdict("float32", 8, 0, 0, 96, 0.5, 0.79), DTypeVerdict("int64", 6, 0, 0, 82)),
-    old_path=Behaviour(
+    old_path=Behavior(
         (PathCount("float32", 10, 10, 10), PathCount("int64", 10, 0, 10)), ("int64: was refused, is computed now",)
     ),
 )  # fmt: skip
@@ -51,5 +51,5 @@ def test_not_verified() -> None:
 
 
 def test_nothing_changes() -> None:
-    same = Verdict("atan2", "host", "default", 1, 0, 0, 1, None, 1.0, old_path=Behaviour((), ()))
+    same = Verdict("atan2", "host", "default", 1, 0, 0, 1, None, 1.0, old_path=Behavior((), ()))
     assert "- nothing that the OpInfo samples show" in pull_request(PLAN, same)

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from porter.core.checkout import KERNELS
+from porter.core import cache
+from porter.core.checkout import KERNELS, Checkout
 from porter.core.errors import PorterError
-from porter.verdict.build.objects import Recipe, digest
-from porter.verdict.build.tree import DEVICE_HEADERS, cache
-from porter.verdict.errors import raising_overlay_errors
+from porter.verdict.build.libraries import build, build_shared
+from porter.verdict.build.objects import Recipe
+from porter.verdict.build.tree import DEVICE_HEADERS, Tree, materialise
+from porter.verdict.errors import NoVerdict, raising_overlay_errors
+from porter.verdict.native import native_target
+from porter.verdict.result import HOST, VerifyTarget
+from porter.verdict.suite import counters, selection
+from porter.verdict.suite.selection import Selection
 
 if TYPE_CHECKING:
     from aten_overlay.apple.compiler import Compiler
     from aten_overlay.apple.mpsgraph.recorder import Recorder
     from aten_overlay.device.state import Device
+
+NAME = HOST
+ON_HARDWARE = False
+RUNS_HOST_CODE = True
 
 # The levels that host code asks for, in the order in which they are counted.
 _LEVEL = re.compile(r"\bMACOS_VER_(\d+)_(\d+)_PLUS\b")
@@ -27,6 +38,17 @@ _LEVEL = re.compile(r"\bMACOS_VER_(\d+)_(\d+)_PLUS\b")
 CHECKED = ("_float", "_int")
 
 _started: list[tuple[Device, ctypes.CDLL, Compiler, Recorder]] = []
+
+
+def available() -> bool:
+    """On Linux."""
+    return sys.platform.startswith("linux")
+
+
+def require() -> None:
+    """Raises PTR171 elsewhere than on Linux."""
+    if not available():
+        raise NoVerdict("PTR171", f"the host backend is for Linux, not {sys.platform}", hint="Use kernels or mps.")
 
 
 def start() -> None:
@@ -67,7 +89,7 @@ def recipe(fork: Path) -> Recipe:
         compiler=Path(toolchain.clang()),
         flags=(*build.fork_include_flags(fork), *general),
         link=(*toolchain.torch_libraries(), *linked, "-lstdc++"),
-        digest=digest(*general, *inputs),
+        digest=cache.digest(*general, *inputs),
         precompiled=precompiled,
     )
 
@@ -78,15 +100,37 @@ def _device_headers(fork: Path) -> Path | None:
     if not folder.is_dir():
         return None
     headers = {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if p.suffix == ".h"}
-    root = cache() / "device_headers" / digest(*(part for item in headers.items() for part in item))
+    root = cache.root() / "device_headers" / cache.digest(*(part for item in headers.items() for part in item))
     for name, content in headers.items():
         target = root / "ATen" / "mps" / name
         if not target.is_file():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            part = target.with_suffix(f".{os.getpid()}")
-            part.write_bytes(content)
-            part.replace(target)
+            cache.put(target, content)
     return root
+
+
+def prepare(tree: Tree) -> None:
+    """Builds the host files that every operator needs, and asks the OpInfos what they dispatch.
+
+    Raises what building raises.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        building = pool.submit(lambda: build_shared(tree, recipe(tree.root), cache.root()))
+        counters.install(kernel_calls, fallbacks)
+        selection.table()
+        building.result()
+
+
+def select_opinfos(base: str) -> Selection:
+    """The OpInfos that reach an operator without being named for it, as the running dispatcher sees it."""
+    counters.install(kernel_calls, fallbacks)
+    return selection.select_opinfos(base)
+
+
+def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
+    """Builds and loads the operator's host code, and compiles its kernels. Raises what building raises."""
+    built = build(tree, [target], recipe(tree.root), cache.root())
+    load(built.library, tree.root, [f"{functor}_" for functor in target.kernels], arithmetic, checked)
+    counters.install(kernel_calls, fallbacks)
 
 
 def load(library: Path, fork: Path, prefixes: Sequence[str], arithmetic: str, checked: bool) -> None:
@@ -107,16 +151,11 @@ def load_operators(root: Path, bases: Sequence[str]) -> None:
 
     Raises what `porter.verdict.native.native_target` and `porter.verdict.build.libraries.build` raise.
     """
-    from porter.core.checkout import Checkout
-    from porter.verdict.build.libraries import build
-    from porter.verdict.build.tree import materialise
-    from porter.verdict.native import native_target
-
     checkout = Checkout(root.resolve(), "named")
     targets = [native_target(checkout, base) for base in bases]
-    tree = materialise(checkout.root, {}, cache())
+    tree = materialise(checkout.root, {}, cache.root())
     start()
-    made = build(tree, targets, recipe(tree.root), cache())
+    made = build(tree, targets, recipe(tree.root), cache.root())
     prefixes = [f"{kernel}_" for target in targets for kernel in target.kernels]
     load(made.library, tree.root, prefixes, "default", checked=False)
 

@@ -4,82 +4,68 @@ The tests' calls of the operator are intercepted under autograd and sent to the 
 fork's `exec_*_kernel` functions would send them. The fork's host code and its registrations are read, not run.
 """
 
-# mypy: disable-error-code="no-untyped-call"
-
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from porter.verdict.backends.reading import elements_per_thread, find_functor, read_rows
+from porter.verdict.build.tree import Tree
+from porter.verdict.result import KERNELS, VerifyTarget
+from porter.verdict.suite import counters, execution
+from porter.verdict.suite.selection import Selection
 
-from aten_overlay.metal.build import Options, compile_kernels, host_names
-from aten_overlay.metal.launch import Library
-from porter.core.errors import PorterError
-from porter.verdict.backends.apple import Shaders, implementation
-from porter.verdict.errors import raising_porter_errors
+if TYPE_CHECKING:
+    from porter.verdict.backends.shaders import Shaders
 
-GROUP = 64
-_INTEGERS = {1: ctypes.c_int8, 2: ctypes.c_int16, 4: ctypes.c_int32, 8: ctypes.c_int64}
+NAME = KERNELS
+ON_HARDWARE = False
+RUNS_HOST_CODE = False
 
-
-class HostShaders:
-    """What `torch.mps.compile_shader` returns, for the host: `library.name(*args, threads=...)`."""
-
-    def __init__(self, source: Path, names: Sequence[str], options: Options) -> None:
-        self._library = Library(compile_kernels(source, names, options))
-
-    def __dir__(self) -> list[str]:
-        return list(self._library.names)
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        if name.startswith("_") or name not in self._library.names:
-            raise AttributeError(name)
-        sizes = list(self._library.argument_sizes(name).values())
-
-        def call(*args: Any, threads: Sequence[int], arg_casts: Mapping[int, str]) -> None:
-            buffers = [_buffer(value, size) for value, size in zip(args, sizes, strict=True)]
-            with raising_porter_errors():
-                self._library.run(name, buffers, threads, (min(GROUP, threads[0]),), threads=1)
-
-        return call
+_loaded: list[Shaders] = []
 
 
-class Redirect(TorchDispatchMode):
-    """Sends the rows of one operator to its kernels."""
-
-    def __init__(self, rows: Mapping[str, Callable[..., torch.Tensor]]) -> None:
-        super().__init__()
-        self._rows = rows
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = func.name().removeprefix("aten::")
-        return self._rows.get(name, func)(*args, **(kwargs or {}))
+def available() -> bool:
+    """Everywhere."""
+    return True
 
 
-def shaders(sources: Sequence[Path], functor: str, options: Options, per_thread: int = 1) -> Shaders:
-    """The kernels of a functor, all compiled at once. Raises PTR173 when no file registers any."""
-    for source in sources:
-        names = [n for n in host_names(source, options) if n.startswith(f"{functor}_")]
-        if names:
-            return Shaders(HostShaders(source, names, options), {}, per_thread)
-    raise PorterError("PTR173", f"no kernel file registers a kernel for {functor}", hint="Add its REGISTER lines.")
+def require() -> None:
+    """Every machine will do."""
 
 
-def redirect(rows: Sequence[str], functor: str, found: Shaders) -> Redirect:
-    """The context in which these rows run on these kernels."""
-    return Redirect({row: implementation(row, functor, found) for row in rows})
+def start() -> None:
+    """There is no device."""
 
 
-def _buffer(value: Any, size: int) -> Any:
-    """An argument as memory: numbers in the width that the kernel's parameter has."""
-    if isinstance(value, torch.Tensor):
-        return value
-    values = value if isinstance(value, (list, tuple)) else [value]
-    if isinstance(values[0], float):
-        return (ctypes.c_float * len(values))(*values)
-    kind: Any = _INTEGERS.get(size, ctypes.c_int32)  # a vector such as uint3 is a row of 32-bit numbers
-    return (kind * len(values))(*values)
+def prepare(tree: Tree) -> None:
+    """Nothing is built ahead."""
+
+
+def select_opinfos(base: str) -> Selection:
+    """None: nothing counts what is dispatched."""
+    return Selection()
+
+
+def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
+    """Compiles the operator's kernels, and sends its rows' calls there. Raises PTR172 to PTR174."""
+    from aten_overlay.metal.build import Options
+    from porter.verdict.backends import host_shaders
+
+    rows, functor = read_rows(tree, target), find_functor(target)
+    options = Options(include=(tree.root,), arithmetic=arithmetic, checked=checked)
+    files = [tree.root / path for path in tree.kernel_files()]
+    shaders = host_shaders.compile_functor(files, functor, options, elements_per_thread(tree))
+    execution.redirect(host_shaders.redirect(rows, functor, shaders))
+    _loaded.append(shaders)
+    counters.install(kernel_calls, fallbacks)
+
+
+def kernel_calls() -> Mapping[str, int]:
+    """Kernel calls by host_name."""
+    return _loaded[-1].calls if _loaded else {}
+
+
+def fallbacks() -> Mapping[str, int]:
+    """None: without a device nothing falls back."""
+    return {}

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from porter.core.cache import digest, get, put
 from porter.core.checkout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.core.errors import Place, PorterError
 from porter.verdict.build import objects, registration, sources
-from porter.verdict.build.objects import Recipe, digest
+from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree
 from porter.verdict.result import VerifyTarget
 
@@ -79,7 +80,7 @@ def _shared(tree: Tree, include: Path, recipe: Recipe, cache: Path) -> _Linked:
 
 def _linked(tree: Tree, files: Iterable[str], found: registration.Registration, recipe: Recipe, cache: Path) -> _Linked:
     """The library of some host files and the registrations, with every other file that defines what they use."""
-    files = [*sources.foreseen(tree, files)]
+    files = [*sources.add_called_files(tree, files)]
     yaml_text = tree.read(NATIVE_FUNCTIONS)
     generated = "\n".join(path.read_text() for path in found.sources)
     compiled: list[str] = []
@@ -121,7 +122,7 @@ def _objects(
 def _object(path: Path, name: str, roots: Mapping[str, Path], recipe: Recipe, cache: Path) -> tuple[Path, bool]:
     include = ("-I", str(roots["include"]), "-I", str(path.parent))
     try:
-        return objects.compiled(path, name, include, roots, recipe, cache)
+        return objects.compile_object(path, name, include, roots, recipe, cache)
     except objects.CompileError as error:
         raise _compile_error(name, str(error)) from error
 
@@ -129,18 +130,18 @@ def _object(path: Path, name: str, roots: Mapping[str, Path], recipe: Recipe, ca
 def _library(made_of: Sequence[Path], recipe: Recipe, cache: Path) -> Path:
     """The library of these objects. Raises Undefined, for this set of objects from memory the second time."""
     target = cache / "libraries" / f"lib{digest(recipe.digest, *recipe.link, *(o.name for o in made_of))}.so"
-    refused = target.with_suffix(".undefined")
+    undefined = target.with_suffix(".undefined")
     if target.is_file():
         return target
-    if refused.is_file():
-        raise Undefined(refused.read_text())
+    if (told := get(undefined)) is not None:
+        raise Undefined(told)
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_suffix(f".{os.getpid()}")
     command = [str(recipe.compiler), "-shared", "-Wl,-z,defs", *map(str, made_of), *recipe.link, "-o", str(part)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         part.unlink(missing_ok=True)
-        refused.write_text(done.stderr)
+        put(undefined, done.stderr)
         raise Undefined(done.stderr)
     part.replace(target)
     return target

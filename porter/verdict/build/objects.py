@@ -6,7 +6,6 @@ its tree, so that an object of one plan serves every plan that leaves its source
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aten_overlay import toolchain
+from porter.core.cache import digest, put
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class CompileError(Exception):
     """The compiler's own words."""
 
 
-def compiled(
+def compile_object(
     source: Path, name: str, include: Sequence[str], roots: Mapping[str, Path], recipe: Recipe, cache: Path
 ) -> tuple[Path, bool]:
     """The object of one source, and whether it was compiled just now.
@@ -45,18 +45,18 @@ def compiled(
     between plans, by what they are. Raises CompileError.
     """
     folder = cache / "objects" / digest(recipe.digest, name, source.read_bytes())
-    found = _found(folder, roots)
+    found = _find(folder, roots)
     if found:
         return found, False
     folder.mkdir(parents=True, exist_ok=True)
     with toolchain.locked(folder):  # workers of one verdict ask for the same objects at once
-        found = _found(folder, roots)
+        found = _find(folder, roots)
         return (found, False) if found else (_compile(source, include, roots, recipe, folder), True)
 
 
-def _found(folder: Path, roots: Mapping[str, Path]) -> Path | None:
+def _find(folder: Path, roots: Mapping[str, Path]) -> Path | None:
     for record in sorted(folder.glob("*.json")) if folder.is_dir() else ():
-        if _still(json.loads(record.read_text()), roots):
+        if _is_current(json.loads(record.read_text()), roots):
             return record.with_suffix(".o")
     return None
 
@@ -78,9 +78,7 @@ def _compile(source: Path, include: Sequence[str], roots: Mapping[str, Path], re
     listed.unlink()
     target = folder / f"{digest(json.dumps(record))}.o"
     part.replace(target)
-    written = target.with_suffix(f".{os.getpid()}")
-    written.write_text(json.dumps(record))
-    written.replace(target.with_suffix(".json"))
+    put(target.with_suffix(".json"), json.dumps(record))
     return target
 
 
@@ -107,19 +105,10 @@ def _places(file: str, roots: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
             yield from ((root, file[at + len("/include/") :]) for root in roots)
 
 
-def _still(record: Mapping[str, Mapping[str, str | None]], roots: Mapping[str, Path]) -> bool:
+def _is_current(record: Mapping[str, Mapping[str, str | None]], roots: Mapping[str, Path]) -> bool:
     for root, files in record.items():
         for path, before in files.items():
             file = roots[root] / path
             if (digest(file.read_bytes()) if file.is_file() else None) != before:
                 return False
     return True
-
-
-def digest(*parts: str | bytes) -> str:
-    """A short digest of texts and bytes, in order."""
-    found = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
-        found.update(len(data).to_bytes(8, "little") + data)
-    return found.hexdigest()

@@ -9,7 +9,6 @@ from the installed wheel, because the result is linked with the wheel's library 
 from __future__ import annotations
 
 import copy
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from porter.aten.names import base_of
+from porter.core.cache import put_if_changed
 from porter.core.checkout import NATIVE_FUNCTIONS
 from porter.core.errors import Place, PorterError
 
@@ -28,6 +28,14 @@ BackendIndex = Any
 FileManager = Any
 
 _ROW = re.compile(r"^- func: *(?P<name>[^\s(]+)(?P<rest>\([^\n]*)", re.M)
+
+
+class UnreadableRows(PorterError):
+    """Rows that the wheel's torchgen cannot read (PTR160), and the names of those that it speaks of."""
+
+    def __init__(self, what: str, place: Place, named: frozenset[str]) -> None:
+        super().__init__("PTR160", what, place, "Check the edited rows.")
+        self.named = named
 
 
 @dataclass(frozen=True)
@@ -125,8 +133,8 @@ def _readable(family: Sequence[Row]) -> tuple[list[Grouped], Indices]:
     """The rows without those of types that this wheel no longer has: what names them cannot be built either."""
     try:
         return _groups(family)
-    except PorterError as error:
-        kept = [row for row in family if f" {row.name}(" not in error.what]
+    except UnreadableRows as error:
+        kept = [row for row in family if row.name not in error.named]
         if len(kept) in (0, len(family)):
             raise
         return _readable(kept)
@@ -138,7 +146,7 @@ def dispatch_headers(names: Iterable[str], include: Path) -> None:
         text = (_wheel_include() / "ATen" / "ops" / f"{name}.h").read_text()
         inline = re.compile(rf"^inline [^\n]*\b{name}(?:_|_out|_outf)?\([^\n]*\{{\n.*?^\}}\n", re.M | re.S)
         body = f"#pragma once\n#include <ATen/ops/{name}.h>\nnamespace at::mps {{\n{''.join(inline.findall(text))}}}\n"
-        write_if_changed(include / "ATen" / "ops" / f"{name}_mps_dispatch.h", body)
+        put_if_changed(include / "ATen" / "ops" / f"{name}_mps_dispatch.h", body)
 
 
 def _wheel_include() -> Path:
@@ -185,9 +193,8 @@ def _groups(family: Iterable[Row]) -> tuple[list[Grouped], Indices]:
     except Exception as error:  # torchgen asserts; whatever it says is about these rows
         place = Place(NATIVE_FUNCTIONS, family[0].line if family else 0)
         reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
-        raise PorterError(
-            "PTR160", f"the wheel's torchgen cannot read these rows: {reason}", place, "Check the edited rows."
-        ) from error
+        named = frozenset(row.name for row in family if f" {row.name}(" in reason)
+        raise UnreadableRows(f"the wheel's torchgen cannot read these rows: {reason}", place, named) from error
     return grouped, parsed.backend_indices
 
 
@@ -302,7 +309,7 @@ def _write_headers(groups: list[Grouped], indices: Indices, include: Path) -> No
                 grouped_native_functions=mine, backend_indices=indices
             ),
         }
-        write_if_changed(include / "ATen" / "ops" / f"{root}_native.h", _template("NativeFunction.h", values))
+        put_if_changed(include / "ATen" / "ops" / f"{root}_native.h", _template("NativeFunction.h", values))
 
 
 def _write_source(bases: Sequence[str], groups: list[Grouped], index: BackendIndex, out: Path) -> Path:
@@ -332,7 +339,7 @@ def _write_source(bases: Sequence[str], groups: list[Grouped], index: BackendInd
         "dispatch_definitions": definitions,
     }
     name = bases[0] if len(bases) == 1 else f"{bases[0]}_to_{bases[-1]}"
-    return write_if_changed(out / f"Register_{name}.cpp", _template("RegisterDispatchKey.cpp", values))
+    return put_if_changed(out / f"Register_{name}.cpp", _template("RegisterDispatchKey.cpp", values))
 
 
 @cache
@@ -348,13 +355,3 @@ def _template(name: str, values: dict[str, object]) -> str:
         name, lambda: {"generated_comment": f"@generated from {name}", **values}
     )
     return str(text)
-
-
-def write_if_changed(path: Path, text: str) -> Path:
-    """Writes a file, all or none, unless it already holds this text: an unchanged file keeps what was built from it."""
-    if not path.is_file() or path.read_text() != text:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        part.write_text(text)
-        part.replace(path)
-    return path

@@ -47,7 +47,7 @@ def library_files(tree: Tree) -> tuple[str, ...]:
     return tuple(tree.files(MPS, ".mm"))
 
 
-def foreseen(tree: Tree, files: Iterable[str]) -> tuple[str, ...]:
+def add_called_files(tree: Tree, files: Iterable[str]) -> tuple[str, ...]:
     """These files, and the operation files that define what they call by a declaration in the backend's headers.
 
     The linker would ask for them one round after another; so they are compiled side by side.

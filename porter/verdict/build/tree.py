@@ -5,7 +5,6 @@ The tree lives in a private cache. The checkout is only ever read.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import time
@@ -13,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from porter.core import cache
 from porter.core.checkout import KERNELS, MPS, NATIVE_FUNCTIONS
 from porter.core.errors import Place, PorterError
 
@@ -23,6 +23,7 @@ TREES_KEPT = 16
 # A tree that was taken so recently may still be in use by another verdict.
 IN_USE_SECONDS = 3600.0
 _HEADERS = (".h", ".hpp", ".inl")
+_HEADER_FOLDERS = (MPS, f"{MPS}/operations", METAL_HEADERS, DEVICE_HEADERS)
 
 
 @dataclass(frozen=True)
@@ -68,24 +69,17 @@ class Tree:
 
     def headers_digest(self) -> str:
         """A digest of every header that host code of the fork can include."""
-        found = hashlib.blake2b(digest_size=16)
-        for folder in (MPS, f"{MPS}/operations", METAL_HEADERS, DEVICE_HEADERS):
-            for path in self.files(folder, *_HEADERS):
-                found.update(path.encode() + b"\0" + self.read(path).encode("utf-8", "surrogateescape") + b"\0")
-        return found.hexdigest()
+        paths = (path for folder in _HEADER_FOLDERS for path in self.files(folder, *_HEADERS))
+        return cache.digest(*(part for path in paths for part in (path, self.read(path))))
 
 
-def cache() -> Path:
-    """Where trees and builds are kept: `$PORTER_CACHE`, else `~/.cache/porter`."""
-    return Path(os.environ.get("PORTER_CACHE") or Path.home() / ".cache" / "porter")
-
-
-def materialise(checkout: Path, texts: Mapping[str, str], kept: Path) -> Tree:
-    """Builds the tree, or finds it again: its name is a digest of the checkout's place, file names and the texts."""
+def materialise(checkout: Path, texts: Mapping[str, str], into: Path) -> Tree:
+    """Builds the tree below `into`, or finds it again: its name is a digest of the checkout's place, its file names and
+    the texts.
+    """
     checkout = checkout.resolve()
     links = sorted(_linked(checkout))
-    name = hashlib.blake2b(repr((str(checkout), links, sorted(texts.items()))).encode("utf-8", "surrogateescape"))
-    root = kept / "trees" / name.hexdigest()[:24]
+    root = into / "trees" / cache.digest(repr((str(checkout), links, sorted(texts.items()))))[:24]
     try:
         os.utime(root)  # from here on it is in use
     except FileNotFoundError:

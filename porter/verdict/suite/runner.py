@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 
+from porter.core.progress import Progress, ignore
 from porter.verdict.suite import results
 from porter.verdict.suite.context import Context, use
 
@@ -41,27 +42,23 @@ class Outcome:
     worst: str = ""
 
 
-def run(
-    context: Context, expression: str | None = None, tell: Callable[[str], None] = lambda test: None
-) -> list[Outcome]:
+def run(context: Context, expression: str | None = None, progress: Progress = ignore) -> list[Outcome]:
     """Imports the tests for this subject and runs those that `expression` (as of pytest's -k) selects.
 
-    `tell` hears the name of every test before it starts.
+    `progress` hears the name of every test before it starts.
     """
     use(context)
     sys.modules.pop(MODULE, None)
-    return run_module(importlib.import_module(MODULE), expression, tell)
+    return run_module(importlib.import_module(MODULE), expression, progress)
 
 
-def run_module(
-    module: ModuleType, expression: str | None = None, tell: Callable[[str], None] = lambda test: None
-) -> list[Outcome]:
+def run_module(module: ModuleType, expression: str | None = None, progress: Progress = ignore) -> list[Outcome]:
     """Runs the tests of a module that `expression` selects; calls of kernels are those that the tests record."""
     results.records.clear()
     suite = unittest.defaultTestLoader.loadTestsFromModule(module)
     wanted = matcher(expression)
     chosen = unittest.TestSuite(test for test in _flat(suite) if wanted(f"{type(test).__name__}.{_method(test)}"))
-    found = _Result(tell)
+    found = _Result(progress)
     chosen.run(found)
     return found.outcomes
 
@@ -100,16 +97,16 @@ def _method(test: unittest.TestCase) -> str:
 class _Result(unittest.TestResult):
     """Collects an Outcome for every test that ends."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, progress: Progress) -> None:
         super().__init__()
-        self._tell = tell
+        self._progress = progress
         self.outcomes: list[Outcome] = []
         self._started = 0.0
 
     def startTest(self, test: unittest.TestCase) -> None:
         super().startTest(test)
         self._started = time.perf_counter()
-        self._tell(_method(test))
+        self._progress(_method(test))
 
     def addSuccess(self, test: unittest.TestCase) -> None:
         self._add(test, "passed")

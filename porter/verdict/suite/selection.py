@@ -4,21 +4,20 @@ derivatives do where a device serves it (elsewhere its gradient may be made of o
 
 from __future__ import annotations
 
+import functools
+import json
 import re
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cache as once
 from importlib.resources import files
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from porter.aten.names import base_of
-from porter.core.errors import PorterError
-from porter.verdict import cache as kept
-from porter.verdict.build.objects import digest
-from porter.verdict.build.tree import cache
+from porter.core import cache
+from porter.verdict.errors import NoVerdict
 
 if TYPE_CHECKING:
     from torch.testing._internal.opinfo.core import OpInfo
@@ -34,7 +33,7 @@ class Selection:
     backward: tuple[str, ...] = ()
 
 
-def selected(base: str) -> Selection:
+def select_opinfos(base: str) -> Selection:
     """The OpInfos that dispatch an operator; none where some are named for it.
 
     Asked before the fork's own code is loaded: the table, made once for each torch, is of what falls back to the CPU.
@@ -62,7 +61,7 @@ def _derived_with(base: str) -> frozenset[str]:
     return frozenset(name for name, formulas in _derivatives() if calls.search(formulas))
 
 
-@once
+@functools.cache
 def _derivatives() -> tuple[tuple[str, str], ...]:
     """The base name of every differentiable function, and the text of its formulas."""
     text = (files("torchgen") / "packaged" / "autograd" / "derivatives.yaml").read_text()
@@ -70,7 +69,7 @@ def _derivatives() -> tuple[tuple[str, str], ...]:
     return tuple((base_of(re.split(r"[\s(]", e, maxsplit=1)[0]), e.partition("\n")[2]) for e in entries)
 
 
-@once
+@functools.cache
 def table() -> Table:
     """The ATen base names that each OpInfo dispatches, forward and besides that backward.
 
@@ -78,15 +77,17 @@ def table() -> Table:
     """
     from porter.verdict.suite import dispatched
 
-    file = cache() / "dispatched" / f"{_name(dispatched.__file__)}.json"
-    if not file.is_file():
+    file = _file(dispatched.__file__)
+    text = cache.get(file)
+    if text is None:
         # In a process of its own, because no fork to come could use the threads of this one's autograd.
         with ProcessPoolExecutor(1, get_context("fork")) as apart:
             error = apart.submit(_make, file).exception()
         if error:
             told = f"the OpInfos could not be asked what they dispatch: {error}"
-            raise PorterError("PTR170", told, hint="Run `porter setup`, which asks them first of all.") from error
-    made: Table = kept.find(file)
+            raise NoVerdict("PTR170", told, hint="Run `porter setup`, which asks them first of all.") from error
+        text = file.read_text()
+    made: Table = json.loads(text)
     return made
 
 
@@ -98,11 +99,11 @@ def _make(file: Path) -> None:
     dispatched.check_gradients()
     found = {op.full_name: dispatched.dispatched(op) for op in op_db}
     assert any(one.forward for one in found.values()), "nothing counts what the device does"
-    kept.keep(file, {name: (sorted(one.forward), sorted(one.backward)) for name, one in found.items()})
+    cache.put(file, json.dumps({name: (sorted(one.forward), sorted(one.backward)) for name, one in found.items()}))
 
 
-def _name(source: str) -> str:
+def _file(source: str) -> Path:
     from aten_overlay.device import libraries
     from aten_overlay.toolchain import torch_version
 
-    return digest(torch_version(), libraries.build_device().parent.name, Path(source).read_text())
+    return cache.key("dispatched", "", torch_version(), libraries.build_device().parent.name, Path(source).read_text())

@@ -10,11 +10,13 @@ import pytest
 import torch
 from expecttest import assert_expected_inline
 
+from porter.core import cache
 from porter.core.checkout import EMBEDDED_FORK, KERNELS, Checkout
+from porter.core.progress import ignore
 from porter.report.verdict import summary
-from porter.server import worker as work
-from porter.verdict.backends import backends as rooms
-from porter.verdict.build.tree import cache, materialise
+from porter.server import worker
+from porter.verdict.backends import mps
+from porter.verdict.build.tree import materialise
 from porter.verdict.native import native_target
 from porter.verdict.result import Verdict
 
@@ -62,7 +64,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 def verdict(op: str, texts: dict[str, str], expr: str) -> Verdict:
     target = native_target(Checkout(EMBEDDED_FORK, "embedded"), op)
-    return work.verdict(EMBEDDED_FORK, texts, target, work.Run(expr, "mps", "default"), lambda step: None).verdict
+    return worker.verify(EMBEDDED_FORK, texts, target, worker.RunOptions(expr, "mps", "default"), ignore).verdict
 
 
 def test_the_kernels_are_called_as_the_host_code_would(recorder: Recorder) -> None:
@@ -87,8 +89,8 @@ copysign_strided_cast_float_float((2, 3), (2, 3), (2, 3), [3, 2], [4, 12], [8, 2
 def test_the_headers_are_the_fork_s(recorder: Recorder) -> None:
     edited = "c10/metal/utils.h"
     text = (EMBEDDED_FORK / edited).read_text().replace("#pragma once", "#pragma once\n// an edit of the plan")
-    tree = materialise(EMBEDDED_FORK, {edited: text}, cache())
-    rooms.take("mps", tree, native_target(Checkout(EMBEDDED_FORK, "embedded"), "sub"), "default", False)
+    tree = materialise(EMBEDDED_FORK, {edited: text}, cache.root())
+    mps.load_operator(tree, native_target(Checkout(EMBEDDED_FORK, "embedded"), "sub"), "default", checked=False)
     (source,) = recorder.sources
     assert source.count("// an edit of the plan") == 1
     assert "#include <c10" not in source and "#include <metal_stdlib>" in source

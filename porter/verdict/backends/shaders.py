@@ -1,9 +1,4 @@
-"""The `mps` backend: the same tests on a Mac's own GPU, with the port's kernels compiled by `torch.mps.compile_shader`.
-
-An official wheel has its own host code, so the rows of the operator are overridden on the MPS key by functions that
-call the kernels as the fork's `exec_unary_kernel` and `exec_binary_kernel` would. The Metal compiler and the GPU are
-Apple's; the fork's host code and its registrations are not exercised. Not yet run on Apple hardware.
-"""
+"""A port's kernels as `torch.mps.compile_shader` gives them, behind the rows of an operator."""
 
 # mypy: disable-error-code="no-untyped-call, no-any-return"
 
@@ -18,7 +13,7 @@ from typing import Any
 import torch
 
 from porter.core.dtypes import BY_TORCH
-from porter.core.errors import PorterError
+from porter.verdict.errors import NoVerdict
 
 # c10::ScalarType of each torch type that kernels with `cast` in their name are told (c10/core/ScalarType.h).
 CODES: Mapping[torch.dtype, int] = {
@@ -29,7 +24,6 @@ CODES: Mapping[torch.dtype, int] = {
 # From here on a dense unary kernel gets several elements per thread; a fork's own threshold is higher.
 WIDE = 16
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](?P<name>[^>"]+)[>"].*$', re.M)
-_PER_THREAD = re.compile(r"\bILP_PER_THREAD *= *(\d+)")
 
 
 @dataclass
@@ -52,7 +46,7 @@ class Shaders:
         getattr(self.library, name)(*args, threads=list(threads), arg_casts=casts)
 
 
-def embedded(root: Path, path: str) -> str:
+def embed_headers(root: Path, path: str) -> str:
     """A kernel file of the fork at `root` with its headers in place: `compile_shader` embeds none but the wheel's own.
 
     Each header comes once, from the fork or else from the wheel; Metal's own are left to its compiler.
@@ -76,12 +70,6 @@ def embedded(root: Path, path: str) -> str:
     return text(root / path)
 
 
-def per_thread(header: str) -> int:
-    """How many elements a thread of a dense unary kernel computes, from the text of `c10/metal/common.h`."""
-    match = _PER_THREAD.search(header)
-    return int(match[1]) if match else 1
-
-
 def override(rows: Sequence[str], functor: str, shaders: Shaders) -> torch.library.Library:
     """Overrides rows (`atan2`, `atan2.out`, `atan2_`) on the MPS key by calls of a functor's kernels."""
     library = torch.library.Library("aten", "IMPL", "MPS")
@@ -102,7 +90,7 @@ def implementation(row: str, functor: str, shaders: Shaders) -> Callable[..., to
     operands = [a.name for a in plain if str(a.type) in ("Tensor", "number", "Scalar")][:2]
     extra = [a.name for a in plain if a.name not in operands]
     if not set(extra) <= {"alpha"}:
-        raise PorterError("PTR172", f"{row} takes {', '.join(extra)}, which this backend cannot pass to a kernel")
+        raise NoVerdict("PTR172", f"{row} takes {', '.join(extra)}, which this backend cannot pass to a kernel")
     names = [a.name for a in plain]
 
     def call(*args: Any, **kwargs: Any) -> torch.Tensor:
@@ -174,8 +162,8 @@ def _binary(
     mixed = alpha is not None or any(t.dtype != common for t in inputs)
     types = [len(sizes), *(CODES[t.dtype] for t in inputs), CODES[out.dtype]]
     arguments = [out, *inputs, *scalars, sizes, *strides, types]
-    flavour = "strided_cast" if mixed else "strided"
-    shaders.run(name.format(flavour), *arguments, threads=[out.numel()], narrow=len(arguments) - 1)
+    variant = "strided_cast" if mixed else "strided"
+    shaders.run(name.format(variant), *arguments, threads=[out.numel()], narrow=len(arguments) - 1)
 
 
 def _alpha(name: str, alpha: Any, common: torch.dtype, shaders: Shaders) -> tuple[str, Any]:
@@ -224,5 +212,5 @@ def _default(schema: Any, name: str) -> Any:
 def _metal(dtype: torch.dtype) -> str:
     name = str(dtype).removeprefix("torch.")
     if name not in BY_TORCH:
-        raise PorterError("PTR172", f"Metal has no type for {name}")
+        raise NoVerdict("PTR172", f"Metal has no type for {name}")
     return BY_TORCH[name].metal

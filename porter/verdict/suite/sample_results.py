@@ -13,8 +13,8 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.core.errors import code_in
-from porter.verdict.behavior import AGREES, ALONE, DIFFERS, Sampled, refusal
+from porter.verdict.behavior import SampleResult, Status, status_of_error
+from porter.verdict.refusals import refusal_in
 from porter.verdict.suite import compare, lists, samples
 from porter.verdict.suite.context import Context
 
@@ -25,32 +25,32 @@ DTYPES = (
 )  # fmt: skip
 
 
-def behaviour(context: Context) -> list[Sampled]:
+def run_samples(context: Context) -> list[SampleResult]:
     """The outcome of every sample of the operators under test, and of one at the edges, in every type the CPU has; of
     one sample in the others.
     """
     precision = lists.low_precision(context.precision)
-    found: list[Sampled] = []
+    found: list[SampleResult] = []
     for op in op_db:
         if not context.names(op) and op.full_name not in context.through:
             continue
         for dtype in DTYPES:
             if dtype in op.supported_dtypes("cpu"):
                 tolerance = compare.tolerances(precision, op.name, dtype)
-                found += (_judged(op, dtype, name, sample, tolerance) for name, sample in _samples(op, dtype))
+                found += (_run_sample(op, dtype, name, sample, tolerance) for name, sample in _samples(op, dtype))
             else:
                 found += _beyond_the_cpu(op, dtype)
     return found
 
 
-def _beyond_the_cpu(op: OpInfo, dtype: torch.dtype) -> Iterator[Sampled]:
+def _beyond_the_cpu(op: OpInfo, dtype: torch.dtype) -> Iterator[SampleResult]:
     """Whether the first sample of a type that the CPU has not is computed."""
     try:
         sample = next(iter(op.sample_inputs("cpu", dtype, set_seed=True)), None)
     except (RuntimeError, TypeError, ValueError):  # the OpInfo makes none of this type
         return
     if sample is not None:
-        yield _judged(op, dtype, f"{op.formatted_name} sample 0", sample, {})
+        yield _run_sample(op, dtype, f"{op.formatted_name} sample 0", sample, {})
 
 
 def _samples(op: OpInfo, dtype: torch.dtype) -> Iterator[tuple[str, SampleInput]]:
@@ -61,22 +61,24 @@ def _samples(op: OpInfo, dtype: torch.dtype) -> Iterator[tuple[str, SampleInput]
         yield f"{op.formatted_name} edge values", samples.at_the_edges(tensors[0], dtype)
 
 
-def _judged(op: OpInfo, dtype: torch.dtype, name: str, sample: SampleInput, tolerance: Mapping[str, Any]) -> Sampled:
+def _run_sample(
+    op: OpInfo, dtype: torch.dtype, name: str, sample: SampleInput, tolerance: Mapping[str, Any]
+) -> SampleResult:
     kind = str(dtype).removeprefix("torch.")
     want = None
     try:
         want = _leaves(op(sample.input, *sample.args, **sample.kwargs))
     except Exception as error:  # the CPU refuses it, so there is nothing to compare with
-        if code_in(str(error)):
+        if refusal_in(str(error)) is not None:
             raise
     try:
         args = samples.mirror((sample.input, *sample.args), "mps")
         got = _leaves(op(*args, **samples.mirror(sample.kwargs, "mps")))
     except Exception as error:
         told = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-        return Sampled(kind, name, refusal(told, alone=want is not None), told)
+        return SampleResult(kind, name, status_of_error(told, alone=want is not None), told)
     if want is None:
-        return Sampled(kind, name, ALONE)
+        return SampleResult(kind, name, Status.COMPUTED_ALONE)
     exact = (
         _leaves(op(*_wide((sample.input, *sample.args)), **_wide(sample.kwargs))) if dtype.is_floating_point else want
     )
@@ -85,8 +87,8 @@ def _judged(op: OpInfo, dtype: torch.dtype, name: str, sample: SampleInput, tole
         told = compare.disagreement(mine, theirs, precise, operands, **tolerance)
         if told:
             nan = compare.nan_disagreement(mine, theirs, operands)
-            return Sampled(kind, name, DIFFERS, nan or told, bool(nan))
-    return Sampled(kind, name, AGREES, ulp=_ulp(got, exact))
+            return SampleResult(kind, name, Status.DIFFERS, nan or told, bool(nan))
+    return SampleResult(kind, name, Status.AGREES, ulp=_ulp(got, exact))
 
 
 def _ulp(got: list[torch.Tensor], exact: list[torch.Tensor]) -> float | None:

@@ -1,0 +1,77 @@
+"""Frozen dataclasses as JSON text and back, without loss: for the socket, the workers and the cache.
+
+A value of a union of dataclasses carries the name of its class; an element type is its Metal name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
+
+from cattrs import Converter
+
+from porter.core.dtypes import BY_METAL, DType
+
+_CLASS = "is"
+_PLAIN = (bool, int, float, str, NoneType)
+
+
+def encode(value: object, kind: Any) -> str:
+    """One line of JSON for a value of a type: a dataclass, a union of some, or a collection of these."""
+    return json.dumps(_converter.unstructure(value, unstructure_as=kind))
+
+
+def decode(text: str | bytes, kind: Any) -> Any:
+    """The value of this type that `encode` was given. Raises ValueError, KeyError or TypeError for any other text."""
+    return _converter.structure(json.loads(text), kind)
+
+
+def _is_union(kind: Any) -> bool:
+    return get_origin(kind) in (Union, UnionType)
+
+
+def _is_union_of_classes(kind: Any) -> bool:
+    return _is_union(kind) and all(map(is_dataclass, get_args(kind)))
+
+
+def _is_plain_union(kind: Any) -> bool:
+    return _is_union(kind) and all(each in _PLAIN or get_origin(each) is tuple for each in get_args(kind))
+
+
+@lru_cache(maxsize=32)
+def _by_name(union: Any) -> Mapping[str, Any]:
+    return {each.__name__: each for each in get_args(union)}
+
+
+def _with_class(value: Any) -> dict[str, Any]:
+    return {_CLASS: type(value).__name__, **_converter.unstructure(value, type(value))}
+
+
+def _of_class(value: Mapping[str, Any], union: Any) -> Any:
+    return _converter.structure(value, _by_name(union)[value[_CLASS]])
+
+
+def _with_tuples(value: Any, _: Any) -> Any:
+    """JSON's own values; its lists are tuples here."""
+    return tuple(_with_tuples(each, _) for each in value) if isinstance(value, list) else value
+
+
+def _make_converter() -> Converter:
+    made = Converter(detailed_validation=False)
+    made.register_unstructure_hook_func(_is_union_of_classes, _with_class)
+    made.register_structure_hook_func(_is_union_of_classes, _of_class)
+    made.register_unstructure_hook_func(_is_plain_union, lambda value: value)
+    made.register_structure_hook_func(_is_plain_union, _with_tuples)
+    made.register_unstructure_hook(DType, lambda dtype: dtype.metal)
+    made.register_structure_hook(DType, lambda name, _: BY_METAL[name])
+    made.register_unstructure_hook(Path, str)
+    made.register_structure_hook(Path, lambda text, _: Path(text))
+    return made
+
+
+_converter = _make_converter()

@@ -1,0 +1,98 @@
+"""A forked process that makes one answer, and what is said of one that died."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import signal
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from typing import NoReturn
+
+from porter.core.errors import PorterError
+from porter.core.progress import Progress, ignore
+from porter.verdict.errors import raising_porter_errors
+from porter.verdict.messages import Answer, ErrorAnswer, StepStarted, answer_of_error, decode_line, encode_line
+
+Act = Callable[[Progress], Answer]
+# From the step that it died in, its last words and the seconds it took.
+AnswerOfEnd = Callable[[str, str, float], Answer]
+
+
+class Process:
+    """A forked process that makes one answer; `answer_of_end` makes that of one that dies."""
+
+    def __init__(self, act: Act, answer_of_end: AnswerOfEnd) -> None:
+        self._answer_of_end = answer_of_end
+        self._started = time.monotonic()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the result)
+        reader, writer = os.pipe()
+        self._process = os.fork()
+        if self._process == 0:
+            os.close(reader)
+            _work(act, writer, self._log.fileno())
+        os.close(writer)
+        self._lines = os.fdopen(reader, "rb")
+
+    def result(self, progress: Progress = ignore) -> Answer:
+        """Waits for it. The step that it started last names the failure of one that died."""
+        step, answer = "worker", None
+        with self._lines:
+            for line in self._lines:
+                if not line.endswith(b"\n"):
+                    break  # it died while it wrote this
+                said = decode_line(line)
+                if isinstance(said, StepStarted):
+                    step = said.step
+                    progress(step)
+                else:
+                    answer = said
+        _, status = os.waitpid(self._process, 0)
+        with self._log:
+            self._log.seek(0)
+            told = self._log.read().decode(errors="replace")
+        if answer is not None:
+            return answer
+        end = describe_exit(os.waitstatus_to_exitcode(status), told)
+        return self._answer_of_end(step, end, time.monotonic() - self._started)
+
+
+def act_here(act: Act, progress: Progress) -> Answer:
+    """The answer made in this process; an error of any kind is one."""
+    try:
+        with raising_porter_errors():
+            return act(progress)
+    except PorterError as error:
+        return answer_of_error(error)
+    except Exception as error:
+        told = f"the answer itself failed: {type(error).__name__}: {error}\n{traceback.format_exc()}"
+        return ErrorAnswer("PTR170", told)
+
+
+def describe_exit(code: int, log: str) -> str:
+    """How a process ended, and what it wrote last or, where a signal ended it, first."""
+    if code >= 0:
+        return f"the process ended with exit code {code}\n{log[-1500:]}"
+    name = signal.Signals(-code).name
+    hint = (
+        " (a device pointer was used on the host, or a kernel wrote out of bounds)" if code == -signal.SIGSEGV else ""
+    )
+    return f"the process died of {name}{hint}\n{log[:1500]}"
+
+
+def _work(act: Act, writer: int, log: int) -> NoReturn:
+    """The process's whole life."""
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    with contextlib.suppress(BaseException), os.fdopen(writer, "wb") as out:
+        faulthandler.enable()
+
+        def send_step(step: str) -> None:
+            out.write(encode_line(StepStarted(step)))
+            out.flush()
+
+        out.write(encode_line(act_here(act, send_step)))
+    os._exit(0)

@@ -1,0 +1,29 @@
+"""Which backends there are, and which one is meant."""
+
+from __future__ import annotations
+
+from porter.verdict.backends import host, kernels, mps
+from porter.verdict.backends.protocol import Backend
+from porter.verdict.errors import NoVerdict
+from porter.verdict.result import AUTO
+
+# The fullest first: `auto` is the first that this machine has.
+_BACKENDS: tuple[Backend, ...] = (
+    host,
+    mps,
+    kernels,
+)
+BACKENDS = {backend.NAME: backend for backend in _BACKENDS}
+
+
+def choose_backend(name: str) -> Backend:
+    """The backend of a name: `auto` is `host` on Linux, `mps` on a Mac with Apple's own GPU, else `kernels`.
+
+    Raises PTR171 for an unknown one and for one that is not made for this machine.
+    """
+    if name == AUTO:
+        return next(backend for backend in _BACKENDS if backend.available())
+    if name not in BACKENDS:
+        raise NoVerdict("PTR171", f"there is no backend {name}", hint=f"Choose one of {', '.join(sorted(BACKENDS))}.")
+    BACKENDS[name].require()
+    return BACKENDS[name]

@@ -1,0 +1,22 @@
+"""What a result of running a fork's old code depends on: where such results are cached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from porter.core import cache
+from porter.core.checkout import KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.verdict import client
+from porter.verdict.result import HOST
+
+
+def digest_old_code(checkout: Checkout) -> str:
+    """A digest of the fork's host code and kernels, torch and porter. Raises PTR170 without torch."""
+    folders = [checkout.folder(folder, ".h", ".mm", ".metal") for folder in (MPS, OPERATIONS, KERNELS)]
+    files = (part for folder in folders for file in folder.files for part in file)
+    return cache.digest(client.fingerprint(HOST), checkout.read(NATIVE_FUNCTIONS), *files)
+
+
+def key(evidence: str, kind: str, base: str, *parts: str) -> Path:
+    """Where a result of one kind for an operator is cached under the digest of what it depends on."""
+    return cache.key(kind, base, evidence, *parts)
