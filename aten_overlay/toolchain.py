@@ -42,7 +42,7 @@ def torch_root() -> Path:
     """The folder of the installed torch package, which is not imported. Raises PTR141."""
     spec = find_spec("torch")
     if spec is None or spec.origin is None:
-        raise PorterError("PTR141", "torch is not installed here", hint="Install it: pip install torch")
+        raise PorterError("PTR141", "torch is not installed", hint="Run `pip install torch`.")
     return Path(spec.origin).resolve().parent
 
 
@@ -170,7 +170,7 @@ def _link(name: str, objects: Sequence[Path], link: Sequence[str]) -> Path:
         if done.returncode:
             made.unlink(missing_ok=True)
             told = done.stderr.strip()[-1500:]
-            raise PorterError("PTR144", f"lib{name} does not link:\n{told}", hint="Define what the linker names.")
+            raise PorterError("PTR144", f"lib{name} does not link:\n{told}", hint="Define the missing symbols.")
         made.replace(target)
         return target
 
@@ -206,4 +206,4 @@ def _compile_error(source: Path, stderr: str) -> PorterError:
     return PorterError("PTR143", f"{source.name} does not compile: {found.group('text')}", place, _HINT)
 
 
-_HINT = "The message is the compiler's own. If the file is one of porter's, this torch wheel is one it does not know."
+_HINT = "The message is from the compiler. If the file is porter's own, this torch wheel is not supported."

@@ -142,7 +142,7 @@ class Library:
 
     def _kernel(self, name: str) -> _Kernel:
         if name not in self._kernels:
-            raise PorterError("PTR102", f"there is no kernel `{name}` in this library", hint="Compile it in by name.")
+            raise PorterError("PTR102", f"there is no kernel named `{name}` in this library", hint="Compile it in.")
         found: _Kernel = self._kernels[name]
         return found
 

@@ -37,7 +37,7 @@ class ChangeSet:
     def __post_init__(self) -> None:
         for file in self.deleted:
             if file not in self.base or any(e.file == file for e in self.edits):
-                raise PorterError("PTR052", "a deleted file must exist and have no other edit", Place(file))
+                raise PorterError("PTR052", "a deleted file must exist and cannot be edited", Place(file))
         for file, edits in self._by_file().items():
             _check(file, self.base.get(file, ""), edits)
 
@@ -73,7 +73,7 @@ class ChangeSet:
         for other in others:
             for file, text in other.base.items():
                 if base.setdefault(file, text) != text:
-                    raise PorterError("PTR053", "two parts of the plan read different texts of this file", Place(file))
+                    raise PorterError("PTR053", "the plan has read two versions of this file", Place(file))
         edits = tuple(e for part in (self, *others) for e in part.edits)
         return ChangeSet(base, edits, frozenset().union(*(p.deleted for p in (self, *others))))
 
@@ -103,10 +103,10 @@ def line_of(text: str, offset: int) -> int:
 def _check(file: str, text: str, edits: list[Edit]) -> None:
     for edit in edits:
         if not 0 <= edit.start <= edit.end <= len(text):
-            raise PorterError("PTR051", f"an edit of {edit.start} to {edit.end} is outside the file", Place(file))
+            raise PorterError("PTR051", f"the edit of {edit.start} to {edit.end} is outside the file", Place(file))
     for one, two in pairwise(edits):
         if two.start < one.end:
-            raise PorterError("PTR050", "two edits want to change the same text", Place(file, line_of(text, two.start)))
+            raise PorterError("PTR050", "two edits change the same text", Place(file, line_of(text, two.start)))
 
 
 def _splice(text: str, edits: list[Edit]) -> str:

@@ -61,7 +61,7 @@ def read_brackets(file: str, text: str, at: int) -> Brackets:
         elif len(pending) == 1:
             elements += _element(text, behind, token.start(), token.end())
             behind = token.end()
-    raise PorterError("PTR067", "this bracket is not closed", Place(file, line_of(text, at)), "Mend the file.")
+    raise PorterError("PTR067", "this bracket is never closed", Place(file, line_of(text, at)), "Close it.")
 
 
 def remove_elements(file: str, text: str, brackets: Brackets, gone: Collection[int]) -> list[Edit]:

@@ -83,7 +83,7 @@ def port_stub(
     cpu = cpu_kernel(checkout, call.stub.name, lambda dtype: rule.result(dtype) or dtype)
     inputs, scalars = _parameters(move.row.entry, cpu, call)
     if len(inputs) > 2 and rule.promotion is Promotion.OUTPUT:
-        what = f"the elements that {call.stub.name} takes may differ in type, a functor's may not"
+        what = f"the inputs of {call.stub.name} may differ in type, but those of a functor cannot"
         raise PorterError("PTR018", what, call.place, "Port it by hand.")
     family_ = _family(len(inputs), scalars)
     Dialect.read(checkout).exec_for(family_)
@@ -147,16 +147,16 @@ def _rule(checkout: Checkout, move: Move, call: StubCall, family: Sequence[Entry
 def _parameters(entry: Entry, cpu: CpuKernel, call: StubCall) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The schema's names of the elements and of the scalars that the kernel takes."""
     if entry.results > 1:
-        what = f"{call.stub.name} gives {entry.results} results, a functor one"
+        what = f"{call.stub.name} has {entry.results} results, but a functor has one"
         raise PorterError("PTR018", what, call.place, "Port it by hand.")
     arity = len(cpu.lambdas[0].params) if cpu.lambdas else sum(a.is_tensor for a in entry.inputs)
     if not 1 <= arity <= len(_ARITIES):
-        raise PorterError("PTR018", f"{call.stub.name} takes {arity} elements", call.place, "Port it by hand.")
+        raise PorterError("PTR018", f"{call.stub.name} takes {arity} inputs", call.place, "Port it by hand.")
     names = tuple(a.name for a in entry.inputs if a.type in ("Tensor", "Tensor(a!)", "Scalar"))[:arity]
     if len(names) != arity:
         raise PorterError(
             "PTR018",
-            f"{call.stub.name} takes {arity} elements, the row names {len(names)}",
+            f"{call.stub.name} takes {arity} inputs, but the row has {len(names)}",
             call.place,
             "Port it by hand.",
         )
@@ -174,13 +174,13 @@ def _extra(call: StubCall) -> int:
     """How many arguments the kernel takes behind its iterator: those of the functor dialect take one at most."""
     extra = len(call.stub.signature) - 1
     if extra > 1:
-        what = f"{call.stub.name} takes {extra} more arguments, a functor's kernel one"
+        what = f"{call.stub.name} takes {extra} scalars, but a functor takes at most one"
         raise PorterError("PTR018", what, call.place, "Port it by hand.")
     return extra
 
 
 def foresee(checkout: Checkout, move: Move, family: Sequence[Entry]) -> None:
-    """Raises what is certain to stop the port of a row, without reading any kernel: PTR018, PTR075, PTR076."""
+    """Raises what is certain to stop the port of a row, without reading any kernel: PTR018 or PTR076."""
     for call in move.stubs:
         _rule(checkout, move, call, family)
         _extra(call)
@@ -202,7 +202,7 @@ def _files(checkout: Checkout, family: Family) -> tuple[str, str]:
             if launches or (kernels, host) in named:
                 return kernels, host
     raise PorterError(
-        "PTR093", f"there is no file to put {family.value} kernels in", Place(named[0][0]), "Add the first by hand."
+        "PTR093", f"no file found for {family.value} kernels", Place(named[0][0]), "Create it and its host file first."
     )
 
 

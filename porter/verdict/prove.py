@@ -19,8 +19,9 @@ NOT_NATIVE = "PTR019"
 def prove(
     root: Path, plan: Plan, base: str, expr: str | None = None, backend: str = "auto", arithmetic: str = "default"
 ) -> Verdict:
-    """The overlay's verdict on a plan; the checkout itself stays as it is. Raises PTR100 or PTR170-172 where none can
-    be had.
+    """The overlay's verdict on a plan; the checkout itself stays as it is.
+
+    Raises PTR100 or PTR170 to PTR172 if there is no verdict.
     """
     from porter.verdict.result import ListEntry, VerifyTarget, verify
 

@@ -56,7 +56,7 @@ def nearest(selector: str) -> str:
     """The end of a message about a selector that has no meaning."""
     _load()
     near = difflib.get_close_matches(selector, _TABLE, n=1)
-    return f", the nearest that is: `{near[0]}`" if near else ""
+    return f" (did you mean `{near[0]}`?)" if near else ""
 
 
 def moves(selector: str) -> bool:
@@ -73,7 +73,7 @@ def known() -> tuple[str, ...]:
 
 def not_known(what: str, near: str = "") -> PorterError:
     """For an operation, or a form of one, that has no meaning here."""
-    return PorterError("PTR131", f"{what} is not known here{near}", hint="Report it with the operator.")
+    return PorterError("PTR131", f"{what} is not supported{near}", hint="Report it with the operator.")
 
 
 def gradient_at(function: Callable[[Tensor], Tensor], source: Tensor, incoming: Tensor) -> Tensor:

@@ -170,7 +170,7 @@ class Recorder:
 
 def _undeclared(selector: str) -> PorterError:
     near = meanings.nearest(selector.removesuffix("name:").rstrip(":"))
-    told = f"-[MPSGraph {selector}] is not part of the stand-in for Apple's frameworks{near}"
+    told = f"-[MPSGraph {selector}] is not supported{near}"
     return PorterError("PTR120", told, hint="See docs/errors/PTR120.md.")
 
 
@@ -213,7 +213,7 @@ def _meant(name: str, arguments: tuple[Value, ...], known: Callable[[Ref], torch
     try:
         return meaning(*_bound(arguments, lambda ref: known(ref).to("meta")))
     except _NOT_INFERABLE as error:
-        told = f"the shape of `{name}` cannot be inferred: {str(error).splitlines()[0]}"
+        told = f"cannot infer the shape of `{name}`: {str(error).splitlines()[0]}"
         raise PorterError("PTR133", told, hint="Report it with the operator.") from error
 
 
@@ -232,7 +232,7 @@ def evaluate(
             continue
         node = recorded.nodes[ref.node]
         if node.selector.startswith(PLACEHOLDER):
-            raise PorterError("PTR134", "a placeholder that the graph needs is not fed")
+            raise PorterError("PTR134", "a placeholder of the graph is not fed")
         missing = [each for each in _refs(node.arguments) if each not in values]
         if missing:
             pending += missing
@@ -260,7 +260,7 @@ def _bound(arguments: tuple[Value, ...], tensor: Callable[[Ref], torch.Tensor]) 
         if isinstance(value, list):
             return [bind(each) for each in value]
         if isinstance(value, Handle):
-            raise PorterError("PTR131", "an object without a value is an argument of a graph's operation")
+            raise PorterError("PTR131", "an operation of the graph takes an object without a value")
         return value
 
     return [bind(value) for value in arguments]

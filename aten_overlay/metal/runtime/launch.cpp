@@ -90,7 +90,7 @@ void slice(void* context, uint64_t begin, uint64_t end) {
 
 const char* explain(int status) {
   switch (status) {
-    case PM_UNEXPECTED_SYNC: return "it synchronises though the front end did not find it does";
+    case PM_UNEXPECTED_SYNC: return "it synchronizes, which the front end did not detect";
     case PM_BARRIER_DIVERGENCE: return "some threads of a threadgroup ended while others wait at a barrier";
     default: return "the launch failed";
   }
