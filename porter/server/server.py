@@ -151,7 +151,7 @@ def _not_judged(asked: Answer, doing: str, end: str, seconds: float) -> Answer:
 
 
 def _ended(_asked: Answer, doing: str, end: str, _seconds: float) -> Answer:
-    return {"error": f"the old code ended during {doing}: {end}", "code": "PTR137"}
+    return {"error": f"the old implementation crashed during {doing}: {end}", "code": "PTR137"}
 
 
 def _broken(_asked: Answer, doing: str, end: str, _seconds: float) -> Answer:

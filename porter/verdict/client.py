@@ -79,7 +79,7 @@ def fingerprint(backend: str) -> str:
     parts: list[object] = [sys.executable, sys.version, *(os.environ.get(name, "") for name in _SETTINGS)]
     spec = find_spec("torch")
     if spec is None or spec.origin is None:
-        raise PorterError("PTR170", "torch is not installed here", hint="pip install 'porter[verify]'")
+        raise PorterError("PTR170", "torch is not installed", hint="Run `pip install 'porter[verify]'`.")
     parts += [spec.origin, (Path(spec.origin).parent / "version.py").stat().st_mtime_ns]
     for package in _WATCHED:
         parts += sorted(_stamps(_PACKAGES / package))
@@ -96,7 +96,7 @@ def private_directory() -> Path:
         raise PorterError(
             "PTR170",
             f"{folder} is not private to this user",
-            hint="Remove it, or set XDG_RUNTIME_DIR to a directory of yours.",
+            hint="Remove it, or set XDG_RUNTIME_DIR to a directory you own.",
         )
     return folder
 
@@ -109,7 +109,7 @@ def _served(asked: dict[str, Any], progress: Progress) -> dict[str, Any]:
                 return exchange(link, asked, progress)
         except (ConnectionError, EOFError, FileNotFoundError):
             continue  # it left between the look and the question: the second round starts another
-    raise PorterError("PTR170", "the verdict server does not answer", hint=f"Its log is {_log(name)}.")
+    raise PorterError("PTR170", "the verdict server does not respond", hint=f"See its log: {_log(name)}.")
 
 
 def exchange(link: socket.socket, asked: dict[str, Any], progress: Progress = ignore) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def _connected(name: str, progress: Progress) -> socket.socket:
         if child.poll() not in (None, 0):
             raise PorterError("PTR170", f"the verdict server did not start:\n{_tail(_log(name))}")
         time.sleep(0.02)
-    raise PorterError("PTR170", "the verdict server did not start in time", hint=f"Its log is {_log(name)}.")
+    raise PorterError("PTR170", "the verdict server did not start in time", hint=f"See its log: {_log(name)}.")
 
 
 def _try(path: Path) -> socket.socket | None:
@@ -176,7 +176,7 @@ def _alone(asked: dict[str, Any]) -> dict[str, Any]:
     )
     lines = done.stdout.splitlines()
     if not lines:
-        raise PorterError("PTR170", f"the verdict process ended without an answer:\n{done.stderr.decode()[-2000:]}")
+        raise PorterError("PTR170", f"the verdict process exited without an answer:\n{done.stderr.decode()[-2000:]}")
     answer: dict[str, Any] = json.loads(lines[-1])
     return answer
 

@@ -31,8 +31,8 @@ def verify(
 
     if arithmetic not in (*ARITHMETICS, ALL):
         named = ", ".join((*ARITHMETICS, ALL))
-        raise PorterError("PTR171", f"there is no arithmetic {arithmetic}", hint=f"Choose one of {named}.")
+        raise PorterError("PTR171", f"unknown arithmetic {arithmetic}", hint=f"Choose one of {named}.")
     where = chosen(backend)
     if where == MPS and arithmetic != DEFAULT:
-        raise PorterError("PTR171", "the mps backend has the arithmetic of its GPU", hint="Leave --arithmetic out.")
+        raise PorterError("PTR171", "the mps backend uses the arithmetic of its GPU", hint="Omit --arithmetic.")
     return client.request(checkout_root, texts, op, expr, where, arithmetic, progress)

@@ -72,7 +72,7 @@ def test_apple_s_gpu_is_used_without_a_fork_and_without_a_second_run(monkeypatch
 
 
 def test_where_there_is_no_apple_gpu_the_backend_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PorterError, match="PTR171 there is no Apple GPU here"):
+    with pytest.raises(PorterError, match="PTR171 no Apple GPU is available"):
         verify(EMBEDDED_FORK, {}, VerifyTarget("exp", kernels=("exp",)), backend="mps")
 
 

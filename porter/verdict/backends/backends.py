@@ -50,9 +50,9 @@ def chosen(backend: str) -> str:
         apple = (sys.platform, platform.machine()) == ("darwin", "arm64")
         return HOST if _has_device() else MPS if apple else KERNELS
     if backend not in BACKENDS:
-        raise PorterError("PTR171", f"there is no backend {backend}", hint=f"Choose one of {', '.join(BACKENDS)}.")
+        raise PorterError("PTR171", f"unknown backend {backend}", hint=f"Choose one of {', '.join(BACKENDS)}.")
     if backend == HOST and not _has_device():
-        raise PorterError("PTR171", f"the host backend is for Linux, not {sys.platform}", hint="Use kernels or mps.")
+        raise PorterError("PTR171", f"the host backend needs Linux, not {sys.platform}", hint="Use kernels or mps.")
     return backend
 
 
@@ -136,7 +136,7 @@ def _on_apple(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) 
     from porter.verdict.suite import counters
 
     if not torch.backends.mps.is_available():
-        raise PorterError("PTR171", "there is no Apple GPU here", hint="Run this on a Mac, or use another backend.")
+        raise PorterError("PTR171", "no Apple GPU is available", hint="Run this on a Mac, or use another backend.")
     rows = _rows(tree, target)
     functor = _one_functor(target)
     path = next(p for p in tree.kernel_files() if functor in sources.functors_in(tree.read(p)))
@@ -169,5 +169,5 @@ def _per_thread(tree: Tree) -> int:
 def _one_functor(target: VerifyTarget) -> str:
     if len(target.kernels) != 1:
         named = ", ".join(target.kernels) or "none"
-        raise PorterError("PTR172", f"{target.base} has not one functor ({named}): which row calls which is host code")
+        raise PorterError("PTR172", f"{target.base} does not have one functor: {named}", hint="Use the host backend.")
     return target.kernels[0]

@@ -140,7 +140,7 @@ def set_macos_version(fork: Path, macos: str) -> None:
     device = (headers or toolchain.torch_root() / "include") / "ATen" / "mps" / "MPSDevice.h"
     known = [f"{major}.{minor}" for major, minor in _LEVEL.findall(device.read_text())]
     if macos not in known:
-        raise PorterError("PTR138", f"no macOS {macos} is known here", hint=f"Choose one of {', '.join(known)}.")
+        raise PorterError("PTR138", f"unknown macOS version {macos}", hint=f"Choose one of {', '.join(known)}.")
     ctypes.CDLL(str(libraries.build_mps(headers))).porter_set_macos_version(known.index(macos))
 
 
