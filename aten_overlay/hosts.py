@@ -31,9 +31,9 @@ def _find_host() -> EntryPoint:
     found = {entry.value: entry for entry in entry_points(group=GROUP)}
     if len(found) == 1:
         return next(iter(found.values()))
-    named = f"several packages load it: {', '.join(sorted(found))}" if found else "no installed package loads it"
+    named = f"several packages provide it: {', '.join(sorted(found))}" if found else "no installed package provides it"
     raise OverlayError(
         "PTR147",
-        f"a fork's own code was asked for by $PORTER_OPERATORS, and {named}",
-        hint=f"Install porter again (pip install -e .); it declares the entry point {GROUP}.",
+        f"$PORTER_OPERATORS needs a fork's own code, but {named}",
+        hint=f"Reinstall porter with `pip install -e .`; it declares the entry point {GROUP}.",
     )

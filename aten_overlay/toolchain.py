@@ -42,7 +42,7 @@ def torch_root() -> Path:
     """The folder of the installed torch package, which is not imported. Raises PTR141."""
     spec = find_spec("torch")
     if spec is None or spec.origin is None:
-        raise OverlayError("PTR141", "torch is not installed here", hint="Install it: pip install torch")
+        raise OverlayError("PTR141", "torch is not installed", hint="Run `pip install torch`.")
     return Path(spec.origin).resolve().parent
 
 
@@ -176,7 +176,7 @@ def _link(name: str, objects: Sequence[Path], link: Sequence[str]) -> Path:
         if done.returncode:
             made.unlink(missing_ok=True)
             message = done.stderr.strip()[-1500:]
-            raise OverlayError("PTR144", f"lib{name} does not link:\n{message}", hint="Define what the linker names.")
+            raise OverlayError("PTR144", f"lib{name} does not link:\n{message}", hint="Define the missing symbols.")
         made.replace(target)
         return target
 
@@ -212,4 +212,4 @@ def _make_compile_error(source: Path, stderr: str) -> OverlayError:
     return OverlayError("PTR143", f"{source.name} does not compile: {found.group('text')}", place, _HINT)
 
 
-_HINT = "The message is the compiler's own. If the file is one of porter's, this torch wheel is one it does not know."
+_HINT = "The message is from the compiler. If the file is porter's own, this torch wheel is not supported."

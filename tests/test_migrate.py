@@ -160,16 +160,6 @@ def test_planning_into_a_pipe_imports_neither_torch_nor_rich(module: str) -> Non
     assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
 
 
-def test_every_code_that_is_raised_has_a_page() -> None:
-    import re
-
-    root = EMBEDDED_FORK.parent.parent
-    sources = [p for room in ("porter", "aten_overlay") for p in (root / room).rglob("*.py")]
-    raised = {code for path in sources for code in re.findall(r'"(PTR\d{3})"', path.read_text())}
-    pages = {path.stem for path in (root / "docs" / "errors").glob("PTR*.md")}
-    assert raised <= pages
-
-
 LERP_TENSOR = """TORCH_IMPL_FUNC(lerp_Tensor)(
     const Tensor& self, const Tensor& end, const Tensor& weight, const Tensor& out) {{
   {body}

@@ -23,7 +23,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ways: list[str] = []
 
     def missing() -> str:
-        raise OverlayError("PTR100", "no clang++ of version 17 or newer was found")
+        raise OverlayError("PTR100", "no clang++ 17 or newer was found")
 
     monkeypatch.setattr(compiler, "find_clang", missing)
     monkeypatch.setattr(setup, "_with_apt", lambda: ways.append("apt"))

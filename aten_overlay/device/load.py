@@ -31,8 +31,8 @@ def start(fork: Path | None = None) -> Device:
     A second call returns the same device.
 
     `fork` is the checkout whose `c10/metal` headers shaders include: the embedded one unless given.
-    Raises PTR140 (torch came first), PTR141 (no torch, or one without a symbol), PTR142-PTR144 (cannot be built),
-    PTR145 (not a machine for it) or PTR146 (torch does not use the device).
+    Raises PTR140 (torch came first), PTR141 (no torch, or one without a symbol), PTR100 or PTR142-PTR144
+    (cannot be built), PTR145 (not a machine for it) or PTR146 (torch does not use the device).
     """
     if not _started:
         _refuse_wrong_process()
@@ -48,12 +48,12 @@ def started() -> Device | None:
 def _refuse_wrong_process() -> None:
     if not sys.platform.startswith("linux"):
         raise OverlayError(
-            "PTR145", f"the stand-in is for Linux, not {sys.platform}", hint="On a Mac, use --backend mps."
+            "PTR145", f"the stand-in device needs Linux, not {sys.platform}", hint="On a Mac, use --backend mps."
         )
     if "torch" in sys.modules:
         raise OverlayError(
             "PTR140",
-            "torch is already imported: its symbols can no longer be replaced",
+            "torch is already imported, so its symbols cannot be replaced",
             hint="Call aten_overlay.start() first, or run the program with python -m aten_overlay.",
         )
 
@@ -66,7 +66,7 @@ def check_symbols(library: Path) -> None:
         raise OverlayError(
             "PTR141",
             f"torch {toolchain.torch_version()} does not define {', '.join(missing)}",
-            hint="Install a torch that porter knows: 2.13 or the newest release.",
+            hint="Install torch 2.13 or the newest release.",
         )
 
 
@@ -89,7 +89,7 @@ def _bring_up(fork: Path) -> Device:
 
 def _refuse_real_device(built: bool) -> None:
     if built:
-        raise OverlayError("PTR145", "this torch has an mps device of its own", hint="Use it: --backend mps.")
+        raise OverlayError("PTR145", "this torch already has an mps device", hint="Use it with --backend mps.")
 
 
 def _declare_types(library: ctypes.CDLL) -> ctypes.CDLL:
@@ -112,9 +112,9 @@ def _prove(preload: ctypes.CDLL) -> None:
     torch.ones(1).add(1)
     accelerator = torch.accelerator.current_accelerator()
     if lookups.value == before:
-        raise OverlayError("PTR146", "torch does not call the replaced stub look-up", hint=_UNKNOWN_BUILD)
+        raise OverlayError("PTR146", "torch does not call the replaced stub lookup", hint=_UNKNOWN_BUILD)
     if accelerator is None or accelerator.type != "mps":
-        raise OverlayError("PTR146", f"torch takes {accelerator} for its accelerator, not mps", hint=_UNKNOWN_BUILD)
+        raise OverlayError("PTR146", f"torch's accelerator is {accelerator}, not mps", hint=_UNKNOWN_BUILD)
 
 
-_UNKNOWN_BUILD = "This build of torch binds its symbols early. Install an official wheel of torch."
+_UNKNOWN_BUILD = "This build of torch binds its symbols internally. Install an official torch wheel."

@@ -113,7 +113,7 @@ def _argument(source: Source, start: int, end: int) -> tuple[str, str, int, str]
                 "PTR109",
                 f"{what} is not supported: `{text} {name}`",
                 source.place(start),
-                "Use buffers and thread positions.",
+                "Pass the data in a buffer.",
             )
         return name, "threadgroup" if source.tokens[start] == "threadgroup" else "buffer", -1, text
     index = integer(source, known) if known.name in BOUND else 0
@@ -129,5 +129,5 @@ def integer(source: Source, attribute: Attribute) -> int:
             "PTR103",
             f"the argument of [[{attribute.name}({text})]] is not an integer literal",
             source.place(attribute.start),
-            "Write the number itself.",
+            "Use an integer literal.",
         ) from None

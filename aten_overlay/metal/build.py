@@ -88,7 +88,7 @@ DEFAULT = Options()
 def host_names(source: Path | str, options: Options = DEFAULT) -> tuple[str, ...]:
     """The name of every kernel in `source` (a file, or the text itself), in its order.
 
-    Raises PTR101 (preprocessing fails), PTR103, PTR108 (one name twice) or PTR109.
+    Raises PTR100 (no compiler), PTR101 (preprocessing fails), PTR103, PTR108 (one name twice) or PTR109.
     """
     return tuple(i.host_name for i in _unit(_preprocessed(source, options)).instances)
 
@@ -193,7 +193,7 @@ def _unit(text: str) -> Unit:
         if instance.host_name in seen:
             raise OverlayError(
                 "PTR108",
-                f"two kernels are called `{instance.host_name}`",
+                f"two kernels are named `{instance.host_name}`",
                 unit.source.place(instance.declaration.start),
                 "Register each host name once.",
             )
@@ -206,8 +206,8 @@ def _find(unit: Unit, name: str) -> Instance:
         if instance.host_name == name:
             return instance
     near = difflib.get_close_matches(name, [i.host_name for i in unit.instances], n=3)
-    hint = f"Did you mean {', '.join(near)}?" if near else "Ask for the list with host_names()."
-    raise OverlayError("PTR102", f"there is no kernel `{name}` in this source", hint=hint)
+    hint = f"Did you mean {', '.join(near)}?" if near else "host_names() lists the kernels."
+    raise OverlayError("PTR102", f"there is no kernel named `{name}` in this source", hint=hint)
 
 
 @lru_cache(maxsize=1)

@@ -41,7 +41,7 @@ def find_clang() -> str:
         return packaged
     raise OverlayError(
         "PTR100",
-        "no clang++ of version 17 or newer was found",
+        "no clang++ 17 or newer was found",
         hint="Install one (Debian and Ubuntu: apt-get install clang-19; without root: pip install ziglang), "
         "or set $PORTER_CLANG to its path.",
     )
@@ -102,7 +102,7 @@ def _failure(stderr: str) -> OverlayError:
     return OverlayError("PTR101", f"the Metal source does not compile: {found.group('text')}{more}", place, _HINT)
 
 
-_HINT = "Correct the source; the message is the compiler's own."
+_HINT = "Fix the source; the message is from the compiler."
 
 
 def build_cached(key: str, suffix: str, build: Iterable[str], sources: Sequence[str]) -> Path:

@@ -300,7 +300,7 @@ def _function(source: Source, declaration: Declaration) -> tuple[int, int, int]:
     start = _name_start(source, end)
     if start == end:
         raise OverlayError(
-            "PTR103", "this kernel declaration is not understood", source.place(declaration.start), "Simplify it."
+            "PTR103", "cannot parse this kernel declaration", source.place(declaration.start), "Simplify it."
         )
     return start, end, parameters
 

@@ -137,7 +137,7 @@ def _require_values(unit: Unit, asked: list[Instance], values: Mapping[str, Valu
                 "PTR105",
                 f"kernel `{instance.host_name}` needs function constant `{missing[0].name}` ({missing[0].index})",
                 unit.source.place(missing[0].declaration.start),
-                "Give it one when the function is made.",
+                "Set it when you create the function.",
             )
 
 
@@ -229,9 +229,9 @@ def _duplicate_edits(unit: Unit) -> list[Edit]:
         elif seen[key] != body:
             raise OverlayError(
                 "PTR104",
-                "this overload differs from an earlier one by address space, and computes something else",
+                "this overload differs from an earlier one in its body, not just in address space",
                 source.place(declaration.start),
-                "The host has one address space: give the two different names.",
+                "The host has a single address space: give the two different names.",
             )
         else:
             edits.append(_removal(source, declaration))

@@ -145,7 +145,7 @@ class Library:
 
     def _kernel(self, name: str) -> _Kernel:
         if name not in self._kernels:
-            raise OverlayError("PTR102", f"there is no kernel `{name}` in this library", hint="Compile it in by name.")
+            raise OverlayError("PTR102", f"there is no kernel named `{name}` in this library", hint="Compile it in.")
         found: _Kernel = self._kernels[name]
         return found
 

@@ -84,7 +84,7 @@ def _match_brackets(source: Source) -> None:
             open_at.append(i)
         elif token in (")", "]", "}"):
             if not open_at or _CLOSING[source.tokens[open_at[-1]]] != token:
-                raise OverlayError("PTR103", f"this `{token}` closes nothing", source.place(i), "Balance the brackets.")
+                raise OverlayError("PTR103", f"unmatched `{token}`", source.place(i), "Balance the brackets.")
             start = open_at.pop()
             source.match[start], source.match[i] = i, start
     if open_at:

@@ -65,5 +65,5 @@ def _prove(script: Path) -> None:
         raise OverlayError(
             "PTR142",
             f"the ziglang package's clang cannot build C++ here: {done.stderr.strip()[:500]}",
-            hint="Install the system's C++ library with headers (Debian and Ubuntu: apt-get install g++).",
+            hint="Install the headers of the system's C++ library (Debian and Ubuntu: apt-get install g++).",
         )

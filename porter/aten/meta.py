@@ -86,14 +86,14 @@ def type_rules(checkout: Checkout, operator: str, native_function: str | None = 
     """The type rules of an operator, one for each way its arguments decide (`rounding_mode`), most often one.
 
     `operator` is the functional row's name (`atan2`, `div.Tensor_mode`), `native_function` the kernel on its CPU line,
-    for one that has no meta function. Raises PTR075 (neither found) or PTR076 (an iterator built in an unknown way).
+    for one that has no meta function. Raises PTR075 (neither is there) or PTR076 (an iterator built in an unknown way).
     """
     found = _meta_function(checkout, operator)
     if found is not None:
         return _rules(checkout, found)
     if native_function is None:
         raise PorterError(
-            "PTR075", f"{operator} has no meta function", Place(NATIVE), "Name the native function that serves CPU."
+            "PTR075", f"{operator} has no meta function", Place(NATIVE), "Pass the native function on its CPU line."
         )
     return _plain_rules(checkout, native_function)
 
@@ -119,7 +119,7 @@ def _rules(checkout: Checkout, found: Found) -> tuple[TypeRule, ...]:
         refused += refusals
         for when, promotion in built.items():
             if promotions.setdefault(when, promotion) is not promotion and not refusals:
-                raise _unknown(found, "its construction depends on the input's type")
+                raise _unknown(found, "its TensorIterator depends on the input's type")
     if not promotions:
         raise _unknown(found, "it builds no TensorIterator")
     return tuple(TypeRule(p, tuple(refused), when, found.place) for when, p in promotions.items())
@@ -182,7 +182,7 @@ def promotion_of(builder: str, found: Found) -> Promotion:
     if builder in _BUILDERS:
         return _BUILDERS[builder]
     if "TensorIteratorConfig" not in builder:
-        raise _unknown(found, f"{builder or 'its iterator'} is not a TensorIterator construction known here")
+        raise _unknown(found, f"{builder or 'its iterator'} is not a known way to build a TensorIterator")
     flags = dict(_FLAG.findall(builder))
     static = flags.get("declare_static_dtype", "")
     if static.endswith(("kBool", "Bool")):
@@ -210,7 +210,7 @@ def _plain_rules(checkout: Checkout, native_function: str) -> tuple[TypeRule, ..
 def _unknown(found: Found, why: str) -> PorterError:
     return PorterError(
         "PTR076",
-        f"the type rule cannot be told: {why}",
+        f"cannot determine the type rule: {why}",
         found.place,
-        "Give the registrations by hand, or add the builder to the table.",
+        "Port the operator by hand, or add the builder to porter's table.",
     )

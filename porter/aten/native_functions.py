@@ -211,8 +211,8 @@ class NativeFunctions:
 
     def _unknown(self, op: str) -> PorterError:
         near = self.near(op)
-        hint = f"Did you mean {', '.join(near)}?" if near else "Names are those of native_functions.yaml."
-        return PorterError("PTR012", f"no operator is called {op}", Place(NATIVE_FUNCTIONS), hint)
+        hint = f"Did you mean {', '.join(near)}?" if near else "Use a name from native_functions.yaml."
+        return PorterError("PTR012", f"there is no operator named {op}", Place(NATIVE_FUNCTIONS), hint)
 
     @cached_property
     def _key_order(self) -> Counter[tuple[str, str]]:
@@ -294,7 +294,7 @@ def _rows(text: str) -> tuple[_Row, ...]:
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or str(error)
         place = Place(NATIVE_FUNCTIONS, mark.line + 1 if mark else 0)
-        raise PorterError("PTR010", f"this is not valid yaml: {what}", place, "Mend this line.") from error
+        raise PorterError("PTR010", f"invalid YAML: {what}", place, "Fix this line.") from error
     if not isinstance(root, yaml.SequenceNode):
         raise PorterError("PTR011", "the file is not a list of '- func:' rows", Place(NATIVE_FUNCTIONS, 1))
     return tuple(_row(node, text) for node in root.value)
@@ -331,7 +331,7 @@ def _dispatch_lines(node: yaml.Node, text: str) -> Iterator[DispatchLine]:
     if not isinstance(node, yaml.MappingNode):
         raise PorterError(
             "PTR011",
-            "'dispatch:' is not a mapping of keys to kernels",
+            "'dispatch:' must map dispatch keys to kernels",
             Place(NATIVE_FUNCTIONS, node.start_mark.line + 1),
         )
     for key, kernel in node.value:

@@ -158,7 +158,7 @@ def _move(checkout: Checkout, operator: Operator, row: Row) -> Move:
     if not candidates:
         raise PorterError(
             "PTR017",
-            f"{row.entry.name} has no CPU or CUDA line that MPS could join",
+            f"{row.entry.name} has no CPU or CUDA line that MPS can join",
             row.entry.place,
             "Its CPU kernel is generated or missing; see docs/errors/PTR017.md.",
         )

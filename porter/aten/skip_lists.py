@@ -113,7 +113,7 @@ def read_lists(checkout: Checkout) -> tuple[SkipList, ...]:
     """Every list of every modifier, in file order. Raises PTR067 (unclosed bracket), PTR068 (no modifier found)."""
     lists = [found for file in LIST_FILES if checkout.exists(file) for found in _lists(file, checkout.read(file))]
     if not lists:
-        raise PorterError("PTR068", "no list of MPS test expectations was found", Place(LIST_FILES[0]))
+        raise PorterError("PTR068", "found no list of MPS test expectations", Place(LIST_FILES[0]))
     return tuple(lists)
 
 

@@ -93,7 +93,7 @@ def stubs_of(checkout: Checkout, native_function: str) -> tuple[StubCall, ...]:
             "PTR073",
             f"{native_function} has overloads that call different stubs ({places})",
             found[0].place,
-            "Name the overload's own kernel.",
+            "Give each overload a kernel name of its own, or port it by hand.",
         )
     hits, definition = next(iter(outcomes.items()))
     return tuple(_call(checkout, hit, dtypes, definition) for hit, dtypes in hits)
@@ -130,9 +130,9 @@ def native_definitions(checkout: Checkout, native_function: str) -> list[Found]:
             return found
     raise PorterError(
         "PTR071",
-        f"no implementation of {native_function} is found",
+        f"found no implementation of {native_function}",
         Place(NATIVE),
-        "It may be generated, or defined in a folder below this one: register its stub by hand.",
+        "It may be generated or defined in a subfolder; register its stub by hand.",
     )
 
 
@@ -293,9 +293,9 @@ def declared_stub(checkout: Checkout, name: str, found: Found | None = None) -> 
             return Stub(name, _signature(checkout, text, kind, place), path.removeprefix("aten/src/"), place)
     raise PorterError(
         "PTR074",
-        f"no header of {NATIVE} declares the stub {name}",
+        f"no header in {NATIVE} declares the stub {name}",
         found.place if found else Place(NATIVE),
-        "A stub that is private to its file or generated cannot be registered for another device.",
+        "A generated stub, or one private to its file, cannot be registered for another device.",
     )
 
 
@@ -304,7 +304,7 @@ def _signature(checkout: Checkout, text: str, kind: str, place: Place) -> tuple[
     spelled = _SIGNATURE.search(kind)
     inside = spelled.group(1) if spelled else _typedef(text, kind)
     if inside is None:
-        raise PorterError("PTR074", f"the function type {kind} is not declared beside it", place, "Port it by hand.")
+        raise PorterError("PTR074", f"the function type {kind} is not declared here", place, "Port it by hand.")
     return tuple(_parameter(part) for part in parameters_of(inside) if part)
 
 
@@ -328,4 +328,4 @@ def _no_stub(checkout: Checkout, native_function: str, found: Found) -> PorterEr
     ]
     other = next((show(c.function) for c in calls if "TORCH_" not in show(c.function)), "")
     what = f"{native_function} calls no dispatch stub" + (f": it calls {other}" if other else "")
-    return NoStub("PTR072", what, found.place, "Port the operator that it forwards to, or give it a stub first.")
+    return NoStub("PTR072", what, found.place, "Port the operator it forwards to, or add a stub first.")

@@ -49,8 +49,8 @@ class App(click.Group):
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
             near = get_close_matches(name, self.commands)
-            hint = f"Did you mean {', '.join(near)}?" if near else f"{NAME} --help names the commands."
-            raise PorterError(USAGE, f"there is no command {name}", hint=hint)
+            hint = f"Did you mean {', '.join(near)}?" if near else f"Run `{NAME} --help` for a list of commands."
+            raise PorterError(USAGE, f"there is no command named {name}", hint=hint)
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else NAME
-        Output(Settings()).error(PorterError(USAGE, error.format_message(), hint=f"{path} --help says what there is."))
+        Output(Settings()).error(PorterError(USAGE, error.format_message(), hint=f"Run `{path} --help` for usage."))
     except PorterError as error:
         Output(Settings()).error(error)
     except click.Abort:

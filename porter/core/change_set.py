@@ -26,7 +26,7 @@ class ChangeSet:
     def __post_init__(self) -> None:
         for file in self.deleted:
             if file not in self.base or any(e.file == file for e in self.edits):
-                raise PorterError("PTR052", "a deleted file must exist and have no other edit", Place(file))
+                raise PorterError("PTR052", "a deleted file must exist and cannot be edited", Place(file))
         for file, edits in self._by_file().items():
             check(file, self.base.get(file, ""), edits)
 
@@ -65,7 +65,7 @@ class ChangeSet:
         base = dict(self.base)
         for file, text in later.base.items():
             if file in self.deleted or after.get(file, text) != text:
-                raise PorterError("PTR053", "two parts of the plan read different texts of this file", Place(file))
+                raise PorterError("PTR053", "the plan has read two versions of this file", Place(file))
             if file not in after:
                 base[file] = text
         theirs = later._by_file()

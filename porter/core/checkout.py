@@ -108,14 +108,14 @@ class Checkout:
         full = self.root / path
         if not full.resolve().is_relative_to(self.root.resolve()):
             raise PorterError(
-                "PTR004", "this path leads out of the checkout", Place(path), "Replace the symbolic link by a file."
+                "PTR004", "this path points outside the checkout", Place(path), "Replace the symbolic link with a file."
             )
         try:
             return full.read_bytes()
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise PorterError(
-                "PTR003", f"cannot be read: {reason}", Place(path), "Check that the file exists and is readable."
+                "PTR003", f"cannot read this file: {reason}", Place(path), "Check that the file exists and is readable."
             ) from error
 
 
@@ -160,7 +160,7 @@ def _refuse_conflicts(path: str, text: str) -> None:
         if at or text.startswith(marker):
             raise PorterError(
                 "PTR005",
-                "a merge conflict is not resolved here",
+                "unresolved merge conflict",
                 Place(path, text.count("\n", 0, at) + 1),
                 "Resolve it and try again.",
             )

@@ -28,10 +28,10 @@ def check(file: str, text: str, edits: list[Edit]) -> None:
     """Refuses edits that overlap (PTR050) or leave the file (PTR051)."""
     for edit in edits:
         if not 0 <= edit.start <= edit.end <= len(text):
-            raise PorterError("PTR051", f"an edit of {edit.start} to {edit.end} is outside the file", Place(file))
+            raise PorterError("PTR051", f"the edit of {edit.start} to {edit.end} is outside the file", Place(file))
     for one, two in pairwise(edits):
         if two.start < one.end:
-            raise PorterError("PTR050", "two edits want to change the same text", Place(file, line_of(text, two.start)))
+            raise PorterError("PTR050", "two edits change the same text", Place(file, line_of(text, two.start)))
 
 
 def splice(text: str, edits: list[Edit]) -> str:

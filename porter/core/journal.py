@@ -78,7 +78,7 @@ def undo(checkout: Checkout) -> tuple[str, ...]:
         record = _read_record(entry)
         for file in record.files:
             if _state(root, file.path) != file.after:
-                raise PorterError("PTR058", "this file changed since porter wrote it", Place(file.path))
+                raise PorterError("PTR058", "this file has changed since porter wrote it", Place(file.path))
         contents = {f.path: _blob(entry, f) for f in record.files}
         modes = {f.path: f.mode for f in record.files if f.mode is not None}
         perform(root, "undo", contents, modes, record.number, record.folders)
@@ -108,7 +108,7 @@ def perform(
         settle_pending(root)
         if any(current(root, path) != data for path, data in contents.items()):
             place = Place(str(error.filename or FOLDER))
-            raise PorterError("PTR060", f"writing failed: {error.strerror}; nothing was changed", place) from error
+            raise PorterError("PTR060", f"cannot write: {error.strerror}; nothing was changed", place) from error
     except BaseException:
         settle_pending(root)
         raise
@@ -130,7 +130,7 @@ def settle_pending(root: Path) -> str:
         return "finished"
     for file in record.files:
         if states[file.path] not in (file.before, file.after):
-            raise PorterError("PTR059", "this file changed after a write that was interrupted", Place(file.path))
+            raise PorterError("PTR059", "this file changed after an interrupted write", Place(file.path))
     _roll_back(root, record, states)
     return "rolled back"
 
@@ -150,12 +150,12 @@ def locked(checkout: Checkout) -> Iterator[None]:
         (home / ".gitignore").write_text("*\n")
         lock = (home / "lock").open("w")
     except OSError as error:
-        raise PorterError("PTR060", f"writing failed: {error.strerror}", Place(FOLDER)) from error
+        raise PorterError("PTR060", f"cannot write: {error.strerror}", Place(FOLDER)) from error
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise PorterError("PTR056", "another porter is writing to this checkout", Place(FOLDER)) from error
+            raise PorterError("PTR056", "another porter process is writing to this checkout", Place(FOLDER)) from error
         yield
 
 
@@ -163,7 +163,7 @@ def target(root: Path, path: str) -> Path:
     """The file a path means, behind symbolic links. Raises PTR061 if that is outside the checkout."""
     full = (root / path).resolve()
     if not full.is_relative_to(root.resolve()):
-        raise PorterError("PTR061", "this path leads out of the checkout", Place(path))
+        raise PorterError("PTR061", "this path points outside the checkout", Place(path))
     return full
 
 
@@ -174,7 +174,7 @@ def current(root: Path, path: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise PorterError("PTR060", f"cannot be read: {error.strerror}", Place(path)) from error
+        raise PorterError("PTR060", f"cannot read this file: {error.strerror}", Place(path)) from error
 
 
 def _state(root: Path, path: str) -> str | None:
@@ -291,7 +291,7 @@ def _read_record(folder: Path) -> Record:
         return Record(files=files, folders=tuple(raw.pop("folders")), **raw)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         place = Place(f"{FOLDER}/{folder.name if folder.parent.name == FOLDER else f'history/{folder.name}'}")
-        raise PorterError("PTR062", "this record of the journal cannot be read", place) from error
+        raise PorterError("PTR062", "this journal record cannot be read", place) from error
 
 
 def _blob(entry: Path, file: Touched) -> bytes | None:
@@ -300,9 +300,9 @@ def _blob(entry: Path, file: Touched) -> bytes | None:
     try:
         data = (entry / file.blob).read_bytes()
     except OSError as error:
-        raise PorterError("PTR062", f"the journal has lost a text: {error.strerror}", Place(file.path)) from error
+        raise PorterError("PTR062", f"cannot read the journal's copy: {error.strerror}", Place(file.path)) from error
     if digest(data) != file.before:
-        raise PorterError("PTR062", "the journal's text of this file is damaged", Place(file.path))
+        raise PorterError("PTR062", "the journal's copy of this file is damaged", Place(file.path))
     return data
 
 
@@ -322,4 +322,4 @@ def _sync(folder: Path) -> None:
 
 
 def _nothing_to_undo() -> PorterError:
-    return PorterError("PTR057", "porter has written nothing to this checkout that could be undone")
+    return PorterError("PTR057", "there is nothing to undo in this checkout")

@@ -47,8 +47,8 @@ def _refuse_changed(checkout: Checkout, changes: ChangeSet) -> None:
     planned |= dict.fromkeys(changes.created)
     for file, before in {**checkout.hashes, **planned}.items():
         if _digest(journal.current(checkout.root, file)) != before:
-            what = "this file was created since the plan was made" if before is None else "this file changed since"
-            raise PorterError("PTR054", what, Place(file), "Run the command again to plan on what is there now.")
+            what = "this file is newer than the plan" if before is None else "this file changed after it was read"
+            raise PorterError("PTR054", what, Place(file), "Run the command again to make a new plan.")
 
 
 def _digest(data: bytes | None) -> str | None:
@@ -63,7 +63,7 @@ def _refuse_uncommitted(checkout: Checkout, files: tuple[str, ...]) -> None:
     ours = journal.last_written(root)
     for file in _uncommitted(checkout, files):
         if file not in ours or ours[file] != _digest(journal.current(root, file)):
-            hint = "Commit or stash it, or pass --force to write beside your changes."
+            hint = "Commit or stash them, or pass --force to write alongside them."
             raise PorterError("PTR055", "this file has uncommitted changes", Place(file), hint)
 
 
@@ -81,9 +81,9 @@ def _git(checkout: Checkout, *arguments: str) -> str:
         done = subprocess.run(command, capture_output=True, check=False, env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"})
     except OSError as error:
         raise PorterError(
-            "PTR063", f"git cannot be run: {error.strerror}", hint="Pass --force to do without."
+            "PTR063", f"cannot run git: {error.strerror}", hint="Pass --force to skip this check."
         ) from error
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise PorterError("PTR063", f"git: {said[0] if said else 'failed'}", hint="Pass --force to do without.")
+        raise PorterError("PTR063", f"git: {said[0] if said else 'failed'}", hint="Pass --force to skip this check.")
     return done.stdout.decode("utf-8", "surrogateescape")

@@ -81,8 +81,7 @@ def same_type(dtype: DType) -> DType:
 def cpu_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DType] = same_type) -> CpuKernel:
     """The CPU kernel that `native/cpu` registers for a stub; `output` gives the result's type for a common type.
 
-    Raises PTR077 (none is registered) or PTR078 (its outline is not understood). A lambda that has no Metal form is
-    no error: it is in `untranslated`.
+    Raises PTR077 if none is registered. What cannot be translated to Metal is not an error: it is in `untranslated`.
     """
     found, function = registered_kernel(checkout, stub)
     groups: dict[Lowered, tuple[DType, ...]] = {}
@@ -128,7 +127,7 @@ def registered_kernel(checkout: Checkout, stub: str) -> tuple[Found, str]:
         "PTR077",
         f"no CPU kernel is registered for {stub}",
         Place(CPU),
-        "It may be generated: write the functor by hand.",
+        "It may be generated; write the functor by hand.",
     )
 
 
@@ -137,7 +136,7 @@ def _definition(checkout: Checkout, path: str, name: str) -> tuple[Found, str]:
     found = definitions(path, checkout.read(path), rf"\b{re.escape(bare)}")
     if not found:
         raise PorterError(
-            "PTR077", f"the CPU kernel {name} is not defined in its file", Place(path), "Look for it by hand."
+            "PTR077", f"the CPU kernel {name} is not defined here", Place(path), "Write the functor by hand."
         )
     return found[0], bare
 

@@ -69,7 +69,7 @@ class _Unsupported(Exception):
 def lower(checkout: Checkout, found: Found, dtype: DType, output: DType) -> Lowered | None:
     """The kernel at `found` for a common type and an output type, None if its dispatch does not cover them.
 
-    Raises PTR078 (an outline that is not understood), PTR079 or PTR080 (no Metal form).
+    Raises PTR078 (not a lambda passed to cpu_kernel), PTR079 or PTR080 (no Metal equivalent).
     """
     helpers = Helpers(checkout, found.path, library_of(checkout))
     translator = Translator(dtype, found.line_of, library_of(checkout), helpers.answer)
@@ -79,7 +79,7 @@ def lower(checkout: Checkout, found: Found, dtype: DType, output: DType) -> Lowe
     except _Unsupported:
         return None
     if state.place is None:
-        raise _refuse(state, "it never runs a cpu_kernel", 0)
+        raise _refuse(state, "it never calls cpu_kernel", 0)
     lines = _pruned(lines, state)
     text = "\n".join(lines)
     scalars = tuple((n, *state.scalars[n]) for n in state.scalars if re.search(rf"\b{n}\b", text))
@@ -98,9 +98,9 @@ def lower(checkout: Checkout, found: Found, dtype: DType, output: DType) -> Lowe
 def _refuse(state: _State, what: str, start: int) -> PorterError:
     return PorterError(
         "PTR078",
-        f"the CPU kernel is not understood: {what}",
+        f"cannot translate the CPU kernel: {what}",
         state.found.line_of(start),
-        "Write the functor by hand, or take it from the graph.",
+        "Write the functor by hand if no other source defines it.",
     )
 
 
@@ -260,7 +260,7 @@ def _other_kernel(state: _State, call: cpp.Call, function: cpp.Name) -> list[str
     path = state.found.path
     found = definitions(path, state.checkout.read(path), rf"\b{re.escape(function.last)}")
     if not found or state.depth >= _DEPTH or not call.arguments or show(call.arguments[0]) not in _ITERATORS:
-        raise _refuse(state, f"the call of {function.path}", call.start)
+        raise _refuse(state, f"the call to {function.path}", call.start)
     before, state.found, state.depth = state.found, found[0], state.depth + 1
     place, state.translator.place = state.translator.place, found[0].line_of
     lines = _function(state, parse(found[0]))
@@ -272,7 +272,7 @@ def _loop(state: _State, call: cpp.Call) -> list[str]:
     """The first lambda of a cpu_kernel, in place."""
     found = next((a for a in call.arguments if isinstance(a, cpp.LambdaExpr)), None)
     if found is None:
-        raise _refuse(state, "a loop over something that is no lambda", call.start)
+        raise _refuse(state, "a loop body that is not a lambda", call.start)
     translator = state.translator
     outer = dict(translator.names), dict(translator.aliases)
     names = state.params or tuple(p.name for p in found.parameters)

@@ -60,9 +60,9 @@ class Translator:
         """The error for something that has no Metal form here."""
         return PorterError(
             "PTR079",
-            f"{what} has no Metal form",
+            f"{what} has no Metal equivalent",
             self.place(start),
-            "Write the functor by hand, or add the fact to its table.",
+            "Write the functor by hand, or add the construct to porter's tables.",
         )
 
     def type(self, written: str, start: int) -> str:
@@ -224,9 +224,9 @@ class Translator:
         if known is None:
             raise PorterError(
                 "PTR080",
-                f"the function {name.path} is not known for {self.dtype}",
+                f"no Metal equivalent of {name.path} is known for {self.dtype}",
                 self.place(name.start),
-                "c10/metal has no function of that name: write the functor by hand, or add the function's row.",
+                "Add the function to c10/metal, or write the functor by hand.",
             )
         return known
 

@@ -214,5 +214,5 @@ def parse(found: Found) -> Function:
         return parse_function(found.path, found.text, found.templates)
     except Unparsed:
         raise PorterError(
-            "PTR070", "this function cannot be read", found.place, "Check that its brackets pair, or port it by hand."
+            "PTR070", "cannot parse this function", found.place, "Check that its brackets match, or port it by hand."
         ) from None

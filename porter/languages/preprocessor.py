@@ -17,7 +17,7 @@ def expand(macro: Macro, arguments: Sequence[str]) -> str:
     params = macro.params or ()
     variadic = bool(params) and params[-1].endswith("...")
     if (len(arguments) < len(params) - 1) if variadic else (len(arguments) != len(params)):
-        raise PorterError("PTR031", f"{macro.name} takes {len(params)} arguments, this use has {len(arguments)}")
+        raise PorterError("PTR031", f"{macro.name} takes {len(params)} arguments, not {len(arguments)}")
     values = dict(zip(params, arguments, strict=False))
     if variadic:
         values["__VA_ARGS__"] = ", ".join(arguments[len(params) - 1 :])

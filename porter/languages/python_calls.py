@@ -79,7 +79,7 @@ def find_expression(file: str, text: str, start: int, opening: int) -> Expressio
                 break
             if not pending:
                 return Expression(file, text, start, token.end())
-    raise PorterError("PTR067", "this bracket is not closed", Place(file, line_of(text, opening)), "Mend the file.")
+    raise PorterError("PTR067", "this bracket is never closed", Place(file, line_of(text, opening)), "Close it.")
 
 
 def read_items(node: ast.expr) -> tuple[Item, ...]:
@@ -131,4 +131,4 @@ def _syntax_of(found: Expression) -> Iterator[None]:
         yield
     except SyntaxError as error:
         place = Place(found.file, line_of(found.text, found.start) + (error.lineno or 1) - 1)
-        raise PorterError("PTR067", f"this expression cannot be read: {error.msg}", place, "Mend the file.") from error
+        raise PorterError("PTR067", f"cannot parse this expression: {error.msg}", place, "Fix the file.") from error

@@ -127,7 +127,7 @@ class Source:
 
     def _unbalanced(self, token: Token) -> UnbalancedBrackets:
         return UnbalancedBrackets(
-            "PTR030", f"'{token.text}' has no partner", self.place(token.start), "Does the file compile? Mend it there."
+            "PTR030", f"unmatched '{token.text}'", self.place(token.start), "Check that the file compiles."
         )
 
     def macros(self) -> tuple[Macro, ...]:

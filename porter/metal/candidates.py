@@ -70,12 +70,12 @@ def candidates(spec: FunctorSpec, kind: Kind) -> tuple[Body, ...]:
     if different:
         return tuple(different.values())
     reasons = [u.error.what for u in spec.cpu.untranslated if any(d.kind is kind for d in u.dtypes)]
-    why = "; ".join(reasons) or "none is read"
+    why = "; ".join(reasons) or "none could be read"
     raise PorterError(
         "PTR094",
-        f"no source says what {spec.names[0]} computes for {kind.value} elements: {why}",
+        f"no source defines {spec.names[0]} for {kind.value} elements: {why}",
         spec.cpu.place,
-        "Write the functor by hand; porter explain shows what was read.",
+        "Write the functor by hand; `porter explain` shows what was read.",
     )
 
 

@@ -42,9 +42,9 @@ class Exec:
         if missing:
             raise PorterError(
                 "PTR092",
-                f"{self.name} of this fork takes no {missing[0]}",
+                f"this fork's {self.name} has no parameter {missing[0]}",
                 Place(LIBRARY_HEADER),
-                "Take the newer MetalShaderLibrary of upstream first, or port this operator by hand.",
+                "Update MetalShaderLibrary from upstream first, or port this operator by hand.",
             )
         last = max((self.params.index(name) for name in arguments), default=-1)
         given = [arguments.get(name, "std::nullopt") for name in self.params[: last + 1]]
@@ -73,7 +73,7 @@ class Dialect:
             if each.name == wanted:
                 return each
         raise PorterError(
-            "PTR091", f"this fork declares no {wanted}", Place(LIBRARY_HEADER), "See docs/errors/PTR002.md."
+            "PTR091", f"this fork declares no {wanted}", Place(LIBRARY_HEADER), "Update it from upstream first."
         )
 
 
@@ -122,7 +122,7 @@ def registration_anchor(text: str, stub: str) -> int:
     """Where a new registration goes: in order in a sorted list, else after the last one."""
     found = list(_REGISTER.finditer(text))
     if not found:
-        raise PorterError("PTR093", "no REGISTER_DISPATCH to put this one beside", None, "Add the first by hand.")
+        raise PorterError("PTR093", "no REGISTER_DISPATCH to add this one after", None, "Add the first by hand.")
     run = _last_run(text, found)
     names = [m["stub"] for m in run]
     if len(names) > 2 and names == sorted(names):

@@ -42,7 +42,7 @@ def find_type_rule(checkout: Checkout, operator: Operator, move: Move, call: Stu
 
 
 def check_portable(checkout: Checkout, operator: Operator, move: Move) -> None:
-    """Raises what is certain to stop the port of a row, without reading any kernel: PTR018, PTR075, PTR076."""
+    """Raises what is certain to stop the port of a row, without reading any kernel: PTR018, PTR075 or PTR076."""
     for call in move.stubs:
         find_type_rule(checkout, operator, move, call)
         family_for(move.row.entry, call)

@@ -70,7 +70,7 @@ def base_macro(book: MacroBook, family: Family, opmath: bool) -> BaseMacro:
         raise PorterError(
             "PTR090",
             f"this fork has no REGISTER macro for {family.value.replace('_', ' ')} kernels",
-            hint="c10/metal/indexing.h of the fork is older than this family; take its newer version first.",
+            hint="c10/metal/indexing.h predates this family; update it from upstream first.",
         )
     return min(exact, key=lambda base: len(base.name))
 

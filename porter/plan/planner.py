@@ -101,9 +101,9 @@ def require_dialect(checkout: Checkout) -> None:
     if missing:
         raise PorterError(
             "PTR002",
-            f"this fork is older than the functor dialect: it lacks {', '.join(missing)}",
+            f"this fork predates the functor dialect: it lacks {', '.join(missing)}",
             Place(INDEXING),
-            "docs/your-fork.md says how to make a fork modern; status and explain work as it is.",
+            "docs/your-fork.md shows how to modernize a fork; `porter status` and `porter explain` work on this one.",
         )
 
 
@@ -112,11 +112,11 @@ def _refuse_nothing_to_do(operator: Operator) -> None:
         return
     op, place = operator.name, operator.functions[0].place
     if operator.rows:
-        raise PorterError("PTR013", f"{op} is native already", place, "There is nothing to migrate.")
+        raise PorterError("PTR013", f"{op} is already native", place, "There is nothing to migrate.")
     if operator.is_composite:
-        raise PorterError("PTR014", f"{op} is composite only", place, "Migrate the operators it is made of.")
+        raise PorterError("PTR014", f"{op} is composite: it has no kernels", place, "Migrate the operators it calls.")
     raise PorterError(
-        "PTR015", f"{op} has no MPS kernel", place, "It is new to MPS: a kernel has to be added, not moved."
+        "PTR015", f"{op} has no MPS kernel", place, "There is nothing to migrate: MPS needs a new kernel."
     )
 
 

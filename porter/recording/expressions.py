@@ -47,10 +47,10 @@ def expression(
         made.update({address: reader.of(ref) for ref, address in run.results.items()})
     found = [_written(tensor, runs, made, given) for tensor in results if tensor.numel()]
     if not found:
-        raise _untold("no result has an element")
+        raise _untold("every result is empty")
     whole = found[0] if len(found) == 1 else Call(RESULTS, tuple(found), _dtype(results[0].dtype))
     if size(whole, _LARGEST) >= _LARGEST:
-        raise _beyond(f"over {_LARGEST} operations when written out")
+        raise _beyond(f"over {_LARGEST} operations when expanded")
     return whole
 
 
@@ -81,7 +81,7 @@ def _of_type(made: Mapping[int, Expr], address: int, dtype: DType, does: str) ->
         return found
     if dtype.kind is Kind.COMPLEX and (imaginary := made.get(address + complexes.part_of(dtype).size)):
         return complexes.joined(found, imaginary, dtype)
-    raise _beyond(f"a placeholder or a result that {does} complex elements as real ones")
+    raise _beyond(f"a placeholder or a result that {does} complex elements as pairs of real ones")
 
 
 def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -125,9 +125,9 @@ class _Reader:
         if not copied and not self._elementwise and value.numel() <= _TABLE:
             return Literal(tuple(value.flatten().tolist()), dtype)
         if len(copied) != 1:
-            raise _beyond("a placeholder that is no tensor argument")
+            raise _beyond("a placeholder that is not a tensor argument")
         if value.numel() == 1 and (dtype.kind is not Kind.FLOATING or value.item() in (0, 1)):
-            raise _beyond("a placeholder that may be a tensor's one element or a number")
+            raise _beyond("a placeholder that may be a one-element tensor or a number")
         given = Input(copied[0], _dtype(self._given[copied[0]].dtype))
         return given if given.dtype == dtype else Cast(given, dtype)
 
@@ -146,7 +146,7 @@ class _Reader:
         if row is not None:
             return Call(row.op, tuple(self._argument(each, dtype) for each in node.arguments if _is_ref(each)), dtype)
         if self._elementwise:
-            raise _beyond(f"`{node.selector}`")
+            raise _beyond(f"the operation `{node.selector}`, which is not elementwise")
         op = f"{node.selector}[{ref.output}]" if ref.output else node.selector
         named = zip(node.selector.split(":"), node.arguments, strict=False)
         numbers = _numbers(node.results[ref.output])

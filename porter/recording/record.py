@@ -60,7 +60,7 @@ def record(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()
             for call in calls.sampled(op, base, dtype):
                 made.setdefault(call.name, []).append((dtype, call))
     if not made:
-        raise PorterError("PTR136", f"no OpInfo sample calls {base}", hint="The source's reading stands alone.")
+        raise PorterError("PTR136", f"no OpInfo sample calls {base}", hint="Only the source reading is available.")
     tried = {name: _tried(found) for name, found in made.items()}
     alike = {name: _alike(list(tried.values()), name) for name in overloads if name not in tried}
     return tuple(_recording(name, found) for name, found in sorted((tried | alike).items()) if found)

@@ -176,7 +176,7 @@ def _fail(request: VerifyRequest, options: RunOptions, step: str, end: str, seco
 
 
 def _old_code_ended(step: str, end: str, _seconds: float) -> Answer:
-    return ErrorAnswer("PTR137", f"the old code ended during {step}: {end}")
+    return ErrorAnswer("PTR137", f"the old implementation crashed during {step}: {end}")
 
 
 def _preparation_ended(step: str, end: str, _seconds: float) -> Answer:

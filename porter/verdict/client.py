@@ -83,7 +83,7 @@ def fingerprint(backend: str) -> str:
     parts: list[object] = [sys.executable, sys.version, *(os.environ.get(name, "") for name in _SETTINGS)]
     spec = find_spec("torch")
     if spec is None or spec.origin is None:
-        raise NoVerdict("PTR170", "torch is not installed here", hint="pip install 'porter[verify]'")
+        raise NoVerdict("PTR170", "torch is not installed", hint="Run `pip install 'porter[verify]'`.")
     parts += [spec.origin, (Path(spec.origin).parent / "version.py").stat().st_mtime_ns]
     for package in _WATCHED:
         parts += sorted(_stamps(_PACKAGES / package))
@@ -100,7 +100,7 @@ def private_directory() -> Path:
         raise NoVerdict(
             "PTR170",
             f"{folder} is not private to this user",
-            hint="Remove it, or set XDG_RUNTIME_DIR to a directory of yours.",
+            hint="Remove it, or set XDG_RUNTIME_DIR to a directory you own.",
         )
     return folder
 
@@ -113,7 +113,7 @@ def _ask_server(request: Request, progress: Progress) -> Answer:
                 return exchange(link, request, progress)
         except (ConnectionError, EOFError, FileNotFoundError):
             continue  # it left between the look and the question: the second round starts another
-    raise NoVerdict("PTR170", "the verdict server does not answer", hint=f"Its log is {_log(name)}.")
+    raise NoVerdict("PTR170", "the verdict server does not respond", hint=f"See its log: {_log(name)}.")
 
 
 def exchange(link: socket.socket, request: Request, progress: Progress = ignore) -> Answer:
@@ -143,7 +143,7 @@ def _connect(name: str, progress: Progress) -> socket.socket:
         if child.poll() not in (None, 0):
             raise NoVerdict("PTR170", f"the verdict server did not start:\n{_tail(_log(name))}")
         time.sleep(0.02)
-    raise NoVerdict("PTR170", "the verdict server did not start in time", hint=f"Its log is {_log(name)}.")
+    raise NoVerdict("PTR170", "the verdict server did not start in time", hint=f"See its log: {_log(name)}.")
 
 
 def _try(path: Path) -> socket.socket | None:
@@ -180,7 +180,7 @@ def _ask_process(request: Request) -> Answer:
     )
     lines = done.stdout.splitlines()
     if not lines:
-        raise NoVerdict("PTR170", f"the verdict process ended without an answer:\n{done.stderr.decode()[-2000:]}")
+        raise NoVerdict("PTR170", f"the verdict process exited without an answer:\n{done.stderr.decode()[-2000:]}")
     answer = decode_line(lines[-1])
     assert not isinstance(answer, StepStarted)
     return answer

@@ -48,7 +48,7 @@ def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> V
     rows = rows or [row for row in served if beside_graphs and _launching(checkout, row)]
     if not rows:
         raise NotNative(
-            "PTR019", f"no row of {op} runs Metal kernels", family[0].place, "Plan its port: porter migrate."
+            "PTR019", f"no row of {op} runs Metal kernels", family[0].place, "Run `porter migrate` to port it."
         )
     shared = [row for row in rows if any(key in row.line.keys for key in SHARING_KEYS)]
     stubs = dict.fromkeys(stub for row in shared for stub in shared_stubs(checkout, row.line))
@@ -56,7 +56,7 @@ def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> V
     kernels = dict.fromkeys(name for each in found for name in _kernels(checkout, each))
     if not kernels:
         raise NoKernelNamed(
-            "PTR018", f"the host code of {op} names no kernel", found[0].place, "Its name is put together elsewhere."
+            "PTR018", f"the host code of {op} names no kernel", found[0].place, "The name may be built elsewhere."
         )
     pairs = tuple(dict.fromkeys(pair for name in kernels for pair in _pairs(checkout, name)))
     return VerifyTarget(

@@ -19,8 +19,9 @@ def prove(
     arithmetic: str = "default",
     progress: Progress = ignore,
 ) -> Verdict:
-    """The overlay's verdict on a plan; the checkout itself stays as it is. Raises PTR100 or PTR170-172 where none can
-    be had.
+    """The overlay's verdict on a plan; the checkout itself stays as it is.
+
+    Raises PTR100 or PTR170 to PTR172 if there is no verdict.
     """
     gone = [c for c in plan.lists if not c.is_kept]
     stay = [c for c in plan.lists if c.is_kept]

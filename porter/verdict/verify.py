@@ -31,10 +31,10 @@ def verify(
     """
     if arithmetic not in (*ARITHMETICS, ALL):
         named = ", ".join((*ARITHMETICS, ALL))
-        raise NoVerdict("PTR171", f"there is no arithmetic {arithmetic}", hint=f"Choose one of {named}.")
+        raise NoVerdict("PTR171", f"unknown arithmetic {arithmetic}", hint=f"Choose one of {named}.")
     chosen = choose_backend(backend)
     if chosen.ON_HARDWARE and arithmetic != DEFAULT:
-        told = f"the {chosen.NAME} backend has the arithmetic of its GPU"
-        raise NoVerdict("PTR171", told, hint="Leave --arithmetic out.")
+        told = f"the {chosen.NAME} backend uses the arithmetic of its GPU"
+        raise NoVerdict("PTR171", told, hint="Omit --arithmetic.")
     request = VerifyRequest(checkout_root.resolve(), texts, op, expr, chosen.NAME, arithmetic)
     return client.request_verdict(request, progress)

@@ -16,9 +16,9 @@ from porter.plan.planner import require_dialect
 from porter.recording.readings import which
 from porter.report.status import OperatorStatus, Reason, RowStatus, State
 
-_NATIVE = Reason("PTR013", "native already")
-_FORWARDS = Reason("PTR013", "its MPS code calls other operators: no graph to move")
-_SHARES = Reason("PTR032", "no MPS kernel is found behind the code that it shares with the CPU")
+_NATIVE = Reason("PTR013", "already native")
+_FORWARDS = Reason("PTR013", "its MPS code only calls other operators: nothing to migrate")
+_SHARES = Reason("PTR032", "no MPS kernel was found behind the code it shares with the CPU")
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _matching(functions: NativeFunctions, patterns: Sequence[str]) -> frozenset[
     for pattern in patterns:
         if not any(fnmatchcase(base, pattern) for base in bases):
             near = functions.near(pattern)
-            hint = f"Did you mean {', '.join(near)}?" if near else "Patterns are those of a shell: 'log*'."
+            hint = f"Did you mean {', '.join(near)}?" if near else "Use shell patterns, such as 'log*'."
             raise PorterError("PTR012", f"no operator matches {pattern}", Place(NATIVE_FUNCTIONS), hint)
     return frozenset(b for b in bases if not patterns or any(fnmatchcase(b, pattern) for pattern in patterns))
 
@@ -96,7 +96,7 @@ def _older(checkout: Checkout) -> Reason | None:
     try:
         require_dialect(checkout)
     except PorterError as error:
-        return Reason(error.code, "this fork is older than the functor dialect")
+        return Reason(error.code, "this fork predates the functor dialect")
     return None
 
 

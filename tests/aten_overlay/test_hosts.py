@@ -38,7 +38,7 @@ def test_the_one_host_loads_the_operators(installed: list[EntryPoint]) -> None:
 
 @pytest.mark.parametrize(
     ("values", "what"),
-    [((), "no installed package loads it"), (("b:load", "a:load"), "several packages load it: a:load, b:load")],
+    [((), "no installed package provides it"), (("b:load", "a:load"), "several packages provide it: a:load, b:load")],
 )
 def test_no_host_or_several_are_refused(values: Sequence[str], what: str, installed: list[EntryPoint]) -> None:
     installed += [EntryPoint("host", value, hosts.GROUP) for value in values]

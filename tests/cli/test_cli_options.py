@@ -85,14 +85,16 @@ def test_a_misspelled_command_is_told_its_neighbor(capsys: pytest.CaptureFixture
     assert_expected_inline(
         refused(capsys, "migrat", "atan2"),
         """\
-porter: PTR006 there is no command migrat
+porter: PTR006 there is no command named migrat
   Did you mean migrate?
 """,
     )
 
 
 def test_a_command_like_no_other_is_told_where_to_look(capsys: pytest.CaptureFixture[str]) -> None:
-    assert refused(capsys, "qqq").endswith("PTR006 there is no command qqq\n  porter --help names the commands.\n")
+    assert refused(capsys, "qqq").endswith(
+        "there is no command named qqq\n  Run `porter --help` for a list of commands.\n"
+    )
 
 
 def test_a_misspelled_operator_is_told_its_neighbors_once(
@@ -102,7 +104,7 @@ def test_a_misspelled_operator_is_told_its_neighbors_once(
     assert_expected_inline(
         refused(capsys, "migrate", "atn2", "--no-verify"),
         """\
-porter: aten/src/ATen/native/native_functions.yaml: PTR012 no operator is called atn2
+porter: aten/src/ATen/native/native_functions.yaml: PTR012 there is no operator named atn2
   Did you mean atan2, arctan2?
 """,
     )
@@ -117,7 +119,7 @@ def test_a_usage_error_has_a_code_and_names_the_help(
     told = refused(capsys, *arguments)
     command = f" {arguments[0]}" if arguments[0] in COMMANDS else ""
     assert told.startswith("porter: PTR006 ")
-    assert told.endswith(f"\n  porter{command} --help says what there is.\n")
+    assert told.endswith(f"\n  Run `porter{command} --help` for usage.\n")
 
 
 def test_no_command_at_all_is_answered_with_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,7 +55,7 @@ def test_a_pipe_gets_the_whole_reason_on_one_line(tmp_path: Path) -> None:
     (tmp_path / "c10/metal/indexing.h").write_text("")
     done = in_pipe("status", "erf", "--checkout", str(tmp_path))
     assert "erf " in done.stdout.decode()
-    assert done.stdout.decode().splitlines()[1].endswith("PTR002 this fork is older than the functor dialect")
+    assert done.stdout.decode().splitlines()[1].endswith("PTR002 this fork predates the functor dialect")
 
 
 def test_a_diff_has_the_bytes_of_the_fork(tmp_path: Path) -> None:

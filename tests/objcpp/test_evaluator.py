@@ -134,7 +134,7 @@ def test_optional_references_limits_and_helpers_of_other_files() -> None:
 
 
 def test_a_helper_that_is_private_to_another_file_is_not_called() -> None:
-    with pytest.raises(PorterError, match="a call of doubled"):
+    with pytest.raises(PorterError, match="a call to doubled"):
         graph_of(
             "hypot.out", fork=with_bounds(SHARED.replace("MPSGraphTensor* doubled", "static MPSGraphTensor* doubled"))
         )

@@ -52,8 +52,8 @@ def test_precision_counts_when_it_shows() -> None:
 
 
 def test_what_the_stand_in_cannot_run_is_not_held_against_the_old_code() -> None:
-    told = "PTR131 MPSGraph's `x` is not known here"
-    undeclared = "PTR120 -[MPSGraph x] is not part of the stand-in for Apple's frameworks"
+    told = "PTR131 MPSGraph's `x` is not supported"
+    undeclared = "PTR120 -[MPSGraph x] is not supported"
     assert status_of_error(told) == status_of_error(undeclared) == Status.UNKNOWN
     assert status_of_error("PTR126 too large") == status_of_error("not for int64") == Status.REFUSED
     unknown = (Status.UNKNOWN, told, False, None)

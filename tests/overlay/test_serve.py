@@ -73,7 +73,7 @@ def test_apple_s_gpu_is_used_without_a_fork_and_without_a_second_run(monkeypatch
 
 
 def test_where_there_is_no_apple_gpu_the_backend_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PorterError, match="PTR171 there is no Apple GPU here"):
+    with pytest.raises(PorterError, match="PTR171 no Apple GPU is available"):
         verify(EMBEDDED_FORK, {}, VerifyTarget("exp", kernels=("exp",)), backend="mps")
 
 
@@ -121,7 +121,7 @@ def test_old_code_that_dies_is_an_error_that_names_the_step(monkeypatch: pytest.
     assert server.answer(RecordRequest(Path("/"), TARGET, "14.4")) == RecordAnswer(())
     monkeypatch.setattr(worker, "record", dying)
     found = server.answer(RecordRequest(Path("/"), TARGET, ""))
-    told = "the old code ended during recording: the process ended with exit code 3\n"
+    told = "the old implementation crashed during recording: the process ended with exit code 3\n"
     assert found == ErrorAnswer("PTR137", told)
 
 

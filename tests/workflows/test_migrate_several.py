@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
-from porter.core.progress import Step
-from porter.verdict import client as server
+from porter.core.progress import Progress, Step
+from porter.verdict import client
+from porter.verdict.messages import VerdictAnswer, VerifyRequest
 from porter.verdict.result import Verdict
 from porter.workflows.migrate import NotPlanned, Ported, Request, migrate
 from porter.workflows.verify import Proof, verify_operators
@@ -22,12 +22,11 @@ FORK = Checkout(EMBEDDED_FORK, "test")
 def answering(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that says what it does and finds every port right."""
 
-    def ask(asked: dict[str, object], progress: server.Progress) -> dict[str, object]:
+    def ask(asked: VerifyRequest, progress: Progress) -> VerdictAnswer:
         progress("build")
-        target = json.loads(json.dumps(asked["target"]))
-        return Verdict(target["base"], "host", "default", 1, 0, 0, 1, None, 0.5).to_json()
+        return VerdictAnswer(Verdict(asked.target.base, "host", "default", 1, 0, 0, 1, None, 0.5))
 
-    monkeypatch.setattr(server, "ask", ask)
+    monkeypatch.setattr(client, "ask", ask)
 
 
 def test_operators_are_counted_while_they_are_planned_and_proven(answering: None) -> None:
@@ -49,7 +48,7 @@ def test_a_port_without_the_verdict_asked_for_is_not_done(monkeypatch: pytest.Mo
     def ask(*_: object) -> None:
         raise PorterError("PTR170", "torch is not installed here")
 
-    monkeypatch.setattr(server, "ask", ask)
+    monkeypatch.setattr(client, "ask", ask)
     [found] = migrate(FORK, Request(("erf",), proof=Proof()))
     assert isinstance(found, Ported)
     assert found.no_verdict is not None and found.no_verdict.code == "PTR170"

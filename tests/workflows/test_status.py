@@ -47,9 +47,9 @@ def test_the_table_has_a_heading_and_a_line_for_each_operator(fork: Checkout) ->
         "\n".join(status_lines(shown)),
         """\
 operator   rows  written in             read from  port
-exp        1     native through a stub             PTR013 native already
+exp        1     native through a stub             PTR013 already native
 logit      3     MPSGraph, other                   portable
-sub        1     other Metal                       PTR013 native already
+sub        1     other Metal                       PTR013 already native
 remainder  2     MPSGraph, other                   portable
 4 operators: 2 portable, 0 blocked
 MPSGraph: 3, native through a stub: 1, other Metal: 1, other: 2""",
@@ -98,7 +98,7 @@ def test_a_pattern_without_operators_is_refused_with_near_names(fork: Checkout) 
 def test_on_a_fork_older_than_the_dialect_every_graph_has_that_reason(older: Checkout) -> None:
     rows = [row for operator in operators(older) for row in operator.rows if row.state is State.MPSGRAPH]
     assert rows
-    assert {str(row.reason) for row in rows} == {"PTR002 this fork is older than the functor dialect"}
+    assert {str(row.reason) for row in rows} == {"PTR002 this fork predates the functor dialect"}
     assert portable(older) == ()
 
 

@@ -20,7 +20,7 @@ static ptrdiff_t find(NSDictionary* dictionary, id key) {
 }
 static void put(NSDictionary* dictionary, id key, id value) {
   if (!key || !value) {
-    porter::objc::fail("PTR121: a dictionary has neither nil keys nor nil values");
+    porter::objc::fail("PTR121: a nil key or value was added to a dictionary");
   }
   [value retain];
   const ptrdiff_t index = find(dictionary, key);

@@ -65,7 +65,7 @@ id<MTLBuffer> porter::metal::make_buffer(size_t length) {
 - (NSUInteger)length {
   size_t size = 0;
   if (!porter_allocation((void*)self, &size)) {
-    porter::objc::fail("PTR124: a buffer that has been freed was asked for its length");
+    porter::objc::fail("PTR124: the length of a freed buffer was requested");
   }
   return size;
 }

@@ -102,7 +102,7 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
   check_open(self);
   if (index >= PM_MAX_THREADGROUP_ARGS || length % 16) {
     porter::objc::fail("PTR125: threadgroup memory of " + std::to_string(length) + " bytes at index " +
-                       std::to_string(index) + ": it has to be a multiple of 16, below index " +
+                       std::to_string(index) + ": it must be a multiple of 16, below index " +
                        std::to_string(PM_MAX_THREADGROUP_ARGS));
   }
   _arguments.threadgroup_bytes[index] = static_cast<uint32_t>(length);
@@ -179,7 +179,7 @@ void _Block_release(const void* block);
 }
 - (void)encodeWaitForEvent:(id<MTLEvent>)event value:(uint64_t)value {
   if (((id<MTLSharedEvent>)event).signaledValue < value) {
-    porter::objc::fail("PTR122: a command buffer waits for an event that nothing before it signals");
+    porter::objc::fail("PTR122: a command buffer waits for an event that no earlier command signals");
   }
 }
 - (void)addScheduledHandler:(MTLCommandBufferHandler)block {

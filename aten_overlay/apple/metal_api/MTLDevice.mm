@@ -23,7 +23,7 @@ extern "C" const void* porter_dispatch_data(dispatch_data_t data, size_t* size);
                atValue:(uint64_t)value
                  block:(MTLSharedEventNotificationBlock)block {
   if (_value < value) {
-    porter::objc::fail("PTR122: a listener waits for an event that nothing before it signals");
+    porter::objc::fail("PTR122: a listener waits for an event that no earlier command signals");
   }
   block(self, _value);
 }

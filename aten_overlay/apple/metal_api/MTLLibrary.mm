@@ -50,8 +50,8 @@ static std::string constant_text(const void* value, MTLDataType type) {
       return std::strpbrk(text, ".en") ? text : std::string(text) + ".0";
     }
     default:
-      porter::objc::fail("PTR124: function constants of data type " + std::to_string((unsigned long)type) +
-                         " are not part of the stand-in");
+      porter::objc::fail("PTR124: function constants of MTLDataType " + std::to_string((unsigned long)type) +
+                         " are not supported");
   }
 }
 - (void)setConstantValue:(const void*)value type:(MTLDataType)type atIndex:(NSUInteger)index {

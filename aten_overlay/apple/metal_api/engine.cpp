@@ -57,7 +57,7 @@ const pm_kernel* loaded(const std::string& path, const std::string& name) {
       return &library->kernels[i];
     }
   }
-  throw std::runtime_error("PTR126: the library compiled for kernel `" + name + "` does not hold it");
+  throw std::runtime_error("PTR126: the library compiled for kernel `" + name + "` does not contain it");
 }
 
 std::string at(const pm_kernel* kernel, const pm_argument& argument) {
@@ -149,7 +149,7 @@ void count(const char* name) {
 
 Library::Library(const std::string& source, bool bundled) {
   if (!open_library) {
-    throw std::runtime_error("PTR126: nothing compiles Metal source in this process");
+    throw std::runtime_error("PTR126: this process has no Metal compiler");
   }
   handle_ = open_library(source.c_str(), bundled);
   if (handle_ < 0) {
@@ -226,7 +226,7 @@ char* bytes_of(const void* buffer, size_t offset, size_t size, const std::string
   void* base = porter_allocation(buffer, &length);
   if (!base || offset > length || size > length - offset) {
     throw std::runtime_error("PTR124: " + who + ": bytes " + std::to_string(offset) + " to " +
-                             std::to_string(offset + size) + " are not all in a buffer of " + std::to_string(length));
+                             std::to_string(offset + size) + " are out of bounds for a buffer of " + std::to_string(length));
   }
   return static_cast<char*>(porter_host_address(base)) + offset;
 }

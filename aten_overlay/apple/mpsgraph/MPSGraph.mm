@@ -133,7 +133,7 @@ static MPSGraphExecutable* make_executable(MPSGraph* graph, NSArray* feeds, NSAr
 }
 static void run(MPSGraph* graph, MPSGraphTensorDataDictionary* feeds, MPSGraphTensorDataDictionary* results) {
   if (!run_graph) {
-    porter::objc::fail("PTR131: MPSGraph is not executed in this process");
+    porter::objc::fail("PTR131: this process cannot run MPSGraph");
   }
   if (run_graph((void*)graph, (void*)feeds, (void*)results)) {
     porter::objc::fail(porter::objc::taken_error());
@@ -151,7 +151,7 @@ static void run(MPSGraph* graph, MPSGraphTensorDataDictionary* feeds, MPSGraphTe
   [super dealloc];
 }
 - (NSArray<MPSGraphTensor*>*)placeholderTensors {
-  porter::objc::fail("PTR131: placeholderTensors is not part of the stand-in");
+  porter::objc::fail("PTR131: placeholderTensors is not supported");
 }
 - (void)encodeToCommandBuffer:(MPSCommandBuffer*)buffer
                         feeds:(MPSGraphTensorDataDictionary*)feeds

@@ -56,7 +56,7 @@ size_t porter::element_size(MPSDataType type) {
   const size_t bits = type & 0xff;
   if (bits == 0 || bits % 8) {
     porter::objc::fail("PTR130: elements of MPSDataType " + std::to_string((uint32_t)type) +
-                       " have no size in whole bytes");
+                       " do not occupy whole bytes");
   }
   return bits / 8;
 }
@@ -187,7 +187,7 @@ static MPSNDArray* fresh(MPSNDArray* array, const Layout& layout, MPSDataType ty
   Layout layout = descriptor->_layout;
   const size_t size = porter::element_size(descriptor.dataType);
   if (offset % size) {
-    porter::objc::fail("PTR130: an array starts " + std::to_string(offset) + " bytes into its buffer, within an element");
+    porter::objc::fail("PTR130: an array starts " + std::to_string(offset) + " bytes into its buffer, inside an element");
   }
   layout.offset += (int64_t)(offset / size);
   return over(self, buffer, layout, descriptor.dataType);
@@ -230,7 +230,7 @@ static MPSNDArray* fresh(MPSNDArray* array, const Layout& layout, MPSDataType ty
 }
 static char* dense_bytes(MPSNDArray* array, NSInteger* strides) {
   if (strides || !array->_layout.is_dense()) {
-    porter::objc::fail("PTR130: only dense arrays are read and written by the host");
+    porter::objc::fail("PTR130: the host reads and writes dense arrays only");
   }
   return (char*)[array->_buffer contents] + array->_layout.offset * (int64_t)porter::element_size(array->_type);
 }
@@ -267,7 +267,7 @@ static char* dense_bytes(MPSNDArray* array, NSInteger* strides) {
                                   shape:(MPSShape*)shape
                        destinationArray:(MPSNDArray*)destination {
   if (destination) {
-    porter::objc::fail("PTR130: a reshape into an array of the caller's is not part of the stand-in");
+    porter::objc::fail("PTR130: reshaping into the caller's array is not supported");
   }
   return view(source, reshaped(source->_layout, porter::integers(shape)), source.dataType);
 }
@@ -285,7 +285,7 @@ static char* dense_bytes(MPSNDArray* array, NSInteger* strides) {
 void porter_fill_array(MPSNDArray* array, porter_array* out) {
   const auto& layout = array->_layout;
   if (layout.shape.size() > PORTER_MAX_RANK) {
-    porter::objc::fail("PTR130: an array of " + std::to_string(layout.shape.size()) + " dimensions");
+    porter::objc::fail("PTR130: an array of " + std::to_string(layout.shape.size()) + " dimensions is not supported");
   }
   out->address = (char*)(void*)array->_buffer + layout.offset * (int64_t)porter::element_size(array.dataType);
   out->data_type = array.dataType;

@@ -114,7 +114,7 @@ def install(frameworks: Frameworks, host_address: Callable[[int], int]) -> objec
         def encode() -> None:
             name = frameworks.library.porter_class_name(kernel).decode()
             if name not in _ENCODERS or not selector.startswith(b"encodeTo"):
-                raise OverlayError("PTR131", f"-[{name} {selector.decode()}] is not known here", hint="Report it.")
+                raise OverlayError("PTR131", f"-[{name} {selector.decode()}] is not supported", hint="Report it.")
             values = (frameworks.value(given[i]) for i in range(count))
             arguments = dict(zip(selector.decode().split(":"), values, strict=False))
             _ENCODERS[name](Encoded(frameworks, host_address, kernel, arguments))

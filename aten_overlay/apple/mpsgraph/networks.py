@@ -44,8 +44,8 @@ def pad_gradient(gradient: Tensor, source: Tensor, mode: int, left: list[int], r
     sizes = [size - before - after for size, before, after in zip(gradient.shape, left, right, strict=True)]
     for axis, size in enumerate(sizes):
         if size < 1 and mode in _MODES:
-            message = f"all {gradient.shape[axis]} elements along dimension {axis} are padding: there is none to repeat"
-            raise OverlayError("PTR127", message, hint="The host code has to do without the graph there.")
+            message = f"all {gradient.shape[axis]} elements along dimension {axis} are padding: none is left to repeat"
+            raise OverlayError("PTR127", message, hint="Handle this case in the host code, without the graph.")
     return compute_gradient(lambda x: pad(x, mode, left, right, 0.0), source.new_zeros(sizes), gradient)
 
 

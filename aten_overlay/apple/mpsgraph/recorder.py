@@ -170,7 +170,7 @@ class Recorder:
 
 def _undeclared(selector: str) -> OverlayError:
     near = semantics.suggest(selector.removesuffix("name:").rstrip(":"))
-    message = f"-[MPSGraph {selector}] is not part of the stand-in for Apple's frameworks{near}"
+    message = f"-[MPSGraph {selector}] is not supported{near}"
     return OverlayError("PTR120", message, hint="See docs/errors/PTR120.md.")
 
 
@@ -213,7 +213,7 @@ def _infer(name: str, arguments: tuple[Value, ...], known: Callable[[Ref], torch
     try:
         return implementation(*_bind(arguments, lambda ref: known(ref).to("meta")))
     except _NOT_INFERABLE as error:
-        message = f"the shape of `{name}` cannot be inferred: {str(error).splitlines()[0]}"
+        message = f"cannot infer the shape of `{name}`: {str(error).splitlines()[0]}"
         raise OverlayError("PTR133", message, hint="Report it with the operator.") from error
 
 
@@ -232,7 +232,7 @@ def evaluate(
             continue
         node = recorded.nodes[ref.node]
         if node.selector.startswith(PLACEHOLDER):
-            raise OverlayError("PTR134", "a placeholder that the graph needs is not fed")
+            raise OverlayError("PTR134", "a placeholder of the graph is not fed")
         missing = [each for each in _find_refs(node.arguments) if each not in values]
         if missing:
             pending += missing
@@ -260,7 +260,7 @@ def _bind(arguments: tuple[Value, ...], tensor: Callable[[Ref], torch.Tensor]) -
         if isinstance(value, list):
             return [bind(each) for each in value]
         if isinstance(value, Handle):
-            raise OverlayError("PTR131", "an object without a value is an argument of a graph's operation")
+            raise OverlayError("PTR131", "an operation of the graph takes an object without a value")
         return value
 
     return [bind(value) for value in arguments]

@@ -57,7 +57,7 @@ def suggest(selector: str) -> str:
     """The end of a message about a selector that is not implemented."""
     _load()
     near = difflib.get_close_matches(selector, _TABLE, n=1)
-    return f", the nearest that is: `{near[0]}`" if near else ""
+    return f" (did you mean `{near[0]}`?)" if near else ""
 
 
 def only_moves(selector: str) -> bool:
@@ -74,7 +74,7 @@ def list_selectors() -> tuple[str, ...]:
 
 def unsupported(what: str, near: str = "") -> OverlayError:
     """The error for an operation, or a form of one, that is not implemented."""
-    return OverlayError("PTR131", f"{what} is not known here{near}", hint="Report it with the operator.")
+    return OverlayError("PTR131", f"{what} is not supported{near}", hint="Report it with the operator.")
 
 
 def compute_gradient(function: Callable[[Tensor], Tensor], source: Tensor, incoming: Tensor) -> Tensor:

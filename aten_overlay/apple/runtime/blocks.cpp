@@ -146,7 +146,7 @@ struct dispatch_queue_s {
 
 static void run(dispatch_queue_s* queue, void* block) {
   if (queue->running == std::this_thread::get_id()) {
-    porter::objc::fail("PTR122: dispatch_sync to the queue `" + queue->label + "` from within it: it would never end");
+    porter::objc::fail("PTR122: dispatch_sync to queue `" + queue->label + "` from a block running on it: deadlock");
   }
   std::lock_guard lock(queue->mutex);
   struct Running {

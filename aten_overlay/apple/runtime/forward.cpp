@@ -137,7 +137,7 @@ porter_argument decode(const Type& type, Registers& registers, const char* selec
       return argument;
     case '{':
       if (type.floating || (type.words <= 2 && registers.next_integer + static_cast<int>(type.words) <= 6)) {
-        fail(std::string("PTR123: a small struct is passed to `") + selector + "`: it cannot be decoded");
+        fail(std::string("PTR123: cannot decode the small struct passed to `") + selector + "`");
       }
       argument.memory = registers.stack;
       registers.stack += type.words;
@@ -184,7 +184,7 @@ std::string unanswered(id self, const char* selector) {
   const Class* cls = class_of(self);
   const bool meta = is_metaclass(cls);
   return std::string("PTR120: ") + (meta ? "+[" : "-[") + cls->name + " " + selector +
-      "] is not part of the stand-in for Apple's frameworks";
+      "] is not supported";
 }
 
 }  // namespace

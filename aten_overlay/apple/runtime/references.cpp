@@ -95,7 +95,7 @@ void porter_add_reference(id object) {
 int porter_drop_reference(id object) {
   const int64_t before = header(object).references.fetch_sub(1, std::memory_order_acq_rel);
   if (before <= 0) {
-    fail(std::string("PTR121: an object of class ") + header(object).allocated_as->name + " was released too often");
+    fail(std::string("PTR121: an object of class ") + header(object).allocated_as->name + " was over-released");
   }
   return before == 1;
 }
@@ -175,7 +175,7 @@ int64_t porter_live_objects(const char* class_name) {
 }
 
 void objc_enumerationMutation(id) {
-  fail("PTR121: a collection was changed while it was enumerated");
+  fail("PTR121: a collection was mutated while being enumerated");
 }
 
 // Properties with `copy`, `retain` or `atomic` are set through these (objfw's names and GNU's).

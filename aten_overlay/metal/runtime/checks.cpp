@@ -65,7 +65,7 @@ const pm_argument* nearest(uintptr_t address, long& offset) {
   const unsigned long length = a ? launch.buffers[a->index].length : 0;
   snprintf(
       own().failure->text, sizeof(own().failure->text),
-      "kernel `%s` %s %zu bytes out of bounds; nearest is argument `%s` (buffer %u, %lu bytes), at byte %ld of it",
+      "kernel `%s` %s %zu bytes out of bounds; nearest to argument `%s` (buffer %u, %lu bytes), at byte %ld",
       launch.kernel->host_name, store ? "writes" : "reads", size, a ? a->name : "?", a ? a->index : 0, length, offset);
   active = false;
   longjmp(*own().escape, PM_OUT_OF_BOUNDS);

@@ -97,7 +97,7 @@ uint64_t scattered(uint64_t seed) {
 
 const char* explain(int status) {
   switch (status) {
-    case PM_UNEXPECTED_SYNC: return "it synchronizes though the front end did not find it does";
+    case PM_UNEXPECTED_SYNC: return "it synchronizes, which the front end did not detect";
     case PM_BARRIER_DIVERGENCE: return "some threads of a threadgroup ended while others wait at a barrier";
     default: return "the launch failed";
   }

@@ -52,7 +52,7 @@ def refusal(function: Entry, call: StubCall) -> PorterError | None:
     extra = len(call.stub.signature) - 1
     if extra <= 1:
         return None
-    what = f"{call.stub.name} takes {extra} more arguments, a functor's kernel one"
+    what = f"{call.stub.name} takes {extra} scalars, but a functor takes at most one"
     return PorterError("PTR018", what, call.place, "Port it by hand.")
 
 
@@ -64,7 +64,7 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
     stub, name = spec.call.stub, _functor_name(spec.call.stub.name)
     inputs, scalars = _parameters(spec.function, spec.cpu, spec.call)
     if len(inputs) > 2 and spec.rule.promotion is Promotion.OUTPUT:
-        what = f"the elements that {stub.name} takes may differ in type, a functor's may not"
+        what = f"the inputs of {stub.name} may differ in type, but those of a functor cannot"
         raise PorterError("PTR018", what, spec.call.place, "Port it by hand.")
     launch = _find_launch(fork, len(inputs), scalars)
     kernels = parsed(launch.kernel_file, fork.read(launch.kernel_file))
@@ -119,16 +119,16 @@ def _checks(cpu: CpuKernel) -> tuple[str, ...]:
 def _parameters(entry: Entry, cpu: CpuKernel, call: StubCall) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The schema's names of the elements and of the scalars that the kernel takes."""
     if entry.results > 1:
-        what = f"{call.stub.name} gives {entry.results} results, a functor one"
+        what = f"{call.stub.name} has {entry.results} results, but a functor has one"
         raise PorterError("PTR018", what, call.place, "Port it by hand.")
     arity = len(cpu.lambdas[0].params) if cpu.lambdas else sum(a.is_tensor for a in entry.inputs)
     if not 1 <= arity <= len(_ARITIES):
-        raise PorterError("PTR018", f"{call.stub.name} takes {arity} elements", call.place, "Port it by hand.")
+        raise PorterError("PTR018", f"{call.stub.name} takes {arity} inputs", call.place, "Port it by hand.")
     names = tuple(a.name for a in entry.inputs if a.type in ("Tensor", "Tensor(a!)", "Scalar"))[:arity]
     if len(names) != arity:
         raise PorterError(
             "PTR018",
-            f"{call.stub.name} takes {arity} elements, the row names {len(names)}",
+            f"{call.stub.name} takes {arity} inputs, but the row has {len(names)}",
             call.place,
             "Port it by hand.",
         )
@@ -161,7 +161,7 @@ def _files(checkout: Checkout, family: Family) -> tuple[str, str]:
             if launches or (kernels, host) in named:
                 return kernels, host
     raise PorterError(
-        "PTR093", f"there is no file to put {family.value} kernels in", Place(named[0][0]), "Add the first by hand."
+        "PTR093", f"no file found for {family.value} kernels", Place(named[0][0]), "Create it and its host file first."
     )
 
 

@@ -62,7 +62,7 @@ def read_graph(
 ) -> Graph:
     """The graph of a row's implementation for every element type. `out_dtype` gives the output's type for the inputs'.
 
-    Raises PTR033 (a construct that is not understood), PTR034 (no graph is run) or PTR035 (an unknown selector).
+    Raises PTR033 at a construct that is not understood, and where no graph is run.
     """
     cases: list[Case] = []
     refusals: list[Refusal] = []
@@ -183,7 +183,7 @@ class Evaluation:
                 with self._reading(reading):
                     return self._call(function, names, [*values, *self._defaults(chosen.params, len(values))], None)
         if any(isinstance(value, (*EXPRESSIONS, Closure, TheGraph)) for value in values):
-            raise not_understood(f"a call of {name}", self.place(start))
+            raise not_understood(f"a call to {name}", self.place(start))
         return Unknown(name)
 
     def _defaults(self, params: str, given: int) -> list[Any]:

@@ -24,6 +24,6 @@ def choose_backend(name: str) -> Backend:
     if name == AUTO:
         return next(backend for backend in _BACKENDS if backend.available())
     if name not in BACKENDS:
-        raise NoVerdict("PTR171", f"there is no backend {name}", hint=f"Choose one of {', '.join(sorted(BACKENDS))}.")
+        raise NoVerdict("PTR171", f"unknown backend {name}", hint=f"Choose one of {', '.join(sorted(BACKENDS))}.")
     BACKENDS[name].require()
     return BACKENDS[name]

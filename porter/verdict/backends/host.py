@@ -48,7 +48,7 @@ def available() -> bool:
 def require() -> None:
     """Raises PTR171 elsewhere than on Linux."""
     if not available():
-        raise NoVerdict("PTR171", f"the host backend is for Linux, not {sys.platform}", hint="Use kernels or mps.")
+        raise NoVerdict("PTR171", f"the host backend needs Linux, not {sys.platform}", hint="Use kernels or mps.")
 
 
 def start() -> None:
@@ -179,7 +179,7 @@ def set_macos_version(fork: Path, macos: str) -> None:
     device = (headers or toolchain.torch_root() / "include") / "ATen" / "mps" / "MPSDevice.h"
     known = [f"{major}.{minor}" for major, minor in _LEVEL.findall(device.read_text())]
     if macos not in known:
-        raise PorterError("PTR138", f"no macOS {macos} is known here", hint=f"Choose one of {', '.join(known)}.")
+        raise PorterError("PTR138", f"unknown macOS version {macos}", hint=f"Choose one of {', '.join(known)}.")
     ctypes.CDLL(str(libraries.build_mps(headers))).porter_set_macos_version(known.index(macos))
 
 

@@ -60,7 +60,7 @@ def compile_functor(sources: Sequence[Path], functor: str, options: Options, per
         names = [n for n in host_names(source, options) if n.startswith(f"{functor}_")]
         if names:
             return Shaders(HostShaders(source, names, options), {}, per_thread)
-    raise PorterError("PTR173", f"no kernel file registers a kernel for {functor}", hint="Add its REGISTER lines.")
+    raise PorterError("PTR173", f"no kernel file registers a kernel for {functor}", hint="Add its REGISTER_* lines.")
 
 
 def redirect(rows: Sequence[str], functor: str, found: Shaders) -> Redirect:

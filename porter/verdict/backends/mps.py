@@ -61,7 +61,7 @@ def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bo
     from porter.verdict.backends import shaders
 
     if not torch.backends.mps.is_available():
-        raise NoVerdict("PTR171", "there is no Apple GPU here", hint="Run this on a Mac, or use another backend.")
+        raise NoVerdict("PTR171", "no Apple GPU is available", hint="Run this on a Mac, or use another backend.")
     rows, functor = read_rows(tree, target), find_functor(target)
     path = next(p for p in tree.kernel_files() if functor in sources.functors_in(tree.read(p)))
     library = torch.mps.compile_shader(shaders.embed_headers(tree.root, path))

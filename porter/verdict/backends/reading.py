@@ -34,7 +34,7 @@ def find_functor(target: VerifyTarget) -> str:
     """The one functor of an operator. Raises PTR172 where it has several or none."""
     if len(target.kernels) != 1:
         named = ", ".join(target.kernels) or "none"
-        raise NoVerdict("PTR172", f"{target.base} has not one functor ({named}): which row calls which is host code")
+        raise NoVerdict("PTR172", f"{target.base} does not have one functor: {named}", hint="Use the host backend.")
     return target.kernels[0]
 
 

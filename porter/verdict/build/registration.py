@@ -103,9 +103,9 @@ def generate_parts(yaml_text: str, parts: Iterable[Sequence[str]], out: Path) ->
             line = family[0].line if family else 0
             raise PorterError(
                 "PTR161",
-                f"no row of {', '.join(part)} dispatches MPS: every call would fall back to the CPU",
+                f"no row of {', '.join(part)} dispatches to MPS: every call would fall back to the CPU",
                 Place(NATIVE_FUNCTIONS, line),
-                "Add MPS to the dispatch line of the shared stub implementation.",
+                "Add MPS to the dispatch line of the shared implementation.",
             )
         mine = [str(f.func.name) for g in served for f in _functions(g)]
         _refuse_foreign_schemas(family, mine)
@@ -194,7 +194,7 @@ def _groups(family: Iterable[Row]) -> tuple[list[Grouped], Indices]:
         place = Place(NATIVE_FUNCTIONS, family[0].line if family else 0)
         reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
         named = frozenset(row.name for row in family if f" {row.name}(" in reason)
-        raise UnreadableRows(f"the wheel's torchgen cannot read these rows: {reason}", place, named) from error
+        raise UnreadableRows(f"torchgen cannot parse these rows: {reason}", place, named) from error
     return grouped, parsed.backend_indices
 
 
@@ -231,7 +231,7 @@ def _entry(row: Row) -> dict[str, object]:
         mark = getattr(error, "problem_mark", None)
         line = row.line + mark.line if mark else row.line
         what = getattr(error, "problem", None) or str(error)
-        raise PorterError("PTR160", f"this row is not valid yaml: {what}", Place(NATIVE_FUNCTIONS, line)) from error
+        raise PorterError("PTR160", f"invalid YAML: {what}", Place(NATIVE_FUNCTIONS, line)) from error
     entry.pop("tags", None)
     known = set(DispatchKey.__members__)
     dispatch: Mapping[str, str] = entry.get("dispatch") or {}
@@ -284,7 +284,7 @@ def _refuse_foreign_schemas(family: Iterable[Row], served: Sequence[str]) -> Non
             have = f"the wheel has {wheel[row.name]}" if row.name in wheel else "the wheel has no such row"
             raise PorterError(
                 "PTR162",
-                f"{row.schema} does not fit the installed torch: {have}",
+                f"{row.schema} does not match the installed torch: {have}",
                 Place(NATIVE_FUNCTIONS, row.line),
                 "Install a torch wheel of the fork's own version.",
             )

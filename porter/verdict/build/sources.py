@@ -34,7 +34,7 @@ def operation_files(tree: Tree, kernels: Iterable[Kernel], stubs: Iterable[str])
             if not _mentioning(tree, {name}):
                 raise PorterError(
                     "PTR165",
-                    f"{kernel.row} dispatches MPS to {name}, which no file of the fork defines",
+                    f"{kernel.row} dispatches MPS to {name}, which no file in the fork defines",
                     kernel.place,
                     "Point the row's MPS key at the shared kernel that calls the stub.",
                 )
@@ -119,7 +119,7 @@ def check_stub(tree: Tree, stub: str, kernels: Sequence[str]) -> None:
             what = f"{stub} runs the kernel {', '.join(called)}, not {', '.join(kernels)}"
             raise PorterError("PTR174", what, place, "Name the ported functor in the exec_* call.")
         return
-    raise PorterError("PTR174", f"no host file registers {stub}", hint="Add REGISTER_DISPATCH beside its siblings.")
+    raise PorterError("PTR174", f"no host file registers {stub}", hint="Add a REGISTER_DISPATCH line.")
 
 
 def dispatch_place(tree: Tree, base: str) -> tuple[str, int]:

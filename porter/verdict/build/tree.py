@@ -52,7 +52,7 @@ class Tree:
         try:
             return (self.checkout / path).read_bytes().decode("utf-8", "surrogateescape")
         except OSError as error:
-            raise PorterError("PTR164", "the fork has no such file", Place(path), "Is this a PyTorch fork?") from error
+            raise PorterError("PTR164", "the fork has no such file", Place(path), "Is this a complete fork?") from error
 
     def files(self, folder: str, *suffixes: str) -> list[str]:
         """The files directly inside a folder with one of the endings, as the plan leaves them, sorted."""

@@ -76,7 +76,7 @@ def _executed(file: str, text: str) -> dict[str, Any]:
         _on_a_mac(exec)(compile(text, file, "exec"), module.__dict__)
     except Exception as error:
         line = getattr(error, "lineno", None) or _line(error, file)
-        what = f"the test lists do not run on this torch: {type(error).__name__}: {error}"
+        what = f"the test lists fail on this torch: {type(error).__name__}: {error}"
         raise PorterError("PTR163", what, Place(file, line), "Check the edited list.") from error
     return module.__dict__
 

@@ -84,8 +84,8 @@ def table() -> Table:
         with ProcessPoolExecutor(1, get_context("fork")) as apart:
             error = apart.submit(_make, file).exception()
         if error:
-            told = f"the OpInfos could not be asked what they dispatch: {error}"
-            raise NoVerdict("PTR170", told, hint="Run `porter setup`, which asks them first of all.") from error
+            told = f"cannot determine which operators the OpInfos call: {error}"
+            raise NoVerdict("PTR170", told, hint="Run `porter setup`, which does this first.") from error
         text = file.read_text()
     made: Table = json.loads(text)
     return made

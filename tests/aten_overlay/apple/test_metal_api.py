@@ -57,7 +57,7 @@ def test_kernels_run_on_what_is_bound(tell: Callable[[str], str], name: str, tol
         ("greedy", "PTR125: kernel `total`: 65536 bytes of threadgroup memory; the limit is 32768"),
         ("freed", "PTR124: kernel `scale`, argument `out` at buffer index 0: the buffer bound there has been freed"),
         ("ended", "PTR124: a command was encoded after endEncoding"),
-        ("copied", "PTR124: the source of a copy: bytes 28 to 36 are not all in a buffer of 32"),
+        ("copied", "PTR124: the source of a copy: bytes 28 to 36 are out of bounds for a buffer of 32"),
         ("unknown", "no function"),
     ],
 )

@@ -45,10 +45,10 @@ def test_an_index_beyond_an_array_is_an_error(tell: Callable[[str], str]) -> Non
 
 
 def test_a_queue_that_waits_for_itself_is_an_error(tell: Callable[[str], str]) -> None:
-    assert tell("queues").startswith("9 ! PTR122: dispatch_sync to the queue `q` from within it")
+    assert tell("queues").startswith("9 ! PTR122: dispatch_sync to queue `q` from a block running on it")
 
 
 def test_a_message_without_a_method_is_decoded_for_its_handler(tell: Callable[[str], str]) -> None:
     decoded, refused = tell("forwarded").split(" / ")
     assert decoded == "message:with:object:flag:size: 5 1.25 -2 array 1 0.5"
-    assert refused.startswith("refused! PTR120: -[Derived message:with:object:flag:size:] is not part of")
+    assert refused.startswith("refused! PTR120: -[Derived message:with:object:flag:size:] is not supported")

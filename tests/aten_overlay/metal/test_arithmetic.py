@@ -59,5 +59,5 @@ def test_a_barrier_that_was_not_foreseen_fails_the_launch() -> None:
         f"#include <metal_stdlib>\n{hidden}\nkernel void f(device float* x [[buffer(0)]]) {{ hidden(); x[0] = 1; }}"
     )
     library = Library(compile_kernels(source, ["f"]))
-    with pytest.raises(OverlayError, match="synchronizes though the front end did not find it does"):
+    with pytest.raises(OverlayError, match="synchronizes, which the front end did not detect"):
         library.run("f", [np.zeros(1, np.float32)], [1], [1])

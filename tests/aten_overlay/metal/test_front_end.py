@@ -99,7 +99,7 @@ CASES = {
     "PTR103": ("kernel void f(device float* x [[buffer(size)]]) {}", "f", "not an integer literal"),
     "PTR104": (
         "inline float g(device float* p) { return p[0]; }\ninline float g(threadgroup float* p) { return p[1]; }\n"
-        "kernel void f(device float* x) { x[0] = g(x); }", "f", "computes something else",
+        "kernel void f(device float* x) { x[0] = g(x); }", "f", "differs from an earlier one in its body",
     ),
     "PTR105": (
         "constant int n [[function_constant(4)]];\nkernel void f(device int* x) { x[0] = n; }", "f", r"`n` \(4\)",

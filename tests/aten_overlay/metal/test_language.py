@@ -146,6 +146,6 @@ def test_launch_refuses_what_does_not_fit(library: Library) -> None:
         library.run("parameters", [np.zeros(5, np.uint64), out], [1])
     with pytest.raises(OverlayError, match="2048 threads; the limit is 1024"):
         library.run("vectors", [out], [1], [2048])
-    with pytest.raises(OverlayError, match="no kernel `absent`") as absent:
+    with pytest.raises(OverlayError, match="no kernel named `absent`") as absent:
         library.run("absent", [], [1])
     assert (unbound.value.code, absent.value.code) == ("PTR106", "PTR102")

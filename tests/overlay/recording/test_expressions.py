@@ -48,7 +48,7 @@ def test_graphs_that_write_the_parts_of_a_complex_result(copied: bool) -> None:
 
 def test_a_complex_result_that_one_graph_writes_as_real_numbers_is_not_told() -> None:
     result = torch.full((2,), 2 + 2j)
-    with pytest.raises(PorterError, match="writes complex elements as real ones") as refused:
+    with pytest.raises(PorterError, match="writes complex elements as pairs of real ones") as refused:
         told([constant(2.0, result.data_ptr())], torch.zeros(2), torch.zeros(2), result)
     assert refused.value.code == "PTR135"
 
@@ -78,7 +78,7 @@ def test_a_placeholder_that_is_fed_a_conversion_of_an_argument(
 
 def test_a_placeholder_that_is_fed_a_part_of_a_complex_argument_is_not_told() -> None:
     given = torch.tensor([1 + 2j, 3j])
-    with pytest.raises(PorterError, match="a placeholder that is no tensor argument"):
+    with pytest.raises(PorterError, match="a placeholder that is not a tensor argument"):
         read(given, given.real.clone())
 
 

@@ -51,9 +51,9 @@ def test_a_copy_of_an_argument_is_the_argument() -> None:
     ("runs", "result", "told"),
     [
         ([], X, "no graph"),
-        ([run(X + 1)], 2 * X + 2, "changes what a graph reads"),
-        ([run(X), run(5 * X, OUT)], 10 * X, "changes what a graph reads"),
-        ([run(X + 1, 0x300)], 2 * X + 2, "makes what a graph reads"),
+        ([run(X + 1)], 2 * X + 2, "changes the input of a graph"),
+        ([run(X), run(5 * X, OUT)], 10 * X, "changes the input of a graph"),
+        ([run(X + 1, 0x300)], 2 * X + 2, "computes the input of a graph"),
         ([run(X)], 2 * X + 1, "changes a result"),
     ],
 )
