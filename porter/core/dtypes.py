@@ -29,6 +29,11 @@ class DType:
     kind: Kind
     size: int
 
+    @property
+    def real(self) -> DType:
+        """The type of a complex number's parts, any other type itself."""
+        return {FLOAT2: FLOAT, HALF2: HALF}.get(self, self)
+
     def __str__(self) -> str:
         return self.metal
 

@@ -13,7 +13,7 @@ from porter.cpu.scalar_body import body_of
 from porter.cpu.translator import OPMATH, Translator, Typed
 from porter.languages import cpp
 from porter.languages.definitions import Found, definitions, parse
-from porter.metal.forms import helper
+from porter.mpsgraph.operations import helpers
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<((?:ATen/native|ATen/NumericUtils|c10/util)[\w/]*\.h)>", re.M)
 _ROOTS = {"ATen/": "aten/src/ATen/", "c10/": "c10/"}
@@ -44,7 +44,7 @@ class Helpers:
             joined = ", ".join(a.text for a in arguments)
             return Typed(f"c10::metal::{bare}({joined})", "T" if takes_complex else kind)
         complex_name = f"complex_{bare}"
-        written = helper(complex_name) if takes_complex and len(arguments) == 1 else None
+        written = helpers().get(complex_name) if takes_complex and len(arguments) == 1 else None
         if written:
             self.made[complex_name] = written
             return Typed(f"T({complex_name}(float2({arguments[0].text})))", "T")

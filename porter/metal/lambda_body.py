@@ -11,6 +11,7 @@ from porter.core.formatting import one_call
 from porter.cpu.kernels import Lambda
 from porter.metal.functor import Body
 from porter.metal.subject import Subject
+from porter.mpsgraph.operations import headers_of
 
 
 def lambda_for(subject: Subject, kind: Kind) -> Lambda | None:
@@ -42,7 +43,7 @@ def of_lambda(found: Lambda, subject: Subject, kind: Kind, result: str) -> Body:
     if kind is Kind.COMPLEX and result == "float":
         lines = tuple(_real_part(line) for line in lines)
     origin = f"ATen's CPU kernel ({found.place})"
-    return Body(lines, result, origin, found.helpers, headers(found.body))
+    return Body(lines, result, origin, found.helpers, headers_of(found.body))
 
 
 def _scalar(name: str, wanted: str, kind: Kind) -> str:
@@ -108,8 +109,3 @@ def promoted(floating: Body, subject: Subject) -> Body:
 def _unwrapped(line: str) -> str:
     match = re.fullmatch(r"(\s*)return static_cast<T>\((.*)\);", line, re.S)
     return f"{match[1]}return {match[2]};" if match and one_call(match[2]) else line
-
-
-def headers(text: str) -> tuple[str, ...]:
-    """The headers that a kernel file needs for a text besides those it includes anyway."""
-    return ("c10/metal/special_math.h",) if "c10::metal::erf" in text else ()

@@ -10,7 +10,7 @@ from porter.core.dtypes import DType, Kind
 from porter.core.errors import PorterError
 from porter.mpsgraph.graph import RESULTS, Call, Cast, Constant, Expr, Input, Literal, Value
 from porter.mpsgraph.leaves import size
-from porter.mpsgraph.selectors import by_selector
+from porter.mpsgraph.operations import by_selector
 from porter.recording import complexes
 from porter.recording.flow import same_elements
 
@@ -39,7 +39,7 @@ def expression(
 
     `given` are copies of the inputs from before the call, which may write to them. A graph may read what one before it
     wrote. Where `elementwise`, operations that only move elements are left out, and others than those of
-    `selectors.yaml` are refused. Raises PTR135.
+    `operations.py` are refused. Raises PTR135.
     """
     made: dict[int, Expr] = {tensor.data_ptr(): Input(name, _dtype(tensor.dtype)) for name, tensor in inputs.items()}
     for run in runs:
