@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING
 from apart import apart
 
 import aten_overlay
-from porter.core.checkout import KERNELS, Checkout
+from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.core.layout import KERNELS
 from porter.server import worker as work
 from porter.verdict.backends import backends as rooms
 from porter.verdict.backends import host

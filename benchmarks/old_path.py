@@ -28,6 +28,7 @@ from typing import Any
 from apart import apart
 
 from porter.core.checkout import Checkout
+from porter.core.layout import TEST_MPS
 from porter.parity import table as old_path_table
 from porter.parity.lines import DIED, Line
 from porter.parity.reasons import Evidence
@@ -78,7 +79,7 @@ def _run(checkout: Checkout, options: argparse.Namespace) -> Iterator[Line]:
     from porter.verdict.suite.lists import low_precision
 
     torch.set_num_threads(1)  # a pool of threads does not live on in a forked process
-    file = "test/test_mps.py"
+    file = TEST_MPS
     precision = low_precision(checkout.read(file)) if checkout.exists(file) else {}
     load_whole(build_whole(checkout))
     meanings.known()  # read once for all processes to come

@@ -12,7 +12,8 @@ import sys
 import time
 from pathlib import Path
 
-OPINFOS = "torch/testing/_internal/common_methods_invocations.py"
+from porter.core.layout import OPINFOS
+
 PARSE = "import libcst, pathlib, sys; libcst.parse_module(pathlib.Path(sys.argv[1]).read_text())"
 
 

@@ -10,9 +10,9 @@ from expecttest import assert_expected_inline
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.core.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
-from porter.languages.definitions import NATIVE
+from porter.core.layout import NATIVE, NATIVE_FUNCTIONS, OPERATIONS
 from porter.plan.planner import changes_between, plan_operator
 from porter.report.as_json import plan_object
 from porter.status import as_rows, counts, portable

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from porter.core.checkout import EMBEDDED_FORK, KERNELS, NATIVE_FUNCTIONS, OPERATIONS, Checkout
-from porter.languages.definitions import NATIVE
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.layout import INDEXING, KERNELS, NATIVE, NATIVE_FUNCTIONS, OPERATIONS
 from porter.metal.host import LIBRARY_HEADER
-from porter.plan.planner import INDEXING, plan_operator
+from porter.plan.planner import plan_operator
 
 DECLARED = """  void exec_ternary_kernel(
       TensorIteratorBase& iter,

@@ -9,8 +9,9 @@ from enum import Enum
 from functools import lru_cache
 
 from porter.aten.reach import parsed, reached_text
-from porter.core.checkout import OPERATIONS, Checkout
+from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
+from porter.core.layout import OPERATIONS
 from porter.languages.identifiers import mentions
 from porter.languages.preprocessor import expand
 from porter.languages.source import Function, Macro, MacroUse, Source

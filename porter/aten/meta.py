@@ -16,8 +16,9 @@ from porter.aten.walk import Facts, calls_in, decide, reached, real_of, value_of
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, BOOL, FLOAT, DType, Kind
 from porter.core.errors import Place, PorterError
+from porter.core.layout import NATIVE
 from porter.languages import cpp
-from porter.languages.definitions import NATIVE, Found, definitions, parse
+from porter.languages.definitions import Found, definitions, parse
 
 
 class Promotion(Enum):

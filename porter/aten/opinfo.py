@@ -15,10 +15,8 @@ from functools import lru_cache
 from porter.aten.skip_lists import dtype_name
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit, line_of
+from porter.core.layout import OPINFO_DEFINITIONS, OPINFOS
 from porter.languages.python_brackets import Brackets, Element, read_brackets, remove_elements
-
-INVOCATIONS = "torch/testing/_internal/common_methods_invocations.py"
-DEFINITIONS = "torch/testing/_internal/opinfo/definitions"
 
 # Calls that look like an OpInfo and describe something else.
 OTHER_CALLS = ("DecorateInfo", "ForeachFuncInfo")
@@ -138,8 +136,8 @@ def find_opinfos(checkout: Checkout, op: str) -> tuple[OpInfoCall, ...]:
 
     Raises PTR067 (unclosed bracket).
     """
-    files = [INVOCATIONS] if checkout.exists(INVOCATIONS) else []
-    files += checkout.list(DEFINITIONS, ".py")
+    files = [OPINFOS] if checkout.exists(OPINFOS) else []
+    files += checkout.list(OPINFO_DEFINITIONS, ".py")
     return tuple(call for file in files for call in _find(file, checkout.read(file), op))
 
 

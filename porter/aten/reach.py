@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from porter.core.checkout import OPERATIONS, Checkout
+from porter.core.checkout import Checkout
+from porter.core.layout import OPERATIONS, included_as
 from porter.languages.source import Function, Source
 
-_INCLUDE = re.compile(r"^#include <ATen/native/mps/operations/(\w+)\.h>", re.M)
+_INCLUDE = re.compile(rf"^#include <{included_as(OPERATIONS)}/(\w+)\.h>", re.M)
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
 

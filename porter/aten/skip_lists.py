@@ -14,6 +14,7 @@ from itertools import pairwise
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
+from porter.core.layout import TEST_LISTS
 from porter.languages.python_brackets import (
     Brackets,
     Element,
@@ -25,7 +26,6 @@ from porter.languages.python_brackets import (
     remove_elements,
 )
 
-LIST_FILES = ("torch/testing/_internal/common_mps.py", "test/test_mps.py")
 KINDS = {"SUPPORTED": "allow", "SKIP": "skip", "XFAIL": "xfail"}
 ALIASES = {
     "half": "float16", "float": "float32", "double": "float64", "short": "int16", "int": "int32", "long": "int64",
@@ -102,9 +102,9 @@ class Decision:
 
 def read_lists(checkout: Checkout) -> tuple[SkipList, ...]:
     """Every list of every modifier, in file order. Raises PTR067 (unclosed bracket), PTR068 (no modifier found)."""
-    lists = [found for file in LIST_FILES if checkout.exists(file) for found in _lists(file, checkout.read(file))]
+    lists = [found for file in TEST_LISTS if checkout.exists(file) for found in _lists(file, checkout.read(file))]
     if not lists:
-        raise PorterError("PTR068", "no list of MPS test expectations was found", Place(LIST_FILES[0]))
+        raise PorterError("PTR068", "no list of MPS test expectations was found", Place(TEST_LISTS[0]))
     return tuple(lists)
 
 

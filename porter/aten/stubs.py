@@ -15,8 +15,9 @@ from porter.aten.walk import Facts, Reached, calls_in, reached, real_of, show, v
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, DType
 from porter.core.errors import Place, PorterError
+from porter.core.layout import NATIVE, included_as
 from porter.languages import cpp
-from porter.languages.definitions import NATIVE, Found, definitions, parameters_of, parse
+from porter.languages.definitions import Found, definitions, parameters_of, parse
 
 _DECLARE = r"DECLARE_DISPATCH\(\s*([^;]*?),\s*{name}\s*\)"
 _TYPEDEF = r"using\s+{name}\s*=\s*void\s*\(\s*\*\s*\)\s*\(([^;]*)\)\s*;"
@@ -282,7 +283,7 @@ def declared_stub(checkout: Checkout, name: str, found: Found | None = None) -> 
             start = text.rindex("DECLARE_DISPATCH", 0, match.end())
             place = Place(path, text.count("\n", 0, start) + 1)
             kind = match.group(1).rpartition("DECLARE_DISPATCH(")[2].strip()
-            return Stub(name, _signature(checkout, text, kind, place), path.removeprefix("aten/src/"), place)
+            return Stub(name, _signature(checkout, text, kind, place), included_as(path), place)
     raise PorterError(
         "PTR074",
         f"no header of {NATIVE} declares the stub {name}",

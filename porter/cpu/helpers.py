@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from porter.core.checkout import Checkout
 from porter.core.dtypes import DType, Kind
+from porter.core.layout import INCLUDE_ROOTS
 from porter.cpu.scalar_body import body_of
 from porter.cpu.translator import OPMATH, Translator, Typed
 from porter.languages import cpp
@@ -16,7 +17,6 @@ from porter.languages.definitions import Found, definitions, parse
 from porter.mpsgraph.operations import helpers
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<((?:ATen/native|ATen/NumericUtils|c10/util)[\w/]*\.h)>", re.M)
-_ROOTS = {"ATen/": "aten/src/ATen/", "c10/": "c10/"}
 # What the vector headers include on behalf of every kernel file.
 _EVERYWHERE = ("ATen/native/Math.h", "ATen/native/cpu/zmath.h")
 _PREFIX = "calc_"
@@ -83,7 +83,7 @@ class Helpers:
         paths = [
             root + name[len(prefix) :]
             for name in included
-            for prefix, root in _ROOTS.items()
+            for prefix, root in INCLUDE_ROOTS.items()
             if name.startswith(prefix)
         ]
         return [path for path in paths if self.checkout.exists(path)]

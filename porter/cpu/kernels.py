@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, BFLOAT, HALF, DType, Kind
 from porter.core.errors import Place, PorterError
+from porter.core.layout import NATIVE
 from porter.cpu.lowering import Lowered, lower
-from porter.languages.definitions import NATIVE, Found, definitions, expand, macros_of, substitute, uses_of
+from porter.languages.definitions import Found, definitions, expand, macros_of, substitute, uses_of
 
 CPU = f"{NATIVE}/cpu"
 _REGISTER = r"REGISTER\w*_DISPATCH\(\s*{stub}\s*,\s*&?\s*([\w:]+)\s*\)"

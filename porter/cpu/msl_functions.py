@@ -11,10 +11,8 @@ from functools import lru_cache
 
 from porter.core.checkout import Checkout
 from porter.core.dtypes import DType, Kind
+from porter.core.layout import METAL_HEADERS
 from porter.mpsgraph.operations import CppFunction
-
-METAL_HEADERS = "c10/metal"
-
 
 NAMESPACES = frozenset(("", "std", "at", "c10", "native", "at::native", "c10::cuda::compat"))
 

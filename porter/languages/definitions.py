@@ -14,7 +14,6 @@ from porter.core.errors import Place, PorterError
 from porter.languages.cpp import Function, Unparsed
 from porter.languages.cpp_parser import parse_function
 
-NATIVE = "aten/src/ATen/native"
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:\(([^)]*)\))?((?:[^\n\\]|\\\r?\n|\\.)*)", re.M)
 _USE = re.compile(r"^[ \t]*([A-Z_]\w*)\(([^(){};\n]*(?:\n[^(){};]*)?)\)[ \t]*;?[ \t]*(?://[^\n]*)?\r?$", re.M)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)

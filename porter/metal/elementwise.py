@@ -15,11 +15,12 @@ from porter.aten.operator import Move, Row
 from porter.aten.reach import parsed
 from porter.aten.stubs import Stub, StubCall
 from porter.core import dtypes
-from porter.core.checkout import KERNELS, OPERATIONS, Checkout
+from porter.core.checkout import Checkout
 from porter.core.dtypes import DType, Kind
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
 from porter.core.formatting import format_block
+from porter.core.layout import INDEXING, KERNELS, OPERATIONS
 from porter.cpu.kernels import CpuKernel, cpu_kernel
 from porter.metal.candidates import choose
 from porter.metal.functor import Functor, Looks, functor_text
@@ -32,7 +33,6 @@ from porter.metal.subject import Subject
 from porter.mpsgraph.graph import Graph
 from porter.mpsgraph.source_reader.evaluator import read_graph
 
-INDEXING = "c10/metal/indexing.h"
 _ARITIES = (Family.UNARY, Family.BINARY, Family.TERNARY)
 _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
 Step = Callable[[Checkout], Iterator[Edit]]

@@ -9,8 +9,7 @@ from functools import cached_property, lru_cache
 
 from porter.core.checkout import Checkout
 from porter.core.dtypes import Kind
-
-HEADERS = "c10/metal"
+from porter.core.layout import METAL_HEADERS
 
 _FUNCTION = re.compile(
     r"(?:template\s*<(?P<template>[^;{}]*?)>\s*)?inline\s+(?P<result>[\w:<>,!&|\s]+?)\s+(?P<name>\w+)\s*\((?P<params>[^(){};]*)\)\s*\{"
@@ -60,7 +59,7 @@ class Library:
         """Reads the headers; overloads meant for other code (indexing, atomics) do no harm, they are looked up by
         name.
         """
-        headers = checkout.list(HEADERS, ".h")
+        headers = checkout.list(METAL_HEADERS, ".h")
         return Library(tuple(f for path in headers for f in _functions(path, checkout.read(path))))
 
     @cached_property

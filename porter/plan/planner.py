@@ -15,11 +15,12 @@ from porter.aten.opinfo import decide_mark, edits_of_marks, find_opinfos, marks
 from porter.aten.skip_lists import decide_all, edits_of, read_lists
 from porter.aten.stubs import Stub
 from porter.core import dtypes
-from porter.core.checkout import NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.core.checkout import Checkout
 from porter.core.edits import ChangeSet, Edit
 from porter.core.errors import Place, PorterError
+from porter.core.layout import INDEXING, KERNEL_LIBRARY, NATIVE_FUNCTIONS, OPERATIONS
 from porter.metal.elementwise import FIRST, Port, Recorded, Turns, never, port_stub
-from porter.metal.host import LIBRARY_HEADER, Dialect
+from porter.metal.host import Dialect
 from porter.plan.plan import (
     EntryChange,
     ListChange,
@@ -31,8 +32,6 @@ from porter.plan.plan import (
     Unported,
 )
 from porter.plan.removal import Removed, removals
-
-INDEXING = "c10/metal/indexing.h"
 
 
 @dataclass
@@ -90,11 +89,11 @@ def plan_operator(checkout: Checkout, op: str, turns: Turns = FIRST, recorded: R
 
 def require_dialect(checkout: Checkout) -> None:
     """Refuses a fork from before the functor dialect, naming what it lacks (PTR002)."""
-    missing = [path for path in (INDEXING, LIBRARY_HEADER) if not checkout.exists(path)]
+    missing = [path for path in (INDEXING, KERNEL_LIBRARY) if not checkout.exists(path)]
     if not missing and "#define REGISTER_BINARY_OP" not in checkout.read(INDEXING):
         missing.append(f"REGISTER_BINARY_OP in {INDEXING}")
     names = {each.name for each in Dialect.read(checkout).execs}
-    missing += [f"{n} in {LIBRARY_HEADER}" for n in ("exec_unary_kernel", "exec_binary_kernel") if n not in names]
+    missing += [f"{n} in {KERNEL_LIBRARY}" for n in ("exec_unary_kernel", "exec_binary_kernel") if n not in names]
     if missing:
         raise PorterError(
             "PTR002",

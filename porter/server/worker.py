@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from porter.core.checkout import KERNELS
 from porter.core.dtypes import BY_METAL
 from porter.core.errors import PorterError
+from porter.core.layout import KERNELS, TEST_MPS
 from porter.verdict import judge
 from porter.verdict import result as values
 from porter.verdict.backends import backends as rooms
@@ -34,7 +34,6 @@ PRELOADED = (
 )
 # What a run with bounds checked, which is slow, repeats: every layout and target, in two types.
 CHECKED = "(test_layouts or test_out_ or test_inplace) and (float32 or int32)"
-PRECISION = "test/test_mps.py"
 
 
 def warm(backend: str) -> None:
@@ -189,5 +188,5 @@ def context(tree: Tree, target: VerifyTarget, selection: Selection) -> Context:
         lists_file=lists,
         lists=tree.read(lists) if lists else "",
         lists_before=tree.before(lists) if lists else "",
-        precision=tree.read(PRECISION) if tree.exists(PRECISION) else "",
+        precision=tree.read(TEST_MPS) if tree.exists(TEST_MPS) else "",
     )

@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from porter.core.checkout import KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.core.checkout import Checkout
+from porter.core.layout import KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict import client as server
 from porter.verdict.build.objects import digest
 from porter.verdict.build.tree import cache

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from porter.core.checkout import KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.core.layout import KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.plan.planner import plan_operator
 from porter.verdict.native import native_target
 from porter.verdict.prove import prove
@@ -30,6 +31,6 @@ def verified(checkout: Checkout, op: str, expr: str | None, backend: str, arithm
 
 def files_of(checkout: Checkout) -> tuple[Path, ...]:
     """The files whose change can change the verdict on operators: MPS's own, its headers, the yaml and the lists."""
-    folders = ((MPS, (".h", ".mm")), (OPERATIONS, (".h", ".mm")), (KERNELS, (".metal", ".h")), ("c10/metal", (".h",)))
+    folders = ((MPS, (".h", ".mm")), (OPERATIONS, (".h", ".mm")), (KERNELS, (".metal", ".h")), (METAL_HEADERS, (".h",)))
     names = [path for folder, endings in folders for path in checkout.list(folder, *endings)]
     return tuple(checkout.root / name for name in (NATIVE_FUNCTIONS, *names))

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from expecttest import assert_expected_inline
 
-from porter.core.checkout import NATIVE_FUNCTIONS, Checkout
+from porter.core.checkout import Checkout
 from porter.core.dtypes import BOOL, BY_METAL, FLOAT2
 from porter.core.errors import PorterError
+from porter.core.layout import NATIVE_FUNCTIONS
 from porter.cpu.kernels import CPU, CpuKernel, Lambda, cpu_kernel
 
 METAL = """

@@ -8,8 +8,9 @@ from aten_overlay.apple.mpsgraph import meanings
 from porter.aten.implementations import find_implementation
 from porter.aten.native_functions import NativeFunctions
 from porter.core import dtypes
-from porter.core.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
+from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Scalar
 from porter.mpsgraph.operations import by_op
 from porter.mpsgraph.printing import graph_lines

@@ -18,9 +18,10 @@ from porter.aten.native_functions import Argument as SchemaArgument
 from porter.aten.native_functions import Entry
 from porter.aten.reach import parsed
 from porter.core import dtypes
-from porter.core.checkout import MPS, Checkout
+from porter.core.checkout import Checkout
 from porter.core.dtypes import DType
 from porter.core.errors import Place
+from porter.core.layout import OPERATION_UTILS
 from porter.languages import cpp
 from porter.languages.flatten import flattened
 from porter.languages.identifiers import mentions
@@ -50,7 +51,6 @@ from porter.mpsgraph.source_reader.values import (
     shown,
 )
 
-_NEIGHBOUR = f"{MPS}/OperationUtils.mm"
 _MOST_PATHS = 32
 
 
@@ -194,8 +194,8 @@ class Evaluation:
     def _sources(self) -> list[Source]:
         where = self.reading.source
         found = [where] if where is self.source else [where, self.source]
-        if self.checkout.exists(_NEIGHBOUR):
-            found.append(parsed(_NEIGHBOUR, self.checkout.read(_NEIGHBOUR)))
+        if self.checkout.exists(OPERATION_UTILS):
+            found.append(parsed(OPERATION_UTILS, self.checkout.read(OPERATION_UTILS)))
         return found
 
     def _sharing(self, name: str) -> Iterable[Source]:

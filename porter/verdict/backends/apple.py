@@ -19,6 +19,7 @@ import torch
 
 from porter.core.dtypes import BY_TORCH
 from porter.core.errors import PorterError
+from porter.core.layout import ATEN_ROOT
 
 # c10::ScalarType of each torch type that kernels with `cast` in their name are told (c10/core/ScalarType.h).
 CODES: Mapping[torch.dtype, int] = {
@@ -57,7 +58,7 @@ def embedded(root: Path, path: str) -> str:
 
     Each header comes once, from the fork or else from the wheel; Metal's own are left to its compiler.
     """
-    folders = (root, root / "aten" / "src", Path(torch.__file__).parent / "include")
+    folders = (root, root / ATEN_ROOT, Path(torch.__file__).parent / "include")
     seen: set[str] = set()
 
     def text(file: Path) -> str:

@@ -10,8 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
-from porter.core.checkout import NATIVE_FUNCTIONS
 from porter.core.errors import PorterError
+from porter.core.layout import COMMON, NATIVE_FUNCTIONS
 from porter.verdict.build import registration, sources
 from porter.verdict.build.libraries import build, build_shared
 from porter.verdict.build.objects import Recipe
@@ -162,8 +162,7 @@ def _rows(tree: Tree, target: VerifyTarget) -> tuple[str, ...]:
 def _per_thread(tree: Tree) -> int:
     from porter.verdict.backends import apple as shader
 
-    header = "c10/metal/common.h"
-    return shader.per_thread(tree.read(header)) if tree.exists(header) else 1
+    return shader.per_thread(tree.read(COMMON)) if tree.exists(COMMON) else 1
 
 
 def _one_functor(target: VerifyTarget) -> str:

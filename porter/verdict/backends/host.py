@@ -10,10 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from porter.core.checkout import KERNELS
 from porter.core.errors import PorterError
+from porter.core.layout import DEVICE, KERNELS, included_as
 from porter.verdict.build.objects import Recipe, digest
-from porter.verdict.build.tree import DEVICE_HEADERS, cache
+from porter.verdict.build.tree import cache
 
 if TYPE_CHECKING:
     from aten_overlay.apple.compiler import Compiler
@@ -73,13 +73,13 @@ def recipe(fork: Path) -> Recipe:
 
 def _device_headers(fork: Path) -> Path | None:
     """The fork's own `ATen/mps` headers, in a place named by what they say; None if it has none."""
-    folder = fork / DEVICE_HEADERS
+    folder = fork / DEVICE
     if not folder.is_dir():
         return None
     headers = {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if p.suffix == ".h"}
     root = cache() / "device_headers" / digest(*(part for item in headers.items() for part in item))
     for name, content in headers.items():
-        target = root / "ATen" / "mps" / name
+        target = root / included_as(DEVICE) / name
         if not target.is_file():
             target.parent.mkdir(parents=True, exist_ok=True)
             part = target.with_suffix(f".{os.getpid()}")
@@ -130,7 +130,7 @@ def pretend(fork: Path, macos: str) -> None:
     from aten_overlay.device import libraries
 
     headers = _device_headers(fork)
-    device = (headers or toolchain.torch_root() / "include") / "ATen" / "mps" / "MPSDevice.h"
+    device = (headers or toolchain.torch_root() / "include") / included_as(DEVICE) / "MPSDevice.h"
     known = [f"{major}.{minor}" for major, minor in _LEVEL.findall(device.read_text())]
     if macos not in known:
         raise PorterError("PTR138", f"no macOS {macos} is known here", hint=f"Choose one of {', '.join(known)}.")

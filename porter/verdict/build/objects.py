@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aten_overlay import toolchain
+from porter.core.layout import INCLUDE_ROOTS
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def _places(file: str, roots: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
         if file.startswith(f"{folder}/"):
             yield root, file[len(str(folder)) + 1 :]
             return
-    for top in ("ATen/", "c10/"):
+    for top in INCLUDE_ROOTS:
         at = file.rfind(f"/include/{top}")
         if at >= 0:
             yield from ((root, file[at + len("/include/") :]) for root in roots)

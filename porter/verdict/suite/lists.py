@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from porter.core.errors import Place, PorterError
+from porter.core.layout import COMMON_MPS
 
 NEWEST_MACOS = 26.0
 FORWARD, GRADIENTS = "mps_ops_modifier", "mps_ops_grad_modifier"
@@ -43,7 +44,7 @@ def modifiers(file: str, text: str) -> dict[str, Modifier]:
     """
     found: dict[str, Modifier] = dict.fromkeys(MODIFIERS, _unchanged)
     if text:
-        namespace = _executed(file, text) if file.endswith("common_mps.py") else run(file, _functions(text))
+        namespace = _executed(file, text) if file == COMMON_MPS else run(file, _functions(text))
         found.update({name: _whole(namespace[name]) for name in MODIFIERS if name in namespace})
     forward, backward = found[FORWARD], found[GRADIENTS]
     return {**found, GRADIENTS: lambda ops: backward(forward(ops))}

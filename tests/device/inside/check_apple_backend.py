@@ -10,7 +10,8 @@ import pytest
 import torch
 from expecttest import assert_expected_inline
 
-from porter.core.checkout import EMBEDDED_FORK, KERNELS, Checkout
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.layout import KERNELS
 from porter.overlay.table import summary
 from porter.server import worker as work
 from porter.verdict.backends import backends as rooms
