@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
-from porter.core.layout import INDEXING, KERNELS, NATIVE, NATIVE_FUNCTIONS, OPERATIONS
-from porter.metal.host import LIBRARY_HEADER
+from porter.core.layout import INDEXING, KERNEL_LIBRARY, KERNELS, NATIVE, NATIVE_FUNCTIONS, OPERATIONS
 from porter.plan.planner import plan_operator
 
 DECLARED = """  void exec_ternary_kernel(
@@ -103,7 +102,7 @@ def root(tmp_path: Path) -> Path:
 
 def test_it_is_ported_to_the_files_that_launch_such_kernels(root: Path) -> None:
     replaced(
-        root, LIBRARY_HEADER, " protected:\n  virtual MTLLibrary_t", f"{DECLARED} protected:\n  virtual MTLLibrary_t"
+        root, KERNEL_LIBRARY, " protected:\n  virtual MTLLibrary_t", f"{DECLARED} protected:\n  virtual MTLLibrary_t"
     )
     plan = plan_operator(Checkout(root, "test"), "lerp")
     assert plan.complete
