@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from porter.aten.skip_lists import dtype_name
 from porter.core.checkout import Checkout
+from porter.core.dtypes import COMPLEX_DOUBLE, DOUBLE, HALF, Kind, of_kind
 from porter.core.edits import Edit, line_of
 from porter.core.layout import OPINFO_DEFINITIONS, OPINFOS
 from porter.languages.python_brackets import Brackets, Element, read_brackets, remove_elements
@@ -25,21 +26,21 @@ FORWARD_TESTS = ("", "test_output_match", "test_dtypes", "test_out")
 MPS_CLASSES = ("TestConsistency",)
 MPS_DECORATORS = ("skipMPS", "expectedFailureMPS")
 # Types that no MPS kernel has, whatever an OpInfo says.
-NOT_ON_MPS = frozenset({"float64", "complex128"})
+NOT_ON_MPS = frozenset({DOUBLE.torch, COMPLEX_DOUBLE.torch})
 
-_INTEGRAL = frozenset({"uint8", "int8", "int16", "int32", "int64"})
-_FLOATING = frozenset({"float32", "float64"})
-_COMPLEX = frozenset({"complex64", "complex128"})
+_INTEGRAL, _FLOATING, _COMPLEX = (
+    frozenset(each.torch for each in of_kind(kind, basic=True)) for kind in (Kind.INTEGRAL, Kind.FLOATING, Kind.COMPLEX)
+)
 # Source: torch/testing/_internal/common_dtype.py.
 DTYPE_GROUPS = {
     "empty_types": frozenset[str](),
     "floating_types": _FLOATING,
-    "floating_types_and_half": _FLOATING | {"float16"},
-    "double_types": frozenset({"float64", "complex128"}),
+    "floating_types_and_half": _FLOATING | {HALF.torch},
+    "double_types": NOT_ON_MPS,
     "floating_and_complex_types": _FLOATING | _COMPLEX,
     "integral_types": _INTEGRAL,
     "all_types": _FLOATING | _INTEGRAL,
-    "all_types_and_half": _FLOATING | _INTEGRAL | {"float16"},
+    "all_types_and_half": _FLOATING | _INTEGRAL | {HALF.torch},
     "complex_types": _COMPLEX,
     "all_types_and_complex": _FLOATING | _INTEGRAL | _COMPLEX,
     "custom_types": frozenset[str](),

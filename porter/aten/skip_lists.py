@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from porter.core.checkout import Checkout
+from porter.core.dtypes import FLOAT2, SCALAR_TYPES
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
 from porter.core.layout import TEST_LISTS
@@ -27,10 +28,7 @@ from porter.languages.python_brackets import (
 )
 
 KINDS = {"SUPPORTED": "allow", "SKIP": "skip", "XFAIL": "xfail"}
-ALIASES = {
-    "half": "float16", "float": "float32", "double": "float64", "short": "int16", "int": "int32", "long": "int64",
-    "chalf": "complex32", "cfloat": "complex64", "cdouble": "complex128",
-}  # fmt: skip
+_ALIASES = {each.alias: each.torch for each in SCALAR_TYPES if each.alias}
 # Lists whose entries have a reason that a port does not take away, by a word of their name or of their function's.
 KEPT = {
     "grad": "the list is for backward tests",
@@ -142,7 +140,7 @@ def decide_all(
     lists = tuple(lists)
     decisions = [decide(found, entry, ported) for found, entry in entries_for(lists, names)]
     allowing = [found for found in lists if found.kind == "allow" and not found.kept_because]
-    if "complex64" in ported and allowing:
+    if FLOAT2.torch in ported and allowing:
         known = {entry.name for found in lists if found.kind == "allow" for entry in found.entries}
         wanted = names if tested_complex is None else tested_complex
         missing = sorted(name for name in wanted if name not in known)
@@ -281,7 +279,7 @@ def _dtypes(found: SkipList, match: re.Match[str]) -> tuple[tuple[str, ...] | No
 def dtype_name(text: str) -> str:
     """`torch.half` and `torch.float16` are both float16."""
     name = text.removeprefix("torch.")
-    return ALIASES.get(name, name)
+    return _ALIASES.get(name, name)
 
 
 def _comment(text: str, element: Element) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from porter.aten.condition import Condition
-from porter.aten.walk import Facts, Reached, calls_in, reached, real_of, show, value_of
+from porter.aten.walk import Facts, Reached, calls_in, reached, show, value_of
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, DType
 from porter.core.errors import Place, PorterError
@@ -140,7 +140,7 @@ def _hits_per_type(found: Found, text: str) -> tuple[tuple[_Hit, tuple[DType, ..
     types: dict[_Hit, tuple[DType, ...]] = {}
     file, function = (found.path, text), parse(found)
     for dtype in ALL:
-        facts = Facts(dtype, real_of(dtype))
+        facts = Facts(dtype, dtype.real)
         hits = tuple(_hits(file, function.body, facts, (), ()))
         if not facts.asked:
             return tuple((hit, ALL) for hit in dict.fromkeys(hits))

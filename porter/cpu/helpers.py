@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 
 from porter.core.checkout import Checkout
-from porter.core.dtypes import DType, Kind
+from porter.core.dtypes import BOOL, BY_CPP, FLOAT, LONG, UCHAR, DType, Kind
 from porter.core.layout import INCLUDE_ROOTS
 from porter.cpu.scalar_body import body_of
 from porter.cpu.translator import OPMATH, Translator, Typed
@@ -118,7 +118,7 @@ class Helpers:
 def part_type(function: cpp.Function, dtype: DType) -> str:
     """What a template parameter stands for: a complex number's part where the function takes a `complex<T>`."""
     if any("complex<" in parameter.type for parameter in function.parameters):
-        return "half" if dtype.size == 4 else "float"
+        return dtype.real.metal
     return "T"
 
 
@@ -187,13 +187,9 @@ def _takes(written: str, generic: set[str], dtype: DType) -> bool:
     if written in generic:
         return True
     if "complex" in written:
-        part = {4: "Half", 8: "float"}.get(dtype.size, "")
         named = re.search(r"complex<([\w:]+)>", written)
-        taken = named is not None and (named.group(1) in generic or named.group(1).endswith(part))
+        taken = named is not None and (named.group(1) in generic or named.group(1).endswith(dtype.real.cpp))
         return dtype.kind is Kind.COMPLEX and taken
-    names = {"float": Kind.FLOATING}
-    if written in names:
-        return dtype.kind is names[written]
-    if written == "uint8_t" and dtype.kind is Kind.COMPLEX:
-        return False
-    return {"uint8_t": "uchar", "bool": "bool", "int64_t": "long"}.get(written) == dtype.metal
+    if written == FLOAT.cpp:
+        return dtype.kind is Kind.FLOATING
+    return BY_CPP.get(written) == dtype and dtype in (UCHAR, BOOL, LONG)

@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 
 from porter.core.checkout import Checkout
-from porter.core.dtypes import DType, Kind
+from porter.core.dtypes import ALL, DOUBLE, FLOAT, INT, DType, Kind
 from porter.core.layout import METAL_HEADERS
 from porter.mpsgraph.operations import CppFunction
 
@@ -33,21 +33,12 @@ CONSTANTS = {
 LIMITS = frozenset(("infinity", "quiet_NaN", "max", "min", "lowest", "epsilon"))
 TRAITS = {"std::is_signed_v": "metal::is_signed_v", "std::is_unsigned_v": "metal::is_unsigned_v"}
 
+# Metal has no double: a kernel that computes in it does so in float.
 TYPES = {
-    "float": "float",
-    "double": "float",
-    "bool": "bool",
-    "int": "int",
-    "int8_t": "char",
-    "int16_t": "short",
-    "int32_t": "int",
-    "int64_t": "long",
-    "uint8_t": "uchar",
+    **{dtype.cpp: dtype.metal for dtype in ALL},
+    DOUBLE.cpp: FLOAT.metal,
+    "int": INT.metal,
     "auto": "auto",
-    "Half": "half",
-    "BFloat16": "bfloat",
-    "c10::complex<float>": "float2",
-    "c10::complex<Half>": "half2",
 }
 
 # vml::vNAME computes std::NAME, but for these.

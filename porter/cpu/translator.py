@@ -265,7 +265,7 @@ class Translator:
         part = {"real": "x", "imag": "y"}.get(function.name)
         if part is None or value.arguments or not self.is_complex(owner):
             raise self.refuse(f"'{show(value)}'", value.start)
-        return Typed(f"{owner.text}.{part}", "float" if self.dtype.metal == "float2" else "half")
+        return Typed(f"{owner.text}.{part}", self.concrete(owner.type).real.metal)
 
     def _from_table(self, name: cpp.Name, arguments: list[Typed]) -> Typed | None:
         row = by_cpp_name().get(name.last)
@@ -282,7 +282,7 @@ class Translator:
         if not form:
             return None
         self.roundings += 0 if function.exact else 1
-        real, is_complex = "float" if self.dtype.metal == "float2" else "half", concrete.kind is Kind.COMPLEX
+        real, is_complex = concrete.real.metal, concrete.kind is Kind.COMPLEX
         results = {
             "bool": "bool",
             "same": kind,

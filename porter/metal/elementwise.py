@@ -248,7 +248,9 @@ def _raw_kinds(functor: Functor) -> set[Kind]:
     floating = any(_ARITHMETIC.search(line) for kinds, lines in own if Kind.FLOATING in kinds for line in lines)
     if floating:
         return {Kind.FLOATING, Kind.COMPLEX}
-    as_they_are = [lines for kinds, lines in own if Kind.COMPLEX in kinds and "float2(" not in "".join(lines)]
+    as_they_are = [
+        lines for kinds, lines in own if Kind.COMPLEX in kinds and f"{dtypes.FLOAT2.metal}(" not in "".join(lines)
+    ]
     return {Kind.COMPLEX} if as_they_are else set()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from porter.core.dtypes import Kind
+from porter.core.dtypes import FLOAT2, Kind
 from porter.core.formatting import one_call
 from porter.metal.functor import Body
 from porter.mpsgraph.operations import helpers, written_for
@@ -42,7 +42,7 @@ def _cast(kind: Kind, value: str) -> str:
     """The value as an element of the functor's own type."""
     if kind is Kind.FLOATING:
         return f"static_cast<T>({value})"
-    parts = value.removeprefix("float2(")
+    parts = value.removeprefix(f"{FLOAT2.metal}(")
     return f"T({parts}" if parts != value and one_call(parts[:-1]) else f"T({value})"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from porter.core.checkout import Checkout
-from porter.core.dtypes import Kind
+from porter.core.dtypes import ALL, Kind
 from porter.core.layout import METAL_HEADERS
 
 _FUNCTION = re.compile(
@@ -26,8 +26,8 @@ _NAMESPACE = re.compile(
     r"^\s*(?:inline\s+)?namespace(?P<name>[\w:\s]*)\{|^\}\s*//\s*(?:end\s+)?namespace\b[ \t]*(?P<closed>[\w:]*)", re.M
 )
 _SCALARS = frozenset({Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL})
-_FLOAT_TYPES = frozenset({"float", "half", "bfloat"})
-_COMPLEX_TYPES = frozenset({"float2", "half2"})
+_FLOAT_TYPES = frozenset(dtype.metal for dtype in ALL if dtype.kind is Kind.FLOATING)
+_COMPLEX_TYPES = frozenset(dtype.metal for dtype in ALL if dtype.kind is Kind.COMPLEX)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from porter.core.dtypes import Kind
+from porter.core.dtypes import FLOAT, FLOAT2, Kind
 
 _FOLDER = Path(__file__).with_name("operations")
 _HELPERS = "helpers"
@@ -164,8 +164,8 @@ def _cpp(written: Any, metal: str, forms: Mapping[str, str]) -> CppFunction:
 
 def _written(row: Mapping[str, Any], path: str) -> Iterator[tuple[Kind, Written]]:
     for column, kind, type_, names in (
-        ("real_body", Kind.FLOATING, "float", ("value", "other")),
-        ("complex_body", Kind.COMPLEX, "float2", ("z", "w")),
+        ("real_body", Kind.FLOATING, FLOAT.metal, ("value", "other")),
+        ("complex_body", Kind.COMPLEX, FLOAT2.metal, ("z", "w")),
     ):
         if column in row:
             text = str(row[column])

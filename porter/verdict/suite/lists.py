@@ -14,13 +14,14 @@ from contextlib import ExitStack
 from functools import lru_cache
 from typing import Any
 
+from porter.core.dtypes import ALL, Kind
 from porter.core.errors import Place, PorterError
 from porter.core.layout import COMMON_MPS
 
 NEWEST_MACOS = 26.0
 FORWARD, GRADIENTS = "mps_ops_modifier", "mps_ops_grad_modifier"
 MODIFIERS = (FORWARD, GRADIENTS, "mps_ops_error_inputs_modifier")
-_GRAD_DTYPES = ("float32", "float16", "bfloat16")
+_GRAD_DTYPES = tuple(dtype.torch for dtype in ALL if dtype.kind is Kind.FLOATING)
 _PRELUDE = """\
 import unittest
 from collections import defaultdict
