@@ -12,7 +12,7 @@ from porter.aten.walk import Facts, type_named
 from porter.core.dtypes import HALF, SCALAR_TYPES, Kind, of_kind
 from porter.languages import cpp
 from porter.languages.cpp_parser import parse_expression
-from porter.languages.definitions import Macro
+from porter.languages.source import Macro
 
 _INTEGERS, _FLOATS, _COMPLEXES = (
     frozenset(each.aten for each in of_kind(kind, basic=True)) for kind in (Kind.INTEGRAL, Kind.FLOATING, Kind.COMPLEX)
@@ -108,10 +108,10 @@ def _listed(arguments: tuple[cpp.Expr, ...], facts: Facts) -> frozenset[str]:
 def _through(macros: dict[str, Macro], name: str, facts: Facts) -> frozenset[str] | None:
     """The types of a file's own variadic macro, from the dispatch in its body: `MINE(TYPE, NAME, ...)`."""
     macro = macros.get(name)
-    if macro is None or "..." not in macro.parameters:
+    if macro is None or "..." not in (macro.params or ()):
         return None
     try:
-        inner = parse_expression(macro.place.file, macro.body.strip())
+        inner = parse_expression(f"#define {macro.name}", macro.body.strip())
     except cpp.Unparsed:
         return None
     if not isinstance(inner, cpp.Call) or not isinstance(inner.function, cpp.Name):

@@ -67,19 +67,3 @@ def _program() -> str:
     if found is None:
         raise PorterError("PTR064", "clang-format is not installed", hint="pip install clang-format")
     return found
-
-
-def one_call(text: str) -> bool:
-    """Whether brackets around a text would belong together: none of its own closes one that it has not opened."""
-    depth = 0
-    for character in text:
-        depth += (character == "(") - (character == ")")
-        if depth < 0:
-            return False
-    return depth == 0
-
-
-def unwrapped(text: str) -> str:
-    """A text without the brackets around all of it."""
-    inner = text[1:-1]
-    return unwrapped(inner) if text.startswith("(") and text.endswith(")") and one_call(inner) else text

@@ -11,6 +11,7 @@ C10 = "c10"
 ATEN_ROOT = "aten/src"  # what `#include <ATen/...>` is relative to
 ATEN = f"{ATEN_ROOT}/ATen"
 NATIVE = f"{ATEN}/native"
+CPU_KERNELS = f"{NATIVE}/cpu"
 NATIVE_FUNCTIONS = f"{NATIVE}/native_functions.yaml"
 
 # The mps device: its allocator, streams and generator. What its operators share and run is below `native`.

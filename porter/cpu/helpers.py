@@ -13,6 +13,7 @@ from porter.core.layout import INCLUDE_ROOTS
 from porter.cpu.scalar_body import body_of
 from porter.cpu.translator import OPMATH, Translator, Typed
 from porter.languages import cpp
+from porter.languages.brackets import has_outside
 from porter.languages.definitions import Found, definitions, parse
 from porter.mpsgraph.operations import helpers
 
@@ -104,7 +105,7 @@ class Helpers:
         if inline:
             value = inner.expression(inline)
             translator.roundings += inner.roundings
-            return Typed(f"({value.text})" if _is_open(value.text) else value.text, value.type)
+            return Typed(f"({value.text})" if has_outside(value.text, " ") else value.text, value.type)
         lines, result = body_of(inner, function.body, returns)
         translator.roundings += inner.roundings
         translator.checks += inner.checks
@@ -144,17 +145,7 @@ def _single(function: cpp.Function) -> cpp.Expr | None:
 
 
 def _operand(text: str) -> str:
-    return f"({text})" if _is_open(text) else text
-
-
-def _is_open(text: str) -> bool:
-    """Whether an expression has an operator outside of all brackets, so that it needs parentheses as an operand."""
-    depth = 0
-    for character in text:
-        depth += (character in "([{") - (character in ")]}")
-        if depth == 0 and character == " ":
-            return True
-    return False
+    return f"({text})" if has_outside(text, " ") else text
 
 
 def _returned(written: str) -> str:

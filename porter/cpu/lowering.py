@@ -222,7 +222,7 @@ def _call(state: _State, call: cpp.Call) -> list[str]:
         return _loop(state, call)
     if function.last in _COPIES:
         return _result(state, ("a",), "return a;", call.start)
-    arms = arms_of(call, macros_of(state.found.path, state.checkout.read(state.found.path)), state.facts)
+    arms = arms_of(call, macros_of(state.checkout.read(state.found.path)), state.facts)
     if arms is not None:
         return _dispatch(state, call, arms)
     return _other_kernel(state, call, function)

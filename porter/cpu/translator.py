@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from porter.aten.walk import show
 from porter.core.dtypes import BY_METAL, FLOAT, INT, DType, Kind
 from porter.core.errors import Place, PorterError
-from porter.core.formatting import unwrapped
 from porter.cpu.msl_functions import CONSTANTS, LIMITS, NAMESPACES, TRAITS, TYPES, filled, form_for
 from porter.languages import cpp
+from porter.languages.brackets import unwrapped
 from porter.mpsgraph.operations import by_cpp_name, operations
 
 OPMATH = "c10::metal::opmath_t<T>"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from porter.core.dtypes import FLOAT2, Kind
-from porter.core.formatting import one_call
+from porter.languages.brackets import is_balanced
 from porter.metal.functor import Body
 from porter.mpsgraph.operations import helpers, written_for
 
@@ -43,7 +43,7 @@ def _cast(kind: Kind, value: str) -> str:
     if kind is Kind.FLOATING:
         return f"static_cast<T>({value})"
     parts = value.removeprefix(f"{FLOAT2.metal}(")
-    return f"T({parts}" if parts != value and one_call(parts[:-1]) else f"T({value})"
+    return f"T({parts}" if parts != value and is_balanced(parts[:-1]) else f"T({value})"
 
 
 def _statements(text: str) -> list[str]:

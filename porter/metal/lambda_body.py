@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from porter.core import dtypes
 from porter.core.dtypes import Kind
-from porter.core.formatting import one_call
 from porter.cpu.kernels import Lambda
+from porter.languages.brackets import is_balanced
 from porter.metal.functor import Body
 from porter.metal.subject import Subject
 from porter.mpsgraph.operations import headers_of
@@ -59,7 +59,7 @@ def _renamed(line: str, names: Mapping[str, str]) -> str:
 def _floated(lines: tuple[str, ...], subject: Subject) -> tuple[str, ...]:
     """Statements over T as statements over float: parameters cast on the way in, results on the way out."""
     text = "\n".join(lines)
-    text = re.sub(r"return static_cast<T>\((.*)\);", lambda m: f"return {m[1]};" if one_call(m[1]) else m[0], text)
+    text = re.sub(r"return static_cast<T>\((.*)\);", lambda m: f"return {m[1]};" if is_balanced(m[1]) else m[0], text)
     text = _plain_numbers(re.sub(r"\bT\b", "float", text))
     single = len(lines) == 1
     params = subject.arguments
@@ -80,7 +80,7 @@ def _real_part(line: str) -> str:
     match = re.fullmatch(r"(\s*)return (T\((?P<real>.*), 0(?:\.0f)?\)|.*);", line, re.S)
     if match is None:
         return line
-    whole = match["real"] is not None and one_call(match["real"])
+    whole = match["real"] is not None and is_balanced(match["real"])
     return f"{match[1]}return {match['real'] if whole else f'({match[2]}).x'};"
 
 
@@ -108,4 +108,4 @@ def promoted(floating: Body, subject: Subject) -> Body:
 
 def _unwrapped(line: str) -> str:
     match = re.fullmatch(r"(\s*)return static_cast<T>\((.*)\);", line, re.S)
-    return f"{match[1]}return {match[2]};" if match and one_call(match[2]) else line
+    return f"{match[1]}return {match[2]};" if match and is_balanced(match[2]) else line
