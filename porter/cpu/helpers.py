@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from porter.aten.metal_functions import Library
 from porter.core.checkout import Checkout
 from porter.core.dtypes import BOOL, BY_CPP, FLOAT, LONG, UCHAR, DType, Kind
 from porter.core.layout import INCLUDE_ROOTS
@@ -31,7 +32,7 @@ class Helpers:
 
     checkout: Checkout
     path: str
-    library: tuple[frozenset[str], frozenset[str]]
+    library: Library
     made: dict[str, str] = field(default_factory=dict)
     depth: int = 0
 
@@ -39,7 +40,7 @@ class Helpers:
         """The call of a function that the tables do not know."""
         takes_complex = any(translator.is_complex(a) for a in arguments)
         bare = name.last.removeprefix(_PREFIX)
-        if bare in self.library[takes_complex] and translator.dtype.kind in (Kind.FLOATING, Kind.COMPLEX):
+        if self.library.has(bare, takes_complex) and translator.dtype.kind in (Kind.FLOATING, Kind.COMPLEX):
             translator.roundings += 1
             kind = translator.dtype.metal if takes_complex else "float"
             joined = ", ".join(a.text for a in arguments)

@@ -10,12 +10,13 @@ import re
 from dataclasses import dataclass, field
 
 from porter.aten.dispatch import Arm, arms_of
+from porter.aten.metal_functions import Library
 from porter.aten.walk import Facts, decide, show, type_named
 from porter.core.checkout import Checkout
 from porter.core.dtypes import BOOL, DOUBLE, FLOAT, LONG, DType
 from porter.core.errors import Place, PorterError
 from porter.cpu.helpers import Helpers
-from porter.cpu.msl_functions import TYPES, VECTOR_MATH, library_of
+from porter.cpu.msl_functions import TYPES, VECTOR_MATH
 from porter.cpu.scalar_body import CHECKS, assigned, assignment, body_of, branch, declaration, shown
 from porter.cpu.translator import Translator, Typed
 from porter.languages import cpp
@@ -72,8 +73,9 @@ def lower(checkout: Checkout, found: Found, dtype: DType, output: DType) -> Lowe
 
     Raises PTR078 (an outline that is not understood), PTR079 or PTR080 (no Metal form).
     """
-    helpers = Helpers(checkout, found.path, library_of(checkout))
-    translator = Translator(dtype, found.line_of, library_of(checkout), helpers.answer)
+    library = Library.read(checkout)
+    helpers = Helpers(checkout, found.path, library)
+    translator = Translator(dtype, found.line_of, library, helpers.answer)
     state = _State(checkout, found, Facts(dtype, output), translator)
     try:
         lines = _function(state, parse(found))

@@ -7,11 +7,9 @@ Limits"; c10/util/{TypeSafeSignMath,copysign,MathConstants}.h; ATen/NumericUtils
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
-from porter.core.checkout import Checkout
+from porter.aten.metal_functions import Library
 from porter.core.dtypes import ALL, DOUBLE, FLOAT, INT, DType, Kind
-from porter.core.layout import METAL_HEADERS
 from porter.mpsgraph.operations import CppFunction
 
 NAMESPACES = frozenset(("", "std", "at", "c10", "native", "at::native", "c10::cuda::compat"))
@@ -46,31 +44,9 @@ VECTOR_MATH = {"round": "nearbyint", "i0": "calc_i0", "erfinv": "calc_erfinv"}
 
 # A form over the real and the imaginary part, which are real numbers.
 _OF_PARTS = re.compile(r"\]\.[xy]\b")
-_DECLARED = re.compile(r"^(?:inline|constexpr)\b[^;{}()=]*?\b(\w+)\s*\(|^[\w:<>, ]+>\s+(\w+)\s*\(", re.M)
 
 
-@lru_cache(maxsize=8)
-def _declared(headers: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    names, complex_names = set(), set()
-    for text in headers:
-        for match in _DECLARED.finditer(text):
-            name = match.group(1) or match.group(2)
-            names.add(name)
-            head = text[
-                max(text.rfind("template", 0, match.start()), text.rfind("}", 0, match.start()), 0) : match.end() + 40
-            ]
-            if re.search(r"\bfloat2\b|(?<!!)(?<!!c10::metal::)\bis_complex_v<", head):
-                complex_names.add(name)
-    return frozenset(names), frozenset(complex_names)
-
-
-def library_of(checkout: Checkout) -> tuple[frozenset[str], frozenset[str]]:
-    """The functions that the checkout's own c10/metal headers define: all, and those with a complex overload."""
-    paths = checkout.list(METAL_HEADERS, ".h")
-    return _declared(tuple(checkout.read(path) for path in paths))
-
-
-def form_for(function: CppFunction, dtype: DType, library: tuple[frozenset[str], frozenset[str]]) -> str:
+def form_for(function: CppFunction, dtype: DType, library: Library) -> str:
     """The form for an argument's type, empty if there is none or the checkout lacks the function it calls."""
     if dtype.kind is Kind.COMPLEX:
         form = function.complex
@@ -80,7 +56,7 @@ def form_for(function: CppFunction, dtype: DType, library: tuple[frozenset[str],
     if needed is None:
         return form
     takes_complex = dtype.kind is Kind.COMPLEX and not _OF_PARTS.search(form)
-    return form if needed.group(1) in library[takes_complex] else ""
+    return form if library.has(needed.group(1), takes_complex) else ""
 
 
 def filled(form: str, arguments: list[str]) -> str:

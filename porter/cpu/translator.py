@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from porter.aten.metal_functions import Library
 from porter.aten.walk import show
 from porter.core.dtypes import BY_METAL, FLOAT, INT, DType, Kind
 from porter.core.errors import Place, PorterError
@@ -50,7 +51,7 @@ class Translator:
 
     dtype: DType
     place: Callable[[int], Place]
-    library: tuple[frozenset[str], frozenset[str]]
+    library: Library
     unknown: Unknown
     aliases: dict[str, str] = field(default_factory=dict)
     names: dict[str, Typed] = field(default_factory=dict)
@@ -165,7 +166,7 @@ class Translator:
         if value.op == "*" and not both:
             return Typed(f"{left.text} * {right.text}", kind)
         function = {"*": "mul", "/": "div"}.get(value.op, "")
-        if function not in self.library[0]:
+        if not self.library.has(function, of_complex=False):
             raise self.refuse(f"the complex operation '{show(value)}'", value.start)
         if not self.is_complex(left):
             left = Typed(f"{kind}({left.text}, 0)", kind)

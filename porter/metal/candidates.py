@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from porter.aten.metal_functions import Function
 from porter.core import dtypes
 from porter.core.dtypes import Kind
 from porter.core.errors import PorterError
@@ -16,7 +17,6 @@ from porter.metal.forms import form_body
 from porter.metal.functor import Body, Functor, Origin, merged
 from porter.metal.graph_body import of_graph, single_call
 from porter.metal.lambda_body import lambda_for, of_lambda, promoted
-from porter.metal.library import Function
 from porter.metal.subject import Subject
 from porter.mpsgraph.operations import by_op, headers_of
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from porter.aten.implementations import Written, find_registration, written_in
 from porter.aten.meta import Promotion, TypeRule, type_rules
+from porter.aten.metal_functions import Library
 from porter.aten.native_functions import Entry, NativeFunctions
 from porter.aten.operator import Move, Row
 from porter.aten.reach import parsed
@@ -25,7 +26,6 @@ from porter.cpu.kernels import CpuKernel, cpu_kernel
 from porter.metal.candidates import choose
 from porter.metal.functor import Functor, Looks, functor_text
 from porter.metal.host import Dialect, House, function_anchor, kernel_function, registration_anchor
-from porter.metal.library import Library
 from porter.metal.macros import Family, Instance, MacroBook
 from porter.metal.placing import defines, functor_edit, include_edits, register_edit, used_macros
 from porter.metal.registration import Line, Need, base_macro, register_lines

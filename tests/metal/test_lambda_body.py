@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from porter.aten.meta import Promotion, TypeRule
+from porter.aten.metal_functions import Library
 from porter.core.dtypes import ALL, FLOAT2, Kind
 from porter.core.errors import Place
 from porter.cpu.kernels import CpuKernel, Lambda
 from porter.metal.candidates import candidates, choose
 from porter.metal.functor import Body, Looks, merged
 from porter.metal.lambda_body import of_lambda, promoted
-from porter.metal.library import Library
 from porter.metal.subject import Subject
 
 PLACE = Place("Kernel.cpp", 1)

@@ -1,4 +1,7 @@
-"""The functions a fork's own `c10/metal/*.h` declare: the first place a functor looks for its mathematics."""
+"""The functions that a fork's own `c10/metal/*.h` declare: the first place to look for a functor's mathematics.
+
+They are found by their heads: these headers are 300 KB in a full fork, too much to lex for one operator.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ class Library:
         name.
         """
         headers = checkout.list(METAL_HEADERS, ".h")
-        return Library(tuple(f for path in headers for f in _functions(path, checkout.read(path))))
+        return _library(tuple((path, checkout.read(path)) for path in headers))
 
     @cached_property
     def _by_name(self) -> dict[str, list[Function]]:
@@ -72,6 +75,16 @@ class Library:
     def find(self, name: str, arity: int, kind: Kind) -> Function | None:
         """The overload that serves elements of a kind, or None."""
         return next((f for f in self._by_name.get(name, ()) if f.arity == arity and kind in f.kinds), None)
+
+    def has(self, name: str, of_complex: bool) -> bool:
+        """Whether a function of the name is there, with an overload for complex numbers where that is asked."""
+        found = self._by_name.get(name, ())
+        return any(Kind.COMPLEX in each.kinds for each in found) if of_complex else bool(found)
+
+
+@lru_cache(maxsize=8)
+def _library(headers: tuple[tuple[str, str], ...]) -> Library:
+    return Library(tuple(function for path, text in headers for function in _functions(path, text)))
 
 
 @lru_cache(maxsize=256)
