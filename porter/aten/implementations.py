@@ -141,8 +141,7 @@ def _of_function(source: Source, function: Function) -> Implementation:
 
 
 def _function(source: Source, name: str) -> Function | None:
-    wanted = name.rsplit("::", 1)[-1]
-    return next((function for function in source.functions() if function.name == wanted), None)
+    return next(iter(source.functions_by_name.get(name.rsplit("::", 1)[-1], ())), None)
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -160,6 +160,14 @@ class Source:
     def functions(self) -> tuple[Function, ...]:
         """The function definitions at file, namespace and class scope, in order."""
         return self._definitions[0]
+
+    @cached_property
+    def functions_by_name(self) -> Mapping[str, tuple[Function, ...]]:
+        """All overloads of each function, in order."""
+        found: dict[str, tuple[Function, ...]] = {}
+        for function in self.functions():
+            found[function.name] = (*found.get(function.name, ()), function)
+        return found
 
     def macro_uses(self, name: str | None = None) -> tuple[MacroUse, ...]:
         """The macro uses at file and namespace scope: a name in capitals with its arguments, no body behind it."""

@@ -27,7 +27,7 @@ from porter.metal.candidates import choose
 from porter.metal.functor import Functor, Looks, functor_text
 from porter.metal.host import Dialect, House, function_anchor, kernel_function, registration_anchor
 from porter.metal.macros import Family, Instance, MacroBook
-from porter.metal.placing import defines, functor_edit, include_edits, register_edit, used_macros
+from porter.metal.placing import functor_edit, include_edits, register_edit, used_macros
 from porter.metal.registration import Line, Need, base_macro, register_lines
 from porter.metal.subject import Subject
 from porter.mpsgraph.graph import Graph
@@ -265,15 +265,11 @@ def _kernel_edits(
     fork: Checkout, file: str, functor: Functor, source: str, lines: Sequence[Line], arity: int, family: Family
 ) -> Iterator[Edit]:
     kernels = parsed(file, fork.read(file))
-    helpers = [h for h in functor.helpers if not defines(kernels, _name_of(h))]
+    there = kernels.functions_by_name.keys()
+    helpers = [each for each in functor.helpers if not there & parsed(file, each).functions_by_name.keys()]
     text = "".join(f"{format_block(fork, file, helper)}\n\n" for helper in dict.fromkeys(helpers)) + source
     yield functor_edit(kernels, text, arity)
     yield register_edit(kernels, "".join(f"{line}\n" for line in lines), family, _book(fork, file))
-
-
-def _name_of(helper: str) -> str:
-    match = re.search(r"\b(\w+)\s*\(", re.sub(r"//[^\n]*|template\s*<[^>]*>", "", helper))
-    return match[1] if match else ""
 
 
 def _include_edits(

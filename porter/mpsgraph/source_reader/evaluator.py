@@ -173,7 +173,7 @@ class Evaluation:
     def call_helper(self, name: str, values: Sequence[Any], start: int) -> Any:
         """Calls a function of the same file, of OperationUtils.mm, or one that another file shares as `mps::name`."""
         for source in (*self._sources(), *self._sharing(name)):
-            found = [f for f in source.functions() if f.name == name and f.wrapper is None]
+            found = [f for f in source.functions_by_name.get(name, ()) if f.wrapper is None]
             chosen = next((f for f in found if f.params.count(",") + 1 == len(values)), found[0] if found else None)
             if chosen:
                 text = flattened(source, source.text[chosen.start : chosen.end])
@@ -204,7 +204,7 @@ class Evaluation:
             text = self.checkout.read(path)
             if mentions(text, name):
                 source = parsed(path, text)
-                if any(f.name == name and not f.static and f.wrapper is None for f in source.functions()):
+                if any(not f.static and f.wrapper is None for f in source.functions_by_name.get(name, ())):
                     yield source
 
     def execute(self, statement: cpp.Stmt, scope: Scope) -> None:
