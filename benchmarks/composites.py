@@ -13,7 +13,8 @@ import re
 import sys
 from pathlib import Path
 
-from porter.core.checkout import NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.core.checkout import Checkout
+from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.report.verdict import table
 from porter.verdict.native import named_kernels
 from porter.verdict.result import VerifyTarget

@@ -14,11 +14,19 @@ import shutil
 import sys
 from pathlib import Path
 
-from porter.core.checkout import EMBEDDED_FORK, KERNELS, MPS, OPERATIONS
+from porter.core.checkout import EMBEDDED_FORK
+from porter.core.layout import (
+    CLANG_FORMAT,
+    KERNEL_LIBRARY,
+    KERNELS,
+    METAL_HEADERS,
+    MPS,
+    OPERATION_UTILS,
+    OPERATIONS,
+    VERSION,
+)
 
 FOLDERS = ("aten", "c10", "test", "torch/testing", "torchgen")
-LIBRARY = f"{MPS}/MetalShaderLibrary.h"
-UTILITIES = f"{MPS}/OperationUtils.mm"
 DIALECT = (
     f"{MPS}/MetalShaderLibrary.mm",
     f"{KERNELS}/UnaryKernel.metal",
@@ -34,16 +42,18 @@ def modernize(old: Path, headers: Path, new: Path) -> None:
         if not (old / folder).is_dir():
             sys.exit(f"this is no PyTorch tree: it lacks {folder}")
         shutil.copytree(old / folder, new / folder, symlinks=True, dirs_exist_ok=True)
-    for name in (".clang-format", "version.txt"):
+    for name in (CLANG_FORMAT, VERSION):
         if (old / name).is_file():
             shutil.copy(old / name, new / name)
-    shutil.copytree(headers / "c10" / "metal", new / "c10" / "metal", dirs_exist_ok=True)
+    shutil.copytree(headers / METAL_HEADERS, new / METAL_HEADERS, dirs_exist_ok=True)
     for path in DIALECT:
         shutil.copy(EMBEDDED_FORK / path, new / path)
-    header, ours = (root.joinpath(LIBRARY).read_text() for root in (new, EMBEDDED_FORK))
-    new.joinpath(LIBRARY).write_text(with_dialect(header, ours))
-    utilities = new.joinpath(UTILITIES).read_text()
-    new.joinpath(UTILITIES).write_text(_cut(utilities, r"^void MetalShaderLibrary::exec_unary_kernel\(.*?^\}\n\n"))
+    header, ours = (root.joinpath(KERNEL_LIBRARY).read_text() for root in (new, EMBEDDED_FORK))
+    new.joinpath(KERNEL_LIBRARY).write_text(with_dialect(header, ours))
+    utilities = new.joinpath(OPERATION_UTILS).read_text()
+    new.joinpath(OPERATION_UTILS).write_text(
+        _cut(utilities, r"^void MetalShaderLibrary::exec_unary_kernel\(.*?^\}\n\n")
+    )
 
 
 def with_dialect(header: str, ours: str) -> str:

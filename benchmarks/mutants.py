@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from equivalence import same_results
 
-from porter.core.checkout import EMBEDDED_FORK, KERNELS, OPERATIONS
+from porter.core.checkout import EMBEDDED_FORK
+from porter.core.layout import KERNELS, OPERATIONS
 from porter.verdict.result import VerifyTarget
 from porter.verdict.verify import verify
 

@@ -29,8 +29,9 @@ from apart import apart
 
 import aten_overlay
 from porter.core import cache
-from porter.core.checkout import KERNELS, Checkout
+from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.core.layout import KERNELS
 from porter.server import worker
 from porter.verdict.backends import host
 from porter.verdict.build.libraries import build

@@ -29,6 +29,7 @@ from apart import apart
 
 from porter.core import cache
 from porter.core.checkout import Checkout
+from porter.core.layout import TEST_MPS
 from porter.parity import table as old_path_table
 from porter.parity.lines import DIED, Line
 from porter.parity.reasons import Evidence
@@ -81,7 +82,7 @@ def _run(checkout: Checkout, options: argparse.Namespace) -> Iterator[Line]:
     from porter.verdict.suite.lists import low_precision
 
     torch.set_num_threads(1)  # a pool of threads does not live on in a forked process
-    file = "test/test_mps.py"
+    file = TEST_MPS
     if not checkout.exists(file):
         print(f"{file} is missing: results of low precision count as different", file=sys.stderr)
     precision = low_precision(checkout.read(file)) if checkout.exists(file) else {}

@@ -12,7 +12,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from porter.core.checkout import EMBEDDED_FORK, KERNELS
+from porter.core.checkout import EMBEDDED_FORK
+from porter.core.layout import KERNELS
 from porter.verdict import client
 from porter.verdict.result import VerifyTarget
 from porter.verdict.verify import verify

@@ -15,7 +15,8 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-OPINFOS = "torch/testing/_internal/common_methods_invocations.py"
+from porter.core.layout import OPINFOS
+
 PARSE = "import libcst, pathlib, sys; libcst.parse_module(pathlib.Path(sys.argv[1]).read_text()); print('parsed')"
 # 1 says that a plan leaves something on MPSGraph, which is for a person to judge and took its time all the same.
 PLANNED = (0, 1)

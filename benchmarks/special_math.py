@@ -20,8 +20,8 @@ import torch
 
 from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
+from porter.core.layout import SPECIAL_MATH
 
-HEADER = "c10/metal/special_math.h"
 SAMPLES = 20_000
 # What cannot be measured, and why.
 NOT_MEASURED = {
@@ -137,7 +137,7 @@ class Error:
 
 def defined(headers: Path) -> tuple[str, ...]:
     """The functions that the header defines, in order."""
-    text = re.sub(r"//.*|/\*.*?\*/", "", (headers / HEADER).read_text())
+    text = re.sub(r"//.*|/\*.*?\*/", "", (headers / SPECIAL_MATH).read_text())
     pattern = r"\n(?:template[^;{}]*?>\s*)?(?:inline |static |constexpr )*[\w:<>, &!|]+?\s(\w+)\(([^;{}()]*)\)\s*\{"
     names = (m.group(1) for m in re.finditer(pattern, text))
     return tuple(dict.fromkeys(n for n in names if n not in ("if", "for", "while", "switch")))
@@ -145,7 +145,7 @@ def defined(headers: Path) -> tuple[str, ...]:
 
 def source(cases: Sequence[str]) -> str:
     """One kernel a case, k_0 the first."""
-    lines = [f"#include <{HEADER}>", "#include <metal_stdlib>", "using namespace metal;"]
+    lines = [f"#include <{SPECIAL_MATH}>", "#include <metal_stdlib>", "using namespace metal;"]
     for number, label in enumerate(cases):
         case = CASES[label]
         real = "float2" if case.is_complex else "float"
@@ -205,7 +205,7 @@ def table(headers: Path) -> tuple[dict[str, Error], tuple[str, ...]]:
     names = defined(headers)
     cases = [label for label in CASES if _function(label) in names]
     if not cases:
-        raise ValueError(f"{headers / HEADER} defines no function that has a reference")
+        raise ValueError(f"{headers / SPECIAL_MATH} defines no function that has a reference")
     library = Library(
         compile_kernels(source(cases), [f"k_{n}" for n in range(len(cases))], Options(include=(headers,)))
     )

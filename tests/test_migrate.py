@@ -10,10 +10,10 @@ from expecttest import assert_expected_inline
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.core.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
-from porter.languages.definitions import NATIVE
+from porter.core.layout import NATIVE, NATIVE_FUNCTIONS, OPERATIONS
 from porter.plan.draft import Draft
 from porter.plan.planner import plan_operator
 from porter.report.as_json import plan_object

@@ -6,8 +6,9 @@ import pytest
 
 from porter.aten.operator import Row
 from porter.core import dtypes
-from porter.core.checkout import EMBEDDED_FORK, OPERATIONS, Checkout
+from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
+from porter.core.layout import OPERATIONS
 from porter.mpsgraph.graph import Call, Case, Graph, Input, Literal
 from porter.plan.planner import plan_operator
 from porter.recording.readings import source_graph

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from porter.core.checkout import EMBEDDED_FORK, KERNELS, NATIVE_FUNCTIONS, OPERATIONS, Checkout
-from porter.languages.definitions import NATIVE
-from porter.metal.host import LIBRARY_HEADER
-from porter.plan.planner import INDEXING, plan_operator
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.layout import INDEXING, KERNEL_LIBRARY, KERNELS, NATIVE, NATIVE_FUNCTIONS, OPERATIONS
+from porter.plan.planner import plan_operator
 
 DECLARED = """  void exec_ternary_kernel(
       TensorIteratorBase& iter,
@@ -103,7 +102,7 @@ def root(tmp_path: Path) -> Path:
 
 def test_it_is_ported_to_the_files_that_launch_such_kernels(root: Path) -> None:
     replaced(
-        root, LIBRARY_HEADER, " protected:\n  virtual MTLLibrary_t", f"{DECLARED} protected:\n  virtual MTLLibrary_t"
+        root, KERNEL_LIBRARY, " protected:\n  virtual MTLLibrary_t", f"{DECLARED} protected:\n  virtual MTLLibrary_t"
     )
     plan = plan_operator(Checkout(root, "test"), "lerp")
     assert plan.complete

@@ -8,17 +8,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from porter.aten.walk import COMPLEX, Facts, type_named
+from porter.aten.walk import Facts, type_named
+from porter.core.dtypes import HALF, SCALAR_TYPES, Kind, of_kind
 from porter.languages import cpp
 from porter.languages.cpp_parser import parse_expression
-from porter.languages.definitions import Macro
+from porter.languages.source import Macro
 
-_FLOATS = frozenset(("Float", "Double"))
-_COMPLEXES = COMPLEX - {"ComplexHalf"}
-_INTEGERS = frozenset(("Byte", "Char", "Short", "Int", "Long"))
+_INTEGERS, _FLOATS, _COMPLEXES = (
+    frozenset(each.aten for each in of_kind(kind, basic=True)) for kind in (Kind.INTEGRAL, Kind.FLOATING, Kind.COMPLEX)
+)
 _BASES = {
-    "FLOATING_TYPES_AND_HALF": _FLOATS | {"Half"},
-    "REDUCED_FLOATING_TYPES": frozenset(("Half", "BFloat16")),
+    "FLOATING_TYPES_AND_HALF": _FLOATS | {HALF.aten},
+    "REDUCED_FLOATING_TYPES": frozenset(each.aten for each in SCALAR_TYPES if each.is_reduced),
     "FLOATING_AND_COMPLEX_TYPES": _FLOATS | _COMPLEXES,
     "FLOATING_TYPES": _FLOATS,
     "COMPLEX_TYPES": _COMPLEXES,
@@ -107,10 +108,10 @@ def _listed(arguments: tuple[cpp.Expr, ...], facts: Facts) -> frozenset[str]:
 def _through(macros: dict[str, Macro], name: str, facts: Facts) -> frozenset[str] | None:
     """The types of a file's own variadic macro, from the dispatch in its body: `MINE(TYPE, NAME, ...)`."""
     macro = macros.get(name)
-    if macro is None or "..." not in macro.parameters:
+    if macro is None or "..." not in (macro.params or ()):
         return None
     try:
-        inner = parse_expression(macro.place.file, macro.body.strip())
+        inner = parse_expression(f"#define {macro.name}", macro.body.strip())
     except cpp.Unparsed:
         return None
     if not isinstance(inner, cpp.Call) or not isinstance(inner.function, cpp.Name):

@@ -9,8 +9,9 @@ from enum import Enum
 from functools import lru_cache
 
 from porter.aten.reach import parsed, reached_text
-from porter.core.checkout import OPERATIONS, Checkout
+from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
+from porter.core.layout import OPERATIONS
 from porter.languages.identifiers import mentions
 from porter.languages.preprocessor import expand
 from porter.languages.source import Function, Macro, MacroUse, Source
@@ -140,8 +141,7 @@ def _of_function(source: Source, function: Function) -> Implementation:
 
 
 def _function(source: Source, name: str) -> Function | None:
-    wanted = name.rsplit("::", 1)[-1]
-    return next((function for function in source.functions() if function.name == wanted), None)
+    return next(iter(source.functions_by_name.get(name.rsplit("::", 1)[-1], ())), None)
 
 
 @lru_cache(maxsize=256)

@@ -12,12 +12,13 @@ from enum import Enum
 
 from porter.aten.condition import Condition
 from porter.aten.stubs import builder_of, stubs_of
-from porter.aten.walk import Facts, calls_in, decide, reached, real_of, value_of
+from porter.aten.walk import Facts, calls_in, decide, reached, value_of
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, BOOL, FLOAT, DType, Kind
 from porter.core.errors import Place, PorterError
+from porter.core.layout import NATIVE
 from porter.languages import cpp
-from porter.languages.definitions import NATIVE, Found, definitions, parse
+from porter.languages.definitions import Found, definitions, parse
 
 
 class Promotion(Enum):
@@ -54,7 +55,7 @@ class TypeRule:
             return None
         if self.promotion in (Promotion.BOOL, Promotion.OUTPUT):
             return BOOL
-        return real_of(dtype) if self.real and dtype.kind is Kind.COMPLEX else self.compute(dtype)
+        return dtype.real if self.real and dtype.kind is Kind.COMPLEX else self.compute(dtype)
 
     def compute(self, dtype: DType) -> DType:
         """The common type that the kernel computes in: what the iterator's `common_dtype()` says."""

@@ -17,9 +17,10 @@ from itertools import pairwise
 import yaml
 
 from porter.aten.names import base_of
-from porter.core.checkout import NATIVE_FUNCTIONS, Checkout
+from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
+from porter.core.layout import NATIVE_FUNCTIONS
 
 MPS_KEY = "MPS"
 SHARING_KEYS = ("CPU", "CUDA")

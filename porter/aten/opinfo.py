@@ -15,11 +15,10 @@ from functools import lru_cache
 
 from porter.aten.skip_lists import Change, read_dtype_names
 from porter.core.checkout import Checkout
+from porter.core.dtypes import COMPLEX_DOUBLE, DOUBLE, HALF, Kind, of_kind
 from porter.core.edits import Edit
+from porter.core.layout import OPINFO_DEFINITIONS, OPINFOS
 from porter.languages.python_calls import Expression, Item, find_expression, read_items, remove_items, string_of
-
-INVOCATIONS = "torch/testing/_internal/common_methods_invocations.py"
-DEFINITIONS = "torch/testing/_internal/opinfo/definitions"
 
 # Calls that look like an OpInfo and describe something else.
 OTHER_CALLS = ("DecorateInfo", "ForeachFuncInfo")
@@ -28,21 +27,21 @@ FORWARD_TESTS = ("", "test_output_match", "test_dtypes", "test_out")
 MPS_CLASSES = ("TestConsistency",)
 MPS_DECORATORS = ("skipMPS", "expectedFailureMPS")
 # Types that no MPS kernel has, whatever an OpInfo says.
-NOT_ON_MPS = frozenset({"float64", "complex128"})
+NOT_ON_MPS = frozenset({DOUBLE.torch, COMPLEX_DOUBLE.torch})
 
-_INTEGRAL = frozenset({"uint8", "int8", "int16", "int32", "int64"})
-_FLOATING = frozenset({"float32", "float64"})
-_COMPLEX = frozenset({"complex64", "complex128"})
+_INTEGRAL, _FLOATING, _COMPLEX = (
+    frozenset(each.torch for each in of_kind(kind, basic=True)) for kind in (Kind.INTEGRAL, Kind.FLOATING, Kind.COMPLEX)
+)
 # Source: torch/testing/_internal/common_dtype.py.
 DTYPE_GROUPS = {
     "empty_types": frozenset[str](),
     "floating_types": _FLOATING,
-    "floating_types_and_half": _FLOATING | {"float16"},
-    "double_types": frozenset({"float64", "complex128"}),
+    "floating_types_and_half": _FLOATING | {HALF.torch},
+    "double_types": NOT_ON_MPS,
     "floating_and_complex_types": _FLOATING | _COMPLEX,
     "integral_types": _INTEGRAL,
     "all_types": _FLOATING | _INTEGRAL,
-    "all_types_and_half": _FLOATING | _INTEGRAL | {"float16"},
+    "all_types_and_half": _FLOATING | _INTEGRAL | {HALF.torch},
     "complex_types": _COMPLEX,
     "all_types_and_complex": _FLOATING | _INTEGRAL | _COMPLEX,
     "custom_types": frozenset[str](),
@@ -139,8 +138,8 @@ def find_opinfos(checkout: Checkout, op: str) -> tuple[OpInfoCall, ...]:
 
     Raises PTR067 (unclosed bracket, syntax error).
     """
-    files = [INVOCATIONS] if checkout.exists(INVOCATIONS) else []
-    files += checkout.list(DEFINITIONS, ".py")
+    files = [OPINFOS] if checkout.exists(OPINFOS) else []
+    files += checkout.list(OPINFO_DEFINITIONS, ".py")
     return tuple(call for file in files for call in _find(file, checkout.read(file), op))
 
 

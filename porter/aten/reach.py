@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 
-from porter.core.checkout import OPERATIONS, Checkout
-from porter.languages.source import Function, Source
+from porter.core.checkout import Checkout
+from porter.core.layout import OPERATIONS, included_as
+from porter.languages.source import Source
 
-_INCLUDE = re.compile(r"^#include <ATen/native/mps/operations/(\w+)\.h>", re.M)
+_INCLUDE = re.compile(rf"^#include <{included_as(OPERATIONS)}/(\w+)\.h>", re.M)
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
@@ -29,7 +29,7 @@ def reached_text(checkout: Checkout, path: str, text: str) -> Iterator[str]:
         words = set(_WORD.findall(told))
         for place in _places(checkout, at):
             held = checkout.read(place)
-            functions = _functions(place, held)
+            functions = parsed(place, held).functions_by_name
             for function in (each for name in sorted(words & functions.keys()) for each in functions[name]):
                 if (place, function.start) not in seen:
                     seen.add((place, function.start))
@@ -46,11 +46,3 @@ def _places(checkout: Checkout, path: str) -> list[str]:
             found += new
             pending += new
     return found
-
-
-@lru_cache(maxsize=256)
-def _functions(path: str, text: str) -> Mapping[str, tuple[Function, ...]]:
-    found = defaultdict[str, tuple[Function, ...]](tuple)
-    for function in parsed(path, text).functions():
-        found[function.name] += (function,)
-    return dict(found)

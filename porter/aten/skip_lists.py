@@ -14,8 +14,10 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from porter.core.checkout import Checkout
+from porter.core.dtypes import FLOAT2, SCALAR_TYPES
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
+from porter.core.layout import TEST_LISTS
 from porter.languages.python_calls import Expression, find_expression, insert_strings, remove_items, string_of
 
 
@@ -36,11 +38,7 @@ class Change(Enum):
     KEPT = "kept"
 
 
-LIST_FILES = ("torch/testing/_internal/common_mps.py", "test/test_mps.py")
-ALIASES = {
-    "half": "float16", "float": "float32", "double": "float64", "short": "int16", "int": "int32", "long": "int64",
-    "chalf": "complex32", "cfloat": "complex64", "cdouble": "complex128",
-}  # fmt: skip
+_ALIASES = {each.alias: each.torch for each in SCALAR_TYPES if each.alias}
 # Lists whose entries have a reason that a port does not take away, by a word of their name or of their function's.
 PERMANENT = {
     "grad": "the list is for backward tests",
@@ -111,9 +109,9 @@ class Decision:
 
 def read_lists(checkout: Checkout) -> tuple[SkipList, ...]:
     """Every list of every modifier, in file order. Raises PTR067 (unclosed bracket), PTR068 (no modifier found)."""
-    lists = [found for file in LIST_FILES if checkout.exists(file) for found in _lists(file, checkout.read(file))]
+    lists = [found for file in TEST_LISTS if checkout.exists(file) for found in _lists(file, checkout.read(file))]
     if not lists:
-        raise PorterError("PTR068", "found no list of MPS test expectations", Place(LIST_FILES[0]))
+        raise PorterError("PTR068", "found no list of MPS test expectations", Place(TEST_LISTS[0]))
     return tuple(lists)
 
 
@@ -151,7 +149,7 @@ def decide_all(
     lists = tuple(lists)
     decisions = [decide(found, entry, ported) for found, entry in entries_for(lists, names)]
     allowing = [found for found in lists if found.kind is ListKind.ALLOW and not found.kept_because]
-    if "complex64" in ported and allowing:
+    if FLOAT2.torch in ported and allowing:
         known = {entry.name for found in lists if found.kind is ListKind.ALLOW for entry in found.entries}
         wanted = names if tested_complex is None else tested_complex
         missing = sorted(name for name in wanted if name not in known)
@@ -256,4 +254,4 @@ def read_dtype_names(node: ast.expr) -> tuple[str, ...] | None:
 def dtype_name(text: str) -> str:
     """`torch.half` and `torch.float16` are both float16."""
     name = text.removeprefix("torch.")
-    return ALIASES.get(name, name)
+    return _ALIASES.get(name, name)

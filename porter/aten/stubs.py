@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from porter.aten.condition import Condition
-from porter.aten.walk import Facts, Reached, calls_in, reached, real_of, show, value_of
+from porter.aten.walk import Facts, Reached, calls_in, reached, show, value_of
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, DType
 from porter.core.errors import Place, PorterError
+from porter.core.layout import NATIVE, included_as
 from porter.languages import cpp
-from porter.languages.definitions import NATIVE, Found, definitions, parameters_of, parse
+from porter.languages.definitions import Found, definitions, parameters_of, parse
 
 _DECLARE = r"DECLARE_DISPATCH\(\s*([^;]*?),\s*{name}\s*\)"
 _TYPEDEF = r"using\s+{name}\s*=\s*void\s*\(\s*\*\s*\)\s*\(([^;]*)\)\s*;"
@@ -147,7 +148,7 @@ def _hits_per_type(found: Found, text: str) -> tuple[tuple[_Hit, tuple[DType, ..
     types: dict[_Hit, tuple[DType, ...]] = {}
     file, function = (found.path, text), parse(found)
     for dtype in ALL:
-        facts = Facts(dtype, real_of(dtype))
+        facts = Facts(dtype, dtype.real)
         hits = tuple(_hits(file, function.body, facts, (), ()))
         if not facts.asked:
             return tuple((hit, ALL) for hit in dict.fromkeys(hits))
@@ -290,7 +291,7 @@ def declared_stub(checkout: Checkout, name: str, found: Found | None = None) -> 
             start = text.rindex("DECLARE_DISPATCH", 0, match.end())
             place = Place(path, text.count("\n", 0, start) + 1)
             kind = match.group(1).rpartition("DECLARE_DISPATCH(")[2].strip()
-            return Stub(name, _signature(checkout, text, kind, place), path.removeprefix("aten/src/"), place)
+            return Stub(name, _signature(checkout, text, kind, place), included_as(path), place)
     raise PorterError(
         "PTR074",
         f"no header in {NATIVE} declares the stub {name}",

@@ -10,23 +10,22 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from porter.aten.condition import Condition
-from porter.core.dtypes import BY_ATEN, DType, Kind
+from porter.core.dtypes import BOOL, BY_ATEN, SCALAR_TYPES, DType, Kind, of_kind
 from porter.languages import cpp
 
-_ORDINALS = ("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double", "ComplexHalf", "ComplexFloat")
-SCALAR_TYPES = frozenset((*_ORDINALS, "ComplexDouble", "Bool", "BFloat16", "UInt16", "UInt32", "UInt64"))
-FLOATING = frozenset(("Half", "BFloat16", "Float", "Double"))
-REDUCED = frozenset(("Half", "BFloat16"))
-COMPLEX = frozenset(("ComplexHalf", "ComplexFloat", "ComplexDouble"))
-INTEGRAL = frozenset(("Byte", "Char", "Short", "Int", "Long", "UInt16", "UInt32", "UInt64"))
-
+_NAMES = frozenset(each.aten for each in SCALAR_TYPES)
+_INTEGRAL, _FLOATING, _COMPLEX = (
+    frozenset(each.aten for each in of_kind(kind)) for kind in (Kind.INTEGRAL, Kind.FLOATING, Kind.COMPLEX)
+)
 _OUTPUTS = frozenset(("result", "out", "output", "maybe_get_output"))
 _TYPE_QUERIES = frozenset(("dtype", "scalar_type", "common_dtype", "input_dtype"))
-_SIGNED = FLOATING | COMPLEX | (INTEGRAL - {"Byte", "UInt16", "UInt32", "UInt64"})
 _CLASSES = {
-    "isFloatingType": FLOATING, "isComplexType": COMPLEX, "isReducedFloatingType": REDUCED, "isSignedType": _SIGNED,
-}  # fmt: skip
-_MEMBER_CLASSES = {"is_complex": COMPLEX, "is_floating_point": FLOATING}
+    "isFloatingType": _FLOATING,
+    "isComplexType": _COMPLEX,
+    "isReducedFloatingType": frozenset(each.aten for each in SCALAR_TYPES if each.is_reduced),
+    "isSignedType": frozenset(each.aten for each in SCALAR_TYPES if each.is_signed),
+}
+_MEMBER_CLASSES = {"is_complex": _COMPLEX, "is_floating_point": _FLOATING}
 CANONICAL = {"is_scalar": False, "hasMKL": False, "is_cpu_scalar": False, "defined": True, "is_contiguous": True}
 
 
@@ -158,7 +157,7 @@ def _decide_call(test: cpp.Call, facts: Facts) -> bool | None:
         return None
     if name == "isIntegralType":
         with_bool = len(test.arguments) > 1 and show(test.arguments[1]) == "true"
-        return subject in INTEGRAL or (with_bool and subject == "Bool")
+        return subject in _INTEGRAL or (with_bool and subject == BOOL.aten)
     return subject in _CLASSES[name] if name in _CLASSES else None
 
 
@@ -168,7 +167,7 @@ def type_named(value: cpp.Expr, facts: Facts) -> str | None:
     if isinstance(value, cpp.Name):
         last = value.last
         bare = last[1:] if last.startswith("k") else last
-        return bare if bare in SCALAR_TYPES and (last != bare or "ScalarType" in value.path) else None
+        return bare if bare in _NAMES and (last != bare or "ScalarType" in value.path) else None
     if isinstance(value, cpp.Call) and isinstance(value.function, cpp.Member):
         if value.function.name not in _TYPE_QUERIES:
             return None
@@ -205,12 +204,6 @@ def _owner_type(owner: cpp.Expr, facts: Facts) -> DType:
 def element_type(name: str | None) -> DType | None:
     """The type by its ATen name, None for one that Metal does not have."""
     return BY_ATEN.get(name) if name else None
-
-
-def real_of(dtype: DType) -> DType:
-    """The type of the real and imaginary parts."""
-    parts = {"ComplexFloat": "Float", "ComplexHalf": "Half"}
-    return BY_ATEN[parts[dtype.aten]] if dtype.kind is Kind.COMPLEX else dtype
 
 
 def calls_in(value: cpp.Expr | None) -> Iterator[cpp.Call]:

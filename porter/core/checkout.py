@@ -10,11 +10,8 @@ from pathlib import Path
 
 from porter.core.cache import digest
 from porter.core.errors import Place, PorterError
+from porter.core.layout import NATIVE_FUNCTIONS
 
-NATIVE_FUNCTIONS = "aten/src/ATen/native/native_functions.yaml"
-MPS = "aten/src/ATen/native/mps"
-OPERATIONS = f"{MPS}/operations"
-KERNELS = f"{MPS}/kernels"
 EMBEDDED_FORK = Path(__file__).resolve().parents[2] / "aten_overlay" / "fork"
 
 _CONFLICT_MARKERS = ("<<<<<<< ", ">>>>>>> ")

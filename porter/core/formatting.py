@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
+from porter.core.layout import CLANG_FORMAT
 
-STYLE = ".clang-format"
 # What clang-format takes a file for, by its ending; Metal is C++ to it.
 LANGUAGES = {".mm": "block.mm", ".metal": "block.cpp", ".h": "block.cpp", ".cpp": "block.cpp"}
 
@@ -20,16 +20,18 @@ def format_block(checkout: Checkout, file: str, block: str) -> str:
 
     Raises PTR064 (no clang-format), PTR065 (it refused).
     """
-    if not block.strip() or not checkout.exists(STYLE):
+    if not block.strip() or not checkout.exists(CLANG_FORMAT):
         return block
-    return _formatted(str(checkout.root / STYLE), checkout.read(STYLE), _assumed(file), block)
+    return _formatted(str(checkout.root / CLANG_FORMAT), checkout.read(CLANG_FORMAT), _assumed(file), block)
 
 
 def format_lines(checkout: Checkout, file: str, text: str, first: int, last: int) -> str:
     """`text` of `file` with the lines `first` to `last` (from 1, inclusive) in the fork's style, the rest untouched."""
-    if not checkout.exists(STYLE):
+    if not checkout.exists(CLANG_FORMAT):
         return text
-    return _formatted(str(checkout.root / STYLE), checkout.read(STYLE), _assumed(file), text, f"--lines={first}:{last}")
+    return _formatted(
+        str(checkout.root / CLANG_FORMAT), checkout.read(CLANG_FORMAT), _assumed(file), text, f"--lines={first}:{last}"
+    )
 
 
 @lru_cache(maxsize=256)
@@ -41,7 +43,7 @@ def _formatted(style: str, _style_text: str, name: str, text: str, *flags: str) 
     done = subprocess.run(command, input=data, capture_output=True, check=False)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise PorterError("PTR065", f"clang-format: {said[0] if said else 'failed'}", Place(STYLE))
+        raise PorterError("PTR065", f"clang-format: {said[0] if said else 'failed'}", Place(CLANG_FORMAT))
     out = done.stdout.decode("utf-8", "surrogateescape")
     return out.rstrip("\r\n") + text[len(text) - ends :] if ends or not flags else out
 
@@ -65,19 +67,3 @@ def _program() -> str:
     if found is None:
         raise PorterError("PTR064", "clang-format is not installed", hint="pip install clang-format")
     return found
-
-
-def one_call(text: str) -> bool:
-    """Whether brackets around a text would belong together: none of its own closes one that it has not opened."""
-    depth = 0
-    for character in text:
-        depth += (character == "(") - (character == ")")
-        if depth < 0:
-            return False
-    return depth == 0
-
-
-def unwrapped(text: str) -> str:
-    """A text without the brackets around all of it."""
-    inner = text[1:-1]
-    return unwrapped(inner) if text.startswith("(") and text.endswith(")") and one_call(inner) else text

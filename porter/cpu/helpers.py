@@ -7,16 +7,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from porter.aten.metal_functions import Library
 from porter.core.checkout import Checkout
-from porter.core.dtypes import DType, Kind
+from porter.core.dtypes import BOOL, BY_CPP, FLOAT, LONG, UCHAR, DType, Kind
+from porter.core.layout import INCLUDE_ROOTS
 from porter.cpu.scalar_body import body_of
 from porter.cpu.translator import OPMATH, Translator, Typed
 from porter.languages import cpp
+from porter.languages.brackets import has_outside
 from porter.languages.definitions import Found, definitions, parse
-from porter.metal.forms import helper
+from porter.mpsgraph.operations import helpers
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<((?:ATen/native|ATen/NumericUtils|c10/util)[\w/]*\.h)>", re.M)
-_ROOTS = {"ATen/": "aten/src/ATen/", "c10/": "c10/"}
 # What the vector headers include on behalf of every kernel file.
 _EVERYWHERE = ("ATen/native/Math.h", "ATen/native/cpu/zmath.h")
 _PREFIX = "calc_"
@@ -30,7 +32,7 @@ class Helpers:
 
     checkout: Checkout
     path: str
-    library: tuple[frozenset[str], frozenset[str]]
+    library: Library
     made: dict[str, str] = field(default_factory=dict)
     depth: int = 0
 
@@ -38,13 +40,13 @@ class Helpers:
         """The call of a function that the tables do not know."""
         takes_complex = any(translator.is_complex(a) for a in arguments)
         bare = name.last.removeprefix(_PREFIX)
-        if bare in self.library[takes_complex] and translator.dtype.kind in (Kind.FLOATING, Kind.COMPLEX):
+        if self.library.has(bare, takes_complex) and translator.dtype.kind in (Kind.FLOATING, Kind.COMPLEX):
             translator.roundings += 1
             kind = translator.dtype.metal if takes_complex else "float"
             joined = ", ".join(a.text for a in arguments)
             return Typed(f"c10::metal::{bare}({joined})", "T" if takes_complex else kind)
         complex_name = f"complex_{bare}"
-        written = helper(complex_name) if takes_complex and len(arguments) == 1 else None
+        written = helpers().get(complex_name) if takes_complex and len(arguments) == 1 else None
         if written:
             self.made[complex_name] = written
             return Typed(f"T({complex_name}(float2({arguments[0].text})))", "T")
@@ -83,7 +85,7 @@ class Helpers:
         paths = [
             root + name[len(prefix) :]
             for name in included
-            for prefix, root in _ROOTS.items()
+            for prefix, root in INCLUDE_ROOTS.items()
             if name.startswith(prefix)
         ]
         return [path for path in paths if self.checkout.exists(path)]
@@ -104,7 +106,7 @@ class Helpers:
         if inline:
             value = inner.expression(inline)
             translator.roundings += inner.roundings
-            return Typed(f"({value.text})" if _is_open(value.text) else value.text, value.type)
+            return Typed(f"({value.text})" if has_outside(value.text, " ") else value.text, value.type)
         lines, result = body_of(inner, function.body, returns)
         translator.roundings += inner.roundings
         translator.checks += inner.checks
@@ -118,7 +120,7 @@ class Helpers:
 def part_type(function: cpp.Function, dtype: DType) -> str:
     """What a template parameter stands for: a complex number's part where the function takes a `complex<T>`."""
     if any("complex<" in parameter.type for parameter in function.parameters):
-        return "half" if dtype.size == 4 else "float"
+        return dtype.real.metal
     return "T"
 
 
@@ -144,17 +146,7 @@ def _single(function: cpp.Function) -> cpp.Expr | None:
 
 
 def _operand(text: str) -> str:
-    return f"({text})" if _is_open(text) else text
-
-
-def _is_open(text: str) -> bool:
-    """Whether an expression has an operator outside of all brackets, so that it needs parentheses as an operand."""
-    depth = 0
-    for character in text:
-        depth += (character in "([{") - (character in ")]}")
-        if depth == 0 and character == " ":
-            return True
-    return False
+    return f"({text})" if has_outside(text, " ") else text
 
 
 def _returned(written: str) -> str:
@@ -187,13 +179,9 @@ def _takes(written: str, generic: set[str], dtype: DType) -> bool:
     if written in generic:
         return True
     if "complex" in written:
-        part = {4: "Half", 8: "float"}.get(dtype.size, "")
         named = re.search(r"complex<([\w:]+)>", written)
-        taken = named is not None and (named.group(1) in generic or named.group(1).endswith(part))
+        taken = named is not None and (named.group(1) in generic or named.group(1).endswith(dtype.real.cpp))
         return dtype.kind is Kind.COMPLEX and taken
-    names = {"float": Kind.FLOATING}
-    if written in names:
-        return dtype.kind is names[written]
-    if written == "uint8_t" and dtype.kind is Kind.COMPLEX:
-        return False
-    return {"uint8_t": "uchar", "bool": "bool", "int64_t": "long"}.get(written) == dtype.metal
+    if written == FLOAT.cpp:
+        return dtype.kind is Kind.FLOATING
+    return BY_CPP.get(written) == dtype and dtype in (UCHAR, BOOL, LONG)

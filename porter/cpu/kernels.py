@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, BFLOAT, HALF, DType, Kind
 from porter.core.errors import Place, PorterError
+from porter.core.layout import CPU_KERNELS
 from porter.cpu.lowering import Lowered, lower
-from porter.languages.definitions import NATIVE, Found, definitions, expand, macros_of, substitute, uses_of
+from porter.languages.definitions import Found, definitions, expanded, uses_of
 
-CPU = f"{NATIVE}/cpu"
 _REGISTER = r"REGISTER\w*_DISPATCH\(\s*{stub}\s*,\s*&?\s*([\w:]+)\s*\)"
 
 
@@ -112,21 +112,21 @@ def registered_kernel(checkout: Checkout, stub: str) -> tuple[Found, str]:
     """The definition and name of the function that is registered for a stub. Raises PTR077."""
     base = stub.removesuffix("_stub")
     word = re.escape(stub)
-    for path in checkout.folder(CPU, ".cpp").holding(stub, rf"DISPATCH\(\s*{word}\b"):
+    for path in checkout.folder(CPU_KERNELS, ".cpp").holding(stub, rf"DISPATCH\(\s*{word}\b"):
         match = re.search(_REGISTER.format(stub=word), checkout.read(path))
         if match:
             return _definition(checkout, path, match.group(1))
-    for path in checkout.folder(CPU, ".cpp").holding(f"({base})", rf"^[A-Z_]\w*\({re.escape(base)}\)"):
+    for path in checkout.folder(CPU_KERNELS, ".cpp").holding(f"({base})", rf"^[A-Z_]\w*\({re.escape(base)}\)"):
         text = checkout.read(path)
         for macro, arguments, _ in uses_of(path, text):
-            made = expand(substitute(macro, arguments), macros_of(path, text)) if base in arguments else ""
+            made = expanded(text, macro, arguments) if base in arguments else ""
             match = re.search(_REGISTER.format(stub=word), made)
             if match:
                 return _definition(checkout, path, match.group(1))
     raise PorterError(
         "PTR077",
         f"no CPU kernel is registered for {stub}",
-        Place(CPU),
+        Place(CPU_KERNELS),
         "It may be generated; write the functor by hand.",
     )
 

@@ -10,12 +10,13 @@ import re
 from dataclasses import dataclass, field
 
 from porter.aten.dispatch import Arm, arms_of
+from porter.aten.metal_functions import Library
 from porter.aten.walk import Facts, decide, show, type_named
 from porter.core.checkout import Checkout
-from porter.core.dtypes import DType
+from porter.core.dtypes import BOOL, DOUBLE, FLOAT, LONG, DType
 from porter.core.errors import Place, PorterError
 from porter.cpu.helpers import Helpers
-from porter.cpu.msl_functions import VECTOR_MATH, library_of
+from porter.cpu.msl_functions import TYPES, VECTOR_MATH
 from porter.cpu.scalar_body import CHECKS, assigned, assignment, body_of, branch, declaration, shown
 from porter.cpu.translator import Translator, Typed
 from porter.languages import cpp
@@ -25,6 +26,7 @@ _LOOPS = frozenset(("cpu_kernel", "cpu_kernel_vec"))
 _COPIES = frozenset(("direct_copy_kernel",))
 _IGNORED = frozenset(("TORCH_INTERNAL_ASSERT", "TORCH_INTERNAL_ASSERT_DEBUG_ONLY"))
 _ITERATORS = frozenset(("iter", "iterator"))
+_NUMBERS = frozenset(each.cpp for each in (DOUBLE, FLOAT, LONG, BOOL))
 _DEPTH = 4
 
 
@@ -71,8 +73,9 @@ def lower(checkout: Checkout, found: Found, dtype: DType, output: DType) -> Lowe
 
     Raises PTR078 (not a lambda passed to cpu_kernel), PTR079 or PTR080 (no Metal equivalent).
     """
-    helpers = Helpers(checkout, found.path, library_of(checkout))
-    translator = Translator(dtype, found.line_of, library_of(checkout), helpers.answer)
+    library = Library.read(checkout)
+    helpers = Helpers(checkout, found.path, library)
+    translator = Translator(dtype, found.line_of, library, helpers.answer)
     state = _State(checkout, found, Facts(dtype, output), translator)
     try:
         lines = _function(state, parse(found))
@@ -124,9 +127,8 @@ def _copied(state: _State, name: str) -> str:
 
 def _scalar_parameter(state: _State, parameter: cpp.Parameter) -> None:
     """A plain number is used by its own name; a Scalar only through what it is converted to."""
-    kinds = {"double": "float", "float": "float", "int64_t": "long", "bool": "bool"}
-    if parameter.type in kinds and parameter.name not in state.translator.names:
-        kind = kinds[parameter.type]
+    if parameter.type in _NUMBERS and parameter.name not in state.translator.names:
+        kind = TYPES[parameter.type]
         state.scalars[parameter.name] = (kind, parameter.name)
         state.translator.names[parameter.name] = Typed(parameter.name, kind)
 
@@ -222,7 +224,7 @@ def _call(state: _State, call: cpp.Call) -> list[str]:
         return _loop(state, call)
     if function.last in _COPIES:
         return _result(state, ("a",), "return a;", call.start)
-    arms = arms_of(call, macros_of(state.found.path, state.checkout.read(state.found.path)), state.facts)
+    arms = arms_of(call, macros_of(state.checkout.read(state.found.path)), state.facts)
     if arms is not None:
         return _dispatch(state, call, arms)
     return _other_kernel(state, call, function)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from porter.aten.walk import show
 from porter.core.dtypes import Kind
-from porter.core.formatting import unwrapped
 from porter.cpu.translator import Translator, Typed, is_number
 from porter.languages import cpp
+from porter.languages.brackets import unwrapped
 
 CHECKS = frozenset(("TORCH_CHECK",))
 

@@ -9,12 +9,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from porter.aten.metal_functions import Library
 from porter.aten.walk import show
 from porter.core.dtypes import BY_METAL, FLOAT, INT, DType, Kind
 from porter.core.errors import Place, PorterError
-from porter.core.formatting import unwrapped
-from porter.cpu.msl_functions import CONSTANTS, FUNCTIONS, LIMITS, NAMESPACES, TRAITS, TYPES, filled, form_for
+from porter.cpu.msl_functions import CONSTANTS, LIMITS, NAMESPACES, TRAITS, TYPES, filled, form_for
 from porter.languages import cpp
+from porter.languages.brackets import unwrapped
+from porter.mpsgraph.operations import by_cpp_name, operations
 
 OPMATH = "c10::metal::opmath_t<T>"
 _TRANSPARENT = frozenset(("C10_UNLIKELY", "C10_LIKELY"))
@@ -49,7 +51,7 @@ class Translator:
 
     dtype: DType
     place: Callable[[int], Place]
-    library: tuple[frozenset[str], frozenset[str]]
+    library: Library
     unknown: Unknown
     aliases: dict[str, str] = field(default_factory=dict)
     names: dict[str, Typed] = field(default_factory=dict)
@@ -164,7 +166,7 @@ class Translator:
         if value.op == "*" and not both:
             return Typed(f"{left.text} * {right.text}", kind)
         function = {"*": "mul", "/": "div"}.get(value.op, "")
-        if function not in self.library[0]:
+        if not self.library.has(function, of_complex=False):
             raise self.refuse(f"the complex operation '{show(value)}'", value.start)
         if not self.is_complex(left):
             left = Typed(f"{kind}({left.text}, 0)", kind)
@@ -264,32 +266,32 @@ class Translator:
         part = {"real": "x", "imag": "y"}.get(function.name)
         if part is None or value.arguments or not self.is_complex(owner):
             raise self.refuse(f"'{show(value)}'", value.start)
-        return Typed(f"{owner.text}.{part}", "float" if self.dtype.metal == "float2" else "half")
+        return Typed(f"{owner.text}.{part}", self.concrete(owner.type).real.metal)
 
     def _from_table(self, name: cpp.Name, arguments: list[Typed]) -> Typed | None:
-        row = FUNCTIONS.get(name.last)
+        row = by_cpp_name().get(name.last)
         if row is None or name.path.rpartition("::")[0] not in NAMESPACES or not arguments:
             return None
         kind = arguments[0].type
         for argument in arguments[1:]:
             kind = self.joined(kind, argument.type)
-        quiet = FUNCTIONS.get(row.quiet) if is_number(arguments[-1].text) else None
-        if quiet and form_for(quiet, self.concrete(kind), self.library):
-            row = quiet
-        form = form_for(row, self.concrete(kind), self.library)
+        function, concrete = row.cpp, self.concrete(kind)
+        if function.quiet and is_number(arguments[-1].text):
+            quiet = operations()[function.quiet].cpp
+            function = quiet if form_for(quiet, concrete, self.library) else function
+        form = form_for(function, concrete, self.library)
         if not form:
             return None
-        self.roundings += 0 if row.exact else 1
-        real = "float" if self.dtype.metal == "float2" else "half"
+        self.roundings += 0 if function.exact else 1
+        real, is_complex = concrete.real.metal, concrete.kind is Kind.COMPLEX
         results = {
             "bool": "bool",
             "same": kind,
             "real": real,
-            "float": kind if self.concrete(kind).kind is Kind.COMPLEX else "float",
+            "float": kind if is_complex else "float",
         }
-        if row.name == "abs" and self.concrete(kind).kind is Kind.COMPLEX:
-            results["same"] = real
-        return Typed(filled(form, [a.text for a in arguments]), results[row.result])
+        result = (is_complex and function.complex_result) or function.result
+        return Typed(filled(form, [a.text for a in arguments]), results[result])
 
     def test(self, value: cpp.Expr) -> str:
         """A condition."""

@@ -6,31 +6,24 @@ Definitions made by file-local macros are found too, by expanding the macro's us
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from porter.core.errors import Place, PorterError
+from porter.languages import brackets
 from porter.languages.cpp import Function, Unparsed
 from porter.languages.cpp_parser import parse_function
+from porter.languages.lexer import directives
+from porter.languages.preprocessor import expand, expand_uses
+from porter.languages.source import Macro, macro_of
 
-NATIVE = "aten/src/ATen/native"
-_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:\(([^)]*)\))?((?:[^\n\\]|\\\r?\n|\\.)*)", re.M)
 _USE = re.compile(r"^[ \t]*([A-Z_]\w*)\(([^(){};\n]*(?:\n[^(){};]*)?)\)[ \t]*;?[ \t]*(?://[^\n]*)?\r?$", re.M)
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _LEADING = re.compile(r"(?:\s+|//[^\n]*|#(?:[^\n\\]|\\\r?\n|\\.)*)*")
 _FIRST_WORD = re.compile(r"(?:\\b)?(\w+)(?![\w?*+{|])")
+# What ends the declaration before.
+_ENDINGS = (";", "}", "{", "\n\n", "*/", ")\n")
 _WRAPPERS = ("TORCH_IMPL_FUNC", "TORCH_META_FUNC")
-
-
-@dataclass(frozen=True)
-class Macro:
-    """A `#define` with its parameters and its body, line continuations taken out."""
-
-    name: str
-    parameters: tuple[str, ...]
-    body: str
-    place: Place
 
 
 @dataclass(frozen=True)
@@ -51,46 +44,20 @@ class Found:
 
 
 @lru_cache(maxsize=256)
-def macros_of(path: str, text: str) -> dict[str, Macro]:
+def macros_of(text: str) -> dict[str, Macro]:
     """The macros a file defines. Of two definitions the first counts: the mobile build's comes second."""
     found: dict[str, Macro] = {}
-    for match in _DEFINE.finditer(text):
-        name, parameters, body = match.group(1), match.group(2), match.group(3)
-        names = tuple(p.strip() for p in (parameters or "").replace("\\\n", " ").split(",") if p.strip())
-        place = Place(path, text.count("\n", 0, match.start()) + 1)
-        found.setdefault(name, Macro(name, names, re.sub(r"\\\r?\n", "\n", body), place))
+    for directive in directives(text):
+        macro = macro_of(directive)
+        if macro:
+            found.setdefault(macro.name, macro)
     return found
 
 
-def expand(text: str, macros: dict[str, Macro]) -> str:
-    """`text` with every use of a plain (not variadic) function-like macro of the file replaced, recursively."""
-    usable = {name: m for name, m in macros.items() if m.parameters and "..." not in m.parameters}
-    return _expand(text, usable)
-
-
-def _expand(text: str, usable: dict[str, Macro]) -> str:
-    if not usable:
-        return text
-    pattern = re.compile(rf"\b({'|'.join(map(re.escape, usable))})\(([^()]*)\)")
-
-    def replace(match: re.Match[str]) -> str:
-        macro = usable[match.group(1)]
-        arguments = [a.strip() for a in match.group(2).split(",")]
-        if len(arguments) != len(macro.parameters):
-            return match.group(0)
-        rest = {name: m for name, m in usable.items() if name != macro.name}
-        return _expand(substitute(macro, arguments), rest)
-
-    return pattern.sub(replace, text)
-
-
-def substitute(macro: Macro, arguments: list[str]) -> str:
-    """A macro's body with its arguments in place: `#x` becomes a string, `a##b` one token."""
-    values = dict(zip(macro.parameters, arguments, strict=True))
-    body = _COMMENT.sub(" ", macro.body)
-    body = re.sub(r"(?<!#)#\s*(\w+)", lambda m: f'"{values[m[1]]}"' if m[1] in values else m[0], body)
-    body = re.sub(r"\w+", lambda m: values.get(m[0], m[0]), body)
-    return re.sub(r"\s*##\s*", "", body)
+def expanded(text: str, macro: Macro, arguments: Sequence[str]) -> str:
+    """What a use of a macro makes, its plain (not variadic) function-like macros of the file expanded too."""
+    usable = {name: each for name, each in macros_of(text).items() if each.params and "..." not in each.params}
+    return expand_uses(expand(macro, arguments), usable)
 
 
 @lru_cache(maxsize=256)
@@ -100,11 +67,11 @@ def uses_of(path: str, text: str) -> tuple[tuple[Macro, list[str], Place], ...]:
 
 
 def _uses_of(path: str, text: str) -> Iterator[tuple[Macro, list[str], Place]]:
-    macros = macros_of(path, text)
+    macros = macros_of(text)
     for match in _USE.finditer(text):
         macro = macros.get(match.group(1))
         arguments = [a.strip() for a in match.group(2).split(",")]
-        if macro and len(arguments) == len(macro.parameters):
+        if macro and len(arguments) == len(macro.params or ()):
             yield macro, arguments, Place(path, text.count("\n", 0, match.start(1)) + 1)
 
 
@@ -115,8 +82,7 @@ def definitions(path: str, text: str, pattern: str) -> tuple[Found, ...]:
     found = list(_stretches(path, text, head))
     for macro, arguments, place in uses_of(path, text):
         if any(argument and argument in pattern for argument in arguments):
-            expanded = expand(substitute(macro, arguments), macros_of(path, text))
-            made = _stretches(path, expanded, head)
+            made = _stretches(path, expanded(text, macro, arguments), head)
             found += [Found(path, f.text, place, f.templates, expanded=True) for f in made]
     return tuple(found)
 
@@ -149,12 +115,13 @@ def _declaration(text: str, at: int) -> tuple[int, tuple[str, ...]] | None:
     line = text.rfind("\n", 0, at) + 1
     if "//" in text[line:at] or "\\\n" in text[line : at + 200].split("{")[0]:
         return None
-    begin = max(text.rfind(mark, 0, at) + len(mark) for mark in (";", "}", "{", "\n\n", "*/", ")\n"))
+    ends = ((text.rfind(mark, 0, at), len(mark)) for mark in _ENDINGS)
+    begin = max((place + length for place, length in ends if place >= 0), default=0)
     before = _LEADING.match(text, begin, at)
     start = before.end() if before else begin
     templates: tuple[str, ...] = ()
     if text.startswith("template", start):
-        behind = _behind_angles(text, text.index("<", start))
+        behind = brackets.behind(text, text.index("<", start), brackets.ANGLES)
         templates = tuple(p for p in parameters_of(text[text.index("<", start) + 1 : behind - 1]) if p) or ("",)
         start = behind + len(text[behind:at]) - len(text[behind:at].lstrip())
     outline = text[start:at]
@@ -165,46 +132,20 @@ def _declaration(text: str, at: int) -> tuple[int, tuple[str, ...]] | None:
     return start, templates
 
 
-def _behind_angles(text: str, opener: int) -> int:
-    depth = 0
-    for at in range(opener, len(text)):
-        depth += (text[at] == "<") - (text[at] == ">")
-        if depth == 0:
-            return at + 1
-    return len(text)
-
-
 def _definition_end(text: str, opener: int) -> int | None:
     """Behind the body that follows the parameter list (or lists) at `opener`; None for a mere declaration or call."""
     at = opener
     while at < len(text) and text[at] == "(":
-        at = _behind(text, at)
+        at = brackets.behind(text, at)
         while at < len(text) and text[at].isspace():
             at += 1
     brace = re.compile(r"(?:\s|__\w+|noexcept|const|//[^\n]*)*\{").match(text, at)
-    return _behind(text, brace.end() - 1) if brace else None
+    return brackets.behind(text, brace.end() - 1) if brace else None
 
 
-_BRACKETS = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)+'|[()\[\]{}]", re.S)
-
-
-def _behind(text: str, opener: int) -> int:
-    depth = 0
-    for match in _BRACKETS.finditer(text, opener):
-        depth += (match[0] in "([{") - (match[0] in ")]}") if len(match[0]) == 1 else 0
-        if depth == 0:
-            return match.end()
-    return len(text)
-
-
-def parameters_of(parameters: str) -> Iterator[str]:
+def parameters_of(parameters: str) -> list[str]:
     """The parts between top-level commas of a parameter list, each on one line."""
-    depth, start = 0, 0
-    for at, character in enumerate(parameters + ","):
-        depth += (character in "<(") - (character in ">)")
-        if character == "," and depth <= 0:
-            yield " ".join(parameters[start:at].split())
-            start = at + 1
+    return [" ".join(part.split()) for part in brackets.split(parameters, "<>()")]
 
 
 @lru_cache(maxsize=4096)

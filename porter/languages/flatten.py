@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 
 from porter.languages.lexer import Token, TokenKind, lex
-from porter.languages.preprocessor import expand
+from porter.languages.preprocessor import expand_uses
 from porter.languages.source import Macro, Source
 
 _CONDITION = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)", re.S)
@@ -16,19 +16,12 @@ _CONDITION = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)", re.S)
 
 def flattened(source: Source, text: str) -> str:
     """The text with one branch of every `#if` left, and every use of a macro of the file expanded on one line."""
-    return _flattened(source.path, text, source.function_macros)
+    return _flattened(text, source.function_macros)
 
 
 @lru_cache(maxsize=1024)
-def _flattened(path: str, text: str, defined: tuple[Macro, ...]) -> str:
-    kept = _newest(text)
-    macros = {macro.name: macro for macro in defined}
-    for _ in range(4):
-        expanded = _expanded(path, kept, macros)
-        if expanded == kept:
-            return kept
-        kept = expanded
-    return kept
+def _flattened(text: str, defined: tuple[Macro, ...]) -> str:
+    return expand_uses(_newest(text), {macro.name: macro for macro in defined}, keep_lines=True)
 
 
 def _newest(text: str) -> str:
@@ -54,22 +47,3 @@ def _newest(text: str) -> str:
 
 def _blank(token: Token) -> str:
     return "\n" * token.text.count("\n")
-
-
-def _expanded(path: str, text: str, macros: dict[str, Macro]) -> str:
-    if not any(name in text for name in macros):
-        return text
-    source = Source.parse(path, text)
-    out, at = "", 0
-    for index, token in enumerate(source.code[:-1]):
-        macro = macros.get(token.text)
-        if macro is None or token.start < at or source.code[index + 1].text != "(":
-            continue
-        arguments = source.arguments(index + 1)
-        if len(arguments) != len(macro.params or ()):
-            continue
-        end = source.code[source.partners[index + 1]].end
-        out += text[at : token.start] + expand(macro, arguments).replace("\n", " ")
-        out += "\n" * text.count("\n", token.start, end)
-        at = end
-    return out + text[at:]

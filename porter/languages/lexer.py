@@ -33,13 +33,19 @@ class Token(NamedTuple):
     end: int
 
 
+_COMMENT_TEXT = r"//(?:[^\n\\]|\\\r?\n|\\.)*|/\*.*?\*/"
+_RAW_STRING = r'(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\(.*?\)(?P=delimiter)"'
+_STRING = r'(?:@|u8|[uUL])?"(?:[^"\\\n]|\\.)*"'
+_CHARACTER = r"(?:u8|[uUL])?'(?:[^'\\\n]|\\.)+'"
+# What a search for punctuation has to skip (with `re.S`); the quote between a number's digits begins nothing.
+QUOTED = rf"{_COMMENT_TEXT}|{_RAW_STRING}|{_STRING}|(?<=\d)'(?=\d)|{_CHARACTER}"
 _TOKEN = re.compile(
-    r"""
+    rf"""
     (?P<space>\s+)
-  | (?P<comment>//(?:[^\n\\]|\\\r?\n|\\.)*|/\*.*?\*/)
-  | (?P<raw>(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\(.*?\)(?P=delimiter)")
-  | (?P<string>(?:@|u8|[uUL])?"(?:[^"\\\n]|\\.)*")
-  | (?P<character>(?:u8|[uUL])?'(?:[^'\\\n]|\\.)+')
+  | (?P<comment>{_COMMENT_TEXT})
+  | (?P<raw>{_RAW_STRING})
+  | (?P<string>{_STRING})
+  | (?P<character>{_CHARACTER})
   | (?P<number>\.?\d(?:[eEpP][+-]|'(?=\w)|[\w.])*)
   | (?P<identifier>[A-Za-z_$\u0080-\U0010ffff][\w$]*)
   | (?P<punctuation>::|->|\#\#|<<|>>|&&|\|\||[-+*/%&|^!=<>]=|\+\+|--|\.\.\.|.)
@@ -58,6 +64,7 @@ _KINDS: dict[str | None, TokenKind] = {
     "punctuation": TokenKind.PUNCTUATION,
 }
 _SPACE, _COMMENT = TokenKind.SPACE, TokenKind.COMMENT
+_LINE = re.compile(r"^[ \t]*#", re.M)
 _DIRECTIVE = re.compile(r"#(?:[^\n\\/]|\\\r?\n|\\.|/\*.*?\*/|/(?![*/]))*", re.S)
 
 
@@ -81,6 +88,14 @@ def lex(text: str, directives: bool = True) -> Iterator[Token]:
                 line_start = directives and (line_start or "\n" in written)
             elif kind is not _COMMENT:
                 line_start = False
+
+
+def directives(text: str) -> Iterator[Token]:
+    """The lines of a text that look like directives, without lexing what stands between them."""
+    at = 0
+    while match := _LINE.search(text, at):
+        start, at = match.end() - 1, _directive_end(text, match.end() - 1)
+        yield Token(TokenKind.DIRECTIVE, text[start:at], start, at)
 
 
 def _directive_end(text: str, start: int) -> int:

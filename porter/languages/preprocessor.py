@@ -4,12 +4,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from porter.core.errors import PorterError
+from porter.languages.brackets import behind, split
 from porter.languages.lexer import Token, TokenKind, lex
 from porter.languages.source import Macro
+
+_BRACKET = re.compile(r"\s*\(")
 
 
 def expand(macro: Macro, arguments: Sequence[str]) -> str:
@@ -22,6 +26,31 @@ def expand(macro: Macro, arguments: Sequence[str]) -> str:
     if variadic:
         values["__VA_ARGS__"] = ", ".join(arguments[len(params) - 1 :])
     return _substituted(_tokens(macro.body), values)
+
+
+def expand_uses(text: str, macros: Mapping[str, Macro], keep_lines: bool = False) -> str:
+    """The text with every use of these function-like macros expanded, in what that makes too.
+
+    With `keep_lines` each use is on one line, and has as many lines behind it as it had.
+    """
+    if not any(name in text for name in macros):
+        return text
+    out, at = "", 0
+    for token in lex(text):
+        macro = macros.get(token.text) if token.kind is TokenKind.IDENTIFIER and token.start >= at else None
+        bracket = _BRACKET.match(text, token.end) if macro else None
+        if macro is None or bracket is None:
+            continue
+        end = behind(text, bracket.end() - 1)
+        arguments = split(text[bracket.end() : end - 1])
+        if len(arguments) != len(macro.params or ()):
+            continue
+        others = {name: each for name, each in macros.items() if name != macro.name}
+        made = expand_uses(expand(macro, [expand_uses(each, macros) for each in arguments]), others)
+        out += text[at : token.start] + (made.replace("\n", " ") if keep_lines else made)
+        out += "\n" * text.count("\n", token.start, end) if keep_lines else ""
+        at = end
+    return out + text[at:]
 
 
 @lru_cache(maxsize=4096)

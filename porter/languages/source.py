@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -80,6 +80,16 @@ _SCOPES = frozenset({"namespace", "extern"})
 _TYPES = frozenset({"struct", "class", "enum", "union", "@interface", "@implementation"})
 
 
+def macro_of(directive: Token) -> Macro | None:
+    """The macro that a directive defines."""
+    match = _DEFINE.match(directive.text)
+    if match is None:
+        return None
+    listed = None if match[2] is None else _CONTINUATION.sub(" ", match[2]).split(",")
+    params = None if listed is None else tuple(p.strip() for p in listed if p.strip())
+    return Macro(match[1], params, _CONTINUATION.sub("\n", match[3]).strip(), directive.start, directive.end)
+
+
 @dataclass(frozen=True)
 class Source:
     """One lexed file."""
@@ -140,11 +150,7 @@ class Source:
         return tuple(macro for macro in self._macros() if macro.params is not None)
 
     def _macros(self) -> Iterator[Macro]:
-        for token in self._directives:
-            match = _DEFINE.match(token.text)
-            if match:
-                params = tuple(p.strip() for p in match[2].split(",") if p.strip()) if match[2] is not None else None
-                yield Macro(match[1], params, _CONTINUATION.sub("\n", match[3]).strip(), token.start, token.end)
+        yield from filter(None, map(macro_of, self._directives))
 
     def includes(self) -> tuple[Include, ...]:
         """Every `#include` and `#import`."""
@@ -158,6 +164,14 @@ class Source:
     def functions(self) -> tuple[Function, ...]:
         """The function definitions at file, namespace and class scope, in order."""
         return self._definitions[0]
+
+    @cached_property
+    def functions_by_name(self) -> Mapping[str, tuple[Function, ...]]:
+        """All overloads of each function, in order."""
+        found: dict[str, tuple[Function, ...]] = {}
+        for function in self.functions():
+            found[function.name] = (*found.get(function.name, ()), function)
+        return found
 
     def macro_uses(self, name: str | None = None) -> tuple[MacroUse, ...]:
         """The macro uses at file and namespace scope: a name in capitals with its arguments, no body behind it."""

@@ -9,28 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from porter.aten.metal_functions import Function
 from porter.core import dtypes
 from porter.core.dtypes import Kind
 from porter.core.errors import PorterError
-from porter.metal.forms import COMPLEX, REAL, form_body
+from porter.metal.forms import form_body
 from porter.metal.functor import Body, Functor, Origin, merged
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.graph_body import of_graph, single_call
-from porter.metal.lambda_body import headers, lambda_for, of_lambda, promoted
-from porter.metal.library import Function
-from porter.mpsgraph.selectors import by_op
+from porter.metal.lambda_body import lambda_for, of_lambda, promoted
+from porter.mpsgraph.operations import by_op, headers_of
 
 _FUNCTION = re.compile(r"(?:precise|::metal|c10::metal)::(\w+)\((?:\{\d\}(?:, )?)+\)")
-_COMPLEX_OPERATORS = {
-    "addition": "{0} + {1}",
-    "subtraction": "{0} - {1}",
-    "negative": "-{0}",
-    "multiplication": "c10::metal::mul({0}, {1})",
-    "division": "c10::metal::div({0}, {1})",
-    "conjugate": "c10::metal::conj({0})",
-    "equal": "all({0} == {1})",
-    "notEqual": "any({0} != {1})",
-}
 _EXEMPLARS = {
     Kind.FLOATING: dtypes.FLOAT,
     Kind.INTEGRAL: dtypes.INT,
@@ -95,14 +85,14 @@ def _floating(spec: FunctorSpec, result: str) -> Iterator[Body]:
     call = single_call(spec, dtypes.FLOAT)
     form = by_op()[call.op].msl if call else ""
     if _FUNCTION.fullmatch(form):
-        yield _in_float(form, spec, result, "Metal's own function, which the old graph names", headers(form))
+        yield _in_float(form, spec, result, "Metal's own function, which the old graph names", headers_of(form))
     function = spec.declared(Kind.FLOATING)
     if function:
         slots = ", ".join(f"{{{at}}}" for at in range(function.arity))
         form = f"c10::metal::{function.name}({slots})"
         yield _in_float(form, spec, result, function.origin, (function.header,))
     yield from _read(spec, Kind.FLOATING, result)
-    yield from _written(REAL, spec.names, spec, result)
+    yield from _written(Kind.FLOATING, spec.names, spec, result)
     yield from _old(spec, Kind.FLOATING, result)
 
 
@@ -117,9 +107,9 @@ def _whole(spec: FunctorSpec, kind: Kind, result: str) -> Iterator[Body]:
 
 def _complex(spec: FunctorSpec, result: str) -> Iterator[Body]:
     call = single_call(spec, dtypes.FLOAT2)
-    yield from _written(COMPLEX, (*([call.op] if call else []), *spec.names), spec, result)
-    if call and call.op in _COMPLEX_OPERATORS:
-        value = _COMPLEX_OPERATORS[call.op].format(*spec.arguments)
+    yield from _written(Kind.COMPLEX, (*([call.op] if call else []), *spec.names), spec, result)
+    if call and by_op()[call.op].complex_msl:
+        value = by_op()[call.op].complex_msl.format(*spec.arguments)
         yield Body((f"return {value};",), result, "complex arithmetic of c10::metal, as the old graph has it")
     function = spec.declared(Kind.COMPLEX)
     if function:
@@ -147,9 +137,9 @@ def _read(spec: FunctorSpec, kind: Kind, result: str) -> Iterator[Body]:
         yield of_lambda(found, spec, kind, result)
 
 
-def _written(table: str, names: Iterable[str], spec: FunctorSpec, result: str) -> Iterator[Body]:
+def _written(kind: Kind, names: Iterable[str], spec: FunctorSpec, result: str) -> Iterator[Body]:
     for name in names:
-        body = form_body(table, name, spec.arguments, result)
+        body = form_body(kind, name, spec.arguments, result)
         if body:
             yield body
 

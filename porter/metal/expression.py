@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from porter.core.dtypes import Kind
 from porter.core.errors import PorterError
+from porter.languages.brackets import ROUND, behind
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Literal, Scalar, Untold
 
 _ATOM = re.compile(r"[\w:.]+(\(.*\))?\Z", re.S)
@@ -93,17 +94,9 @@ def _parents(expr: Expr) -> Iterator[Expr]:
 
 
 def _bracketed(text: str) -> str:
-    return text if _ATOM.match(text) and _balanced(text) else f"({text})"
-
-
-def _balanced(text: str) -> bool:
-    """Whether the first bracket closes only at the end, so that the text is one call and not `f(x) + g(y)`."""
-    depth = 0
-    for at, character in enumerate(text):
-        depth += (character == "(") - (character == ")")
-        if depth == 0 and character == ")" and at != len(text) - 1:
-            return False
-    return True
+    opener = text.find("(")  # of a call it closes at the end, of `f(x) + g(y)` before
+    is_one = _ATOM.match(text) and (opener < 0 or behind(text, opener, ROUND) == len(text))
+    return text if is_one else f"({text})"
 
 
 def _snake(op: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from porter.aten.meta import TypeRule
+from porter.aten.metal_functions import Function, Library
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.cpu.kernels import CpuKernel
 from porter.metal.functor import Looks
-from porter.metal.library import Function, Library
 from porter.mpsgraph.graph import Graph
 
 

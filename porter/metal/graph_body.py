@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from porter.core.dtypes import DType, Kind
 from porter.metal.expression import Printer
 from porter.metal.functor import Body
 from porter.metal.functor_spec import FunctorSpec
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Literal, Scalar, Untold
-from porter.mpsgraph.selectors import by_op
-
-_PART = re.compile(r"\}\.[xy]\b")
+from porter.mpsgraph.operations import by_op
 
 
 def single_call(spec: FunctorSpec, dtype: DType) -> Call | None:
@@ -82,6 +78,6 @@ def _takes_parts(expr: Expr) -> bool:
         case Cast(arg=arg):
             return _takes_parts(arg)
         case Call(op=op, args=args):
-            return bool(_PART.search(by_op()[op].msl)) or any(map(_takes_parts, args))
+            return by_op()[op].takes_part or any(map(_takes_parts, args))
         case Constant() | Input() | Scalar() | Literal() | Untold():
             return False

@@ -9,11 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from porter.core.checkout import MPS, OPERATIONS, Checkout
+from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
+from porter.core.layout import KERNEL_LIBRARY, OPERATIONS
 from porter.metal.macros import Family
-
-LIBRARY_HEADER = f"{MPS}/MetalShaderLibrary.h"
 
 _EXEC = re.compile(r"\bvoid\s+(exec_\w+_kernel)\s*\(([^;{}]*)\)\s*;")
 _PARAM = re.compile(r"(?P<type>.+?)[\s&](?P<name>\w+)\s*(?:=.*)?$", re.S)
@@ -43,7 +42,7 @@ class Exec:
             raise PorterError(
                 "PTR092",
                 f"this fork's {self.name} has no parameter {missing[0]}",
-                Place(LIBRARY_HEADER),
+                Place(KERNEL_LIBRARY),
                 "Update MetalShaderLibrary from upstream first, or port this operator by hand.",
             )
         last = max((self.params.index(name) for name in arguments), default=-1)
@@ -61,9 +60,9 @@ class Dialect:
     @staticmethod
     def read(checkout: Checkout) -> Dialect:
         """Reads the signatures; a fork without the header has none."""
-        if not checkout.exists(LIBRARY_HEADER):
+        if not checkout.exists(KERNEL_LIBRARY):
             return Dialect(())
-        text = checkout.read(LIBRARY_HEADER)
+        text = checkout.read(KERNEL_LIBRARY)
         return Dialect(tuple(Exec(name, tuple(_names(params))) for name, params in _EXEC.findall(text)))
 
     def exec_for(self, family: Family) -> Exec:
@@ -73,7 +72,7 @@ class Dialect:
             if each.name == wanted:
                 return each
         raise PorterError(
-            "PTR091", f"this fork declares no {wanted}", Place(LIBRARY_HEADER), "Update it from upstream first."
+            "PTR091", f"this fork declares no {wanted}", Place(KERNEL_LIBRARY), "Update it from upstream first."
         )
 
 

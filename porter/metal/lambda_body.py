@@ -7,10 +7,11 @@ from collections.abc import Mapping
 
 from porter.core import dtypes
 from porter.core.dtypes import Kind
-from porter.core.formatting import one_call
 from porter.cpu.kernels import Lambda
+from porter.languages.brackets import is_balanced
 from porter.metal.functor import Body
 from porter.metal.functor_spec import FunctorSpec
+from porter.mpsgraph.operations import headers_of
 
 
 def lambda_for(spec: FunctorSpec, kind: Kind) -> Lambda | None:
@@ -42,7 +43,7 @@ def of_lambda(found: Lambda, spec: FunctorSpec, kind: Kind, result: str) -> Body
     if kind is Kind.COMPLEX and result == "float":
         lines = tuple(_real_part(line) for line in lines)
     origin = f"ATen's CPU kernel ({found.place})"
-    return Body(lines, result, origin, found.helpers, headers(found.body))
+    return Body(lines, result, origin, found.helpers, headers_of(found.body))
 
 
 def _scalar(name: str, wanted: str, kind: Kind) -> str:
@@ -58,7 +59,7 @@ def _renamed(line: str, names: Mapping[str, str]) -> str:
 def _floated(lines: tuple[str, ...], spec: FunctorSpec) -> tuple[str, ...]:
     """Statements over T as statements over float: parameters cast on the way in, results on the way out."""
     text = "\n".join(lines)
-    text = re.sub(r"return static_cast<T>\((.*)\);", lambda m: f"return {m[1]};" if one_call(m[1]) else m[0], text)
+    text = re.sub(r"return static_cast<T>\((.*)\);", lambda m: f"return {m[1]};" if is_balanced(m[1]) else m[0], text)
     text = _plain_numbers(re.sub(r"\bT\b", "float", text))
     single = len(lines) == 1
     params = spec.arguments
@@ -79,7 +80,7 @@ def _real_part(line: str) -> str:
     match = re.fullmatch(r"(\s*)return (T\((?P<real>.*), 0(?:\.0f)?\)|.*);", line, re.S)
     if match is None:
         return line
-    whole = match["real"] is not None and one_call(match["real"])
+    whole = match["real"] is not None and is_balanced(match["real"])
     return f"{match[1]}return {match['real'] if whole else f'({match[2]}).x'};"
 
 
@@ -107,9 +108,4 @@ def promoted(floating: Body, spec: FunctorSpec) -> Body:
 
 def _unwrapped(line: str) -> str:
     match = re.fullmatch(r"(\s*)return static_cast<T>\((.*)\);", line, re.S)
-    return f"{match[1]}return {match[2]};" if match and one_call(match[2]) else line
-
-
-def headers(text: str) -> tuple[str, ...]:
-    """The headers that a kernel file needs for a text besides those it includes anyway."""
-    return ("c10/metal/special_math.h",) if "c10::metal::erf" in text else ()
+    return f"{match[1]}return {match[2]};" if match and is_balanced(match[2]) else line

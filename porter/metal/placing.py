@@ -70,11 +70,6 @@ def _conditional(text: str, offset: int) -> bool:
     return opened > 0
 
 
-def defines(source: Source, name: str) -> bool:
-    """Whether the file defines a function of this name."""
-    return any(function.name == name for function in source.functions())
-
-
 def used_macros(source: Source, book: MacroBook) -> frozenset[str]:
     """The registration macros that the file uses already."""
     return frozenset(use.name for use in source.macro_uses() if book.expand(use.name, use.arguments))

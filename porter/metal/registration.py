@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from porter.core import dtypes
 from porter.core.errors import PorterError
+from porter.core.layout import INDEXING
 from porter.metal.macros import BaseMacro, Family, Instance, MacroBook
 
 
@@ -70,7 +71,7 @@ def base_macro(book: MacroBook, family: Family, opmath: bool) -> BaseMacro:
         raise PorterError(
             "PTR090",
             f"this fork has no REGISTER macro for {family.value.replace('_', ' ')} kernels",
-            hint="c10/metal/indexing.h predates this family; update it from upstream first.",
+            hint=f"{INDEXING} predates this family; update it from upstream first.",
         )
     return min(exact, key=lambda base: len(base.name))
 

@@ -9,9 +9,9 @@ from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.mpsgraph.conditions import Unclear, holds
 from porter.mpsgraph.graph import RESULTS, Call, Case, Cast, Constant, Expr, Graph, Input, Scalar, nodes
+from porter.mpsgraph.operations import by_op
 from porter.mpsgraph.printing import spelled
 from porter.mpsgraph.recording import Recording, Seen
-from porter.mpsgraph.selectors import by_op
 
 
 @dataclass(frozen=True)

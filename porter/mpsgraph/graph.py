@@ -60,7 +60,7 @@ class Untold:
 
 @dataclass(frozen=True)
 class Call:
-    """An MPSGraph operation: `op` is a row of `selectors.py`, `dtype` that of its result.
+    """An MPSGraph operation: `op` is a row of `operations.py`, `dtype` that of its result.
 
     A recorded graph has others too: `op` is then the selector, with `[1]` behind it for the second result, and
     `results` joins the results of an operator that has several.

@@ -11,17 +11,19 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from porter.core.dtypes import ALL, Kind
 from porter.parity.lines import AGREE, DIFFER, OTHER_TYPE, Outcome
 
 Tolerance = Mapping[str, float | None]
 PLAIN: Tolerance = {"rtol": None, "atol": None}  # torch.testing's own
 FRESH_BYTE = 0xCB  # PORTER_FRESH_BYTE of device/memory.h
-_DOUBLE = {
-    torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64,
-    torch.complex32: torch.complex128, torch.complex64: torch.complex128,
-}  # fmt: skip
-_SINGLE = {torch.float64: torch.float32, torch.complex128: torch.complex64}
-HALVES = (torch.float16, torch.bfloat16)
+_DOUBLE: Mapping[torch.dtype, torch.dtype] = {
+    getattr(torch, dtype.torch): getattr(torch, dtype.wide.torch)
+    for dtype in ALL
+    if dtype.kind in (Kind.FLOATING, Kind.COMPLEX)
+}
+_SINGLE = {_DOUBLE[single]: single for single in (torch.float32, torch.complex64)}
+HALVES = tuple(getattr(torch, dtype.torch) for dtype in ALL if dtype.is_reduced)
 # A difference is small up to this part of the largest magnitude in the result.
 BOUNDS = {torch.float16: 1e-2, torch.bfloat16: 5e-2, torch.float32: 1e-4, torch.complex64: 1e-4, torch.complex32: 1e-2}
 

@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from porter.core.checkout import MPS, OPERATIONS, Checkout
+from porter.core.checkout import Checkout
+from porter.core.layout import DEVICE, MPS, OPERATIONS
 from porter.parity.lines import LATE, NAN_LOST, OTHER_TYPE, PRECISION, REFUSED, UNWRITTEN
 from porter.verdict.refusals import Refusal, refusal_in
 
 LIMIT, FAULT = "limit", "fault"
-_SOURCES = (MPS, OPERATIONS, "aten/src/ATen/mps")
+_SOURCES = (MPS, OPERATIONS, DEVICE)
 _LITERAL = re.compile(r'"((?:[^"\\\n]|\\.){12,})"')
 # Checks whose text the source does not spell: a dispatch on types by its name, an assertion by its condition.
 _DISPATCH = re.compile(r'\bAT_DISPATCH_\w+\((?:[^"();]|\([^()]*\))*("\w+")')

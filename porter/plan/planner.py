@@ -16,8 +16,9 @@ from porter.aten.stubs import Stub, StubCall
 from porter.core import dtypes
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
+from porter.core.layout import INDEXING, KERNEL_LIBRARY
 from porter.metal.families import family_for
-from porter.metal.host import LIBRARY_HEADER, Dialect
+from porter.metal.host import Dialect
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice, Kernel
 from porter.metal.kernel_spec import RecordedGraph, no_recording, read_spec
 from porter.plan.draft import Draft
@@ -32,8 +33,6 @@ from porter.plan.plan import (
     Unported,
 )
 from porter.plan.removal import Removed, removals
-
-INDEXING = "c10/metal/indexing.h"
 
 
 @dataclass(frozen=True)
@@ -93,11 +92,11 @@ def plan_operator(
 
 def require_dialect(checkout: Checkout) -> None:
     """Refuses a fork from before the functor dialect, naming what it lacks (PTR002)."""
-    missing = [path for path in (INDEXING, LIBRARY_HEADER) if not checkout.exists(path)]
+    missing = [path for path in (INDEXING, KERNEL_LIBRARY) if not checkout.exists(path)]
     if not missing and "#define REGISTER_BINARY_OP" not in checkout.read(INDEXING):
         missing.append(f"REGISTER_BINARY_OP in {INDEXING}")
     names = {each.name for each in Dialect.read(checkout).execs}
-    missing += [f"{n} in {LIBRARY_HEADER}" for n in ("exec_unary_kernel", "exec_binary_kernel") if n not in names]
+    missing += [f"{n} in {KERNEL_LIBRARY}" for n in ("exec_unary_kernel", "exec_binary_kernel") if n not in names]
     if missing:
         raise PorterError(
             "PTR002",

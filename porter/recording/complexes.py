@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from porter.core.dtypes import FLOAT, FLOAT2, HALF, HALF2, DType
+from porter.core.dtypes import DType
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Scalar, Value
 
 JOINED = "complexTensorWithRealTensor:imaginaryTensor"
-_PART: Mapping[DType, DType] = {FLOAT2: FLOAT, HALF2: HALF}
-
-
-def part_of(dtype: DType) -> DType:
-    """The element type of a complex type's parts."""
-    return _PART[dtype]
 
 
 def joined(real: Expr, imaginary: Expr, dtype: DType) -> Call:
@@ -24,7 +17,7 @@ def joined(real: Expr, imaginary: Expr, dtype: DType) -> Call:
 
 def number(value: complex, dtype: DType) -> Call:
     """A number of a complex type, as what runs of the same code may differ in."""
-    return joined(Constant(value.real, part_of(dtype)), Constant(value.imag, part_of(dtype)), dtype)
+    return joined(Constant(value.real, dtype.real), Constant(value.imag, dtype.real), dtype)
 
 
 def facts(name: str, value: complex) -> dict[str, Value]:

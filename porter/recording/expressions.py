@@ -10,7 +10,7 @@ from porter.core.dtypes import DType, Kind
 from porter.core.errors import PorterError
 from porter.mpsgraph.graph import RESULTS, Call, Cast, Constant, Expr, Input, Literal, Value
 from porter.mpsgraph.leaves import size
-from porter.mpsgraph.selectors import by_selector
+from porter.mpsgraph.operations import by_selector
 from porter.recording import complexes
 from porter.recording.flow import same_elements
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from aten_overlay.apple.mpsgraph.objects import Ref
     from aten_overlay.apple.mpsgraph.recorder import GraphRun
 
-_BY_TORCH = {dtype.torch: dtype for dtype in dtypes.ALL}
 _LARGEST = 600
 _TYPES = ("dataType", "toType", "returnIndicesDataType")
 _TABLE = 16  # numbers that host code hands to a graph at once: sizes, scales
@@ -39,7 +38,7 @@ def expression(
 
     `given` are copies of the inputs from before the call, which may write to them. A graph may read what one before it
     wrote. Where `elementwise`, operations that only move elements are left out, and others than those of
-    `selectors.yaml` are refused. Raises PTR135.
+    `operations.py` are refused. Raises PTR135.
     """
     made: dict[int, Expr] = {tensor.data_ptr(): Input(name, _dtype(tensor.dtype)) for name, tensor in inputs.items()}
     for run in runs:
@@ -79,7 +78,7 @@ def _of_type(made: Mapping[int, Expr], address: int, dtype: DType, does: str) ->
     found = made[address]
     if (found.dtype.kind is Kind.COMPLEX) == (dtype.kind is Kind.COMPLEX):
         return found
-    if dtype.kind is Kind.COMPLEX and (imaginary := made.get(address + complexes.part_of(dtype).size)):
+    if dtype.kind is Kind.COMPLEX and (imaginary := made.get(address + dtype.real.size)):
         return complexes.joined(found, imaginary, dtype)
     raise _beyond(f"a placeholder or a result that {does} complex elements as pairs of real ones")
 
@@ -180,7 +179,7 @@ def _typed(part: str, value: Any) -> Any:
     if part not in _TYPES or value not in TORCH:
         return value
     name = str(TORCH[value]).removeprefix("torch.")
-    return _BY_TORCH[name].metal if name in _BY_TORCH else name
+    return dtypes.BY_TORCH[name].metal if name in dtypes.BY_TORCH else name
 
 
 def _plain(value: Any) -> Value:
@@ -210,9 +209,9 @@ def _is_number(value: Any) -> bool:
 
 def _dtype(dtype: torch.dtype) -> DType:
     name = str(dtype).removeprefix("torch.")
-    if name not in _BY_TORCH:
+    if name not in dtypes.BY_TORCH:
         raise _beyond(f"elements of type {name}")
-    return _BY_TORCH[name]
+    return dtypes.BY_TORCH[name]
 
 
 def _beyond(what: str) -> PorterError:

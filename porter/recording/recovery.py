@@ -170,5 +170,4 @@ def _close(meant: float, seen: float, dtype: DType) -> bool:
         return meant == seen or (math.isnan(meant) and math.isnan(seen))
     if dtype.kind in (Kind.INTEGRAL, Kind.BOOL):
         return (math.trunc(meant) - int(seen)) % (1 << 8 * dtype.size) == 0
-    step = {"half": 2**-11, "half2": 2**-11, "bfloat": 2**-8}.get(dtype.metal, 2**-23)
-    return abs(meant - seen) <= step * abs(seen)
+    return abs(meant - seen) <= 2.0 ** -min(dtype.digits, 23) * abs(seen)

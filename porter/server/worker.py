@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from porter.core import cache
-from porter.core.checkout import KERNELS
 from porter.core.dtypes import BY_METAL
 from porter.core.errors import PorterError
+from porter.core.layout import KERNELS, TEST_MPS
 from porter.core.progress import Progress
 from porter.metal.lint import lint
 from porter.verdict import judge
@@ -42,7 +42,6 @@ PRELOADED = (
 )
 # What a run with bounds checked, which is slow, repeats: every layout and target, in two types.
 CHECKED = "(test_layouts or test_out_ or test_inplace) and (float32 or int32)"
-PRECISION = "test/test_mps.py"
 
 
 def preload(backend: str) -> None:
@@ -220,5 +219,5 @@ def make_context(tree: Tree, target: VerifyTarget, selection: Selection) -> Cont
         lists_file=lists,
         lists=tree.read(lists) if lists else "",
         lists_before=tree.before(lists) if lists else "",
-        precision=tree.read(PRECISION) if tree.exists(PRECISION) else "",
+        precision=tree.read(TEST_MPS) if tree.exists(TEST_MPS) else "",
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from porter.core import cache
-from porter.core.checkout import KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.core.checkout import Checkout
+from porter.core.layout import KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict import client
 from porter.verdict.result import HOST
 

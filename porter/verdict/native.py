@@ -9,13 +9,13 @@ from porter.aten.implementations import Implementation, Written, find_registrati
 from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
 from porter.aten.operator import Row, mps_row, shared_stubs, stubs_behind
 from porter.aten.reach import parsed, reached_text
-from porter.core.checkout import KERNELS, Checkout
+from porter.core.checkout import Checkout
+from porter.core.layout import INDEXING, KERNELS
 from porter.metal.macros import MacroBook
 from porter.metal.placing import registered
 from porter.verdict.errors import NoKernelNamed, NotNative
 from porter.verdict.result import VerifyTarget
 
-INDEXING = "c10/metal/indexing.h"
 # The names of kernels in host code: an exec_* call's, a pipeline's, and one put together by a format.
 _NAMES = (
     re.compile(r'\bexec_\w+\(\s*[^,"]+,\s*"(\w+)"'),

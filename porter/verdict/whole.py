@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from porter.aten.native_functions import MPS_KEY, SHARING_KEYS, NativeFunctions
 from porter.aten.stubs import stubs_of
 from porter.core import cache
-from porter.core.checkout import NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.backends import host
 from porter.verdict.build import registration, sources
 from porter.verdict.build.libraries import Built, build

@@ -9,8 +9,9 @@ from fnmatch import fnmatchcase
 from porter.aten.implementations import Written, find_implementation
 from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
 from porter.aten.operator import Held, Operator, Row, is_shared, moves, mps_row
-from porter.core.checkout import NATIVE_FUNCTIONS, Checkout
+from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
+from porter.core.layout import NATIVE_FUNCTIONS
 from porter.metal.kernel_spec import check_portable
 from porter.plan.planner import require_dialect
 from porter.recording.readings import which

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from porter.core.checkout import KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.core.checkout import Checkout
+from porter.core.layout import KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.core.progress import Progress, Steps, ignore, of_several
 from porter.plan.planner import plan_operator
 from porter.verdict.errors import NotNative
@@ -56,6 +57,6 @@ def verify_operator(checkout: Checkout, op: str, proof: Proof, progress: Progres
 
 def files_of(checkout: Checkout) -> tuple[Path, ...]:
     """The files whose change can change the verdict on operators: MPS's own, its headers, the yaml and the lists."""
-    folders = ((MPS, (".h", ".mm")), (OPERATIONS, (".h", ".mm")), (KERNELS, (".metal", ".h")), ("c10/metal", (".h",)))
+    folders = ((MPS, (".h", ".mm")), (OPERATIONS, (".h", ".mm")), (KERNELS, (".metal", ".h")), (METAL_HEADERS, (".h",)))
     names = [path for folder, endings in folders for path in checkout.list(folder, *endings)]
     return tuple(checkout.root / name for name in (NATIVE_FUNCTIONS, *names))

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from porter.aten.meta import TypeRule, type_rules
 from porter.aten.stubs import StubCall, stubs_of
 from porter.aten.walk import show
-from porter.core.checkout import NATIVE_FUNCTIONS, Checkout
+from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL
 from porter.core.errors import PorterError
+from porter.core.layout import NATIVE, NATIVE_FUNCTIONS
 from porter.languages import cpp, cpp_parser
-from porter.languages.definitions import NATIVE
 
 HEADER = """
 using twist_fn = void(*)(TensorIteratorBase&);

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from expecttest import assert_expected_inline
 
-from porter.core.checkout import NATIVE_FUNCTIONS, Checkout
+from porter.core.checkout import Checkout
 from porter.core.dtypes import BOOL, BY_METAL, FLOAT2
 from porter.core.errors import PorterError
-from porter.cpu.kernels import CPU, CpuKernel, Lambda, cpu_kernel
+from porter.core.layout import CPU_KERNELS, NATIVE_FUNCTIONS
+from porter.cpu.kernels import CpuKernel, Lambda, cpu_kernel
 
 METAL = """
 namespace c10 {
@@ -243,7 +244,7 @@ REGISTER_DISPATCH(raw_stub, &raw_kernel)
 def checkout(tmp_path: Path) -> Checkout:
     for path, text in {
         NATIVE_FUNCTIONS: "[]\n",
-        f"{CPU}/TwistKernel.cpp": KERNELS,
+        f"{CPU_KERNELS}/TwistKernel.cpp": KERNELS,
         "aten/src/ATen/native/Math.h": MATH,
         "c10/metal/special_math.h": METAL,
     }.items():

@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from porter.aten.names import base_of
 from porter.aten.native_functions import NativeFunctions, share_edits
-from porter.core.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS, Checkout
+from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
+from porter.core.layout import NATIVE_FUNCTIONS
 
 ROWS = """\
 # a comment that stays

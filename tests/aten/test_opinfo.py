@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from porter.aten.opinfo import (
-    INVOCATIONS,
     Mark,
     MarkDecision,
     OpInfoCall,
@@ -20,6 +19,7 @@ from porter.aten.opinfo import (
 from porter.aten.skip_lists import Change
 from porter.core.change_set import ChangeSet
 from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.layout import OPINFOS
 
 SOURCE = """\
 op_db = [
@@ -51,7 +51,7 @@ PORTED = {"float32", "float16", "bfloat16"}
 
 
 def calls(tmp_path: Path, op: str) -> tuple[OpInfoCall, ...]:
-    path = tmp_path / INVOCATIONS
+    path = tmp_path / OPINFOS
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(SOURCE)
     return find_opinfos(Checkout(tmp_path, "a test"), op)
@@ -74,7 +74,7 @@ def test_an_operator_is_found_by_name_and_by_aten_name(tmp_path: Path) -> None:
 
 
 def test_an_operator_of_nn_functional_needs_no_aten_name(tmp_path: Path) -> None:
-    path = tmp_path / INVOCATIONS
+    path = tmp_path / OPINFOS
     path.parent.mkdir(parents=True)
     path.write_text(
         "op_db = [\n    OpInfo('nn.functional.silu', dtypes=floating_types()),\n    OpInfo('nn.silu'),\n]\n"
@@ -127,14 +127,14 @@ def test_a_dtype_that_is_not_ported_keeps_the_marks_that_cover_it(tmp_path: Path
 
 @given(st.data())
 def test_removing_any_marks_leaves_valid_python_and_the_other_marks(data: st.DataObject) -> None:
-    checkout = Checkout(Path("/nowhere"), "a test").layer({INVOCATIONS: SOURCE})
+    checkout = Checkout(Path("/nowhere"), "a test").layer({OPINFOS: SOURCE})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Checkout, "exists", lambda self, path: True)
         [call] = find_opinfos(checkout, "gelu")
         found = marks(call)
         gone: list[Mark] = data.draw(st.lists(st.sampled_from(found), unique_by=lambda m: m.line))
         text = after(call, [MarkDecision(mark, Change.REMOVED, (), "") for mark in gone])
-        [again] = find_opinfos(checkout.layer({INVOCATIONS: text}), "gelu")
+        [again] = find_opinfos(checkout.layer({OPINFOS: text}), "gelu")
     assert [m.text for m in marks(again)] == [m.text for m in found if m not in gone]
 
 

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from porter.aten.skip_lists import (
-    LIST_FILES,
     Change,
     Decision,
     ListKind,
@@ -20,6 +19,7 @@ from porter.aten.skip_lists import (
 from porter.core.change_set import ChangeSet
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
+from porter.core.layout import TEST_LISTS
 
 SOURCE = """\
 def mps_ops_grad_modifier(ops):
@@ -63,7 +63,7 @@ def mps_ops_modifier(
 
 
 def fork(tmp_path: Path, source: str = SOURCE) -> Checkout:
-    path = tmp_path / LIST_FILES[1]
+    path = tmp_path / TEST_LISTS[1]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(source.encode())
     return Checkout(tmp_path, "a test")
@@ -164,7 +164,7 @@ def test_complex_support_joins_the_allow_list_where_its_neighbours_are_in_order(
 @given(data=st.data())
 def test_removing_any_entries_leaves_valid_python_and_all_else(newline: str, data: st.DataObject) -> None:
     text = SOURCE.replace("\n", newline)
-    checkout = Checkout(Path("/nowhere"), "a test").layer({LIST_FILES[1]: text})
+    checkout = Checkout(Path("/nowhere"), "a test").layer({TEST_LISTS[1]: text})
     lists = read_lists_of(checkout)
     found = data.draw(st.sampled_from([s for s in lists if s.entries]))
     gone = set(data.draw(st.lists(st.sampled_from([e.name for e in found.entries]), unique=True)))

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from porter.core.checkout import EMBEDDED_FORK, KERNELS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.core import layout
+from porter.core.checkout import EMBEDDED_FORK
+from porter.core.layout import KERNELS, NATIVE_FUNCTIONS, OPERATIONS, OPINFOS, TEST_MPS
 
 FORK = EMBEDDED_FORK
-NATIVE = FORK / "aten/src/ATen/native"
-LISTS = FORK / "torch/testing/_internal/common_mps.py"
-INVOCATIONS = FORK / "torch/testing/_internal/common_methods_invocations.py"
+NATIVE = FORK / layout.NATIVE
+LISTS = FORK / layout.COMMON_MPS
 C_LIKE = sorted(p for p in FORK.rglob("*") if p.suffix in {".h", ".cpp", ".mm", ".metal"})
 
 
@@ -101,7 +102,7 @@ def test_native_operators_have_functors_and_stubs() -> None:
     assert functors == launched == {"exp", "copysign", "sub_alpha"}
 
 
-@pytest.mark.parametrize("path", [LISTS, INVOCATIONS, FORK / "test/test_mps.py"], ids=lambda p: p.name)
+@pytest.mark.parametrize("path", [LISTS, FORK / OPINFOS, FORK / TEST_MPS], ids=lambda p: p.name)
 def test_python_files_parse(path: Path) -> None:
     ast.parse(path.read_text())
 
@@ -119,7 +120,7 @@ def test_list_entries_are_operators() -> None:
 
 
 def test_every_decorated_opinfo_is_an_operator() -> None:
-    names = re.findall(r"^    \w*Info\('(\w+)'", INVOCATIONS.read_text(), re.MULTILINE)
+    names = re.findall(r"^    \w*Info\('(\w+)'", (FORK / OPINFOS).read_text(), re.MULTILINE)
     assert names and set(names) <= {base(name) for name in rows(FORK / NATIVE_FUNCTIONS)}
 
 

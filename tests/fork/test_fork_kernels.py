@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from porter.core.checkout import EMBEDDED_FORK, KERNELS
+from porter.core.checkout import EMBEDDED_FORK
 from porter.core.dtypes import BY_METAL
+from porter.core.layout import KERNELS
 
 torch = pytest.importorskip("torch")
 build = pytest.importorskip("aten_overlay.metal.build")

@@ -1,5 +1,6 @@
-"""Every function of complex.yaml and real.yaml, compiled for the host: at the edges as ATen has it on the CPU, elsewhere
-against float64."""
+"""Every meaning that the table of operations writes out, compiled for the host: at the edges as ATen has it on the CPU,
+elsewhere against float64.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from typing import Any
 import pytest
 
 from porter.core.checkout import EMBEDDED_FORK
-from porter.metal.forms import COMPLEX, REAL, form_body, rows
+from porter.core.dtypes import Kind
+from porter.metal.forms import form_body
+from porter.mpsgraph.operations import operations
 
 torch = pytest.importorskip("torch")
 build = pytest.importorskip("aten_overlay.metal.build")
@@ -49,6 +52,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 # How many units of float32's relative spacing a value may be off by where the CPU's own is not further off.
 LIMIT = 8.0
 
+KINDS = (Kind.COMPLEX, Kind.FLOATING)
+
 Tensor = Any
 
 
@@ -57,10 +62,15 @@ def reference(name: str) -> Callable[..., Any]:
     return found
 
 
-def kernel(table: str, name: str, arity: int, done: set[str]) -> str:
+def rows(kind: Kind) -> list[tuple[str, int]]:
+    """The operations whose meaning is written out for a kind of element, and how many arguments each takes."""
+    return [(op, len(row.written[kind].arguments)) for op, row in operations().items() if kind in row.written]
+
+
+def kernel(kind: Kind, name: str, arity: int, done: set[str]) -> str:
     """The form as a kernel; helpers that stand before it already are left out."""
-    names, type_ = ("a", "b")[:arity], "float2" if table == COMPLEX else "float"
-    body = form_body(table, name, names, "float" if returns_real(name) else "T")
+    names, type_ = ("a", "b")[:arity], "float2" if kind is Kind.COMPLEX else "float"
+    body = form_body(kind, name, names, "float" if returns_real(name) else "T")
     assert body is not None
     helpers = [each for each in body.helpers if each not in done]
     done.update(helpers)
@@ -76,18 +86,18 @@ def kernel(table: str, name: str, arity: int, done: set[str]) -> str:
 
 
 def returns_real(name: str) -> bool:
-    return name in ("absolute", "abs")
+    return name == "absolute"
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Library]:
-    """All forms of a table in one file."""
-    made: dict[str, Library] = {}
-    for table in (COMPLEX, REAL):
+def library(tmp_path_factory: pytest.TempPathFactory) -> dict[Kind, Library]:
+    """All forms for a kind of element in one file."""
+    made: dict[Kind, Library] = {}
+    for kind in KINDS:
         path: Path = tmp_path_factory.mktemp("forms") / "forms.metal"
         done: set[str] = set()
-        path.write_text(HEAD + "".join(kernel(table, name, arity, done) for name, arity in rows(table)))
-        made[table] = Library(build.compile_kernels(path, build.host_names(path, OPTIONS), OPTIONS))
+        path.write_text(HEAD + "".join(kernel(kind, name, arity, done) for name, arity in rows(kind)))
+        made[kind] = Library(build.compile_kernels(path, build.host_names(path, OPTIONS), OPTIONS))
     return made
 
 
@@ -106,19 +116,19 @@ def spread(count: int, generator: Any) -> Tensor:
     return torch.cat([torch.polar(size, turn), near])
 
 
-@pytest.mark.parametrize(("table", "name", "arity"), [(t, n, a) for t in (COMPLEX, REAL) for n, a in rows(t)])
-def test_a_form_is_the_function(library: dict[str, Library], table: str, name: str, arity: int) -> None:
-    dtype = torch.complex64 if table == COMPLEX else torch.float32
+@pytest.mark.parametrize(("kind", "name", "arity"), [(kind, *row) for kind in KINDS for row in rows(kind)])
+def test_a_form_is_the_function(library: dict[Kind, Library], kind: Kind, name: str, arity: int) -> None:
+    dtype = torch.complex64 if kind is Kind.COMPLEX else torch.float32
     edges = samples.edge_values(dtype)
     grid = [each.flatten() for each in torch.meshgrid(*[edges] * arity, indexing="ij")]
-    got, want = run(library[table], name, *(g.contiguous() for g in grid)), reference(name)(*grid)
+    got, want = run(library[kind], name, *(g.contiguous() for g in grid)), reference(name)(*grid)
     assert compare.disagreement(got, want, reference(name)(*map(compare.widened, grid)), grid) == ""
 
     generator = torch.Generator().manual_seed(0)
     inputs = [spread(20_000, generator) for _ in range(arity)]
-    inputs = inputs if table == COMPLEX else [each.real.contiguous() for each in inputs]
+    inputs = inputs if kind is Kind.COMPLEX else [each.real.contiguous() for each in inputs]
     exact = reference(name)(*map(compare.widened, inputs))
-    mine, theirs = (off(each, exact) for each in (run(library[table], name, *inputs), reference(name)(*inputs)))
+    mine, theirs = (off(each, exact) for each in (run(library[kind], name, *inputs), reference(name)(*inputs)))
     assert float(mine.max()) < max(LIMIT, 2 * float(theirs.nan_to_num(0.0).max()))
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from porter.aten.meta import Promotion, TypeRule
+from porter.aten.metal_functions import Library
 from porter.core.dtypes import ALL, FLOAT2, Kind
 from porter.core.errors import Place
 from porter.cpu.kernels import CpuKernel, Lambda
@@ -14,7 +15,6 @@ from porter.metal.candidates import candidates, choose
 from porter.metal.functor import Body, Looks, merged
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.lambda_body import of_lambda, promoted
-from porter.metal.library import Library
 
 PLACE = Place("Kernel.cpp", 1)
 LOOKS = Looks("x", ("a", "b"), True, True, "static_cast<float>")

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from porter.core.errors import PorterError
+from porter.core.layout import KERNELS, METAL_HEADERS
 from porter.metal.lint import RULES, LintFinding, Rule, lint
 
 EMBEDDED = Path(__file__).resolve().parents[2] / "aten_overlay" / "fork"
@@ -20,8 +21,8 @@ def _accepted() -> list[Path]:
     spec = find_spec("torch")
     installed = Path(spec.origin).parent / "include/c10/metal" if spec and spec.origin else EMBEDDED
     named = [Path(p) for p in (os.environ.get("PORTER_TEST_FORK"), os.environ.get("PORTER_TEST_HEADERS")) if p]
-    folders = [EMBEDDED / "c10/metal", installed, *(root / "c10/metal" for root in named)]
-    kernels = [root / "aten/src/ATen/native/mps/kernels" for root in (EMBEDDED, *named)]
+    folders = [EMBEDDED / METAL_HEADERS, installed, *(root / METAL_HEADERS for root in named)]
+    kernels = [root / KERNELS for root in (EMBEDDED, *named)]
     found = [path for folder in folders for path in folder.glob("*.h")]
     return sorted(found + [path for folder in kernels for path in folder.glob("*.metal")])
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from porter.core.checkout import EMBEDDED_FORK
-from porter.mpsgraph.selectors import Selector, by_op
+from porter.mpsgraph.operations import Operation, by_op
 
 torch = pytest.importorskip("torch")
 build = pytest.importorskip("aten_overlay.metal.build")
@@ -38,16 +38,16 @@ using namespace metal;
 """
 
 
-def arity(row: Selector) -> int:
+def arity(row: Operation) -> int:
     return 1 + max(int(place) for place in re.findall(r"\{(\d)\}", row.msl))
 
 
-def is_truth(row: Selector, place: int) -> bool:
+def is_truth(row: Operation, place: int) -> bool:
     """Whether an operand is a truth value: those of logical operations, and what a selection asks."""
     return row.op in TRUTH or (row.op == "select" and place == 0)
 
 
-def kernel(row: Selector, element: str) -> str:
+def kernel(row: Operation, element: str) -> str:
     names = [f"a{place}" for place in range(arity(row))]
     types = ["bool" if is_truth(row, place) else element for place in range(arity(row))]
     params = "".join(
@@ -66,7 +66,7 @@ def library(element: str) -> Library:
     return Library(build.compile_kernels(text, [f"{row.op}_form" for row in rows], options))
 
 
-def ran(row: Selector, element: str, operands: list[Any]) -> Any:
+def ran(row: Operation, element: str, operands: list[Any]) -> Any:
     """What the form computes of every row of the operands."""
     result = np.dtype(bool) if row.result is None else operands[-1].dtype
     out = np.zeros(operands[0].size, result)
@@ -74,15 +74,14 @@ def ran(row: Selector, element: str, operands: list[Any]) -> Any:
     return out
 
 
-def compute(row: Selector, a: list[Any]) -> Any:
-    """What the old path computes; for PyTorch's own category on MPSGraph, which sends other messages, the torch form."""
-    if row.selector in semantics.list_selectors():
-        return semantics.find(row.selector)(*a)
-    return eval(row.torch.format(*(f"a[{place}]" for place in range(len(a)))), {"torch": torch, "a": a})
+def compute(row: Operation, a: list[Any]) -> Any:
+    """What the old path computes; PyTorch's own category on MPSGraph sends other messages."""
+    sent = by_op()[row.sends[not a[0].is_floating_point()]] if row.sends else row
+    return semantics.find(sent.selector)(*a)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.op)
-def test_form_and_semantics_agree(row: Selector) -> None:
+def test_form_and_semantics_agree(row: Operation) -> None:
     grids = np.meshgrid(*[np.array(VALUES, np.float32)] * arity(row), indexing="ij")
     operands = [grid.ravel() for grid in grids]
     if row.op == "clamp":  # its bounds are numbers, the lower one first
@@ -97,7 +96,7 @@ def test_form_and_semantics_agree(row: Selector) -> None:
 
 @pytest.mark.parametrize("element", WHOLE)
 @pytest.mark.parametrize("row", EXACT, ids=lambda row: row.op)
-def test_form_and_semantics_agree_on_integers_and_truth_values(row: Selector, element: str) -> None:
+def test_form_and_semantics_agree_on_integers_and_truth_values(row: Operation, element: str) -> None:
     if element == "bool" and row.op in NOT_OF_BOOL:
         with pytest.raises(RuntimeError, match=r"(?i)bool"):
             compute(row, [torch.tensor([True])] * arity(row))

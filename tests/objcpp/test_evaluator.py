@@ -4,14 +4,16 @@ import pytest
 import torch
 from expecttest import assert_expected_inline
 
+from aten_overlay.apple.mpsgraph import semantics
 from porter.aten.implementations import find_implementation
 from porter.aten.native_functions import NativeFunctions
 from porter.core import dtypes
-from porter.core.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
+from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Scalar
+from porter.mpsgraph.operations import by_op
 from porter.mpsgraph.printing import graph_lines
-from porter.mpsgraph.selectors import by_op
 from porter.mpsgraph.source_reader.evaluator import read_graph
 
 
@@ -227,8 +229,8 @@ def evaluate(expr: Expr, values: dict[str, torch.Tensor]) -> torch.Tensor:
         case Cast(arg=arg, dtype=dtype):
             return evaluate(arg, values).to(getattr(torch, dtype.torch))
         case Call(op=op, args=args):
-            form = by_op()[op].torch.format(*(f"a[{at}]" for at in range(len(args))))
-            return eval(form, {"torch": torch, "a": [evaluate(arg, values) for arg in args]})
+            computed: torch.Tensor = semantics.find(by_op()[op].selector)(*(evaluate(arg, values) for arg in args))
+            return computed
         case Scalar():
             raise AssertionError("no scalar here")
 

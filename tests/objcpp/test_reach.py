@@ -9,7 +9,8 @@ import pytest
 
 from porter.aten.implementations import Written, find_implementation, find_registration, launches, written_in
 from porter.aten.reach import reached_text
-from porter.core.checkout import KERNELS, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.core.checkout import Checkout
+from porter.core.layout import KERNELS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.native import launching, native_target
 
 HEADER = "#include <ATen/native/mps/operations/Fold.h>\n"

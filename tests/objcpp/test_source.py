@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.core.checkout import EMBEDDED_FORK, OPERATIONS
+from porter.core.checkout import EMBEDDED_FORK
 from porter.core.errors import PorterError
+from porter.core.layout import OPERATIONS
 from porter.languages.preprocessor import expand
 from porter.languages.source import Source
 

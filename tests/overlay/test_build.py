@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from aten_overlay.metal.compiler import find_clang
-from porter.core.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS
+from porter.core.checkout import EMBEDDED_FORK
 from porter.core.errors import Place, PorterError
+from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.build import libraries as build
 from porter.verdict.build.registration import Kernel, Registration
 from porter.verdict.build.tree import materialise
@@ -21,7 +22,7 @@ OF_THE_TEMPLATE = """
   dispatch:
     MPS: as_strided_tensorimpl_mps
 """
-NAME = "aten/src/ATen/native/mps/operations/Twice.mm"
+NAME = f"{OPERATIONS}/Twice.mm"
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import pytest
 from test_planted_faults import reasons
 from written_ports import Port
 
-from porter.core.checkout import EMBEDDED_FORK, KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.core.checkout import EMBEDDED_FORK
+from porter.core.layout import KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.result import VerifyTarget
 
 LIBRARY = f"{MPS}/MetalShaderLibrary.mm"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from porter.core.checkout import MPS, OPERATIONS
+from porter.core.layout import MPS, OPERATIONS
 from porter.verdict.build.sources import add_called_files
 from porter.verdict.build.tree import Tree
 

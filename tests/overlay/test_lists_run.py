@@ -1,6 +1,7 @@
 import pytest
 
 from porter.core.errors import PorterError
+from porter.core.layout import COMMON_MPS, TEST_MPS
 from porter.verdict.suite import lists
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.runner import matcher
@@ -37,11 +38,11 @@ class TestMPS(Nothing):
 
 
 def test_the_new_file_runs_as_on_a_new_mac() -> None:
-    assert lists.modifiers("torch/testing/_internal/common_mps.py", NEW)["mps_ops_modifier"](["op"]) == [True, "op"]
+    assert lists.modifiers(COMMON_MPS, NEW)["mps_ops_modifier"](["op"]) == [True, "op"]
 
 
 def test_the_functions_of_the_old_file_run_alone() -> None:
-    found = lists.modifiers("test/test_mps.py", OLD)
+    found = lists.modifiers(TEST_MPS, OLD)
     listed, new, op = found["mps_ops_modifier"](["op"])
     assert (list(listed), new, op) == (["atan2"], True, "op")
     assert list(found["mps_ops_error_inputs_modifier"](["op"])) == ["op"]
@@ -49,9 +50,9 @@ def test_the_functions_of_the_old_file_run_alone() -> None:
 
 def test_a_list_that_does_not_run_is_refused_at_its_line() -> None:
     with pytest.raises(PorterError) as refused:
-        lists.modifiers("torch/testing/_internal/common_mps.py", "import unittest\n\nX = {\n    1: torhc.int64,\n}\n")
+        lists.modifiers(COMMON_MPS, "import unittest\n\nX = {\n    1: torhc.int64,\n}\n")
     assert refused.value.code == "PTR163"
-    assert str(refused.value.place) == "torch/testing/_internal/common_mps.py:4"
+    assert str(refused.value.place) == f"{COMMON_MPS}:4"
 
 
 def test_the_low_precision_lists_are_read() -> None:
@@ -84,7 +85,7 @@ def test_what_is_not_an_expression_is_refused() -> None:
 
 def test_gradients_are_of_what_the_forward_list_left() -> None:
     text = OLD.replace("class", "def mps_ops_grad_modifier(ops):\n    return [len(ops), *ops]\n\nclass")
-    found = lists.modifiers("test/test_mps.py", text)
+    found = lists.modifiers(TEST_MPS, text)
     assert found["mps_ops_modifier"](["op"])[1:] == [True, "op"]
     assert found["mps_ops_grad_modifier"](["op"])[0] == 3
     assert found["mps_ops_grad_modifier"](["op"])[2:] == [True, "op"]

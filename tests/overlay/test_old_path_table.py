@@ -10,7 +10,8 @@ import torch
 from expecttest import TestCase
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.core.checkout import EMBEDDED_FORK, OPERATIONS, Checkout
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.layout import OPERATIONS
 from porter.parity import table as old_path_table
 from porter.parity.compare import (
     FRESH_BYTE,

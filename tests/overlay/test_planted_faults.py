@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from written_ports import HOST_CODE, INDEXING, METAL, Port
+from written_ports import HOST_CODE, METAL, Port
 
-from porter.core.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS
+from porter.core.checkout import EMBEDDED_FORK
 from porter.core.errors import PorterError
+from porter.core.layout import INDEXING, NATIVE_FUNCTIONS
 from porter.verdict.result import Verdict
 from porter.verdict.verify import verify
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from aten_overlay.metal.build import Options, compile_kernels, host_names
-from porter.core.checkout import EMBEDDED_FORK, KERNELS, Checkout
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.layout import KERNELS
 from porter.plan.planner import plan_operator
 from porter.verdict.build.tree import materialise
 from porter.workflows.status import portable

@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from porter.core.checkout import EMBEDDED_FORK, KERNELS, NATIVE_FUNCTIONS
+from porter.core.checkout import EMBEDDED_FORK
 from porter.core.errors import PorterError
+from porter.core.layout import KERNELS, NATIVE_FUNCTIONS
 from porter.verdict.build import registration, sources
 from porter.verdict.build.tree import TREES_KEPT, materialise
 

@@ -6,15 +6,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from porter.core.checkout import EMBEDDED_FORK, KERNELS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.core.checkout import EMBEDDED_FORK
+from porter.core.layout import COMMON_MPS, KERNELS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.result import Verdict, VerifyTarget
 from porter.verdict.verify import verify
 
 METAL = f"{KERNELS}/BinaryKernel.metal"
 HOST_CODE = f"{OPERATIONS}/BinaryKernel.mm"
 OLD_CODE = f"{OPERATIONS}/BinaryOps.mm"
-LISTS = "torch/testing/_internal/common_mps.py"
-INDEXING = "c10/metal/indexing.h"
+LISTS = COMMON_MPS
 FLOATS = ("float", "half", "bfloat")
 INTEGERS = ("long", "int", "short", "uchar", "char")
 

@@ -11,7 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from porter.cli import main
-from porter.core.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS
+from porter.core.checkout import EMBEDDED_FORK
+from porter.core.layout import NATIVE_FUNCTIONS
 from porter.report.escaping import printable
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from expecttest import assert_expected_inline
 
-from porter.core.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS, OPERATIONS, Checkout
+from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
+from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.report.status import OperatorStatus, State, status_lines, status_object
 from porter.workflows.migrate import Request, migrate
 from porter.workflows.status import Filters, operators, portable, status

@@ -11,27 +11,27 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from porter.aten.meta import Promotion
+from porter.aten.metal_functions import Library
 from porter.aten.native_functions import Entry
 from porter.aten.reach import parsed
 from porter.aten.stubs import Stub, StubCall
 from porter.core import dtypes
-from porter.core.checkout import KERNELS, OPERATIONS, Checkout
+from porter.core.checkout import Checkout
 from porter.core.dtypes import DType, Kind
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
 from porter.core.formatting import format_block
+from porter.core.layout import INDEXING, KERNELS, OPERATIONS
 from porter.cpu.kernels import CpuKernel
 from porter.metal.candidates import choose
 from porter.metal.functor import Functor, Looks, functor_text
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.host import Dialect, House, function_anchor, kernel_function, registration_anchor
 from porter.metal.kernel import CandidateChoice, Kernel, KernelSpec
-from porter.metal.library import Library
 from porter.metal.macros import Family, Instance, MacroBook
-from porter.metal.placing import defines, functor_edit, include_edits, register_edit, used_macros
+from porter.metal.placing import functor_edit, include_edits, register_edit, used_macros
 from porter.metal.registration import Line, Need, base_macro, register_lines
 
-INDEXING = "c10/metal/indexing.h"
 _ARITIES = (Family.UNARY, Family.BINARY, Family.TERNARY)
 _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
 
@@ -194,7 +194,9 @@ def _raw_kinds(functor: Functor) -> set[Kind]:
     floating = any(_ARITHMETIC.search(line) for kinds, lines in own if Kind.FLOATING in kinds for line in lines)
     if floating:
         return {Kind.FLOATING, Kind.COMPLEX}
-    as_they_are = [lines for kinds, lines in own if Kind.COMPLEX in kinds and "float2(" not in "".join(lines)]
+    as_they_are = [
+        lines for kinds, lines in own if Kind.COMPLEX in kinds and f"{dtypes.FLOAT2.metal}(" not in "".join(lines)
+    ]
     return {Kind.COMPLEX} if as_they_are else set()
 
 
@@ -210,15 +212,11 @@ def _kernel_edits(
 ) -> Iterator[Edit]:
     file = launch.kernel_file
     kernels = parsed(file, fork.read(file))
-    helpers = [h for h in functor.helpers if not defines(kernels, _name_of(h))]
+    there = kernels.functions_by_name.keys()
+    helpers = [each for each in functor.helpers if not there & parsed(file, each).functions_by_name.keys()]
     text = "".join(f"{format_block(fork, file, helper)}\n\n" for helper in dict.fromkeys(helpers)) + source
     yield functor_edit(kernels, text, launch.arity)
     yield register_edit(kernels, "".join(f"{line}\n" for line in lines), launch.family, _book(fork, file))
-
-
-def _name_of(helper: str) -> str:
-    match = re.search(r"\b(\w+)\s*\(", re.sub(r"//[^\n]*|template\s*<[^>]*>", "", helper))
-    return match[1] if match else ""
 
 
 def _include_edits(fork: Checkout, launch: _Launch, functor: Functor, stub: Stub) -> Iterator[Edit]:

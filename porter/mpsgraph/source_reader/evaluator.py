@@ -18,9 +18,10 @@ from porter.aten.native_functions import Argument as SchemaArgument
 from porter.aten.native_functions import Entry
 from porter.aten.reach import parsed
 from porter.core import dtypes
-from porter.core.checkout import MPS, Checkout
+from porter.core.checkout import Checkout
 from porter.core.dtypes import DType
 from porter.core.errors import Place
+from porter.core.layout import OPERATION_UTILS
 from porter.languages import cpp
 from porter.languages.flatten import flattened
 from porter.languages.identifiers import mentions
@@ -50,7 +51,6 @@ from porter.mpsgraph.source_reader.values import (
     shown,
 )
 
-_NEIGHBOUR = f"{MPS}/OperationUtils.mm"
 _MOST_PATHS = 32
 
 
@@ -173,7 +173,7 @@ class Evaluation:
     def call_helper(self, name: str, values: Sequence[Any], start: int) -> Any:
         """Calls a function of the same file, of OperationUtils.mm, or one that another file shares as `mps::name`."""
         for source in (*self._sources(), *self._sharing(name)):
-            found = [f for f in source.functions() if f.name == name and f.wrapper is None]
+            found = [f for f in source.functions_by_name.get(name, ()) if f.wrapper is None]
             chosen = next((f for f in found if f.params.count(",") + 1 == len(values)), found[0] if found else None)
             if chosen:
                 text = flattened(source, source.text[chosen.start : chosen.end])
@@ -194,8 +194,8 @@ class Evaluation:
     def _sources(self) -> list[Source]:
         where = self.reading.source
         found = [where] if where is self.source else [where, self.source]
-        if self.checkout.exists(_NEIGHBOUR):
-            found.append(parsed(_NEIGHBOUR, self.checkout.read(_NEIGHBOUR)))
+        if self.checkout.exists(OPERATION_UTILS):
+            found.append(parsed(OPERATION_UTILS, self.checkout.read(OPERATION_UTILS)))
         return found
 
     def _sharing(self, name: str) -> Iterable[Source]:
@@ -204,7 +204,7 @@ class Evaluation:
             text = self.checkout.read(path)
             if mentions(text, name):
                 source = parsed(path, text)
-                if any(f.name == name and not f.static and f.wrapper is None for f in source.functions()):
+                if any(not f.static and f.wrapper is None for f in source.functions_by_name.get(name, ())):
                     yield source
 
     def execute(self, statement: cpp.Stmt, scope: Scope) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from porter.core.dtypes import DType
+from porter.core.dtypes import DType, promote_types
 from porter.mpsgraph.graph import Expr, Input
 from porter.mpsgraph.source_reader import leaves
 from porter.mpsgraph.source_reader.interpreter import Interpreter
@@ -105,7 +105,7 @@ def _scalar(run: Interpreter, values: list[Any], start: int) -> Any:
 
 def _promoted(run: Interpreter, values: list[Any], start: int) -> Any:
     found = [dtype for value in values if (dtype := leaves.dtype_of(value)) is not None]
-    return leaves.promoted(found[0], found[1]) if len(found) == 2 else Unknown("type")
+    return promote_types(found[0], found[1]) if len(found) == 2 else Unknown("type")
 
 
 def _wrapped(run: Interpreter, values: list[Any], start: int) -> Any:

@@ -63,8 +63,6 @@ _CONSTANT_DTYPES = {
     **dtypes.BY_MPS,
     **dtypes.BY_ATEN,
     **{f"k{name}": dtype for name, dtype in dtypes.BY_ATEN.items()},
-    "MPSDataTypeComplexFloat32": dtypes.FLOAT2,
-    "MPSDataTypeComplexFloat16": dtypes.HALF2,
 }
 
 
@@ -92,26 +90,12 @@ def is_class(name: str, value: Any, include_bool: bool) -> bool | None:
         "isIntegralType": {Kind.INTEGRAL, Kind.BOOL} if include_bool else {Kind.INTEGRAL},
         "isFloatingType": {Kind.FLOATING},
         "isComplexType": {Kind.COMPLEX},
-        "isReducedFloatingType": {Kind.FLOATING} if dtype.size == 2 else set[Kind](),
+        "isReducedFloatingType": {Kind.FLOATING} if dtype.is_reduced else set[Kind](),
         "is_complex": {Kind.COMPLEX},
         "is_floating_point": {Kind.FLOATING},
         "isBoolean": {Kind.BOOL},
     }
     return dtype.kind in kinds[name] if name in kinds else None
-
-
-def promoted(left: DType, right: DType) -> DType:
-    """`c10::promoteTypes` among the types Metal has."""
-    if left == right:
-        return left
-    ranks = {Kind.BOOL: 0, Kind.INTEGRAL: 1, Kind.FLOATING: 2, Kind.COMPLEX: 3}
-    if ranks[left.kind] != ranks[right.kind]:
-        return max((left, right), key=lambda dtype: ranks[dtype.kind])
-    if left.kind is Kind.FLOATING and left.size == right.size:
-        return dtypes.FLOAT
-    if left.kind is Kind.INTEGRAL and dtypes.UCHAR in (left, right) and left.size == right.size:
-        return dtypes.SHORT
-    return max((left, right), key=lambda dtype: dtype.size)
 
 
 def cast(value: Expr, dtype: DType) -> Expr:

@@ -8,7 +8,7 @@ from porter.core import dtypes
 from porter.core.dtypes import DType
 from porter.languages.objcpp_parser import Send
 from porter.mpsgraph.graph import Call, Expr
-from porter.mpsgraph.selectors import by_selector
+from porter.mpsgraph.operations import Operation, by_selector
 from porter.mpsgraph.source_reader import leaves
 from porter.mpsgraph.source_reader.interpreter import Interpreter
 from porter.mpsgraph.source_reader.values import EXPRESSIONS, Record, Scope, TheGraph, not_understood, shown
@@ -36,7 +36,7 @@ def send(run: Interpreter, expr: Send, scope: Scope) -> Any:
         raise not_understood(f"the MPSGraph operation {expr.selector}", run.place(expr.start))
     count = len(selector.split(":"))
     operands = tuple(_operand(run, value, expr.start) for value in values[:count])
-    return Call(row.op, operands, dtypes.BOOL if row.result is None else _result(row.op, operands[row.result].dtype))
+    return Call(row.op, operands, _result(row, operands))
 
 
 def _node(run: Interpreter, value: Any, dtype: Any, start: int) -> Expr:
@@ -52,8 +52,8 @@ def _operand(run: Interpreter, value: Any, start: int) -> Expr:
     raise not_understood(f"the operand {shown(value)}", run.place(start))
 
 
-def _result(op: str, dtype: DType) -> DType:
-    """Real results of complex operations: the parts and the absolute value."""
-    if op in ("realPart", "imaginaryPart") and dtype.kind is dtypes.Kind.COMPLEX:
-        return dtypes.FLOAT if dtype is dtypes.FLOAT2 else dtypes.HALF
-    return dtype
+def _result(row: Operation, operands: tuple[Expr, ...]) -> DType:
+    if row.result is None:
+        return dtypes.BOOL
+    dtype = operands[row.result].dtype
+    return dtype.real if row.takes_part else dtype

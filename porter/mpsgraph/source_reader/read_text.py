@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from porter.core.errors import Place
+from porter.languages.brackets import ROUND, behind
 from porter.languages.source import Source
 
 _HEAD = re.compile(r"(if|for|while|switch)\b(?: constexpr)?\s*(?=\()|do\b")
@@ -35,19 +36,11 @@ class ReadText:
         match = _HEAD.match(self.text, start)
         if not match:
             return ""
-        return f"{_KINDS.get(match[1], 'a loop')}, {quoted(match[0] + _parenthesised(self.text[match.end() :]))}"
+        end = behind(self.text, match.end(), ROUND) if match[1] else match.end()
+        return f"{_KINDS.get(match[1], 'a loop')}, {quoted(self.text[start:end])}"
 
 
 def quoted(text: str) -> str:
     """Code in a message: on one line, no longer than a message bears."""
     line = " ".join(text.split())
     return f"`{line[:_LONGEST]}{'...' if len(line) > _LONGEST else ''}`"
-
-
-def _parenthesised(text: str) -> str:
-    depth = 0
-    for at, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if not depth:
-            return text[: at + (letter == ")")]
-    return text

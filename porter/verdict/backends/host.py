@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from porter.core import cache
-from porter.core.checkout import KERNELS, Checkout
+from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.core.layout import DEVICE, KERNELS, included_as
 from porter.verdict.build.libraries import build, build_shared
 from porter.verdict.build.objects import Recipe
-from porter.verdict.build.tree import DEVICE_HEADERS, Tree, materialise
+from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import NoVerdict, raising_overlay_errors
 from porter.verdict.native import native_target
 from porter.verdict.result import HOST, VerifyTarget
@@ -96,13 +97,13 @@ def recipe(fork: Path) -> Recipe:
 
 def _device_headers(fork: Path) -> Path | None:
     """The fork's own `ATen/mps` headers, in a place named by what they say; None if it has none."""
-    folder = fork / DEVICE_HEADERS
+    folder = fork / DEVICE
     if not folder.is_dir():
         return None
     headers = {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if p.suffix == ".h"}
     root = cache.root() / "device_headers" / cache.digest(*(part for item in headers.items() for part in item))
     for name, content in headers.items():
-        target = root / "ATen" / "mps" / name
+        target = root / included_as(DEVICE) / name
         if not target.is_file():
             cache.put(target, content)
     return root
@@ -176,7 +177,7 @@ def set_macos_version(fork: Path, macos: str) -> None:
     from aten_overlay.device import libraries
 
     headers = _device_headers(fork)
-    device = (headers or toolchain.torch_root() / "include") / "ATen" / "mps" / "MPSDevice.h"
+    device = (headers or toolchain.torch_root() / "include") / included_as(DEVICE) / "MPSDevice.h"
     known = [f"{major}.{minor}" for major, minor in _LEVEL.findall(device.read_text())]
     if macos not in known:
         raise PorterError("PTR138", f"unknown macOS version {macos}", hint=f"Choose one of {', '.join(known)}.")

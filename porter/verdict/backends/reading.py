@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 
 from porter.core import cache
-from porter.core.checkout import NATIVE_FUNCTIONS
+from porter.core.layout import COMMON, NATIVE_FUNCTIONS
 from porter.verdict.build import registration, sources
 from porter.verdict.build.tree import Tree
 from porter.verdict.errors import NoVerdict
 from porter.verdict.result import VerifyTarget
 
-_COMMON = "c10/metal/common.h"
 _PER_THREAD = re.compile(r"\bILP_PER_THREAD *= *(\d+)")
 
 
@@ -40,5 +39,5 @@ def find_functor(target: VerifyTarget) -> str:
 
 def elements_per_thread(tree: Tree) -> int:
     """How many elements a thread of a dense unary kernel computes."""
-    match = _PER_THREAD.search(tree.read(_COMMON)) if tree.exists(_COMMON) else None
+    match = _PER_THREAD.search(tree.read(COMMON)) if tree.exists(COMMON) else None
     return int(match[1]) if match else 1

@@ -12,14 +12,12 @@ from typing import Any
 
 import torch
 
-from porter.core.dtypes import BY_TORCH
+from porter.core.dtypes import ALL, BY_TORCH
+from porter.core.layout import ATEN_ROOT
 from porter.verdict.errors import NoVerdict
 
 # c10::ScalarType of each torch type that kernels with `cast` in their name are told (c10/core/ScalarType.h).
-CODES: Mapping[torch.dtype, int] = {
-    torch.uint8: 0, torch.int8: 1, torch.int16: 2, torch.int32: 3, torch.int64: 4, torch.float16: 5, torch.float32: 6,
-    torch.complex32: 8, torch.complex64: 9, torch.bool: 11, torch.bfloat16: 15,
-}  # fmt: skip
+CODES: Mapping[torch.dtype, int] = {getattr(torch, dtype.torch): dtype.code for dtype in ALL}
 
 # From here on a dense unary kernel gets several elements per thread; a fork's own threshold is higher.
 WIDE = 16
@@ -51,7 +49,7 @@ def embed_headers(root: Path, path: str) -> str:
 
     Each header comes once, from the fork or else from the wheel; Metal's own are left to its compiler.
     """
-    folders = (root, root / "aten" / "src", Path(torch.__file__).parent / "include")
+    folders = (root, root / ATEN_ROOT, Path(torch.__file__).parent / "include")
     seen: set[str] = set()
 
     def text(file: Path) -> str:

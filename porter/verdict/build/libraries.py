@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from porter.core.cache import digest, get, put
-from porter.core.checkout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.core.errors import Place, PorterError
+from porter.core.layout import ATEN_ROOT, NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.build import objects, registration, sources
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree
@@ -112,7 +112,7 @@ def _objects(
     tree: Tree, files: Sequence[str], found: registration.Registration, recipe: Recipe, cache: Path
 ) -> dict[str, tuple[Path, bool]]:
     """The objects of the fork's files and of the registrations by name, and whether each was compiled just now."""
-    roots = {"include": found.include, "headers": tree.root / "aten" / "src", "tree": tree.root}
+    roots = {"include": found.include, "headers": tree.root / ATEN_ROOT, "tree": tree.root}
     named = {**{f: tree.root / f for f in files}, **{s.name: s for s in found.sources}}
     one = partial(_object, roots=roots, recipe=recipe, cache=cache)
     with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from aten_overlay import toolchain
 from porter.core.cache import digest, put
+from porter.core.layout import INCLUDE_ROOTS
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def _places(file: str, roots: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
         if file.startswith(f"{folder}/"):
             yield root, file[len(str(folder)) + 1 :]
             return
-    for top in ("ATen/", "c10/"):
+    for top in INCLUDE_ROOTS:
         at = file.rfind(f"/include/{top}")
         if at >= 0:
             yield from ((root, file[at + len("/include/") :]) for root in roots)

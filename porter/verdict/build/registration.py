@@ -18,8 +18,8 @@ from typing import Any
 
 from porter.aten.names import base_of
 from porter.core.cache import put_if_changed
-from porter.core.checkout import NATIVE_FUNCTIONS
 from porter.core.errors import Place, PorterError
+from porter.core.layout import ATEN, NATIVE_FUNCTIONS
 
 # torchgen ships without types: its model classes and template writer are opaque values here.
 Grouped = Any
@@ -157,7 +157,7 @@ def _wheel_include() -> Path:
 
 def packaged_yaml() -> str:
     """The installed wheel's own `native_functions.yaml`."""
-    return (_packaged() / "native" / "native_functions.yaml").read_text()
+    return (_packaged() / NATIVE_FUNCTIONS.removeprefix(f"{ATEN}/")).read_text()
 
 
 @cache

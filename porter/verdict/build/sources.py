@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from porter.aten.names import base_of
-from porter.core.checkout import MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.core.errors import Place, PorterError
+from porter.core.layout import MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.build.registration import Kernel, packaged_yaml, rows
 from porter.verdict.build.tree import Tree
 

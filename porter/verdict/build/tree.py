@@ -13,17 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from porter.core import cache
-from porter.core.checkout import KERNELS, MPS, NATIVE_FUNCTIONS
 from porter.core.errors import Place, PorterError
+from porter.core.layout import DEVICE, KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS, TEST_LISTS
 
-METAL_HEADERS = "c10/metal"
-DEVICE_HEADERS = "aten/src/ATen/mps"
-TEST_LISTS = ("torch/testing/_internal/common_mps.py", "test/test_mps.py")
 TREES_KEPT = 16
 # A tree that was taken so recently may still be in use by another verdict.
 IN_USE_SECONDS = 3600.0
 _HEADERS = (".h", ".hpp", ".inl")
-_HEADER_FOLDERS = (MPS, f"{MPS}/operations", METAL_HEADERS, DEVICE_HEADERS)
+_HEADER_FOLDERS = (MPS, OPERATIONS, METAL_HEADERS, DEVICE)
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,7 @@ def materialise(checkout: Path, texts: Mapping[str, str], into: Path) -> Tree:
 
 
 def _linked(checkout: Path) -> Iterator[str]:
-    for folder in (MPS, METAL_HEADERS, DEVICE_HEADERS):
+    for folder in (MPS, METAL_HEADERS, DEVICE):
         for base, _, names in os.walk(checkout / folder):
             yield from (os.path.relpath(os.path.join(base, n), checkout) for n in names)  # noqa: PTH118
     if (checkout / NATIVE_FUNCTIONS).is_file():

@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
-HALVES = (torch.float16, torch.bfloat16, torch.complex32)
-WIDE = {torch.complex32: torch.complex128, torch.complex64: torch.complex128}
+from porter.core.dtypes import ALL
+
+HALVES = tuple(getattr(torch, dtype.torch) for dtype in ALL if dtype.real.is_reduced)
 # The 16-bit lists' (atol, rtol) in upstream's TestConsistency._compute_tolerances; the 32-bit list loosens rtol alone.
 LOOSE: Mapping[str, Mapping[torch.dtype, tuple[float, float]]] = {
     "FP16": {torch.float16: (1e-2, 1e-2), torch.bfloat16: (5e-2, 5e-2)},
@@ -33,7 +34,7 @@ def widened(value: Any) -> Any:
     """A tensor of real or complex floats in double precision; anything else as it is."""
     if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
         return value
-    return value.to(WIDE.get(value.dtype, torch.float64))
+    return value.to(torch.complex128 if value.is_complex() else torch.float64)
 
 
 def flushed(value: Any) -> Any:

@@ -14,12 +14,14 @@ from contextlib import ExitStack
 from functools import lru_cache
 from typing import Any
 
+from porter.core.dtypes import ALL, Kind
 from porter.core.errors import Place, PorterError
+from porter.core.layout import COMMON_MPS
 
 NEWEST_MACOS = 26.0
 FORWARD, GRADIENTS = "mps_ops_modifier", "mps_ops_grad_modifier"
 MODIFIERS = (FORWARD, GRADIENTS, "mps_ops_error_inputs_modifier")
-_GRAD_DTYPES = ("float32", "float16", "bfloat16")
+_GRAD_DTYPES = tuple(dtype.torch for dtype in ALL if dtype.kind is Kind.FLOATING)
 _PRELUDE = """\
 import unittest
 from collections import defaultdict
@@ -43,7 +45,7 @@ def modifiers(file: str, text: str) -> dict[str, Modifier]:
     """
     found: dict[str, Modifier] = dict.fromkeys(MODIFIERS, _unchanged)
     if text:
-        namespace = _executed(file, text) if file.endswith("common_mps.py") else run(file, _functions(text))
+        namespace = _executed(file, text) if file == COMMON_MPS else run(file, _functions(text))
         found.update({name: _whole(namespace[name]) for name in MODIFIERS if name in namespace})
     forward, backward = found[FORWARD], found[GRADIENTS]
     return {**found, GRADIENTS: lambda ops: backward(forward(ops))}

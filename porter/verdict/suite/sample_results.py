@@ -13,16 +13,14 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
+from porter.core import dtypes
 from porter.verdict.behavior import SampleResult, Status, status_of_error
 from porter.verdict.refusals import refusal_in
 from porter.verdict.suite import compare, lists, samples
 from porter.verdict.suite.context import Context
 
 SAMPLES = 12
-DTYPES = (
-    torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
-    torch.bool, torch.complex64,
-)  # fmt: skip
+DTYPES = tuple(getattr(torch, dtype.torch) for dtype in dtypes.TESTED)
 
 
 def run_samples(context: Context) -> list[SampleResult]:

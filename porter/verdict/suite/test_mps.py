@@ -27,16 +27,15 @@ from torch.testing._internal.common_utils import TestCase, run_tests
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput, UnaryUfuncInfo
 from torch.utils import _pytree as pytree
 
+from porter.core import dtypes
 from porter.verdict.suite import compare, counters, execution, lists, results, samples, tolerances
 from porter.verdict.suite.context import current
 
 CONTEXT = current()
+# Upstream leaves out complex32, but here may be a port that has it.
 MPS_DTYPES = [
-    torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8,
-    torch.bool, torch.complex64,
-]  # fmt: skip
-if "complex32" in CONTEXT.dtypes:  # upstream leaves it out, but here is a port that has it
-    MPS_DTYPES.append(torch.complex32)
+    getattr(torch, dtype.torch) for dtype in dtypes.ALL if dtype in dtypes.TESTED or dtype.torch in CONTEXT.dtypes
+]
 GRAD_DTYPES = [getattr(torch, name) for name in lists.grad_dtypes(CONTEXT.precision if CONTEXT.as_is else "")]
 LAYOUT_SAMPLES = 3
 _OTHER_DEVICE = "Expected all tensors to be on the same device"

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch.testing._internal.opinfo.core import OpInfo
 
+from porter.core.layout import TEST_MPS
 from porter.verdict.suite import compare, lists
 
-FILE = "test/test_mps.py"
 _CLASS = re.compile(r"^class TestConsistency\b.*?(?=^[^\s#)])", re.M | re.S)
 _METHOD, _TEST, _NAMES = "_compute_tolerances", "test_output_match", ["atol", "rtol"]
 
@@ -30,7 +30,7 @@ def tolerances(text: str) -> Tolerances:
     if not found or _METHOD not in members or _TEST not in members:
         held = lists.low_precision(text)
         return lambda op, dtype, kwargs: compare.tolerances(held, op.name, dtype)
-    own = lists.run(FILE, _class(members))["Own"]()
+    own = lists.run(TEST_MPS, _class(members))["Own"]()
     return lambda op, dtype, kwargs: dict(zip(_NAMES, own.asked(op, dtype, kwargs), strict=True))
 
 

@@ -11,7 +11,8 @@ import torch
 from expecttest import assert_expected_inline
 
 from porter.core import cache
-from porter.core.checkout import EMBEDDED_FORK, KERNELS, Checkout
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.layout import KERNELS
 from porter.core.progress import ignore
 from porter.report.verdict import summary
 from porter.server import worker

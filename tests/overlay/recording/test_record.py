@@ -10,8 +10,9 @@ from expecttest import assert_expected_inline
 
 from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import mps_row
-from porter.core.checkout import EMBEDDED_FORK, OPERATIONS, Checkout
+from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
+from porter.core.layout import OPERATIONS
 from porter.mpsgraph.agreement import agreement
 from porter.mpsgraph.printing import graph_lines
 from porter.mpsgraph.recording import Recording

@@ -1,4 +1,7 @@
-"""The functions a fork's own `c10/metal/*.h` declare: the first place a functor looks for its mathematics."""
+"""The functions that a fork's own `c10/metal/*.h` declare: the first place to look for a functor's mathematics.
+
+They are found by their heads: these headers are 300 KB in a full fork, too much to lex for one operator.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from porter.core.checkout import Checkout
-from porter.core.dtypes import Kind
-
-HEADERS = "c10/metal"
+from porter.core.dtypes import ALL, Kind
+from porter.core.layout import METAL_HEADERS
 
 _FUNCTION = re.compile(
     r"(?:template\s*<(?P<template>[^;{}]*?)>\s*)?inline\s+(?P<result>[\w:<>,!&|\s]+?)\s+(?P<name>\w+)\s*\((?P<params>[^(){};]*)\)\s*\{"
@@ -27,8 +29,8 @@ _NAMESPACE = re.compile(
     r"^\s*(?:inline\s+)?namespace(?P<name>[\w:\s]*)\{|^\}\s*//\s*(?:end\s+)?namespace\b[ \t]*(?P<closed>[\w:]*)", re.M
 )
 _SCALARS = frozenset({Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL})
-_FLOAT_TYPES = frozenset({"float", "half", "bfloat"})
-_COMPLEX_TYPES = frozenset({"float2", "half2"})
+_FLOAT_TYPES = frozenset(dtype.metal for dtype in ALL if dtype.kind is Kind.FLOATING)
+_COMPLEX_TYPES = frozenset(dtype.metal for dtype in ALL if dtype.kind is Kind.COMPLEX)
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,8 @@ class Library:
         """Reads the headers; overloads meant for other code (indexing, atomics) do no harm, they are looked up by
         name.
         """
-        headers = checkout.list(HEADERS, ".h")
-        return Library(tuple(f for path in headers for f in _functions(path, checkout.read(path))))
+        headers = checkout.list(METAL_HEADERS, ".h")
+        return _library(tuple((path, checkout.read(path)) for path in headers))
 
     @cached_property
     def _by_name(self) -> dict[str, list[Function]]:
@@ -73,6 +75,16 @@ class Library:
     def find(self, name: str, arity: int, kind: Kind) -> Function | None:
         """The overload that serves elements of a kind, or None."""
         return next((f for f in self._by_name.get(name, ()) if f.arity == arity and kind in f.kinds), None)
+
+    def has(self, name: str, of_complex: bool) -> bool:
+        """Whether a function of the name is there, with an overload for complex numbers where that is asked."""
+        found = self._by_name.get(name, ())
+        return any(Kind.COMPLEX in each.kinds for each in found) if of_complex else bool(found)
+
+
+@lru_cache(maxsize=8)
+def _library(headers: tuple[tuple[str, str], ...]) -> Library:
+    return Library(tuple(function for path, text in headers for function in _functions(path, text)))
 
 
 @lru_cache(maxsize=256)

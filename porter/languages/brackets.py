@@ -1,0 +1,61 @@
+"""Bracket pairs of C++ text, found without lexing it: comments, strings and characters hold none, as in the lexer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from porter.languages.lexer import QUOTED
+
+ROUND, ALL = "()", "()[]{}"
+ANGLES = "<>"
+
+
+@lru_cache(maxsize=16)
+def _marks(characters: str) -> re.Pattern[str]:
+    return re.compile(rf"{QUOTED}|[{re.escape(characters)}]", re.S)
+
+
+def _depths(text: str, pairs: str, start: int = 0, others: str = "") -> Iterator[tuple[int, str, int]]:
+    """Every bracket of `pairs` and every one of `others`: its offset, itself, and the depth behind it."""
+    opening, depth = pairs[::2], 0
+    for match in _marks(pairs + others).finditer(text, start):
+        mark = match[0]
+        if len(mark) == 1:
+            if mark in pairs:
+                depth += 1 if mark in opening else -1
+            yield match.start(), mark, depth
+
+
+def behind(text: str, opener: int, pairs: str = ALL) -> int:
+    """The offset behind the bracket that closes the one at `opener`, the end of the text where none does."""
+    return next((at + 1 for at, _, depth in _depths(text, pairs, opener) if depth <= 0), len(text))
+
+
+def is_balanced(text: str, pairs: str = ROUND) -> bool:
+    """Whether brackets around a text would belong together: none of its own closes one that it has not opened."""
+    depths = [depth for _, _, depth in _depths(text, pairs)]
+    return not depths or (min(depths) >= 0 and depths[-1] == 0)
+
+
+def unwrapped(text: str) -> str:
+    """A text without the round brackets around all of it."""
+    inner = text[1:-1]
+    return unwrapped(inner) if text.startswith("(") and text.endswith(")") and is_balanced(inner) else text
+
+
+def has_outside(text: str, character: str) -> bool:
+    """Whether a character stands outside of all brackets."""
+    return any(mark == character and depth == 0 for _, mark, depth in _depths(text, ALL, others=character))
+
+
+def split(text: str, pairs: str = ALL) -> list[str]:
+    """The texts between the commas outside of all brackets, without the space around them; none of an empty text."""
+    parts, start = list[str](), 0
+    for at, mark, depth in _depths(text, pairs, others=","):
+        if mark == "," and depth <= 0:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    last = text[start:].strip()
+    return [*parts, last] if parts or last else []

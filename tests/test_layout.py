@@ -1,0 +1,25 @@
+"""The layout names paths that a fork has."""
+
+from __future__ import annotations
+
+import pytest
+
+from porter.core import layout
+from porter.core.checkout import EMBEDDED_FORK
+
+PATHS = {name: path for name, path in vars(layout).items() if name.isupper() and isinstance(path, str)}
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_the_embedded_fork_has_every_path_of_the_layout(name: str) -> None:
+    if name != "OPINFO_DEFINITIONS":  # the miniature has all of its OpInfos in one file
+        assert (EMBEDDED_FORK / PATHS[name]).exists(), PATHS[name]
+
+
+def test_the_roots_of_includes_are_folders_of_the_fork() -> None:
+    assert all((EMBEDDED_FORK / root).is_dir() for root in layout.INCLUDE_ROOTS.values())
+
+
+def test_an_include_is_spelled_from_below_aten_src() -> None:
+    assert layout.included_as(layout.OPERATIONS) == "ATen/native/mps/operations"
+    assert layout.included_as(layout.INDEXING) == "c10/metal/indexing.h"
