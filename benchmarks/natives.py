@@ -161,7 +161,7 @@ def _outcomes(task: Task, doing: Array[c_char]) -> list[Outcome]:
     made = build(tree, targets, host.recipe(tree.root), cache())
     host.load(made.library, tree.root, [f"{kernel}_" for each in targets for kernel in each.kernels], "default", False)
     if task.file:
-        return runner.run_module(_module(task.checkout.root / task.file), task.expr, tell)
+        return runner.run_modules([_module(task.checkout.root / task.file)], task.expr, tell)
     return runner.run(subject, task.expr, tell)
 
 
