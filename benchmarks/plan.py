@@ -17,9 +17,9 @@ PARSE = "import libcst, pathlib, sys; libcst.parse_module(pathlib.Path(sys.argv[
 
 
 def seconds(command: list[str]) -> float:
-    """Wall time of a process, from its start."""
+    """Wall time of a process, from its start. Raises CalledProcessError where it fails."""
     start = time.perf_counter()
-    subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - start
 
 
@@ -30,7 +30,7 @@ def main() -> None:
     options = parser.parse_args()
     base = seconds([sys.executable, "-c", PARSE, str(options.checkout / OPINFOS)])
     where = ["--checkout", str(options.checkout)]
-    porter = [sys.executable, "-m", "porter.cli"]
+    porter = [sys.executable, "-m", "porter"]
     for arguments in (
         ["status", *where],
         ["explain", options.op, "--no-record", *where],

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from porter.core.checkout import EMBEDDED_FORK
 from porter.verdict.result import VerifyTarget
 from porter.verdict.suite import lists
 from porter.verdict.suite.context import Context, aten_names
 from porter.verdict.verify import verify
-
-ROOT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-from apart import apart  # noqa: E402
 
 MATCH = "test_output_match and float32"
 
@@ -49,33 +37,3 @@ def test_an_opinfo_is_found_under_the_names_of_modules() -> None:
 def test_the_types_of_gradients_are_the_forks_own() -> None:
     assert lists.grad_dtypes("x = 1\nMPS_GRAD_DTYPES = [torch.float32, torch.float16]\n") == ("float32", "float16")
     assert lists.grad_dtypes("") == ("float32", "float16", "bfloat16")
-
-
-def test_the_benchmark_prints_a_line_an_operator() -> None:
-    command = [sys.executable, "-W", "ignore", "benchmarks/natives.py", str(EMBEDDED_FORK), "copysign", "-k", MATCH]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    op, passed, failed, skipped, calls, first = done.stdout.rstrip("\n").split("\t")
-    assert (op, passed, failed, skipped, first) == ("copysign", "1", "0", "0", "")
-    assert int(calls) > 0
-    assert done.stderr.strip().splitlines()[-1].startswith("1 operators, 1 without a failure")
-
-
-def _dying() -> Iterator[int]:
-    yield 1
-    os._exit(1)
-
-
-def _endless() -> Iterator[int]:
-    yield 1
-    while True:
-        pass
-
-
-@pytest.mark.parametrize("make", [_dying, _endless])
-def test_what_a_process_made_is_kept_when_it_dies_or_does_not_end(make: object) -> None:
-    assert list(apart(make, -1, seconds=0.5)) == [1, -1]  # type: ignore[arg-type]
-
-
-def test_a_process_that_ends_says_so() -> None:
-    assert list(apart(lambda: range(3), -1, seconds=60)) == [0, 1, 2]

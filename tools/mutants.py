@@ -1,4 +1,6 @@
-"""How many small mutants of functors and host code `verify` catches: `benchmarks/mutants.py [OP ...] [--most N]`.
+"""How many small mutants of functors and host code `verify` catches.
+
+    python tools/mutants.py [OP ...] [--most N]
 
 The subjects are operators of the embedded fork that are native. Survivors are listed: each is a gap in the tests or a
 mutant that computes the same. The latter are told by `equivalence`, which compares the results of the kernels bit by
@@ -7,7 +9,6 @@ bit, and do not count: the share is of the mutants that change a result.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 import time
@@ -15,10 +16,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from equivalence import same_results
-
 from porter.core.checkout import EMBEDDED_FORK, KERNELS, OPERATIONS
 from porter.verdict.result import VerifyTarget
 from porter.verdict.verify import verify
+from shared.arguments import parser
 
 GOAL = 0.98
 
@@ -121,10 +122,10 @@ def _mutant(file: str, text: str, start: int, end: int, new: str) -> Mutant:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("ops", nargs="*", default=list(SUBJECTS))
-    parser.add_argument("--most", type=int, help="mutants of each operator, spread over all there are")
-    options = parser.parse_args(arguments)
+    told = parser(__doc__)
+    told.add_argument("ops", nargs="*", default=list(SUBJECTS), help=f"of {', '.join(SUBJECTS)}")
+    told.add_argument("--most", type=int, help="mutants of each operator, spread over all there are")
+    options = told.parse_args(arguments)
     survivors: list[str] = []
     equivalent: list[str] = []
     total, started = 0, time.monotonic()

@@ -1,17 +1,15 @@
 """Every function of c10/metal/special_math.h on the host, against float64: prints the error of float32 results in ULP.
 
-    python benchmarks/special_math.py [--headers DIR]
+    python tools/special_math.py [--headers DIR]
 
 A function of the header that has no reference here is listed as such, with the reason if there is one.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import mpmath  # type: ignore[import-untyped]
@@ -20,6 +18,8 @@ import torch
 
 from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
+from aten_overlay.toolchain import torch_root
+from shared.arguments import parser
 
 HEADER = "c10/metal/special_math.h"
 SAMPLES = 20_000
@@ -213,11 +213,9 @@ def table(headers: Path) -> tuple[dict[str, Error], tuple[str, ...]]:
 
 def main() -> None:
     """Prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    spec = find_spec("torch")
-    assert spec and spec.origin
-    parser.add_argument("--headers", type=Path, default=Path(spec.origin).parent / "include")
-    errors, unknown = table(parser.parse_args().headers)
+    options = parser(__doc__)
+    options.add_argument("--headers", type=Path, default=torch_root() / "include", help="a folder with c10/metal")
+    errors, unknown = table(options.parse_args().headers)
     print(f"{'function':40} {'max ULP':>12} {'mean ULP':>10} {'max, of scale':>14}  worst at")
     for name, error in errors.items():
         at = ", ".join(f"{v:.6g}" for v in error.at)

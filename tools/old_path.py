@@ -1,7 +1,7 @@
 """Runs a fork's MPSGraph implementations over OpInfo samples, and prints how they compare with the CPU.
 
-    python benchmarks/old_path.py FORK [OP ...] [--samples N] [--seconds N] [--save FILE]
-    python benchmarks/old_path.py FORK --read FILE
+    python tools/old_path.py FORK [OP ...] [--samples N] [--seconds N] [--save FILE]
+    python tools/old_path.py FORK --read FILE
 
 One line an operator with an MPSGraph row that an OpInfo reaches, and type: graphs run; samples that agree, agree as far
 as values are defined, agree but for precision, differ and are refused; their classes, with the evidence for the first;
@@ -25,8 +25,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from apart import apart
-
 from porter.core.checkout import Checkout
 from porter.parity import table as old_path_table
 from porter.parity.lines import DIED, Line
@@ -34,13 +32,14 @@ from porter.parity.reasons import Evidence
 from porter.verdict.backends import host
 from porter.verdict.build.tree import cache, materialise
 from porter.verdict.whole import build_whole, fit, load_whole, unserved
+from shared.apart import apart
+from shared.arguments import fork_parser
 
 TYPES = ("float32", "float16", "int32", "bool")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("fork", type=Path)
+    parser = fork_parser(__doc__)
     parser.add_argument("ops", nargs="*")
     parser.add_argument("--samples", type=int, default=12)
     parser.add_argument("--seconds", type=float, default=120.0)

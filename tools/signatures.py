@@ -1,7 +1,7 @@
 """Compares the types that the stand-in declares of MPSGraph and its arrays with Apple's own, as objc2 publishes them.
 
     git clone --depth 1 https://github.com/madsmtm/objc2-generated
-    python benchmarks/signatures.py objc2-generated
+    python tools/signatures.py objc2-generated
 
 objc2's bindings are made from Apple's SDK: the type of every argument and result of every method, accessors of
 properties among them. A number declared as another kind of number decodes silently, so each is compared: float, double,
@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aten_overlay.apple import build
+from shared.arguments import parser
+from shared.objc import METHOD, PART
 
 # What a method takes, in order, then what it gives.
 Types = tuple[str, ...]
@@ -28,8 +30,6 @@ _KINDS = {
     "i64": "signed", "uint32_t": "unsigned of 32 bits", "u32": "unsigned of 32 bits", "usize": "unsigned",
     "void": "void", "": "void",
 }  # fmt: skip
-_METHOD = re.compile(r"^[-+] ?\((?P<result>[^)]*)\)(?P<rest>[^;{]*);", re.M)
-_PART = re.compile(r"(\w+):\(((?:[^()]|\([^()]*\))*)\)")
 _PROPERTY = re.compile(
     r"^@property(?:\((?P<how>[^)]*)\))?\s*(?P<type>[\w<>, *]*?[ *])(?P<names>\w+(?:, ?\w+)*)\s*;", re.M
 )
@@ -41,7 +41,14 @@ _BINDING = re.compile(
 _ARGUMENT = re.compile(r"^\s*(?:r#)?(\w+): (.*)$", re.S)
 
 
-def main(bindings: Path) -> int:
+def main() -> int:
+    options = parser(__doc__)
+    options.add_argument("bindings", type=Path, help="a checkout of objc2-generated")
+    return compare(options.parse_args().bindings)
+
+
+def compare(bindings: Path) -> int:
+    """Prints what differs from the bindings in this folder; 1 where anything does."""
     theirs: dict[str, set[Types]] = {}
     for framework in _FRAMEWORKS:
         for path in sorted((bindings / framework).rglob("*.rs")):
@@ -74,8 +81,8 @@ def _alike(ours: Types, theirs: Types) -> bool:
 
 def _declared(header: str) -> Iterator[tuple[str, Types]]:
     """Every method of a header, and the accessors of its properties."""
-    for match in _METHOD.finditer(header):
-        parts = _PART.findall(match["rest"])
+    for match in METHOD.finditer(header):
+        parts = PART.findall(match["rest"])
         selector = "".join(f"{name}:" for name, _ in parts) or match["rest"].strip()
         yield selector, (*(_kind(each) for _, each in parts), _kind(match["result"]))
     for match in _PROPERTY.finditer(header):
@@ -124,4 +131,4 @@ def _bound(spelled: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main())

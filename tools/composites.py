@@ -1,6 +1,6 @@
 """Runs host code of MPS that no row names, because composite C++ in libtorch calls it: composites/ gives each a row.
 
-    python benchmarks/composites.py FORK [-k EXPR]
+    python tools/composites.py FORK [-k EXPR]
 
 One verdict for each file `composites/<op>.mm`, which defines `<op>_on_mps_symint`: the fork as it would be with that
 file among its operations and with that MPS line in the operator's row, over the operator's OpInfo tests.
@@ -8,7 +8,6 @@ file among its operations and with that MPS line in the operator's row, over the
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from porter.overlay.table import table
 from porter.verdict.native import named_kernels
 from porter.verdict.result import VerifyTarget
 from porter.verdict.verify import verify
+from shared.arguments import fork_parser
 
 FOLDER = Path(__file__).resolve().parent / "composites"
 KERNEL = "{op}_on_mps_symint"
@@ -25,8 +25,7 @@ FLOATING = "test_output_match and float"  # bfloat16, float16 and float32: what 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("fork", type=Path)
+    parser = fork_parser(__doc__)
     parser.add_argument("-k", dest="expr", default=FLOATING)
     options = parser.parse_args()
     checkout = Checkout(options.fork.resolve(), "named")

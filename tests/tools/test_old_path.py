@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 from porter.core.checkout import EMBEDDED_FORK
+from tests.conftest import Run
 
-ROOT = Path(__file__).resolve().parents[3]
 OPERATORS = ("erf", "remainder", "logit", "ceil")
 
 
-def test_old_implementations_agree_with_the_cpu(tmp_path: Path) -> None:
+def test_old_implementations_agree_with_the_cpu(tmp_path: Path, python: Run) -> None:
     """A macro-made operator, a helper with a string branch, one with a scalar and one that needs a stub."""
     saved = tmp_path / "lines.json"
-    command = [sys.executable, "benchmarks/old_path.py", str(EMBEDDED_FORK), *OPERATORS, "--save", str(saved)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    done = python("tools/old_path.py", str(EMBEDDED_FORK), *OPERATORS, "--save", str(saved))
     assert done.returncode == 0, done.stderr
     every = [json.loads(text) for text in saved.read_text().splitlines()]
     lines = {line["op"]: line for line in every if line["kind"] == "float32"}

@@ -1,23 +1,38 @@
 """Whether two texts of a kernel file compute the same: their dense kernels run on the same bit patterns.
 
+    python tools/equivalence.py FIRST.metal SECOND.metal FUNCTOR --root FORK
+
 Not a proof, but a far harder test than any of verify's: 2^22 rows for each kernel, in which half of the 16-bit words
 are random and half are those of special values (both zeros, denormals, ones, extremes, infinities, NaNs of both signs),
-so that floats and halves of all kinds meet; results are compared bit by bit.
+so that floats and halves of all kinds meet; results are compared bit by bit. Ends with 1 where they differ.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 
 from aten_overlay.metal.build import Argument, Options, arguments, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
+from shared.arguments import parser
 
 ROWS = 1 << 22
 SCALARS = 8  # values tried of an argument that all threads share
 _SPECIAL = (1, 0x3FF, 0x400, 0x3C00, 0x3F80, 0x7BFF, 0x7C00, 0x7E00, 0x7F7F, 0x7F80, 0x7FC0, 0x7FFF)
 _WORDS = np.array([*_SPECIAL, *(s | 0x8000 for s in _SPECIAL), 0x8000, *[0] * 24], np.uint16)
+
+
+def main() -> int:
+    options = parser(__doc__)
+    options.add_argument("first", type=Path)
+    options.add_argument("second", type=Path)
+    options.add_argument("functor", help="the functor whose dense kernels run")
+    options.add_argument("--root", type=Path, required=True, help="the folder that holds c10/metal")
+    same = same_results(**vars(options.parse_args()))
+    print("the same bits" if same else "not the same")
+    return int(not same)
 
 
 def same_results(first: Path | str, second: Path | str, functor: str, root: Path) -> bool:
@@ -66,3 +81,7 @@ def _patterns(rng: np.random.Generator, rows: int, size: int, mask: int) -> np.n
     chosen = rng.random(words.size) < 0.5
     words[chosen] = rng.choice(_WORDS, int(chosen.sum()))
     return (words & np.uint16(mask)).view(np.uint8)[: rows * size].copy()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

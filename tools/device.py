@@ -1,6 +1,6 @@
 """Which operators of PyTorch's OpInfo database run on the stand-in device and agree with the CPU.
 
-    python benchmarks/device.py [--backward] [--samples N] [-k NAME]
+    python tools/device.py [--backward] [--samples N] [-k NAME]
 
 Every operator runs through the counted CPU fallback unless a kernel is loaded. Results of operators that draw random
 numbers, or leave memory as it was, are compared by shape and type alone. Exit code 1 if an operator fails for a reason
@@ -11,7 +11,6 @@ that is not MPS's own.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections import Counter
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import aten_overlay
+from shared.arguments import parser
 
 device = aten_overlay.start()
 
@@ -149,11 +149,11 @@ def chosen(name: str, backward: bool) -> list[Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--backward", action="store_true")
-    parser.add_argument("--samples", type=int, default=3)
-    parser.add_argument("-k", dest="name", default="")
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--backward", action="store_true")
+    options.add_argument("--samples", type=int, default=3)
+    options.add_argument("-k", dest="name", default="")
+    arguments = options.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     began = time.monotonic()

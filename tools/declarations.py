@@ -2,7 +2,7 @@
 
     pip download --no-deps --no-binary :none: --only-binary :all: --platform macosx_10_13_universal2 \\
         --python-version 3.12 pyobjc-framework-Metal pyobjc-framework-MetalPerformanceShaders{,Graph}
-    python benchmarks/declarations.py pyobjc_framework_*.whl
+    python tools/declarations.py pyobjc_framework_*.whl
 
 PyObjC's metadata is made from Apple's SDK: the value of every enumerator, and which arguments and results of a method
 are BOOL or blocks. Prints what differs, then how much was compared; ends with 1 where anything differs. A wheel is read
@@ -23,15 +23,22 @@ from typing import Any
 
 from aten_overlay import toolchain
 from aten_overlay.apple import build
+from shared.arguments import parser
+from shared.objc import METHOD, PART
 
 _ENUMERATOR = re.compile(r"\$(\w+)@(-?\d+)")
-_METHOD = re.compile(r"^[-+] \((?P<result>[^)]*)\)(?P<rest>[^;{]*);", re.M)
-_PART = re.compile(r"(\w+):\(((?:[^()]|\([^()]*\))*)\)")
 _SKIPPED = 2  # self and the selector come before a method's arguments
 _BOOL = (b"Z", "Z")
 
 
-def main(wheels: list[Path]) -> int:
+def main() -> int:
+    options = parser(__doc__)
+    options.add_argument("wheels", type=Path, nargs="+", help="wheels of PyObjC's frameworks")
+    return compare(options.parse_args().wheels)
+
+
+def compare(wheels: list[Path]) -> int:
+    """Prints what differs from these wheels' metadata; 1 where anything does."""
     modules = [ast.parse(text) for wheel in wheels for text in _metadata(wheel)]
     values = {name: value for module in modules for name, value in _enumerators(module)}
     headers = "\n".join(path.read_text() for path in sorted(build.INCLUDE.rglob("*.h")))
@@ -75,8 +82,8 @@ def _wrong_values(values: Mapping[str, int]) -> Iterator[str]:
 
 def _declared(headers: str) -> Iterator[tuple[str, frozenset[int]]]:
     """Every method with arguments, and the places that are BOOL: -1 is its result."""
-    for match in _METHOD.finditer(headers):
-        parts = _PART.findall(match["rest"])
+    for match in METHOD.finditer(headers):
+        parts = PART.findall(match["rest"])
         places = {i for i, (_, kind) in enumerate(parts) if kind.strip() == "BOOL"}
         result = {-1} if match["result"].strip() == "BOOL" else set()
         if parts:
@@ -105,4 +112,4 @@ def _bools(told: Mapping[str, Any]) -> Iterator[int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main([Path(each) for each in sys.argv[1:]]))
+    sys.exit(main())

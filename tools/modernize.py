@@ -1,7 +1,7 @@
 """Makes an older PyTorch tree modern enough to plan on: newer c10/metal headers and the embedded fork's host side of
 the dialect.
 
-    python benchmarks/modernize.py OLD_TREE HEADERS NEW_TREE
+    python tools/modernize.py OLD_TREE HEADERS NEW_TREE
 
 HEADERS is the `torch/include` folder of an unpacked macOS wheel. The result is for planning, not a fork to send
 upstream.
@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from porter.core.checkout import EMBEDDED_FORK, KERNELS, MPS, OPERATIONS
+from shared.arguments import parser
 
 FOLDERS = ("aten", "c10", "test", "torch/testing", "torchgen")
 LIBRARY = f"{MPS}/MetalShaderLibrary.h"
@@ -73,6 +74,7 @@ def _cut(text: str, pattern: str) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
-        sys.exit(__doc__)
-    modernize(*map(Path, sys.argv[1:]))
+    options = parser(__doc__)
+    for name in ("old", "headers", "new"):
+        options.add_argument(name, type=Path)
+    modernize(**vars(options.parse_args()))

@@ -4,13 +4,11 @@ headers in the folder `PORTER_TEST_HEADERS`."""
 from __future__ import annotations
 
 import os
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
 import special_math
 
 # Largest error in ULP, relative to the function's own scale: near a zero no float32 algorithm keeps relative accuracy.

@@ -1,6 +1,6 @@
 """Reads old implementations twice, from the source and by running them, and prints whether the readings agree.
 
-    python benchmarks/readings.py FORK [OP ...] [--save FILE]
+    python tools/readings.py FORK [OP ...] [--save FILE]
 
 One line a row: whether both agree; by type `recorded` or the code of why not; calls on which they agree, how they
 differ, or why one reading is missing. Then the counts. Without operators: every base name that `porter status` calls
@@ -9,15 +9,12 @@ MPSGraph. They run in one library of the fork, a process each.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-
-from apart import apart
 
 from porter.aten.implementations import Written
 from porter.aten.native_functions import NativeFunctions
@@ -32,14 +29,15 @@ from porter.server import worker as work
 from porter.verdict.backends import backends as rooms
 from porter.verdict.result import HOST
 from porter.verdict.whole import build_whole, load_whole
+from shared.apart import apart
+from shared.arguments import fork_parser
 
 Line = tuple[str, ...]
 TYPES = ("float32", "float16", "int32", "bool")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("fork", type=Path)
+    parser = fork_parser(__doc__)
     parser.add_argument("ops", nargs="*")
     parser.add_argument("--save", type=Path)
     options = parser.parse_args()

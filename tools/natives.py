@@ -1,6 +1,6 @@
 """Runs a fork's native Metal operators, host code and kernels, over OpInfo tests, and prints what passes.
 
-    python benchmarks/natives.py FORK [OP ...] [-k EXPR] [--tests FILE] [--seconds N] [--save FILE]
+    python tools/natives.py FORK [OP ...] [-k EXPR] [--tests FILE] [--seconds N] [--save FILE]
 
 One line an operator: tests passed, failed and skipped by the fork's own lists, kernel calls, and the first failure.
 Each runs in a process of its own. Without operators: every base name with a row whose host code launches a kernel.
@@ -10,7 +10,6 @@ Operators that such tests need together are one OP, with commas between.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections import Counter
@@ -24,8 +23,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from apart import apart
-
 import aten_overlay
 from porter.core.checkout import KERNELS, Checkout
 from porter.core.errors import PorterError
@@ -36,6 +33,8 @@ from porter.verdict.build.libraries import build
 from porter.verdict.build.tree import cache, materialise
 from porter.verdict.native import launching, native_target
 from porter.verdict.result import HOST, VerifyTarget
+from shared.apart import apart
+from shared.arguments import fork_parser
 
 if TYPE_CHECKING:
     from porter.verdict.suite.runner import Outcome
@@ -73,8 +72,7 @@ class Line:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("fork", type=Path)
+    parser = fork_parser(__doc__)
     parser.add_argument("ops", nargs="*")
     parser.add_argument("-k", dest="expr", help=f"as in pytest; without --tests {UPSTREAM}")
     parser.add_argument("--tests", type=Path, help="a test file, relative to the fork")

@@ -1,16 +1,12 @@
-"""What `benchmarks/equivalence.py` takes to compute the same."""
+"""What `tools/equivalence.py` takes to compute the same."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
 import equivalence
+from porter.core.checkout import EMBEDDED_FORK
 
-FORK = Path(__file__).resolve().parents[3] / "aten_overlay" / "fork"
 SOURCE = """#include <c10/metal/indexing.h>
 using namespace metal;
 struct shifted_functor {{
@@ -35,4 +31,4 @@ REGISTER_BINARY_OP(shifted, half, half);
 def test_the_same_bits_or_not(expression: str, more: str, same: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(equivalence, "ROWS", 1 << 18)
     original = SOURCE.format("float(a) + float(b)", "")
-    assert equivalence.same_results(original, SOURCE.format(expression, more), "shifted", FORK) == same
+    assert equivalence.same_results(original, SOURCE.format(expression, more), "shifted", EMBEDDED_FORK) == same
