@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import mpmath  # type: ignore[import-untyped]
+import mpmath
 import numpy as np
 import torch
 

@@ -24,7 +24,7 @@ def test_scans_leave_an_element_out_or_run_backwards(exclusive: bool, reverse: b
     assert of("cumulativeSumWithTensor:axis:exclusive:reverse", x, 0, exclusive, reverse).tolist() == sums
 
 
-REDUCTIONS = {
+REDUCTIONS: dict[str, Any] = {
     "Sum": torch.sum, "Product": lambda x, axes, keepdim: x.prod(0, True).prod(2, True), "Maximum": torch.amax,
     "Minimum": torch.amin, "MaximumPropagateNaN": torch.amax, "MinimumPropagateNaN": torch.amin, "And": torch.all,
     "Or": torch.any,

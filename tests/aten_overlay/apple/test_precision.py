@@ -16,7 +16,7 @@ VALUES = torch.linspace(0.1, 3.0, 300).to(torch.float16)
 
 def graph(scale: float, *last: tuple[str, tuple[Value, ...]]) -> Recorded:
     """The sum of the products of a placeholder and a number, all in halves, and what comes last."""
-    operations = (
+    operations: tuple[tuple[str, tuple[Value, ...]], ...] = (
         (PLACEHOLDER, ([300], HALF)),
         ("constantWithScalar:dataType", (scale, HALF)),
         ("multiplicationWithPrimaryTensor:secondaryTensor", (X, SCALE)),
@@ -96,7 +96,7 @@ def test_maxima_and_minima_may_keep_nan() -> None:
         (("minimumWithPrimaryTensor:secondaryTensor", (X, Ref(1, 0))), [2.0, 1.0]),
     ):
         feeds = [Node(PLACEHOLDER, ([2], SINGLE), (None,), ()) for _ in range(2)]
-        recorded = Recorded([*feeds, Node(*operation, (None,), ())])
+        recorded = Recorded([*feeds, Node(operation[0], operation[1], (None,), ())])
         written, kept = (
             evaluate(recorded, Ref(2, 0), {X: nan, Ref(1, 0): two}, each) for each in (AS_WRITTEN, KEEPING_NAN)
         )

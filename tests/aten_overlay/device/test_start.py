@@ -1,50 +1,55 @@
 """Starting programs with the device, and what happens where it cannot be had."""
 
+from __future__ import annotations
+
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 
 from aten_overlay.device import load
 from porter.core.errors import PorterError
+from tests.conftest import Run
 
 
-def test_a_script_gets_its_arguments(python, tmp_path):
+def test_a_script_gets_its_arguments(python: Run, tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text("import sys, torch\nprint(sys.argv[1:], torch.ones(2, device='mps').sum().item(), __name__)\n")
     done = python("-m", "aten_overlay", str(script), "a", "-b")
     assert (done.returncode, done.stdout) == (0, "['a', '-b'] 2.0 __main__\n")
 
 
-def test_a_module_runs(python):
+def test_a_module_runs(python: Run) -> None:
     done = python("-m", "aten_overlay", "-m", "torch.utils.collect_env", "--help")
     assert done.returncode == 0 and "torch" in done.stdout.lower()
 
 
-def test_a_scripts_exit_code_is_kept(on_device):
+def test_a_scripts_exit_code_is_kept(on_device: Run) -> None:
     assert on_device("import sys; sys.exit(7)").returncode == 7
 
 
-def test_without_a_program(python):
+def test_without_a_program(python: Run) -> None:
     done = python("-m", "aten_overlay")
     assert done.returncode == 2 and done.stderr.startswith("usage:")
 
 
 @pytest.mark.parametrize("access", ["ctypes.string_at(x.data_ptr(), 1)", "ctypes.memset(x.data_ptr(), 0, 1)"])
-def test_touching_device_memory_on_the_host_crashes(on_device, access):
+def test_touching_device_memory_on_the_host_crashes(on_device: Run, access: str) -> None:
     done = on_device(f"import ctypes, torch; x = torch.ones(3, device='mps'); print('up', flush=True); {access}")
     assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "up\n")
 
 
-def test_torch_must_not_be_there_first(python):
+def test_torch_must_not_be_there_first(python: Run) -> None:
     done = python("-c", "import torch, aten_overlay; aten_overlay.start()")
     assert done.returncode == 1 and "PTR140" in done.stderr
 
 
-def test_starting_twice_is_once(on_device):
+def test_starting_twice_is_once(on_device: Run) -> None:
     assert on_device("import aten_overlay as a; assert a.start() is a.start()").returncode == 0
 
 
-def test_a_library_without_the_symbols_is_refused(tmp_path):
+def test_a_library_without_the_symbols_is_refused(tmp_path: Path) -> None:
     library = tmp_path / "libtorch_cpu.so"
     library.write_bytes(b"\0" + b"\0".join(s.encode() for s in load.SYMBOLS[1:]) + b"\0")
     with pytest.raises(PorterError) as error:
@@ -52,14 +57,14 @@ def test_a_library_without_the_symbols_is_refused(tmp_path):
     assert error.value.code == "PTR141" and load.SYMBOLS[0] in error.value.what
 
 
-def test_other_systems_are_refused(monkeypatch):
-    monkeypatch.setattr(load.sys, "platform", "darwin")
+def test_other_systems_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(PorterError) as error:
         load._refuse_wrong_process()
     assert error.value.code == "PTR145"
 
 
-def test_an_overrun_is_seen(on_device):
+def test_an_overrun_is_seen(on_device: Run) -> None:
     done = on_device(
         "import ctypes, torch, aten_overlay\n"
         "d = aten_overlay.start(); x = torch.ones(3, device='mps'); assert d.overruns() == 0\n"

@@ -1,9 +1,15 @@
 """libtorch's own host functions reach kernels that are registered for the device: the way of every port."""
 
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from aten_overlay import toolchain
 from aten_overlay.device import libraries
+from tests.conftest import Run
 
 SOURCE = r"""
 #define HAVE_AVX2_CPU_DEFINITION
@@ -36,12 +42,12 @@ TORCH_LIBRARY_IMPL(aten, MPS, m) {
 
 
 @pytest.fixture
-def run(tmp_path, on_device):
+def run(tmp_path: Path, on_device: Run) -> Any:
     """Loads the source built with flags, then runs code that finds it as `library`."""
     source = tmp_path / "fill.cpp"
     source.write_text(SOURCE)
 
-    def build_and_run(code, *flags):
+    def build_and_run(code: str, *flags: str) -> Any:
         library = toolchain.build(
             "fill",
             [source],
@@ -53,7 +59,7 @@ def run(tmp_path, on_device):
     return build_and_run
 
 
-def test_a_registered_kernel_is_called(run):
+def test_a_registered_kernel_is_called(run: Run) -> None:
     done = run(
         "x = torch.empty(5, device='mps').fill_(3)\n"
         "print(x.tolist(), ctypes.c_int.in_dll(library, 'calls').value, torch.ones(2).tolist())",
@@ -62,6 +68,6 @@ def test_a_registered_kernel_is_called(run):
     assert done.stdout == "[3.0, 3.0, 3.0, 3.0, 3.0] 1 [1.0, 1.0]\n", done.stderr
 
 
-def test_a_missing_kernel_is_said(run):
+def test_a_missing_kernel_is_said(run: Run) -> None:
     done = run("torch.empty(5, device='mps').fill_(3)")
     assert done.returncode == 1 and "DispatchStub: missing kernel for mps" in done.stderr, done.stderr

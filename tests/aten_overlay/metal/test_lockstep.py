@@ -30,7 +30,7 @@ def library() -> Library:
 
 def _run(library: Library, name: str, threads: int, group: int, shuffle: int | None, fibers: bool) -> list[int]:
     out = np.zeros(4096, np.int32)
-    library.run(name, [X, out, np.uint32([threads])], [threads], [group], shuffle=shuffle, fibers=fibers)
+    library.run(name, [X, out, np.array([threads], np.uint32)], [threads], [group], shuffle=shuffle, fibers=fibers)
     return [int(v) for v in out]
 
 

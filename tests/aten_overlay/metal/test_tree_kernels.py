@@ -35,7 +35,8 @@ def _everyway(file: str, name: str, out: np.ndarray, buffers: list[Any], *launch
     results = []
     for checked, order in [(False, order) for order in ORDERS] + [(True, {})]:
         before = out.copy()
-        _library(file, name, checked).run(name, buffers, *launch, **more, **order)
+        run: Any = _library(file, name, checked).run
+        run(name, buffers, *launch, **more, **order)
         results.append(out.copy())
         out[...] = before
     return results
@@ -52,7 +53,7 @@ def test_rms_norm(name: str, size: int, dtype: str) -> None:
     x, w = rng.normal(size=(3, size)).astype(kind), rng.normal(size=size).astype(kind)
     out = np.zeros_like(x)
     threads = 256 if name == "rms_norm_looped" else (size + 127) // 128 * 32
-    buffers = [x, w, out, np.float32([1e-5]), _uint(size), _uint(1)]
+    buffers = [x, w, out, np.array([1e-5], np.float32), _uint(size), _uint(1)]
     wide = x.astype(np.float64)
     expected = wide / np.sqrt((wide**2).mean(1, keepdims=True) + 1e-5) * w
     for result in _everyway("RMSNorm.metal", f"{name}_{dtype}", out, buffers, [3 * threads], [threads]):
@@ -192,7 +193,7 @@ def test_arrays_of_buffers() -> None:
     metadata.numels[: len(sizes)] = sizes
     metadata.tensor[: len(chunks)], metadata.chunk[: len(chunks)] = [c[0] for c in chunks], [c[1] for c in chunks]
     before = [t.copy() for t in tensors[0]]
-    buffers = [addresses, metadata, np.float32([0.1]), np.float32([0.5]), np.uint8([1])]
+    buffers = [addresses, metadata, np.array([0.1], np.float32), np.array([0.5], np.float32), np.array([1], np.uint8)]
     resident = [t for kind in tensors for t in kind]
     for checked in (False, True):
         for new, old in zip(tensors[0], before, strict=True):
@@ -209,7 +210,7 @@ def test_atomic_accumulation() -> None:
     offsets = np.zeros((5000, 4), np.uint32)
     offsets[:, 1], offsets[:, 2] = np.arange(5000) * 4, np.arange(5000) * 8
     table = np.array([index.ctypes.data], np.uint64)
-    buffers = [table, np.int64([10]), np.int64([4]), offsets, values, out, _uint(1)]
+    buffers = [table, np.array([10], np.int64), np.array([4], np.int64), offsets, values, out, _uint(1)]
     name = "index_put_accumulate_32bit_float_idx32"
     _library("Indexing.metal", name).run(name, buffers, [5000], [64], resident=[index])
     expected = np.zeros(10)
@@ -220,7 +221,7 @@ def test_atomic_accumulation() -> None:
 def test_searching() -> None:
     x, edges = rng.normal(size=700).astype(np.float32), np.sort(rng.normal(size=50)).astype(np.float32)
     out = np.zeros(700, np.int32)
-    scalars = [np.int64([v]) for v in (700, 50, 700, 1, 1)]
+    scalars = [np.array([v], np.int64) for v in (700, 50, 700, 1, 1)]
     name = "searchsorted_float_int"
     _library("Bucketization.metal", name).run(name, [x, edges, out, *scalars], [128, 1], [128, 1])
     assert out.tolist() == np.searchsorted(edges, x, side="right").tolist()

@@ -67,8 +67,8 @@ def test_an_operator_is_found_by_name_and_by_aten_name(tmp_path: Path) -> None:
     assert (exp.cls, exp.line, exp.key, exp.test_name) == ("UnaryUfuncInfo", 2, "exp", "exp")
     [gelu] = calls(tmp_path, "gelu")
     assert (gelu.key, gelu.test_name, gelu.line) == ("nn.functional.gelunone", "nn_functional_gelu_none", 6)
-    assert gelu.dtypes == {"float32", "float64", "float16", "bfloat16"}
-    assert gelu.mps_dtypes == {"float32", "float64"}
+    assert gelu.dtypes == frozenset(("float32", "float64", "float16", "bfloat16"))
+    assert gelu.mps_dtypes == frozenset(("float32", "float64"))
     assert calls(tmp_path, "erf") == ()
 
 

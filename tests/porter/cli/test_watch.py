@@ -4,7 +4,7 @@ from pathlib import Path
 from porter.overlay.watch import changes, watch
 
 
-def script(*steps: Callable[[], None]) -> Callable[[float], None]:
+def script(*steps: Callable[[], object]) -> Callable[[float], None]:
     """A `sleep` that does the next step instead, and interrupts when there is none."""
     left = list(steps)
 

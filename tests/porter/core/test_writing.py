@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -210,7 +211,7 @@ def test_a_process_killed_at_any_step_leaves_all_or_none(root: Path) -> None:
     outcomes, step = set(), 0
     while True:
         checkout, changes = planned(root)
-        died = killed_at(step, lambda c=checkout, s=changes: write(c, s))
+        died = killed_at(step, partial(write, checkout, changes))
         outcomes.add(recover(Checkout(root, "a test")))
         found = tree(root)
         assert found in (BEFORE, AFTER), step
@@ -230,7 +231,7 @@ def test_an_undo_killed_at_any_step_leaves_all_or_none(root: Path) -> None:
     while True:
         checkout, changes = planned(root)
         write(checkout, changes)
-        died = killed_at(step, lambda c=checkout: undo(c))
+        died = killed_at(step, partial(undo, checkout))
         outcomes.add(recover(Checkout(root, "a test")))
         found = tree(root)
         assert found in (BEFORE, AFTER), step
@@ -248,8 +249,8 @@ def test_a_recovery_killed_at_any_step_can_be_repeated(root: Path) -> None:
     step = 0
     while True:
         checkout, changes = planned(root)
-        assert killed_at(24, lambda c=checkout, s=changes: write(c, s))
-        died = killed_at(step, lambda c=checkout: recover(c))
+        assert killed_at(24, partial(write, checkout, changes))
+        died = killed_at(step, partial(recover, checkout))
         recover(checkout)
         assert tree(root) == BEFORE
         step += 1

@@ -102,8 +102,8 @@ def test_form_and_meaning_agree_on_integers_and_truth_values(row: Selector, elem
         with pytest.raises(RuntimeError, match=r"(?i)bool"):
             meaning(row, [torch.tensor([True])] * arity(row))
         return
-    grids = np.meshgrid(*[WHOLE[element]] * arity(row), indexing="ij")
-    operands = [grid.ravel() for grid in grids]
+    grids: list[Any] = list(np.meshgrid(*[WHOLE[element]] * arity(row), indexing="ij"))
+    operands = [np.ravel(grid) for grid in grids]
     if row.op in ("division", "reciprocal"):  # MSL says nothing of a quotient that no integer is
         defined = (operands[-1] != 0) & ((operands[0].astype(int) != -(2**31)) | (operands[-1].astype(int) != -1))
         operands = [each[defined] for each in operands]

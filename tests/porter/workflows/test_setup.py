@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib import metadata
 
 import pytest
@@ -48,15 +50,20 @@ def test_what_cannot_be_had_is_refused_after_every_way(tried: list[str]) -> None
 
 
 def test_nothing_is_installed_outside_of_a_virtual_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setup.sys, "prefix", setup.sys.base_prefix)
-    monkeypatch.setattr(setup.subprocess, "run", lambda *_, **__: pytest.fail("ran pip"))
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("ran pip"))
     setup._with_pip()
 
 
 def test_what_every_verdict_shares_is_built_for_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, object]] = []
+
+    def answer(question: dict[str, object]) -> dict[str, object]:
+        asked.append(question)
+        return {}
+
     monkeypatch.setattr(rooms, "chosen", lambda backend: "host")
-    monkeypatch.setattr(server, "ask", lambda question: asked.append(question) or {})
+    monkeypatch.setattr(server, "ask", answer)
     assert setup.prepare(Checkout(EMBEDDED_FORK, "named")) == f"overlay: built for torch {metadata.version('torch')}"
     assert asked == [{"what": server.PREPARATION, "root": str(EMBEDDED_FORK), "backend": "host"}]
 

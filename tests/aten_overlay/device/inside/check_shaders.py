@@ -1,6 +1,9 @@
 """torch.mps.compile_shader: the semantics of PyTorch's own binding."""
 
+from __future__ import annotations
+
 import ctypes
+from typing import Any
 
 import pytest
 import torch
@@ -34,33 +37,33 @@ kernel void total(device float* out, device const float* in, uint i [[thread_pos
 
 
 @pytest.fixture(scope="module")
-def library():
+def library() -> Any:
     return torch.mps.compile_shader(SOURCE)
 
 
-def test_the_example_of_pytorch(library):
+def test_the_example_of_pytorch(library: Any) -> None:
     x = torch.zeros(16, device="mps")
     library.full(x, 3.14)
     assert torch.equal(x.cpu(), torch.full((16,), 3.14))
 
 
-def test_kernels_are_listed(library):
+def test_kernels_are_listed(library: Any) -> None:
     assert dir(library) == ["full", "gather", "narrow", "scale", "total", "where"]
 
 
-def test_threads_are_the_whole_grid(library):
+def test_threads_are_the_whole_grid(library: Any) -> None:
     x = torch.zeros(16, device="mps")
     library.full(x, 1.0, threads=5)
     assert x.cpu().tolist() == [1.0] * 5 + [0.0] * 11
 
 
-def test_offset_views_and_integers(library):
+def test_offset_views_and_integers(library: Any) -> None:
     x, out = torch.arange(8.0).to("mps"), torch.zeros(8, device="mps")
     library.scale(out[2:6], x[3:], 10)
     assert out.cpu().tolist() == [0, 0, 30, 40, 50, 60, 0, 0]
 
 
-def test_group_sizes(library):
+def test_group_sizes(library: Any) -> None:
     out = torch.zeros(6 * 4, dtype=torch.int32, device="mps")
     library.where(out, threads=[6, 4], group_size=[2, 4])
     assert out.cpu().unique().tolist() == [24]
@@ -68,41 +71,41 @@ def test_group_sizes(library):
     assert out.cpu()[0] // 10 == 6
 
 
-def test_casts_by_argument(library):
+def test_casts_by_argument(library: Any) -> None:
     out = torch.zeros(2, dtype=torch.int32, device="mps")
     library.narrow(out, [3, 4], 5.0, arg_casts={1: "int32", 2: "fp16"})
     assert out.cpu().tolist() == [345, 345]
 
 
-def test_cpu_scalars_are_bound_by_value(library):
+def test_cpu_scalars_are_bound_by_value(library: Any) -> None:
     x = torch.zeros(4, device="mps")
     library.full(x, torch.tensor(2.5, dtype=torch.float64))
     assert x.cpu().tolist() == [2.5] * 4
 
 
-def test_lists_of_tensors_are_addresses(library):
+def test_lists_of_tensors_are_addresses(library: Any) -> None:
     a, b, out = torch.arange(4.0).to("mps"), torch.ones(4, device="mps"), torch.zeros(4, device="mps")
     library.gather(out, [a, b])
     assert out.cpu().tolist() == [1, 2, 3, 4]
 
 
-def test_barriers(library):
+def test_barriers(library: Any) -> None:
     out, x = torch.zeros(1, device="mps"), torch.arange(64.0).to("mps")
     library.total(out, x, threads=64, group_size=64)
     assert out.item() == 64 * 63 / 2
 
 
-def test_limits(library):
+def test_limits(library: Any) -> None:
     kernel = library.total
     assert kernel.max_threads_per_threadgroup == 1024 and kernel.thread_execution_width == 32
     assert library.full.static_thread_group_memory_length == 0
 
 
-def test_declared_threadgroup_memory(library):
+def test_declared_threadgroup_memory(library: Any) -> None:
     assert library.total.static_thread_group_memory_length == 64 * ctypes.sizeof(ctypes.c_float)
 
 
-def test_an_empty_grid_does_nothing(library):
+def test_an_empty_grid_does_nothing(library: Any) -> None:
     library.full(torch.zeros(0, device="mps"), 1.0)
 
 
@@ -123,17 +126,17 @@ def test_an_empty_grid_does_nothing(library):
         (lambda k, x: k.full(x), RuntimeError, "val"),
     ],
 )
-def test_wrong_arguments(library, call, error, message):
+def test_wrong_arguments(library: Any, call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call(library, torch.zeros(4, device="mps"))
 
 
-def test_source_that_does_not_compile():
+def test_source_that_does_not_compile() -> None:
     with pytest.raises(SyntaxError, match="Failed to create metal library"):
         torch.mps.compile_shader("kernel void f(device float* out) { out[0] = nonsense; }")
 
 
-def test_headers_of_the_fork():
+def test_headers_of_the_fork() -> None:
     library = torch.mps.compile_shader(
         "#include <c10/metal/utils.h>\n"
         "kernel void f(device float* o, uint i [[thread_position_in_grid]]) { o[i] = c10::metal::max(float(i), NAN); }"
@@ -143,7 +146,7 @@ def test_headers_of_the_fork():
     assert x.isnan().all()
 
 
-def test_host_alias_shares_the_bytes():
+def test_host_alias_shares_the_bytes() -> None:
     x = torch.arange(3.0).to("mps")
     alias = torch.empty(0).set_(torch._C._mps_host_alias_storage(x.untyped_storage()))
     alias += 1

@@ -1,5 +1,7 @@
 """The evaluator on every idiom of the embedded fork, as text and against torch."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from expecttest import assert_expected_inline
@@ -9,7 +11,7 @@ from porter.aten.native_functions import NativeFunctions
 from porter.core import dtypes
 from porter.core.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS, OPERATIONS, Checkout
 from porter.core.errors import PorterError
-from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Scalar
+from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input
 from porter.mpsgraph.printing import graph_lines
 from porter.mpsgraph.selectors import by_op
 from porter.mpsgraph.source_reader.evaluator import read_graph
@@ -160,6 +162,7 @@ def test_a_loop_in_a_block_that_another_function_calls_is_told_where_it_is() -> 
     text = fork.read(file).replace(line, LOOPED)
     with pytest.raises(PorterError, match="a loop, `while \\(inputTensor != nil\\)`") as refused:
         graph_of("erf.out", fork=fork.layer({file: text}))
+    assert refused.value.place is not None
     assert text.splitlines()[refused.value.place.line - 1].strip() == "while (inputTensor != nil) {"
 
 
@@ -215,7 +218,7 @@ def test_a_result_that_is_not_told_is_a_reason_and_no_graph_of_the_other(row: st
     with pytest.raises(PorterError, match=told) as refused:
         graph_of(row, fork=with_parts(code))
     assert refused.value.code == "PTR033"
-    assert refused.value.place.line > 1
+    assert refused.value.place is not None and refused.value.place.line > 1
 
 
 def evaluate(expr: Expr, values: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -228,9 +231,10 @@ def evaluate(expr: Expr, values: dict[str, torch.Tensor]) -> torch.Tensor:
             return evaluate(arg, values).to(getattr(torch, dtype.torch))
         case Call(op=op, args=args):
             form = by_op()[op].torch.format(*(f"a[{at}]" for at in range(len(args))))
-            return eval(form, {"torch": torch, "a": [evaluate(arg, values) for arg in args]})
-        case Scalar():
-            raise AssertionError("no scalar here")
+            found: torch.Tensor = eval(form, {"torch": torch, "a": [evaluate(arg, values) for arg in args]})
+            return found
+        case _:
+            raise AssertionError(f"no {type(expr).__name__} here")
 
 
 @pytest.mark.parametrize(
@@ -243,7 +247,7 @@ def evaluate(expr: Expr, values: dict[str, torch.Tensor]) -> torch.Tensor:
         ("logaddexp.out", torch.logaddexp),
     ],
 )
-def test_a_graph_computes_what_the_operator_means(row, reference) -> None:  # type: ignore[no-untyped-def]
+def test_a_graph_computes_what_the_operator_means(row: str, reference: Callable[..., torch.Tensor]) -> None:
     (case,) = graph_of(row).of(dtypes.FLOAT)
     values = {"self": torch.linspace(-3, 4, 29), "other": torch.linspace(5.071, -2.3, 29) * 1.013}
     torch.testing.assert_close(evaluate(case.expr, values), reference(values["self"], values["other"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
+from torch.testing._internal.common_dtype import _dispatch_dtypes
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.core.dtypes import BY_TORCH
@@ -17,6 +18,6 @@ def _samples(op: OpInfo, device: str, dtype: torch.dtype, requires_grad: bool, *
 
 
 def test_a_sample_of_a_type_that_the_device_has_not_is_none_of_its_own() -> None:
-    op = OpInfo("mul", dtypes={torch.float32}, supports_autograd=False, sample_inputs_func=_samples)
+    op = OpInfo("mul", dtypes=_dispatch_dtypes((torch.float32,)), supports_autograd=False, sample_inputs_func=_samples)
     [made] = calls.sampled(op, "mul", BY_TORCH["float32"])
     assert [t.dtype for t in made.tensors().values()] == [torch.float32, torch.float32]

@@ -11,6 +11,7 @@ from aten_overlay.metal.compiler import find_clang
 from porter.core.checkout import EMBEDDED_FORK, NATIVE_FUNCTIONS
 from porter.core.errors import Place, PorterError
 from porter.verdict.build import libraries as build
+from porter.verdict.build.objects import Recipe
 from porter.verdict.build.registration import Kernel, Registration
 from porter.verdict.build.tree import materialise
 from porter.verdict.result import VerifyTarget
@@ -25,8 +26,8 @@ NAME = "aten/src/ATen/native/mps/operations/Twice.mm"
 
 
 @pytest.fixture
-def recipe() -> build.Recipe:
-    return build.Recipe(Path(find_clang()), ("-fPIC", "-O1"), (), "test", {})
+def recipe() -> Recipe:
+    return Recipe(Path(find_clang()), ("-fPIC", "-O1"), (), "test", {})
 
 
 def source(root: Path, text: str) -> Path:
@@ -40,7 +41,7 @@ def roots(path: Path) -> dict[str, Path]:
     return {"include": path / "include", "tree": path / "tree"}
 
 
-def test_an_object_serves_every_tree_with_the_same_headers(tmp_path: Path, recipe: build.Recipe) -> None:
+def test_an_object_serves_every_tree_with_the_same_headers(tmp_path: Path, recipe: Recipe) -> None:
     made = []
     for tree, value in (("one", 1), ("two", 1), ("three", 2)):
         path = source(tmp_path / tree, '#include "value.h"\nextern "C" int value() { return VALUE; }\n')
@@ -52,7 +53,7 @@ def test_an_object_serves_every_tree_with_the_same_headers(tmp_path: Path, recip
     assert build._object(path, NAME, roots(tmp_path / "one"), found, tmp_path) == (made[0][0], False)
 
 
-def test_an_object_is_compiled_once_and_again_when_its_text_changes(tmp_path: Path, recipe: build.Recipe) -> None:
+def test_an_object_is_compiled_once_and_again_when_its_text_changes(tmp_path: Path, recipe: Recipe) -> None:
     path = source(tmp_path, 'extern "C" int twice(int x) { return x + x; }\n')
     first, fresh = build._object(path, NAME, roots(tmp_path), recipe, tmp_path)
     assert fresh
@@ -65,7 +66,7 @@ def test_an_object_is_compiled_once_and_again_when_its_text_changes(tmp_path: Pa
     assert ctypes.CDLL(str(library)).twice(21) == 42
 
 
-def test_an_error_is_told_at_its_line_of_the_fork_and_leaves_nothing(tmp_path: Path, recipe: build.Recipe) -> None:
+def test_an_error_is_told_at_its_line_of_the_fork_and_leaves_nothing(tmp_path: Path, recipe: Recipe) -> None:
     path = source(tmp_path, "int x = 1;\nint y = z;\nint v = w;\n")
     with pytest.raises(PorterError) as refused:
         build._object(path, NAME, roots(tmp_path), recipe, tmp_path)
@@ -75,7 +76,7 @@ def test_an_error_is_told_at_its_line_of_the_fork_and_leaves_nothing(tmp_path: P
     assert [p for p in (tmp_path / "objects").rglob("*") if p.is_file() and p.suffix != ".lock"] == []
 
 
-def test_what_several_ask_for_at_once_is_compiled_once(tmp_path: Path, recipe: build.Recipe) -> None:
+def test_what_several_ask_for_at_once_is_compiled_once(tmp_path: Path, recipe: Recipe) -> None:
     path = source(tmp_path, "int once() { return 1; }\n")
     with ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(build._object, path, NAME, roots(tmp_path), recipe, tmp_path) for _ in range(4)]
@@ -84,7 +85,7 @@ def test_what_several_ask_for_at_once_is_compiled_once(tmp_path: Path, recipe: b
     assert sorted(fresh for _, fresh in made) == [False, False, False, True]
 
 
-def test_a_missing_kernel_is_told_at_its_row(tmp_path: Path, recipe: build.Recipe) -> None:
+def test_a_missing_kernel_is_told_at_its_row(tmp_path: Path, recipe: Recipe) -> None:
     path = source(tmp_path, "namespace at { void gone_out_mps(int); }\nvoid f() { at::gone_out_mps(1); }\n")
     made, _ = build._object(path, NAME, roots(tmp_path), recipe, tmp_path)
     row = Kernel("gone.out", "gone_out_mps", Place("native_functions.yaml", 7))
@@ -98,7 +99,7 @@ def test_a_missing_kernel_is_told_at_its_row(tmp_path: Path, recipe: build.Recip
 
 
 def test_every_header_is_written_before_the_first_file_is_compiled(
-    tmp_path: Path, recipe: build.Recipe, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: set[str] = set()
 

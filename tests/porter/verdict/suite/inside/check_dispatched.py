@@ -1,5 +1,9 @@
 """Which operators OpInfos dispatch, read from the counted fallback of a device that runs no fork's code."""
 
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,16 +18,18 @@ device = aten_overlay.start()
 
 
 @pytest.fixture(autouse=True)
-def counted():
+def counted() -> Any:
     counters.install(dict, device.fallbacks)
 
 
-def named(full_name):
+def named(full_name: str) -> Any:
     return next(op for op in op_db if op.full_name == full_name)
 
 
 # These two come first: a table is made in a forked process, which computes no gradient once this one has.
-def test_an_operator_without_an_opinfo_is_tested_through_those_that_dispatch_it(tmp_path, monkeypatch):
+def test_an_operator_without_an_opinfo_is_tested_through_those_that_dispatch_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(selection, "cache", lambda: tmp_path)
     monkeypatch.setattr("torch.testing._internal.common_methods_invocations.op_db",
                         [named(n) for n in ("unfold", "mul", "nn.functional.interpolate.bicubic")])  # fmt: skip
@@ -33,7 +39,9 @@ def test_an_operator_without_an_opinfo_is_tested_through_those_that_dispatch_it(
     assert len(list(tmp_path.rglob("*.json"))) == 1
 
 
-def test_an_operator_is_tested_through_the_function_whose_derivative_it_is(tmp_path, monkeypatch):
+def test_an_operator_is_tested_through_the_function_whose_derivative_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A device that serves silu_backward calls it; on one that does not, silu's gradient is made of others."""
     monkeypatch.setattr(selection, "cache", lambda: tmp_path)
     selection.table.cache_clear()
@@ -42,30 +50,30 @@ def test_an_operator_is_tested_through_the_function_whose_derivative_it_is(tmp_p
     assert selection.selected("silu_backward") == selection.Selection((), ("nn.functional.silu",))
 
 
-def test_an_operator_behind_a_composite_one_is_seen():
+def test_an_operator_behind_a_composite_one_is_seen() -> None:
     found = dispatched(named("nn.functional.interpolate.bicubic"))
     assert "upsample_bicubic2d" in found.forward and "upsample_bilinear2d" not in found.forward
     assert "upsample_bicubic2d_backward" in found.backward
 
 
-def test_what_the_call_dispatches_is_not_said_of_its_backward():
+def test_what_the_call_dispatches_is_not_said_of_its_backward() -> None:
     found = dispatched(named("mul"))
     assert "mul" in found.forward and "mul" not in found.backward
 
 
-def test_a_device_argument_is_mirrored_too():
+def test_a_device_argument_is_mirrored_too() -> None:
     assert samples.mirror({"device": "cpu", "dtype": torch.int32}, "mps") == {"device": "mps", "dtype": torch.int32}
     assert samples.mirror({"device": torch.device("cpu")}, "mps") == {"device": "mps"}
     assert samples.mirror({"mode": "cpu"}, "mps") == {"mode": "cpu"}
 
 
-def test_gradients_are_compared_in_types_that_the_cpu_has():
+def test_gradients_are_compared_in_types_that_the_cpu_has() -> None:
     op = named("polar")
     assert torch.float16 in op.supported_backward_dtypes("mps") - op.supported_dtypes("cpu")
     assert torch.float16 not in opinfos.comparable(op).supported_backward_dtypes("mps")
 
 
-def test_without_gradients_there_is_no_table(tmp_path, monkeypatch):
+def test_without_gradients_there_is_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dispatched(named("mul"))
     monkeypatch.setattr(selection, "cache", lambda: tmp_path)
     selection.table.cache_clear()
