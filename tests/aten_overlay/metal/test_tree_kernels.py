@@ -1,5 +1,6 @@
-"""Kernels of a real PyTorch checkout, run: those with barriers, simdgroup functions, threadgroup arguments, argument
-buffers and atomics, against numpy. `PORTER_TEST_FORK` names the checkout (a 2.7 development tree); skipped without.
+"""Kernels as a PyTorch checkout has them, run: those with barriers, simdgroup functions, threadgroup arguments, argument
+buffers and atomics, against numpy. They are those of tree/, which have the arguments of PyTorch's; where
+`PORTER_TEST_FORK` names a checkout (a 2.7 development tree), its own run instead.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from porter.core.errors import PorterError
 
-FORK = Path(os.environ.get("PORTER_TEST_FORK", ""))
+FORK = Path(os.environ.get("PORTER_TEST_FORK") or Path(__file__).with_name("tree"))
 KERNELS = FORK / "aten/src/ATen/native/mps/kernels"
-pytestmark = pytest.mark.skipif(not os.environ.get("PORTER_TEST_FORK"), reason="$PORTER_TEST_FORK is not set")
 rng = np.random.default_rng(11)
 # As one, one lane after the other, and in two other orders of lanes.
 ORDERS: tuple[dict[str, Any], ...] = ({}, {"fibers": True}, {"shuffle": 1}, {"shuffle": 2})
@@ -147,7 +147,7 @@ def test_eight_bit_weights() -> None:
 
 @pytest.mark.parametrize("m", [32, 40])
 def test_tiles_of_eight_bit_weights(m: int) -> None:
-    """A defect of that tree: no barrier keeps the scales from being written where other simdgroups still read weights,
+    """A defect of these kernels: no barrier keeps the scales from being written where other simdgroups still read weights,
     so the result depends on how simdgroups advance."""
     name, k, n = "large_m_int8pack_mm_float", 64, 64
     a, b = rng.normal(size=(m, k)).astype(np.float32), rng.integers(-128, 128, (n, k)).astype(np.int8)
@@ -163,7 +163,7 @@ def test_tiles_of_eight_bit_weights(m: int) -> None:
 
 
 def test_scales_of_half_a_tile_are_read_beyond_their_end() -> None:
-    """A defect of that tree: the tiled product reads 64 scales though its host code allows any multiple of 32."""
+    """A defect of these kernels: the tiled product reads 64 scales though its host code allows any multiple of 32."""
     m, k, n = 32, 32, 32
     a, b, scales, out = (np.ones(s, t) for s, t in (((m, k), "f4"), ((n, k), "i1"), (n, "f4"), ((m, n), "f4")))
     library = _library("Quantized.metal", "large_m_int8pack_mm_float", True)
