@@ -17,12 +17,12 @@ from pathlib import Path
 from aten_overlay.metal import compiler
 from aten_overlay.metal.arguments import Argument
 from aten_overlay.metal.declarations import Instance, Unit, parse
-from aten_overlay.metal.generate import Value, definition, generate, shares, synchronises
+from aten_overlay.metal.generate import Value, definition, generate, shares
 from aten_overlay.metal.lexer import read
 from aten_overlay.metal.shared import completed
 from porter.core.errors import PorterError
 
-__all__ = ["ARITHMETICS", "Argument", "Options", "arguments", "compile_kernels", "host_names", "kernel_synchronises"]
+__all__ = ["ARITHMETICS", "Argument", "Options", "arguments", "compile_kernels", "host_names"]
 
 # What Apple's compiler or GPU may do that the source does not say. `default` contracts within one expression.
 ARITHMETICS: Mapping[str, tuple[tuple[str, ...], str]] = {
@@ -90,12 +90,6 @@ def arguments(source: Path | str, name: str, options: Options = DEFAULT) -> tupl
     """The parameters of kernel `name`, in order, thread positions included. Raises PTR102 for an unknown name."""
     unit = _unit(_preprocessed(source, options))
     return definition(unit, _find(unit, name)).arguments
-
-
-def kernel_synchronises(source: Path | str, name: str, options: Options = DEFAULT) -> bool:
-    """Whether kernel `name` uses barriers or simdgroup functions."""
-    unit = _unit(_preprocessed(source, options))
-    return synchronises(unit, _find(unit, name))
 
 
 def compile_kernels(source: Path | str, names: Iterable[str], options: Options = DEFAULT) -> Path:

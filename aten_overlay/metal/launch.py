@@ -11,7 +11,6 @@ from porter.core.errors import PorterError
 
 SHUFFLE_LANES, FORCE_FIBERS = 1, 2
 _STATUS = {3: "PTR107"}
-_MAX_BUFFERS = 31
 
 
 class _Argument(ctypes.Structure):

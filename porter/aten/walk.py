@@ -202,11 +202,6 @@ def _owner_type(owner: cpp.Expr, facts: Facts) -> DType:
     return facts.output if root in _OUTPUTS or aliased in _OUTPUTS else facts.input
 
 
-def element_type(name: str | None) -> DType | None:
-    """The type by its ATen name, None for one that Metal does not have."""
-    return BY_ATEN.get(name) if name else None
-
-
 def real_of(dtype: DType) -> DType:
     """The type of the real and imaginary parts."""
     parts = {"ComplexFloat": "Float", "ComplexHalf": "Half"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -55,18 +55,6 @@ class ChangeSet:
         """The new text of every file that is edited or created, without the deleted ones."""
         return {file: _splice(self.base.get(file, ""), edits) for file, edits in self._by_file().items()}
 
-    def invert(self) -> ChangeSet:
-        """The change set that takes this one back."""
-        after = self.apply()
-        edits = [
-            Edit(e.file, at, at + len(e.text), self.base[e.file][e.start : e.end])
-            for file, group in self._by_file().items()
-            if file in self.base
-            for e, at in _landed(group)
-        ]
-        edits += [Edit(file, 0, 0, self.base[file]) for file in sorted(self.deleted)]
-        return ChangeSet(after, tuple(edits), frozenset(self.created))
-
     def combine(self, *others: ChangeSet) -> ChangeSet:
         """All edits as one change set of the same base. Raises PTR053 if the parts were planned on different texts."""
         base = dict(self.base)
@@ -89,12 +77,6 @@ class ChangeSet:
         return {file: sorted(group, key=lambda e: (e.start, e.end)) for file, group in groups.items()}
 
 
-def replace_file(file: str, before: str | None, after: str) -> ChangeSet:
-    """The change set that gives `file` the text `after`, creating it when `before` is None."""
-    base = {} if before is None else {file: before}
-    return ChangeSet(base, (Edit(file, 0, len(before or ""), after),))
-
-
 def line_of(text: str, offset: int) -> int:
     """The line, from 1, that holds a character offset."""
     return text.count("\n", 0, offset) + 1
@@ -115,14 +97,6 @@ def _splice(text: str, edits: list[Edit]) -> str:
         parts += [text[at : edit.start], edit.text]
         at = edit.end
     return "".join([*parts, text[at:]])
-
-
-def _landed(edits: Iterable[Edit]) -> Iterator[tuple[Edit, int]]:
-    """Each edit with the offset of its text in the new file."""
-    shift = 0
-    for edit in edits:
-        yield edit, edit.start + shift
-        shift += len(edit.text) - (edit.end - edit.start)
 
 
 def _file_diff(file: str, changes: ChangeSet, edits: list[Edit], context: int) -> str:

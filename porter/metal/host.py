@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from porter.core.checkout import MPS, OPERATIONS, Checkout
+from porter.core.checkout import MPS, Checkout
 from porter.core.errors import Place, PorterError
 from porter.metal.macros import Family
 
@@ -129,13 +129,6 @@ def registration_anchor(text: str, stub: str) -> int:
         after = [m for m in run if m["stub"] < stub]
         return after[-1].end() + 1 if after else run[0].start()
     return run[-1].end() + 1
-
-
-def kernel_files(checkout: Checkout) -> Iterator[str]:
-    """The host files that register kernels through stubs."""
-    for path in checkout.list(OPERATIONS, "Kernel.mm"):
-        if "REGISTER_DISPATCH" in checkout.read(path):
-            yield path
 
 
 def _last_run(text: str, found: list[re.Match[str]]) -> list[re.Match[str]]:

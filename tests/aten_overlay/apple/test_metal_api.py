@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from aten_overlay.apple.build import frameworks, program
+from aten_overlay.apple.build import frameworks
 from aten_overlay.apple.compiler import Compiler
+from tests.aten_overlay.apple.objective_c import program
 
 HERE = Path(__file__).resolve().parent
 

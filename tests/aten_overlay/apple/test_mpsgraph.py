@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from aten_overlay.apple.build import INCLUDE, frameworks, program
+from aten_overlay.apple.build import INCLUDE, frameworks
 from aten_overlay.apple.mpsgraph import meanings
 from aten_overlay.apple.mpsgraph.objects import Frameworks
 from aten_overlay.apple.mpsgraph.recorder import Recorder
 from aten_overlay.device import libraries
 from porter.core.errors import PorterError
+from tests.aten_overlay.apple.objective_c import program
 
 HERE = Path(__file__).resolve().parent
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aten_overlay.apple.build import program
+from tests.aten_overlay.apple.objective_c import program
 
 HERE = Path(__file__).resolve().parent
 

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 import torch
 
-from aten_overlay.apple.build import INCLUDE, frameworks, program
+from aten_overlay.apple.build import INCLUDE, frameworks
 from aten_overlay.apple.mpsgraph import recorder
 from aten_overlay.apple.mpsgraph.objects import Frameworks, Ref
 from aten_overlay.device import libraries
+from tests.aten_overlay.apple.objective_c import program
 
 # By the part of the selector. Source: developer.apple.com/documentation/metalperformanceshadersgraph/mpsgraph
 FLOAT = {"epsilon", "scale"}

@@ -9,9 +9,10 @@ from expecttest import assert_expected_inline
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aten_overlay.metal.build import Argument, Options, arguments, compile_kernels, host_names, kernel_synchronises
+from aten_overlay.metal.build import Argument, Options, arguments, compile_kernels, host_names
 from aten_overlay.metal.declarations import parse
 from aten_overlay.metal.generate import Edit, apply, generate
+from aten_overlay.metal.launch import Library
 from aten_overlay.metal.lexer import read
 from porter.core.errors import PorterError
 
@@ -71,8 +72,8 @@ template <typename F> kernel void k(device float* x [[buffer(0)]], uint i [[thre
 template [[host_name("k_waits")]] kernel void k<waits>(device float*, uint);
 template [[host_name("k_adds")]] kernel void k<adds>(device float*, uint);
 """
-    assert kernel_synchronises(source, "k_waits")
-    assert not kernel_synchronises(source, "k_adds")
+    library = Library(compile_kernels(source, ["k_waits", "k_adds"]))
+    assert library.synchronises("k_waits") and not library.synchronises("k_adds")
 
 
 def test_generated_code() -> None:

@@ -29,11 +29,6 @@ def test_a_blocks_objective_c_is_read_as_such(fork: Checkout) -> None:
     assert formatting.format_block(fork, "X.mm", block) == expected
 
 
-def test_only_the_lines_named_are_touched(fork: Checkout) -> None:
-    text = "int  a;\n" + UGLY
-    assert formatting.format_lines(fork, "X.mm", text, 2, 3) == "int  a;\n" + NICE
-
-
 def test_a_fork_without_a_style_keeps_blocks_as_they_are(tmp_path: Path) -> None:
     assert formatting.format_block(Checkout(tmp_path, "a test"), "X.mm", UGLY) == UGLY
 
