@@ -1,6 +1,5 @@
 """The build cache: never stale, never half made."""
 
-
 from __future__ import annotations
 
 import ctypes
@@ -54,13 +53,13 @@ def test_going_back_finds_the_first_result(project: Path) -> None:
     assert build(project) == first
 
 
-def test_flags_count(project: Path) -> None:
+def test_flags_are_part_of_the_cache_key(project: Path) -> None:
     (project / "answer.cpp").write_text('extern "C" int answer() { return ANSWER; }\n')
     built = [toolchain.build("answer", [project / "answer.cpp"], [f"-DANSWER={n}"]) for n in (4, 5)]
     assert [answer(path) for path in built] == [4, 5]
 
 
-def test_declared_dependencies_count(project: Path) -> None:
+def test_declared_dependencies_are_part_of_the_cache_key(project: Path) -> None:
     data = project / "data"
     data.mkdir()
     source = 'extern "C" int answer() {\n#if __has_include("data/more.h")\nreturn 2;\n#else\nreturn 1;\n#endif\n}\n'
@@ -99,7 +98,7 @@ def test_a_missing_symbol_is_a_link_error(project: Path) -> None:
     assert error.value.code == "PTR144" and "other" in error.value.what
 
 
-def test_a_lost_object_is_made_again(project: Path) -> None:
+def test_a_lost_object_is_rebuilt(project: Path) -> None:
     library = build(project)
     for path in (project / "cache").rglob("*.o"):
         path.unlink()

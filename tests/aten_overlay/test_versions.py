@@ -12,7 +12,7 @@ from aten_overlay.device import libraries
 HEADER = toolchain.torch_root() / "include" / "ATen" / "mps" / "MPSDevice.h"
 
 
-def test_every_question_to_the_device_has_an_answer(tmp_path: Path) -> None:
+def test_every_device_query_is_answered(tmp_path: Path) -> None:
     declared = re.findall(r"^TORCH_API [\w:*]+ (\w+)\(", HEADER.read_text(), re.M)
     assert {"is_available", "GetMPSAllocator"} <= set(declared)
     asked = "".join(f"void* ask_{name}() {{ return (void*)&at::mps::{name}; }}\n" for name in declared)

@@ -22,7 +22,7 @@ def _endless() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("make", [_dying, _endless])
-def test_what_a_process_made_is_kept_when_it_dies_or_does_not_end(make: object) -> None:
+def test_results_survive_a_process_that_dies_or_hangs(make: object) -> None:
     assert list(apart(make, -1, seconds=0.5)) == [1, -1]  # type: ignore[arg-type]
 
 

@@ -28,7 +28,9 @@ REGISTER_BINARY_OP(shifted, half, half);
         ("b == T(1) ? float(a) + 2.0 : float(a) + float(b)", "", False),
     ],
 )
-def test_the_same_bits_or_not(expression: str, more: str, same: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_with_the_same_bits_are_equivalent(
+    expression: str, more: str, same: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(equivalence, "ROWS", 1 << 18)
     original = SOURCE.format("float(a) + float(b)", "")
     assert equivalence.same_results(original, SOURCE.format(expression, more), "shifted", EMBEDDED_FORK) == same

@@ -50,7 +50,7 @@ def tell() -> Callable[[str], str]:
         ("counted", "1 1 1 3  | left 0"),
     ],
 )
-def test_a_graph_computes_what_it_was_told(tell: Callable[[str], str], name: str, told: str) -> None:
+def test_a_graph_computes_its_operations(tell: Callable[[str], str], name: str, told: str) -> None:
     assert tell(name) == told
 
 
@@ -69,7 +69,7 @@ def test_a_graph_computes_what_it_was_told(tell: Callable[[str], str], name: str
         ("unfed", "! PTR134 a placeholder that the graph needs is not fed"),
     ],
 )
-def test_what_cannot_be_recorded_or_run_is_a_coded_error(tell: Callable[[str], str], name: str, told: str) -> None:
+def test_unsupported_graphs_raise_coded_errors(tell: Callable[[str], str], name: str, told: str) -> None:
     assert tell(name).startswith(told)
 
 
@@ -144,7 +144,7 @@ def test_integers_are_divided_towards_zero() -> None:
     assert of("divisionWithPrimaryTensor:secondaryTensor", a, b).tolist() == [3, -3, 0]
 
 
-def test_a_maximum_drops_nan_unless_told_to_pass_it_on() -> None:
+def test_maximum_propagates_nan_only_on_request() -> None:
     x = torch.tensor([[1.0, float("nan")], [float("nan"), float("nan")]])
     plain = of("reductionMaximumWithTensor:axis", x, 1)
     assert plain[0].item() == 1 and plain[1].isnan().item()

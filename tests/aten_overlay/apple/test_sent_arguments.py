@@ -121,7 +121,7 @@ def wanted(part: str, kind: str, place: int) -> Any:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=recorded)
-def test_arguments_arrive_as_documented(sent: dict[str, tuple[Any, ...]], operation: Operation) -> None:
+def test_arguments_are_decoded_as_declared(sent: dict[str, tuple[Any, ...]], operation: Operation) -> None:
     want = [wanted(part, kind, i) for i, (part, kind) in enumerate(operation) if part != "name"]
     got = sent[recorded(operation)]
     assert [(type(each), each) for each in got] == [(type(each), each) for each in want]

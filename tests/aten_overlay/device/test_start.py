@@ -25,11 +25,11 @@ def test_a_module_runs(python: Run) -> None:
     assert done.returncode == 0 and "torch" in done.stdout.lower()
 
 
-def test_a_scripts_exit_code_is_kept(on_device: Run) -> None:
+def test_a_script_exit_code_is_kept(on_device: Run) -> None:
     assert on_device("import sys; sys.exit(7)").returncode == 7
 
 
-def test_without_a_program(python: Run) -> None:
+def test_missing_program_prints_usage(python: Run) -> None:
     done = python("-m", "aten_overlay")
     assert done.returncode == 2 and done.stderr.startswith("usage:")
 
@@ -40,12 +40,12 @@ def test_touching_device_memory_on_the_host_crashes(on_device: Run, access: str)
     assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "up\n")
 
 
-def test_torch_must_not_be_there_first(python: Run) -> None:
+def test_importing_torch_first_is_refused(python: Run) -> None:
     done = python("-c", "import torch, aten_overlay; aten_overlay.start()")
     assert done.returncode == 1 and "PTR140" in done.stderr
 
 
-def test_starting_twice_is_once(on_device: Run) -> None:
+def test_starting_twice_returns_the_same_device(on_device: Run) -> None:
     assert on_device("import aten_overlay as a; assert a.start() is a.start()").returncode == 0
 
 
@@ -64,7 +64,7 @@ def test_other_systems_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert error.value.code == "PTR145"
 
 
-def test_an_overrun_is_seen(on_device: Run) -> None:
+def test_an_overrun_is_detected(on_device: Run) -> None:
     done = on_device(
         "import ctypes, torch, aten_overlay\n"
         "d = aten_overlay.start(); x = torch.ones(3, device='mps'); assert d.overruns() == 0\n"

@@ -68,6 +68,6 @@ def test_a_registered_kernel_is_called(run: Run) -> None:
     assert done.stdout == "[3.0, 3.0, 3.0, 3.0, 3.0] 1 [1.0, 1.0]\n", done.stderr
 
 
-def test_a_missing_kernel_is_said(run: Run) -> None:
+def test_a_missing_kernel_is_reported(run: Run) -> None:
     done = run("torch.empty(5, device='mps').fill_(3)")
     assert done.returncode == 1 and "DispatchStub: missing kernel for mps" in done.stderr, done.stderr

@@ -48,7 +48,7 @@ def base(name: str) -> str:
     return name.split(".")[0].removesuffix("_")
 
 
-def test_rows_are_those_of_the_installed_torch_but_for_dispatch() -> None:
+def test_rows_match_the_installed_torch_except_for_dispatch() -> None:
     spec = importlib.util.find_spec("torchgen")
     assert spec is not None and spec.origin is not None
     theirs = rows(Path(spec.origin).parent / "packaged/ATen/native/native_functions.yaml")
@@ -57,7 +57,7 @@ def test_rows_are_those_of_the_installed_torch_but_for_dispatch() -> None:
         assert {k: v for k, v in row.items() if k != "dispatch"} == expected, name
 
 
-def test_every_overload_of_an_operator_is_there() -> None:
+def test_every_structured_delegate_is_declared() -> None:
     ours = rows(FORK / NATIVE_FUNCTIONS)
     for name, row in ours.items():
         delegate = row.get("structured_delegate")
@@ -77,7 +77,7 @@ def test_every_shared_kernel_has_a_stub_registered_for_mps() -> None:
     assert shared - redispatching <= registered
 
 
-def test_every_idiom_is_there() -> None:
+def test_every_idiom_occurs() -> None:
     text = operations()
     for idiom in (
         r"CREATE_MPS_STRUCTURED_UNARY_TORCH_IMPL_FUNC\(\w+, \w+\)",
@@ -134,7 +134,7 @@ def test_files_have_the_format_of_the_fork(path: Path) -> None:
     assert done.stdout == path.read_text()
 
 
-def test_the_fork_is_small_and_holds_no_strangers() -> None:
+def test_the_fork_is_small_and_holds_only_source_files() -> None:
     files = [p for p in FORK.rglob("*") if p.is_file() and "__pycache__" not in p.parts and ".porter" not in p.parts]
     assert sum(len(p.read_text().splitlines()) for p in files) < 4000
     assert not [p for p in files if p.suffix not in {".h", ".cpp", ".mm", ".metal", ".py", ".yaml", ".txt", ""}]

@@ -51,7 +51,7 @@ def test_arguments_are_those_of_the_definition() -> None:
     assert [(a.kind, a.index) for a in arguments(FORMS, "plain")][:2] == [("buffer", 0), ("threadgroup", 2)]
 
 
-def test_only_asked_kernels_are_checked_beyond_syntax() -> None:
+def test_only_requested_kernels_are_checked_beyond_syntax() -> None:
     source = (
         FORMS + '\ntemplate [[host_name("wrong")]] kernel void swapped<float, float2>(device float*, device float2*);'
     )
@@ -61,7 +61,7 @@ def test_only_asked_kernels_are_checked_beyond_syntax() -> None:
     assert error.value.code == "PTR101"
 
 
-def test_synchronising_is_found_through_helpers_and_functors() -> None:
+def test_synchronization_is_found_through_helpers_and_functors() -> None:
     source = """#include <metal_stdlib>
 struct waits { template <typename T> T operator()(T v) { return metal::simd_sum(v); } };
 struct adds { template <typename T> T operator()(T v) { return v + v; } };

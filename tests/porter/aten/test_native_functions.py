@@ -66,13 +66,13 @@ def test_family_of_a_base_name_and_of_an_overload(tmp_path: Path) -> None:
     assert [e.name for e in functions.family("atan2_")] == names
 
 
-def test_unknown_operator_names_its_neighbours(tmp_path: Path) -> None:
+def test_an_unknown_operator_suggests_similar_names(tmp_path: Path) -> None:
     with pytest.raises(PorterError, match="PTR012") as caught:
         NativeFunctions.read(fork(tmp_path, ROWS)).family("atan")
     assert "atan2" in caught.value.hint
 
 
-def test_mps_joins_the_shared_line_and_nothing_else_changes(tmp_path: Path) -> None:
+def test_mps_joins_the_shared_entry_and_nothing_else_changes(tmp_path: Path) -> None:
     functions = NativeFunctions.read(fork(tmp_path, ROWS))
     entry = functions.by_name["atan2.out"]
     target = entry.line_for("CPU")
@@ -84,7 +84,7 @@ def test_mps_joins_the_shared_line_and_nothing_else_changes(tmp_path: Path) -> N
     assert after == expected
 
 
-def test_the_files_own_key_order_decides_and_other_keys_stay(tmp_path: Path) -> None:
+def test_the_key_order_of_the_file_decides(tmp_path: Path) -> None:
     functions = NativeFunctions.read(fork(tmp_path, ROWS))
     entry = functions.by_name["pow.Tensor_Scalar_out"]
     target = entry.line_for("CUDA")
@@ -158,5 +158,5 @@ def test_spans_and_lines_follow_an_edit_further_up(comments: int, blanks: int) -
         ("__inner__", "__inner__"),
     ],
 )
-def test_a_rows_name_tells_its_operator(name: str, base: str) -> None:
+def test_a_row_name_gives_its_operator(name: str, base: str) -> None:
     assert base_of(name) == base

@@ -80,7 +80,7 @@ def test_an_operator_of_nn_functional_needs_no_aten_name(tmp_path: Path) -> None
     assert [call.key for call in find_opinfos(Checkout(tmp_path, "a test"), "silu")] == ["nn.functional.silu"]
 
 
-def test_a_mark_goes_only_if_its_reason_does(tmp_path: Path) -> None:
+def test_a_mark_is_removed_only_with_its_reason(tmp_path: Path) -> None:
     [call] = calls(tmp_path, "gelu")
     decisions = [decide_mark(mark, PORTED) for mark in marks(call)]
     assert_expected_inline(
@@ -158,5 +158,5 @@ def test_an_argument_that_would_be_empty_goes_with_its_line() -> None:
         ("TYPES", None),
     ],
 )
-def test_groups_of_dtypes_are_read_or_left(text: str, expected: set[str] | None) -> None:
+def test_dtype_groups_are_read_or_left_alone(text: str, expected: set[str] | None) -> None:
     assert read_dtypes(text) == expected

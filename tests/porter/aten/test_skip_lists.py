@@ -78,14 +78,14 @@ def test_lists_are_found_with_their_kind_function_and_condition(tmp_path: Path) 
     ]
 
 
-def test_an_entry_tells_its_dtypes_line_and_comment(tmp_path: Path) -> None:
+def test_an_entry_has_its_dtypes_line_and_comment(tmp_path: Path) -> None:
     [(_, entry)] = entries_for(read_lists(fork(tmp_path)), {"fmod"})
     assert (entry.dtypes, entry.line, entry.comment) == (("float16", "float64"), 25, "see the issue")
     [(_, own), *_] = [p for p in entries_for(read_lists(fork(tmp_path)), {"exp"}) if p[0].kind == "xfail"]
     assert own.comment == "A reason of its own"
 
 
-def test_an_entry_goes_only_if_its_reason_does(tmp_path: Path) -> None:
+def test_an_entry_is_removed_only_with_its_reason(tmp_path: Path) -> None:
     lists = read_lists(fork(tmp_path))
     made = decide_all(lists, {"hypot", "fmod", "dot", "exp"}, {"float16", "int64"})
     assert_expected_inline(
@@ -137,7 +137,7 @@ def test_removing_and_narrowing_keep_the_layout(tmp_path: Path) -> None:
     )
 
 
-def test_complex_support_joins_the_allow_list_where_its_neighbours_are_in_order(tmp_path: Path) -> None:
+def test_complex_support_joins_a_sorted_allow_list_in_order(tmp_path: Path) -> None:
     assert_expected_inline(
         diff(read_lists(fork(tmp_path)), {"gcd", "neg", "hypot"}, {"complex64"}).split("@@\n")[1].split("@@")[0],
         """\

@@ -187,7 +187,9 @@ def test_the_declaration_gives_parameters_and_header(checkout: Checkout) -> None
         ("lone_out", "PTR074", "lone_stub"),
     ],
 )
-def test_what_cannot_be_told_is_refused(checkout: Checkout, name: str, code: str, says: str) -> None:
+def test_an_implementation_without_a_single_stub_is_refused(
+    checkout: Checkout, name: str, code: str, says: str
+) -> None:
     with pytest.raises(PorterError) as caught:
         stubs_of(checkout, name)
     assert caught.value.code == code

@@ -20,14 +20,14 @@ def nothing() -> None:
     return None
 
 
-def test_what_changed_is_told_once_its_writer_pauses(tmp_path: Path) -> None:
+def test_changes_are_reported_once_the_writer_pauses(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_text("1")
     steps = script(nothing, lambda: two.write_text("new"), lambda: one.write_text("longer"), nothing)
     assert next(changes(lambda: [one, two], steps)) == [one, two]
 
 
-def test_it_acts_at_once_and_after_every_change(tmp_path: Path) -> None:
+def test_it_runs_at_once_and_after_every_change(tmp_path: Path) -> None:
     file = tmp_path / "file"
     acted: list[str] = []
     steps = script(lambda: file.write_text("a"), nothing, lambda: file.unlink(), nothing)

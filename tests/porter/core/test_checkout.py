@@ -33,7 +33,7 @@ def test_a_search_of_one_line_finds_what_a_search_of_the_file_finds(text: str) -
         assert not found or re.search(pattern, text, re.M)
 
 
-def test_layers_share_one_reading_of_the_disk(tmp_path: Path) -> None:
+def test_layers_share_one_read_of_the_disk(tmp_path: Path) -> None:
     (tmp_path / "a.cpp").write_text("one")
     below = Checkout(tmp_path, "test")
     above = below.layer({"b.cpp": "two"})
@@ -44,7 +44,7 @@ def test_layers_share_one_reading_of_the_disk(tmp_path: Path) -> None:
     assert set(below.hashes) == {"a.cpp"}
 
 
-def test_a_search_leaves_no_file_in_the_snapshot_and_skips_what_cannot_be_read(tmp_path: Path) -> None:
+def test_a_search_caches_no_file_and_skips_unreadable_ones(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "a.cpp").write_bytes(b"word \xff")
     (tmp_path / "src" / "a.h").write_text("word")
@@ -55,5 +55,5 @@ def test_a_search_leaves_no_file_in_the_snapshot_and_skips_what_cannot_be_read(t
 
 
 @pytest.mark.parametrize("missing", ["nowhere", "src/nowhere"])
-def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path, missing: str) -> None:
+def test_a_missing_folder_is_empty(tmp_path: Path, missing: str) -> None:
     assert Checkout(tmp_path, "test").folder(missing, ".cpp").files == ()

@@ -33,7 +33,7 @@ def test_a_fork_without_a_style_keeps_blocks_as_they_are(tmp_path: Path) -> None
     assert formatting.format_block(Checkout(tmp_path, "a test"), "X.mm", UGLY) == UGLY
 
 
-def test_a_style_that_is_not_understood_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_style_is_refused(tmp_path: Path) -> None:
     (tmp_path / ".clang-format").write_text("NoSuchOption: 1\n")
     with pytest.raises(PorterError) as caught:
         formatting.format_block(Checkout(tmp_path, "a test"), "X.mm", UGLY)

@@ -139,7 +139,7 @@ def test_what_porter_wrote_itself_does_not_count_as_uncommitted(root: Path) -> N
     assert ".porter" not in subprocess.run(["git", "status", "-s"], cwd=root, capture_output=True, text=True).stdout
 
 
-def test_a_checkout_below_the_work_tree_is_told_by_its_own_paths(root: Path) -> None:
+def test_a_checkout_below_the_work_tree_uses_its_own_paths(root: Path) -> None:
     git(root, "init", "-q")
     git(root, "add", "sub")
     git(root, "commit", "-qm", "x")
@@ -261,7 +261,7 @@ def test_a_recovery_killed_at_any_step_can_be_repeated(root: Path) -> None:
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(step=st.integers(0, 40))
-def test_a_system_that_refuses_once_leaves_the_checkout_as_it_was(root: Path, step: int) -> None:
+def test_a_failed_system_call_leaves_the_checkout_unchanged(root: Path, step: int) -> None:
     checkout, changes = planned(root)
     left = [step]
     with pytest.MonkeyPatch.context() as patch:
@@ -299,7 +299,7 @@ def test_a_file_changed_after_an_interrupted_write_is_left_alone(root: Path) -> 
     assert (root / ".porter/pending" / blob).read_bytes() == BEFORE["a.mm"]
 
 
-def test_a_damaged_journal_is_told(root: Path) -> None:
+def test_a_damaged_journal_is_reported(root: Path) -> None:
     checkout, changes = planned(root)
     write(checkout, changes)
     entry = root / ".porter/history/1"

@@ -263,7 +263,7 @@ def describe_lambda(one: Lambda) -> str:
     return "\n".join([f"[{' '.join(map(str, one.dtypes))}] ({arguments}) -> {one.result}{marks}", body, *one.helpers])
 
 
-def test_branches_on_the_type_each_give_their_lambda(checkout: Checkout) -> None:
+def test_each_branch_on_the_type_gives_its_lambda(checkout: Checkout) -> None:
     assert_expected_inline(
         describe(cpu_kernel(checkout, "twist_stub")),
         """\
@@ -350,7 +350,7 @@ return metal::all(a == b) || !metal::any(a != T(0)) || metal::any(b != T(0));"""
     )
 
 
-def test_a_number_that_stays_stands_where_it_is_used_and_is_no_nan(checkout: Checkout) -> None:
+def test_constants_are_used_in_place_and_need_no_nan_check(checkout: Checkout) -> None:
     assert_expected_inline(
         describe(cpu_kernel(checkout, "clip_stub")),
         """\
@@ -404,7 +404,7 @@ return metal::rint(a);""",
         ("strange_stub", "PTR078", "launch_threads", 116),
     ],
 )
-def test_what_has_no_metal_form_is_named_with_its_line(
+def test_code_without_a_metal_form_is_named_with_its_line(
     checkout: Checkout, stub: str, code: str, says: str, line: int
 ) -> None:
     (failure,) = cpu_kernel(checkout, stub).untranslated

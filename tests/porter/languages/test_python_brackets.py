@@ -68,7 +68,7 @@ def test_a_bracket_that_never_closes_is_refused(text: str) -> None:
         ({3}, "x = [\n    'a',\n\n    # of b\n    'b',\n    'bb',\n]\n"),
     ],
 )
-def test_a_group_that_goes_leaves_one_blank_line(gone: set[int], left: str) -> None:
+def test_a_removed_group_leaves_one_blank_line(gone: set[int], left: str) -> None:
     text = "x = [\n    'a',\n\n    # of b\n    'b',\n    'bb',\n\n    # of c\n    'c',\n]\n"
     edits = remove_elements("f", text, read_brackets("f", text, 4), gone)
     assert ChangeSet({"f": text}, tuple(edits)).apply()["f"] == left

@@ -107,7 +107,7 @@ def spread(count: int, generator: Any) -> Tensor:
 
 
 @pytest.mark.parametrize(("table", "name", "arity"), [(t, n, a) for t in (COMPLEX, REAL) for n, a in rows(t)])
-def test_a_form_is_the_function(library: dict[str, Library], table: str, name: str, arity: int) -> None:
+def test_a_metal_form_computes_its_function(library: dict[str, Library], table: str, name: str, arity: int) -> None:
     dtype = torch.complex64 if table == COMPLEX else torch.float32
     edges = samples.edge_values(dtype)
     grid = [each.flatten() for each in torch.meshgrid(*[edges] * arity, indexing="ij")]

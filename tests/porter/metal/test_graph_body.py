@@ -28,6 +28,6 @@ def test_a_function_of_real_numbers_is_not_offered_for_integers(op: str) -> None
     assert body(op, dtypes.FLOAT) is not None
 
 
-def test_what_metal_has_for_integers_is_offered() -> None:
+def test_integer_functions_of_metal_are_offered() -> None:
     found = body("absolute", dtypes.INT)
     assert found is not None and found.statements == ("return static_cast<T>(::metal::abs(x));",)

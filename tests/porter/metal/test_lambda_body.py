@@ -34,12 +34,12 @@ def subject(*lambdas: Lambda, promotion: Promotion = Promotion.SAME) -> Subject:
         ("T(z.x, 0) + T(z.y, 0)", "return (T(x.x, 0) + T(x.y, 0)).x;"),
     ],
 )
-def test_of_a_complex_value_a_real_result_takes_the_real_part(body: str, line: str) -> None:
+def test_a_real_result_takes_the_real_part_of_a_complex_value(body: str, line: str) -> None:
     found = of_lambda(replace(LAMBDA, body=body), subject(), Kind.COMPLEX, "float")
     assert found.statements == (line,)
 
 
-def test_parts_keep_their_names_when_a_parameter_is_called_like_one() -> None:
+def test_complex_parts_survive_a_parameter_of_the_same_name() -> None:
     found = of_lambda(replace(LAMBDA, body="z.x + z.y"), subject(), Kind.COMPLEX, "T")
     assert found.statements == ("return x.x + x.y;",)
 
@@ -54,25 +54,25 @@ def test_numbers_of_the_element_type_are_floats_as_written() -> None:
     assert found.statements == ("return static_cast<T>(1.0f + 0.5f * static_cast<float>(x));",)
 
 
-def test_what_only_a_helper_computes_is_computed_in_float() -> None:
+def test_code_of_helpers_alone_is_computed_in_float() -> None:
     found = of_lambda(replace(LAMBDA, body="side(z)", helpers=("...",)), subject(), Kind.FLOATING, "T")
     assert found.statements == ("return static_cast<T>(side(static_cast<float>(x)));",)
 
 
 @pytest.mark.parametrize("statement", ["return side(x);", "return static_cast<T>(side(static_cast<float>(x)));"])
-def test_whole_numbers_become_float_before_they_are_computed_with(statement: str) -> None:
+def test_integers_become_float_before_computing(statement: str) -> None:
     found = promoted(Body((statement,), "T", "a test"), subject())
     assert (found.statements, found.result) == (("return side(static_cast<float>(x));",), "float")
 
 
-def test_whole_numbers_follow_the_candidate_of_floats() -> None:
+def test_integers_follow_the_candidate_of_floats() -> None:
     given = subject(replace(LAMBDA, body="side(z)"), promotion=Promotion.FLOAT)
     [origin, other] = choose(given, {}).origins
     assert origin.kinds == (Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL)
     assert other.kinds == (Kind.COMPLEX,)
 
 
-def test_a_candidate_that_says_the_same_is_none() -> None:
+def test_an_identical_candidate_is_dropped() -> None:
     assert len(candidates(subject(LAMBDA), Kind.FLOATING)) == 1
 
 

@@ -35,7 +35,7 @@ def test_a_rule_finds_its_faults(rule: Rule, source: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "source"), [(r, s) for r in RULES for s in r.good], ids=lambda v: getattr(v, "name", None)
 )
-def test_a_rule_leaves_right_code_alone(rule: Rule, source: str) -> None:
+def test_a_rule_accepts_correct_code(rule: Rule, source: str) -> None:
     assert [f for f in lint("a.metal", source) if f.rule == rule.name] == []
 
 
@@ -50,7 +50,7 @@ def test_a_finding_names_file_line_and_what_to_write() -> None:
     )
 
 
-def test_what_only_the_host_compiles_is_passed_over() -> None:
+def test_host_only_code_is_skipped() -> None:
     text = "#ifdef __METAL__\nfloat x;\n#else\ndouble y;\n#endif\n#ifndef __METAL__\nstd::array z;\n#endif\ndouble w;\n"
     assert [(f.line, f.rule) for f in lint("a.h", text)] == [(9, "type")]
 
@@ -67,7 +67,7 @@ def test_brackets_that_do_not_match_are_refused() -> None:
 
 
 @given(st.text(alphabet="ab*&()[]{}<>:;,=# \n\"'", max_size=80))
-def test_any_text_is_linted_or_refused(text: str) -> None:
+def test_any_text_is_linted_or_refused_for_its_brackets(text: str) -> None:
     try:
         lint("a.metal", text)
     except PorterError as error:

@@ -57,7 +57,7 @@ def test_families_and_roles_come_from_the_host_names() -> None:
     }
 
 
-def test_convenience_macros_cover_what_they_make_and_plain_lines_the_rest() -> None:
+def test_convenience_macros_are_used_where_they_fit_exactly() -> None:
     need = Need(Family.BINARY, pairs("float>float", "half>half", "bfloat>bfloat", "long>float", "int>float"))
     assert_expected_inline(
         lines("atan2", need),

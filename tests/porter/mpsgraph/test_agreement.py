@@ -42,29 +42,27 @@ def test_every_result_is_compared() -> None:
 
 
 @pytest.mark.parametrize(("number", "calls"), [({"isFloatingPoint": True}, 1), ({}, 0), ({"isBoolean": True}, 0)])
-def test_a_number_wrapped_in_a_tensor_of_another_type_is_promoted_which_the_source_s_reading_leaves_out(
-    number: dict[str, bool], calls: int
-) -> None:
+def test_promotion_of_wrapped_numbers_is_no_disagreement(number: dict[str, bool], calls: int) -> None:
     wrapped = Call("multiplication", (X, Scalar("alpha", FLOAT, wrapped=True)), FLOAT)
     seen = Seen(FLOAT, {"alpha": 0.5, **{f"alpha.{name}()": holds for name, holds in number.items()}}, 0)
     assert agreement(source(X, wrapped), recording(seen), False).calls == calls
     assert agreement(source(X, SCALED), recording(seen), False).calls == 1
 
 
-def test_a_copy_made_before_a_stub_is_called_says_nothing() -> None:
+def test_a_copy_made_before_a_stub_call_is_ignored() -> None:
     seen = Seen(FLOAT, {"alpha": 1.0}, 1)
     wrong = source(SCALED, SCALED)
     assert agreement(wrong, recording(seen), through_stub=False).differences
     assert agreement(wrong, recording(seen), through_stub=True).calls == 0
 
 
-def test_a_type_that_one_reading_alone_has_is_not_compared() -> None:
+def test_a_type_of_one_reading_only_is_not_compared() -> None:
     judged = agreement(source(X, SCALED), recording(Seen(INT, {"alpha": 1.0}, 2)), False)
     assert judged.calls == 0
     assert str(judged) == "nothing was run that the source's reading speaks of"
 
 
-def test_a_conversion_by_host_code_is_one_by_the_graph() -> None:
+def test_host_conversions_count_as_graph_casts() -> None:
     read = Call("not", (Input("self", INT),), INT)
     ran = Call("not", (Cast(X, INT),), INT)
     made = Recording("not", Graph(("self",), (), (Case(FLOAT, (), ran),)), (Seen(FLOAT, {}, 0),))
@@ -73,7 +71,7 @@ def test_a_conversion_by_host_code_is_one_by_the_graph() -> None:
     assert agreement(Graph(("self",), (), (Case(FLOAT, (), unconverted),)), made, False).differences
 
 
-def test_a_category_of_the_forks_own_sends_what_the_type_needs() -> None:
+def test_a_category_of_the_fork_selects_per_type() -> None:
     read = Call("maximumOrInt", (X, X), FLOAT)
     for op, agrees in (("maximumWithNaNPropagation", True), ("maximum", False)):
         made = Recording(
@@ -83,7 +81,7 @@ def test_a_category_of_the_forks_own_sends_what_the_type_needs() -> None:
         assert (judged.differences == ()) is agrees
 
 
-def test_tensors_of_several_types_are_compared_where_the_source_reads_them() -> None:
+def test_mixed_types_are_compared_where_the_source_reads_them() -> None:
     mixed = {"self.scalar_type() == other.scalar_type()": False}
     flag = Call("select", (Input("other", INT), X, X), FLOAT)
     for read, calls in ((X, 0), (flag, 1)):
@@ -91,12 +89,12 @@ def test_tensors_of_several_types_are_compared_where_the_source_reads_them() -> 
         assert agreement(Graph(("self", "other"), (), (Case(FLOAT, (), read),)), made, False).calls == calls
 
 
-def test_a_call_without_an_optional_tensor_is_none_that_the_source_reads() -> None:
+def test_a_call_without_an_optional_tensor_is_not_compared() -> None:
     judged = agreement(source(X, X), recording(Seen(FLOAT, {"alpha": 0.5, "self": None}, 0)), False)
     assert judged.calls == 0
 
 
-def test_manner_is_no_difference() -> None:
+def test_equivalent_spellings_are_no_difference() -> None:
     """Whole numbers as floats, a cast to the type there is, a copy."""
     told = Call("addition", (Cast(X, FLOAT), Constant(1, FLOAT)), FLOAT)
     read = Call("identity", (Call("addition", (X, Constant(1.0, FLOAT)), FLOAT),), FLOAT)

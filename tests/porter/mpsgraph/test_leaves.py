@@ -15,14 +15,14 @@ def test_leaves_put_back_give_the_expression(expr: Expr) -> None:
     assert with_leaves(expr, iter(leaves(expr))) == expr
 
 
-def test_numbers_are_no_part_of_the_skeleton() -> None:
+def test_the_skeleton_leaves_numbers_out() -> None:
     x = Input("x", dtypes.FLOAT)
     one, two = (Call("addition", (x, Constant(value, dtypes.FLOAT)), dtypes.FLOAT) for value in (1.0, 2.0))
     assert skeleton(one) == skeleton(two) == "addition(x, _)"
     assert skeleton(one) != skeleton(Call("subtraction", one.args, dtypes.FLOAT))
 
 
-def test_size_counts_what_is_shared_at_every_use_and_stops() -> None:
+def test_size_counts_shared_nodes_at_every_use_up_to_a_limit() -> None:
     expr: Expr = Input("x", dtypes.FLOAT)
     for _ in range(200):
         expr = Call("addition", (expr, expr), dtypes.FLOAT)

@@ -97,7 +97,7 @@ def test_form_and_meaning_agree(row: Selector) -> None:
 
 @pytest.mark.parametrize("element", WHOLE)
 @pytest.mark.parametrize("row", EXACT, ids=lambda row: row.op)
-def test_form_and_meaning_agree_on_integers_and_truth_values(row: Selector, element: str) -> None:
+def test_form_and_meaning_agree_on_integers_and_booleans(row: Selector, element: str) -> None:
     if element == "bool" and row.op in NOT_OF_BOOL:
         with pytest.raises(RuntimeError, match=r"(?i)bool"):
             meaning(row, [torch.tensor([True])] * arity(row))
@@ -113,6 +113,6 @@ def test_form_and_meaning_agree_on_integers_and_truth_values(row: Selector, elem
     )
 
 
-def test_the_three_of_complex_numbers_take_parts() -> None:
+def test_complex_constructors_take_real_parts() -> None:
     """Their forms are of float2, which the ports' own verdicts run."""
     assert {by_op()[op].msl for op in OF_COMPLEX} == {"c10::metal::conj({0})", "{0}.x", "{0}.y"}

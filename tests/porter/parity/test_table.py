@@ -59,19 +59,19 @@ def test_results_agree_or_differ(got: object, want: object, verdict: str) -> Non
         (torch.tensor([2.0, 2.0]), torch.tensor([2.0], dtype=torch.float64), False),
     ],
 )
-def test_another_type_is_told_apart_from_other_values(got: torch.Tensor, want: torch.Tensor, alike: bool) -> None:
+def test_a_wrong_type_is_told_apart_from_wrong_values(got: torch.Tensor, want: torch.Tensor, alike: bool) -> None:
     outcome = compared(got, want, PLAIN)
     assert (outcome.verdict, outcome.values) == (DIFFER, False)
     assert outcome.why.startswith(OTHER_TYPE) is alike
 
 
-def test_results_are_random_where_an_operator_draws_and_the_seed_tells() -> None:
+def test_results_are_random_where_the_seed_changes_them() -> None:
     assert _draws("rand") and _draws("dropout") and not _draws("add")
     assert _varies(lambda: torch.nn.functional.dropout(torch.ones(64)))
     assert not _varies(lambda: torch.nn.functional.dropout(torch.ones(64), 0.0))
 
 
-def test_a_seed_that_the_test_itself_sets_is_set_to_others() -> None:
+def test_a_seed_set_by_the_sample_is_varied() -> None:
     def compute(rate: float) -> torch.Tensor:
         torch.manual_seed(42)
         return torch.nn.functional.dropout(torch.ones(64), rate)
@@ -84,17 +84,17 @@ def test_a_seed_that_the_test_itself_sets_is_set_to_others() -> None:
     ("got", "is_near"),
     [([100.0, 1.001], True), ([100.0, 1.1], False), ([100.0, torch.inf], False), ([100.0, torch.nan], False)],
 )
-def test_a_small_difference_is_told_by_the_largest_magnitude(got: list[float], is_near: bool) -> None:
+def test_small_differences_are_relative_to_the_largest_magnitude(got: list[float], is_near: bool) -> None:
     assert near(torch.tensor(got), torch.tensor([100.0, 1.0])) is is_near
 
 
-def test_what_is_no_float_is_near_only_where_it_is_equal() -> None:
+def test_only_floats_may_be_near_without_being_equal() -> None:
     assert near(torch.tensor([True, False]), torch.tensor([True, False]))
     assert not near(torch.tensor([True, False]), torch.tensor([True, True]))
     assert not near(torch.tensor([2**24 + 1]), torch.tensor([2**24]))
 
 
-def test_every_element_lies_between_those_of_others() -> None:
+def test_spread_bounds_every_element() -> None:
     low, high = torch.tensor([1, 1]), torch.tensor([2, 1])
     assert between((torch.tensor([2, 1]),), ((low,), (high,)))
     assert not between((torch.tensor([2, 2]),), ((low,), (high,)))
@@ -115,7 +115,7 @@ def test_a_view_of_a_part_is_not_copied() -> None:
     assert _is_copied(lambda sample: torch.rand(3), part, torch.rand(3))
 
 
-def test_what_the_cpu_refuses_is_told_and_not_compared() -> None:
+def test_samples_the_cpu_refuses_are_reported_not_compared() -> None:
     def refuse(sample: SampleInput) -> torch.Tensor:
         raise RuntimeError("no such thing\nand more")
 
@@ -131,7 +131,7 @@ def test_samples_are_spread_over_all() -> None:
     assert len(chosen) == 12 and chosen[0] < 66 and chosen[-1] > 198
 
 
-def test_a_sample_in_double_keeps_what_is_no_float() -> None:
+def test_widening_a_sample_keeps_its_integers() -> None:
     whole, half = torch.ones(2, dtype=torch.int32), torch.full((2,), 0.1, dtype=torch.float16, requires_grad=True)
     assert in_double(whole) is whole and in_double(torch.int32) is torch.int32
     assert in_double(torch.float16) is torch.float64 and in_double(torch.complex64) is torch.complex128
@@ -157,7 +157,7 @@ def test_equal_elements_may_come_in_another_order() -> None:
     assert not equal_elements(rows, torch.tensor([[1], [0]]), torch.tensor([[2], [1]]))
 
 
-def test_what_nothing_wrote_is_told_by_its_bytes() -> None:
+def test_unwritten_results_are_recognized_by_their_bytes() -> None:
     fresh = torch.full((4,), FRESH_BYTE, dtype=torch.uint8).view(torch.float32)
     nan, one = torch.tensor([torch.nan]), torch.ones(1)
     assert unwritten((fresh, one), (nan, one), (True, False))
@@ -166,14 +166,14 @@ def test_what_nothing_wrote_is_told_by_its_bytes() -> None:
     assert not unwritten(one, one, (True,))
 
 
-def test_every_operator_on_the_way_is_reached() -> None:
+def test_every_dispatched_operator_is_reached() -> None:
     with reached() as names:
         torch.nn.functional.linear(torch.ones(2, 3), torch.ones(4, 3))
     assert {"linear", "t", "mm"} <= names
     assert "add" not in names
 
 
-def test_what_the_cpu_does_for_an_operator_that_fell_back_is_not_reached() -> None:
+def test_calls_below_a_cpu_fallback_are_not_reached() -> None:
     counts: dict[str, int] = {}
     with reached(lambda: counts.copy()) as names:
         counts["aten::linear"] = 1
@@ -216,14 +216,14 @@ def evidence() -> Evidence:
         ("differ", "never written: 3", LIMIT, "its host code leaves the result as the memory was"),
     ],
 )
-def test_a_difference_is_the_old_paths_own_where_the_fork_says_so(
+def test_a_difference_listed_by_the_fork_belongs_to_the_old_path(
     evidence: Evidence, verdict: str, why: str, kind: str, told: str
 ) -> None:
     reason = evidence.reason(verdict, why)
     assert (reason.kind, reason.evidence) == (kind, told)
 
 
-def test_checks_are_read_from_the_forks_own_mps_code(tmp_path: Path) -> None:
+def test_checks_are_read_from_the_mps_code_of_the_fork(tmp_path: Path) -> None:
     path = tmp_path / OPERATIONS / "Some.mm"
     path.parent.mkdir(parents=True)
     path.write_text(
@@ -238,7 +238,7 @@ def test_checks_are_read_from_the_forks_own_mps_code(tmp_path: Path) -> None:
     )
 
 
-def test_a_refusal_by_the_cpu_is_no_difference_unless_it_is_the_stand_ins() -> None:
+def test_only_refusals_by_the_stand_in_count_as_faults() -> None:
     reasons = (("uncompared", "the CPU refuses it: no", 2), ("uncompared", "the CPU refuses it: PTR134 no", 1))
     lines = [Line("erf", ("erf",), "bool", {"uncompared": 3}, reasons, 0, ("erf",))]
     [row] = old_path_table.table(["erf"], lines, Evidence(()))
@@ -246,7 +246,7 @@ def test_a_refusal_by_the_cpu_is_no_difference_unless_it_is_the_stand_ins() -> N
 
 
 class TestTable(TestCase):
-    def test_an_operator_is_judged_by_the_opinfos_of_its_name_else_by_the_closest(self) -> None:
+    def test_an_operator_is_compared_by_its_own_opinfos_first(self) -> None:
         lines = [
             Line(
                 "erf",

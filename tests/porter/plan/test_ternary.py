@@ -101,7 +101,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_it_is_ported_to_the_files_that_launch_such_kernels(root: Path) -> None:
+def test_a_ternary_operator_is_ported_to_the_ternary_files(root: Path) -> None:
     replaced(
         root, LIBRARY_HEADER, " protected:\n  virtual MTLLibrary_t", f"{DECLARED} protected:\n  virtual MTLLibrary_t"
     )
@@ -118,7 +118,7 @@ def test_it_is_ported_to_the_files_that_launch_such_kernels(root: Path) -> None:
     assert "REGISTER_DISPATCH(lerp_kernel_tensor_weight, &lerp_tensor_weight_mps_kernel)" in host
 
 
-def test_a_fork_that_launches_none_keeps_the_row(root: Path) -> None:
+def test_a_fork_without_ternary_kernels_keeps_the_row(root: Path) -> None:
     plan = plan_operator(Checkout(root, "test"), "lerp")
     assert [entry.name for entry in plan.entries] == ["lerp.Scalar_out"]
     assert [left.code for left in plan.unported] == ["PTR091"]

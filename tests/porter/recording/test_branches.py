@@ -31,14 +31,14 @@ def test_an_optional_argument_and_a_word() -> None:
     assert text(trunc, [*none, *floor]) == 'mode == "trunc"'
 
 
-def test_what_is_known_of_a_tensor_is_no_option() -> None:
+def test_tensor_facts_are_not_options() -> None:
     """A number has no size to ask for."""
     some: Calls = [{"self.dim()": 1, "self.size(-1)": 5}, {"self.dim()": 2, "self.size(-1)": 3}]
     none: Calls = [{"self.dim()": 0}]
     assert text(some, none) == "!(self.dim() == 0)"
 
 
-def test_a_threshold_is_the_plainest_that_does() -> None:
+def test_the_simplest_threshold_is_chosen() -> None:
     group: Calls = [{"h": 2.0, "w": 0.5}, {"h": 1.0, "w": 0.7}]
     without: Calls = [{"h": None, "w": w} for w in (0.3, 0.3, 0.3, 0.9)]
     others: Calls = [*without, {"h": 1.0, "w": 0.0}, {"h": 1.0, "w": -0.8}]
@@ -51,7 +51,7 @@ def test_two_conditions() -> None:
     assert text(both, others) == "a and b"
 
 
-def test_what_the_arguments_do_not_tell_is_said() -> None:
+def test_an_undecidable_condition_is_reported() -> None:
     assert told_apart([{"a": 1}], [{"a": 1}]) == (NOT_TOLD,)
 
 

@@ -44,7 +44,7 @@ def test_every_call_knows_its_case() -> None:
         assert (cases[case].dtype, cases[case].expr) == (call.dtype, call.expr)
 
 
-def test_a_number_that_no_option_tells_stays_untold() -> None:
+def test_a_number_no_option_determines_stays_unknown() -> None:
     calls = [seen(filled(value), n=n, flag=bool(n % 2)) for n, value in enumerate((0.1, 7.0, 0.3, 55.0, 2.2, 8.1))]
     cases, _ = cases_of(calls)
     assert [len(list(untold(case.expr))) for case in cases] == [1]

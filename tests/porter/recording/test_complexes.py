@@ -46,7 +46,7 @@ def test_forms(make: Callable[[complex], complex], text: str, dtype: DType) -> N
 
 
 @given(st.complex_numbers(allow_nan=False))
-def test_a_number_is_one_where_it_is_real(value: complex) -> None:
+def test_real_complex_numbers_become_real(value: complex) -> None:
     expr: Expr = Cast(number(value, FLOAT2), FLOAT)
     text = spelled(whole(expr))
     assert (text == f"float({value.real})") is (value.imag == 0)

@@ -46,14 +46,14 @@ def test_graphs_that_write_the_parts_of_a_complex_result(copied: bool) -> None:
     assert told(runs, torch.zeros(2), torch.zeros(2), result) == wanted
 
 
-def test_a_complex_result_that_one_graph_writes_as_real_numbers_is_not_told() -> None:
+def test_a_complex_result_written_as_reals_is_unknown() -> None:
     result = torch.full((2,), 2 + 2j)
     with pytest.raises(PorterError, match="writes complex elements as real ones") as refused:
         told([constant(2.0, result.data_ptr())], torch.zeros(2), torch.zeros(2), result)
     assert refused.value.code == "PTR135"
 
 
-def test_a_copy_is_of_what_an_argument_was_before_the_call() -> None:
+def test_a_copy_holds_the_argument_before_the_call() -> None:
     before, now = torch.tensor([1.0, 2.0]), torch.zeros(2)
     assert told([], before, before, before.clone()) == "self"
     with pytest.raises(PorterError, match="the call ran no graph"):
@@ -70,19 +70,17 @@ def test_a_copy_is_of_what_an_argument_was_before_the_call() -> None:
         (torch.tensor([1.0, 2.0]), torch.int32, "int(self)"),
     ],
 )
-def test_a_placeholder_that_is_fed_a_conversion_of_an_argument(
-    given: torch.Tensor, dtype: torch.dtype, wanted: str
-) -> None:
+def test_a_placeholder_fed_a_converted_argument(given: torch.Tensor, dtype: torch.dtype, wanted: str) -> None:
     assert read(given, given.to(dtype)) == wanted
 
 
-def test_a_placeholder_that_is_fed_a_part_of_a_complex_argument_is_not_told() -> None:
+def test_a_placeholder_fed_one_complex_part_is_unknown() -> None:
     given = torch.tensor([1 + 2j, 3j])
     with pytest.raises(PorterError, match="a placeholder that is no tensor argument"):
         read(given, given.real.clone())
 
 
-def test_element_types_are_told_by_name_and_bytes_by_the_numbers_that_they_are() -> None:
+def test_element_types_print_by_name_and_bytes_as_numbers() -> None:
     made = torch.tensor([0.5, 2.0])
     data = Node("constantWithData:shape:dataType", (b"8 bytes.", [2], MPS[made.dtype]), (made,), (made.dtype,))
     run = Run(Recorded([data]), {}, {}, {RESULT: made.data_ptr()})

@@ -35,15 +35,15 @@ def at_out(value: torch.Tensor) -> torch.Tensor:
     return value.as_subclass(At)
 
 
-def test_memory_that_a_graph_writes_over_was_nobody_s() -> None:
+def test_a_graph_may_write_to_fresh_memory() -> None:
     check_flow([run(X)], {SELF: X}, [at_out(2 * X)])
 
 
-def test_a_graph_that_reads_a_graph() -> None:
+def test_a_graph_may_read_the_result_of_another() -> None:
     check_flow([run(X), run(2 * X, OUT)], {SELF: X}, [at_out(4 * X)])
 
 
-def test_a_copy_of_an_argument_is_the_argument() -> None:
+def test_a_graph_may_read_a_copy_of_an_argument() -> None:
     check_flow([run(X, 0x300)], {SELF: X}, [at_out(2 * X)])
 
 
@@ -57,13 +57,13 @@ def test_a_copy_of_an_argument_is_the_argument() -> None:
         ([run(X)], 2 * X + 1, "changes a result"),
     ],
 )
-def test_what_another_kernel_wrote_is_not_passed_over(runs: list[Run], result: torch.Tensor, told: str) -> None:
+def test_values_written_by_other_kernels_are_refused(runs: list[Run], result: torch.Tensor, told: str) -> None:
     with pytest.raises(PorterError, match=told) as caught:
         check_flow(runs, {SELF: X}, [at_out(result)])
     assert caught.value.code == "PTR135"
 
 
-def test_elements_are_compared_in_order_and_nothing_is_like_nothing() -> None:
+def test_elements_are_compared_in_order_and_empty_never_matches() -> None:
     assert same_elements(X, X.reshape(3, 1))
     assert not same_elements(X, X.flip(0))
     assert not same_elements(X, X[:2])

@@ -22,7 +22,7 @@ def alike(call: Made, name: str) -> Made:
     return found
 
 
-def test_a_number_of_the_tensor_s_category_is_given_for_a_tensor() -> None:
+def test_a_tensor_is_replaced_by_a_number_of_its_category() -> None:
     for tensor, number in ((X, 0.43), (torch.tensor([1, 2]), 11), (torch.tensor([True]), True)):
         found = alike(made(ATEN.eq.Tensor, self=tensor, other=tensor), "eq.Scalar")
         assert found.name == "eq.Scalar"
@@ -35,14 +35,14 @@ def test_in_place_writes_to_a_copy() -> None:
     assert torch.equal(X, torch.tensor([0.5, -1.0]))
 
 
-def test_results_have_memory_of_their_own_which_is_no_input() -> None:
+def test_results_have_memory_of_their_own() -> None:
     found = alike(made(ATEN.max.dim, self=X, dim=0, keepdim=False), "max.dim_max")
     assert [t.dtype for t in (found.arguments["max"], found.arguments["max_values"])] == [torch.float32, torch.int64]
     assert list(found.tensors()) == ["self"]
     assert found.run()[0].item() == 0.5
 
 
-def test_where_a_result_goes_is_not_said_twice() -> None:
+def test_an_output_is_passed_only_once() -> None:
     call = made(ATEN.eye.m, n=2, m=3, dtype=torch.float32, layout=None, device=torch.device("cpu"), pin_memory=None)
     found = alike(call, "eye.m_out")
     assert found.arguments.keys() == {"n", "m", "out"}
@@ -60,6 +60,6 @@ def test_a_number_is_no_tensor() -> None:
     assert likened(made(ATEN.eq.Scalar, self=X, other=1.0), "eq.Tensor") is None
 
 
-def test_a_call_that_is_refused_gives_no_results_to_write_over() -> None:
+def test_a_refused_call_gives_no_results_to_overwrite() -> None:
     call = made(ATEN.mm.default, self=X.reshape(1, 2), mat2=X.reshape(1, 2))
     assert likened(call, "mm.out") is None

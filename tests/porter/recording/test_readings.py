@@ -31,7 +31,7 @@ def of_runs(op: str) -> Graph:
     return Graph(("self", "other"), (), tuple(Case(dtype, (), expr(dtype)) for dtype in dtypes.ALL))
 
 
-def test_the_runs_are_asked_for_the_row_whose_source_is_not_read(unread: Checkout) -> None:
+def test_unread_sources_are_replaced_by_recordings(unread: Checkout) -> None:
     asked: list[Row] = []
 
     def recorded(row: Row) -> Graph:
@@ -47,7 +47,7 @@ def test_the_runs_are_asked_for_the_row_whose_source_is_not_read(unread: Checkou
     assert "PTR033" in plan.notes[0]
 
 
-def test_without_runs_the_other_sources_answer(unread: Checkout) -> None:
+def test_without_recordings_other_sources_are_used(unread: Checkout) -> None:
     plan = plan_operator(unread, "atan2")
     assert "ATen's CPU kernel" in plan.functors[0].origin
     assert "its runs are not recorded" in plan.notes[0]
@@ -62,7 +62,7 @@ def test_a_graph_that_mixes_elements_is_no_candidate(unread: Checkout) -> None:
     assert "ATen's CPU kernel" in plan.functors[0].origin
 
 
-def test_a_source_that_is_read_needs_no_runs() -> None:
+def test_a_readable_source_needs_no_recording() -> None:
     def never_asked(row: Row) -> Graph:
         raise AssertionError(row.entry.name)
 

@@ -36,7 +36,7 @@ long, int, short, uchar, char, bool if !(eps.has_value()): logarithm(division(fl
     )
 
 
-def test_a_refused_type_is_told_in_the_words_of_the_fork() -> None:
+def test_a_refused_type_is_reported_with_the_message_of_the_fork() -> None:
     [left] = recorded(FORK, "atan2", "atan2").left
     assert (left.dtype.metal, left.code) == ("long", "refused")
     assert "does not support atan2 op with int64 input" in left.reason
@@ -53,7 +53,7 @@ def test_both_readings_agree(base: str) -> None:
     assert judged.differences == ()
 
 
-def test_kept_until_the_host_code_changes(tmp_path: Path) -> None:
+def test_recordings_are_cached_until_the_host_code_changes(tmp_path: Path) -> None:
     """What is kept is found again without running; other code is other evidence, and a wrong reading of it shows."""
     fork = tmp_path / "fork"
     shutil.copytree(EMBEDDED_FORK, fork)
@@ -76,7 +76,7 @@ def test_kept_until_the_host_code_changes(tmp_path: Path) -> None:
     assert agreement(source_graph(FORK, old), after, False).differences
 
 
-def test_a_message_that_is_not_declared_is_told_once_with_the_nearest(tmp_path: Path) -> None:
+def test_an_undeclared_message_is_reported_once_with_the_nearest(tmp_path: Path) -> None:
     fork = tmp_path / "fork"
     shutil.copytree(EMBEDDED_FORK, fork)
     host = fork / OPERATIONS / "BinaryOps.mm"

@@ -48,7 +48,7 @@ def test_forms(make: Callable[[Mapping[str, Value]], float], text: str) -> None:
     assert told(make) == text
 
 
-def test_what_no_form_gives_is_not_guessed() -> None:
+def test_values_no_form_explains_are_not_guessed() -> None:
     leaf = recovered([Constant(math.sin(call["eps"]), FLOAT) for call in CALLS], CALLS)  # type: ignore[arg-type]
     assert isinstance(leaf, Untold)
     assert len(leaf.values) == len(CALLS)
@@ -60,7 +60,7 @@ def test_two_values_are_not_enough_for_a_form() -> None:
     assert isinstance(leaf, Untold)
 
 
-def test_whole_types_drop_the_fraction_and_wrap() -> None:
+def test_integer_types_truncate_and_wrap() -> None:
     calls: list[dict[str, Value]] = [{"alpha": 2.0}, {"alpha": 3.7}, {"alpha": -1.0}]
     assert spelled(recovered([Constant(v, INT) for v in (2, 3, -1)], calls)) == "alpha"
     assert spelled(recovered([Constant(v, UCHAR) for v in (2, 3, 255)], calls)) == "alpha"
@@ -85,9 +85,7 @@ def test_a_scalar_is_found_again_in_any_precision(values: list[float], dtype: DT
         (((2, 3), (1,), (4,)), "self.sizes()", ((2, 3), (), (4,)), 2),
     ],
 )
-def test_arguments_that_are_no_numbers(
-    values: tuple[Value, ...], name: str, given_: tuple[Value, ...], rank: int
-) -> None:
+def test_non_numeric_arguments(values: tuple[Value, ...], name: str, given_: tuple[Value, ...], rank: int) -> None:
     calls = [{name: value, "self.dim()": rank} for value in given_]
     assert recovered([Literal(value, FLOAT) for value in values], calls) == Literal(name, FLOAT)
 

@@ -10,7 +10,7 @@ from porter.explain import explanation
 FORK = Checkout(EMBEDDED_FORK, "embedded")
 
 
-def test_a_stub_that_two_rows_share_is_told_once() -> None:
+def test_a_stub_shared_by_two_rows_is_printed_once() -> None:
     told = [line for line in explanation(FORK, "eq", record=False) if line.startswith(("stub", "reference"))]
     assert_expected_inline(
         "\n".join(told),

@@ -44,7 +44,7 @@ def passing(root: Path, texts: object, target: VerifyTarget, run: work.Run, tell
     return work.Judged(verdict.Verdict(target.base, run.backend, run.arithmetic, 3, 0, 0, 7, None, 0.5))
 
 
-def test_a_target_survives_json() -> None:
+def test_a_target_round_trips_through_json() -> None:
     import json
 
     assert serve.target_from(json.loads(json.dumps(asdict(TARGET)))) == TARGET
@@ -57,7 +57,7 @@ def test_every_arithmetic_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found["ok"], found["kernel_calls"]) == (True, 28)
 
 
-def test_apple_s_gpu_is_used_without_a_fork_and_without_a_second_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mps_backend_runs_without_a_fork_and_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[tuple[int, work.Run]] = []
 
     def noting(root: Path, texts: object, target: VerifyTarget, run: work.Run, tell: Callable[[str], None]) -> Any:
@@ -79,7 +79,7 @@ def test_where_there_is_no_apple_gpu_the_backend_is_refused(tmp_path: Path) -> N
     ("system", "machine", "backend"),
     [("linux", "x86_64", "host"), ("darwin", "arm64", "mps"), ("darwin", "x86_64", "kernels")],
 )
-def test_the_fullest_backend_of_a_machine(
+def test_the_most_complete_backend_is_the_default(
     system: str, machine: str, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "platform", system)
@@ -87,7 +87,7 @@ def test_the_fullest_backend_of_a_machine(
     assert rooms.chosen("auto") == backend
 
 
-def test_a_worker_that_dies_is_a_failed_verdict_that_names_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_worker_is_a_failed_verdict_naming_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     def dying(root: Path, texts: object, target: VerifyTarget, run: work.Run, tell: Callable[[str], None]) -> Any:
         tell("test_out_atan2_mps_int8")
         os.kill(os.getpid(), signal.SIGSEGV)
@@ -99,7 +99,7 @@ def test_a_worker_that_dies_is_a_failed_verdict_that_names_the_test(monkeypatch:
     assert "SIGSEGV" in found["failures"][-1]["reason"]
 
 
-def test_a_preparation_that_dies_says_what_it_was_and_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_preparation_reports_its_last_output(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = {"what": server.PREPARATION, "root": "/", "backend": "host"}
     monkeypatch.setattr(work, "prepare", lambda root: None)
     assert serve.answer(asked) == {}
@@ -118,7 +118,7 @@ def test_a_refusal_is_an_error_with_its_hint(monkeypatch: pytest.MonkeyPatch) ->
     assert serve.answer(ASKED) == {"error": "no", "code": "PTR170", "hint": "try this"}
 
 
-def test_the_socket_answers_and_goes_when_outdated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_socket_answers_and_closes_when_outdated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(work, "verdict", passing)
     monkeypatch.setattr(serve, "LOOK_SECONDS", 0.05)
     current = ["kernels-1"]

@@ -54,7 +54,7 @@ def test_nan_and_values_are_told_apart() -> None:
     assert "1 of 3 samples" in nan and "1 of 3 samples" in value
 
 
-def test_a_port_that_is_worse_is_said() -> None:
+def test_a_worse_port_is_reported() -> None:
     [line] = compared(sampled("float32", RIGHT), sampled("float32", OFF)).changes
     assert line.startswith("float32: values were the CPU's and differ now")
 
@@ -67,7 +67,7 @@ def test_precision_counts_when_it_shows() -> None:
     assert compared(of(1.2), of(0.5)).changes == ()
 
 
-def test_what_the_stand_in_cannot_run_is_not_held_against_the_old_code() -> None:
+def test_overlay_limits_are_not_counted_against_the_old_path() -> None:
     told = "PTR131 MPSGraph's `x` is not known here"
     undeclared = "PTR120 -[MPSGraph x] is not part of the stand-in for Apple's frameworks"
     assert refusal(told) == refusal(undeclared) == UNKNOWN
@@ -80,7 +80,7 @@ def test_what_the_stand_in_cannot_run_is_not_held_against_the_old_code() -> None
     assert (alone.counts, alone.changes) == ((), (f"int64: not compared ({told})",))
 
 
-def test_a_type_that_the_cpu_has_not_is_lost_or_gained() -> None:
+def test_types_the_cpu_lacks_may_be_lost_or_gained() -> None:
     alone, too = (ALONE, "", False, None), (REFUSED_TOO, "no kernel", False, None)
     lost = compared(sampled("int32", alone) + sampled("bool", too), sampled("int32", too) + sampled("bool", too))
     assert lost == Behaviour((), ("int32: was computed where the CPU refuses, is refused now",))

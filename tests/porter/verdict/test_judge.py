@@ -42,7 +42,7 @@ def test_json_round_trip() -> None:
     assert Verdict.from_json(values) == found
 
 
-def test_arithmetics_are_joined_and_what_depends_on_one_is_said() -> None:
+def test_verdicts_of_arithmetics_merge_and_name_dependence() -> None:
     default = judge.judge("atan2", OUTCOMES, 1.0)
     failing = [*OUTCOMES[1:], Outcome(OUTCOMES[0].test, "float32", "failed", "0.0 is not 1e-40", 9, 0.25)]
     flushed = judge.judge("atan2", failing, 1.0, arithmetic="flush")

@@ -11,14 +11,14 @@ from porter.verdict.verify import verify
 MATCH = "test_output_match and float32"
 
 
-def test_a_kernel_has_to_be_reached_by_some_test() -> None:
+def test_some_test_must_reach_a_kernel() -> None:
     target = VerifyTarget("copysign", kernels=("nextafter",), stubs=("copysign_stub",), as_is=True)
     found = verify(EMBEDDED_FORK, {}, target, MATCH)
     assert found.passed > 0 and not found.ok
     assert [failure.reason for failure in found.failures] == ["no test reached a kernel of it (nextafter)"]
 
 
-def test_host_code_as_it_is_may_not_fall_back() -> None:
+def test_native_host_code_may_not_fall_back() -> None:
     context = Context(bases=("atan2",), kernels=("atan2",), as_is=True)
     assert not context.demands("float32")
     assert context.fell_back(["aten::mul.out", "aten::atan2_"])
@@ -34,6 +34,6 @@ def test_an_opinfo_is_found_under_the_names_of_modules() -> None:
     assert "special_zeta" in found and "zeta" not in found
 
 
-def test_the_types_of_gradients_are_the_forks_own() -> None:
+def test_gradient_types_are_those_of_the_fork() -> None:
     assert lists.grad_dtypes("x = 1\nMPS_GRAD_DTYPES = [torch.float32, torch.float16]\n") == ("float32", "float16")
     assert lists.grad_dtypes("") == ("float32", "float16", "bfloat16")

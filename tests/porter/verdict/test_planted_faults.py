@@ -20,19 +20,19 @@ def reasons(verdict: Verdict) -> str:
 
 
 @pytest.mark.parametrize("name", ["atan2", "hypot", "remainder"])
-def test_a_right_port_passes(name: str, request: pytest.FixtureRequest) -> None:
+def test_a_correct_port_passes(name: str, request: pytest.FixtureRequest) -> None:
     verdict = request.getfixturevalue(name).verdict()
     assert verdict.failures == ()
     assert verdict.ok and verdict.kernel_calls > 100
     assert {"float32", "float16", "bfloat16"} <= {d.dtype for d in verdict.dtypes if d.kernel_calls}
 
 
-def test_the_entry_taken_off_the_lists_passes_now(atan2: Port) -> None:
+def test_the_removed_list_entry_passes_now(atan2: Port) -> None:
     notes = atan2.verdict("test_output_match").notes
     assert "taken off the test lists: TestConsistencyMPS.test_output_match_atan2_mps_int64 passes now" in notes
 
 
-def test_what_a_backend_cannot_call_is_no_verdict(atan2: Port) -> None:
+def test_an_uncallable_kernel_gives_no_verdict(atan2: Port) -> None:
     several = replace(atan2, target=replace(atan2.target, kernels=("atan2", "copysign")))
     with pytest.raises(PorterError) as refused:
         verify(EMBEDDED_FORK, several.texts, several.target, backend="kernels")
@@ -44,7 +44,7 @@ def test_swapped_arguments(atan2: Port) -> None:
     assert "test_output_match_atan2_mps_float32" in reasons(wrong.verdict())
 
 
-def test_what_one_arithmetic_alone_gets_right_is_flagged(atan2: Port) -> None:
+def test_dependence_on_one_arithmetic_is_flagged(atan2: Port) -> None:
     small = "precise::atan2(float(a) * 0x1p-128f, float(b) * 0x1p-128f)"  # denormals, which a GPU may flush
     found = atan2.edited(METAL, "precise::atan2(float(a), float(b))", small).verdict(
         "test_output_match and float32", "all"
@@ -115,7 +115,7 @@ def test_an_out_of_bounds_write(atan2: Port) -> None:
     assert "with bounds checked: " in told and "kernel `atan2_dense_float_float` writes 4 bytes out of bounds" in told
 
 
-def test_code_that_does_not_compile_after_some_that_did(atan2: Port) -> None:
+def test_a_compile_error_after_a_working_build(atan2: Port) -> None:
     assert atan2.verdict("test_output_match and float32").ok
     wrong = atan2.edited(METAL, "float(a), float(b)));", "float(a), float(c)));")
     told = reasons(wrong.verdict("test_output_match and float32"))

@@ -38,7 +38,7 @@ def verdicts(failures: Callable[[Plan], list[Failure]], seen: list[int]) -> Call
     return prove
 
 
-def test_a_candidate_with_wrong_values_gives_way_and_is_told() -> None:
+def test_a_candidate_with_wrong_values_is_replaced_and_reported() -> None:
     seen: list[int] = []
     first = plan_operator(FORK, OP)
     best = judged(FORK, first, verdicts(lambda plan: [WRONG] * (turn(plan) == 0), seen))
@@ -63,14 +63,14 @@ def test_a_candidate_with_wrong_values_gives_way_and_is_told() -> None:
     ]
 
 
-def test_a_loser_is_told_by_the_failure_that_needs_the_fewest_lines() -> None:
+def test_a_rejected_candidate_shows_its_shortest_failure() -> None:
     short = Failure("T.test_edge_values_mps_float32", "1 differs, first at 2.0", "float32", kernel_calls=1)
     plan = plan_operator(FORK, OP)
     best = judged(FORK, plan, lambda each: verdict([WRONG, short] if turn(each) == 0 else []))
     assert [loser.reason for loser in best.losers] == ["test_edge_values_mps_float32: 1 differs, first at 2.0"]
 
 
-def test_of_candidates_that_all_fail_the_one_with_the_fewest_failures_stays() -> None:
+def test_the_candidate_with_the_fewest_failures_is_kept() -> None:
     seen: list[int] = []
     counts = {0: 2, 1: 3}
     best = judged(FORK, plan_operator(FORK, OP), verdicts(lambda plan: [WRONG] * counts[turn(plan)], seen))
@@ -92,13 +92,13 @@ def test_a_candidate_that_does_not_compile_is_worse_than_any_that_does() -> None
         Failure("TestConsistencyMPS.test_out_mps_float32", "never reached the ported kernel", "float32"),
     ],
 )
-def test_what_says_nothing_of_values_changes_no_candidate(failure: Failure) -> None:
+def test_failures_unrelated_to_values_keep_the_candidate(failure: Failure) -> None:
     seen: list[int] = []
     best = judged(FORK, plan_operator(FORK, OP), verdicts(lambda plan: [failure], seen))
     assert (seen, best.losers) == ([0], ())
 
 
-def test_a_wrong_kind_of_element_leaves_the_others_as_they_are() -> None:
+def test_a_wrong_dtype_kind_leaves_the_other_kinds_unchanged() -> None:
     plan = plan_operator(FORK, "exp2")
     other = Failure("t", "r", "complex64", kernel_calls=1)
     assert turn(plan, Kind.FLOATING) == 0
@@ -106,7 +106,7 @@ def test_a_wrong_kind_of_element_leaves_the_others_as_they_are() -> None:
     assert (turn(best.plan, Kind.COMPLEX), turn(best.plan, Kind.FLOATING)) == (1, 0)
 
 
-def test_a_verdict_says_how_often_the_kernels_ran() -> None:
+def test_a_verdict_counts_kernel_calls() -> None:
     class Outcome:
         test, dtype, status, reason, calls, seconds, max_ulp, cpu_ulp = (
             "t",

@@ -66,7 +66,7 @@ def with_a_row_that_cannot_move() -> Checkout:
     return fork().layer({NATIVE_FUNCTIONS: rows, code: host.replace(function, added + function)})
 
 
-def test_rows_that_cannot_be_ported_stay_with_all_they_need() -> None:
+def test_unportable_rows_keep_all_they_need() -> None:
     before = with_a_row_that_cannot_move()
     plan = plan_operator(before, "lerp")
     assert [entry.name for entry in plan.entries] == ["lerp.Scalar_out"]
@@ -79,7 +79,7 @@ def test_rows_that_cannot_be_ported_stay_with_all_they_need() -> None:
     assert not any(file.startswith(("test/", "torch/")) for file in plan.changes.files)
 
 
-def test_a_row_that_only_needed_the_stubs_is_served_with_them() -> None:
+def test_rows_that_only_needed_the_stubs_are_ported_too() -> None:
     rows = fork().read(NATIVE_FUNCTIONS)
     assert rows.count("CPU, CUDA, MPS: logit_\n") == 1
     before = fork().layer({NATIVE_FUNCTIONS: rows.replace("CPU, CUDA, MPS: logit_\n", "CPU, CUDA: logit_\n")})
@@ -95,7 +95,7 @@ def test_an_overload_that_cannot_be_ported_is_refused() -> None:
     assert caught.value.code == "PTR071"
 
 
-def test_the_diff_that_users_see_first() -> None:
+def test_the_diff_of_atan2() -> None:
     edits = [line for line in plan_operator(fork(), "atan2").changes.diff().splitlines() if line[:1] in "+-"]
     shown = [line for line in edits if not line.startswith(("+++", "---")) and "BinaryOps" not in line]
     assert_expected_inline(
@@ -154,7 +154,7 @@ def test_planning_imports_no_torch() -> None:
     assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
 
 
-def test_every_code_that_is_raised_has_a_page() -> None:
+def test_every_raised_code_has_a_page() -> None:
     import re
 
     root = EMBEDDED_FORK.parent.parent
@@ -180,9 +180,7 @@ DEFINE_DISPATCH"""
         ("at::positive_out(const_cast<Tensor&>(out), self);", False),
     ],
 )
-def test_a_row_joins_a_function_without_stub_only_where_that_calls_what_mps_serves(
-    tmp_path: Path, body: str, moves: bool
-) -> None:
+def test_rows_without_a_stub_are_ported_only_where_mps_serves_them(tmp_path: Path, body: str, moves: bool) -> None:
     shutil.copytree(EMBEDDED_FORK, tmp_path, dirs_exist_ok=True)
     file = tmp_path / NATIVE / "Lerp.cpp"
     file.write_text(file.read_text().replace("DEFINE_DISPATCH", LERP_TENSOR.format(body=body), 1))
@@ -195,7 +193,7 @@ def test_a_row_joins_a_function_without_stub_only_where_that_calls_what_mps_serv
 
 
 @given(st.lists(st.text("ab\n", max_size=9), min_size=4, max_size=4))
-def test_the_changes_between_two_texts_lead_from_one_to_the_other(parts: list[str]) -> None:
+def test_changes_between_two_texts_turn_one_into_the_other(parts: list[str]) -> None:
     old, new = "".join(parts[:3]), parts[0] + parts[3] + parts[2]
     before, after = (Checkout(Path("/nowhere"), "test").layer({"f": text}) for text in (old, new))
     changes = changes_between(before, after, ["f"])

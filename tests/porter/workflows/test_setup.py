@@ -30,7 +30,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ways
 
 
-def test_a_compiler_that_is_there_is_named_with_its_version() -> None:
+def test_an_installed_compiler_is_named_with_its_version() -> None:
     assert setup.set_up() == f"compiler: {(path := compiler.find_clang())} ({compiler.version(path).splitlines()[0]})"
     assert "clang version" in setup.set_up()
 
@@ -43,7 +43,7 @@ def test_the_system_comes_before_the_environment(tried: list[str], monkeypatch: 
     assert tried == ["apt"]
 
 
-def test_what_cannot_be_had_is_refused_after_every_way(tried: list[str]) -> None:
+def test_a_missing_compiler_is_refused_after_every_attempt(tried: list[str]) -> None:
     with pytest.raises(PorterError, match="PTR100"):
         setup.set_up()
     assert tried == ["apt", "pip"]
@@ -55,7 +55,7 @@ def test_nothing_is_installed_outside_of_a_virtual_environment(monkeypatch: pyte
     setup._with_pip()
 
 
-def test_what_every_verdict_shares_is_built_for_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_overlay_is_built_for_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, object]] = []
 
     def answer(question: dict[str, object]) -> dict[str, object]:
@@ -68,7 +68,7 @@ def test_what_every_verdict_shares_is_built_for_the_checkout(monkeypatch: pytest
     assert asked == [{"what": server.PREPARATION, "root": str(EMBEDDED_FORK), "backend": "host"}]
 
 
-def test_nothing_is_built_where_it_would_not_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_built_for_unused_backends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "ask", lambda question: pytest.fail("asked"))
     monkeypatch.setattr(rooms, "chosen", lambda backend: "mps")
     assert "nothing to build for the mps backend" in setup.prepare(Checkout(EMBEDDED_FORK, "named"))

@@ -107,7 +107,7 @@ def test_resize_keeps_what_fits() -> None:
     assert device.resize_(3).data_ptr() == address
 
 
-def test_set_takes_the_storage_over() -> None:
+def test_set_shares_the_storage() -> None:
     source = torch.arange(6.0).to("mps")
     target = torch.empty(0, device="mps").set_(source)  # type: ignore[call-overload]  # torch's stubs lack it
     target.add_(1)
@@ -141,7 +141,7 @@ def test_save_load_and_deepcopy() -> None:
     lambda: torch.ones(2).to("mps").double(),
     lambda: torch.empty_strided((2,), (1,), dtype=torch.float64, device="mps"),
 ])  # fmt: skip
-def test_float64_is_refused_in_the_words_of_mps(make: Callable[[], object]) -> None:
+def test_float64_is_refused_with_the_message_of_mps(make: Callable[[], object]) -> None:
     with pytest.raises(
         TypeError, match="Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support"
     ):
@@ -160,13 +160,13 @@ def test_item(value: Any) -> None:
     assert torch.tensor(value).to("mps").item() == value
 
 
-def test_fresh_memory_does_not_look_like_a_result() -> None:
+def test_fresh_memory_is_poisoned() -> None:
     address = torch.ones(64, device="mps").data_ptr()
     fresh = torch.empty(64, device="mps")
     assert fresh.data_ptr() == address and not (fresh.cpu() == 1).any()
 
 
-def test_memory_is_counted_and_given_back() -> None:
+def test_memory_is_counted_and_released() -> None:
     before = torch.mps.current_allocated_memory()
     tensor = torch.empty(1000, device="mps")
     assert torch.mps.current_allocated_memory() == before + 4000

@@ -43,7 +43,7 @@ def test_state_repeats() -> None:
         torch.mps.set_rng_state(torch.zeros(8, dtype=torch.uint8))
 
 
-def test_device_and_cpu_streams_are_apart() -> None:
+def test_device_and_cpu_generators_are_independent() -> None:
     torch.manual_seed(3)
     expected = torch.rand(4)
     torch.manual_seed(3)
@@ -148,7 +148,7 @@ def test_mixed_devices_are_refused(mix: Callable[[torch.Tensor, torch.Tensor], t
         mix(torch.ones(2, 2, device="mps"), torch.ones(2, 2))
 
 
-def test_host_scalars_and_indices_are_taken() -> None:
+def test_host_scalars_and_indices_are_accepted() -> None:
     tensor = torch.arange(4.0).to("mps")
     assert (tensor + torch.tensor(1.0)).tolist() == [1, 2, 3, 4]
     assert tensor[torch.tensor([2, 0])].tolist() == [2, 0]

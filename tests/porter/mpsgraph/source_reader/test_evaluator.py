@@ -65,7 +65,7 @@ long, int, short, uchar, char, bool if !(eps.has_value()): logarithm(division(fl
     )
 
 
-def test_a_result_that_is_copied_to_the_output_is_the_graphs() -> None:
+def test_a_copied_result_is_the_result_of_the_graph() -> None:
     fork = embedded()
     file = f"{OPERATIONS}/UnaryOps.mm"
     body = """TORCH_IMPL_FUNC(erf_out_mps)(const Tensor& self, const Tensor& output) {
@@ -156,7 +156,7 @@ TORCH_IMPL_FUNC(erf_out_mps)(const Tensor& self, const Tensor& output) {
 """
 
 
-def test_a_loop_in_a_block_that_another_function_calls_is_told_where_it_is() -> None:
+def test_a_loop_in_a_block_called_elsewhere_is_located() -> None:
     fork, file = embedded(), f"{OPERATIONS}/UnaryOps.mm"
     line = "CREATE_MPS_STRUCTURED_UNARY_TORCH_IMPL_FUNC(erf_out_mps, erf)\n"
     text = fork.read(file).replace(line, LOOPED)
@@ -214,7 +214,7 @@ def test_every_result_of_a_row_in_its_order() -> None:
         ("parted", MADE, "which of 2 results each graph writes"),
     ],
 )
-def test_a_result_that_is_not_told_is_a_reason_and_no_graph_of_the_other(row: str, code: str, told: str) -> None:
+def test_an_unknown_result_refuses_the_whole_graph(row: str, code: str, told: str) -> None:
     with pytest.raises(PorterError, match=told) as refused:
         graph_of(row, fork=with_parts(code))
     assert refused.value.code == "PTR033"

@@ -43,7 +43,7 @@ def reading(of_macro: bool = False) -> ReadText:
         ("forward", "", 52),
     ],
 )
-def test_a_construct_is_told_by_its_kind_and_its_head(at: str, told: str, line: int) -> None:
+def test_a_construct_is_described_by_kind_and_head(at: str, told: str, line: int) -> None:
     start = TEXT.index(at)
     assert reading().described(start) == told
     assert reading().place(start) == Place("f.mm", line)

@@ -17,7 +17,7 @@ def _samples(op: OpInfo, device: str, dtype: torch.dtype, requires_grad: bool, *
         yield SampleInput(torch.ones(2, dtype=dtype), args=(torch.ones(2, dtype=other),))
 
 
-def test_a_sample_of_a_type_that_the_device_has_not_is_none_of_its_own() -> None:
+def test_samples_of_types_the_device_lacks_are_skipped() -> None:
     op = OpInfo("mul", dtypes=_dispatch_dtypes((torch.float32,)), supports_autograd=False, sample_inputs_func=_samples)
     [made] = calls.sampled(op, "mul", BY_TORCH["float32"])
     assert [t.dtype for t in made.tensors().values()] == [torch.float32, torch.float32]

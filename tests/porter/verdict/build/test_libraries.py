@@ -66,7 +66,7 @@ def test_an_object_is_compiled_once_and_again_when_its_text_changes(tmp_path: Pa
     assert ctypes.CDLL(str(library)).twice(21) == 42
 
 
-def test_an_error_is_told_at_its_line_of_the_fork_and_leaves_nothing(tmp_path: Path, recipe: Recipe) -> None:
+def test_an_error_points_to_the_fork_and_leaves_no_object(tmp_path: Path, recipe: Recipe) -> None:
     path = source(tmp_path, "int x = 1;\nint y = z;\nint v = w;\n")
     with pytest.raises(PorterError) as refused:
         build._object(path, NAME, roots(tmp_path), recipe, tmp_path)
@@ -76,7 +76,7 @@ def test_an_error_is_told_at_its_line_of_the_fork_and_leaves_nothing(tmp_path: P
     assert [p for p in (tmp_path / "objects").rglob("*") if p.is_file() and p.suffix != ".lock"] == []
 
 
-def test_what_several_ask_for_at_once_is_compiled_once(tmp_path: Path, recipe: Recipe) -> None:
+def test_concurrent_requests_compile_once(tmp_path: Path, recipe: Recipe) -> None:
     path = source(tmp_path, "int once() { return 1; }\n")
     with ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(build._object, path, NAME, roots(tmp_path), recipe, tmp_path) for _ in range(4)]
@@ -85,7 +85,7 @@ def test_what_several_ask_for_at_once_is_compiled_once(tmp_path: Path, recipe: R
     assert sorted(fresh for _, fresh in made) == [False, False, False, True]
 
 
-def test_a_missing_kernel_is_told_at_its_row(tmp_path: Path, recipe: Recipe) -> None:
+def test_a_missing_kernel_is_reported_at_its_row(tmp_path: Path, recipe: Recipe) -> None:
     path = source(tmp_path, "namespace at { void gone_out_mps(int); }\nvoid f() { at::gone_out_mps(1); }\n")
     made, _ = build._object(path, NAME, roots(tmp_path), recipe, tmp_path)
     row = Kernel("gone.out", "gone_out_mps", Place("native_functions.yaml", 7))

@@ -32,7 +32,7 @@ MIXED = """\
 """
 
 
-def test_rows_are_cut_with_their_lines() -> None:
+def test_rows_have_their_line_and_schema() -> None:
     found = registration.rows(MIXED, ["atan2"])
     assert [(r.name, r.line) for r in found] == [("atan2.out", 7), ("atan2_", 15), ("atan2", 20)]
     assert found[1].schema == "atan2_(Tensor(a!) self, Tensor other) -> Tensor(a!)"

@@ -17,7 +17,7 @@ FILES = {
 }
 
 
-def test_what_is_called_by_a_declaration_of_the_headers_is_there_with_what_it_calls(tmp_path: Path) -> None:
+def test_files_behind_header_declarations_are_built_transitively(tmp_path: Path) -> None:
     for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(FILES[name])

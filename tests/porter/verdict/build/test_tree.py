@@ -20,7 +20,7 @@ def test_the_tree_has_the_plan_and_the_checkout_is_untouched(tmp_path: Path) -> 
     assert (EMBEDDED_FORK / METAL).read_bytes() == before == tree.before(METAL).encode()
 
 
-def test_the_same_plan_is_the_same_tree_and_another_another(tmp_path: Path) -> None:
+def test_each_plan_has_one_tree(tmp_path: Path) -> None:
     one = materialise(EMBEDDED_FORK, {METAL: "a"}, tmp_path)
     assert materialise(EMBEDDED_FORK, {METAL: "a"}, tmp_path).root == one.root
     assert materialise(EMBEDDED_FORK, {METAL: "b"}, tmp_path).root != one.root
@@ -32,7 +32,7 @@ def test_headers_change_the_digest_and_kernels_do_not(tmp_path: Path) -> None:
     assert materialise(EMBEDDED_FORK, {"c10/metal/common.h": "a"}, tmp_path).headers_digest() != plain
 
 
-def test_old_trees_go_unless_they_may_be_in_use(tmp_path: Path) -> None:
+def test_old_trees_are_removed_unless_in_use(tmp_path: Path) -> None:
     made = [materialise(EMBEDDED_FORK, {METAL: str(i)}, tmp_path).root for i in range(TREES_KEPT + 3)]
     assert all(root.is_dir() for root in made)
     for root in made[:2]:

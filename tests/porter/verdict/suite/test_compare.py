@@ -15,7 +15,7 @@ def test_the_next_float_is_one_ulp_away(value: float) -> None:
     assert compare.ulp(here, here.double()).item() == 0.0
 
 
-def test_what_is_not_a_normal_number_has_no_ulp() -> None:
+def test_only_normal_numbers_have_ulp_errors() -> None:
     want = torch.tensor([float("nan"), float("inf"), 1e-42, 1e300], dtype=torch.float64)
     assert compare.ulp(torch.zeros(4), want).tolist() == [0.0] * 4
 
@@ -37,7 +37,7 @@ def test_disagreement_takes_the_cpu_or_the_reference() -> None:
     assert told == "1 of 3 differ, first at (9.0): 5.0, the CPU gives 4.0"
 
 
-def test_where_the_arithmetic_flushes_the_answer_to_zero_is_right() -> None:
+def test_flushed_results_are_accepted_under_flush_arithmetic() -> None:
     x = torch.tensor([1e-40, -1e-40, 0.5])
     zeroed = compare.flushed(x)
     assert zeroed.tolist() == [0.0, 0.0, 0.5] and torch.signbit(zeroed).tolist() == [False, True, False]
@@ -56,7 +56,7 @@ def test_complex_numbers_are_compared_with_the_reference_too() -> None:
     assert told == "1 of 2 differ, first at element 1: (2+0j), the CPU gives (3+0j)"
 
 
-def test_a_complex_number_that_the_cpu_overflows_on_may_overflow_otherwise() -> None:
+def test_complex_overflow_of_the_cpu_is_not_demanded() -> None:
     inf, nan = float("inf"), float("nan")
     cpu, exact = torch.tensor([complex(nan, -inf)]), torch.tensor([complex(1e38, -1e38)], dtype=torch.complex128)
     assert compare.disagreement(torch.tensor([complex(inf, -inf)]), cpu, exact, []) == ""
@@ -69,12 +69,12 @@ def test_a_complex_number_that_the_cpu_overflows_on_may_overflow_otherwise() -> 
     assert compare.disagreement(torch.tensor([complex(nan, 0)]), torch.tensor([complex(inf, 0)]), beyond, []) != ""
 
 
-def test_integers_have_to_be_equal() -> None:
+def test_integers_must_be_equal() -> None:
     a, b = torch.tensor([2**24 + 1]), torch.tensor([2**24])
     assert "16777217" in compare.disagreement(a, b, None, [])
 
 
-def test_types_and_shapes_have_to_be_the_same() -> None:
+def test_types_and_shapes_must_match() -> None:
     assert "torch.int64" in compare.disagreement(torch.ones(2), torch.ones(2, dtype=torch.int64), None, [])
     assert "(3,)" in compare.disagreement(torch.ones(2), torch.ones(3), None, [])
 

@@ -77,12 +77,12 @@ def test_the_expression_selects_as_pytest_does(expression: str | None, name: str
     assert matcher(expression)(name) is selected
 
 
-def test_what_is_not_an_expression_is_refused() -> None:
+def test_an_invalid_expression_is_refused() -> None:
     with pytest.raises(ValueError, match="and or"):
         matcher("a and or b")
 
 
-def test_gradients_are_of_what_the_forward_list_left() -> None:
+def test_gradients_follow_the_forward_list() -> None:
     text = OLD.replace("class", "def mps_ops_grad_modifier(ops):\n    return [len(ops), *ops]\n\nclass")
     found = lists.modifiers("test/test_mps.py", text)
     assert found["mps_ops_modifier"](["op"])[1:] == [True, "op"]

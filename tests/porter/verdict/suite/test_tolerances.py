@@ -50,18 +50,18 @@ def asked(text: str, name: str, dtype: torch.dtype = torch.float32, **kwargs: ob
     return found["atol"], found["rtol"]
 
 
-def test_the_forks_method_answers() -> None:
+def test_the_method_of_the_fork_is_used() -> None:
     assert asked(OWN, "add") == (1e-4, 3e-5)
     assert asked(OWN, "add", torch.float16) == (None, None)
     assert asked(OWN, "pow") == (None, None)  # as on the newest macOS
 
 
-def test_what_its_test_adjusts_for_a_sample_counts() -> None:
+def test_per_sample_adjustments_are_used() -> None:
     assert asked(OWN, "zoom", scale=1.7) == (1, 0)
     assert asked(OWN, "zoom", scale=2) == (None, None)
 
 
-def test_a_fork_without_the_method_has_its_lists() -> None:
+def test_a_fork_without_the_method_uses_its_lists() -> None:
     text = OWN.replace("_compute_tolerances", "_something_else")
     assert asked(text, "add") == (1e-4, 3e-5)
     assert asked(text, "zoom", scale=1.7) == (None, None)
@@ -73,6 +73,6 @@ def test_code_that_does_not_run_is_refused() -> None:
         tolerances(OWN.replace("FP32_LOW_PRECISION_LIST = {", "FP32_LOW_PRECISION_LIST = undefined | {"))
 
 
-def test_the_embedded_forks_are_read() -> None:
+def test_the_embedded_fork_is_read() -> None:
     text = (EMBEDDED_FORK / "test" / "test_mps.py").read_text()
     assert asked(text, "an operator that is on no list") == (None, None)

@@ -84,7 +84,7 @@ copysign_strided_cast_float_float((2, 3), (2, 3), (2, 3), [3, 2], [4, 12], [8, 2
     )
 
 
-def test_the_headers_are_the_fork_s(recorder: Recorder) -> None:
+def test_the_headers_of_the_fork_are_used(recorder: Recorder) -> None:
     edited = "c10/metal/utils.h"
     text = (EMBEDDED_FORK / edited).read_text().replace("#pragma once", "#pragma once\n// an edit of the plan")
     tree = materialise(EMBEDDED_FORK, {edited: text}, cache())

@@ -27,7 +27,7 @@ def named(full_name: str) -> Any:
 
 
 # These two come first: a table is made in a forked process, which computes no gradient once this one has.
-def test_an_operator_without_an_opinfo_is_tested_through_those_that_dispatch_it(
+def test_an_operator_without_an_opinfo_is_tested_through_its_callers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(selection, "cache", lambda: tmp_path)
@@ -39,9 +39,7 @@ def test_an_operator_without_an_opinfo_is_tested_through_those_that_dispatch_it(
     assert len(list(tmp_path.rglob("*.json"))) == 1
 
 
-def test_an_operator_is_tested_through_the_function_whose_derivative_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_derivative_is_tested_through_its_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A device that serves silu_backward calls it; on one that does not, silu's gradient is made of others."""
     monkeypatch.setattr(selection, "cache", lambda: tmp_path)
     selection.table.cache_clear()
@@ -50,13 +48,13 @@ def test_an_operator_is_tested_through_the_function_whose_derivative_it_is(
     assert selection.selected("silu_backward") == selection.Selection((), ("nn.functional.silu",))
 
 
-def test_an_operator_behind_a_composite_one_is_seen() -> None:
+def test_an_operator_behind_a_composite_is_found() -> None:
     found = dispatched(named("nn.functional.interpolate.bicubic"))
     assert "upsample_bicubic2d" in found.forward and "upsample_bilinear2d" not in found.forward
     assert "upsample_bicubic2d_backward" in found.backward
 
 
-def test_what_the_call_dispatches_is_not_said_of_its_backward() -> None:
+def test_forward_calls_are_not_listed_as_backward() -> None:
     found = dispatched(named("mul"))
     assert "mul" in found.forward and "mul" not in found.backward
 
@@ -67,7 +65,7 @@ def test_a_device_argument_is_mirrored_too() -> None:
     assert samples.mirror({"mode": "cpu"}, "mps") == {"mode": "cpu"}
 
 
-def test_gradients_are_compared_in_types_that_the_cpu_has() -> None:
+def test_gradients_are_compared_only_in_types_of_the_cpu() -> None:
     op = named("polar")
     assert torch.float16 in op.supported_backward_dtypes("mps") - op.supported_dtypes("cpu")
     assert torch.float16 not in opinfos.comparable(op).supported_backward_dtypes("mps")
