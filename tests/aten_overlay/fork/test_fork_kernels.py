@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from aten_overlay.metal import build
+from aten_overlay.metal.launch import Library
 from porter.core.checkout import EMBEDDED_FORK, KERNELS
 from porter.core.dtypes import BY_METAL
-
-torch = pytest.importorskip("torch")
-build = pytest.importorskip("aten_overlay.metal.build")
-
-from aten_overlay.metal.launch import Library  # noqa: E402
 
 OPTIONS = build.Options(include=(EMBEDDED_FORK,))
 FILES = tuple(sorted((EMBEDDED_FORK / KERNELS).glob("*.metal")))

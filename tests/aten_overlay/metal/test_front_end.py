@@ -147,6 +147,19 @@ def test_tokens_are_in_order_and_brackets_match_or_are_refused(text: str) -> Non
         assert source.match[i] == -1 or source.match[source.match[i]] == i
 
 
+PAIRS = st.sampled_from(["()", "[]", "{}"])
+BALANCED = st.recursive(
+    st.sampled_from(["a", "b1", "0.1", "==", ";"]),
+    lambda inner: st.builds(lambda pair, parts: pair[0] + " ".join(parts) + pair[1], PAIRS, st.lists(inner)),
+)
+
+
+@given(BALANCED)
+def test_text_with_matching_brackets_is_read(text: str) -> None:
+    source = read(text)
+    assert "".join(source.tokens) == text.replace(" ", "")
+
+
 @given(st.text(max_size=30), st.data())
 def test_edits_replace_exactly_their_spans(text: str, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), unique=True, max_size=8)))

@@ -264,4 +264,5 @@ def test_an_expression_prints_as_it_was_written(text: str) -> None:
 @given(st.text(alphabet="ab01 (){}[];,=<>:?+-*&|!.\"'\n", max_size=60))
 def test_any_text_parses_or_is_refused(text: str) -> None:
     with contextlib.suppress(cpp.Unparsed, PorterError):
-        cpp_parser.parse_function("x.cpp", f"void f(int a) {{ {text} }}")
+        function = cpp_parser.parse_function("x.cpp", f"void f(int a) {{ {text} }}")
+        assert (function.name, [each.name for each in function.parameters]) == ("f", ["a"])

@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from aten_overlay.metal import build
+from aten_overlay.metal.launch import Library
 from porter.core.checkout import EMBEDDED_FORK
 from porter.metal.forms import COMPLEX, REAL, form_body, rows
-
-torch = pytest.importorskip("torch")
-build = pytest.importorskip("aten_overlay.metal.build")
-
-from aten_overlay.metal.launch import Library  # noqa: E402
-from porter.verdict.suite import compare, samples  # noqa: E402
+from porter.verdict.suite import compare, samples
 
 OPTIONS = build.Options(include=(EMBEDDED_FORK,))
 HEAD = """#include <c10/metal/special_math.h>

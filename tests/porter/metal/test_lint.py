@@ -69,6 +69,9 @@ def test_brackets_that_do_not_match_are_refused() -> None:
 @given(st.text(alphabet="ab*&()[]{}<>:;,=# \n\"'", max_size=80))
 def test_any_text_is_linted_or_refused_for_its_brackets(text: str) -> None:
     try:
-        lint("a.metal", text)
+        findings = lint("a.metal", text)
     except PorterError as error:
         assert error.code == "PTR110"
+        assert set(text) & set("()[]{}\"'")
+    else:
+        assert all(1 <= finding.line <= text.count("\n") + 1 for finding in findings)

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+from aten_overlay.apple.mpsgraph import meanings
+from aten_overlay.metal import build
+from aten_overlay.metal.launch import Library
 from porter.core.checkout import EMBEDDED_FORK
 from porter.mpsgraph.selectors import Selector, by_op
-
-torch = pytest.importorskip("torch")
-build = pytest.importorskip("aten_overlay.metal.build")
-
-from aten_overlay.apple.mpsgraph import meanings  # noqa: E402
-from aten_overlay.metal.launch import Library  # noqa: E402
 
 WHOLE = {
     "int": np.array([0, 1, -1, 2, 3, -3, 7, -8, 100, 2**24 + 1, 2**31 - 1, -(2**31)], np.int32),

@@ -68,7 +68,9 @@ calls = st.lists(
 def test_conditions_hold_for_the_group_and_for_no_other(group: Calls, others: Calls) -> None:
     found = told_apart(group, others)
     if found == (NOT_TOLD,):
+        assert not {each["b"] for each in group}.isdisjoint({each["b"] for each in others})
         return
+    assert not any(each in others for each in group)
 
     def all_hold(call: dict[str, Value]) -> bool:
         try:

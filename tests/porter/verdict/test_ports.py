@@ -21,6 +21,7 @@ def test_the_kernels_of_a_port_compile(op: str, tmp_path: Path) -> None:
     tree = materialise(FORK.root, plan.changes.apply(), tmp_path)
     options = Options(include=(tree.root,), optimisation="-O0")
     made = {name for functor in plan.functors for name in _compiled(tree.root, functor.name, options)}
+    assert made and plan.registrations
     for pair in plan.registrations:
         assert any(f"_{pair.output}_{pair.input}" in name for name in made), pair
 

@@ -106,7 +106,9 @@ def test_declared_threadgroup_memory(library: Any) -> None:
 
 
 def test_an_empty_grid_does_nothing(library: Any) -> None:
-    library.full(torch.zeros(0, device="mps"), 1.0)
+    whole = torch.zeros(4, device="mps")
+    library.full(whole[:0], 1.0)
+    assert whole.tolist() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(
