@@ -21,8 +21,9 @@ def test_a_script_gets_its_arguments(python: Run, tmp_path: Path) -> None:
 
 
 def test_a_module_runs(python: Run) -> None:
-    done = python("-m", "aten_overlay", "-m", "torch.utils.collect_env", "--help")
-    assert done.returncode == 0 and "torch" in done.stdout.lower()
+    code = "import torch; print(torch.ones(2, device='mps').sum().item())"
+    done = python("-m", "aten_overlay", "-m", "timeit", "-n", "1", "-r", "1", code)
+    assert done.returncode == 0 and done.stdout.startswith("2.0\n")
 
 
 def test_a_script_exit_code_is_kept(on_device: Run) -> None:
