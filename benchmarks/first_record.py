@@ -1,4 +1,6 @@
-"""What a recording costs: `python benchmarks/first_record.py FORK OP...`, in an empty cache, after `porter setup`.
+"""What a recording costs, in an empty cache, after `porter setup`.
+
+    python benchmarks/first_record.py FORK OP OP...
 
 For each operator: `porter explain` that has never seen it, again with the recording kept, and reading the source only;
 then the last two as medians of several calls, and the largest of the first. The server runs, as after any command;
@@ -7,6 +9,7 @@ then the last two as medians of several calls, and the largest of the first. The
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 import subprocess
@@ -45,4 +48,7 @@ def main(fork: Path, ops: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("fork", type=Path)
+    parser.add_argument("ops", nargs="+", help="two operators or more")
+    sys.exit(main(**vars(parser.parse_args())))

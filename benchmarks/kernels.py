@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -18,18 +17,12 @@ import torch
 
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
+from aten_overlay.toolchain import torch_root
 
 SOURCE = Path(__file__).with_name("kernels.metal")
 BINARY = frozenset(("add", "mul", "atan2", "pow"))
 LIMITS = {**dict.fromkeys(("add", "mul", "exp", "atan2", "tanh", "erf"), 1.5), "rms_norm": 8.0, "softmax": 8.0}
 ROWS, COLUMNS, GROUP = 512, 4096, 256
-
-
-def installed_headers() -> Path:
-    """The include folder of the installed torch wheel."""
-    spec = find_spec("torch")
-    assert spec and spec.origin
-    return Path(spec.origin).parent / "include"
 
 
 def best(run: Callable[[], object], rounds: int = 7) -> float:
@@ -77,7 +70,7 @@ def rowwise(library: Library, name: str) -> tuple[float, float]:
 def main() -> int:
     """Prints one line per kernel, with the limit where there is one."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--headers", type=Path, default=installed_headers())
+    parser.add_argument("--headers", type=Path, default=torch_root() / "include")
     parser.add_argument("--elements", type=int, default=10_000_000)
     given = parser.parse_args()
     torch.set_num_threads(1)

@@ -1,4 +1,6 @@
-"""What a verdict costs, as ratios to importing torch and its OpInfos in the same run: `python benchmarks/overlay.py`.
+"""What a verdict costs, as ratios to importing torch and its OpInfos in the same run.
+
+    python benchmarks/overlay.py
 
 `warm` is a verdict of one binary op over all its dtypes after an edit of its functor, with the server running; `same`
 the same again without an edit; `cold` a process of its own with the build cache warm.
@@ -6,6 +8,7 @@ the same again without an edit; `cold` a process of its own with the build cache
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -44,6 +47,7 @@ def verified(texts: dict[str, str]) -> None:
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     unit = seconds(lambda: subprocess.run([sys.executable, "-c", IMPORT], check=True))
     verified({})
     warm = min(seconds(lambda n=n: verified(edited(n))) for n in range(ROUNDS))  # type: ignore[misc]

@@ -69,11 +69,3 @@ def headers_digest() -> str:
 def include_flags() -> tuple[str, ...]:
     """Flags that put the stand-in's framework headers in front, as system headers."""
     return ("-isystem", str(INCLUDE))
-
-
-def build_program(name: str, source: Path) -> Path:
-    """A library of one Objective-C++ source linked with the frameworks: what their tests call from Python."""
-    flags = (*LANGUAGE, *include_flags(), "-I", str(HERE), "-I", str(HERE.parent))
-    return toolchain.build(
-        name, [source], flags, [INCLUDE], link=(*toolchain.link_with(build_frameworks()), "-lstdc++")
-    )

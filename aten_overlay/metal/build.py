@@ -20,11 +20,11 @@ from aten_overlay.metal import compiler
 from aten_overlay.metal.arguments import Argument
 from aten_overlay.metal.completion import complete_module
 from aten_overlay.metal.declarations import Instance, Unit, parse
-from aten_overlay.metal.generate import Value, find_definition, generate, shares_state, synchronizes
+from aten_overlay.metal.generate import Value, find_definition, generate, shares_state
 from aten_overlay.metal.lexer import read
 from aten_overlay.metal.undefined import defined
 
-__all__ = ["ARITHMETICS", "Argument", "Options", "arguments", "compile_kernels", "host_names", "kernel_synchronizes"]
+__all__ = ["ARITHMETICS", "Argument", "Options", "arguments", "compile_kernels", "host_names"]
 
 # What Apple's compiler or GPU may do that the source does not say. `default` contracts within one expression.
 ARITHMETICS: Mapping[str, tuple[tuple[str, ...], str]] = {
@@ -97,12 +97,6 @@ def arguments(source: Path | str, name: str, options: Options = DEFAULT) -> tupl
     """The parameters of kernel `name`, in order, thread positions included. Raises PTR102 for an unknown name."""
     unit = _unit(_preprocessed(source, options))
     return find_definition(unit, _find(unit, name)).arguments
-
-
-def kernel_synchronizes(source: Path | str, name: str, options: Options = DEFAULT) -> bool:
-    """Whether kernel `name` uses barriers or simdgroup functions."""
-    unit = _unit(_preprocessed(source, options))
-    return synchronizes(unit, _find(unit, name))
 
 
 def compile_kernels(source: Path | str, names: Iterable[str], options: Options = DEFAULT) -> Path:

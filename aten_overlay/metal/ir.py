@@ -14,7 +14,6 @@ GLOBAL = re.compile(r'@(?:"[^"]*"|[-\w.$]+)')
 _RESULT = re.compile(rf"({LOCAL.pattern}) = ")
 _LABEL = re.compile(r'^("[^"]*"|[-\w.$]+):')
 _METADATA = re.compile(r", ![\w.]+ !(\d+|\{\})")
-_ATTRIBUTES = re.compile(r" #\d+$")
 _TYPE = re.compile(rf"i\d+|half|bfloat|float|double|ptr|void|[<\[{{]|{LOCAL.pattern}")
 _FLAG = re.compile(
     r"(nuw|nsw|nusw|exact|disjoint|nneg|samesign|inbounds|fast|nnan|ninf|nsz|arcp|contract|afn|reassoc|volatile|atomic"

@@ -12,7 +12,6 @@ from aten_overlay.errors import OverlayError
 
 SHUFFLE_LANES, FORCE_FIBERS = 1, 2
 _STATUS = {3: "PTR107"}
-_MAX_BUFFERS = 31
 _launches = count()
 
 

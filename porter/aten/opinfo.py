@@ -82,20 +82,9 @@ class OpInfoCall:
         return self.name + self.variant
 
     @property
-    def test_name(self) -> str:
-        """The part of a test's name that says the operator: `OpInfo.formatted_name`."""
-        variant = f"_{self.variant}" if self.variant else ""
-        return f"{self.name}{variant}".replace(".", "_")
-
-    @property
     def dtypes(self) -> frozenset[str] | None:
         """Torch names of the dtypes it is tested with on the CPU; None when not written as common_dtype groups."""
         return self._dtypes("dtypes")
-
-    @property
-    def mps_dtypes(self) -> frozenset[str] | None:
-        """What `dtypesIfMPS` says, or nothing."""
-        return self._dtypes("dtypesIfMPS")
 
     def argument(self, name: str) -> ast.expr | None:
         return next((a.value for a in self.arguments if a.name == name), None)

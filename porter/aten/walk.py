@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from porter.aten.condition import Condition
-from porter.core.dtypes import BOOL, BY_ATEN, SCALAR_TYPES, DType, Kind, of_kind
+from porter.core.dtypes import BOOL, SCALAR_TYPES, DType, Kind, of_kind
 from porter.languages import cpp
 
 _NAMES = frozenset(each.aten for each in SCALAR_TYPES)
@@ -199,11 +199,6 @@ def _owner_type(owner: cpp.Expr, facts: Facts) -> DType:
     resolved = facts.resolve(owner)
     aliased = resolved.path if isinstance(resolved, cpp.Name) else ""
     return facts.output if root in _OUTPUTS or aliased in _OUTPUTS else facts.input
-
-
-def element_type(name: str | None) -> DType | None:
-    """The type by its ATen name, None for one that Metal does not have."""
-    return BY_ATEN.get(name) if name else None
 
 
 def calls_in(value: cpp.Expr | None) -> Iterator[cpp.Call]:

@@ -1,11 +1,11 @@
-"""Edits gathered into a change set: a value that applies, inverts, combines and prints as a unified diff."""
+"""Edits gathered into a change set: a value that applies, combines and prints as a unified diff."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from porter.core.edits import Edit, check, compose, land, splice
+from porter.core.edits import Edit, check, compose, splice
 from porter.core.errors import Place, PorterError
 from porter.core.unified_diff import file_diff
 
@@ -43,18 +43,6 @@ class ChangeSet:
     def apply(self) -> dict[str, str]:
         """The new text of every file that is edited or created, without the deleted ones."""
         return {file: splice(self.base.get(file, ""), edits) for file, edits in self._by_file().items()}
-
-    def invert(self) -> ChangeSet:
-        """The change set that takes this one back."""
-        after = self.apply()
-        edits = [
-            Edit(e.file, at, at + len(e.text), self.base[e.file][e.start : e.end])
-            for file, group in self._by_file().items()
-            if file in self.base
-            for e, at in land(group)
-        ]
-        edits += [Edit(file, 0, 0, self.base[file]) for file in sorted(self.deleted)]
-        return ChangeSet(after, tuple(edits), frozenset(self.created))
 
     def combine(self, later: ChangeSet) -> ChangeSet:
         """This change set and then `later`, planned on the texts that this one leaves, as one of this one's base.

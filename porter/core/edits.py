@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -41,14 +41,6 @@ def splice(text: str, edits: list[Edit]) -> str:
         parts += [text[at : edit.start], edit.text]
         at = edit.end
     return "".join([*parts, text[at:]])
-
-
-def land(edits: Iterable[Edit]) -> Iterator[tuple[Edit, int]]:
-    """Each edit with the offset of its text in the new file."""
-    shift = 0
-    for edit in edits:
-        yield edit, edit.start + shift
-        shift += len(edit.text) - (edit.end - edit.start)
 
 
 # A stretch of the base, as its start and end, or new text.

@@ -25,27 +25,18 @@ def format_block(checkout: Checkout, file: str, block: str) -> str:
     return _formatted(str(checkout.root / CLANG_FORMAT), checkout.read(CLANG_FORMAT), _assumed(file), block)
 
 
-def format_lines(checkout: Checkout, file: str, text: str, first: int, last: int) -> str:
-    """`text` of `file` with the lines `first` to `last` (from 1, inclusive) in the fork's style, the rest untouched."""
-    if not checkout.exists(CLANG_FORMAT):
-        return text
-    return _formatted(
-        str(checkout.root / CLANG_FORMAT), checkout.read(CLANG_FORMAT), _assumed(file), text, f"--lines={first}:{last}"
-    )
-
-
 @lru_cache(maxsize=256)
-def _formatted(style: str, _style_text: str, name: str, text: str, *flags: str) -> str:
+def _formatted(style: str, _style_text: str, name: str, text: str) -> str:
     """Cached by content: planning many operators formats the same block more than once."""
     ends = len(text) - len(text.rstrip("\r\n"))
-    command = [_program(), f"--style=file:{style}", f"--assume-filename={name}", *flags]
+    command = [_program(), f"--style=file:{style}", f"--assume-filename={name}"]
     data = text.encode("utf-8", "surrogateescape")
     done = subprocess.run(command, input=data, capture_output=True, check=False)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         raise PorterError("PTR065", f"clang-format: {said[0] if said else 'failed'}", Place(CLANG_FORMAT))
     out = done.stdout.decode("utf-8", "surrogateescape")
-    return out.rstrip("\r\n") + text[len(text) - ends :] if ends or not flags else out
+    return out.rstrip("\r\n") + text[len(text) - ends :]
 
 
 def _assumed(file: str) -> str:

@@ -100,8 +100,3 @@ class ObjCParser(Parser):
                     self.accept(":")
             return Boxed(tuple(values), start)
         return Boxed((self._postfix(self._primary()),), start)
-
-
-def parse_function(path: str, text: str) -> cpp.Function:
-    """A function of an Objective-C++ file. Raises cpp.Unparsed."""
-    return ObjCParser(path, text).function(())

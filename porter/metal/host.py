@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
-from porter.core.layout import KERNEL_LIBRARY, OPERATIONS
+from porter.core.layout import KERNEL_LIBRARY
 from porter.metal.macros import Family
 
 _EXEC = re.compile(r"\bvoid\s+(exec_\w+_kernel)\s*\(([^;{}]*)\)\s*;")
@@ -128,13 +128,6 @@ def registration_anchor(text: str, stub: str) -> int:
         after = [m for m in run if m["stub"] < stub]
         return after[-1].end() + 1 if after else run[0].start()
     return run[-1].end() + 1
-
-
-def kernel_files(checkout: Checkout) -> Iterator[str]:
-    """The host files that register kernels through stubs."""
-    for path in checkout.list(OPERATIONS, "Kernel.mm"):
-        if "REGISTER_DISPATCH" in checkout.read(path):
-            yield path
 
 
 def _last_run(text: str, found: list[re.Match[str]]) -> list[re.Match[str]]:

@@ -73,7 +73,7 @@ class Made:
         return found
 
 
-class _Capture(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Capture(TorchDispatchMode):
     """Keeps every call of an operator's functional overloads."""
 
     def __init__(self, bases: frozenset[str]) -> None:

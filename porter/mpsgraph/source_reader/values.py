@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -193,6 +192,3 @@ def not_understood(what: str, place: Place) -> PorterError:
     return PorterError(
         "PTR033", f"not understood: {what}", place, "The overlay can run this code instead; see docs/errors/PTR033.md."
     )
-
-
-Leaf = Callable[..., Any]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from porter.aten.names import base_of
 from porter.core.errors import Place, PorterError
-from porter.core.layout import MPS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.core.layout import MPS, OPERATIONS
 from porter.verdict.build.registration import Kernel, packaged_yaml, rows
 from porter.verdict.build.tree import Tree
 
@@ -120,12 +120,6 @@ def check_stub(tree: Tree, stub: str, kernels: Sequence[str]) -> None:
             raise PorterError("PTR174", what, place, "Name the ported functor in the exec_* call.")
         return
     raise PorterError("PTR174", f"no host file registers {stub}", hint="Add a REGISTER_DISPATCH line.")
-
-
-def dispatch_place(tree: Tree, base: str) -> tuple[str, int]:
-    """Where an operator's first row is."""
-    found = rows(tree.read(NATIVE_FUNCTIONS), [base])
-    return NATIVE_FUNCTIONS, found[0].line if found else 0
 
 
 def check_kernel(tree: Tree, kernel: Kernel, functors: Sequence[str]) -> None:

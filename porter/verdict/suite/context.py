@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from porter.aten.names import base_of
 
 if TYPE_CHECKING:
     from torch.testing._internal.opinfo.core import OpInfo
-
-VARIABLE = "PORTER_TEST_CONTEXT"
 
 
 @dataclass(frozen=True)
@@ -64,9 +59,6 @@ class Context:
         """Whether an operator under test is among these names of the dispatcher."""
         return not {base_name(name) for name in fallbacks}.isdisjoint(self.bases)
 
-    def save(self, path: Path) -> None:
-        path.write_text(json.dumps(asdict(self)))
-
 
 def aten_names(op: OpInfo) -> frozenset[str]:
     """What an OpInfo's operator may be called in ATen: as it says, for aliases and dunder forms, or as modules are."""
@@ -82,21 +74,10 @@ _current: list[Context] = []
 
 
 def current() -> Context:
-    """The run's subject: what `use` was given, else the file named by `$PORTER_TEST_CONTEXT`, else everything."""
-    if _current:
-        return _current[-1]
-    if os.environ.get(VARIABLE):
-        return load(json.loads(Path(os.environ[VARIABLE]).read_text()))
-    return Context()
+    """The run's subject: what `use` was given, else everything."""
+    return _current[-1] if _current else Context()
 
 
 def use(context: Context) -> None:
     """Sets the subject for test modules imported from now on in this process."""
     _current.append(context)
-
-
-def load(values: Mapping[str, object]) -> Context:
-    """The inverse of `dataclasses.asdict`, from JSON."""
-    names = {f.name for f in fields(Context)}
-    kept = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if k in names}
-    return Context(**kept)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import re
 import sys
 import time
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -16,7 +16,7 @@ from porter.core.progress import Progress, ignore
 from porter.verdict.suite import results
 from porter.verdict.suite.context import Context, use
 
-MODULE = "porter.verdict.suite.test_mps"
+MODULES = tuple(f"porter.verdict.suite.{name}" for name in ("test_consistency", "test_error_inputs", "test_variants"))
 _DTYPE = re.compile(r"_(?:mps|cpu)_(?P<dtype>[a-z]+\d*)$")
 _WORD = re.compile(r"[^\s()]+")
 UPSTREAM = ("test_output_match", "test_output_grad_match", "test_error_inputs")
@@ -48,14 +48,17 @@ def run(context: Context, expression: str | None = None, progress: Progress = ig
     `progress` hears the name of every test before it starts.
     """
     use(context)
-    sys.modules.pop(MODULE, None)
-    return run_module(importlib.import_module(MODULE), expression, progress)
+    for name in MODULES:
+        sys.modules.pop(name, None)
+    return run_modules([importlib.import_module(name) for name in MODULES], expression, progress)
 
 
-def run_module(module: ModuleType, expression: str | None = None, progress: Progress = ignore) -> list[Outcome]:
-    """Runs the tests of a module that `expression` selects; calls of kernels are those that the tests record."""
+def run_modules(
+    modules: Sequence[ModuleType], expression: str | None = None, progress: Progress = ignore
+) -> list[Outcome]:
+    """Runs the tests of modules that `expression` selects; calls of kernels are those that the tests record."""
     results.records.clear()
-    suite = unittest.defaultTestLoader.loadTestsFromModule(module)
+    suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromModule(module) for module in modules)
     wanted = matcher(expression)
     chosen = unittest.TestSuite(test for test in _flat(suite) if wanted(f"{type(test).__name__}.{_method(test)}"))
     found = _Result(progress)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from aten_overlay.apple.build import build_frameworks, build_program
+from aten_overlay.apple.build import build_frameworks
 from aten_overlay.apple.compiler import Compiler
+from tests.aten_overlay.apple.objective_c import build_program
 
 HERE = Path(__file__).resolve().parent
 
@@ -41,7 +42,7 @@ def tell() -> Callable[[str], str]:
         ("kept", "42 | left 0"),
     ],
 )
-def test_kernels_run_on_what_is_bound(tell: Callable[[str], str], name: str, told: str) -> None:
+def test_kernels_read_and_write_bound_buffers(tell: Callable[[str], str], name: str, told: str) -> None:
     assert tell(name) == told
 
 
@@ -61,7 +62,7 @@ def test_kernels_run_on_what_is_bound(tell: Callable[[str], str], name: str, tol
         ("unknown", "no function"),
     ],
 )
-def test_what_metal_refuses_is_an_error_that_names_it(tell: Callable[[str], str], name: str, told: str) -> None:
+def test_metal_errors_name_what_was_refused(tell: Callable[[str], str], name: str, told: str) -> None:
     _, _, found = tell(name).partition("! ")
     assert found.startswith(told)
     assert found.endswith("| left 0")

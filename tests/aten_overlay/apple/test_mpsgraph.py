@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from aten_overlay import memory as device_memory
-from aten_overlay.apple.build import INCLUDE, build_frameworks, build_program
+from aten_overlay.apple.build import INCLUDE, build_frameworks
 from aten_overlay.apple.mpsgraph import semantics
 from aten_overlay.apple.mpsgraph.objects import Frameworks
 from aten_overlay.apple.mpsgraph.recorder import Recorder
 from aten_overlay.errors import OverlayError
+from tests.aten_overlay.apple.objective_c import build_program
 
 HERE = Path(__file__).resolve().parent
 
@@ -51,7 +52,7 @@ def tell() -> Callable[[str], str]:
         ("counted", "1 1 1 3  | left 0"),
     ],
 )
-def test_a_graph_computes_what_it_was_told(tell: Callable[[str], str], name: str, told: str) -> None:
+def test_a_graph_computes_its_operations(tell: Callable[[str], str], name: str, told: str) -> None:
     assert tell(name) == told
 
 
@@ -69,7 +70,7 @@ def test_a_graph_computes_what_it_was_told(tell: Callable[[str], str], name: str
         ("unfed", "! PTR134 a placeholder of the graph is not fed"),
     ],
 )
-def test_what_cannot_be_recorded_or_run_is_a_coded_error(tell: Callable[[str], str], name: str, told: str) -> None:
+def test_unsupported_graphs_raise_coded_errors(tell: Callable[[str], str], name: str, told: str) -> None:
     assert tell(name).startswith(told)
 
 
@@ -142,7 +143,7 @@ def test_integers_are_divided_towards_zero() -> None:
     assert of("divisionWithPrimaryTensor:secondaryTensor", a, b).tolist() == [3, -3, 0]
 
 
-def test_a_maximum_drops_nan_unless_told_to_pass_it_on() -> None:
+def test_maximum_propagates_nan_only_on_request() -> None:
     x = torch.tensor([[1.0, float("nan")], [float("nan"), float("nan")]])
     plain = of("reductionMaximumWithTensor:axis", x, 1)
     assert plain[0].item() == 1 and plain[1].isnan().item()

@@ -32,7 +32,7 @@ PLANE = {
 }  # fmt: skip
 
 
-def test_a_convolution_pads_each_side_by_itself_in_either_layout() -> None:
+def test_convolution_pads_each_side_separately_in_both_layouts() -> None:
     x, w = normal(2, 4, 6, 7), normal(6, 2, 3, 2)
     want = F.conv2d(F.pad(x, (1, 0, 2, 1)), w, stride=(1, 2), dilation=(2, 1), groups=2)
     first = descriptor("MPSGraphConvolution2DOpDescriptor", **PLANE, dataLayout=0, weightsLayout=2)
@@ -58,7 +58,7 @@ VOLUME = {
 }  # fmt: skip
 
 
-def test_gradients_of_a_convolution_are_those_of_torch() -> None:
+def test_convolution_gradients_match_torch() -> None:
     x, w = normal(1, 2, 4, 5, 6).requires_grad_(), normal(3, 2, 2, 3, 2).requires_grad_()
     d = descriptor("MPSGraphConvolution3DOpDescriptor", **VOLUME)
     want = F.conv3d(x, w, stride=(1, 2, 1), padding=(2, 0, 1))
@@ -73,7 +73,7 @@ def test_gradients_of_a_convolution_are_those_of_torch() -> None:
     torch.testing.assert_close(of(weights, incoming, x.detach(), list(w.shape), d), by_w)
 
 
-def test_gradients_are_found_below_autograd() -> None:
+def test_gradients_are_computed_below_autograd() -> None:
     """Where a backend's own kernels run."""
     x, w = normal(1, 4, 6, 7), normal(6, 2, 3, 2)
     d = descriptor("MPSGraphConvolution2DOpDescriptor", **PLANE, dataLayout=0, weightsLayout=2)
@@ -84,7 +84,7 @@ def test_gradients_are_found_below_autograd() -> None:
         assert torch.equal(of(data, incoming, w, list(x.shape), d), above)
 
 
-def test_a_data_gradient_may_have_more_room_than_gradients() -> None:
+def test_data_gradient_may_exceed_the_minimal_input_size() -> None:
     """As a transposed convolution with output padding has."""
     x, w = normal(1, 2, 4, 4), normal(2, 3, 2, 2)
     plain = {**PLANE, "strideInX": 2, "dilationRateInX": 3, "paddingLeft": 0, "paddingTop": 0, "paddingBottom": 0}
@@ -94,7 +94,7 @@ def test_a_data_gradient_may_have_more_room_than_gradients() -> None:
     torch.testing.assert_close(of(data, x, w, list(want.shape), d), want)
 
 
-def test_a_depthwise_convolution_keeps_its_channels_apart() -> None:
+def test_depthwise_convolution_keeps_channels_separate() -> None:
     """As host code uses it: channels at -3, the batch as depth, weights [1, C, H, W]."""
     x, w = normal(2, 3, 5, 6), normal(3, 1, 2, 3)
     d = descriptor(
@@ -116,7 +116,7 @@ def pooling(**changed: object) -> Descriptor:
     return descriptor("MPSGraphPooling2DOpDescriptor", **{**plain, **changed})
 
 
-def test_maxima_have_their_places_in_the_source_without_its_padding() -> None:
+def test_max_pool_indices_refer_to_the_unpadded_input() -> None:
     x = normal(2, 3, 5, 6)
     values, places = of("maxPooling2DReturnIndicesWithSourceTensor:descriptor", x, pooling())
     want, where = F.max_pool2d(x, (3, 2), (1, 2), (1, 1), return_indices=True)
@@ -130,7 +130,7 @@ def test_images_are_pooled_without_a_batch() -> None:
     torch.testing.assert_close(got, F.max_pool2d(x, (3, 2), (1, 2), (1, 1)))
 
 
-def test_a_maximum_and_its_gradient_take_nan_and_the_first_of_equals() -> None:
+def test_max_pool_prefers_nan_and_the_first_of_equal_values() -> None:
     x = torch.tensor([[[[1.0, 1.0, float("nan"), 0.0]]]])
     d = pooling(kernelHeight=1, paddingLeft=0, paddingRight=0, paddingTop=0, paddingBottom=0)
     values = of("maxPooling2DWithSourceTensor:descriptor", x, d)
@@ -145,13 +145,13 @@ def test_a_maximum_and_its_gradient_take_nan_and_the_first_of_equals() -> None:
 
 
 @pytest.mark.parametrize("counted", [False, True])
-def test_averages_count_padding_where_they_are_told_to(counted: bool) -> None:
+def test_average_pool_counts_padding_on_request(counted: bool) -> None:
     x = normal(2, 3, 5, 5)
     got = of("avgPooling2DWithSourceTensor:descriptor", x, pooling(includeZeroPadToAverage=counted))
     torch.testing.assert_close(got, F.avg_pool2d(x, (3, 2), (1, 2), (1, 1), count_include_pad=counted))
 
 
-def test_sizes_are_rounded_up_where_they_are_told_to() -> None:
+def test_pool_sizes_round_up_on_request() -> None:
     """What lies beyond the source counts for nothing, unless padding counts."""
     x = normal(2, 3, 5, 5)
     edges = {"paddingLeft": 0, "paddingRight": 0, "paddingTop": 0, "paddingBottom": 0}
@@ -164,7 +164,7 @@ def test_sizes_are_rounded_up_where_they_are_told_to() -> None:
     torch.testing.assert_close(largest, F.max_pool2d(x, (3, 2), (1, 2), ceil_mode=True))
 
 
-def test_four_dimensions_are_pooled_as_three_of_them_are() -> None:
+def test_four_dimensional_pooling_matches_three_dimensional() -> None:
     x = normal(2, 4, 5, 6)
     d = descriptor(
         "MPSGraphPooling4DOpDescriptor", kernelSizes=[1, 2, 2, 3], strides=[1, 2, 1, 3], dilationRates=[1] * 4,
@@ -180,7 +180,7 @@ def test_four_dimensions_are_pooled_as_three_of_them_are() -> None:
 
 
 @pytest.mark.parametrize(("center", "align"), [(True, False), (False, True)])
-def test_bilinear_sizes_are_those_of_torch(center: bool, align: bool) -> None:
+def test_bilinear_resize_matches_torch(center: bool, align: bool) -> None:
     x, size = normal(2, 3, 4, 5), torch.tensor([7, 3], dtype=torch.int32)
     got = of("resizeBilinearWithTensor:sizeTensor:centerResult:alignCorners:layout", x, size, center, align, 0)
     want = F.interpolate(x, (7, 3), mode="bilinear", align_corners=align)
@@ -191,7 +191,7 @@ def test_bilinear_sizes_are_those_of_torch(center: bool, align: bool) -> None:
     torch.testing.assert_close(last.movedim(-1, 1), want)
 
 
-def test_nearest_pixels_are_rounded_as_told() -> None:
+def test_nearest_resize_rounds_as_requested() -> None:
     x = torch.arange(4.0).reshape(1, 1, 1, 4)
     size = torch.tensor([1, 6], dtype=torch.int32)
     selector = "resizeNearestWithTensor:sizeTensor:nearestRoundingMode:centerResult:alignCorners:layout"
@@ -208,7 +208,7 @@ def test_nearest_pixels_are_rounded_as_told() -> None:
     }  # fmt: skip
 
 
-def test_a_scale_and_an_offset_place_the_result() -> None:
+def test_resize_applies_scale_and_offset() -> None:
     """`result = source * scale + offset`; centered by 2 the offset is a half."""
     x = normal(1, 2, 3, 4)
     scale = torch.tensor([2.0, 2.0, 0.5, 0.5])
@@ -221,14 +221,14 @@ def test_a_scale_and_an_offset_place_the_result() -> None:
     torch.testing.assert_close(gradient.sum(), torch.tensor(96.0))
 
 
-def test_a_size_that_is_fed_leaves_the_shape_unknown() -> None:
+def test_a_fed_size_leaves_the_shape_unknown() -> None:
     meta, size = torch.empty(1, 1, 2, 2, device="meta"), torch.empty(2, device="meta")
     selector = "resizeBilinearWithTensor:sizeTensor:centerResult:alignCorners:layout"
     assert of(selector, meta, size, True, False, 0) == Unknown(torch.float32)
     assert of("nonZeroIndicesOfTensor", meta) == Unknown(torch.int32)
 
 
-def test_a_grid_takes_samples_between_minus_one_and_one() -> None:
+def test_sample_grid_reads_normalized_coordinates() -> None:
     x, grid = normal(2, 3, 4, 5), normal(2, 6, 7, 2)
     plain = "sampleGridWithSourceTensor:coordinateTensor:layout:normalizeCoordinates:relativeCoordinates:alignCorners:"
     got = of(f"{plain}paddingMode:samplingMode:constantValue", x, grid, 0, True, False, False, 4, 1, 0.0)
@@ -243,7 +243,7 @@ def fourier(inverse: bool = False, scaling: int = 0, odd: bool = False) -> Descr
     return descriptor("MPSGraphFFTDescriptor", inverse=inverse, scalingMode=scaling, roundToOddHermitean=odd)
 
 
-def test_transforms_scale_as_told_either_way() -> None:
+def test_fft_scales_as_requested_in_both_directions() -> None:
     x = torch.complex(normal(3, 4), normal(3, 4).flip(0))
     selector = "fastFourierTransformWithTensor:axes:descriptor"
     torch.testing.assert_close(of(selector, x, [0, 1], fourier()), torch.fft.fft2(x))
@@ -253,7 +253,7 @@ def test_transforms_scale_as_told_either_way() -> None:
 
 
 @pytest.mark.parametrize("size", [4, 5])
-def test_a_hermitean_half_comes_back_whole(size: int) -> None:
+def test_hermitian_half_round_trips(size: int) -> None:
     x = normal(3, size)
     half = of("realToHermiteanFFTWithTensor:axes:descriptor", x, [0, 1], fourier())
     assert half.shape == (3, size // 2 + 1)
@@ -270,7 +270,7 @@ def lstm_descriptor(bidirectional: bool) -> Descriptor:
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_an_lstm_and_its_gradients_are_those_of_torch(bidirectional: bool) -> None:
+def test_lstm_and_its_gradients_match_torch(bidirectional: bool) -> None:
     torch.manual_seed(0)
     model = torch.nn.LSTM(3, 4, bidirectional=bidirectional)
     ways = 2 if bidirectional else 1
@@ -316,7 +316,7 @@ def drawn(distribution: int, dtype: torch.dtype, seed: int = 1, **limits: float)
     return made[0]
 
 
-def test_random_numbers_have_their_distribution_and_repeat_with_a_state() -> None:
+def test_random_numbers_follow_their_distribution_and_state() -> None:
     uniform = drawn(0, torch.float32, min=2.0, max=4.0)
     assert uniform.min() >= 2 and uniform.max() < 4 and abs(uniform.mean() - 3) < 0.05
     whole = drawn(0, torch.int32, minInteger=-2, maxInteger=3)
@@ -346,7 +346,7 @@ def test_dropout_keeps_the_mean() -> None:
     assert abs(made.mean() - 1) < 0.05
 
 
-def test_attention_is_that_of_torch() -> None:
+def test_attention_matches_torch() -> None:
     q, k, v, mask = normal(2, 3, 4, 5), normal(2, 3, 6, 5), normal(2, 3, 6, 7), normal(4, 6)
     selector = "scaledDotProductAttentionWithQueryTensor:keyTensor:valueTensor:maskTensor:scale"
     want = F.scaled_dot_product_attention(q, k, v, mask, scale=0.3)

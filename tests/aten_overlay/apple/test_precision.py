@@ -16,7 +16,7 @@ VALUES = torch.linspace(0.1, 3.0, 300).to(torch.float16)
 
 def graph(scale: float, *last: tuple[str, tuple[Value, ...]]) -> RecordedGraph:
     """The sum of the products of a placeholder and a number, all in halves, and what comes last."""
-    operations = (
+    operations: tuple[tuple[str, tuple[Value, ...]], ...] = (
         (PLACEHOLDER, ([300], HALF)),
         ("constantWithScalar:dataType", (scale, HALF)),
         ("multiplicationWithPrimaryTensor:secondaryTensor", (X, SCALE)),
@@ -30,7 +30,7 @@ def run(recorded: RecordedGraph, target: Ref, precision: Precision) -> torch.Ten
     return evaluate(recorded, target, {X: precision.convert(VALUES)}, precision)
 
 
-def test_what_halves_round_is_exact_in_double() -> None:
+def test_half_rounding_disappears_in_double() -> None:
     exact = VALUES.double().sum() * 0.1
     rounded, doubled = run(graph(0.1), SUM, AS_WRITTEN), run(graph(0.1), SUM, IN_DOUBLE)
     assert rounded.dtype is torch.float16 and doubled.dtype is torch.float64
@@ -43,7 +43,7 @@ def test_a_wrong_constant_stays_wrong() -> None:
     assert not torch.allclose(run(graph(0.101), SUM, IN_DOUBLE).squeeze(), exact, rtol=1e-3)
 
 
-def test_a_cast_to_halves_does_not_round_and_one_to_integers_does() -> None:
+def test_only_casts_to_integers_round() -> None:
     cast = ("castTensor:toType", (SUM, HALF))
     assert run(graph(0.1, cast), Ref(4, 0), IN_DOUBLE).dtype is torch.float64
     torch.testing.assert_close(
@@ -69,7 +69,7 @@ def test_bytes_keep_their_type() -> None:
     assert torch.equal(made, VALUES.double())
 
 
-def test_what_rounds_up_and_down_holds_what_rounding_allows_and_no_more() -> None:
+def test_rounding_bounds_are_tight() -> None:
     cast = ("castTensor:toType", (SUM, MPS[torch.int32]))
     exact = float(VALUES.double().sum())
     scale = 40 / exact  # the sum is 40 but for rounding
@@ -79,7 +79,7 @@ def test_what_rounds_up_and_down_holds_what_rounding_allows_and_no_more() -> Non
     assert found == [40, 40]
 
 
-def test_what_is_exact_stays_so() -> None:
+def test_exact_values_stay_exact() -> None:
     whole = ("floorWithTensor", (X,))
     for each in (SMALLER, LARGER):
         operations = RecordedGraph([Node(PLACEHOLDER, ([2], HALF), (None,), ()), Node(*whole, (None,), ())])
@@ -96,7 +96,7 @@ def test_maxima_and_minima_may_keep_nan() -> None:
         (("minimumWithPrimaryTensor:secondaryTensor", (X, Ref(1, 0))), [2.0, 1.0]),
     ):
         feeds = [Node(PLACEHOLDER, ([2], SINGLE), (None,), ()) for _ in range(2)]
-        recorded = RecordedGraph([*feeds, Node(*operation, (None,), ())])
+        recorded = RecordedGraph([*feeds, Node(operation[0], operation[1], (None,), ())])
         written, kept = (
             evaluate(recorded, Ref(2, 0), {X: nan, Ref(1, 0): two}, each) for each in (AS_WRITTEN, KEEPING_NAN)
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aten_overlay.apple.build import build_program
+from tests.aten_overlay.apple.objective_c import build_program
 
 HERE = Path(__file__).resolve().parent
 
@@ -36,15 +36,15 @@ def tell() -> Callable[[str], str]:
         ("nothing", "01 | left 0"),
     ],
 )
-def test_what_programs_see_and_that_nothing_is_left(tell: Callable[[str], str], name: str, told: str) -> None:
+def test_programs_see_foundation_and_release_everything(tell: Callable[[str], str], name: str, told: str) -> None:
     assert tell(name) == told
 
 
-def test_an_index_beyond_an_array_is_an_error(tell: Callable[[str], str]) -> None:
+def test_an_out_of_range_array_index_is_an_error(tell: Callable[[str], str]) -> None:
     assert tell("beyond").startswith("! PTR121: index 3 is beyond an array of 1")
 
 
-def test_a_queue_that_waits_for_itself_is_an_error(tell: Callable[[str], str]) -> None:
+def test_a_queue_waiting_on_itself_is_an_error(tell: Callable[[str], str]) -> None:
     assert tell("queues").startswith("9 ! PTR122: dispatch_sync to queue `q` from a block running on it")
 
 

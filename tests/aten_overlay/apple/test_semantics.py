@@ -19,12 +19,12 @@ def of(selector: str, *arguments: object) -> Any:
     ("exclusive", "reverse", "sums"),
     [(False, False, [1, 3, 6]), (True, False, [0, 1, 3]), (False, True, [6, 5, 3]), (True, True, [5, 3, 0])],
 )
-def test_scans_leave_an_element_out_or_run_backwards(exclusive: bool, reverse: bool, sums: list[int]) -> None:
+def test_scans_may_be_exclusive_or_reversed(exclusive: bool, reverse: bool, sums: list[int]) -> None:
     x = torch.tensor([1, 2, 3], dtype=torch.int32)
     assert of("cumulativeSumWithTensor:axis:exclusive:reverse", x, 0, exclusive, reverse).tolist() == sums
 
 
-REDUCTIONS = {
+REDUCTIONS: dict[str, Any] = {
     "Sum": torch.sum, "Product": lambda x, axes, keepdim: x.prod(0, True).prod(2, True), "Maximum": torch.amax,
     "Minimum": torch.amin, "MaximumPropagateNaN": torch.amax, "MinimumPropagateNaN": torch.amin, "And": torch.all,
     "Or": torch.any,
@@ -32,7 +32,7 @@ REDUCTIONS = {
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
-def test_a_reduced_dimension_stays_with_size_1(name: str) -> None:
+def test_reduced_dimensions_keep_size_1(name: str) -> None:
     x = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(1))
     x = x > 1 if name in ("And", "Or") else x
     got = of(f"reduction{name}WithTensor:axes", x, [0, -1])
@@ -41,33 +41,33 @@ def test_a_reduced_dimension_stays_with_size_1(name: str) -> None:
 
 
 @pytest.mark.parametrize("axes", [[0], [0, 1]])
-def test_the_least_of_nothing_but_nan_is_nan(axes: list[int]) -> None:
+def test_minimum_of_all_nan_is_nan(axes: list[int]) -> None:
     nan = torch.full((2, 1), torch.nan)
     assert of("reductionMinimumWithTensor:axes", nan, axes).isnan().all()
     assert of("reductionMinimumWithTensor:axes", torch.cat([nan, torch.ones(1, 1)]), axes).item() == 1
 
 
-def test_the_greatest_are_of_the_last_dimension() -> None:
+def test_top_k_reduces_the_last_dimension() -> None:
     values, places = of("topKWithSourceTensor:k", torch.tensor([[1.0, 5.0, 3.0], [9.0, 7.0, 8.0]]), 2)
     assert values.tolist() == [[5, 3], [9, 8]] and places.tolist() == [[1, 2], [0, 2]]
 
 
-def test_coordinates_have_the_shape_asked_for() -> None:
+def test_coordinates_have_the_requested_shape() -> None:
     assert of("coordinateAlongAxis:withShape", 1, [2, 3]).tolist() == [[0, 1, 2], [0, 1, 2]]
 
 
-def test_an_exclusive_maximum_starts_below_every_number() -> None:
+def test_exclusive_cumulative_maximum_starts_at_minus_infinity() -> None:
     x = torch.tensor([1.0, 3.0, 2.0])
     assert of("cumulativeMaximumWithTensor:axis:exclusive:reverse", x, 0, True, False).tolist() == [-torch.inf, 1, 3]
 
 
-def test_a_sort_takes_its_axis_from_a_constant() -> None:
+def test_sort_reads_its_axis_from_a_constant() -> None:
     x, axis = torch.tensor([[2, 1], [0, 3]]), torch.tensor([0])
     assert of("sortWithTensor:axisTensor:descending", x, axis, True).tolist() == [[2, 3], [0, 1]]
     assert of("argSortWithTensor:axisTensor", x, axis).tolist() == [[1, 0], [0, 1]]
 
 
-def test_channels_and_blocks_of_pixels_are_each_others_inverse() -> None:
+def test_depth_to_space_and_space_to_depth_are_inverses() -> None:
     x = torch.arange(2 * 8 * 2 * 3.0).reshape(2, 8, 2, 3)
     to_space = "depthToSpace2DTensor:widthAxis:heightAxis:depthAxis:blockSize:usePixelShuffleOrder"
     to_depth = "spaceToDepth2DTensor:widthAxis:heightAxis:depthAxis:blockSize:usePixelShuffleOrder"
@@ -81,13 +81,13 @@ def test_channels_and_blocks_of_pixels_are_each_others_inverse() -> None:
     assert torch.equal(last.movedim(-1, 1), torch.pixel_shuffle(x, 2))
 
 
-def test_interleaved_slices_take_turns() -> None:
+def test_interleaved_concatenation_alternates_slices() -> None:
     a, b = torch.tensor([[1, 2]]), torch.tensor([[3, 4]])
     assert of("concatTensors:dimension:interleave", [a, b], 1, True).tolist() == [[1, 3, 2, 4]]
     assert of("concatTensors:dimension:interleave", [a, b], 1, False).tolist() == [[1, 2, 3, 4]]
 
 
-def test_whole_slices_are_gathered_along_an_axis_with_and_without_batches() -> None:
+def test_gather_takes_slices_along_an_axis_with_and_without_batches() -> None:
     x = torch.arange(24.0).reshape(2, 3, 4)
     indices = torch.tensor([[2, 0], [1, 1]], dtype=torch.int32)
     selector = "gatherWithUpdatesTensor:indicesTensor:axis:batchDimensions"
@@ -96,7 +96,7 @@ def test_whole_slices_are_gathered_along_an_axis_with_and_without_batches() -> N
     assert torch.equal(paired, torch.stack([x[i][:, indices[i].long()] for i in range(2)]))
 
 
-def test_places_are_gathered_with_and_without_batches() -> None:
+def test_gather_nd_works_with_and_without_batches() -> None:
     x = torch.arange(24.0).reshape(2, 3, 4)
     places = torch.tensor([[1, 2], [0, 1]], dtype=torch.int32)
     selector = "gatherNDWithUpdatesTensor:indicesTensor:batchDimensions"
@@ -107,7 +107,7 @@ def test_places_are_gathered_with_and_without_batches() -> None:
 @pytest.mark.parametrize(
     ("mode", "wanted"), [(0, [9, 2, 7]), (1, [1, 2, -1]), (2, [15, 2, 12]), (4, [1, 2, 3]), (5, [5, 2, 4]), (6, None)]
 )
-def test_scatters_combine_at_places(mode: int, wanted: list[float] | None) -> None:
+def test_scatter_modes_combine_duplicate_indices(mode: int, wanted: list[float] | None) -> None:
     """Add, subtract, multiply, least, greatest and set, of data [5, 2, 3] and updates."""
     data = torch.tensor([5.0, 2.0, 3.0])
     indices, updates = torch.tensor([[0], [2], [0]]), torch.tensor([1.0, 4.0, 3.0])
@@ -119,14 +119,14 @@ def test_scatters_combine_at_places(mode: int, wanted: list[float] | None) -> No
         assert made.tolist() == wanted
 
 
-def test_a_gather_gives_zero_for_what_is_out_of_bounds() -> None:
+def test_gather_gives_zero_out_of_bounds() -> None:
     x, places = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[1, -1], [2, 0]], dtype=torch.int32)
     assert of("gatherAlongAxis:withUpdatesTensor:indicesTensor", -1, x, places).tolist() == [[2, 0], [0, 3]]
     made = of("gatherWithUpdatesTensor:indicesTensor:axis:batchDimensions", x, torch.tensor([1, -1, 2, 0]), 0, 0)
     assert made.tolist() == [[3, 4], [0, 0], [0, 0], [1, 2]]
 
 
-def test_a_scatter_skips_what_is_out_of_bounds() -> None:
+def test_scatter_skips_out_of_bounds_indices() -> None:
     data, updates = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([5.0, 7.0, 9.0, 11.0])
     places = torch.tensor([0, -1, 2, 3], dtype=torch.int32)
     along = of("scatterAlongAxis:withDataTensor:updatesTensor:indicesTensor:mode", 0, data, updates, places, 6)
@@ -138,24 +138,24 @@ def test_a_scatter_skips_what_is_out_of_bounds() -> None:
     assert of(selector, updates, pairs, [2, 2], 0).tolist() == [[5, 0], [0, 11]]
 
 
-def test_a_scatter_of_a_given_shape_needs_no_other() -> None:
+def test_scatter_into_a_shape_needs_no_data_tensor() -> None:
     unknown = torch.empty(1, device="meta")
     made = of("scatterNDWithUpdatesTensor:indicesTensor:shape:batchDimensions:mode", unknown, unknown, [3, 5], 0, 0)
     assert made.shape == (3, 5) and made.is_meta
 
 
-def test_integers_are_not_divided_by_a_scatter() -> None:
+def test_scatter_does_not_divide_integers() -> None:
     whole = torch.tensor([4, 2], dtype=torch.int32)
     with pytest.raises(OverlayError, match="MPSGraphScatterMode 3"):
         of("scatterAlongAxis:withDataTensor:updatesTensor:indicesTensor:mode", 0, whole, whole, torch.tensor([0, 1]), 3)
 
 
-def test_what_is_not_zero_is_found_in_order() -> None:
+def test_nonzero_indices_are_in_order() -> None:
     made = of("nonZeroIndicesOfTensor", torch.tensor([[0, 3], [4, 0]]))
     assert made.dtype is torch.int32 and made.tolist() == [[0, 1], [1, 0]]
 
 
-def test_gradients_of_slices_and_tiles_go_where_values_came_from() -> None:
+def test_slice_and_tile_gradients_reach_their_sources() -> None:
     shape = torch.tensor([2, 4], dtype=torch.int32)
     made = of(
         "sliceGradientTensor:fwdInShapeTensor:starts:ends:strides", torch.ones(1, 2), shape, [1, 0], [2, 4], [1, 2]
@@ -175,7 +175,7 @@ def test_gradients_of_slices_and_tiles_go_where_values_came_from() -> None:
     assert tiled.tolist() == [[3, 3], [3, 3]]
 
 
-def test_the_gradient_of_padding_has_the_shape_that_was_padded() -> None:
+def test_pad_gradient_has_the_unpadded_shape() -> None:
     selector = "padGradientWithIncomingGradientTensor:sourceTensor:paddingMode:leftPadding:rightPadding"
     for source in (torch.zeros(3), torch.zeros(5)):  # the second with a part cut off before
         made = of(selector, torch.tensor([1.0, 2, 4, 8, 16]), source, 3, [1], [1])
@@ -183,7 +183,7 @@ def test_the_gradient_of_padding_has_the_shape_that_was_padded() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
-def test_a_padding_that_repeats_nothing_has_no_gradient(device: str) -> None:
+def test_a_gradient_of_padding_alone_is_refused_unless_constant(device: str) -> None:
     selector = "padGradientWithIncomingGradientTensor:sourceTensor:paddingMode:leftPadding:rightPadding"
     gradient, source = torch.ones(2, 5, device=device), torch.zeros(2, 4, device=device)
     with pytest.raises(OverlayError, match="all 5 elements along dimension 1 are padding") as refused:
@@ -192,6 +192,6 @@ def test_a_padding_that_repeats_nothing_has_no_gradient(device: str) -> None:
     assert of(selector, gradient, source, 0, [0, 0], [0, 5]).shape == (2, 0)
 
 
-def test_inverses_are_taken_of_matrices() -> None:
+def test_matrices_are_inverted() -> None:
     x = torch.tensor([[[2.0, 0.0], [0.0, 4.0]]])
     assert of("inverseOfTensor", x).tolist() == [[[0.5, 0.0], [0.0, 0.25]]]

@@ -15,9 +15,10 @@ import pytest
 import torch
 
 from aten_overlay import memory as device_memory
-from aten_overlay.apple.build import INCLUDE, build_frameworks, build_program
+from aten_overlay.apple.build import INCLUDE, build_frameworks
 from aten_overlay.apple.mpsgraph import recorder
 from aten_overlay.apple.mpsgraph.objects import Frameworks, Ref
+from tests.aten_overlay.apple.objective_c import build_program
 
 # By the part of the selector. Source: developer.apple.com/documentation/metalperformanceshadersgraph/mpsgraph
 FLOAT = {"epsilon", "scale"}
@@ -120,7 +121,7 @@ def wanted(part: str, kind: str, place: int) -> Any:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=recorded)
-def test_arguments_arrive_as_documented(sent: dict[str, tuple[Any, ...]], operation: Operation) -> None:
+def test_arguments_are_decoded_as_declared(sent: dict[str, tuple[Any, ...]], operation: Operation) -> None:
     want = [wanted(part, kind, i) for i, (part, kind) in enumerate(operation) if part != "name"]
     got = sent[recorded(operation)]
     assert [(type(each), each) for each in got] == [(type(each), each) for each in want]

@@ -53,7 +53,7 @@ def test_reductions_are_reordered_on_request() -> None:
     assert _run("sum", "default", x, 32) != _run("sum", "reorder", x, 32)
 
 
-def test_a_barrier_that_was_not_foreseen_fails_the_launch() -> None:
+def test_an_unexpected_barrier_fails_the_launch() -> None:
     hidden = 'extern "C" void hidden() __asm__("pm_threadgroup_barrier");'
     source = (
         f"#include <metal_stdlib>\n{hidden}\nkernel void f(device float* x [[buffer(0)]]) {{ hidden(); x[0] = 1; }}"

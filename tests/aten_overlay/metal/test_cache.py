@@ -14,9 +14,7 @@ from aten_overlay.metal.build import compile_kernels
 KERNEL = "#include <metal_stdlib>\nkernel void {0}(device float* x [[buffer(0)]]) {{ x[0] = 1; }}\n"
 
 
-def test_a_header_that_is_touched_and_says_the_same_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_touched_header_with_the_same_text_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     include = shutil.copytree(compiler.INCLUDE, tmp_path / "include")
     monkeypatch.setenv("PORTER_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(compiler, "INCLUDE", include)

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.build import Argument, Options, arguments, compile_kernels, host_names, kernel_synchronizes
+from aten_overlay.metal.build import Argument, Options, arguments, compile_kernels, host_names
 from aten_overlay.metal.declarations import parse
 from aten_overlay.metal.generate import Edit, apply, generate
+from aten_overlay.metal.launch import Library
 from aten_overlay.metal.lexer import read
 
 FORMS = """#include <metal_stdlib>
@@ -50,7 +51,7 @@ def test_arguments_are_those_of_the_definition() -> None:
     assert [(a.kind, a.index) for a in arguments(FORMS, "plain")][:2] == [("buffer", 0), ("threadgroup", 2)]
 
 
-def test_only_asked_kernels_are_checked_beyond_syntax() -> None:
+def test_only_requested_kernels_are_checked_beyond_syntax() -> None:
     source = (
         FORMS + '\ntemplate [[host_name("wrong")]] kernel void swapped<float, float2>(device float*, device float2*);'
     )
@@ -60,7 +61,7 @@ def test_only_asked_kernels_are_checked_beyond_syntax() -> None:
     assert error.value.code == "PTR101"
 
 
-def test_synchronizing_is_found_through_helpers_and_functors() -> None:
+def test_synchronization_is_found_through_helpers_and_functors() -> None:
     source = """#include <metal_stdlib>
 struct waits { template <typename T> T operator()(T v) { return metal::simd_sum(v); } };
 struct adds { template <typename T> T operator()(T v) { return v + v; } };
@@ -71,8 +72,8 @@ template <typename F> kernel void k(device float* x [[buffer(0)]], uint i [[thre
 template [[host_name("k_waits")]] kernel void k<waits>(device float*, uint);
 template [[host_name("k_adds")]] kernel void k<adds>(device float*, uint);
 """
-    assert kernel_synchronizes(source, "k_waits")
-    assert not kernel_synchronizes(source, "k_adds")
+    library = Library(compile_kernels(source, ["k_waits", "k_adds"]))
+    assert library.synchronizes("k_waits") and not library.synchronizes("k_adds")
 
 
 def test_generated_code() -> None:
@@ -144,6 +145,19 @@ def test_tokens_are_in_order_and_brackets_match_or_are_refused(text: str) -> Non
         assert text[start:end] == source.tokens[i]
         assert i == 0 or source.ends[i - 1] <= start
         assert source.match[i] == -1 or source.match[source.match[i]] == i
+
+
+PAIRS = st.sampled_from(["()", "[]", "{}"])
+BALANCED = st.recursive(
+    st.sampled_from(["a", "b1", "0.1", "==", ";"]),
+    lambda inner: st.builds(lambda pair, parts: pair[0] + " ".join(parts) + pair[1], PAIRS, st.lists(inner)),
+)
+
+
+@given(BALANCED)
+def test_text_with_matching_brackets_is_read(text: str) -> None:
+    source = read(text)
+    assert "".join(source.tokens) == text.replace(" ", "")
 
 
 @given(st.text(max_size=30), st.data())

@@ -56,7 +56,7 @@ def test_integer_functions(library: Library) -> None:
     assert out.tolist() == expected
 
 
-def test_vectors_need_the_alignment_of_their_components_alone(library: Library) -> None:
+def test_vectors_need_only_the_alignment_of_their_components(library: Library) -> None:
     memory = np.arange(16, dtype=np.float32)
     x = memory[np.flatnonzero((memory.ctypes.data + np.arange(16) * 4) % 16 == 0)[0] :][:10]
     start, sizes = x.copy(), np.zeros(2, np.uint64)

@@ -30,13 +30,13 @@ def library() -> Library:
 
 def _run(library: Library, name: str, threads: int, group: int, shuffle: int | None, fibers: bool) -> list[int]:
     out = np.zeros(4096, np.int32)
-    library.run(name, [X, out, np.uint32([threads])], [threads], [group], shuffle=shuffle, fibers=fibers)
+    library.run(name, [X, out, np.array([threads], np.uint32)], [threads], [group], shuffle=shuffle, fibers=fibers)
     return [int(v) for v in out]
 
 
 @pytest.mark.parametrize(("threads", "group"), [(256, 256), (500, 128), (77, 77), (96, 1024), (5, 1)])
 @pytest.mark.parametrize("name", PLAIN)
-def test_as_one_and_one_by_one(library: Library, name: str, threads: int, group: int) -> None:
+def test_lockstep_matches_one_lane_at_a_time(library: Library, name: str, threads: int, group: int) -> None:
     assert library.runs_in_lockstep(name)
     together = _run(library, name, threads, group, None, False)
     assert any(together)
@@ -58,7 +58,7 @@ def _loops(v: int) -> int:
     return total
 
 
-def test_loops_are_right(library: Library) -> None:
+def test_loops_give_expected_results(library: Library) -> None:
     expected = [_loops(int(v)) for v in X[:256]]
     assert _run(library, "loops", 256, 256, None, False)[:256] == expected[::-1]
 
@@ -74,17 +74,17 @@ def _left_out(x: list[int]) -> list[int]:
     return totals
 
 
-def test_lanes_wait_for_each_other_at_the_end_of_a_round(library: Library) -> None:
+def test_lanes_meet_at_the_end_of_each_round(library: Library) -> None:
     expected = [v for s in range(0, 256, 32) for v in _left_out(X[s : s + 32].tolist())]
     for shuffle, fibers in ((None, False), (None, True), (1, False), (2, False)):
         assert _run(library, "left_out", 256, 128, shuffle, fibers)[:256] == expected
 
 
-def test_a_sort_is_right(library: Library) -> None:
+def test_a_bitonic_sort_gives_expected_results(library: Library) -> None:
     assert _run(library, "sorted", 300, 300, None, False)[:300] == sorted(X[:300].tolist())
 
 
-def test_strided_loops_are_right(library: Library) -> None:
+def test_strided_loops_give_expected_results(library: Library) -> None:
     out = np.array(_run(library, "strided", 1000, 1024, None, False)[:1000])
     lanes = [X[i] + (X[3 * i] if 3 * i < 1000 else 0) for i in range(1000)]
     sums = [sum(lanes[s : s + 32]) for s in range(0, 1000, 32)]
@@ -158,7 +158,7 @@ template [[host_name("f_int")]] kernel void f<int, 5>(device int*);
         assert [counted.threadgroup_bytes(n) for n in ("f_half", "f_int")] == [3 * 2 + 2 * 8, 5 * 4 + 2 * 16]
 
 
-def test_checked_kernels_go_one_by_one() -> None:
+def test_checked_kernels_run_one_lane_at_a_time() -> None:
     assert not Library(compile_kernels(SOURCE, ["sorted"], Options(checked=True))).runs_in_lockstep("sorted")
 
 
@@ -188,7 +188,7 @@ out:                                              ; preds = %tail, %head
 """
 
 
-def test_units_are_in_an_order_where_lanes_meet() -> None:
+def test_parallel_regions_are_ordered_by_synchronization_point() -> None:
     found = form_regions(read_function(FUNCTION))
     assert sum(u.waits for u in found) == 1
     back = [(n, e.target) for n, u in enumerate(found) for e in u.edges if e.target <= n]

@@ -54,8 +54,8 @@ def test_every_registration_macro_compiles_and_runs(headers: Path) -> None:
     assert len(names) == len(re.findall(r"host_name\s*\(", _preprocessed(source, options)))
     library = Library(compile_kernels(source, names, options))
     assert library.names == names
-    x, y, out = np.float32([1, -2, 3]), np.float32([4, 5, -6]), np.zeros(3, np.float32)
-    library.run("angle_dense_float_float", [out, x, y, np.uint32([3])], [3])
+    x, y, out = np.array([1, -2, 3], np.float32), np.array([4, 5, -6], np.float32), np.zeros(3, np.float32)
+    library.run("angle_dense_float_float", [out, x, y, np.array([3], np.uint32)], [3])
     assert np.abs(out - np.arctan2(x, y)).max() < 1e-6
 
 

@@ -1,5 +1,6 @@
-"""Kernels of a real PyTorch checkout, run: those with barriers, simdgroup functions, threadgroup arguments, argument
-buffers and atomics, against numpy. `PORTER_TEST_FORK` names the checkout (a 2.7 development tree); skipped without.
+"""Kernels as a PyTorch checkout has them, run: those with barriers, simdgroup functions, threadgroup arguments, argument
+buffers and atomics, against numpy. They are those of tree/, which have the arguments of PyTorch's; where
+`PORTER_TEST_FORK` names a checkout (a 2.7 development tree), its own run instead.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
 
-FORK = Path(os.environ.get("PORTER_TEST_FORK", ""))
+FORK = Path(os.environ.get("PORTER_TEST_FORK") or Path(__file__).with_name("tree"))
 KERNELS = FORK / "aten/src/ATen/native/mps/kernels"
-pytestmark = pytest.mark.skipif(not os.environ.get("PORTER_TEST_FORK"), reason="$PORTER_TEST_FORK is not set")
 rng = np.random.default_rng(11)
 # As one, one lane after the other, and in two other orders of lanes.
 ORDERS: tuple[dict[str, Any], ...] = ({}, {"fibers": True}, {"shuffle": 1}, {"shuffle": 2})
@@ -35,7 +35,8 @@ def _everyway(file: str, name: str, out: np.ndarray, buffers: list[Any], *launch
     results = []
     for checked, order in [(False, order) for order in ORDERS] + [(True, {})]:
         before = out.copy()
-        _library(file, name, checked).run(name, buffers, *launch, **more, **order)
+        run: Any = _library(file, name, checked).run
+        run(name, buffers, *launch, **more, **order)
         results.append(out.copy())
         out[...] = before
     return results
@@ -52,7 +53,7 @@ def test_rms_norm(name: str, size: int, dtype: str) -> None:
     x, w = rng.normal(size=(3, size)).astype(kind), rng.normal(size=size).astype(kind)
     out = np.zeros_like(x)
     threads = 256 if name == "rms_norm_looped" else (size + 127) // 128 * 32
-    buffers = [x, w, out, np.float32([1e-5]), _uint(size), _uint(1)]
+    buffers = [x, w, out, np.array([1e-5], np.float32), _uint(size), _uint(1)]
     wide = x.astype(np.float64)
     expected = wide / np.sqrt((wide**2).mean(1, keepdims=True) + 1e-5) * w
     for result in _everyway("RMSNorm.metal", f"{name}_{dtype}", out, buffers, [3 * threads], [threads]):
@@ -146,7 +147,7 @@ def test_eight_bit_weights() -> None:
 
 @pytest.mark.parametrize("m", [32, 40])
 def test_tiles_of_eight_bit_weights(m: int) -> None:
-    """A defect of that tree: no barrier keeps the scales from being written where other simdgroups still read weights,
+    """A defect of these kernels: no barrier keeps the scales from being written where other simdgroups still read weights,
     so the result depends on how simdgroups advance."""
     name, k, n = "large_m_int8pack_mm_float", 64, 64
     a, b = rng.normal(size=(m, k)).astype(np.float32), rng.integers(-128, 128, (n, k)).astype(np.int8)
@@ -162,7 +163,7 @@ def test_tiles_of_eight_bit_weights(m: int) -> None:
 
 
 def test_scales_of_half_a_tile_are_read_beyond_their_end() -> None:
-    """A defect of that tree: the tiled product reads 64 scales though its host code allows any multiple of 32."""
+    """A defect of these kernels: the tiled product reads 64 scales though its host code allows any multiple of 32."""
     m, k, n = 32, 32, 32
     a, b, scales, out = (np.ones(s, t) for s, t in (((m, k), "f4"), ((n, k), "i1"), (n, "f4"), ((m, n), "f4")))
     library = _library("Quantized.metal", "large_m_int8pack_mm_float", True)
@@ -192,7 +193,7 @@ def test_arrays_of_buffers() -> None:
     metadata.numels[: len(sizes)] = sizes
     metadata.tensor[: len(chunks)], metadata.chunk[: len(chunks)] = [c[0] for c in chunks], [c[1] for c in chunks]
     before = [t.copy() for t in tensors[0]]
-    buffers = [addresses, metadata, np.float32([0.1]), np.float32([0.5]), np.uint8([1])]
+    buffers = [addresses, metadata, np.array([0.1], np.float32), np.array([0.5], np.float32), np.array([1], np.uint8)]
     resident = [t for kind in tensors for t in kind]
     for checked in (False, True):
         for new, old in zip(tensors[0], before, strict=True):
@@ -209,7 +210,7 @@ def test_atomic_accumulation() -> None:
     offsets = np.zeros((5000, 4), np.uint32)
     offsets[:, 1], offsets[:, 2] = np.arange(5000) * 4, np.arange(5000) * 8
     table = np.array([index.ctypes.data], np.uint64)
-    buffers = [table, np.int64([10]), np.int64([4]), offsets, values, out, _uint(1)]
+    buffers = [table, np.array([10], np.int64), np.array([4], np.int64), offsets, values, out, _uint(1)]
     name = "index_put_accumulate_32bit_float_idx32"
     _library("Indexing.metal", name).run(name, buffers, [5000], [64], resident=[index])
     expected = np.zeros(10)
@@ -220,7 +221,7 @@ def test_atomic_accumulation() -> None:
 def test_searching() -> None:
     x, edges = rng.normal(size=700).astype(np.float32), np.sort(rng.normal(size=50)).astype(np.float32)
     out = np.zeros(700, np.int32)
-    scalars = [np.int64([v]) for v in (700, 50, 700, 1, 1)]
+    scalars = [np.array([v], np.int64) for v in (700, 50, 700, 1, 1)]
     name = "searchsorted_float_int"
     _library("Bucketization.metal", name).run(name, [x, edges, out, *scalars], [128, 1], [128, 1])
     assert out.tolist() == np.searchsorted(edges, x, side="right").tolist()

@@ -19,11 +19,11 @@ from aten_overlay.metal.launch import Library
 from aten_overlay.metal.undefined import _range, defined
 
 SOURCE = Path(__file__).with_name("undefined.metal")
-TYPES = {
+TYPES: dict[str, type[np.signedinteger[Any]] | type[np.unsignedinteger[Any]]] = {
     "char": np.int8, "uchar": np.uint8, "short": np.int16, "ushort": np.uint16, "int": np.int32, "uint": np.uint32,
     "long": np.int64, "ulong": np.uint64,
 }  # fmt: skip
-FLOATS = {"half": np.float16, "bfloat": np.uint16, "float": np.float32}
+FLOATS: dict[str, type] = {"half": np.float16, "bfloat": np.uint16, "float": np.float32}
 SEEDS = (None, 1, 2, 3, 4, 5)
 Open = None  # any value, another with every seed
 Expected = int | None
@@ -54,7 +54,7 @@ def check(library: Library, name: str, given: list[np.ndarray], out: type, expec
     """Runs a kernel with every seed."""
     runs = []
     for seed in SEEDS:
-        made = np.zeros(len(given[0]), out)
+        made: np.ndarray = np.zeros(len(given[0]), out)
         library.run(name, [*given, made], [len(made)], shuffle=seed)
         runs.append(made.tolist())
     agree(list(zip(*(array.tolist() for array in given), strict=True)), runs, expected)
@@ -73,7 +73,7 @@ def quotient(a: int, b: int) -> int:
 
 def divided(kind: str, vector: bool, rest: bool) -> list[Expected]:
     """What `/` or `%` yields; narrow scalars are ints when they are divided, elements of vectors are not."""
-    least = bounds("int" if TYPES[kind]().itemsize < 4 and not vector else kind)[0]
+    least = bounds("int" if np.dtype(TYPES[kind]).itemsize < 4 and not vector else kind)[0]
     expected: list[Expected] = []
     for a, b in zip(*(array.tolist() for array in pairs(kind)), strict=True):
         if b == 0 or (b == -1 and a == least):
@@ -109,18 +109,18 @@ def test_a_division_without_a_quotient_yields_anything(library: Library, kind: s
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_a_shift_takes_its_amount_modulo_the_width(library: Library, kind: str) -> None:
-    bits = 8 * TYPES[kind]().itemsize
+    bits = 8 * np.dtype(TYPES[kind]).itemsize
     low, high = bounds(kind)
     amounts = [0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, *([-1, -5] if low else [])]
     both = [(a, b) for a in (low, high, 1, 5) for b in amounts]
-    given = tuple(np.array(column, TYPES[kind]) for column in zip(*both, strict=True))
+    left, right = (np.array(column, TYPES[kind]) for column in zip(*both, strict=True))
 
     def shifted(vector: bool, operator: Callable[[int, int], int]) -> list[Expected]:
         width = bits if vector else max(bits, 32)
         return [wrapped(operator(a, b % width), kind) for a, b in both]
 
-    check_forms(library, "left", kind, given, lambda vector: shifted(vector, int.__lshift__))
-    check_forms(library, "right", kind, given, lambda vector: shifted(vector, int.__rshift__))
+    check_forms(library, "left", kind, (left, right), lambda vector: shifted(vector, int.__lshift__))
+    check_forms(library, "right", kind, (left, right), lambda vector: shifted(vector, int.__rshift__))
 
 
 def as_float(value: float, source: str) -> float:
@@ -160,7 +160,7 @@ def test_constants_without_a_value_are_anything(library: Library) -> None:
 
 
 def test_what_is_chosen_in_its_place_is_right(library: Library) -> None:
-    a, b = np.int32([7, -(2**31), 9, 5]), np.int32([0, -1, 2, 0])
+    a, b = np.array([7, -(2**31), 9, 5], np.int32), np.array([0, -1, 2, 0], np.int32)
     for name in ("selected", "guarded", "chosen"):
         check(library, name, [a, b], np.int32, [-1, -1, 4, -1])
 
@@ -176,12 +176,12 @@ def test_however_it_is_compiled(options: Options) -> None:
     found = Library(compile_kernels(SOURCE, ["quotient_int", "rest_int", "to_int_of_float", "together"], options))
     check_forms(found, "quotient", "int", pairs("int"), lambda vector: divided("int", vector, False))
     check_forms(found, "rest", "int", pairs("int"), lambda vector: divided("int", vector, True))
-    check(found, "to_int_of_float", [np.float32([math.nan, 1e10, -3.7])], np.int32, [Open, Open, -3])
+    check(found, "to_int_of_float", [np.array([math.nan, 1e10, -3.7], np.float32)], np.int32, [Open, Open, -3])
     check_together(found)
 
 
 def test_lanes_that_go_together_do_not_trap(library: Library) -> None:
-    assert library.goes_together("together")
+    assert library.runs_in_lockstep("together")
     check_together(library)
 
 

@@ -26,7 +26,7 @@ def package(folder: Path, script: str) -> Path:
     return folder
 
 
-def test_zig_is_asked_for_the_bare_driver_with_its_own_headers_and_linker(tmp_path: Path) -> None:
+def test_zig_runs_as_a_bare_driver_with_its_own_headers_and_linker(tmp_path: Path) -> None:
     told = tmp_path / "told"
     made = zig.wrap(package(tmp_path / "a package", f'printf "%s\\n" "$@" > {told}'))
     subprocess.run([made, "-c", "two words.cpp"], check=True)
@@ -38,7 +38,7 @@ def test_zig_is_asked_for_the_bare_driver_with_its_own_headers_and_linker(tmp_pa
     assert told.read_text().splitlines() == ["ld.lld", "a.o"]
 
 
-def test_one_that_cannot_build_is_refused_in_its_own_words_every_time(tmp_path: Path) -> None:
+def test_a_broken_package_is_refused_with_its_message_every_time(tmp_path: Path) -> None:
     broken = package(tmp_path / "package", "echo \"'string' file not found\" >&2; exit 1")
     for _ in range(2):
         with pytest.raises(OverlayError) as refused:
@@ -46,11 +46,11 @@ def test_one_that_cannot_build_is_refused_in_its_own_words_every_time(tmp_path: 
         assert refused.value.code == "PTR142" and "'string' file not found" in refused.value.what
 
 
-def test_another_package_is_proven_anew(tmp_path: Path) -> None:
+def test_another_package_is_probed_again(tmp_path: Path) -> None:
     assert zig.wrap(package(tmp_path / "one", "true")) != zig.wrap(package(tmp_path / "two", "true"))
 
 
-def test_the_real_one_builds_against_the_system_s_library(tmp_path: Path) -> None:
+def test_the_real_package_links_the_system_library(tmp_path: Path) -> None:
     pytest.importorskip("ziglang")
     clang = zig.find_clang()
     assert clang is not None and compiler._major(clang) >= compiler._OLDEST

@@ -1,0 +1,105 @@
+"""The OpInfos of one run: those of the operators under test, as the fork's lists leave them, and their samples."""
+
+# mypy: disable-error-code="no-untyped-call, misc, no-any-return, untyped-decorator"
+# mypy: disable-error-code="arg-type, truthy-function, assignment"
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch.testing._internal.common_device_type import ops
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput, UnaryUfuncInfo
+from torch.utils import _pytree as pytree
+
+from porter.verdict.suite import lists, samples, tolerances
+from porter.verdict.suite.context import Context
+
+MPS_DTYPES = (
+    torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8,
+    torch.bool, torch.complex64,
+)  # fmt: skip
+LAYOUT_SAMPLES = 3
+
+
+class OpInfos:
+    """The OpInfos that a context tests, with the types, lists and tolerances of its fork.
+
+    Raises PTR163 when the fork's test lists do not run.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        # Upstream leaves complex32 out, but here may be a port that has it.
+        self.dtypes = [*MPS_DTYPES, *([torch.complex32] if "complex32" in context.dtypes else [])]
+        kinds = lists.grad_dtypes(context.precision if context.as_is else "")
+        self.grad_dtypes = [getattr(torch, kind) for kind in kinds]
+        self.low_precision = lists.low_precision(context.precision)
+        self.tolerances = tolerances.tolerances(context.precision)
+        self._modifiers = lists.modifiers(context.lists_file, context.lists)
+        self._made: dict[tuple[str, torch.dtype, bool], list[SampleInput]] = {}
+
+    def chosen(self, modifier: str, besides: Sequence[str] = ()) -> list[OpInfo]:
+        """The OpInfos of this run, and those of these full names, as one of the fork's modifiers leaves them."""
+        names = {*self.context.through, *besides}
+        found = [comparable(op) for op in op_db if self.context.names(op) or op.full_name in names]
+        return list(self._modifiers[modifier](found))
+
+    def computes(self, one: torch.dtype, other: torch.dtype) -> bool:
+        """Whether a kernel computes in the type that these two are promoted to."""
+        return not self.context.dtypes or dtype_name(torch.promote_types(one, other)) in self.context.dtypes
+
+    def samples(self, op: OpInfo, dtype: torch.dtype, requires_grad: bool = False) -> list[SampleInput]:
+        """The OpInfo's samples, in memory of their own: making them takes longer than most tests."""
+        key = (op.formatted_name, dtype, requires_grad)
+        if key not in self._made:
+            self._made[key] = list(op.sample_inputs("cpu", dtype, requires_grad=requires_grad, set_seed=True))
+        return [samples.copied(sample) for sample in self._made[key]]
+
+    def some(self, op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
+        """A few samples with a tensor input, with dimensions where there are any; operands of one shape come first."""
+        found = [s for s in self.samples(op, dtype) if isinstance(s.input, torch.Tensor)]
+        large = [s for s in found if s.input.ndim > 1 and s.input.numel()] or found
+        return sorted(large, key=lambda s: len({t.shape for t in operands(s)}))[:LAYOUT_SAMPLES]
+
+
+@lru_cache(maxsize=1)
+def opinfos(context: Context) -> OpInfos:
+    """The OpInfos of a context, made once for the modules that test it."""
+    return OpInfos(context)
+
+
+def comparable(op: OpInfo) -> OpInfo:
+    """A copy whose mps dtypes are those that the CPU has too: there is nothing to compare the others with."""
+    op = copy.deepcopy(op)
+    op.dtypesIf["mps"] = set(op.supported_dtypes("mps")) & set(op.supported_dtypes("cpu"))
+    op.backward_dtypesIfMPS = set(op.backward_dtypesIfMPS) & set(op.supported_dtypes("cpu"))
+    return op
+
+
+def is_pointwise(op: OpInfo) -> bool:
+    """Whether every row of the ATen operator is tagged pointwise."""
+    if isinstance(op, (UnaryUfuncInfo, BinaryUfuncInfo)):
+        return True
+    packet = getattr(torch.ops.aten, op.aten_name, None)
+    rows = [getattr(packet, name) for name in packet.overloads()] if packet else []
+    return bool(rows) and all(torch.Tag.pointwise in row.tags for row in rows)
+
+
+class over(ops):
+    """`ops`, for a run whose operators may all be of another kind: then there is no test."""
+
+    def _parametrize_test(self, test: Any, generic_cls: Any, device_cls: Any) -> Iterator[Any]:
+        return super()._parametrize_test(test, generic_cls, device_cls) if self.op_list else iter(())
+
+
+def operands(sample: SampleInput) -> list[torch.Tensor]:
+    return [v for v in pytree.tree_leaves((sample.input, sample.args)) if isinstance(v, torch.Tensor)]
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

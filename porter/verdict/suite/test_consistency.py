@@ -1,0 +1,155 @@
+"""`TestConsistencyMPS.test_output_match_<op>_mps_<dtype>` and its relatives, over the device of this process.
+
+Each OpInfo sample runs on mps and on the CPU, with the tolerances, lists and names of upstream's `test/test_mps.py`.
+The module is imported once for each run: what it tests is that run's context.
+"""
+
+# mypy: disable-error-code="no-untyped-call, misc, no-any-return, untyped-decorator"
+# mypy: disable-error-code="arg-type, truthy-function, assignment"
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.testing._internal.common_device_type import OpDTypes
+from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput
+from torch.utils import _pytree as pytree
+
+from porter.verdict.suite import compare, execution, results, samples
+from porter.verdict.suite.consistency import Consistency, Refused, computed_elements, instantiate, to_cpu
+from porter.verdict.suite.context import current
+from porter.verdict.suite.opinfos import is_pointwise, operands, opinfos, over
+
+OPINFOS = opinfos(current())
+FORWARD = OPINFOS.chosen("mps_ops_modifier")
+
+
+class TestConsistency(Consistency):
+    """Upstream's two tests, and those that put the same samples in other clothes."""
+
+    opinfos = OPINFOS
+
+    @over(FORWARD, allowed_dtypes=OPINFOS.dtypes)
+    def test_output_match(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.counted(dtype):
+            for sample in OPINFOS.samples(op, dtype):
+                try:
+                    self.match(op, dtype, sample, device)
+                except Refused as refused:
+                    self.refused(op, sample, device, str(refused))
+
+    @over(
+        OPINFOS.chosen("mps_ops_grad_modifier", OPINFOS.context.through_backward),
+        dtypes=OpDTypes.supported_backward,
+        allowed_dtypes=OPINFOS.grad_dtypes,
+    )
+    def test_output_grad_match(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.counted(dtype):
+            for sample in OPINFOS.samples(op, dtype, requires_grad=True):
+                want, wanted_from = _outputs(op, sample)
+                mirrored = _mirrored(sample, device)
+                with execution.calling():
+                    got, got_from = _outputs(op, mirrored)
+                self.elements += computed_elements(got, got_from)
+                tolerance = OPINFOS.tolerances(op, dtype, sample.kwargs)
+                for mine, theirs in zip(got, want, strict=True):
+                    self.same(op, dtype, sample, mine, theirs)
+                if want:
+                    seeds = [torch.rand_like(t, dtype=torch.float64).to(t.dtype) for t in want]
+                    slopes = torch.autograd.grad(want, wanted_from, seeds, allow_unused=True)
+                    with execution.calling():
+                        ours = torch.autograd.grad(got, got_from, [s.to(device) for s in seeds], allow_unused=True)
+                    self.same_slopes(ours, slopes, lambda s=sample, d=seeds: _exact_slopes(op, s, d), **tolerance)
+
+    def same_slopes(self, ours: Any, theirs: Any, exact: Callable[[], Any], **tolerance: Any) -> None:
+        """Gradients agree with the CPU's, or else with those in float64: the CPU's own rounding is no fault here."""
+        try:
+            self.assertEqual(ours, theirs, **tolerance, exact_device=False)
+        except AssertionError:
+            precise = [e if e is None else e.to(t.dtype) for e, t in zip(exact(), theirs, strict=True)]
+            self.assertEqual(ours, precise, **tolerance, exact_device=False)
+
+    @over(FORWARD, allowed_dtypes=OPINFOS.dtypes)
+    def test_layouts(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.counted(dtype):
+            for sample in OPINFOS.some(op, dtype):
+                self.match_all(op, dtype, samples.laid_out(sample, is_pointwise(op)), device)
+
+    @over([o for o in FORWARD if isinstance(o, BinaryUfuncInfo)], allowed_dtypes=OPINFOS.dtypes)
+    def test_mixed_dtypes(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        others = [
+            d for d in op.supported_dtypes("mps") if d in OPINFOS.dtypes and d != dtype and OPINFOS.computes(d, dtype)
+        ]
+        with self.counted(dtype):
+            for sample in OPINFOS.some(op, dtype)[:1]:
+                self.match_all(op, dtype, samples.mixed(sample, sorted(others, key=str)), device)
+
+    @over([o for o in FORWARD if is_pointwise(o)], allowed_dtypes=OPINFOS.dtypes)
+    def test_edge_values(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.counted(dtype):
+            for sample in OPINFOS.some(op, dtype)[:1]:
+                self.edges(op, dtype, samples.at_the_edges(sample, dtype), device)
+
+    def edges(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, device: str) -> None:
+        try:
+            want = self.cpu(op, sample)
+        except Refused:
+            sample = samples.without_zeros(sample)
+            want = self.cpu(op, sample)
+        got = pytree.tree_leaves(pytree.tree_map(to_cpu, self.mps(op, sample, device)))
+        precise = flushed = [None] * len(got)
+        if dtype.is_floating_point or dtype.is_complex:
+            precise = pytree.tree_leaves(self.cpu(op, sample.transform(compare.widened)))
+            if OPINFOS.context.flushes:
+                flushed = pytree.tree_leaves(self.cpu(op, sample.transform(compare.flushed)))
+        for mine, theirs, exact, zeroed in zip(got, pytree.tree_leaves(want), precise, flushed, strict=True):
+            tolerance = compare.tolerances(OPINFOS.low_precision, op.name, dtype)
+            told = compare.disagreement(mine, theirs, exact, operands(sample), zeroed, **tolerance)
+            if told:
+                self.fail(told)
+
+    @over([o for o in FORWARD if is_pointwise(o)], allowed_dtypes=OPINFOS.grad_dtypes)
+    def test_accuracy(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.counted(dtype):
+            for sample in OPINFOS.some(op, dtype)[:1]:
+                dense = samples.spread(sample, dtype, getattr(op, "domain", None))
+                got = to_cpu(self.mps(op, dense, device))
+                if not isinstance(got, torch.Tensor) or got.dtype != dtype:
+                    return
+                theirs, exact = self.cpu(op, dense), self.cpu(op, dense.transform(compare.widened))
+                found = compare.accuracy(got, theirs, exact, operands(dense))
+                record = results.of(self._testMethodName)
+                record.max_ulp, record.cpu_ulp, record.worst = found.max_ulp, found.cpu_ulp, found.worst
+                if found.beyond:
+                    self.fail(found.beyond)
+
+
+def _exact_slopes(op: OpInfo, sample: SampleInput, seeds: list[torch.Tensor]) -> Any:
+    """The gradients of a sample's inputs on the CPU in float64."""
+    outputs, inputs = _outputs(op, sample.transform(_to_double_leaf))
+    return torch.autograd.grad(outputs, inputs, [seed.double() for seed in seeds], allow_unused=True)
+
+
+def _mirrored(sample: SampleInput, device: str) -> SampleInput:
+    args, kwargs = samples.mirror(sample.args, device), samples.mirror(sample.kwargs, device)
+    return SampleInput(samples.mirror(sample.input, device), args=args, kwargs=kwargs)
+
+
+def _outputs(op: OpInfo, sample: SampleInput) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """The differentiable outputs of a call, and the inputs to differentiate by."""
+    result = op(sample.input, *sample.args, **sample.kwargs)
+    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
+    return _differentiable(pytree.tree_leaves(result)), _differentiable(leaves)
+
+
+def _differentiable(values: list[Any]) -> list[torch.Tensor]:
+    return [v for v in values if isinstance(v, torch.Tensor) and v.requires_grad]
+
+
+def _to_double_leaf(value: Any) -> Any:
+    return compare.widened(value).requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
+
+
+instantiate(TestConsistency, globals())

@@ -1,0 +1,31 @@
+"""`TestErrorInputsMPS.test_error_inputs_<op>_mps`: what OpInfo lists as wrong is refused."""
+
+# mypy: disable-error-code="no-untyped-call, misc, no-any-return, untyped-decorator"
+# mypy: disable-error-code="arg-type, truthy-function, assignment"
+
+from __future__ import annotations
+
+from torch.testing._internal.common_device_type import OpDTypes
+from torch.testing._internal.common_utils import TestCase
+from torch.testing._internal.opinfo.core import OpInfo
+
+from porter.verdict.suite import execution
+from porter.verdict.suite.consistency import instantiate
+from porter.verdict.suite.context import current
+from porter.verdict.suite.opinfos import opinfos, over
+
+OPINFOS = opinfos(current())
+
+
+class TestErrorInputs(TestCase):
+    """The wrong calls that OpInfo lists are refused with the words it lists."""
+
+    @over([o for o in OPINFOS.chosen("mps_ops_error_inputs_modifier") if o.error_inputs_func], dtypes=OpDTypes.none)
+    def test_error_inputs(self, device: str, op: OpInfo) -> None:
+        for error in op.error_inputs(device, set_seed=False):
+            sample = error.sample_input
+            with self.assertRaisesRegex(error.error_type, error.error_regex), execution.calling():
+                op(sample.input, *sample.args, **sample.kwargs)
+
+
+instantiate(TestErrorInputs, globals())

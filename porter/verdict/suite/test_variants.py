@@ -1,0 +1,111 @@
+"""`TestVariantsMPS.test_out_<op>_mps_<dtype>` and `test_inplace`: results written to where the caller says."""
+
+# mypy: disable-error-code="no-untyped-call, misc, no-any-return, untyped-decorator"
+# mypy: disable-error-code="arg-type, truthy-function, assignment"
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from porter.verdict.suite import compare
+from porter.verdict.suite.consistency import Consistency, instantiate
+from porter.verdict.suite.context import current
+from porter.verdict.suite.opinfos import opinfos, over
+
+OPINFOS = opinfos(current())
+GUARD = 64
+
+
+class TestVariants(Consistency):
+    """`out=` and in-place, which must write what they are told to write and nothing beside it."""
+
+    opinfos = OPINFOS
+
+    @over([o for o in OPINFOS.chosen("mps_ops_modifier") if o.supports_out], allowed_dtypes=OPINFOS.dtypes)
+    def test_out(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.counted(dtype):
+            for sample in OPINFOS.some(op, dtype):
+                want = op(sample.input, *sample.args, **sample.kwargs)
+                if isinstance(want, torch.Tensor):
+                    self.guarded_out(op, dtype, sample, want, device)
+                    self.resized_out(op, sample, want, device)
+                    self.cast_out(op, dtype, sample, want, device)
+
+    def guarded_out(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, want: torch.Tensor, device: str) -> None:
+        """`out=` a dense view, then a strided one, in the middle of a larger buffer whose rest must not change."""
+        for step in (1, 2):
+            count = want.numel()
+            buffer = torch.full((2 * GUARD + step * count,), 1, dtype=want.dtype).to(device)
+            room = torch.zeros_like(buffer, dtype=torch.bool, device="cpu")
+            room[GUARD : GUARD + step * count : step] = True
+            out = buffer[GUARD : GUARD + step * count : step].view(want.shape) if step == 1 else None
+            if out is None:
+                out = buffer[GUARD : GUARD + step * count].view((*want.shape, step))[..., 0]
+            self.mps(lambda *a, o=out, **k: op(*a, **k, out=o), sample, device)
+            told = f"out= a {'dense' if step == 1 else 'strided'} view"
+            self.same(op, dtype, sample, out, want, f"{told}: ")
+            rest = buffer.cpu()[~room]
+            if not bool((rest == torch.ones_like(rest)).all()):
+                self.fail(f"{told}: wrote outside of it")
+
+    def resized_out(self, op: OpInfo, sample: SampleInput, want: torch.Tensor, device: str) -> None:
+        out = torch.empty(0, dtype=want.dtype, device=device)
+        got = self.mps(lambda *a, **k: op(*a, **k, out=out), sample, device)
+        self.assertEqual((got.shape, got.dtype), (want.shape, want.dtype), "out= an empty tensor")
+
+    def cast_out(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, want: torch.Tensor, device: str) -> None:
+        """`out=` of other types: what the CPU accepts is accepted with the same values, what it refuses is refused."""
+        for other in (torch.float32, torch.float16, torch.int64, torch.bool):
+            theirs = torch.empty(want.shape, dtype=other)
+            ours = torch.empty(want.shape, dtype=other, device=device)
+            try:
+                op(sample.input, *sample.args, **sample.kwargs, out=theirs)
+            except RuntimeError:
+                with self.assertRaises(RuntimeError, msg=f"out= of {other}"):
+                    self.mps(lambda *a, o=ours, **k: op(*a, **k, out=o), sample, device)
+            else:
+                self.mps(lambda *a, o=ours, **k: op(*a, **k, out=o), sample, device)
+                self.same_cast(op, dtype, sample, ours, theirs)
+
+    def same_cast(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, ours: Any, theirs: Any) -> None:
+        """As `same`, for a result in another type: of 16 bits, what float64 rounds to is right too."""
+        told, close = f"out= of {ours.dtype}", {"atol": 1e-2, "rtol": 1e-2, "exact_device": False}
+        try:
+            self.assertEqual(ours, theirs, **close, msg=told)
+        except AssertionError:
+            if dtype not in compare.HALVES:
+                raise
+            exact = self.cpu(op, sample.transform(compare.widened))
+            self.assertEqual(ours, exact.to(dtype).to(ours.dtype), **close, msg=told)
+
+    @over([o for o in OPINFOS.chosen("mps_ops_modifier") if o.get_inplace()], allowed_dtypes=OPINFOS.dtypes)
+    def test_inplace(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.counted(dtype):
+            for sample in OPINFOS.some(op, dtype):
+                for step in (1, 2):
+                    self.in_place(op, dtype, sample, step, device)
+
+    def in_place(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, step: int, device: str) -> None:
+        """In place on every `step`-th element of a buffer; the elements between must not change."""
+        target = sample.input.detach()
+        buffers = [torch.ones((*target.shape, step), dtype=target.dtype, device=d) for d in ("cpu", device)]
+        views = [b[..., 0] for b in buffers]
+        for view in views:
+            view.copy_(target)
+        try:
+            op.get_inplace()(views[0], *sample.args, **sample.kwargs)
+        except RuntimeError:
+            with self.assertRaises(RuntimeError):
+                self.on_device(op.get_inplace(), views[1], sample, device)
+            return
+        self.on_device(op.get_inplace(), views[1], sample, device)
+        self.elements += int((views[0] != target).sum())  # what stays as it was needs no kernel
+        told = "in place" if step == 1 else "in place on a strided view"
+        self.same(op, dtype, sample, views[1], views[0], f"{told}: ")
+        self.assertEqual(buffers[1][..., 1:], buffers[0][..., 1:], f"{told}: wrote beside it", exact_device=False)
+
+
+instantiate(TestVariants, globals())

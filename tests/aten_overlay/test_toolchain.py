@@ -1,0 +1,125 @@
+"""The build cache: never stale, never half made."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aten_overlay import toolchain
+from aten_overlay.errors import OverlayError
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(toolchain, "cache_root", lambda: tmp_path / "cache")
+    (tmp_path / "answer.h").write_text("#define ANSWER 1\n")
+    (tmp_path / "answer.cpp").write_text('#include "answer.h"\nextern "C" int answer() { return ANSWER; }\n')
+    return tmp_path
+
+
+def build(project: Path, **options: Any) -> Any:
+    return toolchain.build("answer", [project / "answer.cpp"], ["-std=c++17"], **options)
+
+
+def answer(path: Path) -> Any:
+    return ctypes.CDLL(str(path)).answer()
+
+
+def test_an_unchanged_source_is_found_again(project: Path) -> None:
+    first = build(project)
+    stamp = first.stat().st_mtime_ns
+    assert build(project) == first and first.stat().st_mtime_ns == stamp and answer(first) == 1
+
+
+def test_a_changed_header_is_seen(project: Path) -> None:
+    first = build(project)
+    (project / "answer.h").write_text("#define ANSWER 2\n")
+    second = build(project)
+    assert (answer(first), answer(second)) == (1, 2)
+
+
+def test_going_back_finds_the_first_result(project: Path) -> None:
+    first = build(project)
+    text = (project / "answer.cpp").read_text()
+    (project / "answer.cpp").write_text(text.replace("ANSWER;", "ANSWER + 5;"))
+    assert answer(build(project)) == 6
+    (project / "answer.cpp").write_text(text)
+    assert build(project) == first
+
+
+def test_flags_are_part_of_the_cache_key(project: Path) -> None:
+    (project / "answer.cpp").write_text('extern "C" int answer() { return ANSWER; }\n')
+    built = [toolchain.build("answer", [project / "answer.cpp"], [f"-DANSWER={n}"]) for n in (4, 5)]
+    assert [answer(path) for path in built] == [4, 5]
+
+
+def test_declared_dependencies_are_part_of_the_cache_key(project: Path) -> None:
+    data = project / "data"
+    data.mkdir()
+    source = 'extern "C" int answer() {\n#if __has_include("data/more.h")\nreturn 2;\n#else\nreturn 1;\n#endif\n}\n'
+    (project / "answer.cpp").write_text(source)
+    assert answer(build(project, deps=[data])) == 1
+    (data / "more.h").write_text("")
+    assert answer(build(project, deps=[data])) == 2
+
+
+def test_a_touched_header_is_the_same_header(project: Path) -> None:
+    source = project / "answer.cpp"
+    source.write_text('extern "C" int answer() { return ANSWER; }\n')
+    assert answer(build(project, header=project / "answer.h")) == 1
+    os.utime(project / "answer.h", (1, 1))
+    source.write_text('extern "C" int answer() { return ANSWER + 1; }\n')
+    assert answer(build(project, header=project / "answer.h")) == 2
+
+
+def test_a_failed_build_leaves_nothing(project: Path) -> None:
+    build(project)
+    (project / "answer.h").write_text("#define ANSWER nonsense\n")
+    with pytest.raises(OverlayError) as error:
+        build(project)
+    assert error.value.code == "PTR143" and "nonsense" in error.value.what
+    assert error.value.place is not None and error.value.place.line == 2
+    with pytest.raises(OverlayError):
+        build(project)
+    (project / "answer.h").write_text("#define ANSWER 3\n")
+    assert answer(build(project)) == 3
+
+
+def test_a_missing_symbol_is_a_link_error(project: Path) -> None:
+    (project / "answer.cpp").write_text('extern "C" int other(); extern "C" int answer() { return other(); }\n')
+    with pytest.raises(OverlayError) as error:
+        build(project)
+    assert error.value.code == "PTR144" and "other" in error.value.what
+
+
+def test_a_lost_object_is_rebuilt(project: Path) -> None:
+    library = build(project)
+    for path in (project / "cache").rglob("*.o"):
+        path.unlink()
+    library.unlink()
+    assert answer(build(project)) == 1
+
+
+def test_processes_that_build_the_same_agree(project: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from aten_overlay import toolchain\n"
+        "print(toolchain.build('answer', [Path(sys.argv[1])], ['-std=c++17']))"
+    )
+    command = [sys.executable, "-c", code, str(project / "answer.cpp")]
+    environ = {**os.environ, "PORTER_CACHE": str(project / "shared")}
+    root = Path(__file__).resolve().parents[2]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ, cwd=root) for _ in range(3)]
+    printed = {process.communicate()[0].strip() for process in running}
+    assert [process.returncode for process in running] == [0, 0, 0] and len(printed) == 1
+    assert answer(Path(printed.pop())) == 1
+    assert not list((project / "shared").rglob("*.new*"))
+
+
+def test_makefile_rules_are_read() -> None:
+    assert toolchain._parse_rule("a.o: b\\ c.cpp \\\n  d$$e.h\n") == ["b c.cpp", "d$e.h"]

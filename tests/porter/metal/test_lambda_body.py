@@ -1,0 +1,89 @@
+"""What a CPU lambda becomes in a functor, with the casts and the names of the file it joins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from porter.aten.meta import Promotion, TypeRule
+from porter.aten.metal_functions import Library
+from porter.core.dtypes import ALL, FLOAT2, Kind
+from porter.core.errors import Place
+from porter.cpu.kernels import CpuKernel, Lambda
+from porter.metal.candidates import candidates, choose
+from porter.metal.functor import Body, Looks, merged
+from porter.metal.functor_spec import FunctorSpec
+from porter.metal.lambda_body import of_lambda, promoted
+
+PLACE = Place("Kernel.cpp", 1)
+LOOKS = Looks("x", ("a", "b"), True, True, "static_cast<float>")
+LAMBDA = Lambda(("z",), (), "z", False, ALL, "T", False, (), (), PLACE)
+
+
+def subject(*lambdas: Lambda, promotion: Promotion = Promotion.SAME) -> FunctorSpec:
+    kernel = CpuKernel("bend_stub", "bend_kernel", ALL, lambdas, (), PLACE)
+    return FunctorSpec(("bend",), ("self",), (), TypeRule(promotion), kernel, None, Library(()), LOOKS)
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("precise::atan2(z.y, z.x)", "return (precise::atan2(x.y, x.x)).x;"),
+        ("T(precise::atan2(z.y, z.x), 0.0f)", "return precise::atan2(x.y, x.x);"),
+        ("T(z.x, 0) + T(z.y, 0)", "return (T(x.x, 0) + T(x.y, 0)).x;"),
+    ],
+)
+def test_a_real_result_takes_the_real_part_of_a_complex_value(body: str, line: str) -> None:
+    found = of_lambda(replace(LAMBDA, body=body), subject(), Kind.COMPLEX, "float")
+    assert found.statements == (line,)
+
+
+def test_complex_parts_survive_a_parameter_of_the_same_name() -> None:
+    found = of_lambda(replace(LAMBDA, body="z.x + z.y"), subject(), Kind.COMPLEX, "T")
+    assert found.statements == ("return x.x + x.y;",)
+
+
+def test_a_cast_is_not_cast_again() -> None:
+    found = of_lambda(replace(LAMBDA, body="T(z) / 2", opmath=True), subject(), Kind.FLOATING, "T")
+    assert found.statements == ("return static_cast<T>(static_cast<float>(x) / 2);",)
+
+
+def test_numbers_of_the_element_type_are_floats_as_written() -> None:
+    found = of_lambda(replace(LAMBDA, body="T(1) + T(0.5f) * z", opmath=True), subject(), Kind.FLOATING, "T")
+    assert found.statements == ("return static_cast<T>(1.0f + 0.5f * static_cast<float>(x));",)
+
+
+def test_code_of_helpers_alone_is_computed_in_float() -> None:
+    found = of_lambda(replace(LAMBDA, body="side(z)", helpers=("...",)), subject(), Kind.FLOATING, "T")
+    assert found.statements == ("return static_cast<T>(side(static_cast<float>(x)));",)
+
+
+@pytest.mark.parametrize("statement", ["return side(x);", "return static_cast<T>(side(static_cast<float>(x)));"])
+def test_integers_become_float_before_computing(statement: str) -> None:
+    found = promoted(Body((statement,), "T", "a test"), subject())
+    assert (found.statements, found.result) == (("return side(static_cast<float>(x));",), "float")
+
+
+def test_integers_follow_the_candidate_of_floats() -> None:
+    given = subject(replace(LAMBDA, body="side(z)"), promotion=Promotion.FLOAT)
+    [origin, other] = choose(given, {}).origins
+    assert origin.kinds == (Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL)
+    assert other.kinds == (Kind.COMPLEX,)
+
+
+def test_an_identical_candidate_is_dropped() -> None:
+    assert len(candidates(subject(LAMBDA), Kind.FLOATING)) == 1
+
+
+def test_bool_joins_an_overload_that_does_the_same() -> None:
+    one, other = Body(("return x;",), "T", "a test"), Body(("return x;",), "bool", "a test")
+    [both] = merged([(Kind.INTEGRAL, one), (Kind.BOOL, other)])
+    assert both.kinds == (Kind.INTEGRAL, Kind.BOOL)
+    assert len(merged([(Kind.COMPLEX, one), (Kind.FLOATING, replace(other))])) == 2
+
+
+def test_complex_elements_take_the_lambda_of_their_type() -> None:
+    plain, conjugate = replace(LAMBDA, body="z", dtypes=()), replace(LAMBDA, body="conj(z)", dtypes=(FLOAT2,))
+    [body] = candidates(subject(plain, conjugate), Kind.COMPLEX)
+    assert body.statements == ("return conj(x);",)

@@ -1,0 +1,23 @@
+"""Which calls of an OpInfo's samples are recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch.testing._internal.common_dtype import _dispatch_dtypes
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from porter.core.dtypes import BY_TORCH
+from porter.recording import calls
+
+
+def _samples(op: OpInfo, device: str, dtype: torch.dtype, requires_grad: bool, **_: object) -> Iterator[SampleInput]:
+    for other in (torch.float64, dtype):
+        yield SampleInput(torch.ones(2, dtype=dtype), args=(torch.ones(2, dtype=other),))
+
+
+def test_samples_of_types_the_device_lacks_are_skipped() -> None:
+    op = OpInfo("mul", dtypes=_dispatch_dtypes((torch.float32,)), supports_autograd=False, sample_inputs_func=_samples)
+    [made] = calls.sampled(op, "mul", BY_TORCH["float32"])
+    assert [t.dtype for t in made.tensors().values()] == [torch.float32, torch.float32]

@@ -1,0 +1,52 @@
+"""Complex arguments are told by their parts, and as one where both parts are its."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from porter.core.dtypes import FLOAT, FLOAT2, HALF2, DType
+from porter.mpsgraph.graph import Call, Cast, Expr, Input
+from porter.mpsgraph.printing import spelled
+from porter.recording.cases import Observed, cases_of
+from porter.recording.complexes import facts, number, whole
+
+X = Input("self", FLOAT2)
+VALUES = (0.37 + 0.59j, 1.7 - 0.8j, -0.8 + 0.37j, 2 + 0j)
+
+
+def told(make: Callable[[complex], complex], dtype: DType = FLOAT2) -> str:
+    def seen(value: complex) -> Observed:
+        expr = Call("addition", (X, number(make(value), dtype)), dtype)
+        return Observed(dtype, {"alpha": str(value), **facts("alpha", value)}, expr)
+
+    [case] = cases_of([seen(value) for value in VALUES])[0]
+    return spelled(case.expr)
+
+
+@pytest.mark.parametrize("dtype", [FLOAT2, HALF2])
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda a: a, "alpha"),
+        (lambda a: 2.0, "2.0"),
+        (lambda a: 1j, "complexTensorWithRealTensor:imaginaryTensor(0.0, 1.0)"),
+        (lambda a: a.real, "alpha.real()"),
+        (
+            lambda a: a.conjugate(),
+            "complexTensorWithRealTensor:imaginaryTensor(alpha.real(), negative(alpha.imag()))",
+        ),
+    ],
+)
+def test_forms(make: Callable[[complex], complex], text: str, dtype: DType) -> None:
+    assert told(make, dtype) == f"addition(self, {text})"
+
+
+@given(st.complex_numbers(allow_nan=False))
+def test_real_complex_numbers_become_real(value: complex) -> None:
+    expr: Expr = Cast(number(value, FLOAT2), FLOAT)
+    text = spelled(whole(expr))
+    assert (text == f"float({value.real})") is (value.imag == 0)

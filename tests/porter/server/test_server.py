@@ -1,0 +1,198 @@
+"""Requests are answered by processes of their own, and what ends one of them is said."""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import socket
+import stat
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from porter.core.checkout import EMBEDDED_FORK
+from porter.core.errors import Place, PorterError
+from porter.core.progress import Progress
+from porter.server import server, worker
+from porter.server.worker import RunOptions
+from porter.verdict import client
+from porter.verdict.backends.choice import choose_backend
+from porter.verdict.messages import (
+    Answer,
+    ErrorAnswer,
+    PrepareAnswer,
+    PrepareRequest,
+    RecordAnswer,
+    RecordRequest,
+    VerdictAnswer,
+    VerifyRequest,
+)
+from porter.verdict.result import ListEntry, Verdict, VerifyTarget
+from porter.verdict.verify import verify
+
+TARGET = VerifyTarget(
+    "atan2", kernels=("atan2",), pairs=(("int", "float"),), removed=(ListEntry("f", "L", "e", ("x",)),)
+)
+REQUEST = VerifyRequest(Path("/"), {}, TARGET, None, "kernels", "default")
+
+
+def passing(root: Path, texts: object, target: VerifyTarget, options: RunOptions, progress: Progress) -> VerdictAnswer:
+    assert target == TARGET
+    progress("every test")
+    return VerdictAnswer(Verdict(target.base, options.backend, options.arithmetic, 3, 0, 0, 7, None, 0.5))
+
+
+def verdict_of(answer: Answer) -> Verdict:
+    assert isinstance(answer, VerdictAnswer), answer
+    return answer.verdict
+
+
+def test_every_arithmetic_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "verify", passing)
+    found = verdict_of(server.answer(replace(REQUEST, arithmetic="all")))
+    assert found.arithmetic == "default+fused+flush+reorder"
+    assert (found.ok, found.kernel_calls) == (True, 28)
+
+
+def test_the_mps_backend_runs_without_a_fork_and_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[tuple[int, RunOptions]] = []
+
+    def noting(root: Path, texts: object, target: VerifyTarget, options: RunOptions, progress: Progress) -> Any:
+        runs.append((os.getpid(), options))
+        return passing(root, texts, target, options, progress)
+
+    monkeypatch.setattr(worker, "verify", noting)
+    found = verdict_of(server.answer(replace(REQUEST, backend="mps")))
+    assert runs == [(os.getpid(), RunOptions(None, "mps", "default"))]
+    assert found.where == "mps (not yet run on Apple hardware)"
+
+
+def test_where_there_is_no_apple_gpu_the_backend_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PorterError, match="PTR171 no Apple GPU is available"):
+        verify(EMBEDDED_FORK, {}, VerifyTarget("exp", kernels=("exp",)), backend="mps")
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "backend"),
+    [("linux", "x86_64", "host"), ("darwin", "arm64", "mps"), ("darwin", "x86_64", "kernels")],
+)
+def test_the_most_complete_backend_is_the_default(
+    system: str, machine: str, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    assert backend == choose_backend("auto").NAME
+
+
+def test_a_dead_worker_is_a_failed_verdict_naming_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dying(root: Path, texts: object, target: VerifyTarget, options: RunOptions, progress: Progress) -> Any:
+        progress("test_out_atan2_mps_int8")
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+    monkeypatch.setattr(worker, "verify", dying)
+    heard: list[str] = []
+    found = verdict_of(server.answer(REQUEST, heard.append))
+    assert not found.ok
+    assert found.failures[-1].test == "test_out_atan2_mps_int8" == heard[-1]
+    assert "SIGSEGV" in found.failures[-1].reason
+
+
+def test_a_dead_preparation_reports_its_last_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = PrepareRequest(Path("/"), "host")
+    monkeypatch.setattr(worker, "prepare", lambda root, backend: None)
+    assert server.answer(request) == PrepareAnswer()
+    monkeypatch.setattr(worker, "prepare", lambda root, backend: os.kill(os.getpid(), signal.SIGKILL))
+    found = server.answer(request)
+    assert isinstance(found, ErrorAnswer)
+    assert (found.code, "the preparation ended" in found.what, "SIGKILL" in found.what) == ("PTR170", True, True)
+
+
+def test_old_code_that_dies_is_an_error_that_names_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dying(root: Path, target: VerifyTarget, macos: str, progress: Progress) -> Any:
+        progress("recording")
+        os._exit(3)
+
+    monkeypatch.setattr(worker, "record", lambda root, target, macos, progress: ())
+    assert server.answer(RecordRequest(Path("/"), TARGET, "14.4")) == RecordAnswer(())
+    monkeypatch.setattr(worker, "record", dying)
+    found = server.answer(RecordRequest(Path("/"), TARGET, ""))
+    told = "the old implementation crashed during recording: the process ended with exit code 3\n"
+    assert found == ErrorAnswer("PTR137", told)
+
+
+def test_a_refusal_is_an_error_with_its_place_and_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refusing(*_: Any) -> Any:
+        raise PorterError("PTR172", "no", Place("a/b.yaml", 7), hint="try this")
+
+    monkeypatch.setattr(worker, "verify", refusing)
+    assert server.answer(REQUEST) == ErrorAnswer("PTR172", "no", Place("a/b.yaml", 7), "try this")
+
+
+def test_a_fault_of_porter_s_own_is_an_error_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "verify", lambda *_: [][1])
+    found = server.answer(REQUEST)
+    assert isinstance(found, ErrorAnswer)
+    assert found.what.startswith("the answer itself failed: IndexError") and "in act_here" in found.what
+
+
+def test_the_socket_answers_and_closes_when_outdated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(worker, "verify", passing)
+    monkeypatch.setattr(server, "LOOK_SECONDS", 0.05)
+    current = ["kernels-1"]
+    monkeypatch.setattr(client, "fingerprint", lambda backend: current[0])
+    path = tmp_path / "socket"
+    thread = threading.Thread(target=server.serve, args=(path, "kernels-1"))
+    thread.start()
+    while not path.exists():
+        assert thread.is_alive()
+    with socket.socket(socket.AF_UNIX) as link:
+        link.connect(str(path))
+        heard: list[str] = []
+        assert verdict_of(client.exchange(link, REQUEST, heard.append)).passed == 3
+        assert heard == ["every test", "every test"]
+    current[0] = "kernels-2"
+    thread.join(30)
+    assert not thread.is_alive() and not path.exists()
+
+
+def test_what_is_no_request_is_answered_by_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        found = server._answer_line(b"{}\n", theirs)
+    assert isinstance(found, ErrorAnswer) and "KeyError" in found.what
+
+
+def test_an_error_keeps_its_place_on_the_way_to_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = ErrorAnswer("PTR166", "no member", Place("a/BinaryKernel.mm", 7), "mend it")
+    monkeypatch.setattr(client, "_ask_server", lambda request, progress: answer)
+    with pytest.raises(PorterError) as refused:
+        client.request_verdict(REQUEST)
+    assert str(refused.value) == "a/BinaryKernel.mm:7: PTR166 no member\n  mend it"
+
+
+def test_the_directory_is_private(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    folder = client.private_directory()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.chmod(0o755)
+    with pytest.raises(PorterError, match="not private"):
+        client.private_directory()
+
+
+def test_the_fingerprint_follows_the_settings_and_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = client.fingerprint("host")
+    assert client.fingerprint("host") == before != client.fingerprint("kernels")
+    monkeypatch.setenv("PORTER_CACHE", "/elsewhere")
+    assert client.fingerprint("host") != before
+
+
+def test_unknown_backends_and_arithmetics_are_refused(tmp_path: Path) -> None:
+    for backend, arithmetic in (("cuda", "default"), ("auto", "exact"), ("mps", "all")):
+        with pytest.raises(PorterError) as refused:
+            verify(tmp_path, {}, TARGET, backend=backend, arithmetic=arithmetic)
+        assert refused.value.code == "PTR171"

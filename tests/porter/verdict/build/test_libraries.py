@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import ctypes
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aten_overlay.metal.compiler import find_clang
+from porter.core.checkout import EMBEDDED_FORK
+from porter.core.errors import Place, PorterError
+from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
+from porter.verdict.build import libraries as build
+from porter.verdict.build.objects import Recipe
+from porter.verdict.build.registration import Kernel, Registration
+from porter.verdict.build.tree import materialise
+from porter.verdict.result import VerifyTarget
+
+# torchgen's template of a registration includes this row's header.
+OF_THE_TEMPLATE = """
+- func: as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)
+  dispatch:
+    MPS: as_strided_tensorimpl_mps
+"""
+NAME = f"{OPERATIONS}/Twice.mm"
+
+
+@pytest.fixture
+def recipe() -> Recipe:
+    return Recipe(Path(find_clang()), ("-fPIC", "-O1"), (), "test", {})
+
+
+def source(root: Path, text: str) -> Path:
+    path = root / "tree" / NAME.replace(".mm", ".cpp")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def roots(path: Path) -> dict[str, Path]:
+    return {"include": path / "include", "tree": path / "tree"}
+
+
+def test_an_object_serves_every_tree_with_the_same_headers(tmp_path: Path, recipe: Recipe) -> None:
+    made = []
+    for tree, value in (("one", 1), ("two", 1), ("three", 2)):
+        path = source(tmp_path / tree, '#include "value.h"\nextern "C" int value() { return VALUE; }\n')
+        (tmp_path / tree / "tree" / "value.h").write_text(f"#define VALUE {value}\n")
+        found = replace(recipe, flags=(*recipe.flags, "-I", str(tmp_path / tree / "tree")))
+        made.append(build._object(path, NAME, roots(tmp_path / tree), found, tmp_path))
+    assert made[1] == (made[0][0], False)
+    assert made[2][1] and made[2][0] != made[0][0]
+    assert build._object(path, NAME, roots(tmp_path / "one"), found, tmp_path) == (made[0][0], False)
+
+
+def test_an_object_is_compiled_once_and_again_when_its_text_changes(tmp_path: Path, recipe: Recipe) -> None:
+    path = source(tmp_path, 'extern "C" int twice(int x) { return x + x; }\n')
+    first, fresh = build._object(path, NAME, roots(tmp_path), recipe, tmp_path)
+    assert fresh
+    assert build._object(path, NAME, roots(tmp_path), recipe, tmp_path) == (first, False)
+    assert build._object(path, NAME, roots(tmp_path), replace(recipe, digest="other headers"), tmp_path)[1]
+    path.write_text('extern "C" int twice(int x) { return 2 * x; }\n')
+    second, fresh = build._object(path, NAME, roots(tmp_path), recipe, tmp_path)
+    assert fresh and second != first
+    library = build._library([second], recipe, tmp_path)
+    assert ctypes.CDLL(str(library)).twice(21) == 42
+
+
+def test_an_error_points_to_the_fork_and_leaves_no_object(tmp_path: Path, recipe: Recipe) -> None:
+    path = source(tmp_path, "int x = 1;\nint y = z;\nint v = w;\n")
+    with pytest.raises(PorterError) as refused:
+        build._object(path, NAME, roots(tmp_path), recipe, tmp_path)
+    assert refused.value.code == "PTR166"
+    assert refused.value.place == Place(NAME.replace(".mm", ".cpp"), 2)
+    assert "undeclared identifier 'z' (and 1 more errors)" in refused.value.what
+    assert [p for p in (tmp_path / "objects").rglob("*") if p.is_file() and p.suffix != ".lock"] == []
+
+
+def test_concurrent_requests_compile_once(tmp_path: Path, recipe: Recipe) -> None:
+    path = source(tmp_path, "int once() { return 1; }\n")
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(build._object, path, NAME, roots(tmp_path), recipe, tmp_path) for _ in range(4)]
+    made = [each.result() for each in asked]
+    assert len({found for found, _ in made}) == 1
+    assert sorted(fresh for _, fresh in made) == [False, False, False, True]
+
+
+def test_a_missing_kernel_is_reported_at_its_row(tmp_path: Path, recipe: Recipe) -> None:
+    path = source(tmp_path, "namespace at { void gone_out_mps(int); }\nvoid f() { at::gone_out_mps(1); }\n")
+    made, _ = build._object(path, NAME, roots(tmp_path), recipe, tmp_path)
+    row = Kernel("gone.out", "gone_out_mps", Place("native_functions.yaml", 7))
+    for _ in range(2):
+        with pytest.raises(build.Undefined) as missing:
+            build._library([made], recipe, tmp_path)
+    told = build._link_error(missing.value, [row])
+    assert (told.code, told.place) == ("PTR167", row.place)
+    assert "at::gone_out_mps(int)" in told.what
+    assert list((tmp_path / "libraries").glob("*.so")) == []
+
+
+def test_every_header_is_written_before_the_first_file_is_compiled(
+    tmp_path: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: set[str] = set()
+
+    def compiling(_tree: object, _files: object, found: Registration, *_: object) -> dict[str, tuple[Path, bool]]:
+        written.update(path.name for path in (found.include / "ATen" / "ops").iterdir())
+        return {}
+
+    monkeypatch.setattr(build, "_objects", compiling)
+    monkeypatch.setattr(build, "_library", lambda *_: tmp_path / "library.so")
+    text = (EMBEDDED_FORK / NATIVE_FUNCTIONS).read_text() + OF_THE_TEMPLATE
+    tree = materialise(EMBEDDED_FORK, {NATIVE_FUNCTIONS: text}, tmp_path)
+    build.build(tree, [VerifyTarget("copysign", stubs=("copysign_stub",))], recipe, tmp_path)
+    assert {"copysign_native.h", "as_strided_native.h"} <= written

@@ -1,0 +1,87 @@
+import json
+
+from expecttest import assert_expected_inline
+
+from porter.core.errors import Place, PorterError
+from porter.report.as_json import verdict_object
+from porter.report.verdict import table
+from porter.verdict import judge
+from porter.verdict.suite.runner import Outcome
+
+OUTCOMES = [
+    Outcome("TestConsistencyMPS.test_output_match_atan2_mps_float32", "float32", "passed", "", 9, 0.25),
+    Outcome(
+        "TestConsistencyMPS.test_accuracy_atan2_mps_float32", "float32", "passed", "", 1, 0.5, 1.75, 0.79, "(1.0, 2.0)"
+    ),
+    Outcome("TestConsistencyMPS.test_output_match_atan2_mps_int64", "int64", "failed", "differs\nat (0, 1)", 9, 0.25),
+    Outcome(
+        "TestConsistencyMPS.test_output_match_atan2_mps_int32", "int32", "xpassed", "passes, though listed", 3, 0.25
+    ),
+    Outcome("TestErrorInputsMPS.test_error_inputs_atan2_mps", "", "skipped", "not here", 0, 0.0),
+]
+
+
+def test_counts_by_dtype() -> None:
+    found = judge.judge("atan2", OUTCOMES, 1.25)
+    assert (found.passed, found.failed, found.skipped, found.kernel_calls) == (3, 1, 1, 22)
+    assert not found.ok
+    by_dtype = {d.dtype: (d.passed, d.failed, d.kernel_calls, d.max_ulp) for d in found.dtypes}
+    assert by_dtype == {"float32": (2, 0, 10, 1.75), "int64": (0, 1, 9, None), "int32": (1, 0, 3, None)}
+
+
+def test_no_test_proves_nothing() -> None:
+    found = judge.judge("atan2", [], 0.0)
+    assert not found.ok
+    assert [f.reason for f in found.failures] == ["no test was selected: nothing is proven"]
+
+
+def test_the_object_that_a_script_reads_has_a_verdict_and_its_dtypes_by_name() -> None:
+    values = json.loads(json.dumps(verdict_object(judge.judge("atan2", OUTCOMES, 1.25))))
+    assert_expected_inline(
+        " ".join(values),
+        """ok op backend arithmetic passed failed skipped kernel_calls max_ulp seconds dtypes failures notes old_path where""",
+    )
+    assert (values["ok"], values["where"], values["old_path"]) == (False, "host", None)
+    assert list(values["dtypes"]) == ["float32", "int64", "int32"]
+    assert_expected_inline(
+        json.dumps(values["dtypes"]["int64"]),
+        """{"passed": 0, "failed": 1, "skipped": 0, "kernel_calls": 9, "max_ulp": null, "cpu_ulp": null, "seconds": 0.25}""",
+    )
+    assert_expected_inline(
+        json.dumps(values["failures"][0]),
+        """{"test": "TestConsistencyMPS.test_output_match_atan2_mps_int64", "reason": "differs\\nat (0, 1)", "dtype": "int64", "place": "", "kernel_calls": 9}""",
+    )
+
+
+def test_verdicts_of_arithmetics_merge_and_name_dependence() -> None:
+    default = judge.judge("atan2", OUTCOMES, 1.0)
+    failing = [*OUTCOMES[1:], Outcome(OUTCOMES[0].test, "float32", "failed", "0.0 is not 1e-40", 9, 0.25)]
+    flushed = judge.judge("atan2", failing, 1.0, arithmetic="flush")
+    found = judge.merge_arithmetics([default, flushed])
+    assert found.arithmetic == "default+flush"
+    assert found.failed == 2
+    assert found.failures[-1].reason == "under flush arithmetic: 0.0 is not 1e-40"
+    assert found.notes[-1] == "the verdict depends on the arithmetic: 1 tests fail under flush alone"
+
+
+def test_a_build_that_fails_is_a_failed_verdict_at_its_place() -> None:
+    error = PorterError("PTR166", "the host code does not compile: no member", Place("a/BinaryKernel.mm", 7))
+    found = judge.verdict_of_error("atan2", error, 0.5)
+    assert not found.ok
+    assert (found.failures[0].test, found.failures[0].place) == ("build", "a/BinaryKernel.mm:7")
+
+
+def test_the_table() -> None:
+    assert_expected_inline(
+        table(judge.judge("atan2", OUTCOMES, 1.25)),
+        """\
+dtype    passed  failed  skipped  kernel calls  max ULP  CPU ULP
+float32       2       0        0            10     1.75     0.79
+int64         0       1        0             9                  
+int32         1       0        0             3                  
+FAIL TestConsistencyMPS.test_output_match_atan2_mps_int64
+     differs
+     at (0, 1)
+note: TestConsistencyMPS.test_output_match_atan2_mps_int32: passes, though listed
+atan2: WRONG: 3 passed, 1 failed, 1 skipped, 22 kernel calls, at most 1.75 ULP (backend host, default arithmetic, 1.2 s)""",
+    )

@@ -1,0 +1,39 @@
+"""Native operators are judged as the fork has them: by its own host code, which may answer a sample without a kernel."""
+
+from __future__ import annotations
+
+from porter.core.checkout import EMBEDDED_FORK
+from porter.verdict.result import VerifyTarget
+from porter.verdict.suite import lists
+from porter.verdict.suite.context import Context, aten_names
+from porter.verdict.verify import verify
+
+MATCH = "test_output_match and float32"
+
+
+def test_some_test_must_reach_a_kernel() -> None:
+    target = VerifyTarget("copysign", kernels=("nextafter",), stubs=("copysign_stub",), as_is=True)
+    found = verify(EMBEDDED_FORK, {}, target, MATCH)
+    assert found.passed > 0 and not found.ok
+    assert [failure.reason for failure in found.failures] == ["no test reached a kernel of it (nextafter)"]
+
+
+def test_native_host_code_may_not_fall_back() -> None:
+    context = Context(bases=("atan2",), kernels=("atan2",), as_is=True)
+    assert not context.demands("float32")
+    assert context.fell_back(["aten::mul.out", "aten::atan2_"])
+    assert not context.fell_back(["aten::mul.out", "aten::atan.out"])
+
+
+def test_an_opinfo_is_found_under_the_names_of_modules() -> None:
+    from types import SimpleNamespace
+
+    found = aten_names(SimpleNamespace(name="nn.functional.rms_norm", aten_name="nn.functional.rms_norm"))  # type: ignore[arg-type]
+    assert "rms_norm" in found
+    found = aten_names(SimpleNamespace(name="special.zeta", aten_name="special.zeta"))  # type: ignore[arg-type]
+    assert "special_zeta" in found and "zeta" not in found
+
+
+def test_gradient_types_are_those_of_the_fork() -> None:
+    assert lists.grad_dtypes("x = 1\nMPS_GRAD_DTYPES = [torch.float32, torch.float16]\n") == ("float32", "float16")
+    assert lists.grad_dtypes("") == ("float32", "float16", "bfloat16")

@@ -1,0 +1,18 @@
+"""`tools/natives.py` runs native operators as the fork has them."""
+
+from __future__ import annotations
+
+from porter.core.checkout import EMBEDDED_FORK
+from tests.conftest import Run
+
+MATCH = "test_output_match and float32"
+
+
+def test_a_line_is_printed_for_each_operator(python: Run) -> None:
+    command = ("-W", "ignore", "tools/natives.py", str(EMBEDDED_FORK), "copysign", "-k", MATCH)
+    done = python(*command)
+    assert done.returncode == 0, done.stderr
+    op, passed, failed, skipped, calls, first = done.stdout.rstrip("\n").split("\t")
+    assert (op, passed, failed, skipped, first) == ("copysign", "1", "0", "0", "")
+    assert int(calls) > 0
+    assert done.stderr.strip().splitlines()[-1].startswith("1 operators, 1 without a failure")

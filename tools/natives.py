@@ -1,0 +1,190 @@
+"""Runs a fork's native Metal operators, host code and kernels, over OpInfo tests, and prints what passes.
+
+    python tools/natives.py FORK [OP ...] [-k EXPR] [--tests FILE] [--seconds N] [--save FILE]
+
+One line an operator: tests passed, failed and skipped by the fork's own lists, kernel calls, and the first failure.
+Each runs in a process of its own. Without operators: every base name with a row whose host code launches a kernel.
+With `--tests` a test file of the fork's own runs instead, as it is: test/test_mps.py, say, for what has no OpInfo.
+Operators that such tests need together are one OP, with commas between. Ends with 1 where a test fails, or an operator
+has none.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from ctypes import Array, c_char
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from importlib.util import module_from_spec, spec_from_file_location
+from multiprocessing.sharedctypes import RawArray
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import aten_overlay
+from porter.core import cache
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.core.layout import KERNELS
+from porter.server import worker
+from porter.verdict.backends import host
+from porter.verdict.build.libraries import build
+from porter.verdict.build.tree import materialise
+from porter.verdict.errors import NoKernelNamed, NotNative, raising_porter_errors
+from porter.verdict.native import launching, native_target
+from porter.verdict.result import HOST, VerifyTarget
+from shared.apart import apart
+from shared.arguments import fork_parser
+
+if TYPE_CHECKING:
+    from porter.verdict.suite.runner import Outcome
+
+UPSTREAM = "test_output_match or test_output_grad_match"
+SECONDS = 300.0
+DEATHS = 3
+
+
+@dataclass(frozen=True)
+class Task:
+    """An operator, or several with commas between; the tests to run (as pytest's -k); their file, if not porter's."""
+
+    checkout: Checkout
+    base: str
+    expr: str | None
+    file: Path | None
+
+
+@dataclass(frozen=True)
+class Line:
+    """What the tests of one operator found: `failures` are names of tests with their reasons, `kernels` what ran."""
+
+    op: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    calls: int = 0
+    first: str = ""
+    failures: tuple[tuple[str, str], ...] = ()
+    kernels: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\t".join(map(str, (self.op, self.passed, self.failed, self.skipped, self.calls, self.first)))
+
+
+def main() -> int:
+    parser = fork_parser(__doc__)
+    parser.add_argument("ops", nargs="*")
+    parser.add_argument("-k", dest="expr", help=f"as in pytest; without --tests {UPSTREAM}")
+    parser.add_argument("--tests", type=Path, help="a test file, relative to the fork")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="the time that one operator may take")
+    parser.add_argument("--save", type=Path)
+    options = parser.parse_intermixed_args()
+    checkout = Checkout(options.fork.resolve(), "named")
+    aten_overlay.start_from_environment({"PORTER_CHECKOUT": str(checkout.root)})
+    worker.preload(HOST)
+    expr = options.expr or (None if options.tests else UPSTREAM)
+    found = []
+    for base in options.ops or launching(checkout):
+        found.append(_line(Task(checkout, base, expr, options.tests), options.seconds))
+        print(found[-1], flush=True)
+    print(_summary(checkout, found), file=sys.stderr)
+    if options.save:
+        options.save.write_text(json.dumps([asdict(line) for line in found], indent=1))
+    return int(not found or any(line.failed or not line.passed + line.skipped for line in found))
+
+
+def _summary(checkout: Checkout, found: Sequence[Line]) -> str:
+    from aten_overlay.metal.build import Options, host_names
+
+    files = [checkout.root / path for path in checkout.list(KERNELS, ".metal")]
+    held = {name for file in files for name in host_names(file, Options(include=(checkout.root,)))}
+    called = held.intersection(name for line in found for name in line.kernels)
+    clean = sum(not line.failed and bool(line.passed) for line in found)
+    totals = {name: sum(getattr(line, name) for line in found) for name in ("passed", "failed", "skipped", "calls")}
+    return f"{len(found)} operators, {clean} without a failure: {totals}; {len(called)} of {len(held)} kernels ran"
+
+
+def _line(task: Task, seconds: float) -> Line:
+    """The operator's line. A test that its process dies in, or does not end, fails; the others run again without it."""
+    doing = RawArray(c_char, 256)
+    deadly: list[str] = []
+    while True:
+        chosen = " and ".join((*([f"({task.expr})"] if task.expr else []), *(f"not {test}" for test in deadly)))
+        [line] = apart(partial(_tested, replace(task, expr=chosen), doing), None, seconds)
+        if line or len(deadly) == DEATHS:
+            break
+        deadly.append(doing.value.decode())
+    died = tuple((test, "the process died, or did not end") for test in deadly)
+    line = line or Line(task.base)
+    failures = (*died, *line.failures)
+    return replace(line, failed=line.failed + len(died), first=_first(failures) or line.first, failures=failures)
+
+
+def _first(failures: Sequence[tuple[str, str]]) -> str:
+    return f"{failures[0][0]}: {failures[0][1][:200]}" if failures else ""
+
+
+def _tested(task: Task, doing: Array[c_char]) -> Iterator[Line]:
+    from porter.verdict.suite import counters
+
+    try:
+        with raising_porter_errors():
+            outcomes = _outcomes(task, doing)
+    except PorterError as error:
+        yield Line(task.base, failed=1, failures=(("build", f"{error.code} {' '.join(error.what.split())[:600]}"),))
+        return
+    status = Counter(outcome.status for outcome in outcomes)
+    kernels = counters.read().kernels
+    yield Line(
+        task.base,
+        passed=status["passed"] + status["xpassed"],
+        failed=status["failed"],
+        skipped=status["skipped"] + status["xfailed"],
+        calls=sum(kernels.values()),
+        first="" if outcomes else "no test is selected",
+        failures=tuple((o.test, " ".join(o.reason.split())[:600]) for o in outcomes if o.status == "failed"),
+        kernels=tuple(sorted(kernels)),
+    )
+
+
+def _outcomes(task: Task, doing: Array[c_char]) -> list[Outcome]:
+    from porter.verdict.suite import runner
+
+    def tell(test: str) -> None:
+        doing.value = test.encode()
+
+    tell("build")
+    targets = [_target(task.checkout, base) for base in task.base.split(",")]
+    tree = materialise(task.checkout.root, {}, cache.root())
+    subject = worker.make_context(tree, targets[0], host.select_opinfos(targets[0].base))
+    made = build(tree, targets, host.recipe(tree.root), cache.root())
+    host.load(made.library, tree.root, [f"{kernel}_" for each in targets for kernel in each.kernels], "default", False)
+    if task.file:
+        return runner.run_modules([_module(task.checkout.root / task.file)], task.expr, tell)
+    return runner.run(subject, task.expr, tell)
+
+
+def _target(checkout: Checkout, base: str) -> VerifyTarget:
+    """What is known of an operator; its rows alone, if its host code launches kernels through others'."""
+    try:
+        return native_target(checkout, base, beside_graphs=True)
+    except (NoKernelNamed, NotNative):
+        return VerifyTarget(base, as_is=True)
+
+
+def _module(path: Path) -> ModuleType:
+    """A test file of a fork, imported from where it lies."""
+    sys.path.insert(0, str(path.parent))
+    spec = spec_from_file_location(path.stem, path)
+    assert spec and spec.loader
+    module = module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+if __name__ == "__main__":
+    sys.exit(main())

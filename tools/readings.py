@@ -1,0 +1,120 @@
+"""Reads old implementations twice, from the source and by running them, and prints whether the readings agree.
+
+    python tools/readings.py FORK [OP ...] [--save FILE]
+
+One line a row: whether both agree; by type `recorded` or the code of why not; calls on which they agree, how they
+differ, or why one reading is missing. Then the counts. Without operators: every base name that `porter status` calls
+MPSGraph. They run in one library of the fork, a process each. Ends with 1 where readings differ or a process died.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from porter.aten.implementations import Written
+from porter.aten.native_functions import NativeFunctions
+from porter.aten.operator import Row, is_shared, mps_row
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.mpsgraph.agreement import Agreement, agreement
+from porter.mpsgraph.recording import Recording
+from porter.recording import record
+from porter.recording.readings import is_of, overloads, source_graph
+from porter.server import worker
+from porter.verdict.backends import host
+from porter.verdict.errors import raising_porter_errors
+from porter.verdict.result import HOST
+from porter.verdict.whole import build_whole, load_whole
+from shared.apart import apart
+from shared.arguments import fork_parser
+
+Line = tuple[str, ...]
+TYPES = ("float32", "float16", "int32", "bool")
+
+
+def main() -> int:
+    parser = fork_parser(__doc__)
+    parser.add_argument("ops", nargs="*")
+    parser.add_argument("--save", type=Path)
+    options = parser.parse_args()
+    checkout = Checkout(options.fork.resolve(), "named")
+    rows = [row for e in NativeFunctions.read(checkout).entries if (row := mps_row(checkout, e)) and _is_old(row)]
+    bases = options.ops or list(dict.fromkeys(row.entry.base for row in rows))
+    unknown = sorted({*bases} - {row.entry.base for row in rows})
+    if unknown or not bases:
+        sys.exit(f"no row on MPSGraph: {', '.join(unknown) or 'in the whole fork'}")
+    worker.preload(HOST)
+    chosen = {base: host.select_opinfos(base) for base in bases}
+    load_whole(build_whole(checkout))
+    found: list[Line] = []
+    for base in bases:
+        of_base = [row for row in rows if row.entry.base == base]
+        through = (*chosen[base].forward, *chosen[base].backward)
+        died: Line = (base, "died", "PTR137", "the process died")
+        for line in apart(partial(_both, checkout, base, of_base, through), died):
+            print(*line, sep="\t", flush=True)
+            found.append(line)
+    print(dict(Counter(line[1] for line in found)), file=sys.stderr)
+    if options.save:
+        options.save.write_text(json.dumps(found, indent=1))
+    return int(any(line[1] in ("differ", "died") for line in found))
+
+
+def _is_old(row: Row) -> bool:
+    return row.written is Written.MPSGRAPH and row.implementation is not None
+
+
+def _both(checkout: Checkout, base: str, rows: Sequence[Row], through: Sequence[str]) -> Iterator[Line]:
+    try:
+        with raising_porter_errors():
+            recorded: tuple[Recording, ...] = record.record(base, through, tuple(overloads(checkout, rows)))
+        missing = "no sample calls it"
+    except PorterError as error:
+        recorded, missing = (), f"{error.code} {error.what[:160]}"
+    for row in rows:
+        yield from _of_row(checkout, row, [each for each in recorded if is_of(checkout, each, row)], missing)
+
+
+def _of_row(checkout: Checkout, row: Row, recorded: Sequence[Recording], missing: str) -> Iterator[Line]:
+    name = row.entry.name
+    try:
+        source, stopped = source_graph(checkout, row), ""
+    except PorterError as error:
+        source, stopped = None, f"source: {error.code}. "
+    alone = "source only" if source and source.cases else "neither"
+    if not recorded:
+        yield name, alone, "-", f"{stopped}run: {missing}"
+    for each in recorded:
+        left = "; ".join(f"{one.dtype}: {one.code} {one.reason}" for one in each.left)[:300]
+        if not each.seen:
+            yield name, alone, _by_type(each), f"{stopped}run: {left}"
+        elif source is None or not source.cases:
+            yield (
+                name,
+                "run only",
+                _by_type(each),
+                f"{stopped}{len(each.seen)} calls, {len(each.graph.cases)} cases. {left}",
+            )
+        else:
+            judged = agreement(source, each, is_shared(row.line))
+            yield name, _kind(judged), _by_type(each), f"{judged}. {left}"
+
+
+def _by_type(recording: Recording) -> str:
+    seen = {each.dtype.torch for each in recording.seen}
+    left = {each.dtype.torch: each.code for each in reversed(recording.left)}
+    told = ("recorded" if name in seen else left.get(name, "no sample") for name in TYPES)
+    return ", ".join(f"{name}: {word}" for name, word in zip(TYPES, told, strict=True))
+
+
+def _kind(judged: Agreement) -> str:
+    return "differ" if judged.differences else "agree" if judged.calls else "nothing in common"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
