@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from shared.arguments import parser
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = "docs/errors"
 INDEX = f"{PAGES}/README.md"
@@ -206,4 +208,5 @@ def _in_cpp(root: Path) -> Iterator[Message]:
 
 
 if __name__ == "__main__":
+    parser(__doc__).parse_args()
     (ROOT / INDEX).write_text(index(titles(ROOT)))

@@ -12,7 +12,7 @@ import sys
 import termios
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _CURSOR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
