@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from porter.aten.implementations import Written
+from porter.aten.implementations import Language
 from porter.aten.native_functions import NativeFunctions
-from porter.aten.operator import Row, is_shared, mps_row
+from porter.aten.operator import ServedFunction, find_served, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.mpsgraph.agreement import Agreement, agreement
@@ -43,9 +43,9 @@ def main() -> int:
     parser.add_argument("--save", type=Path)
     options = parser.parse_args()
     checkout = Checkout(options.fork.resolve(), "named")
-    rows = [row for e in NativeFunctions.read(checkout).entries if (row := mps_row(checkout, e)) and _is_old(row)]
-    bases = options.ops or list(dict.fromkeys(row.entry.base for row in rows))
-    unknown = sorted({*bases} - {row.entry.base for row in rows})
+    rows = [row for e in NativeFunctions.read(checkout).entries if (row := find_served(checkout, e)) and _is_old(row)]
+    bases = options.ops or list(dict.fromkeys(row.function.base for row in rows))
+    unknown = sorted({*bases} - {row.function.base for row in rows})
     if unknown or not bases:
         sys.exit(f"no row on MPSGraph: {', '.join(unknown) or 'in the whole fork'}")
     worker.preload(HOST)
@@ -53,7 +53,7 @@ def main() -> int:
     load_whole(build_whole(checkout))
     found: list[Line] = []
     for base in bases:
-        of_base = [row for row in rows if row.entry.base == base]
+        of_base = [row for row in rows if row.function.base == base]
         through = (*chosen[base].forward, *chosen[base].backward)
         died: Line = (base, "died", "PTR137", "the process died")
         for line in apart(partial(_both, checkout, base, of_base, through), died):
@@ -65,11 +65,11 @@ def main() -> int:
     return int(any(line[1] in ("differ", "died") for line in found))
 
 
-def _is_old(row: Row) -> bool:
-    return row.written is Written.MPSGRAPH and row.implementation is not None
+def _is_old(row: ServedFunction) -> bool:
+    return row.language is Language.MPSGRAPH and row.implementation is not None
 
 
-def _both(checkout: Checkout, base: str, rows: Sequence[Row], through: Sequence[str]) -> Iterator[Line]:
+def _both(checkout: Checkout, base: str, rows: Sequence[ServedFunction], through: Sequence[str]) -> Iterator[Line]:
     try:
         with raising_porter_errors():
             recorded: tuple[Recording, ...] = record.record(base, through, tuple(overloads(checkout, rows)))
@@ -80,8 +80,8 @@ def _both(checkout: Checkout, base: str, rows: Sequence[Row], through: Sequence[
         yield from _of_row(checkout, row, [each for each in recorded if is_of(checkout, each, row)], missing)
 
 
-def _of_row(checkout: Checkout, row: Row, recorded: Sequence[Recording], missing: str) -> Iterator[Line]:
-    name = row.entry.name
+def _of_row(checkout: Checkout, row: ServedFunction, recorded: Sequence[Recording], missing: str) -> Iterator[Line]:
+    name = row.function.name
     try:
         source, stopped = source_graph(checkout, row), ""
     except PorterError as error:
@@ -101,7 +101,7 @@ def _of_row(checkout: Checkout, row: Row, recorded: Sequence[Recording], missing
                 f"{stopped}{len(each.seen)} calls, {len(each.graph.cases)} cases. {left}",
             )
         else:
-            judged = agreement(source, each, is_shared(row.line))
+            judged = agreement(source, each, is_shared(row.entry))
             yield name, _kind(judged), _by_type(each), f"{judged}. {left}"
 
 

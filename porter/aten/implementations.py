@@ -17,7 +17,7 @@ from porter.languages.preprocessor import expand
 from porter.languages.source import Function, Macro, MacroUse, Source
 
 
-class Written(Enum):
+class Language(Enum):
     """What an implementation is written in."""
 
     MPSGRAPH = "MPSGraph"
@@ -84,11 +84,11 @@ def find_registration(checkout: Checkout, stub: str) -> Implementation | None:
     return None
 
 
-def written_in(checkout: Checkout, implementation: Implementation) -> Written:
+def find_language(checkout: Checkout, implementation: Implementation) -> Language:
     """What the implementation, with the helpers that it calls, is written in; MPSGraph wins."""
     if any(map(_BUILDS_GRAPH.search, reached(checkout, implementation))):
-        return Written.MPSGRAPH
-    return Written.METAL if launches(checkout, implementation) else Written.OTHER
+        return Language.MPSGRAPH
+    return Language.METAL if launches(checkout, implementation) else Language.OTHER
 
 
 def launches(checkout: Checkout, implementation: Implementation) -> bool:

@@ -43,7 +43,7 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class DispatchLine:
+class DispatchEntry:
     """`CPU, CUDA: atan2_out`: `start` to `end` is the whole line with its line ending, `keys_end` the end of the key
     list.
     """
@@ -56,9 +56,9 @@ class DispatchLine:
     end: int
     place: Place
 
-    def moved(self, offset: int, lines: int) -> DispatchLine:
+    def moved(self, offset: int, lines: int) -> DispatchEntry:
         """The same line so many characters and lines further down."""
-        return DispatchLine(
+        return DispatchEntry(
             self.keys,
             self.kernel,
             self.start + offset,
@@ -77,7 +77,7 @@ class _Row:
     """
 
     schema: str
-    dispatch: tuple[DispatchLine, ...]
+    dispatch: tuple[DispatchEntry, ...]
     structured: bool
     delegate: str | None
     line: int
@@ -96,7 +96,7 @@ class _Row:
 
 
 @dataclass(frozen=True)
-class Entry:
+class NativeFunction:
     """One `- func:` row, `offset` characters and `line` lines into the file."""
 
     row: _Row
@@ -136,7 +136,7 @@ class Entry:
         return Place(NATIVE_FUNCTIONS, self.line + self.row.line)
 
     @cached_property
-    def dispatch(self) -> tuple[DispatchLine, ...]:
+    def dispatch(self) -> tuple[DispatchEntry, ...]:
         """The dispatch lines, with their spans in the file."""
         return tuple(line.moved(self.offset, self.line) for line in self.row.dispatch)
 
@@ -154,7 +154,7 @@ class Entry:
         """How many tensors it returns."""
         return self.schema.rpartition(" -> ")[2].count("Tensor")
 
-    def line_for(self, key: str) -> DispatchLine | None:
+    def entry_for(self, key: str) -> DispatchEntry | None:
         """The dispatch line that serves a dispatch key."""
         serves = next((at for at, line in enumerate(self.row.dispatch) if key in line.keys), None)
         return None if serves is None else self.dispatch[serves]
@@ -169,7 +169,7 @@ class Entry:
 class NativeFunctions:
     """Every row of the file, in order."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[NativeFunction, ...]
 
     @staticmethod
     def read(checkout: Checkout) -> NativeFunctions:
@@ -177,12 +177,12 @@ class NativeFunctions:
         return _read(checkout.read(NATIVE_FUNCTIONS))
 
     @cached_property
-    def by_name(self) -> dict[str, Entry]:
+    def by_name(self) -> dict[str, NativeFunction]:
         return {entry.name: entry for entry in self.entries}
 
     @cached_property
-    def _by_base(self) -> dict[str, list[Entry]]:
-        found: dict[str, list[Entry]] = {}
+    def _by_base(self) -> dict[str, list[NativeFunction]]:
+        found: dict[str, list[NativeFunction]] = {}
         for entry in self.entries:
             found.setdefault(entry.base, []).append(entry)
         return found
@@ -191,7 +191,7 @@ class NativeFunctions:
         """Whether an operator has this base name."""
         return base in self._by_base
 
-    def family(self, op: str) -> tuple[Entry, ...]:
+    def family(self, op: str) -> tuple[NativeFunction, ...]:
         """The rows of an operator: all of a base name, or those that share a kernel with an overload such as
         `atan2.out`.
 
@@ -242,16 +242,16 @@ class NativeFunctions:
         return (*keys[:at], MPS_KEY, *keys[at:])
 
 
-def functional_variant(functions: Iterable[Entry], delegate: Entry) -> Entry | None:
+def functional_variant(functions: Iterable[NativeFunction], delegate: NativeFunction) -> NativeFunction | None:
     """The function of a structured group whose delegate is its out= variant; None where it has none."""
     return next((each for each in functions if each.delegate == delegate.name and not each.is_inplace), None)
 
 
-def share_edits(functions: NativeFunctions, entry: Entry, target: DispatchLine) -> tuple[Edit, ...]:
+def share_edits(functions: NativeFunctions, entry: NativeFunction, target: DispatchEntry) -> tuple[Edit, ...]:
     """MPS leaves its own line, if it has one, and joins `target`, the line of the shared implementation; all else stays
     untouched.
     """
-    own = entry.line_for(MPS_KEY)
+    own = entry.entry_for(MPS_KEY)
     if own == target:
         return ()
     join = Edit(NATIVE_FUNCTIONS, target.keys_start, target.keys_end, ", ".join(functions.with_mps(target.keys)))
@@ -271,7 +271,7 @@ def _read(text: str) -> NativeFunctions:
     return NativeFunctions(tuple(_entries(text)))
 
 
-def _entries(text: str) -> Iterator[Entry]:
+def _entries(text: str) -> Iterator[NativeFunction]:
     """The rows one by one: a line that starts with `- ` starts one, as yaml has it for a list at the margin."""
     starts = [match.start() for match in _ROW.finditer(text)][1:]
     line = 0
@@ -279,7 +279,7 @@ def _entries(text: str) -> Iterator[Entry]:
         part = text[start:end]
         try:
             for row in _rows(part):
-                yield Entry(row, start, line)
+                yield NativeFunction(row, start, line)
         except PorterError as error:
             assert error.place is not None
             place = Place(NATIVE_FUNCTIONS, error.place.line + line)
@@ -328,7 +328,7 @@ def _scalar(node: yaml.Node | None) -> str:
     return node.value if isinstance(node, yaml.ScalarNode) else ""
 
 
-def _dispatch_lines(node: yaml.Node, text: str) -> Iterator[DispatchLine]:
+def _dispatch_lines(node: yaml.Node, text: str) -> Iterator[DispatchEntry]:
     if not isinstance(node, yaml.MappingNode):
         raise PorterError(
             "PTR011",
@@ -339,7 +339,7 @@ def _dispatch_lines(node: yaml.Node, text: str) -> Iterator[DispatchLine]:
         start, stop = key.start_mark.index, key.end_mark.index
         line_start = text.rfind("\n", 0, start) + 1
         line_end = text.find("\n", kernel.end_mark.index) + 1 or len(text)
-        yield DispatchLine(
+        yield DispatchEntry(
             keys=tuple(part.strip() for part in key.value.split(",")),
             kernel=kernel.value,
             start=line_start,

@@ -130,7 +130,7 @@ def complete_operator(ctx: click.Context, _param: click.Parameter, incomplete: s
         entries = NativeFunctions.read(find_checkout(named, Path.cwd(), dict(os.environ))).entries
     except PorterError:  # a shell has no place to show it
         return []
-    served = dict.fromkeys(entry.base for entry in entries if entry.line_for(MPS_KEY))
+    served = dict.fromkeys(entry.base for entry in entries if entry.entry_for(MPS_KEY))
     return [base for base in served if base.startswith(incomplete)]
 
 

@@ -71,7 +71,7 @@ class Functor:
 
 
 @dataclass(frozen=True)
-class Looks:
+class FunctorStyle:
     """How a kernel file writes functors: the parameter names by arity, and where the constraint stands."""
 
     unary: str
@@ -81,12 +81,12 @@ class Looks:
     cast: str
 
     @staticmethod
-    def of(text: str) -> Looks:
+    def of(text: str) -> FunctorStyle:
         """Reads the habits of the functors a file has; upstream's where it has none."""
         found = [re.findall(r"\bconst\s+\w+\s+(\w+)", params) for params in _OPERATOR.findall(text)]
         unary = Counter(names[0] for names in found if len(names) == 1)
         binary = Counter((names[0], names[1]) for names in found if len(names) == 2)
-        return Looks(
+        return FunctorStyle(
             unary=unary.most_common(1)[0][0] if unary else "x",
             binary=binary.most_common(1)[0][0] if binary else ("a", "b"),
             constraint_in_result=len(re.findall(r"\binline\s+(?:::metal::)?enable_if_t<", text))
@@ -125,13 +125,13 @@ def _same(kind: Kind, known: str, result: str) -> bool:
     return known == result or (kind is Kind.BOOL and (known, result) == ("T", "bool"))
 
 
-def functor_text(functor: Functor, looks: Looks) -> str:
+def functor_text(functor: Functor, style: FunctorStyle) -> str:
     """The struct, unformatted beyond line breaks: the fork's clang-format has the last word."""
-    blocks = [_operator(overload, functor, looks) for overload in functor.overloads]
+    blocks = [_operator(overload, functor, style) for overload in functor.overloads]
     return f"struct {functor.name}_functor {{\n" + "".join(blocks) + "};\n"
 
 
-def _operator(overload: Overload, functor: Functor, looks: Looks) -> str:
+def _operator(overload: Overload, functor: Functor, style: FunctorStyle) -> str:
     served = {kind for each in functor.overloads for kind in each.kinds}
     statements = "\n".join(f"    {line}" for line in overload.body.statements)
     if overload.kinds == (Kind.BOOL,) and not functor.scalars:
@@ -139,9 +139,9 @@ def _operator(overload: Overload, functor: Functor, looks: Looks) -> str:
         result = "bool" if overload.body.result == "T" else overload.body.result
         text = re.sub(r"\bT\b", "bool", statements)
         return f"  inline {result} operator()({params}) {{\n{text}\n  }}\n"
-    constraint = _constraint(overload.kinds, served, looks)
+    constraint = _constraint(overload.kinds, served, style)
     names = "typename T, typename A" if functor.scalars else "typename T"
-    template, result = _declared(constraint, overload.body.result, looks, names)
+    template, result = _declared(constraint, overload.body.result, style, names)
     params = ", ".join(_params(functor, "T"))
     return f"  {template}\n  inline {result} operator()({params}) {{\n{statements}\n  }}\n"
 
@@ -153,10 +153,10 @@ def _params(functor: Functor, element: str) -> Sequence[str]:
     ]
 
 
-def _declared(constraint: str, result: str, looks: Looks, names: str) -> tuple[str, str]:
+def _declared(constraint: str, result: str, style: FunctorStyle, names: str) -> tuple[str, str]:
     if not constraint:
         return f"template <{names}>", result
-    if looks.constraint_in_result:
+    if style.constraint_in_result:
         return f"template <{names}>", f"enable_if_t<{constraint}, {result}>"
     return f"template <{names}, enable_if_t<{constraint}, bool> = true>", result
 
@@ -174,13 +174,13 @@ _TRAITS = {
 }
 
 
-def _constraint(kinds: Sequence[Kind], served: set[Kind], looks: Looks) -> str:
+def _constraint(kinds: Sequence[Kind], served: set[Kind], style: FunctorStyle) -> str:
     """The trait that selects these kinds; none when the functor serves no other (bool has an overload of its own)."""
     others = served - set(kinds) - {Kind.BOOL}
     if not others:
         return ""
     trait = _TRAITS.get(frozenset(kinds)) or _any_of(kinds)
-    if Kind.COMPLEX in served and looks.scalar_traits:
+    if Kind.COMPLEX in served and style.scalar_traits:
         return trait.replace("is_floating", "is_scalar_floating").replace("is_integral", "is_scalar_integral")
     return trait
 

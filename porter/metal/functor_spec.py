@@ -9,7 +9,7 @@ from porter.aten.metal_functions import Function, Library
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.cpu.kernels import CpuKernel
-from porter.metal.functor import Looks
+from porter.metal.functor import FunctorStyle
 from porter.mpsgraph.graph import Graph
 
 
@@ -24,11 +24,11 @@ class FunctorSpec:
     cpu: CpuKernel
     graph: Graph | None
     library: Library
-    looks: Looks
+    style: FunctorStyle
 
     @property
     def params(self) -> tuple[str, ...]:
-        return self.looks.params(len(self.inputs))
+        return self.style.params(len(self.inputs))
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -59,4 +59,4 @@ class FunctorSpec:
 
     def as_float(self, name: str) -> str:
         """A parameter cast to float, the way the kernel file writes it."""
-        return f"{self.looks.cast}({name})" if self.looks.cast else f"float({name})"
+        return f"{self.style.cast}({name})" if self.style.cast else f"float({name})"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import KERNEL_LIBRARY
-from porter.metal.macros import Family
+from porter.metal.macros import MacroFamily
 
 _EXEC = re.compile(r"\bvoid\s+(exec_\w+_kernel)\s*\(([^;{}]*)\)\s*;")
 _PARAM = re.compile(r"(?P<type>.+?)[\s&](?P<name>\w+)\s*(?:=.*)?$", re.S)
@@ -65,7 +65,7 @@ class Dialect:
         text = checkout.read(KERNEL_LIBRARY)
         return Dialect(tuple(Exec(name, tuple(_names(params))) for name, params in _EXEC.findall(text)))
 
-    def exec_for(self, family: Family) -> Exec:
+    def exec_for(self, family: MacroFamily) -> Exec:
         """The function that launches a family. Raises PTR091 when this fork has none."""
         wanted = f"exec_{family.value.removesuffix('_alpha')}_kernel"
         for each in self.execs:
@@ -77,7 +77,7 @@ class Dialect:
 
 
 @dataclass(frozen=True)
-class House:
+class HostStyle:
     """How one `*Kernel.mm` names and orders its kernels, read from the registrations it has."""
 
     suffix: str
@@ -86,10 +86,10 @@ class House:
     semicolon: str
 
     @staticmethod
-    def of(text: str) -> House:
+    def of(text: str) -> HostStyle:
         found = list(_REGISTER.finditer(text))
         suffixes = Counter(m["function"].removeprefix(m["stub"]) for m in found if m["function"].startswith(m["stub"]))
-        return House(
+        return HostStyle(
             suffix=suffixes.most_common(1)[0][0] if suffixes else "_mps_kernel",
             ampersand=_most(m["amp"] for m in found),
             namespace=_most(m["space"] for m in found),

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from porter.aten.meta import TypeRule
-from porter.aten.native_functions import Entry
+from porter.aten.native_functions import NativeFunction
 from porter.aten.stubs import Stub, StubCall
 from porter.core.checkout import Checkout
 from porter.core.dtypes import DType, Kind
@@ -39,7 +39,7 @@ class KernelSpec:
     it is not read, which `notes` say.
     """
 
-    function: Entry
+    function: NativeFunction
     call: StubCall
     rule: TypeRule
     cpu: CpuKernel
@@ -70,7 +70,7 @@ class Kernel:
 class KernelFamily(Protocol):
     """One way to write a native kernel."""
 
-    def refusal(self, function: Entry, call: StubCall) -> PorterError | None:
+    def refusal(self, function: NativeFunction, call: StubCall) -> PorterError | None:
         """Why this family cannot serve a call of a stub, from its declaration alone; None where it may."""
 
     def write(self, fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:

@@ -15,7 +15,7 @@ from enum import Enum
 from porter.languages.source import Macro
 
 
-class Family(Enum):
+class MacroFamily(Enum):
     """A kernel family of c10/metal/indexing.h: what `exec_*_kernel` launches it."""
 
     UNARY = "unary"
@@ -42,7 +42,7 @@ class BaseMacro:
     """
 
     name: str
-    family: Family
+    family: MacroFamily
     opmath: bool
     castout: bool
     roles: tuple[str, ...]
@@ -119,7 +119,7 @@ def _base(name: str, macros: Mapping[str, Macro]) -> BaseMacro | None:
         return None
     return BaseMacro(
         name=name,
-        family=Family(template[1] + (template[2] or "")),
+        family=MacroFamily(template[1] + (template[2] or "")),
         opmath=opmath,
         castout="_dense_" not in "".join(_HOST_NAME.findall(body)),
         roles=tuple(

@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from porter.core.edits import Edit
 from porter.languages.lexer import TokenKind
 from porter.languages.source import MacroUse, Source
-from porter.metal.macros import Family, MacroBook
+from porter.metal.macros import MacroBook, MacroFamily
 
 _ARITY = {
-    Family.UNARY: 1,
-    Family.UNARY_ALPHA: 1,
-    Family.BINARY: 2,
-    Family.BINARY_ALPHA: 2,
-    Family.TERNARY: 3,
-    Family.TERNARY_ALPHA: 3,
+    MacroFamily.UNARY: 1,
+    MacroFamily.UNARY_ALPHA: 1,
+    MacroFamily.BINARY: 2,
+    MacroFamily.BINARY_ALPHA: 2,
+    MacroFamily.TERNARY: 3,
+    MacroFamily.TERNARY_ALPHA: 3,
 }
 
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(if\w*|endif)\b", re.M)
@@ -35,7 +35,7 @@ def functor_edit(source: Source, text: str, arity: int) -> Edit:
     return Edit(source.path, at, at, text + "\n")
 
 
-def register_edit(source: Source, text: str, family: Family, book: MacroBook) -> Edit:
+def register_edit(source: Source, text: str, family: MacroFamily, book: MacroBook) -> Edit:
     """Inserts REGISTER lines after the last of their family, as a block of their own where the siblings' are."""
     runs = list(_runs(source, book))
     same = [run for run in runs if _family(run[-1], book) is family]
@@ -114,7 +114,7 @@ def _one_operator(run: list[MacroUse]) -> bool:
     return len({use.arguments[0] for use in run}) == 1
 
 
-def _family(use: MacroUse, book: MacroBook) -> Family | None:
+def _family(use: MacroUse, book: MacroBook) -> MacroFamily | None:
     made = book.expand(use.name, use.arguments)
     return made[0][0].family if made else None
 

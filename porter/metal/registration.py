@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from porter.core import dtypes
 from porter.core.errors import PorterError
 from porter.core.layout import INDEXING
-from porter.metal.macros import BaseMacro, Family, Instance, MacroBook
+from porter.metal.macros import BaseMacro, Instance, MacroBook, MacroFamily
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Line:
 class Need:
     """The instances an operator needs of one kind of base macro."""
 
-    family: Family
+    family: MacroFamily
     instances: tuple[Instance, ...]
     opmath: bool = False
 
@@ -63,7 +63,7 @@ def _all_wanted(made: Mapping[Instance, BaseMacro], wanted: Mapping[Instance, Ba
     return all(wanted.get(instance) == macro for instance, macro in made.items())
 
 
-def base_macro(book: MacroBook, family: Family, opmath: bool) -> BaseMacro:
+def base_macro(book: MacroBook, family: MacroFamily, opmath: bool) -> BaseMacro:
     """The fork's plain macro of a family; one that computes in opmath where asked for and where the fork has it."""
     plain = [base for base in book.bases.values() if base.family is family and not base.castout]
     exact = [base for base in plain if base.opmath is opmath] or plain

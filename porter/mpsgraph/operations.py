@@ -41,7 +41,7 @@ class CppFunction:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenForm:
     """A meaning written out in MSL, in the file `path`: statements over `arguments` of a type, the value last."""
 
     path: str
@@ -74,7 +74,7 @@ class Operation:
     header: str = ""
     sends: tuple[str, ...] = ()
     cpp: CppFunction = CppFunction()
-    written: Mapping[Kind, Written] = field(default_factory=dict, hash=False)
+    written: Mapping[Kind, WrittenForm] = field(default_factory=dict, hash=False)
 
 
 @lru_cache(maxsize=1)
@@ -106,7 +106,7 @@ def by_cpp_name() -> dict[str, Operation]:
     return {name: row for row in operations().values() for name in row.cpp.names}
 
 
-def written_for(name: str, kind: Kind) -> Written | None:
+def written_for(name: str, kind: Kind) -> WrittenForm | None:
     """The meaning written out for a kind of element, of an operation or of a C++ function; None where there is none."""
     row = operations().get(name) or by_cpp_name().get(name)
     return row.written.get(kind) if row else None
@@ -162,7 +162,7 @@ def _cpp(written: Any, metal: str, forms: Mapping[str, str]) -> CppFunction:
     return CppFunction(**fields)
 
 
-def _written(row: Mapping[str, Any], path: str) -> Iterator[tuple[Kind, Written]]:
+def _written(row: Mapping[str, Any], path: str) -> Iterator[tuple[Kind, WrittenForm]]:
     for column, kind, type_, names in (
         ("real_body", Kind.FLOATING, FLOAT.metal, ("value", "other")),
         ("complex_body", Kind.COMPLEX, FLOAT2.metal, ("z", "w")),
@@ -170,7 +170,7 @@ def _written(row: Mapping[str, Any], path: str) -> Iterator[tuple[Kind, Written]
         if column in row:
             text = str(row[column])
             used = tuple(name for name in names if re.search(rf"\b{name}\b", text))
-            yield kind, Written(path, text, type_, used)
+            yield kind, WrittenForm(path, text, type_, used)
 
 
 @lru_cache(maxsize=128)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from porter.aten.implementations import Written
+from porter.aten.implementations import Language
 from porter.aten.native_functions import NativeFunctions
-from porter.aten.operator import mps_row
+from porter.aten.operator import find_served
 from porter.core.checkout import Checkout
 from porter.parity.lines import AGREE, DIED, DIFFER, PRECISION, REFUSED, UNCOMPARED, UNDEFINED, Line
 from porter.parity.reasons import Evidence, Reason
@@ -19,7 +19,7 @@ CLOSEST = 3
 
 
 @dataclass(frozen=True)
-class Row:
+class ServedFunction:
     """An operator and a kind of sample: through which OpInfos, graphs run, samples by verdict, differences by class."""
 
     base: str
@@ -40,11 +40,11 @@ class Row:
 
 def graph_bases(checkout: Checkout) -> tuple[str, ...]:
     """The operators with a row that is on MPSGraph, in the file's order."""
-    rows = (row for entry in NativeFunctions.read(checkout).entries if (row := mps_row(checkout, entry)))
-    return tuple(dict.fromkeys(row.entry.base for row in rows if row.written is Written.MPSGRAPH))
+    rows = (row for entry in NativeFunctions.read(checkout).entries if (row := find_served(checkout, entry)))
+    return tuple(dict.fromkeys(row.function.base for row in rows if row.language is Language.MPSGRAPH))
 
 
-def table(bases: Iterable[str], lines: Sequence[Line], evidence: Evidence) -> Iterator[Row]:
+def table(bases: Iterable[str], lines: Sequence[Line], evidence: Evidence) -> Iterator[ServedFunction]:
     """A row for each operator and kind that reaches it, over the OpInfos of its name, else those with fewest others."""
     for base in bases:
         reaching = [line for line in lines if _reaches(line, base)]
@@ -69,7 +69,7 @@ def _through(base: str, reaching: Sequence[Line]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named)) or tuple(dict.fromkeys(op for _, op in others))[:CLOSEST]
 
 
-def _row(base: str, kind: str, through: tuple[str, ...], lines: Sequence[Line], evidence: Evidence) -> Row:
+def _row(base: str, kind: str, through: tuple[str, ...], lines: Sequence[Line], evidence: Evidence) -> ServedFunction:
     counts: Counter[str] = Counter()
     classes: Counter[str] = Counter()
     why = ""
@@ -78,7 +78,7 @@ def _row(base: str, kind: str, through: tuple[str, ...], lines: Sequence[Line], 
         for reason, count in _reasons(line, evidence):
             classes[reason.kind] += count
             why = why or f"{reason.kind}: {reason.evidence}"
-    return Row(base, kind, through, sum(line.graphs for line in lines), counts, classes, why)
+    return ServedFunction(base, kind, through, sum(line.graphs for line in lines), counts, classes, why)
 
 
 def _reasons(line: Line, evidence: Evidence) -> Iterator[tuple[Reason, int]]:
@@ -104,7 +104,7 @@ def write(
     _totals(rows, lines, evidence, out)
 
 
-def _totals(rows: Sequence[Row], lines: Sequence[Line], evidence: Evidence, out: TextIO) -> None:
+def _totals(rows: Sequence[ServedFunction], lines: Sequence[Line], evidence: Evidence, out: TextIO) -> None:
     """Over the table's own samples, and over all samples of the OpInfos that reach one of its operators."""
     through = {row.base: row.through for row in rows}
     mine = [line for line in lines if any(_tells(line, base, ops) for base, ops in through.items())]

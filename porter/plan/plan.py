@@ -94,7 +94,7 @@ class Unported:
 
 
 @dataclass(frozen=True)
-class Loser:
+class RejectedCandidate:
     """A candidate for a functor that was proven wrong: for which kinds of element, whose it was, how many tests it
     failed, and what one of them said.
     """

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from porter.aten.implementations import Written, find_registration, written_in
-from porter.aten.native_functions import MPS_KEY, Entry, NativeFunctions, share_edits
-from porter.aten.operator import Held, Move, Operator, joining, moves, mps_row
+from porter.aten.implementations import Language, find_language, find_registration
+from porter.aten.native_functions import MPS_KEY, NativeFunction, NativeFunctions, share_edits
+from porter.aten.operator import Blocked, Migration, Operator, find_joining, find_migrations, find_served
 from porter.aten.opinfo import decide_mark, edits_of_marks, find_opinfos, marks
 from porter.aten.skip_lists import Change, decide_all, edits_of, read_lists
 from porter.aten.stubs import Stub, StubCall
@@ -40,17 +40,17 @@ class Ported:
     """The draft with the kernels of the rows that move; a row that cannot move is held."""
 
     draft: Draft
-    outcomes: tuple[Move | Held, ...] = ()
+    outcomes: tuple[Migration | Blocked, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     stubs: frozenset[Stub] = frozenset()
 
     @property
-    def moved(self) -> tuple[Move, ...]:
-        return tuple(each for each in self.outcomes if isinstance(each, Move))
+    def moved(self) -> tuple[Migration, ...]:
+        return tuple(each for each in self.outcomes if isinstance(each, Migration))
 
     @property
-    def held(self) -> tuple[Held, ...]:
-        return tuple(each for each in self.outcomes if isinstance(each, Held))
+    def held(self) -> tuple[Blocked, ...]:
+        return tuple(each for each in self.outcomes if isinstance(each, Blocked))
 
 
 def plan_operator(
@@ -70,8 +70,8 @@ def plan_operator(
     if ported.held and not ported.kernels:
         raise ported.held[0].error
     functions = NativeFunctions.read(checkout)
-    moving = (*ported.moved, *joining(checkout, operator, ported.moved))
-    draft = ported.draft.apply(e for move in moving for e in share_edits(functions, move.row.entry, move.target))
+    moving = (*ported.moved, *find_joining(checkout, operator, ported.moved))
+    draft = ported.draft.apply(e for move in moving for e in share_edits(functions, move.served.function, move.target))
     draft, removed = _remove_old_code(draft, functions, moving, ported.held)
     whole = not any(_left_behind(checkout, functions.family(operator.base), moving))
     draft, lists = _free_tests(draft, operator.base, ported.kernels, whole)
@@ -107,10 +107,10 @@ def require_dialect(checkout: Checkout) -> None:
 
 
 def _refuse_nothing_to_do(operator: Operator) -> None:
-    if any(row.written is Written.MPSGRAPH for row in operator.rows):
+    if any(row.language is Language.MPSGRAPH for row in operator.served):
         return
     op, place = operator.name, operator.functions[0].place
-    if operator.rows:
+    if operator.served:
         raise PorterError("PTR013", f"{op} is already native", place, "There is nothing to migrate.")
     if operator.is_composite:
         raise PorterError("PTR014", f"{op} is composite: it has no kernels", place, "Migrate the operators it calls.")
@@ -122,24 +122,24 @@ def _refuse_nothing_to_do(operator: Operator) -> None:
 def _port_rows(checkout: Checkout, operator: Operator, choice: CandidateChoice, recorded: RecordedGraph) -> Ported:
     """Ports every stub that the rows lead to, once; a row with a stub that cannot be ported leaves no trace."""
     ported = Ported(Draft(checkout))
-    for move in sorted(moves(checkout, operator), key=_most_tensors):
+    for move in sorted(find_migrations(checkout, operator), key=_most_tensors):
         outcome, before = move, ported
-        if isinstance(move, Move):
+        if isinstance(move, Migration):
             try:
                 for call in move.stubs:
                     ported = _port_stub(ported, operator, move, call, choice, recorded)
             except PorterError as error:
-                outcome = Held(move.row, error)
+                outcome = Blocked(move.served, error)
                 ported = before
         ported = replace(ported, outcomes=(*ported.outcomes, outcome))
-    in_order = sorted(ported.outcomes, key=lambda each: operator.functions.index(each.row.entry))
+    in_order = sorted(ported.outcomes, key=lambda each: operator.functions.index(each.served.function))
     return replace(ported, outcomes=tuple(in_order))
 
 
 def _port_stub(
     ported: Ported,
     operator: Operator,
-    move: Move,
+    move: Migration,
     call: StubCall,
     choice: CandidateChoice,
     recorded: RecordedGraph,
@@ -158,21 +158,21 @@ def _port_stub(
 
 def _is_native(fork: Checkout, stub: Stub) -> bool:
     registered = find_registration(fork, stub.name)
-    return registered is not None and written_in(fork, registered) is Written.METAL
+    return registered is not None and find_language(fork, registered) is Language.METAL
 
 
-def _most_tensors(move: Move | Held) -> int:
+def _most_tensors(move: Migration | Blocked) -> int:
     """Rows over tensors first: a row with a scalar in a tensor's place says less about the kernel."""
-    return -sum(argument.is_tensor for argument in move.row.entry.arguments)
+    return -sum(argument.is_tensor for argument in move.served.function.arguments)
 
 
 def _remove_old_code(
-    draft: Draft, functions: NativeFunctions, moving: Sequence[Move], held: Sequence[Held]
+    draft: Draft, functions: NativeFunctions, moving: Sequence[Migration], held: Sequence[Blocked]
 ) -> tuple[Draft, tuple[Removed, ...]]:
     """The old implementations go, with their includes and whatever nothing refers to any more."""
-    needed = [each.row.implementation for each in held]
-    old = [each for move in moving if (each := move.row.implementation) and each not in needed]
-    declared = {move.row.entry.base: _mps_kernels(functions, move.row.entry.base) for move in moving}
+    needed = [each.served.implementation for each in held]
+    old = [each for move in moving if (each := move.served.implementation) and each not in needed]
+    declared = {move.served.function.base: _mps_kernels(functions, move.served.function.base) for move in moving}
     gone = removals(draft.fork, old, declared)
     return draft.apply(each.edit for each in gone), gone
 
@@ -200,11 +200,11 @@ def _free_tests(
     return draft, tuple(changes)
 
 
-def _entry_change(functions: NativeFunctions, move: Move) -> EntryChange:
+def _entry_change(functions: NativeFunctions, move: Migration) -> EntryChange:
     keys = move.target.keys if MPS_KEY in move.target.keys else functions.with_mps(move.target.keys)
-    line = move.row.line
+    line = move.served.entry
     before, after = f"{', '.join(line.keys)}: {line.kernel}", f"{', '.join(keys)}: {move.target.kernel}"
-    return EntryChange(move.row.entry.name, before, after)
+    return EntryChange(move.served.function.name, before, after)
 
 
 def _registrations(kernels: Sequence[Kernel]) -> Iterator[PlannedRegistration]:
@@ -214,21 +214,23 @@ def _registrations(kernels: Sequence[Kernel]) -> Iterator[PlannedRegistration]:
                 yield PlannedRegistration(kernel.name, str(line), instance.input, instance.output)
 
 
-def _answered(moving: Sequence[Move]) -> tuple[str, ...]:
+def _answered(moving: Sequence[Migration]) -> tuple[str, ...]:
     """The dtypes for which no row's implementation calls a stub: it copies or fills instead."""
     called = {dtype for move in moving for call in move.stubs for dtype in call.dtypes}
     return tuple(dtype.torch for dtype in dtypes.ALL if called and dtype not in called)
 
 
-def _unported(held: Held) -> Unported:
-    error, entry = held.error, held.row.entry
+def _unported(held: Blocked) -> Unported:
+    error, entry = held.error, held.served.function
     return Unported(error.code, error.place or entry.place, f"{entry.name} stays on MPSGraph: {error.what}")
 
 
-def _left_behind(checkout: Checkout, family: Sequence[Entry], moving: Sequence[Move]) -> Iterator[Entry]:
+def _left_behind(
+    checkout: Checkout, family: Sequence[NativeFunction], moving: Sequence[Migration]
+) -> Iterator[NativeFunction]:
     """The rows of the base name that stay on MPSGraph, whichever overload was asked for."""
-    moved = {move.row.entry.name for move in moving}
+    moved = {move.served.function.name for move in moving}
     for entry in family:
-        row = mps_row(checkout, entry) if entry.name not in moved else None
-        if row and row.written is Written.MPSGRAPH:
+        row = find_served(checkout, entry) if entry.name not in moved else None
+        if row and row.language is Language.MPSGRAPH:
             yield entry

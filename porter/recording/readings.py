@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from porter.aten.meta import TypeRule, type_rules
 from porter.aten.native_functions import MPS_KEY, NativeFunctions
-from porter.aten.operator import Row, is_shared, mps_row, stubs_behind
+from porter.aten.operator import ServedFunction, find_served, is_shared, stubs_behind
 from porter.core import cache, codec, dtypes
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
@@ -52,40 +52,42 @@ def recordings(
 
 
 def _target(checkout: Checkout, base: str) -> VerifyTarget:
-    rows = [row for entry in NativeFunctions.read(checkout).family(base) if (row := mps_row(checkout, entry))]
+    rows = [row for entry in NativeFunctions.read(checkout).family(base) if (row := find_served(checkout, entry))]
     stubs = tuple(dict.fromkeys(stub for row in rows for stub in stubs_behind(checkout, row)))
     return VerifyTarget(base, tuple(overloads(checkout, rows)), stubs=stubs)
 
 
-def overloads(checkout: Checkout, rows: Iterable[Row]) -> Iterator[str]:
+def overloads(checkout: Checkout, rows: Iterable[ServedFunction]) -> Iterator[str]:
     """What of each row is called to record it: the function whose delegate it is, else its own."""
     for row in rows:
-        family = NativeFunctions.read(checkout).family(row.entry.base)
-        functional = (e.name for e in family if e.delegate == row.entry.name and not e.name.split(".")[0].endswith("_"))
-        yield next(functional, row.entry.name)
+        family = NativeFunctions.read(checkout).family(row.function.base)
+        functional = (
+            e.name for e in family if e.delegate == row.function.name and not e.name.split(".")[0].endswith("_")
+        )
+        yield next(functional, row.function.name)
 
 
-def source_graph(checkout: Checkout, row: Row) -> Graph:
+def source_graph(checkout: Checkout, row: ServedFunction) -> Graph:
     """What the source of a row's implementation says, its result of the type that the row's rule gives it.
 
     Raises what `porter.mpsgraph.source_reader.evaluator.read_graph` raises.
     """
     assert row.implementation is not None
-    family = NativeFunctions.read(checkout).family(row.entry.name)
-    names = [e.name for e in family if e.delegate == row.entry.name and not e.name.split(".")[0].endswith("_")]
-    line = row.entry.line_for("CPU")
+    family = NativeFunctions.read(checkout).family(row.function.name)
+    names = [e.name for e in family if e.delegate == row.function.name and not e.name.split(".")[0].endswith("_")]
+    line = row.function.entry_for("CPU")
     try:
-        rules = type_rules(checkout, (*names, row.entry.name.removesuffix(".out"))[0], line.kernel if line else None)
+        rules = type_rules(checkout, (*names, row.function.name.removesuffix(".out"))[0], line.kernel if line else None)
     except PorterError:
-        return read_graph(checkout, row.implementation, row.entry, lambda dtype: dtype)
+        return read_graph(checkout, row.implementation, row.function, lambda dtype: dtype)
     graphs = [_under(checkout, row, rule) for rule in rules]
     cases = (case for graph, rule in zip(graphs, rules, strict=True) for case in graph.cases if _may(case, rule))
     return replace(graphs[0], cases=tuple(sorted(dict.fromkeys(cases), key=lambda case: dtypes.ALL.index(case.dtype))))
 
 
-def _under(checkout: Checkout, row: Row, rule: TypeRule) -> Graph:
+def _under(checkout: Checkout, row: ServedFunction, rule: TypeRule) -> Graph:
     assert row.implementation is not None
-    return read_graph(checkout, row.implementation, row.entry, lambda dtype: rule.result(dtype) or dtype)
+    return read_graph(checkout, row.implementation, row.function, lambda dtype: rule.result(dtype) or dtype)
 
 
 def _may(case: Case, rule: TypeRule) -> bool:
@@ -95,14 +97,14 @@ def _may(case: Case, rule: TypeRule) -> bool:
 
 
 def recordings_of(
-    checkout: Checkout, row: Row, macos: str = NEWEST, run: bool = True, progress: Progress = ignore
+    checkout: Checkout, row: ServedFunction, macos: str = NEWEST, run: bool = True, progress: Progress = ignore
 ) -> tuple[Recording, ...]:
     """The recordings of the overloads that a row serves. Raises as `recordings` does."""
-    found = recordings(checkout, row.entry.base, macos, run, progress)
+    found = recordings(checkout, row.function.base, macos, run, progress)
     return tuple(each for each in found or () if is_of(checkout, each, row))
 
 
-def recorded_graph(checkout: Checkout, row: Row, run: bool, progress: Progress = ignore) -> Graph | None:
+def recorded_graph(checkout: Checkout, row: ServedFunction, run: bool, progress: Progress = ignore) -> Graph | None:
     """The graph of a row's recording where it has one; None where it cannot be had, which `explain` says more of."""
     try:
         found = recordings_of(checkout, row, run=run, progress=progress)
@@ -111,7 +113,7 @@ def recorded_graph(checkout: Checkout, row: Row, run: bool, progress: Progress =
     return next((each.graph for each in found if each.graph.cases), None)
 
 
-def which(checkout: Checkout, rows: Sequence[Row]) -> Iterator[str]:
+def which(checkout: Checkout, rows: Sequence[ServedFunction]) -> Iterator[str]:
     """The readings that there are of each row on MPSGraph: `source`, `run` (cached by an earlier one), both or none."""
     try:
         evidence = digest_old_code(checkout)
@@ -119,14 +121,14 @@ def which(checkout: Checkout, rows: Sequence[Row]) -> Iterator[str]:
         evidence = ""
     for row in rows:
         found = ["source"] if _is_read(checkout, row) else []
-        text = cache.get(key(evidence, "recordings", row.entry.base, NEWEST))
+        text = cache.get(key(evidence, "recordings", row.function.base, NEWEST))
         made: _Recordings = () if text is None else codec.decode(text, _Recordings)
         if any(each.graph.cases and is_of(checkout, each, row) for each in made):
             found.append("run")
         yield " and ".join(found)
 
 
-def _is_read(checkout: Checkout, row: Row) -> bool:
+def _is_read(checkout: Checkout, row: ServedFunction) -> bool:
     try:
         return bool(source_graph(checkout, row).cases)
     except PorterError:
@@ -134,7 +136,7 @@ def _is_read(checkout: Checkout, row: Row) -> bool:
 
 
 def recorded_stages(
-    checkout: Checkout, row: Row, source: Graph | None, macos: str, progress: Progress = ignore
+    checkout: Checkout, row: ServedFunction, source: Graph | None, macos: str, progress: Progress = ignore
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """What runs show of a row, what was left, and whether the source's reading agrees: titles, each with its lines."""
     try:
@@ -143,12 +145,12 @@ def recorded_stages(
         yield "graph, recorded", (str(error),)
         return
     if not found:
-        yield "graph, recorded", (f"PTR136 no OpInfo sample calls {row.entry.name}",)
+        yield "graph, recorded", (f"PTR136 no OpInfo sample calls {row.function.name}",)
     for each in found:
         calls = f"recorded from {len(each.seen)} calls" if each.seen else "not recorded from any call"
         lines = [*graph_lines(each.graph), *_left_lines(each.left), *(f"note: {note}" for note in each.notes)]
         if source is not None and each.seen and not macos:
-            lines.append(str(agreement(source, each, is_shared(row.line))))
+            lines.append(str(agreement(source, each, is_shared(row.entry))))
         yield f"graph, {calls} of {each.name} (backend {HOST}, macOS {macos or 'newest'})", tuple(lines)
 
 
@@ -160,10 +162,10 @@ def _left_lines(left: Iterable[Left]) -> Iterator[str]:
     yield from (f"{', '.join(names)}: {told}" for told, names in groups.items())
 
 
-def is_of(checkout: Checkout, recording: Recording, row: Row) -> bool:
+def is_of(checkout: Checkout, recording: Recording, row: ServedFunction) -> bool:
     """Whether a row serves an overload: its own, one that it is the delegate of, or one that is made of it."""
     entry = NativeFunctions.read(checkout).by_name.get(recording.name)
-    if entry is None or row.entry.name in (entry.name, entry.delegate):
+    if entry is None or row.function.name in (entry.name, entry.delegate):
         return entry is not None
     out = f"{entry.name}_out" if "." in entry.name else f"{entry.name}.out"
-    return row.entry.name == out and entry.delegate is None and entry.line_for(MPS_KEY) is None
+    return row.function.name == out and entry.delegate is None and entry.entry_for(MPS_KEY) is None

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from porter.plan.plan import Loser, Plan, PlannedFunctor
+from porter.plan.plan import Plan, PlannedFunctor, RejectedCandidate
 from porter.verdict.result import Verdict
 
 
-def plan_object(plan: Plan, verdict: Mapping[str, Any] | None, losers: Sequence[Loser] = ()) -> dict[str, Any]:
+def plan_object(
+    plan: Plan, verdict: Mapping[str, Any] | None, losers: Sequence[RejectedCandidate] = ()
+) -> dict[str, Any]:
     """A plan as plain values. `functor` is the first of `functors`; `verdict` is null until verified."""
     functors = [_functor(each) for each in plan.functors]
     return {

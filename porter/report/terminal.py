@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from porter.plan.plan import Loser, Plan
+from porter.plan.plan import Plan, RejectedCandidate
 from porter.report.escaping import printable
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ def styled_diff(diff: str) -> Text:
     return Syntax("", "diff", theme="ansi_dark").highlight(printable(diff, keep="\n\t"))
 
 
-def summary(plan: Plan, losers: Sequence[Loser] = ()) -> str:
+def summary(plan: Plan, losers: Sequence[RejectedCandidate] = ()) -> str:
     """What moved, which dtypes are registered, where the functor came from and what it was preferred to, which
     entries go, what is left to decide.
     """
     return "\n".join([plan.op, *(f"  {label:<9}{value}" for label, value in _rows(plan, losers))])
 
 
-def styled_summary(plan: Plan, losers: Sequence[Loser] = ()) -> Table:
+def styled_summary(plan: Plan, losers: Sequence[RejectedCandidate] = ()) -> Table:
     """The same for a terminal: values as wide as there is room."""
     from rich.table import Table
     from rich.text import Text
@@ -40,7 +40,7 @@ def styled_summary(plan: Plan, losers: Sequence[Loser] = ()) -> Table:
     return grid
 
 
-def _rows(plan: Plan, losers: Sequence[Loser]) -> Iterator[tuple[str, str]]:
+def _rows(plan: Plan, losers: Sequence[RejectedCandidate]) -> Iterator[tuple[str, str]]:
     """Labels with their values; a label stands before the first of its values."""
     yield from _labeled("moved", (f"{e.name}: {e.before} -> {e.after}" for e in plan.entries if e.before != e.after))
     yield from _labeled("stays", (f"{e.name}: {e.after}" for e in plan.entries if e.before == e.after))
@@ -56,7 +56,7 @@ def _rows(plan: Plan, losers: Sequence[Loser]) -> Iterator[tuple[str, str]]:
     yield from _labeled("decide", plan.notes)
 
 
-def _told(loser: Loser) -> str:
+def _told(loser: RejectedCandidate) -> str:
     kinds = ", ".join(kind.value for kind in loser.kinds)
     return f"wrong for {kinds} elements in {loser.failed} tests: {loser.reason}"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from porter.aten.implementations import Implementation, Written, find_registration, launches, own_text
+from porter.aten.implementations import Implementation, Language, find_registration, launches, own_text
 from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
-from porter.aten.operator import Row, mps_row, shared_stubs, stubs_behind
+from porter.aten.operator import ServedFunction, find_served, shared_stubs, stubs_behind
 from porter.aten.reach import parsed, reached_text
 from porter.core.checkout import Checkout
 from porter.core.layout import INDEXING, KERNELS
@@ -29,10 +29,10 @@ _LITERAL = re.compile(r'"([a-z]\w{2,}?)_?(?:\{[^"]*)?"')
 def launching(checkout: Checkout) -> tuple[str, ...]:
     """The base names of the operators whose host code launches a Metal kernel, beside a graph or not."""
     entries = NativeFunctions.read(checkout).entries
-    return tuple(dict.fromkeys(entry.base for entry in entries if _launching(checkout, mps_row(checkout, entry))))
+    return tuple(dict.fromkeys(entry.base for entry in entries if _launching(checkout, find_served(checkout, entry))))
 
 
-def _launching(checkout: Checkout, row: Row | None) -> bool:
+def _launching(checkout: Checkout, row: ServedFunction | None) -> bool:
     found = _implementations(checkout, [row], stubs_behind(checkout, row)) if row else ()
     return any(each and launches(checkout, each) for each in found)
 
@@ -43,15 +43,15 @@ def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> V
     Raises PTR012 (no such operator), NoKernelNamed (PTR018) or NotNative (PTR019: no row of it is on Metal).
     """
     family = NativeFunctions.read(checkout).family(op)
-    served = [row for entry in family if (row := mps_row(checkout, entry))]
-    rows = [row for row in served if row.written is Written.METAL]
+    served = [row for entry in family if (row := find_served(checkout, entry))]
+    rows = [row for row in served if row.language is Language.METAL]
     rows = rows or [row for row in served if beside_graphs and _launching(checkout, row)]
     if not rows:
         raise NotNative(
             "PTR019", f"no row of {op} runs Metal kernels", family[0].place, "Run `porter migrate` to port it."
         )
-    shared = [row for row in rows if any(key in row.line.keys for key in SHARING_KEYS)]
-    stubs = dict.fromkeys(stub for row in shared for stub in shared_stubs(checkout, row.line))
+    shared = [row for row in rows if any(key in row.entry.keys for key in SHARING_KEYS)]
+    stubs = dict.fromkeys(stub for row in shared for stub in shared_stubs(checkout, row.entry))
     found = [each for each in _implementations(checkout, rows, tuple(stubs)) if each]
     kernels = dict.fromkeys(name for each in found for name in _kernels(checkout, each))
     if not kernels:
@@ -61,7 +61,7 @@ def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> V
     pairs = tuple(dict.fromkeys(pair for name in kernels for pair in _pairs(checkout, name)))
     return VerifyTarget(
         base=family[0].base,
-        rows=tuple(row.entry.name for row in rows),
+        rows=tuple(row.function.name for row in rows),
         kernels=tuple(kernels),
         stubs=tuple(stubs),
         pairs=pairs,
@@ -69,7 +69,9 @@ def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> V
     )
 
 
-def _implementations(checkout: Checkout, rows: Sequence[Row], stubs: Sequence[str]) -> Iterator[Implementation | None]:
+def _implementations(
+    checkout: Checkout, rows: Sequence[ServedFunction], stubs: Sequence[str]
+) -> Iterator[Implementation | None]:
     yield from (row.implementation for row in rows)
     yield from (find_registration(checkout, stub) for stub in stubs)
 

@@ -44,7 +44,7 @@ def fit(checkout: Checkout, tree: Tree) -> Fit:
     functions = NativeFunctions.read(checkout)
     host_code = "\n".join(tree.read(path) for path in tree.files(OPERATIONS, ".mm", ".cpp"))
     absent: dict[str, str] = {}
-    every = tuple(dict.fromkeys(entry.base for entry in functions.entries if entry.line_for(MPS_KEY)))
+    every = tuple(dict.fromkeys(entry.base for entry in functions.entries if entry.entry_for(MPS_KEY)))
     for base in every:
         try:
             with raising_porter_errors():
@@ -71,7 +71,7 @@ def _provided(functions: NativeFunctions, base: str) -> bool:
     """Whether the device has a kernel of its own for a row of the operator."""
     import torch
 
-    rows = (entry.name for entry in functions.family(base) if entry.line_for(MPS_KEY))
+    rows = (entry.name for entry in functions.family(base) if entry.entry_for(MPS_KEY))
     return any(torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{row}", "MPS") for row in rows)
 
 
@@ -84,7 +84,7 @@ def unserved(checkout: Checkout, found: Fit) -> tuple[str, ...]:
     """The MPS rows of its operators that the loaded library does not serve: their calls fall back to the CPU."""
     import torch
 
-    rows = [entry for entry in NativeFunctions.read(checkout).entries if entry.line_for(MPS_KEY)]
+    rows = [entry for entry in NativeFunctions.read(checkout).entries if entry.entry_for(MPS_KEY)]
     mine = [entry.name for entry in rows if entry.base in found.bases]
     return tuple(n for n in mine if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{n}", "MPS"))
 
@@ -101,7 +101,7 @@ def shared_stubs(checkout: Checkout, functions: NativeFunctions, base: str) -> t
     shared = [
         line.kernel
         for entry in functions.family(base)
-        if (line := entry.line_for(MPS_KEY)) and set(SHARING_KEYS) & set(line.keys)
+        if (line := entry.entry_for(MPS_KEY)) and set(SHARING_KEYS) & set(line.keys)
     ]
     return tuple(dict.fromkeys(name for kernel in shared for name in _stubs(checkout, kernel)))
 

@@ -10,7 +10,7 @@ from porter.core.dtypes import BY_TORCH, Kind
 from porter.metal.functor import Origin
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import RecordedGraph, no_recording
-from porter.plan.plan import Loser, Plan
+from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator
 from porter.verdict.result import Failure, Verdict
 
@@ -24,7 +24,7 @@ class Trial:
     choice: CandidateChoice
     plan: Plan
     verdict: Verdict
-    losers: tuple[Loser, ...] = ()
+    losers: tuple[RejectedCandidate, ...] = ()
 
     @property
     def rank(self) -> tuple[bool, int]:
@@ -43,7 +43,7 @@ def judged(checkout: Checkout, plan: Plan, prove: Prove, recorded: RecordedGraph
     Raises what planning and proving raise.
     """
     best = Trial(FIRST_CANDIDATES, plan, prove(plan))
-    losers: list[Loser] = []
+    losers: list[RejectedCandidate] = []
     for functor in plan.functors:
         for origin in functor.origins:
             for turn in range(1, origin.count):
@@ -58,11 +58,11 @@ def judged(checkout: Checkout, plan: Plan, prove: Prove, recorded: RecordedGraph
     return Trial(best.choice, best.plan, best.verdict, tuple(losers))
 
 
-def _loser(trial: Trial, functor: str, origin: Origin) -> Loser:
+def _loser(trial: Trial, functor: str, origin: Origin) -> RejectedCandidate:
     [planned] = [each for each in trial.plan.functors if each.name == functor]
     [source] = [each.source for each in planned.origins if each.kinds == origin.kinds]
     wrong = trial.wrong(origin.kinds) or trial.verdict.failures
-    return Loser(functor, origin.kinds, source, len(wrong), _told(wrong))
+    return RejectedCandidate(functor, origin.kinds, source, len(wrong), _told(wrong))
 
 
 def _told(failures: Sequence[Failure]) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from porter.aten.implementations import Written
-from porter.aten.operator import Held, Operator, Row, moves
+from porter.aten.implementations import Language
+from porter.aten.operator import Blocked, Operator, ServedFunction, find_migrations
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
@@ -26,10 +26,10 @@ def explain(
     operator that does not exist.
     """
     operator = Operator.read(checkout, op)
-    rows = {row.entry.name: row for row in operator.rows}
+    rows = {row.function.name: row for row in operator.served}
     yield Stage("entries", tuple(f"{f.name:<28} {f.place}  {_served(rows.get(f.name))}" for f in operator.functions))
-    for row in operator.rows:
-        if row.implementation and row.written is Written.MPSGRAPH:
+    for row in operator.served:
+        if row.implementation and row.language is Language.MPSGRAPH:
             yield from _implementation(checkout, row, record, macos, progress)
     yield from dict.fromkeys(_stubs(checkout, operator))
     try:
@@ -42,8 +42,8 @@ def explain(
 
 def _stubs(checkout: Checkout, operator: Operator) -> Iterator[Stage]:
     """The stub that each row on MPSGraph can move to, with the CPU's kernel behind it, or why there is none."""
-    for move in moves(checkout, operator):
-        if isinstance(move, Held):
+    for move in find_migrations(checkout, operator):
+        if isinstance(move, Blocked):
             yield Stage("stub", (str(move.error),))
             continue
         for call in move.stubs:
@@ -52,13 +52,15 @@ def _stubs(checkout: Checkout, operator: Operator) -> Iterator[Stage]:
             yield _cpu(checkout, call.stub.name)
 
 
-def _served(row: Row | None) -> str:
+def _served(row: ServedFunction | None) -> str:
     if row is None:
         return "no MPS line of its own"
-    return f"{', '.join(row.line.keys)}: {row.line.kernel} ({row.written.value})"
+    return f"{', '.join(row.entry.keys)}: {row.entry.kernel} ({row.language.value})"
 
 
-def _implementation(checkout: Checkout, row: Row, record: bool, macos: str, progress: Progress) -> Iterator[Stage]:
+def _implementation(
+    checkout: Checkout, row: ServedFunction, record: bool, macos: str, progress: Progress
+) -> Iterator[Stage]:
     found = row.implementation
     assert found is not None
     yield Stage("implementation", (f"{found.symbol} at {found.place}, {found.shape}",))

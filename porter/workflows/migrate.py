@@ -13,7 +13,7 @@ from porter.core.progress import Progress, Steps, ignore, of_several
 from porter.core.writing import write
 from porter.metal.kernel_spec import RecordedGraph
 from porter.plan.draft import Draft
-from porter.plan.plan import Loser, Plan
+from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator, require_dialect
 from porter.recording.readings import recorded_graph
 from porter.workflows.status import portable
@@ -45,7 +45,7 @@ class Ported:
     plan: Plan
     verdict: Verdict | None = None
     no_verdict: PorterError | None = None
-    losers: tuple[Loser, ...] = ()
+    losers: tuple[RejectedCandidate, ...] = ()
 
     @property
     def done(self) -> bool:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from porter.aten.implementations import Written, find_implementation
+from porter.aten.implementations import Language, find_implementation
 from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
-from porter.aten.operator import Held, Operator, Row, is_shared, moves, mps_row
+from porter.aten.operator import Blocked, Operator, ServedFunction, find_migrations, find_served, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
@@ -53,8 +53,8 @@ def operators(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorSta
 def status(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorStatus, ...]:
     """The operators with the readings of their rows on MPSGraph. Raises as `operators` does."""
     found = _classified(checkout, filters)
-    old = [row for rows in found.values() for row in rows if row.written is Written.MPSGRAPH]
-    readings = dict(zip((row.entry.name for row in old), which(checkout, old), strict=True))
+    old = [row for rows in found.values() for row in rows if row.language is Language.MPSGRAPH]
+    readings = dict(zip((row.function.name for row in old), which(checkout, old), strict=True))
     return tuple(replace(each, rows=_with_readings(each.rows, readings)) for each in found)
 
 
@@ -63,12 +63,12 @@ def portable(checkout: Checkout) -> tuple[str, ...]:
     return tuple(each.name for each in operators(checkout, Filters(portable=True)))
 
 
-def _classified(checkout: Checkout, filters: Filters) -> dict[OperatorStatus, list[Row]]:
+def _classified(checkout: Checkout, filters: Filters) -> dict[OperatorStatus, list[ServedFunction]]:
     functions = NativeFunctions.read(checkout)
     bases = _matching(functions, filters.patterns)
-    served: dict[str, list[Row]] = {}
+    served: dict[str, list[ServedFunction]] = {}
     for entry in functions.entries:
-        if entry.base in bases and (row := mps_row(checkout, entry)):
+        if entry.base in bases and (row := find_served(checkout, entry)):
             served.setdefault(entry.base, []).append(row)
     older = _older(checkout)
     found = {
@@ -101,39 +101,39 @@ def _older(checkout: Checkout) -> Reason | None:
     return None
 
 
-def _row(checkout: Checkout, functions: NativeFunctions, row: Row, older: Reason | None) -> RowStatus:
+def _row(checkout: Checkout, functions: NativeFunctions, row: ServedFunction, older: Reason | None) -> RowStatus:
     state = _state(row)
     if state is State.MPSGRAPH:
         reason = _held_back(checkout, functions, row) or older
     else:
         reason = _other(checkout, row) if state is State.OTHER else _NATIVE
-    return RowStatus(row.entry.name, row.line.kernel, state, reason)
+    return RowStatus(row.function.name, row.entry.kernel, state, reason)
 
 
-def _state(row: Row) -> State:
-    if row.written is Written.METAL:
-        return State.STUB if any(key in row.line.keys for key in SHARING_KEYS) else State.METAL
-    return State.MPSGRAPH if row.written is Written.MPSGRAPH else State.OTHER
+def _state(row: ServedFunction) -> State:
+    if row.language is Language.METAL:
+        return State.STUB if any(key in row.entry.keys for key in SHARING_KEYS) else State.METAL
+    return State.MPSGRAPH if row.language is Language.MPSGRAPH else State.OTHER
 
 
-def _other(checkout: Checkout, row: Row) -> Reason:
+def _other(checkout: Checkout, row: ServedFunction) -> Reason:
     """Why a row with neither a graph nor a kernel is left alone: its code is not found, or forwards to others'."""
     if row.implementation is not None:
         return _FORWARDS
-    if is_shared(row.line):
+    if is_shared(row.entry):
         return _SHARES
     try:
-        find_implementation(checkout, row.line.kernel)
+        find_implementation(checkout, row.entry.kernel)
     except PorterError as error:
         return Reason(error.code, error.what)
     return _FORWARDS
 
 
-def _held_back(checkout: Checkout, functions: NativeFunctions, row: Row) -> Reason | None:
-    operator = Operator(row.entry.name, functions.family(row.entry.name), (row,))
-    [outcome] = moves(checkout, operator)
+def _held_back(checkout: Checkout, functions: NativeFunctions, row: ServedFunction) -> Reason | None:
+    operator = Operator(row.function.name, functions.family(row.function.name), (row,))
+    [outcome] = find_migrations(checkout, operator)
     try:
-        if isinstance(outcome, Held):
+        if isinstance(outcome, Blocked):
             raise outcome.error
         check_portable(checkout, operator, outcome)
     except PorterError as error:

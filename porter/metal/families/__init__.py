@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from porter.aten.native_functions import Entry
+from porter.aten.native_functions import NativeFunction
 from porter.aten.stubs import StubCall
 from porter.metal.families import elementwise
 from porter.metal.kernel import KernelFamily
@@ -10,7 +10,7 @@ from porter.metal.kernel import KernelFamily
 FAMILIES: tuple[KernelFamily, ...] = (elementwise,)
 
 
-def family_for(function: Entry, call: StubCall) -> KernelFamily:
+def family_for(function: NativeFunction, call: StubCall) -> KernelFamily:
     """The first family that may serve a call of a stub. Raises the first family's refusal where none does."""
     refusals = [family.refusal(function, call) for family in FAMILIES]
     found = next((family for family, refused in zip(FAMILIES, refusals, strict=True) if refused is None), None)

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from porter.aten.meta import Promotion
 from porter.aten.metal_functions import Library
-from porter.aten.native_functions import Entry
+from porter.aten.native_functions import NativeFunction
 from porter.aten.reach import parsed
 from porter.aten.stubs import Stub, StubCall
 from porter.core import dtypes
@@ -24,15 +24,15 @@ from porter.core.formatting import format_block
 from porter.core.layout import INDEXING, KERNELS, OPERATIONS
 from porter.cpu.kernels import CpuKernel
 from porter.metal.candidates import choose
-from porter.metal.functor import Functor, Looks, functor_text
+from porter.metal.functor import Functor, FunctorStyle, functor_text
 from porter.metal.functor_spec import FunctorSpec
-from porter.metal.host import Dialect, House, function_anchor, kernel_function, registration_anchor
+from porter.metal.host import Dialect, HostStyle, function_anchor, kernel_function, registration_anchor
 from porter.metal.kernel import CandidateChoice, Kernel, KernelSpec
-from porter.metal.macros import Family, Instance, MacroBook
+from porter.metal.macros import Instance, MacroBook, MacroFamily
 from porter.metal.placing import functor_edit, include_edits, register_edit, used_macros
 from porter.metal.registration import Line, Need, base_macro, register_lines
 
-_ARITIES = (Family.UNARY, Family.BINARY, Family.TERNARY)
+_ARITIES = (MacroFamily.UNARY, MacroFamily.BINARY, MacroFamily.TERNARY)
 _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
 
 
@@ -40,14 +40,14 @@ _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
 class _Launch:
     """Where a kernel of one family goes, and how many elements and which scalars its functor takes."""
 
-    family: Family
+    family: MacroFamily
     kernel_file: str
     host_file: str
     arity: int
     scalars: tuple[str, ...]
 
 
-def refusal(function: Entry, call: StubCall) -> PorterError | None:
+def refusal(function: NativeFunction, call: StubCall) -> PorterError | None:
     """A functor gives one result, and takes one scalar beside its elements at most."""
     extra = len(call.stub.signature) - 1
     if extra <= 1:
@@ -68,15 +68,15 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
         raise PorterError("PTR018", what, spec.call.place, "Port it by hand.")
     launch = _find_launch(fork, len(inputs), scalars)
     kernels = parsed(launch.kernel_file, fork.read(launch.kernel_file))
-    looks = Looks.of(kernels.text)
+    style = FunctorStyle.of(kernels.text)
     names = _known_as(name, spec.function.base, spec.call)
-    described = FunctorSpec(names, inputs, scalars, spec.rule, spec.cpu, spec.graph, Library.read(fork), looks)
+    described = FunctorSpec(names, inputs, scalars, spec.rule, spec.cpu, spec.graph, Library.read(fork), style)
     functor = choose(described, {kind: turn for (named, kind), turn in choice.items() if named == name})
     book = _book(fork, launch.kernel_file)
     lines = register_lines(
         name, tuple(_needs(described, functor, launch.family, book)), book, used_macros(kernels, book)
     )
-    source = format_block(fork, launch.kernel_file, functor_text(functor, looks))
+    source = format_block(fork, launch.kernel_file, functor_text(functor, style))
     return Kernel(
         name=name,
         stub=stub,
@@ -86,7 +86,7 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
         dtypes=described.served,
         kernel_file=launch.kernel_file,
         host_file=launch.host_file,
-        function=House.of(fork.read(launch.host_file)).function(name),
+        function=HostStyle.of(fork.read(launch.host_file)).function(name),
         notes=(
             *spec.notes,
             *(f"{name}: the CPU kernel raises when {each}; a GPU kernel cannot" for each in _checks(spec.cpu)),
@@ -116,7 +116,7 @@ def _checks(cpu: CpuKernel) -> tuple[str, ...]:
     return tuple(dict.fromkeys(check for found in cpu.lambdas for check in found.checks))
 
 
-def _parameters(entry: Entry, cpu: CpuKernel, call: StubCall) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _parameters(entry: NativeFunction, cpu: CpuKernel, call: StubCall) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The schema's names of the elements and of the scalars that the kernel takes."""
     if entry.results > 1:
         what = f"{call.stub.name} has {entry.results} results, but a functor has one"
@@ -145,12 +145,12 @@ def _scalar_names(names: Sequence[str], call: StubCall) -> list[str]:
 def _find_launch(fork: Checkout, arity: int, scalars: tuple[str, ...]) -> _Launch:
     """What launches functors of so many elements. Raises PTR091 and PTR093 where the fork has no such thing."""
     plain = _ARITIES[arity - 1]
-    family = Family(f"{plain.value}_alpha") if scalars else plain
+    family = MacroFamily(f"{plain.value}_alpha") if scalars else plain
     Dialect.read(fork).exec_for(family)
     return _Launch(family, *_files(fork, plain), arity, scalars)
 
 
-def _files(checkout: Checkout, family: Family) -> tuple[str, str]:
+def _files(checkout: Checkout, family: MacroFamily) -> tuple[str, str]:
     """The kernel file and the host file of a family: those named after it, else those that launch its kernels."""
     usual = f"{family.value.capitalize()}Kernel"
     named = [(f"{KERNELS}/{usual}.metal", f"{OPERATIONS}/{usual}.mm")]
@@ -170,11 +170,11 @@ def _book(checkout: Checkout, kernel_file: str) -> MacroBook:
     return MacroBook.read(m for path in files for m in parsed(path, checkout.read(path)).macros())
 
 
-def _needs(spec: FunctorSpec, functor: Functor, family: Family, book: MacroBook) -> Iterator[Need]:
+def _needs(spec: FunctorSpec, functor: Functor, family: MacroFamily, book: MacroBook) -> Iterator[Need]:
     """Every served dtype with its result; float arithmetic of two halves asks for opmath where the fork has it."""
     plain: list[Instance] = []
     opmath: list[Instance] = []
-    several = family in (Family.BINARY, Family.TERNARY)
+    several = family in (MacroFamily.BINARY, MacroFamily.TERNARY)
     raw = _raw_kinds(functor) if several and base_macro(book, family, True).opmath else set()
     for dtype in spec.served:
         result = spec.result(dtype)
@@ -229,11 +229,11 @@ def _include_edits(fork: Checkout, launch: _Launch, functor: Functor, stub: Stub
 def _host_edits(fork: Checkout, launch: _Launch, name: str, stub: Stub, spec: FunctorSpec) -> Iterator[Edit]:
     file, family = launch.host_file, launch.family
     text = fork.read(file)
-    house = House.of(text)
+    house = HostStyle.of(text)
     arguments = {}
     if spec.scalars:
         arguments = {"alpha": spec.scalars[0], "scalar_arg_type": "at::toOpMathType(iter.common_dtype())"}
-    if all(spec.result(dtype) is dtypes.BOOL for dtype in spec.served) and family is Family.BINARY:
+    if all(spec.result(dtype) is dtypes.BOOL for dtype in spec.served) and family is MacroFamily.BINARY:
         arguments["natural_output_dtype"] = "kBool"
     body = Dialect.read(fork).exec_for(family).call(name, **arguments)
     names = ("iter", *spec.scalars)

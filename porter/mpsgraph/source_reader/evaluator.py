@@ -15,7 +15,7 @@ from typing import Any
 
 from porter.aten.implementations import Implementation, host_sources, own_text
 from porter.aten.native_functions import Argument as SchemaArgument
-from porter.aten.native_functions import Entry
+from porter.aten.native_functions import NativeFunction
 from porter.aten.reach import parsed
 from porter.core import dtypes
 from porter.core.checkout import Checkout
@@ -57,7 +57,7 @@ _MOST_PATHS = 32
 def read_graph(
     checkout: Checkout,
     implementation: Implementation,
-    entry: Entry,
+    entry: NativeFunction,
     out_dtype: Callable[[DType], DType],
 ) -> Graph:
     """The graph of a row's implementation for every element type. `out_dtype` gives the output's type for the inputs'.
@@ -113,7 +113,7 @@ class Evaluation:
         text = flattened(self.source, own_text(self.source, implementation))
         self.reading = ReadText(self.source, implementation.place, text, implementation.macro is not None)
 
-    def run(self, entry: Entry, dtype: DType, out: DType) -> Expr:
+    def run(self, entry: NativeFunction, dtype: DType, out: DType) -> Expr:
         """Calls the implementation with the schema's arguments and returns what it computes into its outputs."""
         self.out = out
         function = _parsed(self.reading)
@@ -128,7 +128,7 @@ class Evaluation:
             raise not_understood(f"{self.implementation.symbol} runs no graph of its own", self.implementation.place)
         return self._written(entry)
 
-    def _written(self, entry: Entry) -> Expr:
+    def _written(self, entry: NativeFunction) -> Expr:
         """The result of a row; of several, all of them, which only a row that names them tells apart."""
         if entry.results < 2:
             return self.results[-1][1]

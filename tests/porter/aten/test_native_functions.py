@@ -90,7 +90,7 @@ def test_near_names_exist_and_differ(name: str) -> None:
 def test_mps_joins_the_shared_entry_and_nothing_else_changes(tmp_path: Path) -> None:
     functions = NativeFunctions.read(fork(tmp_path, ROWS))
     entry = functions.by_name["atan2.out"]
-    target = entry.line_for("CPU")
+    target = entry.entry_for("CPU")
     assert target is not None
     after = applied(ROWS, share_edits(functions, entry, target))
     expected = ROWS.replace(
@@ -102,7 +102,7 @@ def test_mps_joins_the_shared_entry_and_nothing_else_changes(tmp_path: Path) -> 
 def test_the_key_order_of_the_file_decides(tmp_path: Path) -> None:
     functions = NativeFunctions.read(fork(tmp_path, ROWS))
     entry = functions.by_name["pow.Tensor_Scalar_out"]
-    target = entry.line_for("CUDA")
+    target = entry.entry_for("CUDA")
     assert target is not None
     after = applied(ROWS, share_edits(functions, entry, target))
     assert "    CPU, CUDA, MPS, MTIA: pow_Tensor_Scalar_out\n    XPU: pow_tensor_scalar_out_mps\n" in after

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from porter.aten.implementations import Written, find_implementation, find_registration, launches, written_in
+from porter.aten.implementations import Language, find_implementation, find_language, find_registration, launches
 from porter.aten.reach import reached_text
 from porter.core.checkout import Checkout
 from porter.core.layout import KERNELS, NATIVE_FUNCTIONS, OPERATIONS
@@ -99,9 +99,9 @@ def test_calls_are_followed_into_the_file_beside_an_included_header(checkout: Ch
 
 
 def test_every_overload_is_reached_and_a_file_not_included_is_not(checkout: Checkout) -> None:
-    assert written_in(checkout, find_implementation(checkout, "bend_mps")) is Written.METAL
+    assert find_language(checkout, find_implementation(checkout, "bend_mps")) is Language.METAL
     twist = find_implementation(checkout, "twist_mps")
-    assert written_in(checkout, twist) is Written.OTHER
+    assert find_language(checkout, twist) is Language.OTHER
     assert not launches(checkout, twist)
 
 

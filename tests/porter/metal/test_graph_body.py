@@ -8,7 +8,7 @@ import pytest
 
 from porter.core import dtypes
 from porter.core.dtypes import DType
-from porter.metal.functor import Body, Looks
+from porter.metal.functor import Body, FunctorStyle
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.graph_body import of_graph
 from porter.mpsgraph.graph import Call, Case, Graph, Input
@@ -18,7 +18,7 @@ def body(op: str, dtype: DType) -> Body | None:
     """The body that a graph of one operation gives."""
     graph = Graph(("self",), (), (Case(dtype, (), Call(op, (Input("self", dtype),), dtype)),))
     unread = cast(Any, None)
-    return of_graph(FunctorSpec((), ("self",), (), unread, unread, graph, unread, Looks.of("")), dtype, "T")
+    return of_graph(FunctorSpec((), ("self",), (), unread, unread, graph, unread, FunctorStyle.of("")), dtype, "T")
 
 
 @pytest.mark.parametrize("op", ["floor", "exponent", "sign", "erf"])

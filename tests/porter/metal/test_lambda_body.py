@@ -12,12 +12,12 @@ from porter.core.dtypes import ALL, FLOAT2, Kind
 from porter.core.errors import Place
 from porter.cpu.kernels import CpuKernel, Lambda
 from porter.metal.candidates import candidates, choose
-from porter.metal.functor import Body, Looks, merged
+from porter.metal.functor import Body, FunctorStyle, merged
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.lambda_body import of_lambda, promoted
 
 PLACE = Place("Kernel.cpp", 1)
-LOOKS = Looks("x", ("a", "b"), True, True, "static_cast<float>")
+LOOKS = FunctorStyle("x", ("a", "b"), True, True, "static_cast<float>")
 LAMBDA = Lambda(("z",), (), "z", False, ALL, "T", False, (), (), PLACE)
 
 

@@ -1,7 +1,7 @@
 from expecttest import assert_expected_inline
 
 from porter.languages.source import Source
-from porter.metal.macros import Family, Instance, MacroBook
+from porter.metal.macros import Instance, MacroBook, MacroFamily
 from porter.metal.registration import Need, register_lines
 
 HEADER = r"""
@@ -49,16 +49,16 @@ def pairs(*spelled: str) -> tuple[Instance, ...]:
 def test_families_and_roles_come_from_the_host_names() -> None:
     bases = book().bases
     assert {name: (b.family, b.opmath, b.castout, b.roles) for name, b in bases.items() if not name.endswith("_")} == {
-        "REGISTER_UNARY_OP": (Family.UNARY, False, False, ("in", "out")),
-        "REGISTER_OPMATH_BINARY_OP": (Family.BINARY, True, False, ("in", "out")),
-        "REGISTER_BINARY_OP": (Family.BINARY, False, False, ("in", "out")),
-        "REGISTER_BINARY_CASTOUT_OP": (Family.BINARY, False, True, ("in", "out")),
-        "REGISTER_BINARY_ALPHA_OP": (Family.BINARY_ALPHA, False, False, ("in", "alpha", "out")),
+        "REGISTER_UNARY_OP": (MacroFamily.UNARY, False, False, ("in", "out")),
+        "REGISTER_OPMATH_BINARY_OP": (MacroFamily.BINARY, True, False, ("in", "out")),
+        "REGISTER_BINARY_OP": (MacroFamily.BINARY, False, False, ("in", "out")),
+        "REGISTER_BINARY_CASTOUT_OP": (MacroFamily.BINARY, False, True, ("in", "out")),
+        "REGISTER_BINARY_ALPHA_OP": (MacroFamily.BINARY_ALPHA, False, False, ("in", "alpha", "out")),
     }
 
 
 def test_convenience_macros_are_used_where_they_fit_exactly() -> None:
-    need = Need(Family.BINARY, pairs("float>float", "half>half", "bfloat>bfloat", "long>float", "int>float"))
+    need = Need(MacroFamily.BINARY, pairs("float>float", "half>half", "bfloat>bfloat", "long>float", "int>float"))
     assert_expected_inline(
         lines("atan2", need),
         """\
@@ -70,13 +70,13 @@ REGISTER_INT2FLOAT_BINARY_OP(atan2);""",
 
 def test_a_macro_that_would_register_too_much_is_not_used() -> None:
     assert_expected_inline(
-        lines("f", Need(Family.BINARY, pairs("float>float"))), """REGISTER_BINARY_OP(f, float, float);"""
+        lines("f", Need(MacroFamily.BINARY, pairs("float>float"))), """REGISTER_BINARY_OP(f, float, float);"""
     )
 
 
 def test_opmath_and_alpha_families() -> None:
-    opmath = Need(Family.BINARY, pairs("float>float", "half>half"), opmath=True)
-    alpha = Need(Family.BINARY_ALPHA, (Instance("float", "float", "float"),))
+    opmath = Need(MacroFamily.BINARY, pairs("float>float", "half>half"), opmath=True)
+    alpha = Need(MacroFamily.BINARY_ALPHA, (Instance("float", "float", "float"),))
     assert_expected_inline(
         lines("mul", opmath) + "\n" + lines("add", alpha),
         """\

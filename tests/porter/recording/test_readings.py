@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from porter.aten.operator import Row
+from porter.aten.operator import ServedFunction
 from porter.core import dtypes
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
@@ -33,14 +33,14 @@ def of_runs(op: str) -> Graph:
 
 
 def test_unread_sources_are_replaced_by_recordings(unread: Checkout) -> None:
-    asked: list[Row] = []
+    asked: list[ServedFunction] = []
 
-    def recorded(row: Row) -> Graph:
+    def recorded(row: ServedFunction) -> Graph:
         asked.append(row)
         return of_runs("atan2")
 
     plan = plan_operator(unread, "atan2", recorded=recorded)
-    assert [row.entry.name for row in asked] == ["atan2.out"]
+    assert [row.function.name for row in asked] == ["atan2.out"]
     with pytest.raises(PorterError):
         source_graph(unread, asked[0])
     assert [functor.origin for functor in plan.functors] == ["Metal's own function, which the old graph names"]
@@ -64,7 +64,7 @@ def test_a_graph_that_mixes_elements_is_no_candidate(unread: Checkout) -> None:
 
 
 def test_a_readable_source_needs_no_recording() -> None:
-    def never_asked(row: Row) -> Graph:
-        raise AssertionError(row.entry.name)
+    def never_asked(row: ServedFunction) -> Graph:
+        raise AssertionError(row.function.name)
 
     assert plan_operator(Checkout(EMBEDDED_FORK, "test"), "atan2", recorded=never_asked).notes == ()

@@ -9,7 +9,7 @@ import pytest
 from expecttest import assert_expected_inline
 
 from porter.aten.native_functions import NativeFunctions
-from porter.aten.operator import mps_row
+from porter.aten.operator import find_served
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import OPERATIONS
@@ -47,8 +47,8 @@ def test_a_refused_type_is_reported_with_the_message_of_the_fork() -> None:
 @pytest.mark.parametrize("base", ["floor_divide", "ceil"])
 def test_both_readings_agree(base: str) -> None:
     """A helper with a string branch, and one that a stub leads to."""
-    entry = next(e for e in NativeFunctions.read(FORK).family(base) if (r := mps_row(FORK, e)) and r.implementation)
-    row = mps_row(FORK, entry)
+    entry = next(e for e in NativeFunctions.read(FORK).family(base) if (r := find_served(FORK, e)) and r.implementation)
+    row = find_served(FORK, entry)
     assert row is not None
     judged = agreement(source_graph(FORK, row), recorded(FORK, base, base), through_stub=base == "ceil")
     assert judged.calls > 0
@@ -71,8 +71,8 @@ def test_recordings_are_cached_until_the_host_code_changes(tmp_path: Path) -> No
     assert recordings(edited, "hypot", run=False) is None
     after = recorded(edited, "hypot", "hypot")
     assert list(graph_lines(after.graph)) != list(graph_lines(before.graph))
-    row = mps_row(edited, NativeFunctions.read(edited).by_name["hypot.out"])
-    old = mps_row(FORK, NativeFunctions.read(FORK).by_name["hypot.out"])
+    row = find_served(edited, NativeFunctions.read(edited).by_name["hypot.out"])
+    old = find_served(FORK, NativeFunctions.read(FORK).by_name["hypot.out"])
     assert row is not None and old is not None
     assert agreement(source_graph(edited, row), after, False).differences == ()
     assert agreement(source_graph(FORK, old), after, False).differences
@@ -84,7 +84,7 @@ def test_an_undeclared_message_is_reported_once_with_the_nearest(tmp_path: Path)
     host = fork / OPERATIONS / "BinaryOps.mm"
     host.write_text(host.read_text().replace("squareRootWithTensor", "squareRootsWithTensor"))
     checkout = Checkout(fork, "copy")
-    row = mps_row(checkout, NativeFunctions.read(checkout).by_name["hypot.out"])
+    row = find_served(checkout, NativeFunctions.read(checkout).by_name["hypot.out"])
     assert row is not None
     assert_expected_inline(
         "\n".join(stage_text(Stage(*each)) for each in recorded_stages(checkout, row, None, NEWEST)),

@@ -26,7 +26,7 @@ def embedded() -> Checkout:
 def graph_of(row: str, promotes: bool = False, fork: Checkout | None = None):  # type: ignore[no-untyped-def]
     fork = fork or embedded()
     entry = NativeFunctions.read(fork).by_name[row]
-    line = entry.line_for("MPS")
+    line = entry.entry_for("MPS")
     assert line is not None
     whole = (dtypes.Kind.INTEGRAL, dtypes.Kind.BOOL)
     out = (lambda d: dtypes.FLOAT if d.kind in whole else d) if promotes else (lambda d: d)
