@@ -1,63 +1,199 @@
-"""A forked process that makes one answer, and what is said of one that died."""
+"""A forked process that makes one answer, and what is said of one that died or took too long."""
 
 from __future__ import annotations
 
 import contextlib
 import faulthandler
 import os
+import selectors
 import signal
+import socket
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NoReturn
 
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
+from porter.server.ending import end_tree, end_with_parent
 from porter.verdict.errors import raising_porter_errors
+from porter.verdict.limits import PRINT_KERNEL, Limits, out_of_time
 from porter.verdict.messages import Answer, ErrorAnswer, StepStarted, answer_of_error, decode_line, encode_line
 
+# How often a process is looked at whose end no closed pipe tells, since a child of its own holds the pipe open.
+LOOK_SECONDS = 0.25
+# How long a process has to do what takes no time: to exit once it has closed its pipe, to print its kernel.
+_GRACE_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class End:
+    """How a process ended without an answer: in which step, how, after how many seconds, and whether it had no more."""
+
+    step: str
+    how: str
+    seconds: float
+    out_of_time: bool = False
+
+
 Act = Callable[[Progress], Answer]
-# From the step that it died in, its last words and the seconds it took.
-AnswerOfEnd = Callable[[str, str, float], Answer]
+AnswerOfEnd = Callable[[End], Answer]
 
 
 class Process:
-    """A forked process that makes one answer; `answer_of_end` makes that of one that dies."""
+    """A forked process that makes one answer; `answer_of_end` makes that of one that dies or takes too long.
 
-    def __init__(self, act: Act, answer_of_end: AnswerOfEnd) -> None:
+    It leads a session of its own, so that it can be ended with all that it started.
+    """
+
+    def __init__(self, act: Act, answer_of_end: AnswerOfEnd, limits: Limits | None = None) -> None:
+        self.answer: Answer | None = None
         self._answer_of_end = answer_of_end
-        self._started = time.monotonic()
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the result)
-        reader, writer = os.pipe()
+        self._limits = limits or Limits()
+        self._step = "worker"
+        self._started = self._step_started = time.monotonic()
+        self._rest = b""
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
+        self._reader, writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        parent = os.getpid()
         self._process = os.fork()
         if self._process == 0:
-            os.close(reader)
-            _work(act, writer, self._log.fileno())
+            os.close(self._reader)
+            _work(act, writer, self._log.fileno(), parent)
         os.close(writer)
-        self._lines = os.fdopen(reader, "rb")
 
-    def result(self, progress: Progress = ignore) -> Answer:
-        """Waits for it. The step that it started last names the failure of one that died."""
-        step, answer = "worker", None
-        with self._lines:
-            for line in self._lines:
-                if not line.endswith(b"\n"):
-                    break  # it died while it wrote this
-                said = decode_line(line)
-                if isinstance(said, StepStarted):
-                    step = said.step
-                    progress(step)
-                else:
-                    answer = said
+    def fileno(self) -> int:
+        """The pipe that it writes to."""
+        return self._reader
+
+    def read(self, progress: Progress) -> None:
+        """Takes in what it wrote. The step that it started last names the failure of one that ends unanswered."""
+        try:
+            while self.answer is None and (data := os.read(self._reader, 1 << 16)):
+                *lines, self._rest = (self._rest + data).split(b"\n")
+                for line in lines:
+                    self._hear(line, progress)
+        except BlockingIOError:
+            return
+        if self.answer is None:
+            self._answer_for(self._exit_code())
+
+    def look(self, progress: Progress) -> None:
+        """Notices that it has ended, or its time."""
+        if self.answer is None and self.seconds_left() <= 0:
+            self.answer = self._answer_of_end(self._run_out())
+        if self.answer is None and (code := self._poll()) is not None:
+            self.read(progress)  # what it wrote last
+            self._answer_for(code)
+
+    def seconds_left(self) -> float:
+        """How long it may go on with its step."""
+        of_step = self._step_started + self._limits.of_step(self._step)
+        return min(of_step, self._started + self._limits.verdict) - time.monotonic()
+
+    def close(self) -> None:
+        """Ends it, with all that it started."""
+        if self._process:
+            end_tree(self._process)
+            os.waitpid(self._process, 0)
+            self._process = 0
+        if not self._log.closed:
+            os.close(self._reader)
+            self._log.close()
+
+    def _hear(self, line: bytes, progress: Progress) -> None:
+        message = decode_line(line)
+        if isinstance(message, StepStarted):
+            self._step, self._step_started = message.step, time.monotonic()
+            progress(message.step)
+        else:
+            self.answer = message
+
+    def _answer_for(self, code: int) -> None:
+        if self.answer is None:
+            seconds = time.monotonic() - self._started
+            self.answer = self._answer_of_end(End(self._step, describe_exit(code, self._read_log()), seconds))
+
+    def _run_out(self) -> End:
+        """The end of its time, named by the kernel that it runs."""
+        seconds = time.monotonic() - self._started
+        failure = out_of_time(self._step, self._limits, seconds, self._running_kernel())
+        return End(self._step, failure.reason, seconds, out_of_time=True)
+
+    def _running_kernel(self) -> str:
+        before = len(self._read_log())
+        os.kill(self._process, PRINT_KERNEL)
+        end = time.monotonic() + _GRACE_SECONDS
+        while time.monotonic() < end and self._poll() is None:
+            said = self._read_log()[before:]
+            if said.endswith("running\n"):
+                return said.splitlines()[-1]
+            time.sleep(0.02)
+        return ""
+
+    def _exit_code(self) -> int:
+        """Of a process that closed its pipe, which one does that ends."""
+        end = time.monotonic() + _GRACE_SECONDS
+        while time.monotonic() < end:
+            if (code := self._poll()) is not None:
+                return code
+            time.sleep(0.002)
+        end_tree(self._process)
         _, status = os.waitpid(self._process, 0)
-        with self._log:
-            self._log.seek(0)
-            told = self._log.read().decode(errors="replace")
-        if answer is not None:
-            return answer
-        end = describe_exit(os.waitstatus_to_exitcode(status), told)
-        return self._answer_of_end(step, end, time.monotonic() - self._started)
+        self._process = 0
+        return os.waitstatus_to_exitcode(status)
+
+    def _poll(self) -> int | None:
+        """How it exited; its children are ended then, while their group still has its number."""
+        if not self._process:
+            return None
+        pid, status = os.waitpid(self._process, os.WNOHANG)
+        if not pid:
+            return None
+        end_tree(self._process)
+        self._process = 0
+        return os.waitstatus_to_exitcode(status)
+
+    def _read_log(self) -> str:
+        size = os.fstat(self._log.fileno()).st_size
+        return os.pread(self._log.fileno(), size, 0).decode(errors="replace")
+
+
+def wait(processes: Sequence[Process], progress: Progress = ignore, link: socket.socket | None = None) -> list[Answer]:
+    """Their answers, in order; `progress` hears the steps of all. In the end none of them is left.
+
+    Raises ConnectionAbortedError when the client at the other end of `link` leaves.
+    """
+    try:
+        with selectors.DefaultSelector() as selector:
+            for process in processes:
+                selector.register(process, selectors.EVENT_READ)
+            if link is not None:
+                selector.register(link, selectors.EVENT_READ)
+            while left := [process for process in processes if process.answer is None]:
+                _step(selector, left, progress)
+                for process in left:
+                    if process.answer is not None:
+                        selector.unregister(process)
+        return [process.answer for process in processes if process.answer is not None]
+    finally:
+        for process in processes:
+            process.close()
+
+
+def _step(selector: selectors.BaseSelector, left: Sequence[Process], progress: Progress) -> None:
+    soonest = min(process.seconds_left() for process in left)
+    for key, _ in selector.select(max(0.0, min(LOOK_SECONDS, soonest))):
+        if isinstance(key.fileobj, socket.socket):
+            if not key.fileobj.recv(1 << 12):
+                raise ConnectionAbortedError("the client left")
+        elif isinstance(key.fileobj, Process):
+            key.fileobj.read(progress)
+    for process in left:
+        process.look(progress)
 
 
 def act_here(act: Act, progress: Progress) -> Answer:
@@ -83,8 +219,10 @@ def describe_exit(code: int, log: str) -> str:
     return f"the process died of {name}{hint}\n{log[:1500]}"
 
 
-def _work(act: Act, writer: int, log: int) -> NoReturn:
+def _work(act: Act, writer: int, log: int, parent: int) -> NoReturn:
     """The process's whole life."""
+    os.setsid()
+    end_with_parent(parent)
     os.dup2(log, 1)
     os.dup2(log, 2)
     with contextlib.suppress(BaseException), os.fdopen(writer, "wb") as out:

@@ -7,6 +7,7 @@ outlives it. It leaves after ten idle minutes, and when torch or porter's own fi
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import socket
@@ -20,13 +21,16 @@ from porter.core import cache, codec
 from porter.core.checkout import Checkout
 from porter.core.progress import Progress, ignore
 from porter.server import worker
-from porter.server.process import Process, act_here
+from porter.server.ending import adopt_orphans, end_descendants, end_with_parent
+from porter.server.process import End, Process, act_here, wait
 from porter.server.worker import RunOptions
 from porter.verdict import client
 from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.behavior import SampleResult, compare_paths
+from porter.verdict.environment import take_over
 from porter.verdict.evidence import digest_old_code, key
 from porter.verdict.judge import merge_arithmetics, merge_bounds_check, verdict_without_tests
+from porter.verdict.limits import Limits, read_limits
 from porter.verdict.messages import (
     Answer,
     ErrorAnswer,
@@ -54,8 +58,12 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--once"]:
         request = decode_request(sys.stdin.readline())
         worker.preload(request.backend)
-        sys.stdout.buffer.write(encode_line(act_here(partial(answer, request), ignore)))
-        sys.stdout.flush()
+        end_with_parent(os.getppid())
+        adopt_orphans()
+        try:
+            _write(act_here(partial(answer, request), lambda step: _write(StepStarted(step))))
+        finally:
+            end_descendants()
         return 0
     path, fingerprint, backend = arguments
     worker.preload(backend)
@@ -83,36 +91,42 @@ def serve(path: Path, fingerprint: str) -> None:
         path.unlink(missing_ok=True)
 
 
-def answer(request: Request, progress: Progress = ignore) -> Answer:
-    """The answer to one request: what was asked for, or why there is none. `progress` hears what is done meanwhile."""
+def answer(request: Request, progress: Progress = ignore, link: socket.socket | None = None) -> Answer:
+    """The answer to one request: what was asked for, or why there is none. `progress` hears what is done meanwhile.
+
+    Raises PTR176 for limits that are none, and ConnectionAbortedError when the client leaves the `link`.
+    """
+    limits = read_limits(request.environment)
     if isinstance(request, VerifyRequest):
-        return _verify(request, progress)
+        return _verify(request, limits, progress, link)
     if isinstance(request, RecordRequest):
-        return Process(partial(_record, request), _old_code_ended).result(progress)
-    return Process(partial(_prepare, request), _preparation_ended).result(progress)
+        process = Process(partial(_record, request), _old_code_ended, limits)
+    else:
+        process = Process(partial(_prepare, request), _preparation_ended, replace(limits, verdict=math.inf))
+    return wait([process], progress, link)[0]
 
 
-def _verify(request: VerifyRequest, progress: Progress) -> Answer:
+def _verify(request: VerifyRequest, limits: Limits, progress: Progress, link: socket.socket | None) -> Answer:
     """A verdict.
 
     Every arithmetic has a worker of its own, and so has a short run with bounds checked; they run side by side. On
     hardware there is one run, in this process: Metal does not survive a fork.
     """
     if BACKENDS[request.backend].ON_HARDWARE:
-        alone = act_here(partial(_run, request, _options(request, request.arithmetic)), ignore)
+        alone = act_here(partial(_run, request, _options(request, request.arithmetic)), progress)
         return replace(alone, samples=()) if isinstance(alone, VerdictAnswer) else alone
     arithmetics = ARITHMETICS if request.arithmetic == ALL else (request.arithmetic,)
     runs = [_options(request, arithmetic) for arithmetic in arithmetics]
     runs.append(_options(request, arithmetics[0], checked=True))
-    old = _OldPath(request)
-    started = [Process(partial(_run, request, options), partial(_fail, request, options)) for options in runs]
-    answers = [process.result(progress) for process in started]
+    old = _OldPath(request, limits)
+    started = [Process(partial(_run, request, options), partial(_fail, request, options), limits) for options in runs]
+    answers = wait([*started, *old.processes], progress, link)[: len(runs)]
     found = [each for each in answers if isinstance(each, VerdictAnswer)]
     if len(found) < len(answers):
         return next(each for each in answers if not isinstance(each, VerdictAnswer))
     plain = merge_arithmetics([each.verdict for each in found[:-1]])
     merged = merge_bounds_check(plain, [found[-1].verdict])
-    return VerdictAnswer(old.compare(merged, found[0].samples, progress))
+    return VerdictAnswer(old.compare(merged, found[0].samples))
 
 
 def _options(request: VerifyRequest, arithmetic: str, checked: bool = False) -> RunOptions:
@@ -122,9 +136,9 @@ def _options(request: VerifyRequest, arithmetic: str, checked: bool = False) -> 
 class _OldPath:
     """What the implementation that a port takes out does with the samples: cached, or run beside the verdict."""
 
-    def __init__(self, request: VerifyRequest) -> None:
+    def __init__(self, request: VerifyRequest, limits: Limits) -> None:
         self._found: _Samples | None = None
-        self._process: Process | None = None
+        self.processes: tuple[Process, ...] = ()
         if not request.texts or not BACKENDS[request.backend].RUNS_HOST_CODE:
             return
         evidence = digest_old_code(Checkout(request.root, "named"))
@@ -133,12 +147,12 @@ class _OldPath:
         if text is not None:
             self._found = codec.decode(text, _Samples)
             return
-        self._process = Process(partial(_run_old_path, request), _old_code_ended)
+        self.processes = (Process(partial(_run_old_path, request), _old_code_ended, limits),)
 
-    def compare(self, verdict: Verdict, samples: _Samples, progress: Progress) -> Verdict:
-        """The verdict with what the old path did, or a note of why that is not known."""
-        if self._process:
-            found = self._process.result(progress)
+    def compare(self, verdict: Verdict, samples: _Samples) -> Verdict:
+        """The verdict with what the old path did, or a note of why that is not known; its process has answered."""
+        for process in self.processes:
+            found = process.answer
             if isinstance(found, ErrorAnswer):
                 told = f"the old path was not run: {found.code} {found.what.splitlines()[0]}"
                 return replace(verdict, notes=(*verdict.notes, told))
@@ -168,19 +182,21 @@ def _prepare(request: PrepareRequest, progress: Progress) -> Answer:
     return PrepareAnswer()
 
 
-def _fail(request: VerifyRequest, options: RunOptions, step: str, end: str, seconds: float) -> Answer:
-    """The death of a run is a failed verdict."""
-    failures = [Failure(step, end)]
+def _fail(request: VerifyRequest, options: RunOptions, end: End) -> Answer:
+    """The death of a run is a failed verdict, and so is one that takes too long."""
+    failures = [Failure(end.step, end.how)]
     base = request.target.base
-    return VerdictAnswer(verdict_without_tests(base, failures, seconds, options.backend, options.arithmetic))
+    return VerdictAnswer(verdict_without_tests(base, failures, end.seconds, options.backend, options.arithmetic))
 
 
-def _old_code_ended(step: str, end: str, _seconds: float) -> Answer:
-    return ErrorAnswer("PTR137", f"the old implementation crashed during {step}: {end}")
+def _old_code_ended(end: End) -> Answer:
+    if end.out_of_time:
+        return ErrorAnswer("PTR175", end.how.removeprefix("PTR175 "))
+    return ErrorAnswer("PTR137", f"the old implementation crashed during {end.step}: {end.how}")
 
 
-def _preparation_ended(step: str, end: str, _seconds: float) -> Answer:
-    return ErrorAnswer("PTR170", f"the {step} ended: {end}")
+def _preparation_ended(end: End) -> Answer:
+    return ErrorAnswer("PTR170", f"the {end.step} ended: {end.how}")
 
 
 def _handle(link: socket.socket, listener: socket.socket) -> None:
@@ -190,12 +206,14 @@ def _handle(link: socket.socket, listener: socket.socket) -> None:
         link.close()
         return
     listener.close()
+    adopt_orphans()
     try:
         with contextlib.suppress(OSError), link, link.makefile("rb") as lines:
             line = lines.readline()
             if line:
                 link.sendall(encode_line(_answer_line(line, link)))
     finally:
+        end_descendants()
         os._exit(0)
 
 
@@ -203,7 +221,17 @@ def _answer_line(line: bytes, link: socket.socket) -> Answer:
     def send_step(step: str) -> None:
         link.sendall(encode_line(StepStarted(step)))
 
-    return act_here(lambda progress: answer(decode_request(line), progress), send_step)
+    def act(progress: Progress) -> Answer:
+        request = decode_request(line)
+        take_over(request.environment)
+        return answer(request, progress, link)
+
+    return act_here(act, send_step)
+
+
+def _write(line: StepStarted | Answer) -> None:
+    sys.stdout.buffer.write(encode_line(line))
+    sys.stdout.flush()
 
 
 def _listen(path: Path) -> socket.socket | None:

@@ -75,7 +75,7 @@ def run_old_path(root: Path, target: VerifyTarget, progress: Progress) -> list[S
     progress("build of the old path")
     host.load_operator(tree, VerifyTarget(target.base, stubs=target.stubs), DEFAULT, checked=False)
     progress("old path")
-    return run_samples(subject)
+    return run_samples(subject, progress)
 
 
 def verify(
@@ -195,7 +195,7 @@ def _run_tests(
     notes = judge.describe_lists(target, proven.freed, proven.stale, outcomes)
     progress("every sample")
     ported = bool(tree.texts) and BACKENDS[options.backend].RUNS_HOST_CODE
-    samples = tuple(run_samples(subject)) if ported else ()
+    samples = tuple(run_samples(subject, progress)) if ported else ()
     return VerdictAnswer(judge.add_notes(found, notes, time.monotonic() - started), samples)
 
 

@@ -1,13 +1,13 @@
 """What the client, the verdict server and its workers say to each other: values, one a line.
 
-A client sends one request. What comes back are lines that a step has started, then the answer. What of the client's
-environment a request is to be answered under would be a field of each request.
+A client sends one request. What comes back are lines that a step has started, then the answer. Every request says what
+of the client's environment it is to be answered under (`porter.verdict.environment.SENT`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from porter.core import codec
@@ -27,6 +27,7 @@ class VerifyRequest:
     expr: str | None
     backend: str
     arithmetic: str
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class RecordRequest:
     target: VerifyTarget
     macos: str
     backend: str = HOST
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class PrepareRequest:
 
     root: Path
     backend: str
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
