@@ -8,8 +8,10 @@ import os
 import signal
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
+_PROC = Path("/proc")
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -27,7 +29,13 @@ def end_with_parent(parent: int) -> None:
 
 
 def end_tree(process: int) -> None:
-    """Ends a child that leads a process group, the group, and all its descendants in other groups."""
+    """Ends a child that leads a process group, the group, and all its descendants in other groups.
+
+    The child must not have been waited for, as its number may be another process's then. Raises ValueError for what
+    is no child of this process: everything that is not one's own stays alone.
+    """
+    if process <= 1 or (_PROC.is_dir() and process not in _children()[os.getpid()]):
+        raise ValueError(f"{process} is no child of {os.getpid()}")
     found = _stop_descendants(process)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process, signal.SIGKILL)
@@ -41,6 +49,22 @@ def end_descendants() -> None:
         _send(each, signal.SIGKILL)
 
 
+def has_exited(process: int) -> bool:
+    """Whether a child is over, without waiting for it: its number stays its own. No where the system cannot tell."""
+    if not hasattr(os, "waitid"):
+        return False
+    return os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def catches(process: int, number: signal.Signals) -> bool:
+    """Whether a process has a handler for a signal, which would end it otherwise; by `/proc`, else no."""
+    with contextlib.suppress(OSError):
+        for line in (_PROC / str(process) / "status").read_text().splitlines():
+            if line.startswith("SigCgt:"):
+                return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    return False
+
+
 def _stop_descendants(process: int) -> set[int]:
     """Stopped processes start no others: the set is whole when a look finds none that is new."""
     stopped: set[int] = set()
@@ -52,18 +76,23 @@ def _stop_descendants(process: int) -> set[int]:
 
 
 def _descendants(process: int) -> set[int]:
-    """By `/proc`; none where there is no such folder."""
-    children: dict[int, list[int]] = defaultdict(list)
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it ended meanwhile
-            fields = entry.read_text(errors="replace").rpartition(")")[2].split()
-            children[int(fields[1])].append(int(entry.parent.name))
+    children = _children()
     found: set[int] = set()
     left = [process]
     while left:
         new = [child for child in children[left.pop()] if child not in found]
         found.update(new)
         left += new
+    return found
+
+
+def _children() -> Mapping[int, list[int]]:
+    """The children of every process, zombies included."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for entry in _PROC.glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            fields = entry.read_text(errors="replace").rpartition(")")[2].split()
+            found[int(fields[1])].append(int(entry.parent.name))
     return found
 
 

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
-from porter.server.ending import end_tree, end_with_parent
+from porter.server.ending import catches, end_tree, end_with_parent, has_exited
 from porter.verdict.errors import raising_porter_errors
 from porter.verdict.limits import PRINT_KERNEL, Limits, out_of_time
 from porter.verdict.messages import Answer, ErrorAnswer, StepStarted, answer_of_error, decode_line, encode_line
@@ -59,6 +59,7 @@ class Process:
         self._reader, writer = os.pipe()
         os.set_blocking(self._reader, False)
         parent = os.getpid()
+        self._code: int | None = None
         self._process = os.fork()
         if self._process == 0:
             os.close(self._reader)
@@ -96,10 +97,7 @@ class Process:
 
     def close(self) -> None:
         """Ends it, with all that it started."""
-        if self._process:
-            end_tree(self._process)
-            os.waitpid(self._process, 0)
-            self._process = 0
+        self._reap()
         if not self._log.closed:
             os.close(self._reader)
             self._log.close()
@@ -124,6 +122,8 @@ class Process:
         return End(self._step, failure.reason, seconds, out_of_time=True)
 
     def _running_kernel(self) -> str:
+        if not catches(self._process, PRINT_KERNEL):
+            return ""
         before = len(self._read_log())
         os.kill(self._process, PRINT_KERNEL)
         end = time.monotonic() + _GRACE_SECONDS
@@ -137,25 +137,20 @@ class Process:
     def _exit_code(self) -> int:
         """Of a process that closed its pipe, which one does that ends."""
         end = time.monotonic() + _GRACE_SECONDS
-        while time.monotonic() < end:
-            if (code := self._poll()) is not None:
-                return code
+        while self._poll() is None and time.monotonic() < end:
             time.sleep(0.002)
-        end_tree(self._process)
-        _, status = os.waitpid(self._process, 0)
-        self._process = 0
-        return os.waitstatus_to_exitcode(status)
+        return self._reap()
 
     def _poll(self) -> int | None:
-        """How it exited; its children are ended then, while their group still has its number."""
-        if not self._process:
-            return None
-        pid, status = os.waitpid(self._process, os.WNOHANG)
-        if not pid:
-            return None
-        end_tree(self._process)
-        self._process = 0
-        return os.waitstatus_to_exitcode(status)
+        """How it exited, if it has."""
+        return self._reap() if self._code is not None or has_exited(self._process) else None
+
+    def _reap(self) -> int:
+        """Ends it with all that it started, once: from then on its number may be another process's."""
+        if self._code is None:
+            end_tree(self._process)
+            self._code = os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
+        return self._code
 
     def _read_log(self) -> str:
         size = os.fstat(self._log.fileno()).st_size

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,6 +19,7 @@ import pytest
 from porter.core.errors import PorterError
 from porter.core.progress import Progress
 from porter.server import server, worker
+from porter.server.ending import end_tree
 from porter.server.process import End, Process, wait
 from porter.verdict import client
 from porter.verdict.limits import Limits, read_limits
@@ -27,6 +28,7 @@ from porter.verdict.messages import (
     ErrorAnswer,
     PrepareAnswer,
     RecordRequest,
+    Request,
     VerdictAnswer,
     VerifyRequest,
     encode_request,
@@ -34,8 +36,8 @@ from porter.verdict.messages import (
 from porter.verdict.result import VerifyTarget
 
 SHORT = {"PORTER_TEST_SECONDS": "0.3"}
+UNLIMITED = {"PORTER_TEST_SECONDS": "1e6", "PORTER_VERDICT_SECONDS": "1e6"}
 REQUEST = VerifyRequest(Path("/"), {}, VerifyTarget("atan2"), None, "kernels", "default", SHORT)
-Started = Callable[[], list[int]]
 
 
 def hang(*_: Any) -> NoReturn:
@@ -206,6 +208,30 @@ def test_what_waits_and_is_interrupted_leaves_no_worker(note: Path) -> None:
     wait_until_gone(numbers(note))
 
 
+def test_what_is_no_child_is_neither_stopped_nor_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of a process that was waited for may be another's, and 0 would stand for every process there is."""
+    over = os.fork()
+    if over == 0:
+        os._exit(0)
+    os.waitpid(over, 0)
+    sent: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda process, _: sent.append(process))
+    monkeypatch.setattr(os, "killpg", lambda group, _: sent.append(group))
+    for process in (0, 1, os.getpid(), os.getppid(), over):
+        with pytest.raises(ValueError, match="is no child"):
+            end_tree(process)
+    assert sent == []
+
+
+def test_closing_twice_signals_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = Process(lambda _: os._exit(3), ended)
+    assert isinstance(wait([process])[0], ErrorAnswer)
+    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("its number may be another's"))
+    monkeypatch.setattr(os, "killpg", lambda *_: pytest.fail("its number may be another's"))
+    process.close()
+    process.look(lambda _: None)
+
+
 def test_a_worker_ends_with_the_process_that_forked_it(note: Path) -> None:
     def act(progress: Progress) -> Answer:
         sign(note)
@@ -237,21 +263,63 @@ def test_a_client_that_leaves_ends_its_workers_and_their_children(
         hang()
 
     monkeypatch.setattr(worker, "verify", hanging)
-    monkeypatch.setattr(server, "LOOK_SECONDS", 0.05)
-    current = ["kernels-1"]
-    monkeypatch.setattr(client, "fingerprint", lambda backend: current[0])
     path = tmp_path / "socket"
-    thread = threading.Thread(target=server.serve, args=(path, "kernels-1"))
-    thread.start()
+    serving = os.fork()  # no thread: what it forks would hold the client's end of the connection
+    if serving == 0:
+        server.serve(path, "kernels-1")
     while not path.exists():
-        assert thread.is_alive()
+        time.sleep(0.01)
     with socket.socket(socket.AF_UNIX) as link:
         link.connect(str(path))
-        link.sendall(encode_request(replace(REQUEST, environment={})))
+        link.sendall(encode_request(replace(REQUEST, environment=UNLIMITED)))
         assert b"test_x" in link.makefile("rb").readline()
     wait_until_gone(numbers(note))
-    current[0] = "kernels-2"
-    thread.join()
+    os.kill(serving, signal.SIGKILL)
+    os.waitpid(serving, 0)
+
+
+def test_a_server_answers_with_the_environment_that_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As C code sees it, since Metal's API validation asks getenv."""
+
+    def telling(*_: Any) -> Any:
+        value = ctypes.CDLL(None)
+        value.getenv.restype = ctypes.c_char_p
+        raise PorterError("PTR172", repr([value.getenv(b"MTL_DEBUG_LAYER"), value.getenv(b"MTL_OTHER")]))
+
+    monkeypatch.setattr(worker, "verify", telling)
+    monkeypatch.setenv("MTL_DEBUG_LAYER", "0")
+    told = [ask_as_server({}), ask_as_server({"MTL_OTHER": "1", "HOME": "/x"}), ask_as_server({"MTL_DEBUG_LAYER": "2"})]
+    assert told == ["[None, None]", "[None, b'1']", "[b'2', None]"]
+    assert os.environ["MTL_DEBUG_LAYER"] == "0" and os.environ["HOME"] != "/x"
+
+
+def ask_as_server(environment: dict[str, str]) -> str:
+    """What the child of a server that handles a connection answers."""
+    ours, theirs = socket.socketpair()
+    with socket.socket() as listener, ours:
+        server._handle(theirs, listener)
+        answer = client.exchange(ours, replace(REQUEST, environment=environment))
+    os.wait()
+    assert isinstance(answer, ErrorAnswer)
+    return answer.what
+
+
+def test_a_client_sends_what_is_read_when_run_and_asks_by_what_was_read_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Request] = []
+
+    def keep(request: Request, _: Progress) -> Answer:
+        sent.append(request)
+        return PrepareAnswer()
+
+    monkeypatch.setattr(client, "_ask_server", keep)
+    monkeypatch.delenv(client.NO_SERVER, raising=False)
+    before = client.fingerprint("host")
+    monkeypatch.setenv("MTL_DEBUG_LAYER", "0")
+    client.ask(REQUEST)
+    assert sent[0].environment["MTL_DEBUG_LAYER"] == "0" and "HOME" not in sent[0].environment
+    assert client.fingerprint("host") == before
+    monkeypatch.setenv("PYTORCH_ENABLE_MPS_FALLBACK", "1")
+    assert client.fingerprint("host") != before
 
 
 def test_a_process_of_its_own_that_is_interrupted_leaves_no_worker(note: Path) -> None:
@@ -271,7 +339,7 @@ server.main(["--once"])
 """
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdin
-        process.stdin.write(encode_request(replace(REQUEST, environment={})))
+        process.stdin.write(encode_request(replace(REQUEST, environment=UNLIMITED)))
         process.stdin.close()
         while len(numbers(note)) < 2:
             assert process.poll() is None
