@@ -21,7 +21,7 @@ from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import ServedFunction, find_served, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.mpsgraph.agreement import Agreement, agreement
+from porter.mpsgraph.agreement import Agreement, compare_readings
 from porter.mpsgraph.recording import Recording
 from porter.recording import record
 from porter.recording.readings import is_of, overloads, source_graph
@@ -101,7 +101,7 @@ def _of_row(checkout: Checkout, row: ServedFunction, recorded: Sequence[Recordin
                 f"{stopped}{len(each.seen)} calls, {len(each.graph.cases)} cases. {left}",
             )
         else:
-            judged = agreement(source, each, is_shared(row.entry))
+            judged = compare_readings(source, each, is_shared(row.entry))
             yield name, _kind(judged), _by_type(each), f"{judged}. {left}"
 
 

@@ -34,7 +34,7 @@ _COMPLEX_TYPES = frozenset(dtype.metal for dtype in ALL if dtype.kind is Kind.CO
 
 
 @dataclass(frozen=True)
-class Function:
+class MetalFunction:
     """One overload: how many arguments it takes, for which kinds of element it is meant, and whether it computes in
     float only.
     """
@@ -55,7 +55,7 @@ class Function:
 class Library:
     """Every inline function of the fork's c10/metal headers."""
 
-    functions: tuple[Function, ...]
+    functions: tuple[MetalFunction, ...]
 
     @staticmethod
     def read(checkout: Checkout) -> Library:
@@ -66,13 +66,13 @@ class Library:
         return _library(tuple((path, checkout.read(path)) for path in headers))
 
     @cached_property
-    def _by_name(self) -> dict[str, list[Function]]:
-        found: dict[str, list[Function]] = {}
+    def _by_name(self) -> dict[str, list[MetalFunction]]:
+        found: dict[str, list[MetalFunction]] = {}
         for function in self.functions:
             found.setdefault(function.name, []).append(function)
         return found
 
-    def find(self, name: str, arity: int, kind: Kind) -> Function | None:
+    def find(self, name: str, arity: int, kind: Kind) -> MetalFunction | None:
         """The overload that serves elements of a kind, or None."""
         return next((f for f in self._by_name.get(name, ()) if f.arity == arity and kind in f.kinds), None)
 
@@ -88,21 +88,21 @@ def _library(headers: tuple[tuple[str, str], ...]) -> Library:
 
 
 @lru_cache(maxsize=256)
-def _functions(path: str, text: str) -> tuple[Function, ...]:
+def _functions(path: str, text: str) -> tuple[MetalFunction, ...]:
     return tuple(_read(path, text))
 
 
-def _read(path: str, text: str) -> Iterator[Function]:
+def _read(path: str, text: str) -> Iterator[MetalFunction]:
     for match in _FUNCTION.finditer(text):
         if not _is_public(text, match.start()):
             continue
         params = [p.strip() for p in match["params"].split(",") if p.strip()]
-        types = [_type_of(param) for param in params]
+        types = [_read_type(param) for param in params]
         constraint = f"{match['template'] or ''} {match['result']}"
         kinds = _kinds(constraint, types, templated=match["template"] is not None)
         if kinds:
             float_only = match["result"].split()[-1] == "float" and "enable_if" not in match["result"]
-            yield Function(match["name"], path, len(params), kinds, float_only)
+            yield MetalFunction(match["name"], path, len(params), kinds, float_only)
 
 
 def _is_public(text: str, offset: int) -> bool:
@@ -116,7 +116,7 @@ def _is_public(text: str, offset: int) -> bool:
     return not opened or opened[-1] == "metal"
 
 
-def _type_of(param: str) -> str:
+def _read_type(param: str) -> str:
     words = [w for w in re.split(r"\s+", param) if w not in ("const", "thread")]
     return words[0] if words else ""
 

@@ -8,7 +8,7 @@ import re
 _AUGMENTED = re.compile(r"__i(add|sub|mul|div|mod|pow|lshift|rshift|and|xor|or)__")
 
 
-def base_of(name: str) -> str:
+def parse_base_name(name: str) -> str:
     """`atan2` for `atan2_`, `atan2.out` and `atan2`; `__and__` for `__iand__.Tensor`."""
     root = name.split(".", 1)[0]
     augmented = _AUGMENTED.fullmatch(root)

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import yaml
 
-from porter.aten.names import base_of
+from porter.aten.names import parse_base_name
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
@@ -70,7 +70,7 @@ class DispatchEntry:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _Declaration:
     """One row by itself: spans and lines count from the start of the text it was read from.
 
     Rows are kept by their text, so that an edit of the file costs the reading of the rows it touches.
@@ -88,7 +88,7 @@ class _Row:
 
     @cached_property
     def base(self) -> str:
-        return base_of(self.name)
+        return parse_base_name(self.name)
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
@@ -99,32 +99,32 @@ class _Row:
 class NativeFunction:
     """One `- func:` row, `offset` characters and `line` lines into the file."""
 
-    row: _Row
+    declaration: _Declaration
     offset: int
     line: int
 
     @property
     def schema(self) -> str:
-        return self.row.schema
+        return self.declaration.schema
 
     @property
     def structured(self) -> bool:
-        return self.row.structured
+        return self.declaration.structured
 
     @property
     def delegate(self) -> str | None:
         """The row whose structured kernel serves this one."""
-        return self.row.delegate
+        return self.declaration.delegate
 
     @property
     def name(self) -> str:
         """`atan2.out`: the name with its overload."""
-        return self.row.name
+        return self.declaration.name
 
     @property
     def base(self) -> str:
         """`atan2`, also for the in-place `atan2_`: dunder names keep theirs."""
-        return self.row.base
+        return self.declaration.base
 
     @property
     def is_inplace(self) -> bool:
@@ -133,16 +133,16 @@ class NativeFunction:
 
     @property
     def place(self) -> Place:
-        return Place(NATIVE_FUNCTIONS, self.line + self.row.line)
+        return Place(NATIVE_FUNCTIONS, self.line + self.declaration.line)
 
     @cached_property
     def dispatch(self) -> tuple[DispatchEntry, ...]:
         """The dispatch lines, with their spans in the file."""
-        return tuple(line.moved(self.offset, self.line) for line in self.row.dispatch)
+        return tuple(line.moved(self.offset, self.line) for line in self.declaration.dispatch)
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
-        return self.row.arguments
+        return self.declaration.arguments
 
     @property
     def inputs(self) -> tuple[Argument, ...]:
@@ -156,13 +156,15 @@ class NativeFunction:
 
     def entry_for(self, key: str) -> DispatchEntry | None:
         """The dispatch line that serves a dispatch key."""
-        serves = next((at for at, line in enumerate(self.row.dispatch) if key in line.keys), None)
+        serves = next((at for at, line in enumerate(self.declaration.dispatch) if key in line.keys), None)
         return None if serves is None else self.dispatch[serves]
 
     @property
     def is_composite(self) -> bool:
         """Whether no backend has a kernel of its own."""
-        return not self.delegate and all(k.startswith(_COMPOSITE) for line in self.row.dispatch for k in line.keys)
+        return not self.delegate and all(
+            k.startswith(_COMPOSITE) for line in self.declaration.dispatch for k in line.keys
+        )
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,7 @@ class NativeFunctions:
         """Whether an operator has this base name."""
         return base in self._by_base
 
-    def family(self, op: str) -> tuple[NativeFunction, ...]:
+    def find_overloads(self, op: str) -> tuple[NativeFunction, ...]:
         """The rows of an operator: all of a base name, or those that share a kernel with an overload such as
         `atan2.out`.
 
@@ -205,13 +207,13 @@ class NativeFunctions:
         head = entry.delegate or entry.name
         return tuple(e for e in self._by_base[entry.base] if head in (e.name, e.delegate))
 
-    def near(self, op: str) -> tuple[str, ...]:
+    def suggest(self, op: str) -> tuple[str, ...]:
         """The names most like one that is not there: overloads where it names one, else base names."""
         overloads = [name for name in self.by_name if "." in name] if "." in op else []
         return tuple(get_close_matches(op, overloads or self._by_base, n=3))
 
     def _unknown(self, op: str) -> PorterError:
-        near = self.near(op)
+        near = self.suggest(op)
         hint = f"Did you mean {', '.join(near)}?" if near else "Use a name from native_functions.yaml."
         return PorterError("PTR012", f"there is no operator named {op}", Place(NATIVE_FUNCTIONS), hint)
 
@@ -220,14 +222,14 @@ class NativeFunctions:
         """How often the file writes one dispatch key somewhere before another on the same line."""
         order: Counter[tuple[str, str]] = Counter()
         for entry in self.entries:
-            for line in entry.row.dispatch:
+            for line in entry.declaration.dispatch:
                 if MPS_KEY in line.keys:
                     at = line.keys.index(MPS_KEY)
                     order.update((key, MPS_KEY) for key in line.keys[:at])
                     order.update((MPS_KEY, key) for key in line.keys[at + 1 :])
         return order
 
-    def with_mps(self, keys: Sequence[str]) -> tuple[str, ...]:
+    def add_mps_key(self, keys: Sequence[str]) -> tuple[str, ...]:
         """The key list with MPS added where this file's other lines put it; after CPU and CUDA where they do not
         say.
         """
@@ -254,7 +256,7 @@ def share_edits(functions: NativeFunctions, entry: NativeFunction, target: Dispa
     own = entry.entry_for(MPS_KEY)
     if own == target:
         return ()
-    join = Edit(NATIVE_FUNCTIONS, target.keys_start, target.keys_end, ", ".join(functions.with_mps(target.keys)))
+    join = Edit(NATIVE_FUNCTIONS, target.keys_start, target.keys_end, ", ".join(functions.add_mps_key(target.keys)))
     if own is None:
         return (join,)
     left = tuple(key for key in own.keys if key != MPS_KEY)
@@ -278,8 +280,8 @@ def _entries(text: str) -> Iterator[NativeFunction]:
     for start, end in pairwise((0, *starts, len(text))):
         part = text[start:end]
         try:
-            for row in _rows(part):
-                yield NativeFunction(row, start, line)
+            for declaration in _rows(part):
+                yield NativeFunction(declaration, start, line)
         except PorterError as error:
             assert error.place is not None
             place = Place(NATIVE_FUNCTIONS, error.place.line + line)
@@ -288,7 +290,7 @@ def _entries(text: str) -> Iterator[NativeFunction]:
 
 
 @lru_cache(maxsize=16384)
-def _rows(text: str) -> tuple[_Row, ...]:
+def _rows(text: str) -> tuple[_Declaration, ...]:
     try:
         root = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as error:
@@ -301,7 +303,7 @@ def _rows(text: str) -> tuple[_Row, ...]:
     return tuple(_row(node, text) for node in root.value)
 
 
-def _row(node: yaml.Node, text: str) -> _Row:
+def _row(node: yaml.Node, text: str) -> _Declaration:
     place = Place(NATIVE_FUNCTIONS, node.start_mark.line + 1)
     fields = _fields(node)
     if "func" not in fields:
@@ -309,7 +311,7 @@ def _row(node: yaml.Node, text: str) -> _Row:
             "PTR011", "this row has no 'func:'", place, "Every row starts with '- func: name(...) -> ...'."
         )
     dispatch = fields.get("dispatch")
-    return _Row(
+    return _Declaration(
         schema=_scalar(fields["func"]),
         dispatch=tuple(_dispatch_lines(dispatch, text)) if dispatch else (),
         structured=_scalar(fields.get("structured")).lower() == "true",

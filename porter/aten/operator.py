@@ -14,7 +14,7 @@ from porter.aten.native_functions import (
     NativeFunctions,
     functional_variant,
 )
-from porter.aten.stubs import DifferentOverloads, NoStub, StubCall, native_definitions, stub_names, stubs_of
+from porter.aten.stubs import DifferentOverloads, NoStub, StubCall, find_native_definitions, find_stub_names, find_stubs
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 
@@ -60,7 +60,7 @@ class Operator:
     @staticmethod
     def read(checkout: Checkout, name: str) -> Operator:
         """Reads an operator by its base name or an overload's. Raises PTR012 where the fork has none of that name."""
-        functions = NativeFunctions.read(checkout).family(name)
+        functions = NativeFunctions.read(checkout).find_overloads(name)
         return Operator(name, functions, tuple(found for each in functions if (found := find_served(checkout, each))))
 
     @property
@@ -94,7 +94,7 @@ def find_served(checkout: Checkout, function: NativeFunction) -> ServedFunction 
 
 
 def _find_shared(checkout: Checkout, function: NativeFunction, entry: DispatchEntry) -> ServedFunction:
-    found = [i for stub in shared_stubs(checkout, entry) if (i := find_registration(checkout, stub))]
+    found = [i for stub in find_shared_stubs(checkout, entry) if (i := find_registration(checkout, stub))]
     if not found:
         return ServedFunction(function, entry, None, Language.OTHER)
     languages = [find_language(checkout, each) for each in found]
@@ -102,19 +102,19 @@ def _find_shared(checkout: Checkout, function: NativeFunction, entry: DispatchEn
     return ServedFunction(function, entry, old or found[0], Language.MPSGRAPH if old else languages[0])
 
 
-def stubs_behind(checkout: Checkout, row: ServedFunction) -> tuple[str, ...]:
+def find_stubs_behind(checkout: Checkout, row: ServedFunction) -> tuple[str, ...]:
     """The stubs behind a function whose entry MPS shares."""
-    return shared_stubs(checkout, row.entry) if is_shared(row.entry) else ()
+    return find_shared_stubs(checkout, row.entry) if is_shared(row.entry) else ()
 
 
-def shared_stubs(checkout: Checkout, entry: DispatchEntry) -> tuple[str, ...]:
+def find_shared_stubs(checkout: Checkout, entry: DispatchEntry) -> tuple[str, ...]:
     """The stubs behind a entry that MPS shares: those it is known to call, else those it names and MPS registers."""
     try:
-        return tuple(dict.fromkeys(call.stub.name for call in stubs_of(checkout, entry.kernel)))
+        return tuple(dict.fromkeys(call.stub.name for call in find_stubs(checkout, entry.kernel)))
     except PorterError:
         pass
     try:
-        return tuple(name for name in stub_names(checkout, entry.kernel) if find_registration(checkout, name))
+        return tuple(name for name in find_stub_names(checkout, entry.kernel) if find_registration(checkout, name))
     except PorterError:
         return ()
 
@@ -123,7 +123,7 @@ def find_migrations(checkout: Checkout, operator: Operator) -> tuple[Migration |
     """Where every row that is on MPSGraph goes; a row is held back by PTR017 (no entry to join) or by what the reading
     of its stubs raises.
     """
-    old = [row for row in operator.served if row.language is Language.MPSGRAPH or _forwards(row)]
+    old = [row for row in operator.served if row.language is Language.MPSGRAPH or _only_forwards(row)]
     return tuple(_find_migration(checkout, operator, row) for row in old)
 
 
@@ -145,12 +145,12 @@ def find_joining(checkout: Checkout, operator: Operator, moved: tuple[Migration,
 
 def _find_migration(checkout: Checkout, operator: Operator, row: ServedFunction) -> Migration | Blocked:
     try:
-        return _join(checkout, operator, row)
+        return _find_join(checkout, operator, row)
     except PorterError as error:
         return Blocked(row, error)
 
 
-def _forwards(row: ServedFunction) -> bool:
+def _only_forwards(row: ServedFunction) -> bool:
     """Whether a kernel of MPS's own only forwards to other operators."""
     return row.language is Language.OTHER and row.implementation is not None and not is_shared(row.entry)
 
@@ -160,7 +160,7 @@ def is_shared(entry: DispatchEntry) -> bool:
     return any(key in entry.keys for key in SHARING_KEYS)
 
 
-def _join(checkout: Checkout, operator: Operator, row: ServedFunction) -> Migration:
+def _find_join(checkout: Checkout, operator: Operator, row: ServedFunction) -> Migration:
     candidates = [entry for entry in row.function.dispatch if is_shared(entry)]
     if not candidates:
         raise PorterError(
@@ -172,23 +172,23 @@ def _join(checkout: Checkout, operator: Operator, row: ServedFunction) -> Migrat
     failure: PorterError | None = None
     for entry in candidates:
         try:
-            return Migration(row, entry, stubs_of(checkout, entry.kernel))
+            return Migration(row, entry, find_stubs(checkout, entry.kernel))
         except PorterError as error:
             failure = error
             if isinstance(error, NoStub) and _only_redispatches(checkout, entry):
                 return Migration(row, entry, ())
             if isinstance(error, DifferentOverloads):
-                return Migration(row, entry, _stubs_of_out(checkout, operator, error))
+                return Migration(row, entry, _find_stubs_of_out(checkout, operator, error))
     assert failure is not None
     raise failure
 
 
-def _stubs_of_out(checkout: Checkout, operator: Operator, error: PorterError) -> tuple[StubCall, ...]:
+def _find_stubs_of_out(checkout: Checkout, operator: Operator, error: PorterError) -> tuple[StubCall, ...]:
     """The stubs of the out= row, for a kernel name that several C++ overloads share."""
     for function in operator.functions:
         entry = function.entry_for("CPU") if function.name.endswith("out") else None
         if entry:
-            return stubs_of(checkout, entry.kernel)
+            return find_stubs(checkout, entry.kernel)
     raise error
 
 
@@ -197,14 +197,14 @@ def _only_redispatches(checkout: Checkout, entry: DispatchEntry) -> bool:
     if not _is_shared_by_all(entry):
         return False
     functions = NativeFunctions.read(checkout)
-    return all(_only_calls(found.text, functions) for found in native_definitions(checkout, entry.kernel))
+    return all(_only_calls(found.text, functions) for found in find_native_definitions(checkout, entry.kernel))
 
 
 def _only_calls(text: str, functions: NativeFunctions) -> bool:
     if "at::" not in text or _OWN_KERNEL.search(text):
         return False
     called = {name for name in _OPERATOR_CALL.findall(text) if functions.has(name)}
-    return all(any(function.entry_for(MPS_KEY) for function in functions.family(name)) for name in called)
+    return all(any(function.entry_for(MPS_KEY) for function in functions.find_overloads(name)) for name in called)
 
 
 def _is_shared_by_all(entry: DispatchEntry) -> bool:

@@ -18,7 +18,7 @@ from porter.core.checkout import Checkout
 from porter.core.dtypes import COMPLEX_DOUBLE, DOUBLE, HALF, Kind, of_kind
 from porter.core.edits import Edit
 from porter.core.layout import OPINFO_DEFINITIONS, OPINFOS
-from porter.languages.python_calls import Expression, Item, find_expression, read_items, remove_items, string_of
+from porter.languages.python_calls import Expression, Item, find_expression, read_items, read_string, remove_items
 
 # Calls that look like an OpInfo and describe something else.
 OTHER_CALLS = ("DecorateInfo", "ForeachFuncInfo")
@@ -74,7 +74,7 @@ class OpInfoCall:
 
     @property
     def variant(self) -> str:
-        return string_of(self.argument("variant_test_name"))
+        return read_string(self.argument("variant_test_name"))
 
     @property
     def key(self) -> str:
@@ -129,7 +129,7 @@ def find_opinfos(checkout: Checkout, op: str) -> tuple[OpInfoCall, ...]:
     """
     files = [OPINFOS] if checkout.exists(OPINFOS) else []
     files += checkout.list(OPINFO_DEFINITIONS, ".py")
-    return tuple(call for file in files for call in _find(file, checkout.read(file), op))
+    return tuple(call for file in files for call in _find_in_file(file, checkout.read(file), op))
 
 
 def read_dtypes(node: ast.expr) -> frozenset[str] | None:
@@ -144,9 +144,9 @@ def read_dtypes(node: ast.expr) -> frozenset[str] | None:
     return None if group is None or names is None or node.keywords else group | {*names}
 
 
-def marks(call: OpInfoCall) -> tuple[Mark, ...]:
+def read_marks(call: OpInfoCall) -> tuple[Mark, ...]:
     """What an OpInfo says about MPS alone, in the order of the text. Tolerances are not expectations of failure."""
-    return tuple(mark for index in range(len(call.arguments)) for mark in _marks(call, index))
+    return tuple(mark for index in range(len(call.arguments)) for mark in _read_marks_of(call, index))
 
 
 def decide_mark(mark: Mark, ported: Collection[str]) -> MarkDecision:
@@ -166,7 +166,7 @@ def decide_mark(mark: Mark, ported: Collection[str]) -> MarkDecision:
     return MarkDecision(mark, change, gone, f"{', '.join(gone)}: native now")
 
 
-def edits_of_marks(decisions: Iterable[MarkDecision]) -> tuple[Edit, ...]:
+def edit_marks(decisions: Iterable[MarkDecision]) -> tuple[Edit, ...]:
     """The edits that carry decisions out, one a call; an argument that would be left empty goes as a whole."""
     by_call: dict[tuple[str, int], list[MarkDecision]] = {}
     for decision in decisions:
@@ -175,7 +175,7 @@ def edits_of_marks(decisions: Iterable[MarkDecision]) -> tuple[Edit, ...]:
     return tuple(edit for group in by_call.values() for edit in _call_edits(group))
 
 
-def _find(file: str, text: str, op: str) -> Iterator[OpInfoCall]:
+def _find_in_file(file: str, text: str, op: str) -> Iterator[OpInfoCall]:
     for match, aten_names in _index(text):
         name = match["name"]
         if op in (name, name.replace(".", "_"), name.removeprefix("nn.functional.")) or op in aten_names:
@@ -200,19 +200,19 @@ def _read_call(file: str, text: str, match: re.Match[str]) -> OpInfoCall:
     return OpInfoCall(match["cls"], match["name"], expression.line(expression.node), expression, expression.items)
 
 
-def _marks(call: OpInfoCall, index: int) -> Iterator[Mark]:
+def _read_marks_of(call: OpInfoCall, index: int) -> Iterator[Mark]:
     argument = call.arguments[index]
     if argument.name == "dtypesIfMPS":
         text = f"{argument.name}={call.expression.text_of(argument.value)}"
         yield Mark(call, index, None, text, call.expression.line(argument.value), "", None)
     if argument.name in ("skips", "decorators") and isinstance(argument.value, ast.Tuple | ast.List):
         for element, item in enumerate(read_items(argument.value)):
-            mark = _mark(call, index, element, item.value)
+            mark = _read_mark(call, index, element, item.value)
             if mark:
                 yield mark
 
 
-def _mark(call: OpInfoCall, argument: int, element: int, node: ast.expr) -> Mark | None:
+def _read_mark(call: OpInfoCall, argument: int, element: int, node: ast.expr) -> Mark | None:
     line = call.expression.line(node)
     if isinstance(node, ast.Name) and node.id in MPS_DECORATORS:
         return Mark(call, argument, element, node.id, line, "", None)
@@ -222,7 +222,7 @@ def _mark(call: OpInfoCall, argument: int, element: int, node: ast.expr) -> Mark
     given = dict(zip(("decorators", "cls_name", "test_name"), (p.value for p in parts if not p.name), strict=False))
     given |= {p.name: p.value for p in parts if p.name}
     what = call.expression.text_of(given["decorators"]) if "decorators" in given else ""
-    cls, test, device = (string_of(given.get(name)) for name in ("cls_name", "test_name", "device_type"))
+    cls, test, device = (read_string(given.get(name)) for name in ("cls_name", "test_name", "device_type"))
     ours = device == "mps" or test.endswith("_mps") or cls.removesuffix("MPS") in MPS_CLASSES or what in MPS_DECORATORS
     if not ours or device not in ("", "mps") or not _EXPECTATION.match(what):
         return None

@@ -18,7 +18,7 @@ from porter.core.dtypes import FLOAT2, SCALAR_TYPES
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
 from porter.core.layout import TEST_LISTS
-from porter.languages.python_calls import Expression, find_expression, insert_strings, remove_items, string_of
+from porter.languages.python_calls import Expression, find_expression, insert_strings, read_string, remove_items
 
 
 class ListKind(Enum):
@@ -86,7 +86,7 @@ class SkipList:
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
-        return tuple(_entries(self))
+        return tuple(_read_entries(self))
 
     @property
     def kept_because(self) -> str:
@@ -109,13 +109,13 @@ class Decision:
 
 def read_lists(checkout: Checkout) -> tuple[SkipList, ...]:
     """Every list of every modifier, in file order. Raises PTR067 (unclosed bracket), PTR068 (no modifier found)."""
-    lists = [found for file in TEST_LISTS if checkout.exists(file) for found in _lists(file, checkout.read(file))]
+    lists = [found for file in TEST_LISTS if checkout.exists(file) for found in _find_lists(file, checkout.read(file))]
     if not lists:
         raise PorterError("PTR068", "found no list of MPS test expectations", Place(TEST_LISTS[0]))
     return tuple(lists)
 
 
-def entries_for(lists: Iterable[SkipList], names: Collection[str]) -> tuple[tuple[SkipList, Entry], ...]:
+def find_entries(lists: Iterable[SkipList], names: Collection[str]) -> tuple[tuple[SkipList, Entry], ...]:
     """The entries that name one of these tests (OpInfo name and variant in one word)."""
     return tuple((found, entry) for found in lists for entry in found.entries if entry.name in names)
 
@@ -147,7 +147,7 @@ def decide_all(
     complex types (all, unless said) are missing from too.
     """
     lists = tuple(lists)
-    decisions = [decide(found, entry, ported) for found, entry in entries_for(lists, names)]
+    decisions = [decide(found, entry, ported) for found, entry in find_entries(lists, names)]
     allowing = [found for found in lists if found.kind is ListKind.ALLOW and not found.kept_because]
     if FLOAT2.torch in ported and allowing:
         known = {entry.name for found in lists if found.kind is ListKind.ALLOW for entry in found.entries}
@@ -157,7 +157,7 @@ def decide_all(
     return tuple(decisions)
 
 
-def edits_of(decisions: Iterable[Decision]) -> tuple[Edit, ...]:
+def edit_lists(decisions: Iterable[Decision]) -> tuple[Edit, ...]:
     """The edits that carry decisions out, list by list. Raises PTR050 where one list both gains and loses entries."""
     by_list: dict[tuple[str, int], list[Decision]] = {}
     for decision in decisions:
@@ -183,11 +183,11 @@ def _insert_names(found: SkipList, names: Iterable[str]) -> tuple[Edit, ...]:
     """The edit that adds names to an allow-list, each where its neighbors are in order, else behind the last entry."""
     added: dict[int, list[str]] = {}
     for name in names:
-        added.setdefault(_index_for(found.entries, name), []).append(name)
+        added.setdefault(_find_index(found.entries, name), []).append(name)
     return insert_strings(found.expression, added)
 
 
-def _index_for(entries: Sequence[Entry], name: str) -> int:
+def _find_index(entries: Sequence[Entry], name: str) -> int:
     names = [entry.name for entry in entries]
     if not names or (name < names[0] and names == sorted(names)):
         return 0
@@ -196,27 +196,27 @@ def _index_for(entries: Sequence[Entry], name: str) -> int:
 
 
 @lru_cache(maxsize=32)
-def _lists(file: str, text: str) -> tuple[SkipList, ...]:
+def _find_lists(file: str, text: str) -> tuple[SkipList, ...]:
     return tuple(_scan(file, text))
 
 
 def _scan(file: str, text: str) -> Iterator[SkipList]:
     for function in _FUNCTION.finditer(text):
-        end = _function_end(text, function.end(), len(function[1]))
+        end = _find_function_end(text, function.end(), len(function[1]))
         for match in _LIST.finditer(text, function.end(), end):
             kind = next((kind for kind in ListKind if kind.value in match["name"]), None)
             if kind:
                 expression = find_expression(file, text, match.start("open"), match.start("open"))
-                yield SkipList(match["name"], kind, function[2], _condition(text, match.start()), expression)
+                yield SkipList(match["name"], kind, function[2], _find_condition(text, match.start()), expression)
 
 
-def _function_end(text: str, start: int, indent: int) -> int:
+def _find_function_end(text: str, start: int, indent: int) -> int:
     """Where a line begins that is indented no deeper than the function: its closing parenthesis does not count."""
     found = re.compile(rf"^[ \t]{{0,{indent}}}[A-Za-z@]", re.MULTILINE).search(text, start)
     return found.start() if found else len(text)
 
 
-def _condition(text: str, at: int) -> str:
+def _find_condition(text: str, at: int) -> str:
     """The condition of the `if` that directly encloses a statement, or nothing."""
     line = text[text.rfind("\n", 0, at + 1) + 1 :].split("\n", 1)[0]
     indent = len(line) - len(line.lstrip())
@@ -227,16 +227,16 @@ def _condition(text: str, at: int) -> str:
     return ""
 
 
-def _entries(found: SkipList) -> Iterator[Entry]:
+def _read_entries(found: SkipList) -> Iterator[Entry]:
     expression = found.expression
     for index, item in enumerate(expression.items):
         named = item.key if isinstance(expression.node, ast.Dict) else item.value
-        if named is None or not string_of(named):
+        if named is None or not read_string(named):
             continue
         limit = item.value if item.key and not _is_none(item.value) else None
         dtypes = read_dtype_names(limit) if isinstance(limit, ast.List) else None
         readable = limit is None or dtypes is not None
-        yield Entry(string_of(named), dtypes, expression.line(named), readable, index)
+        yield Entry(read_string(named), dtypes, expression.line(named), readable, index)
 
 
 def _is_none(node: ast.expr) -> bool:

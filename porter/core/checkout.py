@@ -24,12 +24,12 @@ class Folder:
     files: tuple[tuple[str, bytes], ...]
     _answers: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict, repr=False)
 
-    def holding(self, word: str, pattern: str = "") -> tuple[str, ...]:
+    def files_containing(self, word: str, pattern: str = "") -> tuple[str, ...]:
         """The paths of the files that hold `word`, where it stands matching `pattern`, which may span two lines."""
         if (word, pattern) not in self._answers:
             wanted = re.compile(pattern.encode(), re.M) if pattern else None
             self._answers[word, pattern] = tuple(
-                path for path, data in self.files if _holds(data, word.encode(), wanted)
+                path for path, data in self.files if _contains(data, word.encode(), wanted)
             )
         return self._answers[word, pattern]
 
@@ -116,7 +116,7 @@ class Checkout:
             ) from error
 
 
-def _holds(data: bytes, word: bytes, wanted: re.Pattern[bytes] | None) -> bool:
+def _contains(data: bytes, word: bytes, wanted: re.Pattern[bytes] | None) -> bool:
     """Only the lines around the word are searched: most files hold none, and a search of a whole one is slow."""
     at = data.find(word)
     while at >= 0 and wanted is not None:
@@ -132,16 +132,16 @@ def _holds(data: bytes, word: bytes, wanted: re.Pattern[bytes] | None) -> bool:
 def find_checkout(named: Path | None, cwd: Path, environ: dict[str, str]) -> Checkout:
     """The fork to work on: `named`, else `$PORTER_CHECKOUT`, else the enclosing one, else the embedded miniature."""
     if named is not None:
-        return _checked(named, "--checkout")
+        return _require_fork(named, "--checkout")
     if environ.get("PORTER_CHECKOUT"):
-        return _checked(Path(environ["PORTER_CHECKOUT"]), "$PORTER_CHECKOUT")
+        return _require_fork(Path(environ["PORTER_CHECKOUT"]), "$PORTER_CHECKOUT")
     for folder in (cwd, *cwd.parents):
         if (folder / NATIVE_FUNCTIONS).is_file():
             return Checkout(folder, "the enclosing checkout")
     return Checkout(EMBEDDED_FORK, "the embedded miniature fork")
 
 
-def _checked(root: Path, origin: str) -> Checkout:
+def _require_fork(root: Path, origin: str) -> Checkout:
     if not (root / NATIVE_FUNCTIONS).is_file():
         raise PorterError(
             "PTR001",

@@ -22,14 +22,16 @@ def format_block(checkout: Checkout, file: str, block: str) -> str:
     """
     if not block.strip() or not checkout.exists(CLANG_FORMAT):
         return block
-    return _formatted(str(checkout.root / CLANG_FORMAT), checkout.read(CLANG_FORMAT), _assumed(file), block)
+    return _run_clang_format(
+        str(checkout.root / CLANG_FORMAT), checkout.read(CLANG_FORMAT), _choose_file_name(file), block
+    )
 
 
 @lru_cache(maxsize=256)
-def _formatted(style: str, _style_text: str, name: str, text: str) -> str:
+def _run_clang_format(style: str, _style_text: str, name: str, text: str) -> str:
     """Cached by content: planning many operators formats the same block more than once."""
     ends = len(text) - len(text.rstrip("\r\n"))
-    command = [_program(), f"--style=file:{style}", f"--assume-filename={name}"]
+    command = [_find_clang_format(), f"--style=file:{style}", f"--assume-filename={name}"]
     data = text.encode("utf-8", "surrogateescape")
     done = subprocess.run(command, input=data, capture_output=True, check=False)
     if done.returncode:
@@ -39,12 +41,12 @@ def _formatted(style: str, _style_text: str, name: str, text: str) -> str:
     return out.rstrip("\r\n") + text[len(text) - ends :]
 
 
-def _assumed(file: str) -> str:
+def _choose_file_name(file: str) -> str:
     return LANGUAGES.get(PurePosixPath(file).suffix, "block.cpp")
 
 
 @lru_cache(maxsize=1)
-def _program() -> str:
+def _find_clang_format() -> str:
     """The binary itself: the wheel's start script costs a Python start on every call."""
     try:
         import clang_format  # type: ignore[import-not-found, import-untyped, unused-ignore]

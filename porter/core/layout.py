@@ -42,6 +42,6 @@ VERSION = "version.txt"
 INCLUDE_ROOTS: Mapping[str, str] = {"ATen/": f"{ATEN}/", "c10/": f"{C10}/"}
 
 
-def included_as(path: str) -> str:
+def spell_include(path: str) -> str:
     """How an `#include <...>` spells a file below `aten/src`; another file as it is."""
     return path.removeprefix(f"{ATEN_ROOT}/")

@@ -16,17 +16,17 @@ def file_diff(file: str, before: str | None, edits: list[Edit], deleted: bool, c
     hunks = _hunks(text, [Edit(file, 0, len(text), "")] if deleted else edits, context)
     if not hunks and before is not None and not deleted:
         return ""
-    old, new = _quoted(f"a/{file}"), _quoted(f"b/{file}")
+    old, new = _quote(f"a/{file}"), _quote(f"b/{file}")
     head = f"diff --git {old} {new}\n"
     if before is None:
         head, old = head + "new file mode 100644\n", "/dev/null"
     if deleted:
         head, new = head + "deleted file mode 100644\n", "/dev/null"
-    names = f"--- {_ended(old)}\n+++ {_ended(new)}\n" if hunks else ""
+    names = f"--- {_end_name(old)}\n+++ {_end_name(new)}\n" if hunks else ""
     return head + names + "".join(hunks)
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     """A path as git prints it: in quotes with escapes when it holds a quote, a backslash or a control character."""
     if not any(c in '"\\' or c < " " for c in name):
         return name
@@ -34,7 +34,7 @@ def _quoted(name: str) -> str:
     return '"' + "".join(escapes.get(c, c if c >= " " else f"\\{ord(c):03o}") for c in name) + '"'
 
 
-def _ended(name: str) -> str:
+def _end_name(name: str) -> str:
     return name + "\t" if " " in name and not name.startswith('"') else name
 
 
@@ -50,7 +50,7 @@ class _Region:
 def _hunks(before: str, edits: list[Edit], context: int) -> list[str]:
     old = _lines(before)
     hunks, shift = [], 0
-    for group in _near(list(_changed(before, old, edits)), context):
+    for group in _group_nearby(list(_find_changes(before, old, edits)), context):
         start, end = max(group[0].start - context, 0), min(group[-1].end + context, len(old))
         body, at, grown = [], start, 0
         for region in group:
@@ -60,12 +60,12 @@ def _hunks(before: str, edits: list[Edit], context: int) -> list[str]:
             at, grown = region.end, grown + len(region.lines) - (region.end - region.start)
         body += [" " + line for line in old[at:end]]
         header = f"@@ -{_range(start, end - start)} +{_range(start + shift, end - start + grown)} @@\n"
-        hunks.append(header + "".join(map(_printed, body)))
+        hunks.append(header + "".join(map(_print_line, body)))
         shift += grown
     return hunks
 
 
-def _changed(before: str, old: list[str], edits: list[Edit]) -> Iterator[_Region]:
+def _find_changes(before: str, old: list[str], edits: list[Edit]) -> Iterator[_Region]:
     """The lines that differ, compared only where an edit is: a whole-file comparison would take most of a second."""
     starts = [0]
     for line in old:
@@ -85,7 +85,7 @@ def _line_groups(before: str, starts: list[int], edits: list[Edit]) -> Iterator[
     group: list[Edit] = []
     first = last = 0
     for edit in edits:
-        begin, end = _reach(before, starts, edit)
+        begin, end = _find_touched_lines(before, starts, edit)
         if group and begin < last:
             group.append(edit)
             last = max(last, end)
@@ -97,7 +97,7 @@ def _line_groups(before: str, starts: list[int], edits: list[Edit]) -> Iterator[
         yield first, last, group
 
 
-def _reach(before: str, starts: list[int], edit: Edit) -> tuple[int, int]:
+def _find_touched_lines(before: str, starts: list[int], edit: Edit) -> tuple[int, int]:
     """The lines whose text an edit changes: none for whole lines put between two."""
     begin, end = bisect_right(starts, edit.start) - 1, bisect_right(starts, edit.end) - 1
     joined = before[starts[begin] : edit.start] + edit.text
@@ -108,7 +108,7 @@ def _reach(before: str, starts: list[int], edit: Edit) -> tuple[int, int]:
     return begin, min(end, len(starts) - 1)
 
 
-def _near(regions: list[_Region], context: int) -> list[list[_Region]]:
+def _group_nearby(regions: list[_Region], context: int) -> list[list[_Region]]:
     groups: list[list[_Region]] = []
     for region in regions:
         if groups and region.start == groups[-1][-1].end:
@@ -130,5 +130,5 @@ def _range(start: int, count: int) -> str:
     return f"{start + 1 if count else start},{count}"
 
 
-def _printed(line: str) -> str:
+def _print_line(line: str) -> str:
     return line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"

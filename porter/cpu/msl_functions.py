@@ -46,7 +46,7 @@ VECTOR_MATH = {"round": "nearbyint", "i0": "calc_i0", "erfinv": "calc_erfinv"}
 _OF_PARTS = re.compile(r"\]\.[xy]\b")
 
 
-def form_for(function: CppFunction, dtype: DType, library: Library) -> str:
+def find_form(function: CppFunction, dtype: DType, library: Library) -> str:
     """The form for an argument's type, empty if there is none or the checkout lacks the function it calls."""
     if dtype.kind is Kind.COMPLEX:
         form = function.complex
@@ -59,7 +59,7 @@ def form_for(function: CppFunction, dtype: DType, library: Library) -> str:
     return form if library.has(needed.group(1), takes_complex) else ""
 
 
-def filled(form: str, arguments: list[str]) -> str:
+def fill_form(form: str, arguments: list[str]) -> str:
     """A form with its arguments in place: `{0}` as they stand, `[0]` in parentheses unless it is a single operand."""
     text = form
     for index, argument in enumerate(arguments):

@@ -28,7 +28,7 @@ def _depths(text: str, pairs: str, start: int = 0, others: str = "") -> Iterator
             yield match.start(), mark, depth
 
 
-def behind(text: str, opener: int, pairs: str = ALL) -> int:
+def find_closing_end(text: str, opener: int, pairs: str = ALL) -> int:
     """The offset behind the bracket that closes the one at `opener`, the end of the text where none does."""
     return next((at + 1 for at, _, depth in _depths(text, pairs, opener) if depth <= 0), len(text))
 
@@ -39,10 +39,10 @@ def is_balanced(text: str, pairs: str = ROUND) -> bool:
     return not depths or (min(depths) >= 0 and depths[-1] == 0)
 
 
-def unwrapped(text: str) -> str:
+def strip_parentheses(text: str) -> str:
     """A text without the round brackets around all of it."""
     inner = text[1:-1]
-    return unwrapped(inner) if text.startswith("(") and text.endswith(")") and is_balanced(inner) else text
+    return strip_parentheses(inner) if text.startswith("(") and text.endswith(")") and is_balanced(inner) else text
 
 
 def has_outside(text: str, character: str) -> bool:
@@ -50,7 +50,7 @@ def has_outside(text: str, character: str) -> bool:
     return any(mark == character and depth == 0 for _, mark, depth in _depths(text, ALL, others=character))
 
 
-def split(text: str, pairs: str = ALL) -> list[str]:
+def split_at_commas(text: str, pairs: str = ALL) -> list[str]:
     """The texts between the commas outside of all brackets, without the space around them; none of an empty text."""
     parts, start = list[str](), 0
     for at, mark, depth in _depths(text, pairs, others=","):

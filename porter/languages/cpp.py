@@ -190,7 +190,7 @@ class Return:
 
 
 @dataclass(frozen=True)
-class Run:
+class ExpressionStatement:
     """An expression as a statement."""
 
     value: Expr
@@ -205,7 +205,7 @@ class Opaque:
     start: int = 0
 
 
-Stmt = Block | Declaration | Using | If | While | Return | Run | Opaque
+Stmt = Block | Declaration | Using | If | While | Return | ExpressionStatement | Opaque
 
 
 @dataclass(frozen=True)
@@ -220,10 +220,10 @@ class Function:
     start: int = 0
 
 
-class Unparsed(Exception):
+class ParseError(Exception):
     """Raised inside the parser; every caller turns it into an `Opaque` statement or a coded error."""
 
 
-def is_wrap(call: Call) -> bool:
+def is_at_wrap(call: Call) -> bool:
     """Whether this is `AT_WRAP(...)`, which only protects commas."""
     return isinstance(call.function, Name) and call.function.path == "AT_WRAP"

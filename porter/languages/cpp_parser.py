@@ -9,6 +9,7 @@ from porter.languages.cpp import (
     Cast,
     Declaration,
     Expr,
+    ExpressionStatement,
     Function,
     If,
     Index,
@@ -19,13 +20,12 @@ from porter.languages.cpp import (
     Opaque,
     Parameter,
     Paren,
+    ParseError,
     Postfix,
     Return,
-    Run,
     Stmt,
     Ternary,
     Unary,
-    Unparsed,
     Using,
     While,
 )
@@ -51,7 +51,7 @@ def parse_expression(path: str, text: str) -> Expr:
     parser = Parser(path, text)
     found = parser.expression()
     if parser.at < len(parser.tokens):
-        raise Unparsed
+        raise ParseError
     return found
 
 
@@ -69,7 +69,7 @@ class Parser(Cursor):
             open_at, self.at = after, after
         else:
             named = self.before_angles(open_at - 1)
-            name, returns = self.tokens[named].text, self.joined(0, named)
+            name, returns = self.tokens[named].text, self.spell_type(0, named)
             self.at = open_at
         parameters = self.parameters()
         while self.peek() not in ("{", ""):
@@ -82,7 +82,7 @@ class Parser(Cursor):
         found = []
         while not self.accept(")"):
             if not self.peek():
-                raise Unparsed
+                raise ParseError
             begin, depth = self.at, 0
             while self.peek() and (depth or self.peek() not in (",", ")")):
                 depth += DEPTHS.get(self.peek(), 0)
@@ -97,7 +97,7 @@ class Parser(Cursor):
             end = begin + texts.index("=")
         last = self.tokens[end - 1].text
         named = end - begin > 1 and is_word(last) and last not in _BUILTIN_TYPES and self.tokens[end - 2].text != "::"
-        return Parameter(self.joined(begin, end - named), last if named else "")
+        return Parameter(self.spell_type(begin, end - named), last if named else "")
 
     def block(self) -> Block:
         """`{ statements }`."""
@@ -105,7 +105,7 @@ class Parser(Cursor):
         statements: list[Stmt] = []
         while not self.accept("}"):
             if not self.peek():
-                raise Unparsed
+                raise ParseError
             statements += self.statement()
         return Block(tuple(statements), start)
 
@@ -114,7 +114,7 @@ class Parser(Cursor):
         begin = self.at
         try:
             return self._statement()
-        except Unparsed:
+        except ParseError:
             self.at = begin
             return [self._opaque()]
 
@@ -147,27 +147,27 @@ class Parser(Cursor):
             self.take(";")
             return [Return(value, start)]
         if word in _STATEMENT_WORDS:
-            raise Unparsed
-        return self._declarations() or [self._run()]
+            raise ParseError
+        return self._declarations() or [self._expression_statement()]
 
-    def _run(self) -> Stmt:
+    def _expression_statement(self) -> Stmt:
         start, value = self.start, self.expression()
         if self.peek() != "}" and not (isinstance(value, Call) and self.tokens[self.at - 1].text == ")"):
             self.take(";")
         else:
             self.accept(";")
-        return Run(value, start)
+        return ExpressionStatement(value, start)
 
     def _using(self) -> Stmt:
         start = self.take("using").start
         if self.peek() == "namespace":
-            raise Unparsed
+            raise ParseError
         name = self.take().text
         self.take("=")
         begin = self.at
         while self.peek() not in (";", ""):
             self.at += 1
-        found = Using(name, self.joined(begin, self.at), start)
+        found = Using(name, self.spell_type(begin, self.at), start)
         self.take(";")
         return found
 
@@ -223,7 +223,7 @@ class Parser(Cursor):
         self.name()
         while self.peek() in ("const", "&", "*", "&&"):
             self.at += 1
-        return self.joined(begin, self.at)
+        return self.spell_type(begin, self.at)
 
     def expression(self) -> Expr:
         """An expression down to, not including, a comma."""
@@ -294,7 +294,7 @@ class Parser(Cursor):
         while not self.accept(closer):
             found.append(self.expression())
             if not self.accept(",") and self.peek() != closer and not isinstance(found[-1], Call):
-                raise Unparsed
+                raise ParseError
         return tuple(found)
 
     def _primary(self) -> Expr:
@@ -315,7 +315,7 @@ class Parser(Cursor):
             while self.peek()[:1] == '"':
                 text += self.take().text
             return Literal(text, start)
-        raise Unparsed
+        raise ParseError
 
     def _lambda(self) -> Expr:
         start = self.start
@@ -328,7 +328,7 @@ class Parser(Cursor):
             begin = self.at
             while self.peek() not in ("{", "") and not self.peek().startswith("__"):
                 self.at += 1
-            returns = self.joined(begin, self.at)
+            returns = self.spell_type(begin, self.at)
         while self.peek().startswith("__"):
             self.at += 1
         return LambdaExpr(parameters, returns, self.block(), start)
@@ -341,7 +341,7 @@ class Parser(Cursor):
         while True:
             word = self.take().text
             if not is_word(word):
-                raise Unparsed
+                raise ParseError
             path += word
             arguments += self._template_arguments()
             if not self.accept("::"):
@@ -358,7 +358,7 @@ class Parser(Cursor):
             text = self.tokens[at].text
             depth += {"<": 1, ">": -1, ">>": -2}.get(text, 0)
             if (text == "," and depth == 1) or depth <= 0:
-                found.append(self.joined(begin, at) + (">" if text == ">>" and depth == 0 else ""))
+                found.append(self.spell_type(begin, at) + (">" if text == ">>" and depth == 0 else ""))
                 begin = at + 1
             if depth <= 0:
                 self.at = at + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from porter.languages.cpp import Unparsed
+from porter.languages.cpp import ParseError
 from porter.languages.lexer import Token
 from porter.languages.source import Source
 
@@ -29,7 +29,7 @@ class Cursor:
     def take(self, expected: str = "") -> Token:
         """The next token, which has to be `expected`."""
         if self.at >= len(self.tokens) or (expected and self.tokens[self.at].text != expected):
-            raise Unparsed
+            raise ParseError
         self.at += 1
         return self.tokens[self.at - 1]
 
@@ -52,16 +52,16 @@ class Cursor:
             depth += (text in _CLOSERS) - (text in ")]}")
             if depth == 0:
                 return at + 1
-        raise Unparsed
+        raise ParseError
 
-    def joined(self, begin: int, end: int) -> str:
+    def spell_type(self, begin: int, end: int) -> str:
         """The tokens of a type, without qualifiers, in one canonical spelling."""
         texts = [t.text for t in self.tokens[begin:end] if t.text not in QUALIFIERS]
-        joined = ""
+        spell_type = ""
         for text in texts:
-            gap = joined and is_word(joined[-1]) and is_word(text[0])
-            joined += f" {text}" if gap else text
-        return joined
+            gap = spell_type and is_word(spell_type[-1]) and is_word(text[0])
+            spell_type += f" {text}" if gap else text
+        return spell_type
 
     def before_angles(self, at: int) -> int:
         """The name in front of explicit template arguments that end at a token, else that token itself."""
@@ -71,7 +71,7 @@ class Cursor:
             if depth == 0:
                 return at if self.tokens[at].text != "<" else at - 1
             at -= 1
-        raise Unparsed
+        raise ParseError
 
 
 def is_word(text: str) -> bool:

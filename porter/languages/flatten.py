@@ -14,17 +14,17 @@ from porter.languages.source import Macro, Source
 _CONDITION = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)", re.S)
 
 
-def flattened(source: Source, text: str) -> str:
+def flatten(source: Source, text: str) -> str:
     """The text with one branch of every `#if` left, and every use of a macro of the file expanded on one line."""
-    return _flattened(text, source.function_macros)
+    return _flatten(text, source.function_macros)
 
 
 @lru_cache(maxsize=1024)
-def _flattened(text: str, defined: tuple[Macro, ...]) -> str:
-    return expand_uses(_newest(text), {macro.name: macro for macro in defined}, keep_lines=True)
+def _flatten(text: str, defined: tuple[Macro, ...]) -> str:
+    return expand_uses(_keep_first_branches(text), {macro.name: macro for macro in defined}, keep_lines=True)
 
 
-def _newest(text: str) -> str:
+def _keep_first_branches(text: str) -> str:
     """Every `#if` takes its first branch, `#ifndef` its second: SDK guards are written newest first."""
     if "#" not in text:
         return text

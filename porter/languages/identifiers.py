@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def mentions(text: str, name: str) -> bool:
+def contains_identifier(text: str, name: str) -> bool:
     """Whether an identifier stands in a text as a whole word."""
     at = text.find(name)
     while at >= 0:

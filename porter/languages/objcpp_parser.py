@@ -86,7 +86,7 @@ class ObjCParser(Parser):
         begin = self.at
         while self.peek() not in ("(", "{", ""):
             self.at += 1
-        returns = self.joined(begin, self.at)
+        returns = self.spell_type(begin, self.at)
         parameters = self.parameters() if self.peek() == "(" else ()
         return cpp.LambdaExpr(parameters, returns, self.block(), start)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from porter.core.errors import PorterError
-from porter.languages.brackets import behind, split
+from porter.languages.brackets import find_closing_end, split_at_commas
 from porter.languages.lexer import Token, TokenKind, lex
 from porter.languages.source import Macro
 
@@ -25,7 +25,7 @@ def expand(macro: Macro, arguments: Sequence[str]) -> str:
     values = dict(zip(params, arguments, strict=False))
     if variadic:
         values["__VA_ARGS__"] = ", ".join(arguments[len(params) - 1 :])
-    return _substituted(_tokens(macro.body), values)
+    return _substitute(_tokens(macro.body), values)
 
 
 def expand_uses(text: str, macros: Mapping[str, Macro], keep_lines: bool = False) -> str:
@@ -41,8 +41,8 @@ def expand_uses(text: str, macros: Mapping[str, Macro], keep_lines: bool = False
         bracket = _BRACKET.match(text, token.end) if macro else None
         if macro is None or bracket is None:
             continue
-        end = behind(text, bracket.end() - 1)
-        arguments = split(text[bracket.end() : end - 1])
+        end = find_closing_end(text, bracket.end() - 1)
+        arguments = split_at_commas(text[bracket.end() : end - 1])
         if len(arguments) != len(macro.params or ()):
             continue
         others = {name: each for name, each in macros.items() if name != macro.name}
@@ -58,7 +58,7 @@ def _tokens(body: str) -> tuple[Token, ...]:
     return tuple(lex(body, directives=False))
 
 
-def _substituted(tokens: Sequence[Token], values: dict[str, str]) -> str:
+def _substitute(tokens: Sequence[Token], values: dict[str, str]) -> str:
     out: list[str] = []
     at = 0
     while at < len(tokens):
@@ -72,7 +72,7 @@ def _substituted(tokens: Sequence[Token], values: dict[str, str]) -> str:
         elif token.text == "#":
             at = _skip_space(tokens, at + 1)
             name = tokens[at].text if at < len(tokens) else ""
-            out.append(_quoted(values[name]) if name in values else f"#{name}")
+            out.append(_stringize(values[name]) if name in values else f"#{name}")
         else:
             out.append(values.get(token.text, token.text) if token.kind is TokenKind.IDENTIFIER else token.text)
         at += 1
@@ -85,6 +85,6 @@ def _skip_space(tokens: Sequence[Token], at: int) -> int:
     return at
 
 
-def _quoted(text: str) -> str:
+def _stringize(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

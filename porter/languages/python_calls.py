@@ -49,7 +49,7 @@ class Expression:
     @cached_property
     def node(self) -> ast.expr:
         """Its syntax tree. Raises PTR067 where Python cannot parse it."""
-        with _syntax_of(self):
+        with _code_syntax_errors(self):
             return ast.parse(self.source, mode="eval").body
 
     @property
@@ -95,7 +95,7 @@ def read_items(node: ast.expr) -> tuple[Item, ...]:
     return ()
 
 
-def string_of(node: ast.expr | None) -> str:
+def read_string(node: ast.expr | None) -> str:
     """The value of a string literal, or nothing."""
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
@@ -110,7 +110,7 @@ def remove_items(found: Expression, gone: Collection[tuple[int, ...]]) -> tuple[
         return ()
     from porter.languages import python_layout
 
-    with _syntax_of(found):
+    with _code_syntax_errors(found):
         return (Edit(found.file, found.start, found.end, python_layout.remove_items(found.source, gone)),)
 
 
@@ -120,12 +120,12 @@ def insert_strings(found: Expression, added: Mapping[int, Collection[str]]) -> t
         return ()
     from porter.languages import python_layout
 
-    with _syntax_of(found):
+    with _code_syntax_errors(found):
         return (Edit(found.file, found.start, found.end, python_layout.insert_strings(found.source, added)),)
 
 
 @contextmanager
-def _syntax_of(found: Expression) -> Iterator[None]:
+def _code_syntax_errors(found: Expression) -> Iterator[None]:
     """Gives a syntax error in an expression its code and its place in the file."""
     try:
         yield

@@ -31,19 +31,19 @@ class Layout:
 
 def remove_items(source: str, gone: Collection[Path]) -> str:
     """The text of an expression without the items at these paths. Raises SyntaxError."""
-    return _printed(source, _without(_parse(source), gone))
+    return _print(source, _remove_paths(_parse(source), gone))
 
 
 def insert_strings(source: str, added: Mapping[int, Collection[str]]) -> str:
     """The text of a set or list with strings put before the items of these indexes. Raises SyntaxError."""
-    node = _display(_parse(source))
+    node = _parse_display(_parse(source))
     layout = _read(node)
     for at in sorted(added, reverse=True):
         for i, string in enumerate(added[at]):
             layout = _insert(layout, at + i, string)
     if isinstance(node, cst.Dict):  # `{}`
         node = cst.Set(layout.items, node.lbrace, node.rbrace)  # type: ignore[arg-type]
-    return _printed(source, _write(node, layout))
+    return _print(source, _write(node, layout))
 
 
 def _parse(source: str) -> cst.BaseExpression:
@@ -53,23 +53,23 @@ def _parse(source: str) -> cst.BaseExpression:
         raise SyntaxError("libcst does not know this syntax") from error  # the line it names is often the next one
 
 
-def _printed(source: str, node: cst.BaseExpression) -> str:
+def _print(source: str, node: cst.BaseExpression) -> str:
     newline = re.search(r"\r\n?|\n", source)  # the first is what libcst takes for the default
     return cst.Module((), default_newline=newline[0] if newline else "\n").code_for_node(node)
 
 
-def _display(node: cst.BaseExpression) -> Display:
+def _parse_display(node: cst.BaseExpression) -> Display:
     if not isinstance(node, Display):
         raise TypeError(f"{type(node).__name__} has no items")
     return node
 
 
-def _without(node: cst.BaseExpression, gone: Collection[Path]) -> cst.BaseExpression:
-    node = _display(node)
+def _remove_paths(node: cst.BaseExpression, gone: Collection[Path]) -> cst.BaseExpression:
+    node = _parse_display(node)
     layout = _read(node)
     items = list(layout.items)
     for index, paths in groupby(sorted(path for path in gone if len(path) > 1), key=lambda path: path[0]):
-        value = _without(items[index].value, [path[1:] for path in paths])
+        value = _remove_paths(items[index].value, [path[1:] for path in paths])
         items[index] = items[index].with_changes(value=value)
     return _write(node, _drop(replace(layout, items=tuple(items)), {path[0] for path in gone if len(path) == 1}))
 
@@ -101,7 +101,7 @@ def _outer_gaps(node: Display) -> tuple[Gap, Gap]:
 def _write(node: Display, layout: Layout) -> cst.BaseExpression:
     opening, closing = layout.gaps[0], layout.gaps[-1] if layout.items else _NOTHING
     is_call = isinstance(node, cst.Call)
-    items = list(_with_commas(layout, is_call, is_tuple=isinstance(node, cst.Tuple)))
+    items = list(_add_commas(layout, is_call, is_tuple=isinstance(node, cst.Tuple)))
     if is_call:
         return node.with_changes(args=items, whitespace_before_args=opening)
     if isinstance(node, cst.List):
@@ -117,7 +117,7 @@ def _write(node: Display, layout: Layout) -> cst.BaseExpression:
     return node.with_changes(elements=items, lbrace=lbrace, rbrace=rbrace)
 
 
-def _with_commas(layout: Layout, is_call: bool, is_tuple: bool) -> Iterator[Item]:
+def _add_commas(layout: Layout, is_call: bool, is_tuple: bool) -> Iterator[Item]:
     """The items with commas between them, and behind the last where it has one or is a tuple's only one."""
     for i, item in enumerate(layout.items):
         is_last = i == len(layout.items) - 1
@@ -166,10 +166,10 @@ def _join(before: Gap, after: Gap, at_start: bool, at_end: bool, is_own: bool) -
     """The gap that is left where one item goes."""
     if not isinstance(after, cst.ParenthesizedWhitespace):
         if at_end and isinstance(before, cst.ParenthesizedWhitespace):
-            before = before.with_changes(empty_lines=_without_own(before.empty_lines))
+            before = before.with_changes(empty_lines=_remove_own_comment(before.empty_lines))
         return after if at_end and not _has_comment(before) else before
     if isinstance(before, cst.ParenthesizedWhitespace):
-        lines = _joined_lines(before.empty_lines, after.empty_lines, at_end, is_own)
+        lines = _join_lines(before.empty_lines, after.empty_lines, at_end, is_own)
         return after.with_changes(first_line=before.first_line, empty_lines=lines)
     if not at_start:
         return after
@@ -178,13 +178,13 @@ def _join(before: Gap, after: Gap, at_start: bool, at_end: bool, is_own: bool) -
     return before
 
 
-def _joined_lines(
+def _join_lines(
     above: Sequence[cst.EmptyLine], below: Sequence[cst.EmptyLine], at_end: bool, is_own: bool
 ) -> list[cst.EmptyLine]:
     """The comments and blank lines around an item's lines: without the comment about it, and with one blank line for
     two that would meet, none before the closing bracket.
     """
-    lines = _without_own(above) if is_own else list(above)
+    lines = _remove_own_comment(above) if is_own else list(above)
     if lines and not lines[-1].comment:
         if below and not below[0].comment:
             below = below[1:]
@@ -193,7 +193,7 @@ def _joined_lines(
     return [*lines, *below]
 
 
-def _without_own(above: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
+def _remove_own_comment(above: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
     """Lines without the comment directly above the item."""
     lines = list(above)
     while lines and lines[-1].comment:

@@ -80,7 +80,7 @@ _SCOPES = frozenset({"namespace", "extern"})
 _TYPES = frozenset({"struct", "class", "enum", "union", "@interface", "@implementation"})
 
 
-def macro_of(directive: Token) -> Macro | None:
+def parse_macro(directive: Token) -> Macro | None:
     """The macro that a directive defines."""
     match = _DEFINE.match(directive.text)
     if match is None:
@@ -150,7 +150,7 @@ class Source:
         return tuple(macro for macro in self._macros() if macro.params is not None)
 
     def _macros(self) -> Iterator[Macro]:
-        yield from filter(None, map(macro_of, self._directives))
+        yield from filter(None, map(parse_macro, self._directives))
 
     def includes(self) -> tuple[Include, ...]:
         """Every `#include` and `#import`."""
@@ -315,12 +315,12 @@ class Source:
         leading = start
         while at >= 1 and self.tokens[at - 1].kind is TokenKind.SPACE and self.tokens[at - 1].text.count("\n") == 1:
             comment = self.tokens[at - 2] if at >= 2 else None
-            if comment is None or comment.kind is not TokenKind.COMMENT or not self._alone(at - 2):
+            if comment is None or comment.kind is not TokenKind.COMMENT or not self._is_alone_on_line(at - 2):
                 break
             leading, at = comment.start, at - 2
         return leading
 
-    def _alone(self, at: int) -> bool:
+    def _is_alone_on_line(self, at: int) -> bool:
         return at == 0 or (self.tokens[at - 1].kind is TokenKind.SPACE and "\n" in self.tokens[at - 1].text)
 
     def _token_at(self, offset: int) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from porter.core.dtypes import FLOAT2, Kind
 from porter.languages.brackets import is_balanced
 from porter.metal.functor import Body
-from porter.mpsgraph.operations import helpers, written_for
+from porter.mpsgraph.operations import find_written_form, helpers
 
 _WORDS = {
     Kind.COMPLEX: "the complex form of the function",
@@ -24,7 +24,7 @@ def form_body(kind: Kind, function: str, arguments: Sequence[str], result: str) 
 
     `result` is the functor's result type, `T` for the element's own.
     """
-    written = written_for(function, kind)
+    written = find_written_form(function, kind)
     if written is None or len(written.arguments) != len(arguments):
         return None
     *before, value = _statements(written.text)

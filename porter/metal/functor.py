@@ -38,14 +38,14 @@ class Overload:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the body for some kinds of element came from: candidate number `turn`, from 0, of the `count` they have.
+    """Where the body for some kinds of element came from: candidate number `index`, from 0, of the `count` they have.
 
     The first of `kinds` is the one that the candidates are for; the others follow it.
     """
 
     kinds: tuple[Kind, ...]
     source: str
-    turn: int
+    index: int
     count: int
 
 
@@ -107,12 +107,12 @@ _FLOAT_CAST = re.compile(r"(?<![\w<])float\(")
 _OPERATOR = re.compile(r"operator\(\)\(([^{};]*)\)\s*\{")
 
 
-def merged(bodies: Iterable[tuple[Kind, Body]]) -> tuple[Overload, ...]:
+def merge_overloads(bodies: Iterable[tuple[Kind, Body]]) -> tuple[Overload, ...]:
     """One overload for each different body: kinds that compute the same share it."""
     overloads: list[Overload] = []
     for kind, body in bodies:
         for at, known in enumerate(overloads):
-            if known.body.statements == body.statements and _same(kind, known.body.result, body.result):
+            if known.body.statements == body.statements and _serves_both(kind, known.body.result, body.result):
                 overloads[at] = Overload((*known.kinds, kind), known.body)
                 break
         else:
@@ -120,7 +120,7 @@ def merged(bodies: Iterable[tuple[Kind, Body]]) -> tuple[Overload, ...]:
     return tuple(overloads)
 
 
-def _same(kind: Kind, known: str, result: str) -> bool:
+def _serves_both(kind: Kind, known: str, result: str) -> bool:
     """Whether one overload gives both results: `T` of a bool is bool."""
     return known == result or (kind is Kind.BOOL and (known, result) == ("T", "bool"))
 
@@ -141,7 +141,7 @@ def _operator(overload: Overload, functor: Functor, style: FunctorStyle) -> str:
         return f"  inline {result} operator()({params}) {{\n{text}\n  }}\n"
     constraint = _constraint(overload.kinds, served, style)
     names = "typename T, typename A" if functor.scalars else "typename T"
-    template, result = _declared(constraint, overload.body.result, style, names)
+    template, result = _write_head(constraint, overload.body.result, style, names)
     params = ", ".join(_params(functor, "T"))
     return f"  {template}\n  inline {result} operator()({params}) {{\n{statements}\n  }}\n"
 
@@ -153,7 +153,7 @@ def _params(functor: Functor, element: str) -> Sequence[str]:
     ]
 
 
-def _declared(constraint: str, result: str, style: FunctorStyle, names: str) -> tuple[str, str]:
+def _write_head(constraint: str, result: str, style: FunctorStyle, names: str) -> tuple[str, str]:
     if not constraint:
         return f"template <{names}>", result
     if style.constraint_in_result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from porter.aten.meta import TypeRule
-from porter.aten.metal_functions import Function, Library
+from porter.aten.metal_functions import Library, MetalFunction
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.cpu.kernels import CpuKernel
@@ -35,7 +35,7 @@ class FunctorSpec:
         """The functor's parameters: elements, then scalars."""
         return (*self.params, *self.scalars)
 
-    def declared(self, kind: Kind) -> Function | None:
+    def find_function(self, kind: Kind) -> MetalFunction | None:
         """The function of the fork's headers that computes this for a kind of element; None where none does."""
         found = (self.library.find(name, len(self.arguments), kind) for name in self.names)
         return next((function for function in found if function), None)

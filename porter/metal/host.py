@@ -63,9 +63,9 @@ class Dialect:
         if not checkout.exists(KERNEL_LIBRARY):
             return Dialect(())
         text = checkout.read(KERNEL_LIBRARY)
-        return Dialect(tuple(Exec(name, tuple(_names(params))) for name, params in _EXEC.findall(text)))
+        return Dialect(tuple(Exec(name, tuple(_read_names(params))) for name, params in _EXEC.findall(text)))
 
-    def exec_for(self, family: MacroFamily) -> Exec:
+    def find_exec(self, family: MacroFamily) -> Exec:
         """The function that launches a family. Raises PTR091 when this fork has none."""
         wanted = f"exec_{family.value.removesuffix('_alpha')}_kernel"
         for each in self.execs:
@@ -91,9 +91,9 @@ class HostStyle:
         suffixes = Counter(m["function"].removeprefix(m["stub"]) for m in found if m["function"].startswith(m["stub"]))
         return HostStyle(
             suffix=suffixes.most_common(1)[0][0] if suffixes else "_mps_kernel",
-            ampersand=_most(m["amp"] for m in found),
-            namespace=_most(m["space"] for m in found),
-            semicolon=_most(m["semi"] for m in found) if found else ";",
+            ampersand=_find_most_common(m["amp"] for m in found),
+            namespace=_find_most_common(m["space"] for m in found),
+            semicolon=_find_most_common(m["semi"] for m in found) if found else ";",
         )
 
     def function(self, stub: str) -> str:
@@ -103,26 +103,26 @@ class HostStyle:
         return f"REGISTER_DISPATCH({stub}_stub, {self.ampersand}{self.namespace}{self.function(stub)}){self.semicolon}"
 
 
-def kernel_function(name: str, params: Sequence[tuple[str, str]], body: str) -> str:
+def write_kernel_function(name: str, params: Sequence[tuple[str, str]], body: str) -> str:
     """`static void x_kernel(TensorIteratorBase& iter, ...) { body }`."""
     signature = ", ".join(f"{type_} {param}" for type_, param in params)
     return f"static void {name}({signature}) {{\n  {body}\n}}\n"
 
 
-def function_anchor(text: str) -> int:
+def find_function_anchor(text: str) -> int:
     """Where a new kernel function goes: after the last static kernel before the registrations."""
     first_registration = _REGISTER.search(text)
     limit = first_registration.start() if first_registration else len(text)
     last = max((m.start() for m in _STATIC.finditer(text, 0, limit)), default=-1)
-    return _end_of_block(text, last) if last >= 0 else limit
+    return _find_block_end(text, last) if last >= 0 else limit
 
 
-def registration_anchor(text: str, stub: str) -> int:
+def find_registration_anchor(text: str, stub: str) -> int:
     """Where a new registration goes: in order in a sorted list, else after the last one."""
     found = list(_REGISTER.finditer(text))
     if not found:
         raise PorterError("PTR093", "no REGISTER_DISPATCH to add this one after", None, "Add the first by hand.")
-    run = _last_run(text, found)
+    run = _find_last_run(text, found)
     names = [m["stub"] for m in run]
     if len(names) > 2 and names == sorted(names):
         after = [m for m in run if m["stub"] < stub]
@@ -130,7 +130,7 @@ def registration_anchor(text: str, stub: str) -> int:
     return run[-1].end() + 1
 
 
-def _last_run(text: str, found: list[re.Match[str]]) -> list[re.Match[str]]:
+def _find_last_run(text: str, found: list[re.Match[str]]) -> list[re.Match[str]]:
     """The last stretch of registrations on neighbouring lines."""
     run = [found[-1]]
     for match in reversed(found[:-1]):
@@ -140,19 +140,19 @@ def _last_run(text: str, found: list[re.Match[str]]) -> list[re.Match[str]]:
     return run
 
 
-def _names(params: str) -> Iterator[str]:
+def _read_names(params: str) -> Iterator[str]:
     for param in params.split(",")[2:]:
         match = _PARAM.match(param.strip())
         if match:
             yield match["name"]
 
 
-def _most(values: Iterator[str]) -> str:
+def _find_most_common(values: Iterator[str]) -> str:
     counted = Counter(values).most_common(1)
     return counted[0][0] if counted else ""
 
 
-def _end_of_block(text: str, start: int) -> int:
+def _find_block_end(text: str, start: int) -> int:
     """The offset after the line of the brace that closes the function starting at `start`."""
     end = text.find("\n}", start)
     return text.find("\n", end + 2) + 1 if end >= 0 else len(text)

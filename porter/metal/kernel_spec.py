@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from porter.aten.implementations import Language
-from porter.aten.meta import TypeRule, type_rules
+from porter.aten.meta import TypeRule, read_type_rules
 from porter.aten.operator import Migration, Operator, ServedFunction
 from porter.aten.stubs import StubCall
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.cpu.kernels import cpu_kernel
-from porter.metal.families import family_for
+from porter.cpu.kernels import read_cpu_kernel
+from porter.metal.families import find_family
 from porter.metal.kernel import KernelSpec
 from porter.mpsgraph.graph import Graph
 from porter.mpsgraph.source_reader.evaluator import read_graph
@@ -30,14 +30,14 @@ def read_spec(
 ) -> KernelSpec:
     """What the kernel of a stub has to compute. Raises what reading the meta function and the CPU kernel raises."""
     rule = find_type_rule(checkout, operator, move, call)
-    cpu = cpu_kernel(checkout, call.stub.name, lambda dtype: rule.result(dtype) or dtype)
+    cpu = read_cpu_kernel(checkout, call.stub.name, lambda dtype: rule.result(dtype) or dtype)
     graph, notes = _read_old_graph(checkout, move.served, rule, recorded)
     return KernelSpec(move.served.function, call, rule, cpu, graph, notes)
 
 
 def find_type_rule(checkout: Checkout, operator: Operator, move: Migration, call: StubCall) -> TypeRule:
     """The row's type rule for the arguments under which it calls this stub. Raises PTR075 and PTR076."""
-    rules = type_rules(checkout, operator.functional_name(move.served.function), move.target.kernel)
+    rules = read_type_rules(checkout, operator.functional_name(move.served.function), move.target.kernel)
     return next((rule for rule in rules if rule.when == call.when), rules[0])
 
 
@@ -45,7 +45,7 @@ def check_portable(checkout: Checkout, operator: Operator, move: Migration) -> N
     """Raises what is certain to stop the port of a row, without reading any kernel: PTR018, PTR075 or PTR076."""
     for call in move.stubs:
         find_type_rule(checkout, operator, move, call)
-        family_for(move.served.function, call)
+        find_family(move.served.function, call)
 
 
 def _read_old_graph(

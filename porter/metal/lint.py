@@ -30,7 +30,7 @@ class Rule:
     """A check, with a one-line source for each way to break it and some that do not."""
 
     name: str
-    check: Callable[[checks.Unit], checks.Found]
+    check: Callable[[checks.Unit], checks.Objection]
     bad: tuple[str, ...]
     good: tuple[str, ...]
 

@@ -41,7 +41,7 @@ class Unit:
         return self.code[bisect_left(self.starts, start) : bisect_left(self.starts, end)]
 
 
-Found = Iterator[tuple[Token, str]]
+Objection = Iterator[tuple[Token, str]]
 
 _CONDITION = re.compile(r"#\s*(ifdef|ifndef|if|elif|else|endif)\b(.*)", re.S)
 _SPACES = frozenset(
@@ -119,7 +119,7 @@ def _qualifier(code: tuple[Token, ...], at: int) -> str:
     return "".join(reversed(parts))
 
 
-def types(unit: Unit) -> Found:
+def types(unit: Unit) -> Objection:
     for at, token in enumerate(unit.code):
         if token.text in _NO_TYPES and token.kind is TokenKind.IDENTIFIER:
             yield token, f"Metal has no `{token.text}`: use `{_NO_TYPES[token.text]}`"
@@ -127,7 +127,7 @@ def types(unit: Unit) -> Found:
             yield token, f"Metal has no `long {_next(unit.code, at)}`"
 
 
-def literals(unit: Unit) -> Found:
+def literals(unit: Unit) -> Objection:
     for token in unit.code:
         decimal = (
             token.kind is TokenKind.NUMBER
@@ -138,19 +138,19 @@ def literals(unit: Unit) -> Found:
             yield token, f"`{token.text}` is a long double literal: write `{token.text[:-1]}f`"
 
 
-def unsupported_words(unit: Unit) -> Found:
+def unsupported_words(unit: Unit) -> Objection:
     for token in unit.code:
         if token.kind is TokenKind.IDENTIFIER and token.text in _NO_WORDS:
             yield token, f"Metal does not support `{token.text}`"
 
 
-def standard_library(unit: Unit) -> Found:
+def standard_library(unit: Unit) -> Objection:
     for at, token in enumerate(unit.code):
         if token.text == "std" and _next(unit.code, at) == "::":
             yield token, "the C++ standard library is not there: use `metal::`"
 
 
-def c_library(unit: Unit) -> Found:
+def c_library(unit: Unit) -> Objection:
     own = {f.name for f in unit.functions} | set(_declared(unit.code))
     for at, token in enumerate(unit.code):
         called = (
@@ -224,7 +224,7 @@ def _is_kernel(function: Function) -> bool:
     )
 
 
-def address_spaces(unit: Unit) -> Found:
+def address_spaces(unit: Unit) -> Objection:
     for function in unit.functions:
         for parameter in _parameters(unit, function):
             if parameter.indirections and not parameter.space:
@@ -235,7 +235,7 @@ def address_spaces(unit: Unit) -> Found:
                 )
 
 
-def kernel_parameters(unit: Unit) -> Found:
+def kernel_parameters(unit: Unit) -> Objection:
     for function in filter(_is_kernel, unit.functions):
         if not re.search(r"\bvoid\b", function.signature):
             token = unit.within(function.start, function.end)[0]
@@ -253,7 +253,7 @@ def kernel_parameters(unit: Unit) -> Found:
                 yield parameter.tokens[0], f"[[threadgroup]] needs `threadgroup` memory, not `{parameter.space}`"
 
 
-def mismatches(unit: Unit) -> Found:
+def mismatches(unit: Unit) -> Objection:
     signatures = _signatures(unit)
     for function in unit.functions:
         spaces = {p.name: p.space for p in _parameters(unit, function) if p.name and p.indirections and p.space}
@@ -320,7 +320,7 @@ def _argument_space(body: tuple[Token, ...], at: int, signatures: dict[str, list
     return ""
 
 
-def recursion(unit: Unit) -> Found:
+def recursion(unit: Unit) -> Objection:
     counts = Counter(f.name for f in unit.functions)
     plain = {f.name: f for f in unit.functions if counts[f.name] == 1 and "template" not in f.signature.split("(")[0]}
     calls: dict[str, set[str]] = {}
@@ -347,7 +347,7 @@ def _reachable(calls: dict[str, set[str]], start: str) -> set[str]:
     return seen
 
 
-def attributes(unit: Unit) -> Found:
+def attributes(unit: Unit) -> Objection:
     for at, token in enumerate(unit.code):
         inside = (
             at >= 2
@@ -362,7 +362,7 @@ def attributes(unit: Unit) -> Found:
 _NAN_AWARE = ("isnan", "isunordered", "is_integral", "is_integral_v")
 
 
-def lost_nans(unit: Unit) -> Found:
+def lost_nans(unit: Unit) -> Objection:
     for function in unit.functions:
         whole = unit.within(function.start, function.end)
         if function.name != "operator()" and "operator()" not in function.signature.replace(" ", ""):

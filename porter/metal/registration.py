@@ -45,7 +45,7 @@ def register_lines(name: str, needs: Iterable[Need], book: MacroBook, used: Coll
 
 
 def _lines(name: str, need: Need, book: MacroBook, used: Collection[str]) -> list[Line]:
-    base = base_macro(book, need.family, need.opmath)
+    base = find_base_macro(book, need.family, need.opmath)
     wanted = dict.fromkeys(need.instances, base)
     lines = []
     by_reach = sorted(book.conveniences, key=lambda c: (c.name not in used, -len(c.instances)))
@@ -63,7 +63,7 @@ def _all_wanted(made: Mapping[Instance, BaseMacro], wanted: Mapping[Instance, Ba
     return all(wanted.get(instance) == macro for instance, macro in made.items())
 
 
-def base_macro(book: MacroBook, family: MacroFamily, opmath: bool) -> BaseMacro:
+def find_base_macro(book: MacroBook, family: MacroFamily, opmath: bool) -> BaseMacro:
     """The fork's plain macro of a family; one that computes in opmath where asked for and where the fork has it."""
     plain = [base for base in book.bases.values() if base.family is family and not base.castout]
     exact = [base for base in plain if base.opmath is opmath] or plain

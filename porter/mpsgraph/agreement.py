@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
-from porter.mpsgraph.conditions import Unclear, holds
+from porter.mpsgraph.conditions import Undecided, holds
 from porter.mpsgraph.graph import RESULTS, Call, Case, Cast, Constant, Expr, Graph, Input, Scalar, nodes
 from porter.mpsgraph.operations import by_op
-from porter.mpsgraph.printing import spelled
-from porter.mpsgraph.recording import Recording, Seen
+from porter.mpsgraph.printing import format_expr
+from porter.mpsgraph.recording import RecordedCall, Recording
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class Agreement:
         return "the readings differ: " + "; ".join(self.differences)
 
 
-def agreement(source: Graph, recording: Recording, through_stub: bool) -> Agreement:
+def compare_readings(source: Graph, recording: Recording, through_stub: bool) -> Agreement:
     """Compares what the source says of every call with what the call ran.
 
     Before it calls a stub ATen answers some calls itself, with a copy: those say nothing of the stub's implementation.
     """
     calls, differences = 0, dict[str, None]()
     for seen in recording.seen:
-        case = _case(source, seen)
+        case = _find_case(source, seen)
         if case is None:
             continue
         ran = recording.graph.cases[seen.case]
@@ -44,10 +44,13 @@ def agreement(source: Graph, recording: Recording, through_stub: bool) -> Agreem
             continue
         calls += 1
         read, told = (
-            tuple(spelled(_normal(_called(each, seen))) for each in _results(expr)) for expr in (case.expr, ran.expr)
+            tuple(format_expr(_normalize(_substitute_arguments(each, seen))) for each in _results(expr))
+            for expr in (case.expr, ran.expr)
         )
         if read != told:
-            differences[f"{seen.dtype}: the source has {spelled(case.expr)}, the run {spelled(ran.expr)}"] = None
+            differences[f"{seen.dtype}: the source has {format_expr(case.expr)}, the run {format_expr(ran.expr)}"] = (
+                None
+            )
     return Agreement(calls, tuple(differences))
 
 
@@ -56,7 +59,7 @@ def _results(expr: Expr) -> tuple[Expr, ...]:
     return expr.args if isinstance(expr, Call) and expr.op == RESULTS else (expr,)
 
 
-def _case(source: Graph, seen: Seen) -> Case | None:
+def _find_case(source: Graph, seen: RecordedCall) -> Case | None:
     """The case that the source has for a call: its reading is of calls with every tensor given, and of the conditions
     that this call's arguments decide.
     """
@@ -66,12 +69,12 @@ def _case(source: Graph, seen: Seen) -> Case | None:
         try:
             if all(holds(each.text, seen.arguments) is each.holds for each in case.when):
                 return case
-        except Unclear:
+        except Undecided:
             return None
     return None
 
 
-def _is_mixed(seen: Seen, case: Case) -> bool:
+def _is_mixed(seen: RecordedCall, case: Case) -> bool:
     """Whether a call's tensors are of several types, a number that host code wraps in one among them."""
     if any("scalar_type()" in name and value is False for name, value in seen.arguments.items()):
         return True
@@ -79,7 +82,7 @@ def _is_mixed(seen: Seen, case: Case) -> bool:
     return any(_own_type(name, seen) != case.dtype for name in wrapped)
 
 
-def _own_type(name: str, seen: Seen) -> DType:
+def _own_type(name: str, seen: RecordedCall) -> DType:
     """The element type of a tensor that a number of a call is wrapped in: the device has no float64."""
     if seen.arguments.get(f"{name}.isBoolean()"):
         return dtypes.BOOL
@@ -91,28 +94,28 @@ def _reads_mixed(case: Case) -> bool:
     return any(isinstance(node, Input) and node.dtype != case.dtype for node in nodes(case.expr))
 
 
-def _called(expr: Expr, seen: Seen) -> Expr:
+def _substitute_arguments(expr: Expr, seen: RecordedCall) -> Expr:
     """The expression with the call's own numbers in the place of its scalar arguments."""
     match expr:
         case Scalar(name=name, dtype=dtype):
             value = seen.arguments.get(name)
-            return Constant(_of_type(value, dtype), dtype) if isinstance(value, (int, float)) else expr
+            return Constant(_convert_number(value, dtype), dtype) if isinstance(value, (int, float)) else expr
         case Cast(arg=arg):
-            return replace(expr, arg=_called(arg, seen))
+            return replace(expr, arg=_substitute_arguments(arg, seen))
         case Call(args=args):
-            return replace(expr, args=tuple(_called(arg, seen) for arg in args))
+            return replace(expr, args=tuple(_substitute_arguments(arg, seen) for arg in args))
         case _:
             return expr
 
 
-def _of_type(value: float, dtype: DType) -> float:
+def _convert_number(value: float, dtype: DType) -> float:
     """A number as an element of a type: whole types drop the fraction, bool all but whether it is 0."""
     if dtype.kind is Kind.BOOL:
         return float(bool(value))
     return float(math.trunc(value)) if dtype.kind is Kind.INTEGRAL and math.isfinite(value) else float(value)
 
 
-def _normal(expr: Expr) -> Expr:
+def _normalize(expr: Expr) -> Expr:
     """Without what is only manner: whole numbers as floats, casts that change nothing, copies.
 
     A tensor is told with the type that it is read in: host code may convert it before the graph does.
@@ -124,17 +127,17 @@ def _normal(expr: Expr) -> Expr:
             source = expr if isinstance(expr, Input) else expr.arg
             return Cast(source, expr.dtype)
         case Cast(arg=arg, dtype=dtype):
-            inner = _normal(arg)
+            inner = _normalize(arg)
             return inner if _type(inner) == dtype else Cast(inner, dtype)
         case Call(op="identity", args=(arg,)):
-            return _normal(arg)
+            return _normalize(arg)
         case Call(op=op, args=args, dtype=dtype):
-            return replace(expr, op=_sent(op, dtype), args=tuple(map(_normal, args)))
+            return replace(expr, op=_find_sent_op(op, dtype), args=tuple(map(_normalize, args)))
         case _:
             return expr
 
 
-def _sent(op: str, dtype: DType) -> str:
+def _find_sent_op(op: str, dtype: DType) -> str:
     """The operation that is sent for one of PyTorch's own category."""
     sends = by_op()[op].sends if op in by_op() else ()
     return sends[dtype.kind is not Kind.FLOATING] if sends else op

@@ -13,7 +13,7 @@ _COMPARED = re.compile(r"(?P<name>.+?) (?P<sign>==|<|>) (?P<value>.+)")
 
 
 @dataclass(frozen=True)
-class Unclear(Exception):
+class Undecided(Exception):
     """A condition that these arguments do not decide."""
 
     text: str
@@ -31,17 +31,17 @@ def holds(text: str, arguments: Arguments) -> bool:
         return arguments[name] is not None
     match = _COMPARED.fullmatch(text)
     if not match or match["name"] not in arguments:
-        raise Unclear(text)
-    return _compared(arguments[match["name"]], match["sign"], match["value"])
+        raise Undecided(text)
+    return _compare(arguments[match["name"]], match["sign"], match["value"])
 
 
-def _compared(value: Value, sign: str, other: str) -> bool:
+def _compare(value: Value, sign: str, other: str) -> bool:
     if other.startswith('"'):
         return value == other.strip('"')
     try:
         number = float(other)
     except ValueError as error:
-        raise Unclear(other) from error
+        raise Undecided(other) from error
     if not isinstance(value, (int, float)):
         return False
     return {"==": value == number, "<": value < number, ">": value > number}[sign]

@@ -51,7 +51,7 @@ class Literal:
 
 
 @dataclass(frozen=True)
-class Untold:
+class UnknownValue:
     """A number that differs from run to run, and nothing tells how; `values` are those seen."""
 
     values: tuple[Value, ...]
@@ -79,7 +79,7 @@ class Cast:
     dtype: DType
 
 
-Expr = Input | Scalar | Constant | Literal | Untold | Call | Cast
+Expr = Input | Scalar | Constant | Literal | UnknownValue | Call | Cast
 RESULTS = "results"
 
 

@@ -8,7 +8,7 @@ from functools import reduce
 
 from porter.core import dtypes
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Literal, nodes, parts
-from porter.mpsgraph.printing import spelled
+from porter.mpsgraph.printing import format_expr
 
 _HOLE = Literal("_", dtypes.FLOAT)
 
@@ -18,20 +18,20 @@ def leaves(expr: Expr) -> tuple[Constant | Literal, ...]:
     return tuple(node for node in nodes(expr) if isinstance(node, (Constant, Literal)))
 
 
-def with_leaves(expr: Expr, new: Iterator[Expr]) -> Expr:
+def replace_leaves(expr: Expr, new: Iterator[Expr]) -> Expr:
     """The expression with others in the place of its constants and literals, in the order of `leaves`."""
     if isinstance(expr, (Constant, Literal)):
         return next(new)
     if isinstance(expr, Cast):
-        return replace(expr, arg=with_leaves(expr.arg, new))
+        return replace(expr, arg=replace_leaves(expr.arg, new))
     if isinstance(expr, Call):
-        return replace(expr, args=tuple(with_leaves(arg, new) for arg in expr.args))
+        return replace(expr, args=tuple(replace_leaves(arg, new) for arg in expr.args))
     return expr
 
 
 def skeleton(expr: Expr) -> str:
     """What two expressions share that differ in numbers alone."""
-    return spelled(with_leaves(expr, iter(lambda: _HOLE, None)))
+    return format_expr(replace_leaves(expr, iter(lambda: _HOLE, None)))
 
 
 def size(expr: Expr, at_most: int) -> int:

@@ -52,7 +52,7 @@ class WrittenForm:
     @property
     def helpers(self) -> tuple[str, ...]:
         """The helper functions that it needs, callees first."""
-        return _called(self.text)
+        return _find_called_helpers(self.text)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def operations() -> dict[str, Operation]:
         if path.stem != _HELPERS:
             rows |= {op: (path.name, row) for op, row in _load(path.stem).items()}
     forms = {op: str(row.get("metal", "")) for op, (_, row) in rows.items()}
-    return {op: _operation(op, row, forms, file) for op, (file, row) in rows.items()}
+    return {op: _read_operation(op, row, forms, file) for op, (file, row) in rows.items()}
 
 
 @lru_cache(maxsize=1)
@@ -106,7 +106,7 @@ def by_cpp_name() -> dict[str, Operation]:
     return {name: row for row in operations().values() for name in row.cpp.names}
 
 
-def written_for(name: str, kind: Kind) -> WrittenForm | None:
+def find_written_form(name: str, kind: Kind) -> WrittenForm | None:
     """The meaning written out for a kind of element, of an operation or of a C++ function; None where there is none."""
     row = operations().get(name) or by_cpp_name().get(name)
     return row.written.get(kind) if row else None
@@ -118,7 +118,7 @@ def helpers() -> dict[str, str]:
     return {name: str(text).rstrip("\n") for name, text in _load(_HELPERS).items()}
 
 
-def headers_of(text: str) -> tuple[str, ...]:
+def find_headers(text: str) -> tuple[str, ...]:
     """The headers that a kernel file needs for a text besides those it includes anyway."""
     needed = (row.header for row in operations().values() if row.header and row.msl.partition("(")[0] in text)
     return tuple(dict.fromkeys(needed))
@@ -128,7 +128,7 @@ def _load(section: str) -> dict[str, Any]:
     return dict(yaml.load((_FOLDER / f"{section}.yaml").read_text(), Loader=_Loader))
 
 
-def _operation(op: str, row: Mapping[str, Any], forms: Mapping[str, str], file: str) -> Operation:
+def _read_operation(op: str, row: Mapping[str, Any], forms: Mapping[str, str], file: str) -> Operation:
     result = row.get("result", 0)
     path = f"porter/mpsgraph/operations/{file}"
     return Operation(
@@ -136,33 +136,33 @@ def _operation(op: str, row: Mapping[str, Any], forms: Mapping[str, str], file: 
         selector=row.get("selector", ""),
         result=None if result == "bool" else 0 if result == "part" else int(result),
         takes_part=result == "part",
-        msl=_form(row.get("metal", ""), forms),
-        complex_msl=_form(row.get("complex", ""), forms),
+        msl=_find_form(row.get("metal", ""), forms),
+        complex_msl=_find_form(row.get("complex", ""), forms),
         is_real=row.get("real", False),
         header=row.get("header", ""),
         sends=tuple(row.get("sends", ())),
-        cpp=_cpp(row.get("cpp", {}), row.get("metal", ""), forms),
-        written=dict(_written(row, path)),
+        cpp=_read_cpp_function(row.get("cpp", {}), row.get("metal", ""), forms),
+        written=dict(_read_written_forms(row, path)),
     )
 
 
-def _form(written: str, forms: Mapping[str, str]) -> str:
+def _find_form(written: str, forms: Mapping[str, str]) -> str:
     """A form as it is written, or that of the row it names."""
     return forms.get(written, written)
 
 
-def _cpp(written: Any, metal: str, forms: Mapping[str, str]) -> CppFunction:
+def _read_cpp_function(written: Any, metal: str, forms: Mapping[str, str]) -> CppFunction:
     """The column `cpp`: only names, where the form is that of the row and takes floating arguments."""
     fields: dict[str, Any] = {"floating": metal, **(written if isinstance(written, dict) else {"names": written})}
     names = fields.get("names", ())
     fields["names"] = (names,) if isinstance(names, str) else tuple(names)
     for kind in ("floating", "integral", "complex"):
         # Behind `using namespace metal`, as C++'s `std::` is left out.
-        fields[kind] = re.sub(r"(?<!\w)::(?=metal::)", "", _form(fields.get(kind, ""), forms))
+        fields[kind] = re.sub(r"(?<!\w)::(?=metal::)", "", _find_form(fields.get(kind, ""), forms))
     return CppFunction(**fields)
 
 
-def _written(row: Mapping[str, Any], path: str) -> Iterator[tuple[Kind, WrittenForm]]:
+def _read_written_forms(row: Mapping[str, Any], path: str) -> Iterator[tuple[Kind, WrittenForm]]:
     for column, kind, type_, names in (
         ("real_body", Kind.FLOATING, FLOAT.metal, ("value", "other")),
         ("complex_body", Kind.COMPLEX, FLOAT2.metal, ("z", "w")),
@@ -174,7 +174,7 @@ def _written(row: Mapping[str, Any], path: str) -> Iterator[tuple[Kind, WrittenF
 
 
 @lru_cache(maxsize=128)
-def _called(text: str) -> tuple[str, ...]:
+def _find_called_helpers(text: str) -> tuple[str, ...]:
     """The names of the helpers that a text calls, and those that these call: in the table's order, callees first."""
     needed: set[str] = set()
     pending = [text]

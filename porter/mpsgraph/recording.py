@@ -10,7 +10,7 @@ from porter.mpsgraph.graph import Graph, Value
 
 
 @dataclass(frozen=True)
-class Seen:
+class RecordedCall:
     """One call: the element type of its tensors, its arguments by name, and which case of the graph it took."""
 
     dtype: DType
@@ -19,7 +19,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Left:
+class NotRecorded:
     """Calls of one element type that gave no graph, and why."""
 
     dtype: DType
@@ -33,6 +33,6 @@ class Recording:
 
     name: str
     graph: Graph
-    seen: tuple[Seen, ...] = ()
-    left: tuple[Left, ...] = ()
+    seen: tuple[RecordedCall, ...] = ()
+    left: tuple[NotRecorded, ...] = ()
     notes: tuple[str, ...] = field(default=())

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from porter.aten.implementations import Language, find_language, find_registration
 from porter.aten.native_functions import MPS_KEY, NativeFunction, NativeFunctions, share_edits
 from porter.aten.operator import Blocked, Migration, Operator, find_joining, find_migrations, find_served
-from porter.aten.opinfo import decide_mark, edits_of_marks, find_opinfos, marks
-from porter.aten.skip_lists import Change, decide_all, edits_of, read_lists
+from porter.aten.opinfo import decide_mark, edit_marks, find_opinfos, read_marks
+from porter.aten.skip_lists import Change, decide_all, edit_lists, read_lists
 from porter.aten.stubs import Stub, StubCall
 from porter.core import dtypes
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import INDEXING, KERNEL_LIBRARY
-from porter.metal.families import family_for
+from porter.metal.families import find_family
 from porter.metal.host import Dialect
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice, Kernel
 from porter.metal.kernel_spec import RecordedGraph, no_recording, read_spec
@@ -32,11 +32,11 @@ from porter.plan.plan import (
     RemovedSymbol,
     Unported,
 )
-from porter.plan.removal import Removed, removals
+from porter.plan.removal import Removal, find_removals
 
 
 @dataclass(frozen=True)
-class Ported:
+class PortDraft:
     """The draft with the kernels of the rows that move; a row that cannot move is held."""
 
     draft: Draft
@@ -66,26 +66,26 @@ def plan_operator(
     require_dialect(checkout)
     operator = Operator.read(checkout, op)
     _refuse_nothing_to_do(operator)
-    ported = _port_rows(checkout, operator, choice, recorded)
+    ported = _port_functions(checkout, operator, choice, recorded)
     if ported.held and not ported.kernels:
         raise ported.held[0].error
     functions = NativeFunctions.read(checkout)
     moving = (*ported.moved, *find_joining(checkout, operator, ported.moved))
     draft = ported.draft.apply(e for move in moving for e in share_edits(functions, move.served.function, move.target))
     draft, removed = _remove_old_code(draft, functions, moving, ported.held)
-    whole = not any(_left_behind(checkout, functions.family(operator.base), moving))
+    whole = not any(_find_left_behind(checkout, functions.find_overloads(operator.base), moving))
     draft, lists = _free_tests(draft, operator.base, ported.kernels, whole)
     return Plan(
         op=op,
-        entries=tuple(_entry_change(functions, move) for move in moving),
+        entries=tuple(_describe_entry_change(functions, move) for move in moving),
         functors=tuple(PlannedFunctor(k.kernel_file, k.name, k.source, k.origins) for k in ported.kernels),
-        registrations=tuple(_registrations(ported.kernels)),
+        registrations=tuple(_list_registrations(ported.kernels)),
         stubs=tuple(PlannedStub(k.stub.name, k.function, k.host_file) for k in ported.kernels),
         removed=tuple(RemovedSymbol(each.file, each.symbol) for each in removed),
         lists=lists,
-        unported=tuple(_unported(each) for each in ported.held),
+        unported=tuple(_describe_blocked(each) for each in ported.held),
         notes=tuple(note for kernel in ported.kernels for note in kernel.notes),
-        answered=_answered(moving),
+        answered=_list_answered(moving),
         changes=draft.changes,
     )
 
@@ -119,9 +119,11 @@ def _refuse_nothing_to_do(operator: Operator) -> None:
     )
 
 
-def _port_rows(checkout: Checkout, operator: Operator, choice: CandidateChoice, recorded: RecordedGraph) -> Ported:
+def _port_functions(
+    checkout: Checkout, operator: Operator, choice: CandidateChoice, recorded: RecordedGraph
+) -> PortDraft:
     """Ports every stub that the rows lead to, once; a row with a stub that cannot be ported leaves no trace."""
-    ported = Ported(Draft(checkout))
+    ported = PortDraft(Draft(checkout))
     for move in sorted(find_migrations(checkout, operator), key=_most_tensors):
         outcome, before = move, ported
         if isinstance(move, Migration):
@@ -137,19 +139,19 @@ def _port_rows(checkout: Checkout, operator: Operator, choice: CandidateChoice, 
 
 
 def _port_stub(
-    ported: Ported,
+    ported: PortDraft,
     operator: Operator,
     move: Migration,
     call: StubCall,
     choice: CandidateChoice,
     recorded: RecordedGraph,
-) -> Ported:
+) -> PortDraft:
     """The draft with the kernel of one stub more, unless it has one: from an earlier row, or native already."""
     fork = ported.draft.fork
     if call.stub in ported.stubs or _is_native(fork, call.stub):
         return ported
     spec = read_spec(fork, operator, move, call, recorded)
-    kernel = family_for(spec.function, call).write(fork, spec, choice)
+    kernel = find_family(spec.function, call).write(fork, spec, choice)
     draft = ported.draft
     for step in kernel.steps:
         draft = draft.apply(step(draft.fork))
@@ -168,18 +170,18 @@ def _most_tensors(move: Migration | Blocked) -> int:
 
 def _remove_old_code(
     draft: Draft, functions: NativeFunctions, moving: Sequence[Migration], held: Sequence[Blocked]
-) -> tuple[Draft, tuple[Removed, ...]]:
+) -> tuple[Draft, tuple[Removal, ...]]:
     """The old implementations go, with their includes and whatever nothing refers to any more."""
     needed = [each.served.implementation for each in held]
     old = [each for move in moving if (each := move.served.implementation) and each not in needed]
     declared = {move.served.function.base: _mps_kernels(functions, move.served.function.base) for move in moving}
-    gone = removals(draft.fork, old, declared)
+    gone = find_removals(draft.fork, old, declared)
     return draft.apply(each.edit for each in gone), gone
 
 
 def _mps_kernels(functions: NativeFunctions, base: str) -> set[str]:
     """The kernels that the operator's `_native.h` declares for MPS."""
-    lines = (line for entry in functions.family(base) for line in entry.dispatch)
+    lines = (line for entry in functions.find_overloads(base) for line in entry.dispatch)
     return {line.kernel for line in lines if MPS_KEY in line.keys}
 
 
@@ -194,38 +196,38 @@ def _free_tests(
     if not whole:
         why = "other rows of the operator are not ported"
         return draft, tuple(ListChange(d.skip_list.file, d.skip_list.name, d.name, Change.KEPT, why) for d in decisions)
-    judged = [decide_mark(mark, ported) for call in calls for mark in marks(call)]
-    draft = draft.apply((*edits_of(decisions), *edits_of_marks(judged)))
+    decided_marks = [decide_mark(mark, ported) for call in calls for mark in read_marks(call)]
+    draft = draft.apply((*edit_lists(decisions), *edit_marks(decided_marks)))
     changes = [ListChange(d.skip_list.file, d.skip_list.name, d.name, d.change, d.why) for d in decisions]
     return draft, tuple(changes)
 
 
-def _entry_change(functions: NativeFunctions, move: Migration) -> EntryChange:
-    keys = move.target.keys if MPS_KEY in move.target.keys else functions.with_mps(move.target.keys)
+def _describe_entry_change(functions: NativeFunctions, move: Migration) -> EntryChange:
+    keys = move.target.keys if MPS_KEY in move.target.keys else functions.add_mps_key(move.target.keys)
     line = move.served.entry
     before, after = f"{', '.join(line.keys)}: {line.kernel}", f"{', '.join(keys)}: {move.target.kernel}"
     return EntryChange(move.served.function.name, before, after)
 
 
-def _registrations(kernels: Sequence[Kernel]) -> Iterator[PlannedRegistration]:
+def _list_registrations(kernels: Sequence[Kernel]) -> Iterator[PlannedRegistration]:
     for kernel in kernels:
         for line in kernel.registrations:
             for instance in line.instances:
                 yield PlannedRegistration(kernel.name, str(line), instance.input, instance.output)
 
 
-def _answered(moving: Sequence[Migration]) -> tuple[str, ...]:
+def _list_answered(moving: Sequence[Migration]) -> tuple[str, ...]:
     """The dtypes for which no row's implementation calls a stub: it copies or fills instead."""
     called = {dtype for move in moving for call in move.stubs for dtype in call.dtypes}
     return tuple(dtype.torch for dtype in dtypes.ALL if called and dtype not in called)
 
 
-def _unported(held: Blocked) -> Unported:
+def _describe_blocked(held: Blocked) -> Unported:
     error, entry = held.error, held.served.function
     return Unported(error.code, error.place or entry.place, f"{entry.name} stays on MPSGraph: {error.what}")
 
 
-def _left_behind(
+def _find_left_behind(
     checkout: Checkout, family: Sequence[NativeFunction], moving: Sequence[Migration]
 ) -> Iterator[NativeFunction]:
     """The rows of the base name that stay on MPSGraph, whichever overload was asked for."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from porter.aten.condition import Condition
-from porter.mpsgraph.conditions import Arguments, Unclear, holds
+from porter.mpsgraph.conditions import Arguments, Undecided, holds
 
 T = TypeVar("T")
 _MOST = 4
@@ -59,7 +59,7 @@ def divided(items: Sequence[T], calls: Sequence[Arguments]) -> Iterator[tuple[li
             continue
         try:
             answers = [holds(text, call) for call in calls]
-        except Unclear:
+        except Undecided:
             continue
         sides = tuple([each for each, a in zip(items, answers, strict=True) if a is side] for side in (True, False))
         if all(sides):
@@ -69,14 +69,14 @@ def divided(items: Sequence[T], calls: Sequence[Arguments]) -> Iterator[tuple[li
 def _true(condition: Condition, arguments: Arguments) -> bool:
     try:
         return holds(condition.text, arguments) is condition.holds
-    except Unclear:
+    except Undecided:
         return False
 
 
 def _all_alike(text: str, group: Sequence[Arguments]) -> Condition | None:
     try:
         found = {holds(text, call) for call in group}
-    except Unclear:
+    except Undecided:
         return None
     return Condition(text, found.pop()) if len(found) == 1 else None
 

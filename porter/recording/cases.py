@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from porter.core.dtypes import DType
-from porter.mpsgraph.graph import Case, Expr, Untold, Value, nodes
-from porter.mpsgraph.leaves import leaves, skeleton, with_leaves
+from porter.mpsgraph.graph import Case, Expr, UnknownValue, Value, nodes
+from porter.mpsgraph.leaves import leaves, replace_leaves, skeleton
 from porter.recording.branches import divided, told_apart
 from porter.recording.complexes import whole
 from porter.recording.recovery import recovered
@@ -39,9 +39,9 @@ def cases_of(observed: Sequence[Observed]) -> tuple[tuple[Case, ...], tuple[int,
     return tuple(cases), tuple(taken[id(each)] for each in observed)
 
 
-def untold(expr: Expr) -> Iterator[Untold]:
+def untold(expr: Expr) -> Iterator[UnknownValue]:
     """The numbers of an expression that nothing tells."""
-    return (node for node in nodes(expr) if isinstance(node, Untold))
+    return (node for node in nodes(expr) if isinstance(node, UnknownValue))
 
 
 def _alike(observed: Sequence[Observed]) -> list[list[Observed]]:
@@ -71,4 +71,4 @@ def _together(group: Sequence[Observed]) -> Expr:
     """What the calls compute, their numbers as functions of the arguments."""
     columns = zip(*(leaves(each.expr) for each in group), strict=True)
     arguments = [each.arguments for each in group]
-    return whole(with_leaves(group[0].expr, (recovered(column, arguments) for column in columns)))
+    return whole(replace_leaves(group[0].expr, (recovered(column, arguments) for column in columns)))

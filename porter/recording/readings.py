@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from porter.aten.meta import TypeRule, type_rules
+from porter.aten.meta import TypeRule, read_type_rules
 from porter.aten.native_functions import MPS_KEY, NativeFunctions
-from porter.aten.operator import ServedFunction, find_served, is_shared, stubs_behind
+from porter.aten.operator import ServedFunction, find_served, find_stubs_behind, is_shared
 from porter.core import cache, codec, dtypes
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
-from porter.mpsgraph.agreement import agreement
+from porter.mpsgraph.agreement import compare_readings
 from porter.mpsgraph.graph import Case, Graph
 from porter.mpsgraph.printing import graph_lines
-from porter.mpsgraph.recording import Left, Recording
+from porter.mpsgraph.recording import NotRecorded, Recording
 from porter.mpsgraph.source_reader.evaluator import read_graph
 from porter.verdict import client
 from porter.verdict.evidence import digest_old_code, key
@@ -52,15 +52,17 @@ def recordings(
 
 
 def _target(checkout: Checkout, base: str) -> VerifyTarget:
-    rows = [row for entry in NativeFunctions.read(checkout).family(base) if (row := find_served(checkout, entry))]
-    stubs = tuple(dict.fromkeys(stub for row in rows for stub in stubs_behind(checkout, row)))
+    rows = [
+        row for entry in NativeFunctions.read(checkout).find_overloads(base) if (row := find_served(checkout, entry))
+    ]
+    stubs = tuple(dict.fromkeys(stub for row in rows for stub in find_stubs_behind(checkout, row)))
     return VerifyTarget(base, tuple(overloads(checkout, rows)), stubs=stubs)
 
 
 def overloads(checkout: Checkout, rows: Iterable[ServedFunction]) -> Iterator[str]:
     """What of each row is called to record it: the function whose delegate it is, else its own."""
     for row in rows:
-        family = NativeFunctions.read(checkout).family(row.function.base)
+        family = NativeFunctions.read(checkout).find_overloads(row.function.base)
         functional = (
             e.name for e in family if e.delegate == row.function.name and not e.name.split(".")[0].endswith("_")
         )
@@ -73,11 +75,13 @@ def source_graph(checkout: Checkout, row: ServedFunction) -> Graph:
     Raises what `porter.mpsgraph.source_reader.evaluator.read_graph` raises.
     """
     assert row.implementation is not None
-    family = NativeFunctions.read(checkout).family(row.function.name)
+    family = NativeFunctions.read(checkout).find_overloads(row.function.name)
     names = [e.name for e in family if e.delegate == row.function.name and not e.name.split(".")[0].endswith("_")]
     line = row.function.entry_for("CPU")
     try:
-        rules = type_rules(checkout, (*names, row.function.name.removesuffix(".out"))[0], line.kernel if line else None)
+        rules = read_type_rules(
+            checkout, (*names, row.function.name.removesuffix(".out"))[0], line.kernel if line else None
+        )
     except PorterError:
         return read_graph(checkout, row.implementation, row.function, lambda dtype: dtype)
     graphs = [_under(checkout, row, rule) for rule in rules]
@@ -150,11 +154,11 @@ def recorded_stages(
         calls = f"recorded from {len(each.seen)} calls" if each.seen else "not recorded from any call"
         lines = [*graph_lines(each.graph), *_left_lines(each.left), *(f"note: {note}" for note in each.notes)]
         if source is not None and each.seen and not macos:
-            lines.append(str(agreement(source, each, is_shared(row.entry))))
+            lines.append(str(compare_readings(source, each, is_shared(row.entry))))
         yield f"graph, {calls} of {each.name} (backend {HOST}, macOS {macos or 'newest'})", tuple(lines)
 
 
-def _left_lines(left: Iterable[Left]) -> Iterator[str]:
+def _left_lines(left: Iterable[NotRecorded]) -> Iterator[str]:
     """Why calls gave no graph: types with the same reason share a line."""
     groups: dict[str, list[str]] = {}
     for each in left:

@@ -16,7 +16,7 @@ from porter.core import dtypes
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.mpsgraph.graph import Case, Expr, Graph
-from porter.mpsgraph.recording import Left, Recording, Seen
+from porter.mpsgraph.recording import NotRecorded, RecordedCall, Recording
 from porter.recording.cases import Observed, cases_of, untold
 from porter.recording.expressions import expression
 from porter.recording.flow import check_flow
@@ -37,7 +37,7 @@ class _Readings:
     """The calls of an overload as one way of reading them has them, and those it cannot read."""
 
     observed: list[Observed] = field(default_factory=list)
-    left: list[Left] = field(default_factory=list)
+    left: list[NotRecorded] = field(default_factory=list)
 
 
 _Calls = list[tuple[DType, "Made"]]  # ordered by type
@@ -110,7 +110,7 @@ def _recording(name: str, made: _Calls) -> Recording:
     return Recording(
         name,
         Graph(tensors, scalars, cases),
-        tuple(Seen(each.dtype, each.arguments, case) for each, case in seen.values()),
+        tuple(RecordedCall(each.dtype, each.arguments, case) for each, case in seen.values()),
         tuple(dict.fromkeys(readings.left)),
         tuple(_notes(cases)),
     )
@@ -130,7 +130,7 @@ def _both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
         except Exception as error:  # whatever the fork's code or torch raises is its refusal
             if is_first:  # another may have arguments that no caller gives
                 for each in (plain, whole):
-                    each.left.append(Left(dtype, _code(error), _first_line(error)))
+                    each.left.append(NotRecorded(dtype, _code(error), _first_line(error)))
             continue
         for each, elementwise in ((plain, True), (whole, False)):
             try:
@@ -138,7 +138,7 @@ def _both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
                     found = ran.expression(elementwise)
                 each.observed.append(Observed(dtype, values(call), found))
             except PorterError as error:
-                each.left.append(Left(dtype, error.code, error.what))
+                each.left.append(NotRecorded(dtype, error.code, error.what))
     return plain, whole
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
 
 from porter.core.dtypes import DType, Kind
-from porter.mpsgraph.graph import Call, Constant, Expr, Literal, Scalar, Untold, Value
+from porter.mpsgraph.graph import Call, Constant, Expr, Literal, Scalar, UnknownValue, Value
 
 Arguments = Mapping[str, Value]
 _FEW = 3  # as many different values as a form needs to be no coincidence
@@ -62,7 +62,7 @@ def recovered(leaves: Sequence[Constant | Literal], calls: Sequence[Arguments]) 
     if all(_same(value, values[0]) for value in values):
         return (_unvaried(first, calls) or first) if isinstance(first, Constant) else first
     tell = _number if isinstance(first, Constant) else _argument
-    return tell(values, calls, first.dtype) or Untold(tuple(dict.fromkeys(values)), first.dtype)
+    return tell(values, calls, first.dtype) or UnknownValue(tuple(dict.fromkeys(values)), first.dtype)
 
 
 def _unvaried(number: Constant, calls: Sequence[Arguments]) -> Expr | None:

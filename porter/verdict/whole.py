@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from porter.aten.native_functions import MPS_KEY, SHARING_KEYS, NativeFunctions
-from porter.aten.stubs import stubs_of
+from porter.aten.stubs import find_stubs
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
@@ -71,7 +71,7 @@ def _provided(functions: NativeFunctions, base: str) -> bool:
     """Whether the device has a kernel of its own for a row of the operator."""
     import torch
 
-    rows = (entry.name for entry in functions.family(base) if entry.entry_for(MPS_KEY))
+    rows = (entry.name for entry in functions.find_overloads(base) if entry.entry_for(MPS_KEY))
     return any(torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{row}", "MPS") for row in rows)
 
 
@@ -100,7 +100,7 @@ def shared_stubs(checkout: Checkout, functions: NativeFunctions, base: str) -> t
     """The stubs that the lines call which an operator's rows share with other devices."""
     shared = [
         line.kernel
-        for entry in functions.family(base)
+        for entry in functions.find_overloads(base)
         if (line := entry.entry_for(MPS_KEY)) and set(SHARING_KEYS) & set(line.keys)
     ]
     return tuple(dict.fromkeys(name for kernel in shared for name in _stubs(checkout, kernel)))
@@ -109,6 +109,6 @@ def shared_stubs(checkout: Checkout, functions: NativeFunctions, base: str) -> t
 def _stubs(checkout: Checkout, kernel: str) -> tuple[str, ...]:
     """None for a kernel that calls none."""
     try:
-        return tuple(call.stub.name for call in stubs_of(checkout, kernel))
+        return tuple(call.stub.name for call in find_stubs(checkout, kernel))
     except PorterError:
         return ()

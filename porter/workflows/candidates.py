@@ -46,10 +46,10 @@ def judged(checkout: Checkout, plan: Plan, prove: Prove, recorded: RecordedGraph
     losers: list[RejectedCandidate] = []
     for functor in plan.functors:
         for origin in functor.origins:
-            for turn in range(1, origin.count):
+            for index in range(1, origin.count):
                 if not best.wrong(origin.kinds):
                     break
-                choice = {**best.choice, (functor.name, origin.kinds[0]): turn}
+                choice = {**best.choice, (functor.name, origin.kinds[0]): index}
                 other_plan = plan_operator(checkout, plan.op, choice, recorded)
                 other = Trial(choice, other_plan, prove(other_plan))
                 better = other.rank < best.rank

@@ -9,7 +9,7 @@ from porter.aten.operator import Blocked, Operator, ServedFunction, find_migrati
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
-from porter.cpu.kernels import cpu_kernel
+from porter.cpu.kernels import read_cpu_kernel
 from porter.mpsgraph.graph import Graph
 from porter.mpsgraph.printing import graph_lines
 from porter.plan.planner import plan_operator
@@ -76,7 +76,7 @@ def _implementation(
 
 def _cpu(checkout: Checkout, stub: str) -> Stage:
     try:
-        cpu = cpu_kernel(checkout, stub)
+        cpu = read_cpu_kernel(checkout, stub)
     except PorterError as error:
         return Stage("reference", (str(error),))
     return Stage("reference", (f"{cpu.function} at {cpu.place}, for {', '.join(map(str, cpu.dtypes))}",))

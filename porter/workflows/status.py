@@ -86,7 +86,7 @@ def _matching(functions: NativeFunctions, patterns: Sequence[str]) -> frozenset[
     bases = {entry.base for entry in functions.entries}
     for pattern in patterns:
         if not any(fnmatchcase(base, pattern) for base in bases):
-            near = functions.near(pattern)
+            near = functions.suggest(pattern)
             hint = f"Did you mean {', '.join(near)}?" if near else "Use shell patterns, such as 'log*'."
             raise PorterError("PTR012", f"no operator matches {pattern}", Place(NATIVE_FUNCTIONS), hint)
     return frozenset(b for b in bases if not patterns or any(fnmatchcase(b, pattern) for pattern in patterns))
@@ -130,7 +130,7 @@ def _other(checkout: Checkout, row: ServedFunction) -> Reason:
 
 
 def _held_back(checkout: Checkout, functions: NativeFunctions, row: ServedFunction) -> Reason | None:
-    operator = Operator(row.function.name, functions.family(row.function.name), (row,))
+    operator = Operator(row.function.name, functions.find_overloads(row.function.name), (row,))
     [outcome] = find_migrations(checkout, operator)
     try:
         if isinstance(outcome, Blocked):

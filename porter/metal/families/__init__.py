@@ -10,7 +10,7 @@ from porter.metal.kernel import KernelFamily
 FAMILIES: tuple[KernelFamily, ...] = (elementwise,)
 
 
-def family_for(function: NativeFunction, call: StubCall) -> KernelFamily:
+def find_family(function: NativeFunction, call: StubCall) -> KernelFamily:
     """The first family that may serve a call of a stub. Raises the first family's refusal where none does."""
     refusals = [family.refusal(function, call) for family in FAMILIES]
     found = next((family for family, refused in zip(FAMILIES, refusals, strict=True) if refused is None), None)

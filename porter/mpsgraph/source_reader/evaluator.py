@@ -13,42 +13,42 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-from porter.aten.implementations import Implementation, host_sources, own_text
+from porter.aten.call_graph import parse_source
+from porter.aten.implementations import Implementation, expand_implementation, list_host_sources
 from porter.aten.native_functions import Argument as SchemaArgument
 from porter.aten.native_functions import NativeFunction
-from porter.aten.reach import parsed
 from porter.core import dtypes
 from porter.core.checkout import Checkout
 from porter.core.dtypes import DType
 from porter.core.errors import Place
 from porter.core.layout import OPERATION_UTILS
 from porter.languages import cpp
-from porter.languages.flatten import flattened
-from porter.languages.identifiers import mentions
+from porter.languages.flatten import flatten
+from porter.languages.identifiers import contains_identifier
 from porter.languages.objcpp_parser import Boxed, ObjCParser, Send
 from porter.languages.source import Source
 from porter.mpsgraph.graph import RESULTS, Call, Case, Expr, Graph, Input, Refusal
 from porter.mpsgraph.source_reader import leaves, messages, operators
 from porter.mpsgraph.source_reader.functions import CALLS
-from porter.mpsgraph.source_reader.read_text import ReadText, quoted
+from porter.mpsgraph.source_reader.read_text import ReadText, quote
 from porter.mpsgraph.source_reader.values import (
     EXPRESSIONS,
     GRAPH,
     Argument,
+    CheckFailed,
     Closure,
-    Impossible,
-    Iterator,
+    GraphHandle,
     Paths,
     Record,
-    Refused,
-    Returned,
+    ReturnSignal,
     Scope,
     TensorArg,
+    TensorIterator,
     Test,
-    TheGraph,
     Unknown,
-    not_understood,
-    shown,
+    UnreachablePath,
+    format_value,
+    make_unsupported_error,
 )
 
 _MOST_PATHS = 32
@@ -73,9 +73,9 @@ def read_graph(
             try:
                 expr = Evaluation(checkout, implementation, paths).run(entry, dtype, out_dtype(dtype))
                 cases.append(Case(dtype, tuple(paths.taken), expr))
-            except Impossible:
+            except UnreachablePath:
                 pass
-            except Refused as refused:
+            except CheckFailed as refused:
                 refusals.append(Refusal(dtype, refused.text, refused.place))
             pending += paths.pending
     inputs = tuple(a.name for a in entry.arguments if a.is_tensor and not _written(a))
@@ -95,8 +95,8 @@ def _function(path: str, text: str) -> cpp.Function:
 def _parsed(reading: ReadText) -> cpp.Function:
     try:
         return _function(reading.source.path, reading.text)
-    except cpp.Unparsed:
-        raise not_understood("this function", reading.first) from None
+    except cpp.ParseError:
+        raise make_unsupported_error("this function", reading.first) from None
 
 
 class Evaluation:
@@ -104,13 +104,13 @@ class Evaluation:
 
     def __init__(self, checkout: Checkout, implementation: Implementation, paths: Paths) -> None:
         self.checkout = checkout
-        self.source = parsed(implementation.file, checkout.read(implementation.file))
+        self.source = parse_source(implementation.file, checkout.read(implementation.file))
         self.implementation = implementation
         self.paths = paths
         self.results: list[tuple[str, Expr]] = []  # what is written, by the name of the tensor
         self.anonymous = 0
         self.out = dtypes.FLOAT
-        text = flattened(self.source, own_text(self.source, implementation))
+        text = flatten(self.source, expand_implementation(self.source, implementation))
         self.reading = ReadText(self.source, implementation.place, text, implementation.macro is not None)
 
     def run(self, entry: NativeFunction, dtype: DType, out: DType) -> Expr:
@@ -121,11 +121,13 @@ class Evaluation:
         if len(function.parameters) == 1 and "TensorIterator" in function.parameters[0].type:
             tensors = [v for v in values if isinstance(v, TensorArg)]
             inputs = tuple(t for t in tensors if not t.output) or (TensorArg("self", dtype),)
-            values = [Iterator(inputs, TensorArg("out", out, output=True))]
+            values = [TensorIterator(inputs, TensorArg("out", out, output=True))]
         names = [parameter.name for parameter in function.parameters]
         self._call(function, names, values[: len(names)], Scope({"__func__": ""}))
         if not self.results:
-            raise not_understood(f"{self.implementation.symbol} runs no graph of its own", self.implementation.place)
+            raise make_unsupported_error(
+                f"{self.implementation.symbol} runs no graph of its own", self.implementation.place
+            )
         return self._written(entry)
 
     def _written(self, entry: NativeFunction) -> Expr:
@@ -134,10 +136,12 @@ class Evaluation:
             return self.results[-1][1]
         written, names = dict(self.results), [a.name for a in entry.arguments if _written(a)]
         if len(names) != entry.results:
-            raise not_understood(f"which of {entry.results} results each graph writes", self.implementation.place)
+            raise make_unsupported_error(
+                f"which of {entry.results} results each graph writes", self.implementation.place
+            )
         for name in names:
             if name not in written:
-                raise not_understood(f"the result `{name}`, which no graph writes", self.implementation.place)
+                raise make_unsupported_error(f"the result `{name}`, which no graph writes", self.implementation.place)
         return Call(RESULTS, tuple(written[name] for name in names), written[names[0]].dtype)
 
     def place(self, start: int) -> Place:
@@ -156,7 +160,7 @@ class Evaluation:
         scope = Scope(dict(zip(names, values, strict=False)), outer)
         try:
             self.execute(function.body, scope)
-        except Returned as returned:
+        except ReturnSignal as returned:
             return returned.value
         return None
 
@@ -166,7 +170,7 @@ class Evaluation:
         with self._reading(closure.text):
             try:
                 self.execute(closure.body, scope)
-            except Returned as returned:
+            except ReturnSignal as returned:
                 return returned.value
         return None
 
@@ -176,14 +180,14 @@ class Evaluation:
             found = [f for f in source.functions_by_name.get(name, ()) if f.wrapper is None]
             chosen = next((f for f in found if f.params.count(",") + 1 == len(values)), found[0] if found else None)
             if chosen:
-                text = flattened(source, source.text[chosen.start : chosen.end])
+                text = flatten(source, source.text[chosen.start : chosen.end])
                 reading = ReadText(source, source.place(chosen.start), text)
                 function = _parsed(reading)
                 names = [parameter.name for parameter in function.parameters]
                 with self._reading(reading):
                     return self._call(function, names, [*values, *self._defaults(chosen.params, len(values))], None)
-        if any(isinstance(value, (*EXPRESSIONS, Closure, TheGraph)) for value in values):
-            raise not_understood(f"a call to {name}", self.place(start))
+        if any(isinstance(value, (*EXPRESSIONS, Closure, GraphHandle)) for value in values):
+            raise make_unsupported_error(f"a call to {name}", self.place(start))
         return Unknown(name)
 
     def _defaults(self, params: str, given: int) -> list[Any]:
@@ -195,15 +199,15 @@ class Evaluation:
         where = self.reading.source
         found = [where] if where is self.source else [where, self.source]
         if self.checkout.exists(OPERATION_UTILS):
-            found.append(parsed(OPERATION_UTILS, self.checkout.read(OPERATION_UTILS)))
+            found.append(parse_source(OPERATION_UTILS, self.checkout.read(OPERATION_UTILS)))
         return found
 
     def _sharing(self, name: str) -> Iterable[Source]:
         """The files with a function of a name that other files may call."""
-        for path in host_sources(self.checkout):
+        for path in list_host_sources(self.checkout):
             text = self.checkout.read(path)
-            if mentions(text, name):
-                source = parsed(path, text)
+            if contains_identifier(text, name):
+                source = parse_source(path, text)
                 if any(not f.static and f.wrapper is None for f in source.functions_by_name.get(name, ())):
                     yield source
 
@@ -217,10 +221,10 @@ class Evaluation:
             case cpp.Declaration(name=name, value=value, type=kind):
                 empty = Record() if kind.endswith(("Dictionary", "Placeholder")) else None
                 scope.names[name] = self.value(value, scope) if value is not None else empty
-            case cpp.Run(value=value):
+            case cpp.ExpressionStatement(value=value):
                 self.value(value, scope)
             case cpp.Return(value=value):
-                raise Returned(self.value(value, scope) if value is not None else None)
+                raise ReturnSignal(self.value(value, scope) if value is not None else None)
             case cpp.If(test=test, then=then, otherwise=otherwise, start=start):
                 if self.truth(self.value(test, scope), start):
                     self.execute(then, scope)
@@ -231,8 +235,8 @@ class Evaluation:
             case cpp.Using():
                 pass
             case _:
-                what = self.reading.described(statement.start) or quoted(getattr(statement, "text", ""))
-                raise not_understood(what, self.place(statement.start))
+                what = self.reading.describe(statement.start) or quote(getattr(statement, "text", ""))
+                raise make_unsupported_error(what, self.place(statement.start))
 
     def truth(self, value: Any, start: int) -> bool:
         """A condition as a bool; one on an argument forks."""
@@ -241,7 +245,7 @@ class Evaluation:
         if isinstance(value, Argument):
             return self.paths.decide(f"{value.name}.has_value()" if value.optional else value.name)
         if isinstance(value, Unknown):
-            raise not_understood(self.reading.described(start) or f"a branch on {value.text}", self.place(start))
+            raise make_unsupported_error(self.reading.describe(start) or f"a branch on {value.text}", self.place(start))
         return bool(value)
 
     def value(self, expr: Any, scope: Scope) -> Any:
@@ -271,7 +275,7 @@ class Evaluation:
                 return self.value(yes if self.truth(self.value(test, scope), start) else no, scope)
             case cpp.Unary() | cpp.Binary():
                 return operators.apply(self, expr, scope)
-        raise not_understood(type(expr).__name__, self.place(getattr(expr, "start", 0)))
+        raise make_unsupported_error(type(expr).__name__, self.place(getattr(expr, "start", 0)))
 
     def _name(self, path: str, scope: Scope) -> Any:
         found = scope.find(path)
@@ -306,7 +310,7 @@ class Evaluation:
             return None
         values = [self.value(argument, scope) for argument in expr.arguments]
         if name == "assert" and values[0] is False:
-            raise Impossible
+            raise UnreachablePath
         if isinstance(function, Closure):
             return self.call_closure(function, values)
         if not path:
@@ -324,13 +328,13 @@ class Evaluation:
         if isinstance(held, (Unknown, Test, Argument)) or held:
             return
         words = [a.text.strip('"') for a in expr.arguments[1:] if isinstance(a, cpp.Literal)]
-        raise Refused(" ".join(words).strip() or "a check of the implementation fails", self.place(expr.start))
+        raise CheckFailed(" ".join(words).strip() or "a check of the implementation fails", self.place(expr.start))
 
     def _method(self, expr: cpp.Call, scope: Scope) -> Any:
         assert isinstance(expr.function, cpp.Member)
         receiver, name = self.value(expr.function.value, scope), expr.function.name
         values = [self.value(argument, scope) for argument in expr.arguments]
-        if isinstance(receiver, Iterator):
+        if isinstance(receiver, TensorIterator):
             return receiver.inputs[int(values[0]) if values else 0] if name.startswith("input") else receiver.output
         if isinstance(receiver, Record) and name == "graph":
             return GRAPH
@@ -338,7 +342,7 @@ class Evaluation:
             target = next((v for v in values if isinstance(v, DType)), receiver.dtype)
             return TensorArg(receiver.name, target, receiver.output, receiver.wrapped)
         if isinstance(receiver, Argument) and name == "equal":
-            return Test(f"{receiver.name} == {shown(values[0])}")
+            return Test(f"{receiver.name} == {format_value(values[0])}")
         if name in ("equals", "equal") and isinstance(receiver, Unknown):
             return True
         if isinstance(receiver, TensorArg) and receiver.output and name == "copy_" and isinstance(values[0], TensorArg):

@@ -74,7 +74,7 @@ def constant(path: str) -> Any:
     return _CONSTANT_DTYPES.get(last, Unknown(path))
 
 
-def dtype_of(value: Any) -> DType | None:
+def get_dtype(value: Any) -> DType | None:
     """The element type of whatever has one."""
     if isinstance(value, DType):
         return value
@@ -83,7 +83,7 @@ def dtype_of(value: Any) -> DType | None:
 
 def is_class(name: str, value: Any, include_bool: bool) -> bool | None:
     """`isIntegralType(type, includeBool)` and its kin; None for another function."""
-    dtype = dtype_of(value)
+    dtype = get_dtype(value)
     if dtype is None:
         return None
     kinds = {

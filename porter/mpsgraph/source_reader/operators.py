@@ -11,7 +11,7 @@ from porter.languages import cpp
 from porter.mpsgraph.graph import Call
 from porter.mpsgraph.source_reader import leaves
 from porter.mpsgraph.source_reader.interpreter import Interpreter
-from porter.mpsgraph.source_reader.values import Argument, Scope, Test, Unknown, shown
+from porter.mpsgraph.source_reader.values import Argument, Scope, Test, Unknown, format_value
 
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b,
@@ -41,14 +41,18 @@ def apply(run: Interpreter, expr: cpp.Unary | cpp.Binary, scope: Scope) -> Any:
     if expr.op == "==" and isinstance(left, Unknown) and isinstance(right, Unknown) and "::" in left.text:
         return left.text == right.text
     if isinstance(left, Argument) or isinstance(right, Argument):
-        return Test(f"{shown(left)} {expr.op} {shown(right)}")
+        return Test(f"{format_value(left)} {expr.op} {format_value(right)}")
     if isinstance(left, DType) and expr.op == "&":
         return int(left.kind in (dtypes.Kind.FLOATING, dtypes.Kind.COMPLEX))
     if isinstance(left, (int, float)) and isinstance(right, (int, float)) and expr.op in _ARITHMETIC:
         return _ARITHMETIC[expr.op](left, right)
     if isinstance(left, str) and isinstance(right, str) and expr.op == "+":
         return left + right
-    return left if isinstance(left, str) and expr.op == "+" else Unknown(f"{shown(left)} {expr.op} {shown(right)}")
+    return (
+        left
+        if isinstance(left, str) and expr.op == "+"
+        else Unknown(f"{format_value(left)} {expr.op} {format_value(right)}")
+    )
 
 
 def _logical(run: Interpreter, expr: cpp.Binary, left: Any, scope: Scope) -> Any:
@@ -68,7 +72,7 @@ def _logical(run: Interpreter, expr: cpp.Binary, left: Any, scope: Scope) -> Any
 def _equal(run: Interpreter, op: str, left: Any, right: Any) -> Any:
     if isinstance(left, Argument) or isinstance(right, Argument):
         argument, other = (left, right) if isinstance(left, Argument) else (right, left)
-        test = Test(f"{argument.name} == {shown(other)}")
+        test = Test(f"{argument.name} == {format_value(other)}")
         return test if op == "==" else not run.paths.decide(test.text)
     return (left == right) is (op == "==")
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from porter.core.errors import Place
-from porter.languages.brackets import ROUND, behind
+from porter.languages.brackets import ROUND, find_closing_end
 from porter.languages.source import Source
 
 _HEAD = re.compile(r"(if|for|while|switch)\b(?: constexpr)?\s*(?=\()|do\b")
@@ -31,16 +31,16 @@ class ReadText:
         below = 0 if self.of_macro else self.text.count("\n", 0, start)
         return Place(self.first.file, self.first.line + below)
 
-    def described(self, start: int) -> str:
+    def describe(self, start: int) -> str:
         """The branch, loop or switch at an offset, for a message: its kind and its head. Empty for anything else."""
         match = _HEAD.match(self.text, start)
         if not match:
             return ""
-        end = behind(self.text, match.end(), ROUND) if match[1] else match.end()
-        return f"{_KINDS.get(match[1], 'a loop')}, {quoted(self.text[start:end])}"
+        end = find_closing_end(self.text, match.end(), ROUND) if match[1] else match.end()
+        return f"{_KINDS.get(match[1], 'a loop')}, {quote(self.text[start:end])}"
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Code in a message: on one line, no longer than a message bears."""
     line = " ".join(text.split())
     return f"`{line[:_LONGEST]}{'...' if len(line) > _LONGEST else ''}`"

@@ -56,12 +56,12 @@ class Unknown:
 
 
 @dataclass(frozen=True)
-class TheGraph:
+class GraphHandle:
     """The MPSGraph that is being built."""
 
 
 @dataclass(frozen=True)
-class Iterator:
+class TensorIterator:
     """The TensorIterator of a stub's kernel."""
 
     inputs: tuple[TensorArg, ...]
@@ -99,7 +99,7 @@ class Scope:
         return scope
 
 
-class Refused(Exception):
+class CheckFailed(Exception):
     """A check of the implementation fails for this element type."""
 
     def __init__(self, text: str, place: Place) -> None:
@@ -108,11 +108,11 @@ class Refused(Exception):
         self.place = place
 
 
-class Impossible(Exception):
+class UnreachablePath(Exception):
     """`assert(false)`: this path through the conditions on arguments is never taken."""
 
 
-class Returned(Exception):
+class ReturnSignal(Exception):
     """`return value;`"""
 
     def __init__(self, value: Any) -> None:
@@ -121,7 +121,7 @@ class Returned(Exception):
 
 
 EXPRESSIONS = (Input, Scalar, Constant, Call, Cast)
-GRAPH = TheGraph()
+GRAPH = GraphHandle()
 
 
 @dataclass
@@ -165,18 +165,18 @@ class Paths:
         return None
 
 
-def substituted(expr: Expr, known: dict[Expr, Expr]) -> Expr:
+def substitute(expr: Expr, known: dict[Expr, Expr]) -> Expr:
     """The expression with placeholders replaced by what is fed to them."""
     if expr in known:
         return known[expr]
     if isinstance(expr, Call):
-        return replace(expr, args=tuple(substituted(arg, known) for arg in expr.args))
+        return replace(expr, args=tuple(substitute(arg, known) for arg in expr.args))
     if isinstance(expr, Cast):
-        return replace(expr, arg=substituted(expr.arg, known))
+        return replace(expr, arg=substitute(expr.arg, known))
     return expr
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as conditions and messages write it."""
     if isinstance(value, (Unknown, Test)):
         return value.text
@@ -187,7 +187,7 @@ def shown(value: Any) -> str:
     return str(getattr(value, "name", value))
 
 
-def not_understood(what: str, place: Place) -> PorterError:
+def make_unsupported_error(what: str, place: Place) -> PorterError:
     """PTR033: the evaluator stops here."""
     return PorterError(
         "PTR033", f"not understood: {what}", place, "The overlay can run this code instead; see docs/errors/PTR033.md."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from porter.aten.names import base_of
+from porter.aten.names import parse_base_name
 from porter.core.errors import Place, PorterError
 from porter.core.layout import MPS, OPERATIONS
 from porter.verdict.build.registration import Kernel, packaged_yaml, rows
@@ -156,7 +156,7 @@ def _mentioning(tree: Tree, words: set[str]) -> list[str]:
 
 def _wheel_kernels(row: str) -> frozenset[str]:
     """The kernels that the installed torch has for a row, whatever their key."""
-    text = "".join(r.text for r in rows(packaged_yaml(), [base_of(row)]) if r.name == row)
+    text = "".join(r.text for r in rows(packaged_yaml(), [parse_base_name(row)]) if r.name == row)
     return frozenset(m["kernel"] for m in _SHARED.finditer(text) if _in_wheel(m["keys"]))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from porter.aten.names import base_of
+from porter.aten.names import parse_base_name
 
 if TYPE_CHECKING:
     from torch.testing._internal.opinfo.core import OpInfo
@@ -67,7 +67,7 @@ def aten_names(op: OpInfo) -> frozenset[str]:
 
 def base_name(name: str) -> str:
     """`atan2` for the dispatcher's `aten::atan2_` and `aten::atan2.out`."""
-    return base_of(name.removeprefix("aten::"))
+    return parse_base_name(name.removeprefix("aten::"))
 
 
 _current: list[Context] = []

@@ -15,7 +15,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from porter.aten.names import base_of
+from porter.aten.names import parse_base_name
 from porter.core import cache
 from porter.verdict.errors import NoVerdict
 
@@ -66,7 +66,7 @@ def _derivatives() -> tuple[tuple[str, str], ...]:
     """The base name of every differentiable function, and the text of its formulas."""
     text = (files("torchgen") / "packaged" / "autograd" / "derivatives.yaml").read_text()
     entries = re.split(r"^- name: ", text, flags=re.M)[1:]
-    return tuple((base_of(re.split(r"[\s(]", e, maxsplit=1)[0]), e.partition("\n")[2]) for e in entries)
+    return tuple((parse_base_name(re.split(r"[\s(]", e, maxsplit=1)[0]), e.partition("\n")[2]) for e in entries)
 
 
 @functools.cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.mpsgraph.conditions import Unclear, holds
+from porter.mpsgraph.conditions import Undecided, holds
 from porter.mpsgraph.graph import Value
 from porter.recording.branches import NOT_TOLD, told_apart
 
@@ -75,7 +75,7 @@ def test_conditions_hold_for_the_group_and_for_no_other(group: Calls, others: Ca
     def all_hold(call: dict[str, Value]) -> bool:
         try:
             return all(holds(each.text, call) is each.holds for each in found)
-        except Unclear:
+        except Undecided:
             return False
 
     assert all(map(all_hold, group))

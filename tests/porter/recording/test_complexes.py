@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from porter.core.dtypes import FLOAT, FLOAT2, HALF2, DType
 from porter.mpsgraph.graph import Call, Cast, Expr, Input
-from porter.mpsgraph.printing import spelled
+from porter.mpsgraph.printing import format_expr
 from porter.recording.cases import Observed, cases_of
 from porter.recording.complexes import facts, number, whole
 
@@ -24,7 +24,7 @@ def told(make: Callable[[complex], complex], dtype: DType = FLOAT2) -> str:
         return Observed(dtype, {"alpha": str(value), **facts("alpha", value)}, expr)
 
     [case] = cases_of([seen(value) for value in VALUES])[0]
-    return spelled(case.expr)
+    return format_expr(case.expr)
 
 
 @pytest.mark.parametrize("dtype", [FLOAT2, HALF2])
@@ -48,5 +48,5 @@ def test_forms(make: Callable[[complex], complex], text: str, dtype: DType) -> N
 @given(st.complex_numbers(allow_nan=False))
 def test_real_complex_numbers_become_real(value: complex) -> None:
     expr: Expr = Cast(number(value, FLOAT2), FLOAT)
-    text = spelled(whole(expr))
+    text = format_expr(whole(expr))
     assert (text == f"float({value.real})") is (value.imag == 0)

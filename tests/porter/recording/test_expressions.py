@@ -11,7 +11,7 @@ from aten_overlay.apple.mpsgraph.objects import Ref
 from aten_overlay.apple.mpsgraph.recorder import GraphRun, Node, RecordedGraph
 from aten_overlay.apple.mpsgraph.types import MPS
 from porter.core.errors import PorterError
-from porter.mpsgraph.printing import spelled
+from porter.mpsgraph.printing import format_expr
 from porter.recording.complexes import whole
 from porter.recording.expressions import expression
 
@@ -26,7 +26,7 @@ def constant(value: float, address: int) -> GraphRun:
 
 
 def told(runs: Sequence[GraphRun], given: torch.Tensor, after: torch.Tensor, result: torch.Tensor) -> str:
-    return spelled(whole(expression(runs, {"self": after}, {"self": given}, [result], True)))
+    return format_expr(whole(expression(runs, {"self": after}, {"self": given}, [result], True)))
 
 
 def read(given: torch.Tensor, fed: torch.Tensor) -> str:
@@ -84,5 +84,5 @@ def test_element_types_print_by_name_and_bytes_as_numbers() -> None:
     made = torch.tensor([0.5, 2.0])
     data = Node("constantWithData:shape:dataType", (b"8 bytes.", [2], MPS[made.dtype]), (made,), (made.dtype,))
     run = GraphRun(RecordedGraph([data]), {}, {}, {RESULT: made.data_ptr()})
-    found = spelled(expression([run], {"self": torch.zeros(1)}, {}, [made], False))
+    found = format_expr(expression([run], {"self": torch.zeros(1)}, {}, [made], False))
     assert found == "constantWithData:shape:dataType(list(0.5, 2.0), [2], float)"

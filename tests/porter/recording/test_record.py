@@ -13,7 +13,7 @@ from porter.aten.operator import find_served
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import OPERATIONS
-from porter.mpsgraph.agreement import agreement
+from porter.mpsgraph.agreement import compare_readings
 from porter.mpsgraph.printing import graph_lines
 from porter.mpsgraph.recording import Recording
 from porter.recording.readings import NEWEST, recorded_stages, recordings, source_graph
@@ -47,10 +47,12 @@ def test_a_refused_type_is_reported_with_the_message_of_the_fork() -> None:
 @pytest.mark.parametrize("base", ["floor_divide", "ceil"])
 def test_both_readings_agree(base: str) -> None:
     """A helper with a string branch, and one that a stub leads to."""
-    entry = next(e for e in NativeFunctions.read(FORK).family(base) if (r := find_served(FORK, e)) and r.implementation)
+    entry = next(
+        e for e in NativeFunctions.read(FORK).find_overloads(base) if (r := find_served(FORK, e)) and r.implementation
+    )
     row = find_served(FORK, entry)
     assert row is not None
-    judged = agreement(source_graph(FORK, row), recorded(FORK, base, base), through_stub=base == "ceil")
+    judged = compare_readings(source_graph(FORK, row), recorded(FORK, base, base), through_stub=base == "ceil")
     assert judged.calls > 0
     assert judged.differences == ()
 
@@ -74,8 +76,8 @@ def test_recordings_are_cached_until_the_host_code_changes(tmp_path: Path) -> No
     row = find_served(edited, NativeFunctions.read(edited).by_name["hypot.out"])
     old = find_served(FORK, NativeFunctions.read(FORK).by_name["hypot.out"])
     assert row is not None and old is not None
-    assert agreement(source_graph(edited, row), after, False).differences == ()
-    assert agreement(source_graph(FORK, old), after, False).differences
+    assert compare_readings(source_graph(edited, row), after, False).differences == ()
+    assert compare_readings(source_graph(FORK, old), after, False).differences
 
 
 def test_an_undeclared_message_is_reported_once_with_the_nearest(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from porter.core.dtypes import BFLOAT, FLOAT, HALF, INT, UCHAR, DType
-from porter.mpsgraph.graph import Constant, Literal, Untold, Value
-from porter.mpsgraph.printing import spelled
+from porter.mpsgraph.graph import Constant, Literal, UnknownValue, Value
+from porter.mpsgraph.printing import format_expr
 from porter.recording.recovery import recovered
 
 CALLS: list[dict[str, Value]] = [
@@ -25,7 +25,7 @@ def single(value: float) -> float:
 
 
 def told(make: Callable[[Mapping[str, Value]], float], dtype: DType = FLOAT) -> str:
-    return spelled(recovered([Constant(make(call), dtype) for call in CALLS], CALLS))
+    return format_expr(recovered([Constant(make(call), dtype) for call in CALLS], CALLS))
 
 
 @pytest.mark.parametrize(
@@ -50,20 +50,20 @@ def test_forms(make: Callable[[Mapping[str, Value]], float], text: str) -> None:
 
 def test_values_no_form_explains_are_not_guessed() -> None:
     leaf = recovered([Constant(math.sin(call["eps"]), FLOAT) for call in CALLS], CALLS)  # type: ignore[arg-type]
-    assert isinstance(leaf, Untold)
+    assert isinstance(leaf, UnknownValue)
     assert len(leaf.values) == len(CALLS)
 
 
 def test_two_values_are_not_enough_for_a_form() -> None:
     calls = CALLS[:2]
     leaf = recovered([Constant(1 - float(call["eps"]), FLOAT) for call in calls], calls)  # type: ignore[arg-type]
-    assert isinstance(leaf, Untold)
+    assert isinstance(leaf, UnknownValue)
 
 
 def test_integer_types_truncate_and_wrap() -> None:
     calls: list[dict[str, Value]] = [{"alpha": 2.0}, {"alpha": 3.7}, {"alpha": -1.0}]
-    assert spelled(recovered([Constant(v, INT) for v in (2, 3, -1)], calls)) == "alpha"
-    assert spelled(recovered([Constant(v, UCHAR) for v in (2, 3, 255)], calls)) == "alpha"
+    assert format_expr(recovered([Constant(v, INT) for v in (2, 3, -1)], calls)) == "alpha"
+    assert format_expr(recovered([Constant(v, UCHAR) for v in (2, 3, 255)], calls)) == "alpha"
 
 
 @given(st.lists(st.floats(0.01, 100), min_size=3, max_size=6, unique=True), st.sampled_from((FLOAT, HALF, BFLOAT)))
@@ -72,7 +72,7 @@ def test_a_scalar_is_found_again_in_any_precision(values: list[float], dtype: DT
     rounded = [math.ldexp(round(math.ldexp(m, bits)), e - bits) for m, e in map(math.frexp, values)]
     calls: list[dict[str, Value]] = [{"x": value} for value in values]
     leaf = recovered([Constant(value, dtype) for value in rounded], calls)
-    assert spelled(leaf) in ("x", str(rounded[0]))
+    assert format_expr(leaf) in ("x", str(rounded[0]))
 
 
 @pytest.mark.parametrize(

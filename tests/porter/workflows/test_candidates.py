@@ -20,8 +20,8 @@ OP = "log1p"
 WRONG = Failure("TestConsistencyMPS.test_accuracy_mps_float32", "2 for 1\nand more", "float32", kernel_calls=3)
 
 
-def turn(plan: Plan, kind: Kind = Kind.FLOATING) -> int:
-    [found] = [origin.turn for functor in plan.functors for origin in functor.origins if kind in origin.kinds]
+def index(plan: Plan, kind: Kind = Kind.FLOATING) -> int:
+    [found] = [origin.index for functor in plan.functors for origin in functor.origins if kind in origin.kinds]
     return found
 
 
@@ -32,7 +32,7 @@ def verdict(failures: list[Failure]) -> Verdict:
 
 def verdicts(failures: Callable[[Plan], list[Failure]], seen: list[int]) -> Callable[[Plan], Verdict]:
     def prove(plan: Plan) -> Verdict:
-        seen.append(turn(plan))
+        seen.append(index(plan))
         return verdict(failures(plan))
 
     return prove
@@ -41,8 +41,8 @@ def verdicts(failures: Callable[[Plan], list[Failure]], seen: list[int]) -> Call
 def test_a_candidate_with_wrong_values_is_replaced_and_reported() -> None:
     seen: list[int] = []
     first = plan_operator(FORK, OP)
-    best = judged(FORK, first, verdicts(lambda plan: [WRONG] * (turn(plan) == 0), seen))
-    assert (seen, turn(best.plan), best.verdict.failed) == ([0, 1], 1, 0)
+    best = judged(FORK, first, verdicts(lambda plan: [WRONG] * (index(plan) == 0), seen))
+    assert (seen, index(best.plan), best.verdict.failed) == ([0, 1], 1, 0)
     assert best.plan.changes.diff() != first.changes.diff()
     [loser] = best.losers
     source = first.functors[0].origins[0].source
@@ -66,22 +66,22 @@ def test_a_candidate_with_wrong_values_is_replaced_and_reported() -> None:
 def test_a_rejected_candidate_shows_its_shortest_failure() -> None:
     short = Failure("T.test_edge_values_mps_float32", "1 differs, first at 2.0", "float32", kernel_calls=1)
     plan = plan_operator(FORK, OP)
-    best = judged(FORK, plan, lambda each: verdict([WRONG, short] if turn(each) == 0 else []))
+    best = judged(FORK, plan, lambda each: verdict([WRONG, short] if index(each) == 0 else []))
     assert [loser.reason for loser in best.losers] == ["test_edge_values_mps_float32: 1 differs, first at 2.0"]
 
 
 def test_the_candidate_with_the_fewest_failures_is_kept() -> None:
     seen: list[int] = []
     counts = {0: 2, 1: 3}
-    best = judged(FORK, plan_operator(FORK, OP), verdicts(lambda plan: [WRONG] * counts[turn(plan)], seen))
-    assert (seen, turn(best.plan), best.verdict.failed) == ([0, 1], 0, 2)
+    best = judged(FORK, plan_operator(FORK, OP), verdicts(lambda plan: [WRONG] * counts[index(plan)], seen))
+    assert (seen, index(best.plan), best.verdict.failed) == ([0, 1], 0, 2)
     assert [loser.failed for loser in best.losers] == [3]
 
 
 def test_a_candidate_that_does_not_compile_is_worse_than_any_that_does() -> None:
     broken = verdict_without_tests(OP, [Failure("build", "PTR101 the Metal source does not compile")], 0.0)
-    best = judged(FORK, plan_operator(FORK, OP), lambda plan: broken if turn(plan) else verdict([WRONG, WRONG]))
-    assert (turn(best.plan), best.verdict.failed) == (0, 2)
+    best = judged(FORK, plan_operator(FORK, OP), lambda plan: broken if index(plan) else verdict([WRONG, WRONG]))
+    assert (index(best.plan), best.verdict.failed) == (0, 2)
     assert [loser.reason for loser in best.losers] == ["build: PTR101 the Metal source does not compile"]
 
 
@@ -101,9 +101,9 @@ def test_failures_unrelated_to_values_keep_the_candidate(failure: Failure) -> No
 def test_a_wrong_dtype_kind_leaves_the_other_kinds_unchanged() -> None:
     plan = plan_operator(FORK, "exp2")
     other = Failure("t", "r", "complex64", kernel_calls=1)
-    assert turn(plan, Kind.FLOATING) == 0
-    best = judged(FORK, plan, lambda each: verdict([other] * (turn(each, Kind.COMPLEX) == 0)))
-    assert (turn(best.plan, Kind.COMPLEX), turn(best.plan, Kind.FLOATING)) == (1, 0)
+    assert index(plan, Kind.FLOATING) == 0
+    best = judged(FORK, plan, lambda each: verdict([other] * (index(each, Kind.COMPLEX) == 0)))
+    assert (index(best.plan, Kind.COMPLEX), index(best.plan, Kind.FLOATING)) == (1, 0)
 
 
 def test_a_verdict_counts_kernel_calls() -> None:

@@ -7,36 +7,36 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from porter.core.checkout import Checkout
-from porter.core.layout import OPERATIONS, included_as
+from porter.core.layout import OPERATIONS, spell_include
 from porter.languages.source import Source
 
-_INCLUDE = re.compile(rf"^#include <{included_as(OPERATIONS)}/(\w+)\.h>", re.M)
+_INCLUDE = re.compile(rf"^#include <{spell_include(OPERATIONS)}/(\w+)\.h>", re.M)
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
 @lru_cache(maxsize=256)
-def parsed(path: str, text: str) -> Source:
+def parse_source(path: str, text: str) -> Source:
     """A lexed file; the same text is lexed once."""
     return Source.parse(path, text)
 
 
-def reached_text(checkout: Checkout, path: str, text: str) -> Iterator[str]:
+def read_reachable_text(checkout: Checkout, path: str, text: str) -> Iterator[str]:
     """A text of a file, and the text of every function that it calls, directly or not; all overloads of each."""
     pending, seen = [(path, text)], set[tuple[str, int]]()
     while pending:
         at, told = pending.pop()
         yield told
         words = set(_WORD.findall(told))
-        for place in _places(checkout, at):
+        for place in _find_reachable_files(checkout, at):
             held = checkout.read(place)
-            functions = parsed(place, held).functions_by_name
+            functions = parse_source(place, held).functions_by_name
             for function in (each for name in sorted(words & functions.keys()) for each in functions[name]):
                 if (place, function.start) not in seen:
                     seen.add((place, function.start))
                     pending.append((place, held[function.start : function.end]))
 
 
-def _places(checkout: Checkout, path: str) -> list[str]:
+def _find_reachable_files(checkout: Checkout, path: str) -> list[str]:
     """A file, the operator headers that it includes, directly or not, and the files beside those headers."""
     found, pending = [path], [path]
     while pending:
