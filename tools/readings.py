@@ -43,7 +43,7 @@ def main() -> int:
     parser.add_argument("--save", type=Path)
     options = parser.parse_args()
     checkout = Checkout(options.fork.resolve(), "named")
-    rows = [row for e in NativeFunctions.read(checkout).entries if (row := find_served(checkout, e)) and _is_old(row)]
+    rows = [row for e in NativeFunctions.read(checkout).all if (row := find_served(checkout, e)) and _is_old(row)]
     bases = options.ops or list(dict.fromkeys(row.function.base for row in rows))
     unknown = sorted({*bases} - {row.function.base for row in rows})
     if unknown or not bases:

@@ -24,16 +24,16 @@ def read_reachable_text(checkout: Checkout, path: str, text: str) -> Iterator[st
     """A text of a file, and the text of every function that it calls, directly or not; all overloads of each."""
     pending, seen = [(path, text)], set[tuple[str, int]]()
     while pending:
-        at, told = pending.pop()
-        yield told
-        words = set(_WORD.findall(told))
-        for place in _find_reachable_files(checkout, at):
-            held = checkout.read(place)
-            functions = parse_source(place, held).functions_by_name
+        file, body = pending.pop()
+        yield body
+        words = set(_WORD.findall(body))
+        for reachable in _find_reachable_files(checkout, file):
+            file_text = checkout.read(reachable)
+            functions = parse_source(reachable, file_text).functions_by_name
             for function in (each for name in sorted(words & functions.keys()) for each in functions[name]):
-                if (place, function.start) not in seen:
-                    seen.add((place, function.start))
-                    pending.append((place, held[function.start : function.end]))
+                if (reachable, function.start) not in seen:
+                    seen.add((reachable, function.start))
+                    pending.append((reachable, file_text[function.start : function.end]))
 
 
 def _find_reachable_files(checkout: Checkout, path: str) -> list[str]:
@@ -41,8 +41,8 @@ def _find_reachable_files(checkout: Checkout, path: str) -> list[str]:
     found, pending = [path], [path]
     while pending:
         for name in _INCLUDE.findall(checkout.read(pending.pop())):
-            beside = (f"{OPERATIONS}/{name}{suffix}" for suffix in (".h", ".mm"))
-            new = [place for place in beside if place not in found and checkout.exists(place)]
+            siblings = (f"{OPERATIONS}/{name}{suffix}" for suffix in (".h", ".mm"))
+            new = [reachable for reachable in siblings if reachable not in found and checkout.exists(reachable)]
             found += new
             pending += new
     return found

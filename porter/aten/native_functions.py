@@ -92,7 +92,7 @@ class _Declaration:
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
-        return tuple(_arguments(self.schema))
+        return tuple(_split_arguments(self.schema))
 
 
 @dataclass(frozen=True)
@@ -171,22 +171,22 @@ class NativeFunction:
 class NativeFunctions:
     """Every row of the file, in order."""
 
-    entries: tuple[NativeFunction, ...]
+    all: tuple[NativeFunction, ...]
 
     @staticmethod
     def read(checkout: Checkout) -> NativeFunctions:
         """Reads and checks the yaml of a checkout. Raises PTR010 (malformed yaml) or PTR011 (a row that is not one)."""
-        return _read(checkout.read(NATIVE_FUNCTIONS))
+        return _parse(checkout.read(NATIVE_FUNCTIONS))
 
     @cached_property
     def by_name(self) -> dict[str, NativeFunction]:
-        return {entry.name: entry for entry in self.entries}
+        return {function.name: function for function in self.all}
 
     @cached_property
     def _by_base(self) -> dict[str, list[NativeFunction]]:
         found: dict[str, list[NativeFunction]] = {}
-        for entry in self.entries:
-            found.setdefault(entry.base, []).append(entry)
+        for function in self.all:
+            found.setdefault(function.base, []).append(function)
         return found
 
     def has(self, base: str) -> bool:
@@ -203,9 +203,9 @@ class NativeFunctions:
             return tuple(self._by_base[op])
         if op not in self.by_name:
             raise self._unknown(op)
-        entry = self.by_name[op]
-        head = entry.delegate or entry.name
-        return tuple(e for e in self._by_base[entry.base] if head in (e.name, e.delegate))
+        function = self.by_name[op]
+        head = function.delegate or function.name
+        return tuple(e for e in self._by_base[function.base] if head in (e.name, e.delegate))
 
     def suggest(self, op: str) -> tuple[str, ...]:
         """The names most like one that is not there: overloads where it names one, else base names."""
@@ -221,8 +221,8 @@ class NativeFunctions:
     def _key_order(self) -> Counter[tuple[str, str]]:
         """How often the file writes one dispatch key somewhere before another on the same line."""
         order: Counter[tuple[str, str]] = Counter()
-        for entry in self.entries:
-            for line in entry.declaration.dispatch:
+        for function in self.all:
+            for line in function.declaration.dispatch:
                 if MPS_KEY in line.keys:
                     at = line.keys.index(MPS_KEY)
                     order.update((key, MPS_KEY) for key in line.keys[:at])
@@ -249,11 +249,11 @@ def functional_variant(functions: Iterable[NativeFunction], delegate: NativeFunc
     return next((each for each in functions if each.delegate == delegate.name and not each.is_inplace), None)
 
 
-def share_edits(functions: NativeFunctions, entry: NativeFunction, target: DispatchEntry) -> tuple[Edit, ...]:
+def share_edits(functions: NativeFunctions, function: NativeFunction, target: DispatchEntry) -> tuple[Edit, ...]:
     """MPS leaves its own line, if it has one, and joins `target`, the line of the shared implementation; all else stays
     untouched.
     """
-    own = entry.entry_for(MPS_KEY)
+    own = function.entry_for(MPS_KEY)
     if own == target:
         return ()
     join = Edit(NATIVE_FUNCTIONS, target.keys_start, target.keys_end, ", ".join(functions.add_mps_key(target.keys)))
@@ -269,18 +269,18 @@ def share_edits(functions: NativeFunctions, entry: NativeFunction, target: Dispa
 
 
 @lru_cache(maxsize=4)
-def _read(text: str) -> NativeFunctions:
-    return NativeFunctions(tuple(_entries(text)))
+def _parse(text: str) -> NativeFunctions:
+    return NativeFunctions(tuple(_parse_functions(text)))
 
 
-def _entries(text: str) -> Iterator[NativeFunction]:
+def _parse_functions(text: str) -> Iterator[NativeFunction]:
     """The rows one by one: a line that starts with `- ` starts one, as yaml has it for a list at the margin."""
     starts = [match.start() for match in _ROW.finditer(text)][1:]
     line = 0
     for start, end in pairwise((0, *starts, len(text))):
         part = text[start:end]
         try:
-            for declaration in _rows(part):
+            for declaration in _parse_declarations(part):
                 yield NativeFunction(declaration, start, line)
         except PorterError as error:
             assert error.place is not None
@@ -290,7 +290,7 @@ def _entries(text: str) -> Iterator[NativeFunction]:
 
 
 @lru_cache(maxsize=16384)
-def _rows(text: str) -> tuple[_Declaration, ...]:
+def _parse_declarations(text: str) -> tuple[_Declaration, ...]:
     try:
         root = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as error:
@@ -300,37 +300,37 @@ def _rows(text: str) -> tuple[_Declaration, ...]:
         raise PorterError("PTR010", f"invalid YAML: {what}", place, "Fix this line.") from error
     if not isinstance(root, yaml.SequenceNode):
         raise PorterError("PTR011", "the file is not a list of '- func:' rows", Place(NATIVE_FUNCTIONS, 1))
-    return tuple(_row(node, text) for node in root.value)
+    return tuple(_parse_declaration(node, text) for node in root.value)
 
 
-def _row(node: yaml.Node, text: str) -> _Declaration:
+def _parse_declaration(node: yaml.Node, text: str) -> _Declaration:
     place = Place(NATIVE_FUNCTIONS, node.start_mark.line + 1)
-    fields = _fields(node)
+    fields = _read_fields(node)
     if "func" not in fields:
         raise PorterError(
             "PTR011", "this row has no 'func:'", place, "Every row starts with '- func: name(...) -> ...'."
         )
     dispatch = fields.get("dispatch")
     return _Declaration(
-        schema=_scalar(fields["func"]),
-        dispatch=tuple(_dispatch_lines(dispatch, text)) if dispatch else (),
-        structured=_scalar(fields.get("structured")).lower() == "true",
-        delegate=_scalar(fields.get("structured_delegate")) or None,
+        schema=_read_scalar(fields["func"]),
+        dispatch=tuple(_read_dispatch(dispatch, text)) if dispatch else (),
+        structured=_read_scalar(fields.get("structured")).lower() == "true",
+        delegate=_read_scalar(fields.get("structured_delegate")) or None,
         line=place.line,
     )
 
 
-def _fields(node: yaml.Node) -> dict[str, yaml.Node]:
+def _read_fields(node: yaml.Node) -> dict[str, yaml.Node]:
     if not isinstance(node, yaml.MappingNode):
         raise PorterError("PTR011", "this row is not a mapping", Place(NATIVE_FUNCTIONS, node.start_mark.line + 1))
     return {key.value: value for key, value in node.value}
 
 
-def _scalar(node: yaml.Node | None) -> str:
+def _read_scalar(node: yaml.Node | None) -> str:
     return node.value if isinstance(node, yaml.ScalarNode) else ""
 
 
-def _dispatch_lines(node: yaml.Node, text: str) -> Iterator[DispatchEntry]:
+def _read_dispatch(node: yaml.Node, text: str) -> Iterator[DispatchEntry]:
     if not isinstance(node, yaml.MappingNode):
         raise PorterError(
             "PTR011",
@@ -355,7 +355,7 @@ def _dispatch_lines(node: yaml.Node, text: str) -> Iterator[DispatchEntry]:
 _DEFAULT = re.compile(r"^(?P<type>.+?)\s+(?P<name>\w+)(?:=(?P<default>.*))?$", re.S)
 
 
-def _arguments(schema: str) -> Iterator[Argument]:
+def _split_arguments(schema: str) -> Iterator[Argument]:
     """Splits the argument list at its top-level commas; the `*` that starts the keyword-only ones is no argument."""
     inside = schema[schema.index("(") + 1 : schema.rindex(" -> ")].rstrip()[:-1]
     depth, start = 0, 0

@@ -102,9 +102,9 @@ def _find_shared(checkout: Checkout, function: NativeFunction, entry: DispatchEn
     return ServedFunction(function, entry, old or found[0], Language.MPSGRAPH if old else languages[0])
 
 
-def find_stubs_behind(checkout: Checkout, row: ServedFunction) -> tuple[str, ...]:
+def find_stubs_behind(checkout: Checkout, served: ServedFunction) -> tuple[str, ...]:
     """The stubs behind a function whose entry MPS shares."""
-    return find_shared_stubs(checkout, row.entry) if is_shared(row.entry) else ()
+    return find_shared_stubs(checkout, served.entry) if is_shared(served.entry) else ()
 
 
 def find_shared_stubs(checkout: Checkout, entry: DispatchEntry) -> tuple[str, ...]:
@@ -123,36 +123,36 @@ def find_migrations(checkout: Checkout, operator: Operator) -> tuple[Migration |
     """Where every row that is on MPSGraph goes; a row is held back by PTR017 (no entry to join) or by what the reading
     of its stubs raises.
     """
-    old = [row for row in operator.served if row.language is Language.MPSGRAPH or _only_forwards(row)]
-    return tuple(_find_migration(checkout, operator, row) for row in old)
+    old = [served for served in operator.served if served.language is Language.MPSGRAPH or _only_forwards(served)]
+    return tuple(_find_migration(checkout, operator, served) for served in old)
 
 
-def find_joining(checkout: Checkout, operator: Operator, moved: tuple[Migration, ...]) -> tuple[Migration, ...]:
+def find_joining(checkout: Checkout, operator: Operator, migrations: tuple[Migration, ...]) -> tuple[Migration, ...]:
     """The rows that MPS does not serve, but can now: their shared function leads to nothing but the stubs of the moved
     rows, or to operators that MPS serves.
     """
-    ported = {call.stub for move in moved for call in move.stubs}
-    new = []
+    ported = {call.stub for migration in migrations for call in migration.stubs}
+    found = []
     for function in operator.functions:
         entry = next((entry for entry in function.dispatch if _is_shared_by_all(entry)), None)
         if entry is None or function.entry_for(MPS_KEY):
             continue
         outcome = _find_migration(checkout, operator, ServedFunction(function, entry, None, Language.OTHER))
         if isinstance(outcome, Migration) and ported.issuperset(call.stub for call in outcome.stubs):
-            new.append(outcome)
-    return tuple(new)
+            found.append(outcome)
+    return tuple(found)
 
 
-def _find_migration(checkout: Checkout, operator: Operator, row: ServedFunction) -> Migration | Blocked:
+def _find_migration(checkout: Checkout, operator: Operator, served: ServedFunction) -> Migration | Blocked:
     try:
-        return _find_join(checkout, operator, row)
+        return _find_join(checkout, operator, served)
     except PorterError as error:
-        return Blocked(row, error)
+        return Blocked(served, error)
 
 
-def _only_forwards(row: ServedFunction) -> bool:
+def _only_forwards(served: ServedFunction) -> bool:
     """Whether a kernel of MPS's own only forwards to other operators."""
-    return row.language is Language.OTHER and row.implementation is not None and not is_shared(row.entry)
+    return served.language is Language.OTHER and served.implementation is not None and not is_shared(served.entry)
 
 
 def is_shared(entry: DispatchEntry) -> bool:
@@ -160,25 +160,25 @@ def is_shared(entry: DispatchEntry) -> bool:
     return any(key in entry.keys for key in SHARING_KEYS)
 
 
-def _find_join(checkout: Checkout, operator: Operator, row: ServedFunction) -> Migration:
-    candidates = [entry for entry in row.function.dispatch if is_shared(entry)]
+def _find_join(checkout: Checkout, operator: Operator, served: ServedFunction) -> Migration:
+    candidates = [entry for entry in served.function.dispatch if is_shared(entry)]
     if not candidates:
         raise PorterError(
             "PTR017",
-            f"{row.function.name} has no CPU or CUDA entry that MPS can join",
-            row.function.place,
+            f"{served.function.name} has no CPU or CUDA entry that MPS can join",
+            served.function.place,
             "Its CPU kernel is generated or missing; see docs/errors/PTR017.md.",
         )
     failure: PorterError | None = None
     for entry in candidates:
         try:
-            return Migration(row, entry, find_stubs(checkout, entry.kernel))
+            return Migration(served, entry, find_stubs(checkout, entry.kernel))
         except PorterError as error:
             failure = error
             if isinstance(error, NoStub) and _only_redispatches(checkout, entry):
-                return Migration(row, entry, ())
+                return Migration(served, entry, ())
             if isinstance(error, DifferentOverloads):
-                return Migration(row, entry, _find_stubs_of_out(checkout, operator, error))
+                return Migration(served, entry, _find_stubs_of_out(checkout, operator, error))
     assert failure is not None
     raise failure
 

@@ -127,7 +127,7 @@ def complete_operator(ctx: click.Context, _param: click.Parameter, incomplete: s
 
     named = next((c.params["checkout"] for c in (ctx, ctx.parent) if c and c.params.get("checkout")), None)
     try:
-        entries = NativeFunctions.read(find_checkout(named, Path.cwd(), dict(os.environ))).entries
+        entries = NativeFunctions.read(find_checkout(named, Path.cwd(), dict(os.environ))).all
     except PorterError:  # a shell has no place to show it
         return []
     served = dict.fromkeys(entry.base for entry in entries if entry.entry_for(MPS_KEY))

@@ -57,11 +57,11 @@ class Cursor:
     def spell_type(self, begin: int, end: int) -> str:
         """The tokens of a type, without qualifiers, in one canonical spelling."""
         texts = [t.text for t in self.tokens[begin:end] if t.text not in QUALIFIERS]
-        spell_type = ""
-        for text in texts:
-            gap = spell_type and is_word(spell_type[-1]) and is_word(text[0])
-            spell_type += f" {text}" if gap else text
-        return spell_type
+        text = ""
+        for token in texts:
+            gap = text and is_word(text[-1]) and is_word(token[0])
+            text += f" {token}" if gap else token
+        return text
 
     def before_angles(self, at: int) -> int:
         """The name in front of explicit template arguments that end at a token, else that token itself."""

@@ -41,8 +41,8 @@ def build_functor(spec: FunctorSpec, indexes: Mapping[Kind, int]) -> Functor:
         found, index = list_candidates(spec, leader), indexes.get(leader, 0)
         body = found[index]
         bodies[kind] = body if leader is kind else promote_body(body, spec)
-        led = (*origins[leader].kinds, kind) if leader in origins else (kind,)
-        origins[leader] = Origin(led, body.origin, index, len(found))
+        kinds = (*origins[leader].kinds, kind) if leader in origins else (kind,)
+        origins[leader] = Origin(kinds, body.origin, index, len(found))
     scalars = tuple(("A", name) for name in spec.scalars)
     return Functor(spec.names[0], spec.params, scalars, merge_overloads(bodies.items()), tuple(origins.values()))
 
@@ -71,8 +71,8 @@ def list_candidates(spec: FunctorSpec, kind: Kind) -> tuple[Body, ...]:
 
 def _list_bodies(spec: FunctorSpec, kind: Kind) -> Iterator[Body]:
     dtype = _EXEMPLARS[kind]
-    made = spec.result(dtype) or dtype
-    result = "T" if made == dtype and kind is not Kind.BOOL else made.metal
+    result_type = spec.result(dtype) or dtype
+    result = "T" if result_type == dtype and kind is not Kind.BOOL else result_type.metal
     if kind is Kind.COMPLEX:
         yield from _complex_bodies(spec, result)
     elif kind is Kind.FLOATING:

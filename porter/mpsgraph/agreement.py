@@ -35,20 +35,20 @@ def compare_readings(source: Graph, recording: Recording, through_stub: bool) ->
     Before it calls a stub ATen answers some calls itself, with a copy: those say nothing of the stub's implementation.
     """
     calls, differences = 0, dict[str, None]()
-    for seen in recording.seen:
-        case = _find_case(source, seen)
+    for call in recording.seen:
+        case = _find_case(source, call)
         if case is None:
             continue
-        ran = recording.graph.cases[seen.case]
-        if (through_stub and isinstance(ran.expr, Input)) or (_is_mixed(seen, case) and not _reads_mixed(case)):
+        ran = recording.graph.cases[call.case]
+        if (through_stub and isinstance(ran.expr, Input)) or (_is_mixed(call, case) and not _reads_mixed(case)):
             continue
         calls += 1
-        read, told = (
-            tuple(format_expr(_normalize(_substitute_arguments(each, seen))) for each in _results(expr))
+        read, recorded = (
+            tuple(format_expr(_normalize(_substitute_arguments(each, call))) for each in _results(expr))
             for expr in (case.expr, ran.expr)
         )
-        if read != told:
-            differences[f"{seen.dtype}: the source has {format_expr(case.expr)}, the run {format_expr(ran.expr)}"] = (
+        if read != recorded:
+            differences[f"{call.dtype}: the source has {format_expr(case.expr)}, the run {format_expr(ran.expr)}"] = (
                 None
             )
     return Agreement(calls, tuple(differences))
@@ -59,34 +59,34 @@ def _results(expr: Expr) -> tuple[Expr, ...]:
     return expr.args if isinstance(expr, Call) and expr.op == RESULTS else (expr,)
 
 
-def _find_case(source: Graph, seen: RecordedCall) -> Case | None:
+def _find_case(source: Graph, call: RecordedCall) -> Case | None:
     """The case that the source has for a call: its reading is of calls with every tensor given, and of the conditions
     that this call's arguments decide.
     """
-    if any(name in seen.arguments and seen.arguments[name] is None for name in source.inputs):
+    if any(name in call.arguments and call.arguments[name] is None for name in source.inputs):
         return None
-    for case in source.of(seen.dtype):
+    for case in source.of(call.dtype):
         try:
-            if all(holds(each.text, seen.arguments) is each.holds for each in case.when):
+            if all(holds(each.text, call.arguments) is each.holds for each in case.when):
                 return case
         except Undecided:
             return None
     return None
 
 
-def _is_mixed(seen: RecordedCall, case: Case) -> bool:
+def _is_mixed(call: RecordedCall, case: Case) -> bool:
     """Whether a call's tensors are of several types, a number that host code wraps in one among them."""
-    if any("scalar_type()" in name and value is False for name, value in seen.arguments.items()):
+    if any("scalar_type()" in name and value is False for name, value in call.arguments.items()):
         return True
     wrapped = (node.name for node in nodes(case.expr) if isinstance(node, Scalar) and node.wrapped)
-    return any(_own_type(name, seen) != case.dtype for name in wrapped)
+    return any(_own_type(name, call) != case.dtype for name in wrapped)
 
 
-def _own_type(name: str, seen: RecordedCall) -> DType:
+def _own_type(name: str, call: RecordedCall) -> DType:
     """The element type of a tensor that a number of a call is wrapped in: the device has no float64."""
-    if seen.arguments.get(f"{name}.isBoolean()"):
+    if call.arguments.get(f"{name}.isBoolean()"):
         return dtypes.BOOL
-    return dtypes.FLOAT if seen.arguments.get(f"{name}.isFloatingPoint()") else dtypes.LONG
+    return dtypes.FLOAT if call.arguments.get(f"{name}.isFloatingPoint()") else dtypes.LONG
 
 
 def _reads_mixed(case: Case) -> bool:
@@ -94,16 +94,16 @@ def _reads_mixed(case: Case) -> bool:
     return any(isinstance(node, Input) and node.dtype != case.dtype for node in nodes(case.expr))
 
 
-def _substitute_arguments(expr: Expr, seen: RecordedCall) -> Expr:
+def _substitute_arguments(expr: Expr, call: RecordedCall) -> Expr:
     """The expression with the call's own numbers in the place of its scalar arguments."""
     match expr:
         case Scalar(name=name, dtype=dtype):
-            value = seen.arguments.get(name)
+            value = call.arguments.get(name)
             return Constant(_convert_number(value, dtype), dtype) if isinstance(value, (int, float)) else expr
         case Cast(arg=arg):
-            return replace(expr, arg=_substitute_arguments(arg, seen))
+            return replace(expr, arg=_substitute_arguments(arg, call))
         case Call(args=args):
-            return replace(expr, args=tuple(_substitute_arguments(arg, seen) for arg in args))
+            return replace(expr, args=tuple(_substitute_arguments(arg, call) for arg in args))
         case _:
             return expr
 

@@ -40,7 +40,7 @@ class ServedFunction:
 
 def graph_bases(checkout: Checkout) -> tuple[str, ...]:
     """The operators with a row that is on MPSGraph, in the file's order."""
-    rows = (row for entry in NativeFunctions.read(checkout).entries if (row := find_served(checkout, entry)))
+    rows = (row for entry in NativeFunctions.read(checkout).all if (row := find_served(checkout, entry)))
     return tuple(dict.fromkeys(row.function.base for row in rows if row.language is Language.MPSGRAPH))
 
 

@@ -45,11 +45,11 @@ class PortDraft:
     stubs: frozenset[Stub] = frozenset()
 
     @property
-    def moved(self) -> tuple[Migration, ...]:
+    def migrated(self) -> tuple[Migration, ...]:
         return tuple(each for each in self.outcomes if isinstance(each, Migration))
 
     @property
-    def held(self) -> tuple[Blocked, ...]:
+    def blocked(self) -> tuple[Blocked, ...]:
         return tuple(each for each in self.outcomes if isinstance(each, Blocked))
 
 
@@ -67,25 +67,27 @@ def plan_operator(
     operator = Operator.read(checkout, op)
     _refuse_nothing_to_do(operator)
     ported = _port_functions(checkout, operator, choice, recorded)
-    if ported.held and not ported.kernels:
-        raise ported.held[0].error
+    if ported.blocked and not ported.kernels:
+        raise ported.blocked[0].error
     functions = NativeFunctions.read(checkout)
-    moving = (*ported.moved, *find_joining(checkout, operator, ported.moved))
-    draft = ported.draft.apply(e for move in moving for e in share_edits(functions, move.served.function, move.target))
-    draft, removed = _remove_old_code(draft, functions, moving, ported.held)
-    whole = not any(_find_left_behind(checkout, functions.find_overloads(operator.base), moving))
-    draft, lists = _free_tests(draft, operator.base, ported.kernels, whole)
+    migrations = (*ported.migrated, *find_joining(checkout, operator, ported.migrated))
+    draft = ported.draft.apply(
+        e for migration in migrations for e in share_edits(functions, migration.served.function, migration.target)
+    )
+    draft, removed = _remove_old_code(draft, functions, migrations, ported.blocked)
+    complete = not any(_find_left_behind(checkout, functions.find_overloads(operator.base), migrations))
+    draft, lists = _free_tests(draft, operator.base, ported.kernels, complete)
     return Plan(
         op=op,
-        entries=tuple(_describe_entry_change(functions, move) for move in moving),
+        entries=tuple(_describe_entry_change(functions, migration) for migration in migrations),
         functors=tuple(PlannedFunctor(k.kernel_file, k.name, k.source, k.origins) for k in ported.kernels),
         registrations=tuple(_list_registrations(ported.kernels)),
         stubs=tuple(PlannedStub(k.stub.name, k.function, k.host_file) for k in ported.kernels),
         removed=tuple(RemovedSymbol(each.file, each.symbol) for each in removed),
         lists=lists,
-        unported=tuple(_describe_blocked(each) for each in ported.held),
+        unported=tuple(_describe_blocked(each) for each in ported.blocked),
         notes=tuple(note for kernel in ported.kernels for note in kernel.notes),
-        answered=_list_answered(moving),
+        answered=_list_answered(migrations),
         changes=draft.changes,
     )
 
@@ -107,7 +109,7 @@ def require_dialect(checkout: Checkout) -> None:
 
 
 def _refuse_nothing_to_do(operator: Operator) -> None:
-    if any(row.language is Language.MPSGRAPH for row in operator.served):
+    if any(served.language is Language.MPSGRAPH for served in operator.served):
         return
     op, place = operator.name, operator.functions[0].place
     if operator.served:
@@ -124,14 +126,14 @@ def _port_functions(
 ) -> PortDraft:
     """Ports every stub that the rows lead to, once; a row with a stub that cannot be ported leaves no trace."""
     ported = PortDraft(Draft(checkout))
-    for move in sorted(find_migrations(checkout, operator), key=_most_tensors):
-        outcome, before = move, ported
-        if isinstance(move, Migration):
+    for migration in sorted(find_migrations(checkout, operator), key=_most_tensors):
+        outcome, before = migration, ported
+        if isinstance(migration, Migration):
             try:
-                for call in move.stubs:
-                    ported = _port_stub(ported, operator, move, call, choice, recorded)
+                for call in migration.stubs:
+                    ported = _port_stub(ported, operator, migration, call, choice, recorded)
             except PorterError as error:
-                outcome = Blocked(move.served, error)
+                outcome = Blocked(migration.served, error)
                 ported = before
         ported = replace(ported, outcomes=(*ported.outcomes, outcome))
     in_order = sorted(ported.outcomes, key=lambda each: operator.functions.index(each.served.function))
@@ -141,7 +143,7 @@ def _port_functions(
 def _port_stub(
     ported: PortDraft,
     operator: Operator,
-    move: Migration,
+    migration: Migration,
     call: StubCall,
     choice: CandidateChoice,
     recorded: RecordedGraph,
@@ -150,7 +152,7 @@ def _port_stub(
     fork = ported.draft.fork
     if call.stub in ported.stubs or _is_native(fork, call.stub):
         return ported
-    spec = read_spec(fork, operator, move, call, recorded)
+    spec = read_spec(fork, operator, migration, call, recorded)
     kernel = find_family(spec.function, call).write(fork, spec, choice)
     draft = ported.draft
     for step in kernel.steps:
@@ -163,37 +165,40 @@ def _is_native(fork: Checkout, stub: Stub) -> bool:
     return registered is not None and find_language(fork, registered) is Language.METAL
 
 
-def _most_tensors(move: Migration | Blocked) -> int:
+def _most_tensors(migration: Migration | Blocked) -> int:
     """Rows over tensors first: a row with a scalar in a tensor's place says less about the kernel."""
-    return -sum(argument.is_tensor for argument in move.served.function.arguments)
+    return -sum(argument.is_tensor for argument in migration.served.function.arguments)
 
 
 def _remove_old_code(
-    draft: Draft, functions: NativeFunctions, moving: Sequence[Migration], held: Sequence[Blocked]
+    draft: Draft, functions: NativeFunctions, migrations: Sequence[Migration], blocked: Sequence[Blocked]
 ) -> tuple[Draft, tuple[Removal, ...]]:
     """The old implementations go, with their includes and whatever nothing refers to any more."""
-    needed = [each.served.implementation for each in held]
-    old = [each for move in moving if (each := move.served.implementation) and each not in needed]
-    declared = {move.served.function.base: _mps_kernels(functions, move.served.function.base) for move in moving}
-    gone = find_removals(draft.fork, old, declared)
-    return draft.apply(each.edit for each in gone), gone
+    needed = [each.served.implementation for each in blocked]
+    old = [each for migration in migrations if (each := migration.served.implementation) and each not in needed]
+    declared = {
+        migration.served.function.base: _mps_kernels(functions, migration.served.function.base)
+        for migration in migrations
+    }
+    removed = find_removals(draft.fork, old, declared)
+    return draft.apply(each.edit for each in removed), removed
 
 
 def _mps_kernels(functions: NativeFunctions, base: str) -> set[str]:
     """The kernels that the operator's `_native.h` declares for MPS."""
-    lines = (line for entry in functions.find_overloads(base) for line in entry.dispatch)
-    return {line.kernel for line in lines if MPS_KEY in line.keys}
+    lines = (entry for function in functions.find_overloads(base) for entry in function.dispatch)
+    return {entry.kernel for entry in lines if MPS_KEY in entry.keys}
 
 
 def _free_tests(
-    draft: Draft, base: str, kernels: Sequence[Kernel], whole: bool
+    draft: Draft, base: str, kernels: Sequence[Kernel], complete: bool
 ) -> tuple[Draft, tuple[ListChange, ...]]:
     """Test-list entries and OpInfo marks go where their reason does: all stay while a row is on MPSGraph."""
     ported = {dtype.torch for kernel in kernels for dtype in kernel.dtypes}
     calls = find_opinfos(draft.fork, base)
     complex_too = {call.key for call in calls if call.dtypes is None or dtypes.FLOAT2.torch in call.dtypes}
     decisions = decide_all(read_lists(draft.fork), {call.key for call in calls} | {base}, ported, complex_too)
-    if not whole:
+    if not complete:
         why = "other rows of the operator are not ported"
         return draft, tuple(ListChange(d.skip_list.file, d.skip_list.name, d.name, Change.KEPT, why) for d in decisions)
     decided_marks = [decide_mark(mark, ported) for call in calls for mark in read_marks(call)]
@@ -202,11 +207,11 @@ def _free_tests(
     return draft, tuple(changes)
 
 
-def _describe_entry_change(functions: NativeFunctions, move: Migration) -> EntryChange:
-    keys = move.target.keys if MPS_KEY in move.target.keys else functions.add_mps_key(move.target.keys)
-    line = move.served.entry
-    before, after = f"{', '.join(line.keys)}: {line.kernel}", f"{', '.join(keys)}: {move.target.kernel}"
-    return EntryChange(move.served.function.name, before, after)
+def _describe_entry_change(functions: NativeFunctions, migration: Migration) -> EntryChange:
+    keys = migration.target.keys if MPS_KEY in migration.target.keys else functions.add_mps_key(migration.target.keys)
+    entry = migration.served.entry
+    before, after = f"{', '.join(entry.keys)}: {entry.kernel}", f"{', '.join(keys)}: {migration.target.kernel}"
+    return EntryChange(migration.served.function.name, before, after)
 
 
 def _list_registrations(kernels: Sequence[Kernel]) -> Iterator[PlannedRegistration]:
@@ -216,23 +221,23 @@ def _list_registrations(kernels: Sequence[Kernel]) -> Iterator[PlannedRegistrati
                 yield PlannedRegistration(kernel.name, str(line), instance.input, instance.output)
 
 
-def _list_answered(moving: Sequence[Migration]) -> tuple[str, ...]:
+def _list_answered(migrations: Sequence[Migration]) -> tuple[str, ...]:
     """The dtypes for which no row's implementation calls a stub: it copies or fills instead."""
-    called = {dtype for move in moving for call in move.stubs for dtype in call.dtypes}
+    called = {dtype for migration in migrations for call in migration.stubs for dtype in call.dtypes}
     return tuple(dtype.torch for dtype in dtypes.ALL if called and dtype not in called)
 
 
-def _describe_blocked(held: Blocked) -> Unported:
-    error, entry = held.error, held.served.function
-    return Unported(error.code, error.place or entry.place, f"{entry.name} stays on MPSGraph: {error.what}")
+def _describe_blocked(blocked: Blocked) -> Unported:
+    error, function = blocked.error, blocked.served.function
+    return Unported(error.code, error.place or function.place, f"{function.name} stays on MPSGraph: {error.what}")
 
 
 def _find_left_behind(
-    checkout: Checkout, family: Sequence[NativeFunction], moving: Sequence[Migration]
+    checkout: Checkout, functions: Sequence[NativeFunction], migrations: Sequence[Migration]
 ) -> Iterator[NativeFunction]:
     """The rows of the base name that stay on MPSGraph, whichever overload was asked for."""
-    moved = {move.served.function.name for move in moving}
-    for entry in family:
-        row = find_served(checkout, entry) if entry.name not in moved else None
-        if row and row.language is Language.MPSGRAPH:
-            yield entry
+    migrated = {migration.served.function.name for migration in migrations}
+    for function in functions:
+        served = find_served(checkout, function) if function.name not in migrated else None
+        if served and served.language is Language.MPSGRAPH:
+            yield function

@@ -34,7 +34,7 @@ _LITERAL = re.compile(r'"([a-z]\w{2,}?)_?(?:\{[^"]*)?"')
 
 def launching(checkout: Checkout) -> tuple[str, ...]:
     """The base names of the operators whose host code launches a Metal kernel, beside a graph or not."""
-    entries = NativeFunctions.read(checkout).entries
+    entries = NativeFunctions.read(checkout).all
     return tuple(dict.fromkeys(entry.base for entry in entries if _launching(checkout, find_served(checkout, entry))))
 
 

@@ -44,7 +44,7 @@ def fit(checkout: Checkout, tree: Tree) -> Fit:
     functions = NativeFunctions.read(checkout)
     host_code = "\n".join(tree.read(path) for path in tree.files(OPERATIONS, ".mm", ".cpp"))
     absent: dict[str, str] = {}
-    every = tuple(dict.fromkeys(entry.base for entry in functions.entries if entry.entry_for(MPS_KEY)))
+    every = tuple(dict.fromkeys(entry.base for entry in functions.all if entry.entry_for(MPS_KEY)))
     for base in every:
         try:
             with raising_porter_errors():
@@ -84,7 +84,7 @@ def unserved(checkout: Checkout, found: Fit) -> tuple[str, ...]:
     """The MPS rows of its operators that the loaded library does not serve: their calls fall back to the CPU."""
     import torch
 
-    rows = [entry for entry in NativeFunctions.read(checkout).entries if entry.entry_for(MPS_KEY)]
+    rows = [entry for entry in NativeFunctions.read(checkout).all if entry.entry_for(MPS_KEY)]
     mine = [entry.name for entry in rows if entry.base in found.bases]
     return tuple(n for n in mine if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{n}", "MPS"))
 

@@ -67,7 +67,7 @@ def _classified(checkout: Checkout, filters: Filters) -> dict[OperatorStatus, li
     functions = NativeFunctions.read(checkout)
     bases = _matching(functions, filters.patterns)
     served: dict[str, list[ServedFunction]] = {}
-    for entry in functions.entries:
+    for entry in functions.all:
         if entry.base in bases and (row := find_served(checkout, entry)):
             served.setdefault(entry.base, []).append(row)
     older = _older(checkout)
@@ -83,7 +83,7 @@ def _with_readings(rows: Sequence[RowStatus], readings: dict[str, str]) -> tuple
 
 
 def _matching(functions: NativeFunctions, patterns: Sequence[str]) -> frozenset[str]:
-    bases = {entry.base for entry in functions.entries}
+    bases = {entry.base for entry in functions.all}
     for pattern in patterns:
         if not any(fnmatchcase(base, pattern) for base in bases):
             near = functions.suggest(pattern)

@@ -108,23 +108,25 @@ def _make_functor_name(stub: str) -> str:
 def _list_known_names(name: str, base: str, call: StubCall) -> tuple[str, ...]:
     """The names to look a function up by: the operator's own only where this stub is what it means by itself."""
     chosen_by_name = any('"' in condition.text for condition in call.when)
-    turned = any("-" in argument for argument in call.arguments)
-    return (name,) if base == name or chosen_by_name or turned else (name, base)
+    is_negated = any("-" in argument for argument in call.arguments)
+    return (name,) if base == name or chosen_by_name or is_negated else (name, base)
 
 
 def _list_checks(cpu: CpuKernel) -> tuple[str, ...]:
     return tuple(dict.fromkeys(check for found in cpu.lambdas for check in found.checks))
 
 
-def _read_parameters(entry: NativeFunction, cpu: CpuKernel, call: StubCall) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _read_parameters(
+    function: NativeFunction, cpu: CpuKernel, call: StubCall
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The schema's names of the elements and of the scalars that the kernel takes."""
-    if entry.results > 1:
-        what = f"{call.stub.name} has {entry.results} results, but a functor has one"
+    if function.results > 1:
+        what = f"{call.stub.name} has {function.results} results, but a functor has one"
         raise PorterError("PTR018", what, call.place, "Port it by hand.")
-    arity = len(cpu.lambdas[0].params) if cpu.lambdas else sum(a.is_tensor for a in entry.inputs)
+    arity = len(cpu.lambdas[0].params) if cpu.lambdas else sum(a.is_tensor for a in function.inputs)
     if not 1 <= arity <= len(_ARITIES):
         raise PorterError("PTR018", f"{call.stub.name} takes {arity} inputs", call.place, "Port it by hand.")
-    names = tuple(a.name for a in entry.inputs if a.type in ("Tensor", "Tensor(a!)", "Scalar"))[:arity]
+    names = tuple(a.name for a in function.inputs if a.type in ("Tensor", "Tensor(a!)", "Scalar"))[:arity]
     if len(names) != arity:
         raise PorterError(
             "PTR018",
@@ -132,7 +134,7 @@ def _read_parameters(entry: NativeFunction, cpu: CpuKernel, call: StubCall) -> t
             call.place,
             "Port it by hand.",
         )
-    others = [a.name for a in entry.inputs if a.name not in names]
+    others = [a.name for a in function.inputs if a.name not in names]
     return names, tuple(_sort_scalar_names(others, call)[: len(call.stub.signature) - 1])
 
 
@@ -179,9 +181,9 @@ def _list_needs(spec: FunctorSpec, functor: Functor, family: MacroFamily, book: 
     for dtype in spec.served:
         result = spec.result(dtype)
         assert result is not None
-        made = Instance(dtype.metal, result.metal, _choose_alpha(dtype, result) if spec.scalars else None)
-        whole = dtype is dtypes.FLOAT2 and Kind.FLOATING not in raw
-        (opmath if dtype.kind in raw and not whole else plain).append(made)
+        instance = Instance(dtype.metal, result.metal, _choose_alpha(dtype, result) if spec.scalars else None)
+        is_whole = dtype is dtypes.FLOAT2 and Kind.FLOATING not in raw
+        (opmath if dtype.kind in raw and not is_whole else plain).append(instance)
     if plain:
         yield Need(family, tuple(plain))
     if opmath:

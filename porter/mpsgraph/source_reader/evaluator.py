@@ -57,7 +57,7 @@ _MOST_PATHS = 32
 def read_graph(
     checkout: Checkout,
     implementation: Implementation,
-    entry: NativeFunction,
+    native: NativeFunction,
     out_dtype: Callable[[DType], DType],
 ) -> Graph:
     """The graph of a row's implementation for every element type. `out_dtype` gives the output's type for the inputs'.
@@ -71,15 +71,15 @@ def read_graph(
         while pending and len(cases) < _MOST_PATHS * len(dtypes.ALL):
             paths = Paths(pending.pop())
             try:
-                expr = Evaluation(checkout, implementation, paths).run(entry, dtype, out_dtype(dtype))
+                expr = Evaluation(checkout, implementation, paths).run(native, dtype, out_dtype(dtype))
                 cases.append(Case(dtype, tuple(paths.taken), expr))
             except UnreachablePath:
                 pass
             except CheckFailed as refused:
                 refusals.append(Refusal(dtype, refused.text, refused.place))
             pending += paths.pending
-    inputs = tuple(a.name for a in entry.arguments if a.is_tensor and not _written(a))
-    scalars = tuple(a.name for a in entry.arguments if not a.is_tensor)
+    inputs = tuple(a.name for a in native.arguments if a.is_tensor and not _written(a))
+    scalars = tuple(a.name for a in native.arguments if not a.is_tensor)
     return Graph(inputs, scalars, tuple(cases), tuple(dict.fromkeys(refusals)))
 
 
@@ -113,11 +113,11 @@ class Evaluation:
         text = flatten(self.source, expand_implementation(self.source, implementation))
         self.reading = ReadText(self.source, implementation.place, text, implementation.macro is not None)
 
-    def run(self, entry: NativeFunction, dtype: DType, out: DType) -> Expr:
+    def run(self, native: NativeFunction, dtype: DType, out: DType) -> Expr:
         """Calls the implementation with the schema's arguments and returns what it computes into its outputs."""
         self.out = out
         function = _parsed(self.reading)
-        values = [_bound(a, dtype, out) for a in entry.arguments]
+        values = [_bound(a, dtype, out) for a in native.arguments]
         if len(function.parameters) == 1 and "TensorIterator" in function.parameters[0].type:
             tensors = [v for v in values if isinstance(v, TensorArg)]
             inputs = tuple(t for t in tensors if not t.output) or (TensorArg("self", dtype),)
@@ -128,16 +128,16 @@ class Evaluation:
             raise make_unsupported_error(
                 f"{self.implementation.symbol} runs no graph of its own", self.implementation.place
             )
-        return self._written(entry)
+        return self._written(native)
 
-    def _written(self, entry: NativeFunction) -> Expr:
+    def _written(self, native: NativeFunction) -> Expr:
         """The result of a row; of several, all of them, which only a row that names them tells apart."""
-        if entry.results < 2:
+        if native.results < 2:
             return self.results[-1][1]
-        written, names = dict(self.results), [a.name for a in entry.arguments if _written(a)]
-        if len(names) != entry.results:
+        written, names = dict(self.results), [a.name for a in native.arguments if _written(a)]
+        if len(names) != native.results:
             raise make_unsupported_error(
-                f"which of {entry.results} results each graph writes", self.implementation.place
+                f"which of {native.results} results each graph writes", self.implementation.place
             )
         for name in names:
             if name not in written:

@@ -153,7 +153,7 @@ def test_spans_and_lines_follow_an_edit_further_up(comments: int, blanks: int) -
     with_more = "# a comment\n" * comments + "\n" * blanks + ROWS
     fork = Checkout(Path("/nowhere"), "test").layer({NATIVE_FUNCTIONS: with_more})
     lines = with_more.split("\n")
-    entries = NativeFunctions.read(fork).entries
+    entries = NativeFunctions.read(fork).all
     assert len(entries) == ROWS.count("- func:") and any(entry.dispatch for entry in entries)
     for entry in entries:
         assert lines[entry.place.line - 1].startswith("- func:")
