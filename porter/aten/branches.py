@@ -1,7 +1,7 @@
-"""Walking a shared implementation for one element type: what is decided by the type is decided, other branches fork.
+"""Walks the branches of a shared implementation for one element type.
 
-The canonical case is walked: dense, non-empty, same-shaped tensors on the device, no CPU scalar among them, and an
-output of the type that the operator gives its result.
+Conditions that the type decides are evaluated; both sides of any other are followed. The canonical case is assumed:
+dense, non-empty tensors of one shape on the device, no CPU scalars, and an output of the operator's result type.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ CANONICAL = {"is_scalar": False, "hasMKL": False, "is_cpu_scalar": False, "defin
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known: the input's and output's type, and what local names stand for.
+    """The known facts: the input and output types, and the values of local names.
 
-    `asked` tells afterwards whether any condition asked for a type: what asks for none is the same for all types.
+    `asked` collects the type queries made; code that makes none is the same for all types.
     """
 
     input: DType
@@ -42,11 +42,11 @@ class Facts:
     asked: set[str] = field(default_factory=set, compare=False)
 
     def bind(self, name: str, value: cpp.Expr) -> Facts:
-        """The same with one more local name."""
+        """Returns the facts with one more local name."""
         return replace(self, names={**self.names, name: value})
 
     def resolve(self, value: cpp.Expr) -> cpp.Expr:
-        """What a name stands for, down to the first thing that is not a local name."""
+        """Returns the value of a name, following local names as far as they go."""
         seen = set()
         while isinstance(value, cpp.Name) and value.path in self.names and value.path not in seen:
             seen.add(value.path)
@@ -56,7 +56,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class ExecutedStatement:
-    """A statement that is executed when all of `when` hold."""
+    """A statement that is executed if all of `when` hold."""
 
     statement: cpp.Stmt
     facts: Facts
@@ -64,7 +64,7 @@ class ExecutedStatement:
 
 
 def list_executed(body: cpp.Stmt, facts: Facts, when: tuple[Condition, ...] = ()) -> list[ExecutedStatement]:
-    """Every simple statement that is executed for these facts, in order."""
+    """Returns the simple statements that are executed under these facts, in order."""
     found: list[ExecutedStatement] = []
     _walk(body, facts, when, found)
     return found
@@ -73,7 +73,7 @@ def list_executed(body: cpp.Stmt, facts: Facts, when: tuple[Condition, ...] = ()
 def _walk(
     body: cpp.Stmt, facts: Facts, when: tuple[Condition, ...], found: list[ExecutedStatement]
 ) -> tuple[Facts, tuple[Condition, ...] | None]:
-    """Facts and conditions that hold behind the statement; no conditions (None) when nothing gets there."""
+    """Returns the facts and conditions that hold after the statement; None for conditions if that is unreachable."""
     if isinstance(body, cpp.Block):
         for statement in body.statements:
             facts, left = _walk(statement, facts, when, found)
@@ -108,7 +108,7 @@ def _fork(
 
 
 def decide(test: cpp.Expr, facts: Facts) -> bool | None:
-    """Whether a condition holds, or None if the element type alone does not say."""
+    """Whether a condition holds, or None if the element type does not decide it."""
     test = facts.resolve(test)
     if isinstance(test, cpp.Paren):
         return decide(test.value, facts)
@@ -162,7 +162,7 @@ def _decide_call(test: cpp.Call, facts: Facts) -> bool | None:
 
 
 def resolve_scalar_type(value: cpp.Expr, facts: Facts) -> str | None:
-    """The ScalarType (`Float`, `BFloat16`) an expression stands for, or None if it is not one."""
+    """Returns the ScalarType (`Float`, `BFloat16`) of a type expression, or None for any other expression."""
     value = facts.resolve(value)
     if isinstance(value, cpp.Name):
         last = value.last
@@ -179,7 +179,7 @@ def resolve_scalar_type(value: cpp.Expr, facts: Facts) -> str | None:
 
 
 def resolve_type_query(value: cpp.Call, facts: Facts) -> DType:
-    """The type behind `iter.common_dtype()` or `self.scalar_type()`; an iterator's plain `dtype()` is its output's."""
+    """Returns the type of `iter.common_dtype()` or `self.scalar_type()`; an iterator's `dtype()` is its output's."""
     assert isinstance(value.function, cpp.Member)
     owner, name = value.function.value, value.function.name
     facts.asked.add(name)
@@ -202,7 +202,7 @@ def _owner_type(owner: cpp.Expr, facts: Facts) -> DType:
 
 
 def find_calls(value: cpp.Expr | None) -> Iterator[cpp.Call]:
-    """Every call inside an expression, outermost first, not looking into lambdas."""
+    """Yields the calls in an expression, outermost first, without those in lambdas."""
     if value is None:
         return
     if isinstance(value, cpp.Call):
@@ -212,7 +212,7 @@ def find_calls(value: cpp.Expr | None) -> Iterator[cpp.Call]:
 
 
 def get_operands(value: cpp.Expr) -> tuple[cpp.Expr, ...]:
-    """The direct operands of an expression."""
+    """Returns the direct operands of an expression."""
     if isinstance(value, cpp.Call):
         return (value.function, *value.arguments)
     if isinstance(value, cpp.Binary):
@@ -227,12 +227,12 @@ def get_operands(value: cpp.Expr) -> tuple[cpp.Expr, ...]:
 
 
 def get_expression(statement: cpp.Stmt) -> cpp.Expr | None:
-    """The expression a simple statement evaluates."""
+    """Returns the expression that a simple statement evaluates, or None."""
     return statement.value if isinstance(statement, cpp.ExpressionStatement | cpp.Return | cpp.Declaration) else None
 
 
 def show(value: cpp.Expr) -> str:
-    """An expression as C++ text."""
+    """Returns an expression as C++ text."""
     if isinstance(value, cpp.Name):
         return value.path + (f"<{', '.join(value.arguments)}>" if value.arguments else "")
     if isinstance(value, cpp.Literal):

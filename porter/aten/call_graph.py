@@ -1,4 +1,4 @@
-"""What an implementation reaches: the functions it calls, in its file and in those whose headers that file includes."""
+"""The functions that an implementation calls, in its own file and in files whose headers it includes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
 @lru_cache(maxsize=256)
 def parse_source(path: str, text: str) -> Source:
-    """A lexed file; the same text is lexed once."""
+    """Lexes a file. The same text is only lexed once."""
     return Source.parse(path, text)
 
 
 def read_reachable_text(checkout: Checkout, path: str, text: str) -> Iterator[str]:
-    """A text of a file, and the text of every function that it calls, directly or not; all overloads of each."""
+    """Yields part of a file's text, then the text of every function it calls, directly or not, with all overloads."""
     pending, seen = [(path, text)], set[tuple[str, int]]()
     while pending:
         file, body = pending.pop()
@@ -37,7 +37,7 @@ def read_reachable_text(checkout: Checkout, path: str, text: str) -> Iterator[st
 
 
 def _find_reachable_files(checkout: Checkout, path: str) -> list[str]:
-    """A file, the operator headers that it includes, directly or not, and the files beside those headers."""
+    """Returns a file, the operator headers it includes, directly or not, and the `.mm` files of those headers."""
     found, pending = [path], [path]
     while pending:
         for name in _INCLUDE.findall(checkout.read(pending.pop())):

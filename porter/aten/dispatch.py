@@ -1,6 +1,6 @@
-"""Which element types a dispatch macro of ATen covers.
+"""The element types that one of ATen's dispatch macros covers.
 
-Source: aten/src/ATen/Dispatch.h and Dispatch_v2.h; a file's own macros over these are looked through.
+Source: aten/src/ATen/Dispatch.h and Dispatch_v2.h. Macros that a file defines on top of these are expanded.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NAME = re.compile(rf"AT_DISPATCH_(CASE_)?({'|'.join(sorted(_BASES, key=len, rev
 
 @dataclass(frozen=True)
 class DispatchCase:
-    """The element types (ATen names) of one arm of a dispatch, the type dispatched on, and what runs for them."""
+    """One case of a dispatch: its element types (ATen names), the type dispatched on, and the lambda that runs."""
 
     types: frozenset[str]
     selector: cpp.Expr
@@ -51,7 +51,7 @@ class DispatchCase:
 
 
 def find_dispatch_cases(call: cpp.Call, macros: dict[str, Macro], facts: Facts) -> tuple[DispatchCase, ...] | None:
-    """The arms of a dispatch macro, None if the call is not one that is known."""
+    """Returns the cases of a dispatch macro, or None if the call is not a known dispatch."""
     if not isinstance(call.function, cpp.Name):
         return None
     name = call.function.path
@@ -106,7 +106,7 @@ def _read_v2_types(arguments: tuple[cpp.Expr, ...], facts: Facts) -> frozenset[s
 
 
 def _expand_own_macro(macros: dict[str, Macro], name: str, facts: Facts) -> frozenset[str] | None:
-    """The types of a file's own variadic macro, from the dispatch in its body: `MINE(TYPE, NAME, ...)`."""
+    """Returns the types of a variadic macro defined in the file, from the dispatch it expands to."""
     macro = macros.get(name)
     if macro is None or "..." not in (macro.params or ()):
         return None

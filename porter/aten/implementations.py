@@ -1,4 +1,4 @@
-"""Where the old code of a kernel stands, and what it is written in: MPSGraph, Metal or neither."""
+"""Finds the existing MPS code of a kernel, and whether it is written in MPSGraph, Metal or neither."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Language(Enum):
 
 @dataclass(frozen=True)
 class Implementation:
-    """A kernel of `operations/*.mm`: a function, or a macro line (`use` of `macro`) that makes one."""
+    """A kernel in `operations/*.mm`: a function, or a macro line (`use` of `macro`) that expands to one."""
 
     file: str
     symbol: str
@@ -40,19 +40,19 @@ class Implementation:
 
     @property
     def shape(self) -> str:
-        """How it is made, for `explain`."""
+        """How it is defined, for `explain`."""
         if self.use:
             return f"one line of the macro {self.use.name}"
         return f"a {self.function.wrapper}" if self.function and self.function.wrapper else "a function"
 
 
 def list_host_sources(checkout: Checkout) -> list[str]:
-    """The Objective-C++ files that implement MPS operators."""
+    """Returns the Objective-C++ files that implement MPS operators."""
     return checkout.list(OPERATIONS, ".mm", ".cpp")
 
 
 def find_implementation(checkout: Checkout, kernel: str) -> Implementation:
-    """The code of an `MPS:` kernel of native_functions.yaml. Raises PTR032 when no operator file defines it."""
+    """Returns the code of an `MPS:` kernel of native_functions.yaml. Raises PTR032 if no operator file defines it."""
     name = kernel.rsplit("::", 1)[-1]
     for path in _find_likely_files(checkout, name):
         found = _find_definition(parse_source(path, checkout.read(path)), name)
@@ -67,7 +67,7 @@ def find_implementation(checkout: Checkout, kernel: str) -> Implementation:
 
 
 def find_registration(checkout: Checkout, stub: str) -> Implementation | None:
-    """What is registered for a stub on MPS: the registered function, or the macro line that makes and registers one."""
+    """Returns what MPS registers for a stub: a function, or the macro line that defines and registers one."""
     for path in list_host_sources(checkout):
         text = checkout.read(path)
         if not any(name in text for name in _REGISTERING):
@@ -85,14 +85,14 @@ def find_registration(checkout: Checkout, stub: str) -> Implementation | None:
 
 
 def find_language(checkout: Checkout, implementation: Implementation) -> Language:
-    """What the implementation, with the helpers that it calls, is written in; MPSGraph wins."""
+    """Returns the language of an implementation and the helpers it calls; MPSGraph if any of them uses it."""
     if any(map(_BUILDS_GRAPH.search, read_reachable(checkout, implementation))):
         return Language.MPSGRAPH
     return Language.METAL if launches_kernel(checkout, implementation) else Language.OTHER
 
 
 def launches_kernel(checkout: Checkout, implementation: Implementation) -> bool:
-    """Whether the implementation launches a Metal kernel, beside a graph or not."""
+    """Whether the implementation launches a Metal kernel, even if it also runs a graph."""
     return any(map(_METAL.search, read_reachable(checkout, implementation)))
 
 
@@ -106,14 +106,14 @@ _DISPATCH = re.compile(r"REGISTER_(?:MPS_)?DISPATCH\s*\(\s*(\w+)\s*,\s*&?\s*([\w
 
 
 def expand_implementation(source: Source, implementation: Implementation) -> str:
-    """The text of an implementation, with its macro expanded."""
+    """Returns the text of an implementation, with its macro expanded."""
     if implementation.use and implementation.macro:
         return expand(implementation.macro, implementation.use.arguments)
     return source.text[implementation.start : implementation.end]
 
 
 def read_reachable(checkout: Checkout, implementation: Implementation) -> Iterator[str]:
-    """The text of an implementation and of every function that it calls: see `reach.reached_text`."""
+    """Yields the text of an implementation and of every function it calls: see `call_graph.read_reachable_text`."""
     source = parse_source(implementation.file, checkout.read(implementation.file))
     return read_reachable_text(checkout, implementation.file, expand_implementation(source, implementation))
 
@@ -146,7 +146,7 @@ def _find_function(source: Source, name: str) -> Function | None:
 
 @lru_cache(maxsize=256)
 def find_macro_expansions(path: str, text: str) -> tuple[tuple[MacroUse, Macro, str], ...]:
-    """The uses of macros that the file itself defines, where the number of arguments fits, and what each makes."""
+    """Returns each use of a macro defined in the same file, if its argument count fits, with its expansion."""
     source = parse_source(path, text)
     macros = {macro.name: macro for macro in source.macros() if macro.params is not None}
     return tuple(
@@ -157,7 +157,7 @@ def find_macro_expansions(path: str, text: str) -> tuple[tuple[MacroUse, Macro, 
 
 
 def _find_registrations(source: Source) -> Iterator[tuple[MacroUse, Macro | None, tuple[str, str]]]:
-    """Each registration of a stub: written out, or made by a macro line."""
+    """Yields each registration of a stub, written out or expanded from a macro line."""
     for use in source.macro_uses():
         if use.name in _REGISTERING and len(use.arguments) == 2:
             yield use, None, (use.arguments[0], use.arguments[1].lstrip("& "))

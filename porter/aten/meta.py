@@ -1,6 +1,6 @@
-"""The type rule of an operator: the result's element type for each type of its inputs, and which types it refuses.
+"""The type promotion rule of an operator: the result type for each input type, and the types it rejects.
 
-Read from its meta function (`TORCH_META_FUNC`), or for a plain function from the TensorIterator that it builds.
+Read from its meta function (`TORCH_META_FUNC`), or for a plain function from the TensorIterator it builds.
 Source: the configurations in aten/src/ATen/TensorIterator.cpp.
 """
 
@@ -22,7 +22,7 @@ from porter.languages.definitions import Definition, find_definitions, parse_def
 
 
 class Promotion(Enum):
-    """How the result's type follows from the common type of the inputs."""
+    """How the result type follows from the common type of the inputs."""
 
     SAME = "same"
     FLOAT = "integers become float"
@@ -32,7 +32,7 @@ class Promotion(Enum):
 
 @dataclass(frozen=True)
 class Refusal:
-    """An input type that a check of the operator refuses, with the check's message."""
+    """An input type that a check of the operator rejects, with the check's message."""
 
     dtype: DType
     message: str
@@ -41,7 +41,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class TypeRule:
-    """The rule that applies when all of `when` hold. `real`: complex inputs give a result of their parts' type."""
+    """The rule that applies when all of `when` hold. With `real`, complex inputs give a real result."""
 
     promotion: Promotion
     refused: tuple[Refusal, ...] = ()
@@ -50,7 +50,7 @@ class TypeRule:
     real: bool = False
 
     def result(self, dtype: DType) -> DType | None:
-        """The result's type for inputs of a type, None where the operator refuses it."""
+        """Returns the result type for an input type, or None if the operator rejects it."""
         if any(refusal.dtype == dtype for refusal in self.refused):
             return None
         if self.promotion in (Promotion.BOOL, Promotion.OUTPUT):
@@ -58,7 +58,7 @@ class TypeRule:
         return dtype.real if self.real and dtype.kind is Kind.COMPLEX else self.compute(dtype)
 
     def compute(self, dtype: DType) -> DType:
-        """The common type that the kernel computes in: what the iterator's `common_dtype()` says."""
+        """Returns the type that the kernel computes in: the iterator's `common_dtype()`."""
         whole = dtype.kind in (Kind.INTEGRAL, Kind.BOOL)
         return FLOAT if self.promotion is Promotion.FLOAT and whole else dtype
 
@@ -84,10 +84,11 @@ _CHECKS = frozenset(("TORCH_CHECK", "TORCH_CHECK_TYPE", "TORCH_CHECK_VALUE", "TO
 
 
 def read_type_rules(checkout: Checkout, operator: str, native_function: str | None = None) -> tuple[TypeRule, ...]:
-    """The type rules of an operator, one for each way its arguments decide (`rounding_mode`), most often one.
+    """Returns the type rules of an operator: usually one, or one per value of an argument such as `rounding_mode`.
 
-    `operator` is the functional row's name (`atan2`, `div.Tensor_mode`), `native_function` the kernel on its CPU line,
-    for one that has no meta function. Raises PTR075 (neither is there) or PTR076 (an iterator built in an unknown way).
+    `operator` is the name of the functional variant (`atan2`, `div.Tensor_mode`). `native_function` is its CPU kernel,
+    which is read if there is no meta function. Raises PTR075 if the fork has neither, or PTR076 if the iterator is
+    built in an unknown way.
     """
     found = _find_meta_function(checkout, operator)
     if found is not None:
@@ -114,7 +115,7 @@ def _find_meta_function(checkout: Checkout, operator: str) -> Definition | None:
 
 
 def _read_rules(checkout: Checkout, found: Definition) -> tuple[TypeRule, ...]:
-    """The rules of a meta function: the branches decided by types have to agree, those on other arguments are apart."""
+    """Reads the rules of a meta function: one per condition on other arguments, the same for every element type."""
     promotions: dict[tuple[Condition, ...], Promotion] = {}
     refused: list[Refusal] = []
     for dtype in ALL:
@@ -155,7 +156,7 @@ def _make_refusal(call: cpp.Call, facts: Facts, dtype: DType, found: Definition)
 
 
 def _follow_check(checkout: Checkout, found: Definition, call: cpp.Call, facts: Facts, dtype: DType) -> list[Refusal]:
-    """What a check function of the same file, or of the header of its name, refuses."""
+    """Returns the types rejected by a check function of the same file, or of the header named after it."""
     assert isinstance(call.function, cpp.Name)
     header = found.path.removesuffix(".cpp") + ".h"
     for path in (found.path, header):
@@ -181,7 +182,7 @@ def _read_call_promotion(call: cpp.Call, found: Definition) -> Promotion:
 
 
 def read_promotion(builder: str, found: Definition) -> Promotion:
-    """The rule of a TensorIterator builder, or of the flags of a TensorIteratorConfig chain. Raises PTR076."""
+    """Returns the promotion of a TensorIterator builder or TensorIteratorConfig chain. Raises PTR076."""
     if builder in _BUILDERS:
         return _BUILDERS[builder]
     if "TensorIteratorConfig" not in builder:
@@ -198,7 +199,7 @@ def read_promotion(builder: str, found: Definition) -> Promotion:
 
 
 def _read_plain_rules(checkout: Checkout, native_function: str) -> tuple[TypeRule, ...]:
-    """The rules of a plain function: those of the iterators it hands to its stubs."""
+    """Reads the rules of a plain function from the iterators it passes to its stubs."""
     calls = find_stubs(checkout, native_function)
     real = any(call.real for call in calls)
     rules: dict[tuple[tuple[Condition, ...], Promotion], TypeRule] = {}

@@ -1,6 +1,6 @@
-"""The functions that a fork's own `c10/metal/*.h` declare: the first place to look for a functor's mathematics.
+"""The functions that a fork's `c10/metal/*.h` headers declare: the first source of a functor's math.
 
-They are found by their heads: these headers are 300 KB in a full fork, too much to lex for one operator.
+Only their signatures are matched: these headers are 300 KB in a full fork, too much to lex for one operator.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ _COMPLEX_TYPES = frozenset(dtype.metal for dtype in ALL if dtype.kind is Kind.CO
 
 @dataclass(frozen=True)
 class MetalFunction:
-    """One overload: how many arguments it takes, for which kinds of element it is meant, and whether it computes in
-    float only.
-    """
+    """One overload: its number of arguments, the kinds of element it accepts, and whether it only computes in float."""
 
     name: str
     header: str
@@ -47,21 +45,19 @@ class MetalFunction:
 
     @property
     def origin(self) -> str:
-        """What a report calls it."""
+        """Its name in reports."""
         return f"c10::metal::{self.name} of {self.header}"
 
 
 @dataclass(frozen=True)
 class Library:
-    """Every inline function of the fork's c10/metal headers."""
+    """The inline functions of the fork's c10/metal headers."""
 
     functions: tuple[MetalFunction, ...]
 
     @staticmethod
     def read(checkout: Checkout) -> Library:
-        """Reads the headers; overloads meant for other code (indexing, atomics) do no harm, they are looked up by
-        name.
-        """
+        """Reads the headers. Unrelated overloads (indexing, atomics) are harmless: functions are looked up by name."""
         headers = checkout.list(METAL_HEADERS, ".h")
         return _library(tuple((path, checkout.read(path)) for path in headers))
 
@@ -73,11 +69,11 @@ class Library:
         return found
 
     def find(self, name: str, arity: int, kind: Kind) -> MetalFunction | None:
-        """The overload that serves elements of a kind, or None."""
+        """Returns the overload for a kind of element, or None."""
         return next((f for f in self._by_name.get(name, ()) if f.arity == arity and kind in f.kinds), None)
 
     def has(self, name: str, of_complex: bool) -> bool:
-        """Whether a function of the name is there, with an overload for complex numbers where that is asked."""
+        """Whether a function has this name and, if `of_complex`, an overload for complex numbers."""
         found = self._by_name.get(name, ())
         return any(Kind.COMPLEX in each.kinds for each in found) if of_complex else bool(found)
 
@@ -106,7 +102,7 @@ def _read(path: str, text: str) -> Iterator[MetalFunction]:
 
 
 def _is_public(text: str, offset: int) -> bool:
-    """Whether the innermost namespace open at an offset is c10::metal, as far as the text before tells."""
+    """Whether the innermost namespace open at an offset is c10::metal, judging by the preceding text."""
     opened: list[str] = []
     for match in _NAMESPACE.finditer(text, 0, offset):
         if match["name"] is not None:

@@ -1,7 +1,7 @@
-"""`native_functions.yaml`: what ATen declares about an operator, with the exact span of every dispatch line.
+"""Reads `native_functions.yaml`: what ATen declares about an operator, with the exact span of every dispatch entry.
 
-Reading composes row by row with PyYAML's marks; writing is only ever an `Edit` of a span (ATen/native/README.md has the
-format).
+Each function is parsed on its own, with PyYAML's marks; a change is always an `Edit` of a span. The format is described
+in ATen/native/README.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of a schema: `Tensor(a!) out`, `Scalar alpha=1`. `default` is None where the schema has none."""
+    """An argument of a schema: `Tensor(a!) out`, `Scalar alpha=1`. `default` is None if it has no default value."""
 
     type: str
     name: str
@@ -44,8 +44,9 @@ class Argument:
 
 @dataclass(frozen=True)
 class DispatchEntry:
-    """`CPU, CUDA: atan2_out`: `start` to `end` is the whole line with its line ending, `keys_end` the end of the key
-    list.
+    """A dispatch entry such as `CPU, CUDA: atan2_out`.
+
+    `start` to `end` is the whole line with its line ending, `keys_start` to `keys_end` its list of dispatch keys.
     """
 
     keys: tuple[str, ...]
@@ -57,7 +58,7 @@ class DispatchEntry:
     place: Place
 
     def moved(self, offset: int, lines: int) -> DispatchEntry:
-        """The same line so many characters and lines further down."""
+        """Returns the same entry, moved down by a number of characters and lines."""
         return DispatchEntry(
             self.keys,
             self.kernel,
@@ -71,9 +72,9 @@ class DispatchEntry:
 
 @dataclass(frozen=True)
 class _Declaration:
-    """One row by itself: spans and lines count from the start of the text it was read from.
+    """What one `- func:` declares. Spans and lines count from the start of its own text.
 
-    Rows are kept by their text, so that an edit of the file costs the reading of the rows it touches.
+    Cached by that text, so that after an edit of the file only the changed functions are parsed again.
     """
 
     schema: str
@@ -97,7 +98,7 @@ class _Declaration:
 
 @dataclass(frozen=True)
 class NativeFunction:
-    """One `- func:` row, `offset` characters and `line` lines into the file."""
+    """A native function, declared `offset` characters and `line` lines into the file."""
 
     declaration: _Declaration
     offset: int
@@ -113,22 +114,22 @@ class NativeFunction:
 
     @property
     def delegate(self) -> str | None:
-        """The row whose structured kernel serves this one."""
+        """The function whose structured kernel this one uses."""
         return self.declaration.delegate
 
     @property
     def name(self) -> str:
-        """`atan2.out`: the name with its overload."""
+        """The name with its overload, such as `atan2.out`."""
         return self.declaration.name
 
     @property
     def base(self) -> str:
-        """`atan2`, also for the in-place `atan2_`: dunder names keep theirs."""
+        """The base name: `atan2`, also for the in-place `atan2_`. Dunder names keep their underscores."""
         return self.declaration.base
 
     @property
     def is_inplace(self) -> bool:
-        """Whether it is a variant such as `atan2_`."""
+        """Whether it is an in-place variant such as `atan2_`."""
         return self.name.split(".")[0].endswith("_")
 
     @property
@@ -137,7 +138,7 @@ class NativeFunction:
 
     @cached_property
     def dispatch(self) -> tuple[DispatchEntry, ...]:
-        """The dispatch lines, with their spans in the file."""
+        """The dispatch entries, with their spans in the file."""
         return tuple(line.moved(self.offset, self.line) for line in self.declaration.dispatch)
 
     @property
@@ -146,16 +147,16 @@ class NativeFunction:
 
     @property
     def inputs(self) -> tuple[Argument, ...]:
-        """The arguments without those written to."""
+        """The arguments, except those written to."""
         return tuple(a for a in self.arguments if not (a.name == "out" or (a.type.endswith("!)") and a.name != "self")))
 
     @property
     def results(self) -> int:
-        """How many tensors it returns."""
+        """The number of tensors it returns."""
         return self.schema.rpartition(" -> ")[2].count("Tensor")
 
     def entry_for(self, key: str) -> DispatchEntry | None:
-        """The dispatch line that serves a dispatch key."""
+        """Returns the dispatch entry for a dispatch key, or None."""
         serves = next((at for at, line in enumerate(self.declaration.dispatch) if key in line.keys), None)
         return None if serves is None else self.dispatch[serves]
 
@@ -169,13 +170,13 @@ class NativeFunction:
 
 @dataclass(frozen=True)
 class NativeFunctions:
-    """Every row of the file, in order."""
+    """Every native function of the file, in order."""
 
     all: tuple[NativeFunction, ...]
 
     @staticmethod
     def read(checkout: Checkout) -> NativeFunctions:
-        """Reads and checks the yaml of a checkout. Raises PTR010 (malformed yaml) or PTR011 (a row that is not one)."""
+        """Reads the yaml of a checkout. Raises PTR010 (malformed yaml) or PTR011 (an item that is no function)."""
         return _parse(checkout.read(NATIVE_FUNCTIONS))
 
     @cached_property
@@ -190,14 +191,14 @@ class NativeFunctions:
         return found
 
     def has(self, base: str) -> bool:
-        """Whether an operator has this base name."""
+        """Whether some operator has this base name."""
         return base in self._by_base
 
     def find_overloads(self, op: str) -> tuple[NativeFunction, ...]:
-        """The rows of an operator: all of a base name, or those that share a kernel with an overload such as
-        `atan2.out`.
+        """Returns the functions of an operator: all of a base name, or for an overload such as `atan2.out` those that
+        share its kernel.
 
-        Raises PTR012, with near names, for an operator that does not exist.
+        Raises PTR012, with suggestions, for an operator that does not exist.
         """
         if op in self._by_base:
             return tuple(self._by_base[op])
@@ -208,7 +209,7 @@ class NativeFunctions:
         return tuple(e for e in self._by_base[function.base] if head in (e.name, e.delegate))
 
     def suggest(self, op: str) -> tuple[str, ...]:
-        """The names most like one that is not there: overloads where it names one, else base names."""
+        """Returns the names closest to an unknown one: overloads if it names an overload, else base names."""
         overloads = [name for name in self.by_name if "." in name] if "." in op else []
         return tuple(get_close_matches(op, overloads or self._by_base, n=3))
 
@@ -219,7 +220,7 @@ class NativeFunctions:
 
     @cached_property
     def _key_order(self) -> Counter[tuple[str, str]]:
-        """How often the file writes one dispatch key somewhere before another on the same line."""
+        """How often one dispatch key precedes another on the same line of the file."""
         order: Counter[tuple[str, str]] = Counter()
         for function in self.all:
             for line in function.declaration.dispatch:
@@ -230,9 +231,7 @@ class NativeFunctions:
         return order
 
     def add_mps_key(self, keys: Sequence[str]) -> tuple[str, ...]:
-        """The key list with MPS added where this file's other lines put it; after CPU and CUDA where they do not
-        say.
-        """
+        """Returns the keys with MPS added where other entries of the file put it, by default after CPU and CUDA."""
 
         def misplaced(at: int) -> tuple[int, int]:
             before = sum(self._key_order[MPS_KEY, key] - self._key_order[key, MPS_KEY] for key in keys[:at])
@@ -245,14 +244,12 @@ class NativeFunctions:
 
 
 def functional_variant(functions: Iterable[NativeFunction], delegate: NativeFunction) -> NativeFunction | None:
-    """The function of a structured group whose delegate is its out= variant; None where it has none."""
+    """Returns the functional variant whose structured delegate is this out= variant, or None."""
     return next((each for each in functions if each.delegate == delegate.name and not each.is_inplace), None)
 
 
 def share_edits(functions: NativeFunctions, function: NativeFunction, target: DispatchEntry) -> tuple[Edit, ...]:
-    """MPS leaves its own line, if it has one, and joins `target`, the line of the shared implementation; all else stays
-    untouched.
-    """
+    """Returns the edits that move MPS from its own entry, if it has one, to `target`, that of the shared kernel."""
     own = function.entry_for(MPS_KEY)
     if own == target:
         return ()
@@ -274,7 +271,7 @@ def _parse(text: str) -> NativeFunctions:
 
 
 def _parse_functions(text: str) -> Iterator[NativeFunction]:
-    """The rows one by one: a line that starts with `- ` starts one, as yaml has it for a list at the margin."""
+    """Yields the functions one by one: each starts at a line that begins with `- `."""
     starts = [match.start() for match in _ROW.finditer(text)][1:]
     line = 0
     for start, end in pairwise((0, *starts, len(text))):
@@ -356,7 +353,7 @@ _DEFAULT = re.compile(r"^(?P<type>.+?)\s+(?P<name>\w+)(?:=(?P<default>.*))?$", r
 
 
 def _split_arguments(schema: str) -> Iterator[Argument]:
-    """Splits the argument list at its top-level commas; the `*` that starts the keyword-only ones is no argument."""
+    """Splits the argument list at its top-level commas, leaving out the `*` before keyword-only arguments."""
     inside = schema[schema.index("(") + 1 : schema.rindex(" -> ")].rstrip()[:-1]
     depth, start = 0, 0
     for at, character in enumerate(inside + ","):

@@ -1,4 +1,4 @@
-"""An operator of a fork as one value: its functions, what serves MPS for each, and where those on MPSGraph can go."""
+"""An operator of a fork as one value: its functions, their MPS implementations, and where those on MPSGraph can go."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _OPERATOR_CALL = re.compile(r"\bat::(\w+?)(?:_outf?|_)?\(")
 
 @dataclass(frozen=True)
 class ServedFunction:
-    """A native function that MPS serves: its dispatch entry, the code behind it, and what that is written in."""
+    """A native function with an MPS kernel: its dispatch entry, its implementation, and the implementation's language.
+    """
 
     function: NativeFunction
     entry: DispatchEntry
@@ -34,7 +35,8 @@ class ServedFunction:
 
 @dataclass(frozen=True)
 class Migration:
-    """A function on MPSGraph, the dispatch entry it joins (its own when nothing moves), and the stubs behind that."""
+    """A function on MPSGraph, the dispatch entry it joins (its own if nothing moves), and the stubs that entry calls.
+    """
 
     served: ServedFunction
     target: DispatchEntry
@@ -51,7 +53,7 @@ class Blocked:
 
 @dataclass(frozen=True)
 class Operator:
-    """The native functions of an operator, or of one overload's group, and those among them that MPS serves."""
+    """The native functions of an operator, or of one overload's group, and those of them with an MPS kernel."""
 
     name: str
     functions: tuple[NativeFunction, ...]
@@ -59,28 +61,28 @@ class Operator:
 
     @staticmethod
     def read(checkout: Checkout, name: str) -> Operator:
-        """Reads an operator by its base name or an overload's. Raises PTR012 where the fork has none of that name."""
+        """Reads an operator by its base name or an overload's name. Raises PTR012 if the fork has no such operator."""
         functions = NativeFunctions.read(checkout).find_overloads(name)
         return Operator(name, functions, tuple(found for each in functions if (found := find_served(checkout, each))))
 
     @property
     def base(self) -> str:
-        """`atan2` for `atan2.out` too."""
+        """The base name: `atan2`, also for `atan2.out`."""
         return self.functions[0].base
 
     @property
     def is_composite(self) -> bool:
-        """Whether no backend has a kernel of its own for it."""
+        """Whether no backend has a kernel for it."""
         return all(each.is_composite or not each.dispatch for each in self.functions)
 
     def functional_name(self, function: NativeFunction) -> str:
-        """The name under which the meta function of a group is declared: that of its functional variant."""
+        """Returns the name that the function's meta function is declared under: that of its functional variant."""
         found = functional_variant(self.functions, function)
         return found.name if found else function.name.removesuffix(".out")
 
 
 def find_served(checkout: Checkout, function: NativeFunction) -> ServedFunction | None:
-    """What serves MPS for a row; None when nothing does."""
+    """Returns the function with its MPS implementation, or None if MPS has none."""
     entry = function.entry_for(MPS_KEY)
     if entry is None:
         return None
@@ -103,12 +105,13 @@ def _find_shared(checkout: Checkout, function: NativeFunction, entry: DispatchEn
 
 
 def find_stubs_behind(checkout: Checkout, served: ServedFunction) -> tuple[str, ...]:
-    """The stubs behind a function whose entry MPS shares."""
+    """Returns the stubs that a function calls if MPS shares its entry with CPU or CUDA."""
     return find_shared_stubs(checkout, served.entry) if is_shared(served.entry) else ()
 
 
 def find_shared_stubs(checkout: Checkout, entry: DispatchEntry) -> tuple[str, ...]:
-    """The stubs behind a entry that MPS shares: those it is known to call, else those it names and MPS registers."""
+    """Returns the stubs of an entry that MPS shares: those it calls, or if unknown, those it names and MPS registers.
+    """
     try:
         return tuple(dict.fromkeys(call.stub.name for call in find_stubs(checkout, entry.kernel)))
     except PorterError:
@@ -120,16 +123,17 @@ def find_shared_stubs(checkout: Checkout, entry: DispatchEntry) -> tuple[str, ..
 
 
 def find_migrations(checkout: Checkout, operator: Operator) -> tuple[Migration | Blocked, ...]:
-    """Where every row that is on MPSGraph goes; a row is held back by PTR017 (no entry to join) or by what the reading
-    of its stubs raises.
+    """Returns the migration of every function on MPSGraph.
+
+    A function is blocked by PTR017 (no entry to join) or by any error from reading its stubs.
     """
     old = [served for served in operator.served if served.language is Language.MPSGRAPH or _only_forwards(served)]
     return tuple(_find_migration(checkout, operator, served) for served in old)
 
 
 def find_joining(checkout: Checkout, operator: Operator, migrations: tuple[Migration, ...]) -> tuple[Migration, ...]:
-    """The rows that MPS does not serve, but can now: their shared function leads to nothing but the stubs of the moved
-    rows, or to operators that MPS serves.
+    """Returns the functions that gain an MPS kernel: their shared implementation only calls stubs of `migrations`, or
+    operators that MPS has.
     """
     ported = {call.stub for migration in migrations for call in migration.stubs}
     found = []
@@ -151,12 +155,12 @@ def _find_migration(checkout: Checkout, operator: Operator, served: ServedFuncti
 
 
 def _only_forwards(served: ServedFunction) -> bool:
-    """Whether a kernel of MPS's own only forwards to other operators."""
+    """Whether a kernel specific to MPS only forwards to other operators."""
     return served.language is Language.OTHER and served.implementation is not None and not is_shared(served.entry)
 
 
 def is_shared(entry: DispatchEntry) -> bool:
-    """Whether MPS joins a kernel of CPU or CUDA on this entry."""
+    """Whether this entry also has the CPU or CUDA key."""
     return any(key in entry.keys for key in SHARING_KEYS)
 
 
@@ -184,7 +188,7 @@ def _find_join(checkout: Checkout, operator: Operator, served: ServedFunction) -
 
 
 def _find_stubs_of_out(checkout: Checkout, operator: Operator, error: PorterError) -> tuple[StubCall, ...]:
-    """The stubs of the out= row, for a kernel name that several C++ overloads share."""
+    """Returns the stubs of the out= variant, for a kernel name with several C++ overloads."""
     for function in operator.functions:
         entry = function.entry_for("CPU") if function.name.endswith("out") else None
         if entry:
@@ -193,7 +197,7 @@ def _find_stubs_of_out(checkout: Checkout, operator: Operator, error: PorterErro
 
 
 def _only_redispatches(checkout: Checkout, entry: DispatchEntry) -> bool:
-    """Whether a function that CPU and CUDA share calls no kernel of its own, only operators that MPS serves."""
+    """Whether a function shared by CPU and CUDA only calls operators that MPS has."""
     if not _is_shared_by_all(entry):
         return False
     functions = NativeFunctions.read(checkout)

@@ -1,4 +1,4 @@
-"""The lists of expected failures, skips and supported complex operators of PyTorch's MPS tests.
+"""PyTorch's MPS test lists: expected failures, skips, and operators that support complex types.
 
 Source: `torch/testing/_internal/common_mps.py` (2.8 on), `test/test_mps.py` (2.7 and before).
 """
@@ -22,7 +22,7 @@ from porter.languages.python_calls import Expression, find_expression, insert_st
 
 
 class ListKind(Enum):
-    """What a list says of the operators in it, by the word in its name."""
+    """The meaning of a list, from the word in its name."""
 
     ALLOW = "SUPPORTED"
     SKIP = "SKIP"
@@ -30,7 +30,7 @@ class ListKind(Enum):
 
 
 class Change(Enum):
-    """What becomes of an expectation about a test."""
+    """What happens to a test expectation."""
 
     REMOVED = "removed"
     NARROWED = "narrowed"
@@ -39,7 +39,7 @@ class Change(Enum):
 
 
 _ALIASES = {each.alias: each.torch for each in SCALAR_TYPES if each.alias}
-# Lists whose entries have a reason that a port does not take away, by a word of their name or of their function's.
+# Lists that a port does not affect, by a word in their own name or their function's name, with the reason.
 PERMANENT = {
     "grad": "the list is for backward tests",
     "error_inputs": "the list is for error inputs",
@@ -54,8 +54,9 @@ _LIST = re.compile(r"^[ \t]*(?P<name>[A-Z]\w*)(?:[ \t]*(?::[^=\n]*)?=\s*|\.updat
 
 @dataclass(frozen=True)
 class Entry:
-    """An operator in a list: `name` is the OpInfo's name and variant in one; `dtypes` are torch names, None for all or
-    where they are not written out one by one (`readable` tells which); `index` is its place in the list.
+    """An operator in a list, at position `index`. `name` is the OpInfo's name and variant in one word.
+
+    `dtypes` are torch names; None means all of them, or if not `readable`, unknown ones.
     """
 
     name: str
@@ -67,7 +68,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class SkipList:
-    """One list: `function` is the modifier it belongs to, `condition` that of an enclosing if."""
+    """One list. `function` is the modifier it belongs to, `condition` that of an enclosing `if`."""
 
     name: str
     kind: ListKind
@@ -81,7 +82,7 @@ class SkipList:
 
     @property
     def text(self) -> str:
-        """The whole file's."""
+        """The text of the whole file."""
         return self.expression.text
 
     @cached_property
@@ -90,7 +91,7 @@ class SkipList:
 
     @property
     def kept_because(self) -> str:
-        """Why no entry of this list goes with a port, or nothing."""
+        """Why a port never removes an entry of this list; empty if it may."""
         if self.condition:
             return f"the list holds only if {self.condition}"
         return next((why for word, why in PERMANENT.items() if word in self.function or word in self.name), "")
@@ -98,7 +99,7 @@ class SkipList:
 
 @dataclass(frozen=True)
 class Decision:
-    """What becomes of an entry, and why; `dtypes` are those that go."""
+    """What happens to an entry, and why; `dtypes` are those removed."""
 
     skip_list: SkipList
     name: str
@@ -108,7 +109,7 @@ class Decision:
 
 
 def read_lists(checkout: Checkout) -> tuple[SkipList, ...]:
-    """Every list of every modifier, in file order. Raises PTR067 (unclosed bracket), PTR068 (no modifier found)."""
+    """Returns the lists of all modifiers, in file order. Raises PTR067 (unclosed bracket) or PTR068 (no modifier)."""
     lists = [found for file in TEST_LISTS if checkout.exists(file) for found in _find_lists(file, checkout.read(file))]
     if not lists:
         raise PorterError("PTR068", "found no list of MPS test expectations", Place(TEST_LISTS[0]))
@@ -116,12 +117,12 @@ def read_lists(checkout: Checkout) -> tuple[SkipList, ...]:
 
 
 def find_entries(lists: Iterable[SkipList], names: Collection[str]) -> tuple[tuple[SkipList, Entry], ...]:
-    """The entries that name one of these tests (OpInfo name and variant in one word)."""
+    """Returns the entries for these tests (OpInfo name and variant in one word)."""
     return tuple((found, entry) for found in lists for entry in found.entries if entry.name in names)
 
 
 def decide(found: SkipList, entry: Entry, ported: Collection[str]) -> Decision:
-    """Whether an entry's reason goes when `ported` (torch dtype names) run natively and agree with the CPU."""
+    """Decides whether an entry is obsolete once the dtypes `ported` (torch names) run natively and match the CPU."""
     if found.kind is ListKind.ALLOW:
         return Decision(found, entry.name, Change.KEPT, (), "complex types stay allowed")
     if found.kept_because:
@@ -143,8 +144,9 @@ def decide_all(
     ported: Collection[str],
     tested_complex: Collection[str] | None = None,
 ) -> tuple[Decision, ...]:
-    """Every decision about these tests; with complex types ported, the allow-list that those of them which test
-    complex types (all, unless said) are missing from too.
+    """Returns the decisions on all entries for these tests.
+
+    If a complex type is ported, the allow-list also gains the tests in `tested_complex` (default: all) it lacks.
     """
     lists = tuple(lists)
     decisions = [decide(found, entry, ported) for found, entry in find_entries(lists, names)]
@@ -158,7 +160,7 @@ def decide_all(
 
 
 def edit_lists(decisions: Iterable[Decision]) -> tuple[Edit, ...]:
-    """The edits that carry decisions out, list by list. Raises PTR050 where one list both gains and loses entries."""
+    """Returns the edits for these decisions, one per list. Raises PTR050 if a list both gains and loses entries."""
     by_list: dict[tuple[str, int], list[Decision]] = {}
     for decision in decisions:
         by_list.setdefault((decision.skip_list.file, decision.skip_list.expression.start), []).append(decision)
@@ -171,7 +173,7 @@ def _list_edits(found: SkipList, decisions: Sequence[Decision]) -> Iterator[Edit
 
 
 def _paths(found: SkipList, decision: Decision) -> Iterator[tuple[int, ...]]:
-    """What goes of a list: entries of this name, or dtypes of theirs."""
+    """Yields the paths to remove from a list: entries of this name, or some of their dtypes."""
     for entry in found.entries:
         if entry.name == decision.name and decision.change is Change.REMOVED:
             yield (entry.index,)
@@ -180,7 +182,7 @@ def _paths(found: SkipList, decision: Decision) -> Iterator[tuple[int, ...]]:
 
 
 def _insert_names(found: SkipList, names: Iterable[str]) -> tuple[Edit, ...]:
-    """The edit that adds names to an allow-list, each where its neighbors are in order, else behind the last entry."""
+    """Returns the edit that adds names to an allow-list, in order between sorted neighbors, else at the end."""
     added: dict[int, list[str]] = {}
     for name in names:
         added.setdefault(_find_index(found.entries, name), []).append(name)
@@ -211,13 +213,13 @@ def _scan(file: str, text: str) -> Iterator[SkipList]:
 
 
 def _find_function_end(text: str, start: int, indent: int) -> int:
-    """Where a line begins that is indented no deeper than the function: its closing parenthesis does not count."""
+    """Returns the start of the first line indented no deeper than the function, its closing parenthesis aside."""
     found = re.compile(rf"^[ \t]{{0,{indent}}}[A-Za-z@]", re.MULTILINE).search(text, start)
     return found.start() if found else len(text)
 
 
 def _find_condition(text: str, at: int) -> str:
-    """The condition of the `if` that directly encloses a statement, or nothing."""
+    """Returns the condition of the `if` directly around a statement, or an empty string."""
     line = text[text.rfind("\n", 0, at + 1) + 1 :].split("\n", 1)[0]
     indent = len(line) - len(line.lstrip())
     for above in reversed(text[:at].rstrip().split("\n")[-400:]):
@@ -244,7 +246,7 @@ def _is_none(node: ast.expr) -> bool:
 
 
 def read_dtype_names(node: ast.expr) -> tuple[str, ...] | None:
-    """The torch names of the dtypes that a list, tuple or set writes out one by one, or None."""
+    """Returns the torch names of the dtypes in a list, tuple or set literal, or None if it has other elements."""
     if not isinstance(node, ast.List | ast.Tuple | ast.Set):
         return None
     names = [ast.unparse(element) for element in node.elts]
@@ -252,6 +254,6 @@ def read_dtype_names(node: ast.expr) -> tuple[str, ...] | None:
 
 
 def dtype_name(text: str) -> str:
-    """`torch.half` and `torch.float16` are both float16."""
+    """Returns the canonical name of a dtype: `float16` for both `torch.half` and `torch.float16`."""
     name = text.removeprefix("torch.")
     return _ALIASES.get(name, name)

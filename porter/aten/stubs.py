@@ -1,4 +1,4 @@
-"""The dispatch stubs that a shared (CPU and CUDA) implementation calls, and how each stub is declared.
+"""The dispatch stubs that an implementation shared by CPU and CUDA calls, and their declarations.
 
 Source: ATen/native/DispatchStub.h; `TORCH_IMPL_FUNC` of ATen/TensorMeta.h.
 """
@@ -39,9 +39,9 @@ class DifferentOverloads(PorterError):
 
 @dataclass(frozen=True)
 class Stub:
-    """A dispatch stub: `signature` is (type, name) per parameter, name empty where the declaration has none.
+    """A dispatch stub. `signature` has a (type, name) pair per parameter; unnamed parameters have an empty name.
 
-    `header` declares it, in the form of an include (`ATen/native/BinaryOps.h`).
+    `header` declares it, spelled as in an include (`ATen/native/BinaryOps.h`).
     """
 
     name: str
@@ -52,10 +52,11 @@ class Stub:
 
 @dataclass(frozen=True)
 class StubCall:
-    """A call of a stub: with `arguments` behind the iterator, for these input types, when all of `when` hold.
+    """A call of a stub, with `arguments` after the iterator, for these input dtypes, if all of `when` hold.
 
-    `builder` made the iterator (`unary_op`, `comparison_op`, ...); it is empty for a structured kernel, whose meta
-    function did. `via` names the functions between; `real` says that the real part of a complex result is taken.
+    `builder` is the function that builds the iterator (`unary_op`, `comparison_op`, ...); it is empty for a structured
+    kernel, where the meta function does so. `via` names the functions in between. With `real`, only the real part of a
+    complex result is used.
     """
 
     stub: Stub
@@ -79,10 +80,10 @@ class _Hit:
 
 
 def find_stubs(checkout: Checkout, native_function: str) -> tuple[StubCall, ...]:
-    """The stubs that a native function of `native_functions.yaml` calls (`atan2_out`, `abs_out`, `div_out_mode`).
+    """Returns the stubs that a kernel of `native_functions.yaml` (`atan2_out`, `abs_out`, `div_out_mode`) calls.
 
-    Raises PTR071 (no such function), PTR072 (it calls no stub), PTR073 (its overloads differ), PTR074 (a stub that
-    nothing declares).
+    Raises PTR071 (no such function), PTR072 (it calls no stub), PTR073 (its overloads differ) or PTR074 (a stub is
+    not declared).
     """
     found = find_native_definitions(checkout, native_function)
     outcomes = {hits: one for one in found if (hits := _find_hits_per_type(one, checkout.read(one.path)))}
@@ -101,8 +102,9 @@ def find_stubs(checkout: Checkout, native_function: str) -> tuple[StubCall, ...]
 
 
 def find_stub_names(checkout: Checkout, native_function: str) -> tuple[str, ...]:
-    """The names of all stubs that a native function, or a function of its file that it calls, dispatches to or hands
-    on. Raises PTR071 (no such function).
+    """Returns the names of all stubs that a kernel, or a function it calls in its file, calls or passes on.
+
+    Raises PTR071 (no such function).
     """
     found = find_native_definitions(checkout, native_function)
     names = (name for one in found for name in _find_dispatched((one.path, checkout.read(one.path)), one.text))
@@ -120,7 +122,7 @@ def _find_dispatched(file: _File, text: str) -> Iterator[str]:
 
 
 def find_native_definitions(checkout: Checkout, native_function: str) -> list[Definition]:
-    """Where a native function is defined: its TORCH_IMPL_FUNC, else every plain overload. Raises PTR071."""
+    """Returns the definitions of a kernel: its TORCH_IMPL_FUNC, else all plain overloads. Raises PTR071."""
     name = re.escape(native_function)
     pattern = rf"\b{name}\s*\(|\b{name}\s*\)|\b{name}\s*,"
     paths = checkout.folder(NATIVE, ".cpp").files_containing(native_function, pattern)
@@ -140,13 +142,13 @@ def find_native_definitions(checkout: Checkout, native_function: str) -> list[De
 
 
 def _paste_pattern(name: str) -> str:
-    """Macro uses that may paste the name together: `MACRO(eq)` makes `eq_Tensor_out`."""
+    """Returns a pattern for macro uses that may paste the name together: `MACRO(eq)` for `eq_Tensor_out`."""
     return rf"^[A-Z_]+\(\s*{name.split('_')[0]}\w*\s*\)"
 
 
 @lru_cache(maxsize=4096)
 def _find_hits_per_type(found: Definition, text: str) -> tuple[tuple[_Hit, tuple[DType, ...]], ...]:
-    """The stub calls of one definition in a file's text, each with the input types it is made for."""
+    """Returns the stub calls of one definition, each with the input types it applies to."""
     types: dict[_Hit, tuple[DType, ...]] = {}
     file, function = (found.path, text), parse_definition(found)
     for dtype in ALL:
@@ -190,7 +192,7 @@ def _read_hit(call: cpp.Call, step: ExecutedStatement, via: tuple[str, ...], rea
 
 
 def _unpack(argument: cpp.Expr, facts: Facts) -> tuple[cpp.Expr, ...]:
-    """The argument itself, or what its pack was bound to."""
+    """Returns the argument itself or, for a pack expansion, the arguments bound to the pack."""
     if not isinstance(argument, cpp.Postfix):
         return (facts.resolve(argument),)
     pack = facts.resolve(argument.value)
@@ -198,7 +200,8 @@ def _unpack(argument: cpp.Expr, facts: Facts) -> tuple[cpp.Expr, ...]:
 
 
 def read_builder(iterator: cpp.Expr) -> str:
-    """`unary_op` for `TensorIterator::unary_op(...)`; the chain of a `TensorIteratorConfig`; empty for `*this`."""
+    """Returns `unary_op` for `TensorIterator::unary_op(...)`, the chain of a `TensorIteratorConfig`, or "" for `*this`.
+    """
     text = show(iterator)
     if "TensorIteratorConfig" in text:
         return text
@@ -207,7 +210,7 @@ def read_builder(iterator: cpp.Expr) -> str:
 
 
 def _follow_call(file: _File, call: cpp.Call, step: ExecutedStatement, via: tuple[str, ...]) -> Iterator[_Hit]:
-    """The stub calls of a function of the same file that is called here, or redispatched to through `at::`."""
+    """Yields the stub calls of a function in the same file, called directly or redispatched to through `at::`."""
     assert isinstance(call.function, cpp.Name)
     callee = step.facts.resolve(call.function)
     if not isinstance(callee, cpp.Name) or not callee.path or callee.last in via or via.count(callee.path) > 1:
@@ -232,7 +235,7 @@ def _follow_call(file: _File, call: cpp.Call, step: ExecutedStatement, via: tupl
 
 
 def _list_names(values: tuple[cpp.Expr, ...], facts: Facts) -> Iterator[str]:
-    """The names among some values, as they may be of functions."""
+    """Yields the plain names among some values, which may name functions."""
     for value in map(facts.resolve, values):
         if isinstance(value, cpp.Name) and value.path:
             yield value.last
@@ -240,7 +243,7 @@ def _list_names(values: tuple[cpp.Expr, ...], facts: Facts) -> Iterator[str]:
 
 @lru_cache(maxsize=32768)
 def _may_dispatch(file: _File, name: str) -> bool:
-    """Whether a function of the file calls a stub, or anything of the file that may."""
+    """Whether a function may call a stub, directly or through another function of the file."""
     pending, seen = [name], {name}
     while pending:
         for found in _find_callees(file, pending.pop(), "at"):
@@ -286,7 +289,7 @@ def _make_call(checkout: Checkout, hit: _Hit, dtypes: tuple[DType, ...], found: 
 
 
 def find_stub_declaration(checkout: Checkout, name: str, found: Definition | None = None) -> Stub:
-    """The declaration of a stub, from the header that has it. Raises PTR074."""
+    """Returns the declaration of a stub. Raises PTR074 if no header declares it."""
     pattern = _DECLARE.format(name=re.escape(name))
     for path in checkout.folder(NATIVE, ".h").files_containing(name, rf"\b{re.escape(name)}\s*\)"):
         text = checkout.read(path)
@@ -305,7 +308,7 @@ def find_stub_declaration(checkout: Checkout, name: str, found: Definition | Non
 
 
 def _read_signature(checkout: Checkout, text: str, kind: str, place: Place) -> tuple[tuple[str, str], ...]:
-    """Parameters of `void(*)(TensorIteratorBase&, const Scalar& alpha)`, or of the typedef of that name."""
+    """Reads the parameters of `void(*)(TensorIteratorBase&, const Scalar& alpha)`, or of the typedef of that name."""
     spelled = _SIGNATURE.search(kind)
     inside = spelled.group(1) if spelled else _find_typedef(text, kind)
     if inside is None:

@@ -1,4 +1,4 @@
-"""A PyTorch fork on disk, read once: every file comes from one snapshot, and nothing outside the root is ever read."""
+"""A PyTorch fork on disk. Every file is read once, into one snapshot; nothing outside the root is ever read."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _CONFLICT_MARKERS = ("<<<<<<< ", ">>>>>>> ")
 
 @dataclass(frozen=True, eq=False)
 class Folder:
-    """The bytes of a folder's files with certain endings, for searches: none becomes part of the snapshot."""
+    """The bytes of a folder's files with certain suffixes, for searching only: they do not join the snapshot."""
 
     files: tuple[tuple[str, bytes], ...]
     _answers: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     def files_containing(self, word: str, pattern: str = "") -> tuple[str, ...]:
-        """The paths of the files that hold `word`, where it stands matching `pattern`, which may span two lines."""
+        """Returns the files that contain `word` where `pattern` matches around it. A match may span two lines."""
         if (word, pattern) not in self._answers:
             wanted = re.compile(pattern.encode(), re.M) if pattern else None
             self._answers[word, pattern] = tuple(
@@ -36,7 +36,7 @@ class Folder:
 
 @dataclass
 class Disk:
-    """What was read from disk so far, shared by all layers of a snapshot."""
+    """What has been read from disk so far, shared by all layers of a snapshot."""
 
     texts: dict[str, str] = field(default_factory=dict)
     lists: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Disk:
 
 @dataclass
 class Checkout:
-    """A fork's files. `origin` says how it was found; `hashes` holds the digest of every file read so far."""
+    """The files of a fork. `origin` says how the fork was found; `hashes` has the digest of every file read so far."""
 
     root: Path
     origin: str
@@ -58,7 +58,7 @@ class Checkout:
         return path in self._texts or (self.root / path).is_file()
 
     def read(self, path: str) -> str:
-        """The text of a file exactly as on disk: line endings kept, undecodable bytes as surrogates.
+        """Returns the text of a file exactly as on disk, with its line endings, and undecodable bytes as surrogates.
 
         Raises PTR003 (unreadable), PTR004 (leads out of the checkout) or PTR005 (merge-conflict markers).
         """
@@ -73,11 +73,11 @@ class Checkout:
         return self._disk.texts[path]
 
     def layer(self, texts: Mapping[str, str]) -> Checkout:
-        """The same snapshot with some files as a plan would leave them; the hashes stay those on disk."""
+        """Returns the same snapshot with new texts for some files. `hashes` stays that of the files on disk."""
         return Checkout(self.root, self.origin, self.hashes, {**self._texts, **texts}, self._disk)
 
     def list(self, folder: str, *suffixes: str) -> list[str]:
-        """The files directly inside `folder` with one of the endings, sorted, relative to the root."""
+        """Returns the files directly in `folder` with one of the suffixes, sorted, relative to the root."""
         key = (folder, *suffixes)
         if key not in self._disk.lists:
             base = self.root / folder
@@ -88,7 +88,7 @@ class Checkout:
         return list(self._disk.lists[key])
 
     def folder(self, folder: str, *suffixes: str) -> Folder:
-        """The files that `list` gives, as on disk; one that cannot be read is left out."""
+        """Returns the files of `list` with their bytes, without any that cannot be read."""
         key = (folder, *suffixes)
         if key not in self._disk.folders:
             paths = self.list(folder, *suffixes)
@@ -117,7 +117,7 @@ class Checkout:
 
 
 def _contains(data: bytes, word: bytes, wanted: re.Pattern[bytes] | None) -> bool:
-    """Only the lines around the word are searched: most files hold none, and a search of a whole one is slow."""
+    """Whether a word occurs with a match around it. Only the lines around the word are searched, for speed."""
     at = data.find(word)
     while at >= 0 and wanted is not None:
         start = data.rfind(b"\n", 0, max(data.rfind(b"\n", 0, at), 0)) + 1
@@ -130,7 +130,10 @@ def _contains(data: bytes, word: bytes, wanted: re.Pattern[bytes] | None) -> boo
 
 
 def find_checkout(named: Path | None, cwd: Path, environ: dict[str, str]) -> Checkout:
-    """The fork to work on: `named`, else `$PORTER_CHECKOUT`, else the enclosing one, else the embedded miniature."""
+    """Returns the fork to work on: `named`, `$PORTER_CHECKOUT`, the enclosing checkout or the embedded fork.
+
+    Raises PTR001 if `named` or `$PORTER_CHECKOUT` is not a PyTorch checkout.
+    """
     if named is not None:
         return _require_fork(named, "--checkout")
     if environ.get("PORTER_CHECKOUT"):

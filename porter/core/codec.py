@@ -1,6 +1,6 @@
-"""Frozen dataclasses as JSON text and back, without loss: for the socket, the workers and the cache.
+"""Lossless JSON for frozen dataclasses, used by the socket, the workers and the cache.
 
-A value of a union of dataclasses carries the name of its class; an element type is its Metal name.
+Values of a union of dataclasses include their class name; an element type is written as its Metal name.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _PLAIN = (bool, int, float, str, NoneType)
 
 
 def encode(value: object, kind: Any) -> str:
-    """One line of JSON for a value of a type: a dataclass, a union of some, or a collection of these."""
+    """Returns one line of JSON for a value of type `kind`: a dataclass, a union of them, or a collection of these."""
     return json.dumps(_converter.unstructure(value, unstructure_as=kind))
 
 
 def decode(text: str | bytes, kind: Any) -> Any:
-    """The value of this type that `encode` was given. Raises ValueError, KeyError or TypeError for any other text."""
+    """Returns the value of type `kind` that `encode` wrote. Raises ValueError, KeyError or TypeError for other text."""
     return _converter.structure(json.loads(text), kind)
 
 
@@ -57,7 +57,7 @@ def _structure_by_class(value: Mapping[str, Any], union: Any) -> Any:
 
 
 def _convert_lists(value: Any, _: Any) -> Any:
-    """JSON's own values; its lists are tuples here."""
+    """Returns a plain JSON value with its lists as tuples."""
     return tuple(_convert_lists(each, _) for each in value) if isinstance(value, list) else value
 
 

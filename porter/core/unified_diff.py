@@ -1,4 +1,4 @@
-"""Edits of a file as a unified diff that `git apply` takes, compared only where an edit is."""
+"""Prints edits of a file as a unified diff that `git apply` accepts. Only the edited lines are compared."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from porter.core.edits import Edit, splice
 
 
 def file_diff(file: str, before: str | None, edits: list[Edit], deleted: bool, context: int) -> str:
-    """The diff of one file, empty where the edits change nothing. A file that was not there has None before."""
+    """Returns the diff of one file, empty if nothing changes. `before` is None for a new file."""
     text = before or ""
     hunks = _hunks(text, [Edit(file, 0, len(text), "")] if deleted else edits, context)
     if not hunks and before is not None and not deleted:
@@ -27,7 +27,7 @@ def file_diff(file: str, before: str | None, edits: list[Edit], deleted: bool, c
 
 
 def _quote(name: str) -> str:
-    """A path as git prints it: in quotes with escapes when it holds a quote, a backslash or a control character."""
+    """Returns a path as git prints it: quoted and escaped if it has a quote, a backslash or a control character."""
     if not any(c in '"\\' or c < " " for c in name):
         return name
     escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -66,7 +66,7 @@ def _hunks(before: str, edits: list[Edit], context: int) -> list[str]:
 
 
 def _find_changes(before: str, old: list[str], edits: list[Edit]) -> Iterator[_Region]:
-    """The lines that differ, compared only where an edit is: a whole-file comparison would take most of a second."""
+    """Yields the regions that differ. Only edited lines are compared: a whole file would take most of a second."""
     starts = [0]
     for line in old:
         starts.append(starts[-1] + len(line))
@@ -81,7 +81,7 @@ def _find_changes(before: str, old: list[str], edits: list[Edit]) -> Iterator[_R
 
 
 def _line_groups(before: str, starts: list[int], edits: list[Edit]) -> Iterator[tuple[int, int, list[Edit]]]:
-    """Edits that share lines, with the whole lines they reach, from the first to before the last."""
+    """Yields groups of edits that share lines, with the first line they touch and the line after the last."""
     group: list[Edit] = []
     first = last = 0
     for edit in edits:
@@ -98,13 +98,13 @@ def _line_groups(before: str, starts: list[int], edits: list[Edit]) -> Iterator[
 
 
 def _find_touched_lines(before: str, starts: list[int], edit: Edit) -> tuple[int, int]:
-    """The lines whose text an edit changes: none for whole lines put between two."""
+    """Returns the range of lines that an edit changes: an empty one if it inserts whole lines between two others."""
     begin, end = bisect_right(starts, edit.start) - 1, bisect_right(starts, edit.end) - 1
     joined = before[starts[begin] : edit.start] + edit.text
     if (joined and not joined.endswith("\n")) or edit.end != starts[end]:
         end += 1
     if begin and begin == len(starts) - 1 and not before.endswith("\n"):
-        begin -= 1  # what stands behind a last line without a line feed joins it
+        begin -= 1  # text after a last line without a line feed becomes part of that line
     return begin, min(end, len(starts) - 1)
 
 
@@ -122,7 +122,7 @@ def _group_nearby(regions: list[_Region], context: int) -> list[list[_Region]]:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines with their ends, as git sees them: only a line feed ends one."""
+    """Splits into lines with their ends, as git does: only a line feed ends a line."""
     return [line + "\n" for line in text.split("\n")[:-1]] + ([tail] if (tail := text.rsplit("\n", 1)[-1]) else [])
 
 

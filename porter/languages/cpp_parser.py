@@ -1,4 +1,4 @@
-"""Reading C++ functions to statements and expressions: recursive descent over their tokens."""
+"""A recursive descent parser for C++ functions."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _BUILTIN_TYPES = frozenset(("float", "double", "int", "bool", "long", "short", "
 
 
 def parse_function(path: str, text: str, templates: tuple[str, ...] = ()) -> Function:
-    """A function from its return type (or wrapper macro) to its closing brace. Raises Unparsed."""
+    """Parses a function, from its return type (or wrapper macro) to its closing brace. Raises ParseError."""
     parser = Parser(path, text)
     return parser.function(templates)
 
 
 def parse_expression(path: str, text: str) -> Expr:
-    """One whole expression, such as the body of a macro. Raises Unparsed."""
+    """Parses one whole expression, such as the body of a macro. Raises ParseError."""
     parser = Parser(path, text)
     found = parser.expression()
     if parser.at < len(parser.tokens):
@@ -56,7 +56,7 @@ def parse_expression(path: str, text: str) -> Expr:
 
 
 class Parser(Cursor):
-    """The statements and expressions of ATen's code."""
+    """Parses the statements and expressions of ATen's code."""
 
     def function(self, templates: tuple[str, ...]) -> Function:
         """`type name(parameters) { }` or `WRAPPER(name)(parameters) { }`."""
@@ -110,7 +110,7 @@ class Parser(Cursor):
         return Block(tuple(statements), start)
 
     def statement(self) -> list[Stmt]:
-        """One statement (one per declarator), `Opaque` if it is not understood."""
+        """Parses one statement, or one per declarator; an `Opaque` one if it cannot be parsed."""
         begin = self.at
         try:
             return self._statement()
@@ -189,7 +189,7 @@ class Parser(Cursor):
         return found[0] if len(found) == 1 else Block(tuple(found), start)
 
     def _declarations(self) -> list[Stmt]:
-        """The declarations of a statement, or nothing (and nothing taken) if it is not one."""
+        """Parses the declarations of a statement. If it is not a declaration, returns none and consumes nothing."""
         begin = self.at
         kind = self.type()
         if kind is None or not is_word(self.peek()) or self.peek(1) not in ("=", "(", "{", ";", ","):
@@ -213,7 +213,7 @@ class Parser(Cursor):
         return found
 
     def type(self) -> str | None:
-        """A type as canonical text, or None if none stands here."""
+        """Parses a type and returns its canonical text, or None if there is no type here."""
         begin = self.at
         while self.peek() in QUALIFIERS or self.peek() == "unsigned":
             self.at += 1
@@ -226,7 +226,7 @@ class Parser(Cursor):
         return self.spell_type(begin, self.at)
 
     def expression(self) -> Expr:
-        """An expression down to, not including, a comma."""
+        """Parses an expression without top-level commas."""
         start, left = self.start, self._ternary()
         if self.peek() in _ASSIGNMENTS:
             return Binary(self.take().text, left, self.expression(), start)
@@ -278,7 +278,7 @@ class Parser(Cursor):
                 return value
 
     def _initialises(self) -> bool:
-        """Whether the brace here follows its type directly, so that it is not the start of a block."""
+        """Whether the next brace directly follows a type, and so does not start a block."""
         return self.at > 0 and self.tokens[self.at - 1].end == self.tokens[self.at].start
 
     def _called(self, function: Expr, start: int) -> Expr:
@@ -288,7 +288,7 @@ class Parser(Cursor):
         return Call(function, arguments, start, self.tokens[self.at - 1].end)
 
     def _arguments(self) -> tuple[Expr, ...]:
-        """Comma-separated; the cases of a dispatch switch stand side by side without commas."""
+        """Parses arguments separated by commas, or the cases of a dispatch switch, which have no commas."""
         closer = _CLOSERS[self.take().text]
         found: list[Expr] = []
         while not self.accept(closer):
@@ -334,7 +334,7 @@ class Parser(Cursor):
         return LambdaExpr(parameters, returns, self.block(), start)
 
     def name(self) -> Name:
-        """A qualified name with the template arguments it carries."""
+        """Parses a qualified name with its template arguments."""
         start = self.start
         self.accept("::")
         path, arguments = "", list[str]()
@@ -350,7 +350,7 @@ class Parser(Cursor):
             path += "::"
 
     def _template_arguments(self) -> list[str]:
-        """`<A, B>` right behind a name, if it can only be that: types and commas, closed on the way."""
+        """Parses template arguments `<A, B>` after a name; none if the text may be a comparison."""
         if self.peek() != "<" or self.tokens[self.at - 1].end != self.tokens[self.at].start:
             return []
         depth, begin, found = 0, self.at + 1, list[str]()

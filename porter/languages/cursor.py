@@ -1,4 +1,4 @@
-"""A place among the tokens of a stretch of C++, and the few questions about brackets and types that parsing asks."""
+"""A position in the tokens of C++ text, with helpers for brackets and types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUALIFIERS = frozenset(("const", "constexpr", "static", "typename", "inline", "v
 
 
 class Cursor:
-    """The code tokens of one stretch of text; `at` is the next token."""
+    """The code tokens of a text; `at` is the index of the next one."""
 
     def __init__(self, path: str, text: str) -> None:
         self.text = text
@@ -22,19 +22,19 @@ class Cursor:
         self.at = 0
 
     def peek(self, ahead: int = 0) -> str:
-        """The text of a token ahead, empty behind the last."""
+        """Returns the text of a token ahead, or "" after the last one."""
         at = self.at + ahead
         return self.tokens[at].text if at < len(self.tokens) else ""
 
     def take(self, expected: str = "") -> Token:
-        """The next token, which has to be `expected`."""
+        """Consumes the next token, which has to be `expected`, if given. Raises ParseError."""
         if self.at >= len(self.tokens) or (expected and self.tokens[self.at].text != expected):
             raise ParseError
         self.at += 1
         return self.tokens[self.at - 1]
 
     def accept(self, text: str) -> bool:
-        """Takes the next token if it is `text`."""
+        """Consumes the next token if it is `text`, and returns whether it was."""
         if self.peek() != text:
             return False
         self.at += 1
@@ -45,7 +45,7 @@ class Cursor:
         return self.tokens[self.at].start if self.at < len(self.tokens) else len(self.text)
 
     def partner(self, opener: int) -> int:
-        """The token behind the bracket that closes the one at `opener`."""
+        """Returns the index of the token after the bracket that closes the one at `opener`."""
         depth = 0
         for at in range(opener, len(self.tokens)):
             text = self.tokens[at].text
@@ -55,7 +55,7 @@ class Cursor:
         raise ParseError
 
     def spell_type(self, begin: int, end: int) -> str:
-        """The tokens of a type, without qualifiers, in one canonical spelling."""
+        """Returns the canonical spelling of a type, without qualifiers."""
         texts = [t.text for t in self.tokens[begin:end] if t.text not in QUALIFIERS]
         text = ""
         for token in texts:
@@ -64,7 +64,7 @@ class Cursor:
         return text
 
     def before_angles(self, at: int) -> int:
-        """The name in front of explicit template arguments that end at a token, else that token itself."""
+        """Returns the index of the name before template arguments that end at a token, else that of the token."""
         depth = 0
         while at > 0:
             depth -= DEPTHS.get(self.tokens[at].text, 0)

@@ -1,6 +1,6 @@
-"""Finding a definition in ATen's sources without lexing them: the file by text search, then the one stretch in it.
+"""Finds definitions in ATen's sources by text search, without lexing whole files.
 
-Definitions made by file-local macros are found too, by expanding the macro's use with `#` and `##`.
+Definitions that file-local macros expand to are found as well.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from porter.languages.source import Macro, parse_macro
 _USE = re.compile(r"^[ \t]*([A-Z_]\w*)\(([^(){};\n]*(?:\n[^(){};]*)?)\)[ \t]*;?[ \t]*(?://[^\n]*)?\r?$", re.M)
 _LEADING = re.compile(r"(?:\s+|//[^\n]*|#(?:[^\n\\]|\\\r?\n|\\.)*)*")
 _FIRST_WORD = re.compile(r"(?:\\b)?(\w+)(?![\w?*+{|])")
-# What ends the declaration before.
+# The characters that end the previous declaration.
 _ENDINGS = (";", "}", "{", "\n\n", "*/", ")\n")
 _WRAPPERS = ("TORCH_IMPL_FUNC", "TORCH_META_FUNC")
 
 
 @dataclass(frozen=True)
 class Definition:
-    """A stretch of C++ that defines something: real text, or what a macro makes of its use at `place`."""
+    """The text of a C++ definition: from the file, or expanded from the use of a macro at `place`."""
 
     path: str
     text: str
@@ -37,7 +37,7 @@ class Definition:
     expanded: bool = False
 
     def line_of(self, offset: int) -> Place:
-        """The place of an offset into `text`; for expanded text that of the macro's use."""
+        """Returns the place of an offset into `text`; for expanded text, the place of the macro use."""
         if self.expanded:
             return self.place
         return Place(self.path, self.place.line + self.text.count("\n", 0, offset))
@@ -45,7 +45,7 @@ class Definition:
 
 @lru_cache(maxsize=256)
 def find_macros(text: str) -> dict[str, Macro]:
-    """The macros a file defines. Of two definitions the first counts: the mobile build's comes second."""
+    """Returns the macros a file defines. The first of two definitions wins: the second is for mobile builds."""
     found: dict[str, Macro] = {}
     for directive in directives(text):
         macro = parse_macro(directive)
@@ -55,14 +55,14 @@ def find_macros(text: str) -> dict[str, Macro]:
 
 
 def expand_use(text: str, macro: Macro, arguments: Sequence[str]) -> str:
-    """What a use of a macro makes, its plain (not variadic) function-like macros of the file expanded too."""
+    """Expands a use of a macro, and in the result the file's other function-like macros, except variadic ones."""
     usable = {name: each for name, each in find_macros(text).items() if each.params and "..." not in each.params}
     return expand_uses(expand(macro, arguments), usable)
 
 
 @lru_cache(maxsize=256)
 def find_macro_uses(path: str, text: str) -> tuple[tuple[Macro, list[str], Place], ...]:
-    """The file-scope uses of the file's own function-like macros."""
+    """Returns the file-scope uses of function-like macros that the file defines."""
     return tuple(_find_macro_uses(path, text))
 
 
@@ -77,7 +77,7 @@ def _find_macro_uses(path: str, text: str) -> Iterator[tuple[Macro, list[str], P
 
 @lru_cache(maxsize=32768)
 def find_definitions(path: str, text: str, pattern: str) -> tuple[Definition, ...]:
-    """Every function whose head (name or wrapper macro up to its parameters) matches `pattern`, macro-made ones too."""
+    """Returns the functions whose head (name or wrapper macro) matches `pattern`, including expanded macros."""
     head = re.compile(rf"{pattern}\s*\(")
     found = list(_find_stretches(path, text, head))
     for macro, arguments, place in find_macro_uses(path, text):
@@ -97,7 +97,7 @@ def _find_stretches(path: str, text: str, head: re.Pattern[str]) -> Iterator[Def
 
 
 def _find_heads(text: str, head: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """Where a pattern matches; its first word is looked for by plain search."""
+    """Yields the matches of a pattern. Its first word is found by plain search, for speed."""
     word = _FIRST_WORD.match(head.pattern)
     if word is None or "|" in head.pattern:
         yield from head.finditer(text)
@@ -111,7 +111,10 @@ def _find_heads(text: str, head: re.Pattern[str]) -> Iterator[re.Match[str]]:
 
 
 def _find_declaration(text: str, at: int) -> tuple[int, tuple[str, ...]] | None:
-    """Start and template parameters of the declaration named at `at`; None for a use, a comment or a macro's body."""
+    """Returns the start and template parameters of the declaration whose name is at `at`.
+
+    Returns None for a use, a comment or a macro's body.
+    """
     line = text.rfind("\n", 0, at) + 1
     if "//" in text[line:at] or "\\\n" in text[line : at + 200].split("{")[0]:
         return None
@@ -133,7 +136,7 @@ def _find_declaration(text: str, at: int) -> tuple[int, tuple[str, ...]] | None:
 
 
 def _find_definition_end(text: str, opener: int) -> int | None:
-    """Behind the body that follows the parameter list (or lists) at `opener`; None for a mere declaration or call."""
+    """Returns the end of the body after the parameter list (or lists) at `opener`; None if there is no body."""
     at = opener
     while at < len(text) and text[at] == "(":
         at = brackets.find_closing_end(text, at)
@@ -144,13 +147,13 @@ def _find_definition_end(text: str, opener: int) -> int | None:
 
 
 def split_parameters(parameters: str) -> list[str]:
-    """The parts between top-level commas of a parameter list, each on one line."""
+    """Splits a parameter list at its top-level commas, each part on one line."""
     return [" ".join(part.split()) for part in brackets.split_at_commas(parameters, "<>()")]
 
 
 @lru_cache(maxsize=4096)
 def parse_definition(found: Definition) -> Function:
-    """The function at a found stretch. Raises PTR070 if its outline is not one."""
+    """Parses a definition as a function. Raises PTR070 if it is not one."""
     try:
         return parse_function(found.path, found.text, found.templates)
     except ParseError:

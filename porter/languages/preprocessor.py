@@ -1,6 +1,4 @@
-"""What a macro use stands for: parameters replaced, `#` and `##` applied, as the C++ preprocessor does (C++20
-[cpp.subst]).
-"""
+"""Expands macro uses, with `#` and `##`, as the C++ preprocessor does (C++20 [cpp.subst])."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ _BRACKET = re.compile(r"\s*\(")
 
 
 def expand(macro: Macro, arguments: Sequence[str]) -> str:
-    """The text of one use, not rescanned. Raises PTR031 when the number of arguments does not fit."""
+    """Returns the expansion of one use, not rescanned. Raises PTR031 for a wrong number of arguments."""
     params = macro.params or ()
     variadic = bool(params) and params[-1].endswith("...")
     if (len(arguments) < len(params) - 1) if variadic else (len(arguments) != len(params)):
@@ -29,9 +27,9 @@ def expand(macro: Macro, arguments: Sequence[str]) -> str:
 
 
 def expand_uses(text: str, macros: Mapping[str, Macro], keep_lines: bool = False) -> str:
-    """The text with every use of these function-like macros expanded, in what that makes too.
+    """Returns the text with every use of these function-like macros expanded, recursively.
 
-    With `keep_lines` each use is on one line, and has as many lines behind it as it had.
+    With `keep_lines`, each expansion is on one line, followed by as many line feeds as the use had.
     """
     if not any(name in text for name in macros):
         return text

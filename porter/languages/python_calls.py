@@ -1,7 +1,6 @@
-"""Calls and displays of Python: found in a file by a cheap scan, read by `ast`, edited by libcst.
+"""Python calls and displays (list, tuple, set or dict literals): found by a scan, read by `ast`, edited by libcst.
 
-Parsing PyTorch's test files as a whole takes seconds: only the one expression is ever parsed, and libcst is imported
-only for an edit.
+Parsing a whole PyTorch test file takes seconds, so only the one expression is parsed. libcst is imported for edits only.
 """
 
 from __future__ import annotations
@@ -26,7 +25,8 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 @dataclass(frozen=True)
 class Item:
-    """An argument of a call or an element of a display. `name` is a keyword argument's, `key` a dict's."""
+    """An argument of a call or an element of a display, with the `name` of a keyword argument or the `key` in a dict.
+    """
 
     name: str
     key: ast.expr | None
@@ -35,7 +35,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Expression:
-    """A call, list, tuple, set or dict: `start` to `end` of the file's text."""
+    """A call, list, tuple, set or dict at `start` to `end` of the file's text."""
 
     file: str
     text: str
@@ -48,7 +48,7 @@ class Expression:
 
     @cached_property
     def node(self) -> ast.expr:
-        """Its syntax tree. Raises PTR067 where Python cannot parse it."""
+        """Its syntax tree. Raises PTR067 if Python cannot parse it."""
         with _code_syntax_errors(self):
             return ast.parse(self.source, mode="eval").body
 
@@ -57,17 +57,18 @@ class Expression:
         return read_items(self.node)
 
     def line(self, node: ast.expr) -> int:
-        """The file's line, from 1, on which a part of it begins."""
+        """Returns the line of the file, from 1, where a node starts."""
         return line_of(self.text, self.start) + node.lineno - 1
 
     def text_of(self, node: ast.expr) -> str:
-        """A part of it as it is written."""
+        """Returns the source text of a node."""
         return ast.get_source_segment(self.source, node) or ""
 
 
 def find_expression(file: str, text: str, start: int, opening: int) -> Expression:
-    """The expression that begins at `start` and ends with the bracket that opens at `opening`. Raises PTR067 if that
-    never closes.
+    """Returns the expression from `start` to the end of the bracket pair at `opening`.
+
+    Raises PTR067 if the bracket is never closed.
     """
     pending: list[str] = []
     for token in _TOKEN.finditer(text, opening):
@@ -83,7 +84,7 @@ def find_expression(file: str, text: str, start: int, opening: int) -> Expressio
 
 
 def read_items(node: ast.expr) -> tuple[Item, ...]:
-    """The arguments of a call in the order of the text, or the elements of a display; nothing of any other node."""
+    """Returns the arguments of a call, in source order, or the elements of a display; none for any other node."""
     if isinstance(node, ast.Call):
         arguments = [Item("", None, each) for each in node.args]
         keywords = [Item(each.arg or "", None, each.value) for each in node.keywords]
@@ -96,15 +97,14 @@ def read_items(node: ast.expr) -> tuple[Item, ...]:
 
 
 def read_string(node: ast.expr | None) -> str:
-    """The value of a string literal, or nothing."""
+    """Returns the value of a string literal, or an empty string."""
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def remove_items(found: Expression, gone: Collection[tuple[int, ...]]) -> tuple[Edit, ...]:
-    """The edit that takes items out. `(2,)` is the third item, `(2, 0)` the first item of that item's value.
+    """Returns the edit that removes items. `(2,)` is the third item, `(2, 0)` the first item of its value.
 
-    Items go with their commas, with their lines where they fill them, and with comments about them alone; all else
-    stays byte for byte as it was.
+    The commas of the items, the lines they fill and the comments about them are removed too. All other bytes stay.
     """
     if not gone:
         return ()
@@ -115,7 +115,7 @@ def remove_items(found: Expression, gone: Collection[tuple[int, ...]]) -> tuple[
 
 
 def insert_strings(found: Expression, added: Mapping[int, Collection[str]]) -> tuple[Edit, ...]:
-    """The edit that puts strings into a set or list, each before the item of that index, in the neighbor's style."""
+    """Returns the edit that inserts strings into a set or list, each before the item at that index, in its style."""
     if not any(added.values()):
         return ()
     from porter.languages import python_layout
@@ -126,7 +126,7 @@ def insert_strings(found: Expression, added: Mapping[int, Collection[str]]) -> t
 
 @contextmanager
 def _code_syntax_errors(found: Expression) -> Iterator[None]:
-    """Gives a syntax error in an expression its code and its place in the file."""
+    """Raises PTR067, with the place in the file, for a syntax error in an expression."""
     try:
         yield
     except SyntaxError as error:

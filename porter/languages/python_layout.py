@@ -1,6 +1,6 @@
-"""Edits of one Python expression by libcst: items go or come, and everything else keeps its bytes.
+"""Inserts and removes items of one Python expression with libcst; everything else stays byte for byte.
 
-A layout is what stands between two brackets: the items, and the gaps around them with their line breaks and comments.
+A layout is the content of a bracket pair: the items, and the gaps around them with their line breaks and comments.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOTHING = cst.SimpleWhitespace("")
 
 @dataclass(frozen=True)
 class Layout:
-    """`gaps[i]` stands before item i, the last one before the closing bracket."""
+    """The items and gaps of a display: `gaps[i]` precedes item i, and the last gap precedes the closing bracket."""
 
     items: tuple[Item, ...]
     gaps: tuple[Gap, ...]
@@ -30,12 +30,12 @@ class Layout:
 
 
 def remove_items(source: str, gone: Collection[Path]) -> str:
-    """The text of an expression without the items at these paths. Raises SyntaxError."""
+    """Returns the text of an expression without the items at these paths. Raises SyntaxError."""
     return _print(source, _remove_paths(_parse(source), gone))
 
 
 def insert_strings(source: str, added: Mapping[int, Collection[str]]) -> str:
-    """The text of a set or list with strings put before the items of these indexes. Raises SyntaxError."""
+    """Returns the text of a set or list with strings inserted before the items at these indexes. Raises SyntaxError."""
     node = _parse_display(_parse(source))
     layout = _read(node)
     for at in sorted(added, reverse=True):
@@ -118,7 +118,7 @@ def _write(node: Display, layout: Layout) -> cst.BaseExpression:
 
 
 def _add_commas(layout: Layout, is_call: bool, is_tuple: bool) -> Iterator[Item]:
-    """The items with commas between them, and behind the last where it has one or is a tuple's only one."""
+    """Yields the items with commas between them, and after the last if it had one or is the only one of a tuple."""
     for i, item in enumerate(layout.items):
         is_last = i == len(layout.items) - 1
         before = item.comma.whitespace_before if isinstance(item.comma, cst.Comma) else _NOTHING
@@ -130,7 +130,7 @@ def _add_commas(layout: Layout, is_call: bool, is_tuple: bool) -> Iterator[Item]
 
 
 def _drop(layout: Layout, gone: Collection[int]) -> Layout:
-    """The layout without some of its items: of every run of them one gap is left."""
+    """Returns the layout without some of its items. One gap remains of each run of removed items."""
     items: list[Item] = []
     gaps = [layout.gaps[0]]
     trailing = layout.trailing_comma
@@ -152,7 +152,7 @@ def _drop(layout: Layout, gone: Collection[int]) -> Layout:
 
 
 def _join_all(gaps: Sequence[Gap], at_start: bool, at_end: bool) -> Gap:
-    """The gap that is left where all items between these gaps go."""
+    """Returns the gap that replaces a run of removed items and the gaps around them."""
     last = gaps[-1]
     # A comment above is about the item alone unless other items follow directly below.
     is_own = at_end or (isinstance(last, cst.ParenthesizedWhitespace) and bool(last.empty_lines))
@@ -163,7 +163,7 @@ def _join_all(gaps: Sequence[Gap], at_start: bool, at_end: bool) -> Gap:
 
 
 def _join(before: Gap, after: Gap, at_start: bool, at_end: bool, is_own: bool) -> Gap:
-    """The gap that is left where one item goes."""
+    """Returns the gap that replaces a removed item and the gaps around it."""
     if not isinstance(after, cst.ParenthesizedWhitespace):
         if at_end and isinstance(before, cst.ParenthesizedWhitespace):
             before = before.with_changes(empty_lines=_remove_own_comment(before.empty_lines))
@@ -181,8 +181,9 @@ def _join(before: Gap, after: Gap, at_start: bool, at_end: bool, is_own: bool) -
 def _join_lines(
     above: Sequence[cst.EmptyLine], below: Sequence[cst.EmptyLine], at_end: bool, is_own: bool
 ) -> list[cst.EmptyLine]:
-    """The comments and blank lines around an item's lines: without the comment about it, and with one blank line for
-    two that would meet, none before the closing bracket.
+    """Joins the comments and blank lines around a removed item, without the comment about it.
+
+    Two blank lines that would meet become one, and none is left before the closing bracket.
     """
     lines = _remove_own_comment(above) if is_own else list(above)
     if lines and not lines[-1].comment:
@@ -194,7 +195,7 @@ def _join_lines(
 
 
 def _remove_own_comment(above: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
-    """Lines without the comment directly above the item."""
+    """Returns the lines without the comment directly above the item."""
     lines = list(above)
     while lines and lines[-1].comment:
         lines.pop()
@@ -202,7 +203,7 @@ def _remove_own_comment(above: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
 
 
 def _insert(layout: Layout, at: int, string: str) -> Layout:
-    """The layout with a string before item `at`; on a line of its own where the item before it (else behind it) is."""
+    """Returns the layout with a string before item `at`, on its own line if the previous (or else next) item is."""
     neighbor = layout.items[max(at - 1, 0)].value if layout.items else None
     quote = neighbor.quote if isinstance(neighbor, cst.SimpleString) else '"'
     item = cst.Element(cst.SimpleString(f"{quote}{string}{quote}"))
@@ -217,7 +218,7 @@ def _insert(layout: Layout, at: int, string: str) -> Layout:
 
 
 def _split(before: Gap, after: Gap) -> tuple[Gap, Gap]:
-    """The two gaps around an item that comes where `after` was, behind an item that `before` stands before."""
+    """Splits `after` into the gaps around a new item; `before` is the gap before the previous item."""
     if not isinstance(before, cst.ParenthesizedWhitespace) or not isinstance(after, cst.ParenthesizedWhitespace):
         return cst.SimpleWhitespace(" "), after
     own = after.with_changes(empty_lines=(), last_line=before.last_line)
@@ -225,7 +226,7 @@ def _split(before: Gap, after: Gap) -> tuple[Gap, Gap]:
 
 
 def _line_break(gap: Gap) -> Gap:
-    """A line break with the indent of a gap, or a space where it has none."""
+    """Returns a line break with the indent of a gap, or a space if the gap has no line break."""
     if not isinstance(gap, cst.ParenthesizedWhitespace):
         return cst.SimpleWhitespace(" ")
     return gap.with_changes(first_line=_plain(gap.first_line), empty_lines=())

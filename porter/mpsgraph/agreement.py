@@ -1,4 +1,4 @@
-"""Whether two readings of an implementation agree: the source's, and that of the calls that were run."""
+"""Compares two readings of an implementation: the graph read from its source, and the one recorded from its calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from porter.mpsgraph.recording import RecordedCall, Recording
 
 @dataclass(frozen=True)
 class Agreement:
-    """How many calls both readings speak of, and one line for each way they differ."""
+    """The number of calls that both readings cover, and one line for each difference."""
 
     calls: int
     differences: tuple[str, ...]
@@ -30,9 +30,9 @@ class Agreement:
 
 
 def compare_readings(source: Graph, recording: Recording, through_stub: bool) -> Agreement:
-    """Compares what the source says of every call with what the call ran.
+    """Compares the source's graph with every recorded call.
 
-    Before it calls a stub ATen answers some calls itself, with a copy: those say nothing of the stub's implementation.
+    With `through_stub`, calls that only copy are skipped: ATen answers those itself, before it calls the stub.
     """
     calls, differences = 0, dict[str, None]()
     for call in recording.seen:
@@ -55,13 +55,14 @@ def compare_readings(source: Graph, recording: Recording, through_stub: bool) ->
 
 
 def _results(expr: Expr) -> tuple[Expr, ...]:
-    """The results of an operator, one or several."""
+    """Returns the results of an operator, one or several."""
     return expr.args if isinstance(expr, Call) and expr.op == RESULTS else (expr,)
 
 
 def _find_case(source: Graph, call: RecordedCall) -> Case | None:
-    """The case that the source has for a call: its reading is of calls with every tensor given, and of the conditions
-    that this call's arguments decide.
+    """Returns the source's case for a call, or None if it has none.
+
+    The source is read for calls with every tensor given, under conditions that the call's arguments decide.
     """
     if any(name in call.arguments and call.arguments[name] is None for name in source.inputs):
         return None
@@ -75,7 +76,7 @@ def _find_case(source: Graph, call: RecordedCall) -> Case | None:
 
 
 def _is_mixed(call: RecordedCall, case: Case) -> bool:
-    """Whether a call's tensors are of several types, a number that host code wraps in one among them."""
+    """Whether a call's tensors, including numbers that host code wraps in one, have different types."""
     if any("scalar_type()" in name and value is False for name, value in call.arguments.items()):
         return True
     wrapped = (node.name for node in nodes(case.expr) if isinstance(node, Scalar) and node.wrapped)
@@ -83,19 +84,19 @@ def _is_mixed(call: RecordedCall, case: Case) -> bool:
 
 
 def _own_type(name: str, call: RecordedCall) -> DType:
-    """The element type of a tensor that a number of a call is wrapped in: the device has no float64."""
+    """Returns the element type of the tensor that wraps a number argument. The device has no float64."""
     if call.arguments.get(f"{name}.isBoolean()"):
         return dtypes.BOOL
     return dtypes.FLOAT if call.arguments.get(f"{name}.isFloatingPoint()") else dtypes.LONG
 
 
 def _reads_mixed(case: Case) -> bool:
-    """Whether the source's reading is of tensors of several types, such as a condition and what it selects."""
+    """Whether the source's case itself reads tensors of several types, such as a condition and its two choices."""
     return any(isinstance(node, Input) and node.dtype != case.dtype for node in nodes(case.expr))
 
 
 def _substitute_arguments(expr: Expr, call: RecordedCall) -> Expr:
-    """The expression with the call's own numbers in the place of its scalar arguments."""
+    """Replaces the scalar arguments in an expression with the call's numbers."""
     match expr:
         case Scalar(name=name, dtype=dtype):
             value = call.arguments.get(name)
@@ -109,16 +110,16 @@ def _substitute_arguments(expr: Expr, call: RecordedCall) -> Expr:
 
 
 def _convert_number(value: float, dtype: DType) -> float:
-    """A number as an element of a type: whole types drop the fraction, bool all but whether it is 0."""
+    """Converts a number to an element type: integers drop the fraction, bool is whether it is nonzero."""
     if dtype.kind is Kind.BOOL:
         return float(bool(value))
     return float(math.trunc(value)) if dtype.kind is Kind.INTEGRAL and math.isfinite(value) else float(value)
 
 
 def _normalize(expr: Expr) -> Expr:
-    """Without what is only manner: whole numbers as floats, casts that change nothing, copies.
+    """Normalizes numbers to floats, and drops copies and casts that change nothing.
 
-    A tensor is told with the type that it is read in: host code may convert it before the graph does.
+    Every tensor gets a cast to the type it is read in, since host code may convert it before the graph does.
     """
     match expr:
         case Constant(value=value):
@@ -138,11 +139,11 @@ def _normalize(expr: Expr) -> Expr:
 
 
 def _find_sent_op(op: str, dtype: DType) -> str:
-    """The operation that is sent for one of PyTorch's own category."""
+    """Returns the MPSGraph operation that one of PyTorch's category on MPSGraph sends for an element type."""
     sends = by_op()[op].sends if op in by_op() else ()
     return sends[dtype.kind is not Kind.FLOATING] if sends else op
 
 
 def _type(expr: Expr) -> object:
-    """The element type of an expression that has one."""
+    """Returns the element type of an expression, or None if it has none."""
     return getattr(expr, "dtype", None)

@@ -1,4 +1,4 @@
-"""Conditions on an operator's arguments, spelled as the fork's own code spells them."""
+"""Conditions on an operator's arguments, spelled as in the fork's code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COMPARED = re.compile(r"(?P<name>.+?) (?P<sign>==|<|>) (?P<value>.+)")
 
 @dataclass(frozen=True)
 class Undecided(Exception):
-    """A condition that these arguments do not decide."""
+    """The arguments do not decide the condition."""
 
     text: str
 
@@ -22,7 +22,7 @@ class Undecided(Exception):
 def holds(text: str, arguments: Arguments) -> bool:
     """Whether a condition holds for these arguments: `eps.has_value()`, `alpha == 1.0`, `mode == "floor"`, `training`.
 
-    Raises Unclear for any other.
+    Raises Undecided for any other condition.
     """
     if text in arguments:
         return bool(arguments[text])

@@ -1,4 +1,4 @@
-"""A graph as text: element types that compute the same share a line."""
+"""Prints graphs. Element types with the same expression share a line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Graph, Input, Lite
 
 
 def graph_lines(graph: Graph) -> Iterator[str]:
-    """`float, half: T(squareRoot(addition(self, other)))`, T the type of the case, then what is refused."""
+    """Returns lines such as `float, half: T(squareRoot(addition(self, other)))`, with T for the case's type, followed
+    by the rejected types.
+    """
     groups: dict[tuple[str, str], list[str]] = {}
     for case in graph.cases:
         when = " and ".join(map(str, case.when))
@@ -21,7 +23,7 @@ def graph_lines(graph: Graph) -> Iterator[str]:
 
 
 def format_expr(expr: Expr, own: DType | None = None) -> str:
-    """The expression as nested calls, a cast to the type `own` as `T`."""
+    """Returns the expression as nested calls. A cast to the type `own` prints as `T`; unknown values print as `?`."""
     match expr:
         case Input(name=name) | Scalar(name=name):
             return name

@@ -1,4 +1,4 @@
-"""What running an old implementation told: the graph of each overload, and the calls that it was told from."""
+"""What was recorded by running an old implementation: the graph of each overload, and the calls it comes from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from porter.mpsgraph.graph import Graph, Value
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """One call: the element type of its tensors, its arguments by name, and which case of the graph it took."""
+    """One call: the element type of its tensors, its arguments by name, and the case of the graph it took."""
 
     dtype: DType
     arguments: Mapping[str, Value]
@@ -20,7 +20,7 @@ class RecordedCall:
 
 @dataclass(frozen=True)
 class NotRecorded:
-    """Calls of one element type that gave no graph, and why."""
+    """Why calls of one element type gave no graph."""
 
     dtype: DType
     code: str
@@ -29,7 +29,7 @@ class NotRecorded:
 
 @dataclass(frozen=True)
 class Recording:
-    """One overload, by its name in the schema (`lerp.Scalar`)."""
+    """The recording of one overload, with its name in the schema (`lerp.Scalar`)."""
 
     name: str
     graph: Graph

@@ -1,4 +1,4 @@
-"""A fork as a plan leaves it, step by step."""
+"""A fork with the changes planned so far."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from porter.core.edits import Edit
 
 @dataclass(frozen=True)
 class Draft:
-    """The fork so far, and the changes that lead there from what is on disk: each step edits what the last one left."""
+    """The fork after some planned steps, and their combined changes to the files on disk."""
 
     fork: Checkout
     changes: ChangeSet = ChangeSet({}, ())  # noqa: RUF009 (a frozen value)
 
     def apply(self, edits: Iterable[Edit]) -> Draft:
-        """The draft with edits of its current texts."""
+        """Returns the draft with more edits, of its current texts."""
         made = tuple(edits)
         return self.follow(ChangeSet({edit.file: self.fork.read(edit.file) for edit in made}, made))
 
     def follow(self, step: ChangeSet) -> Draft:
-        """The draft with changes of its current texts."""
+        """Returns the draft with more changes, of its current texts."""
         return Draft(self.fork.layer(step.apply()), self.changes.combine(step))

@@ -1,6 +1,4 @@
-"""The story of a port: find the operator, see what its old code computes, write the native one, take the old one
-out.
-"""
+"""Plans a port: find the operator, read what its old code computes, write the native kernel, remove the old code."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ from porter.plan.removal import Removal, find_removals
 
 @dataclass(frozen=True)
 class PortDraft:
-    """The draft with the kernels of the rows that move; a row that cannot move is held."""
+    """The draft with the kernels written so far, and the outcome for each function: migrated or blocked."""
 
     draft: Draft
     outcomes: tuple[Migration | Blocked, ...] = ()
@@ -59,9 +57,9 @@ def plan_operator(
     choice: CandidateChoice = FIRST_CANDIDATES,
     recorded: RecordedGraph = no_recording,
 ) -> Plan:
-    """The complete port of one operator, each kernel computing what its candidate of this choice says.
+    """Plans the complete port of an operator, with this choice of candidates.
 
-    `recorded` gives the old graph where the source is not read. Raises PorterError when nothing can be planned.
+    `recorded` returns the old graph if the source cannot be read. Raises PorterError if nothing can be ported.
     """
     require_dialect(checkout)
     operator = Operator.read(checkout, op)
@@ -93,7 +91,7 @@ def plan_operator(
 
 
 def require_dialect(checkout: Checkout) -> None:
-    """Refuses a fork from before the functor dialect, naming what it lacks (PTR002)."""
+    """Raises PTR002 for a fork that predates the functor dialect, with what it lacks."""
     missing = [path for path in (INDEXING, KERNEL_LIBRARY) if not checkout.exists(path)]
     if not missing and "#define REGISTER_BINARY_OP" not in checkout.read(INDEXING):
         missing.append(f"REGISTER_BINARY_OP in {INDEXING}")
@@ -124,7 +122,7 @@ def _refuse_nothing_to_do(operator: Operator) -> None:
 def _port_functions(
     checkout: Checkout, operator: Operator, choice: CandidateChoice, recorded: RecordedGraph
 ) -> PortDraft:
-    """Ports every stub that the rows lead to, once; a row with a stub that cannot be ported leaves no trace."""
+    """Ports each stub once. A function with a stub that cannot be ported is blocked and changes nothing."""
     ported = PortDraft(Draft(checkout))
     for migration in sorted(find_migrations(checkout, operator), key=_most_tensors):
         outcome, before = migration, ported
@@ -148,7 +146,7 @@ def _port_stub(
     choice: CandidateChoice,
     recorded: RecordedGraph,
 ) -> PortDraft:
-    """The draft with the kernel of one stub more, unless it has one: from an earlier row, or native already."""
+    """Adds the kernel of a stub to the draft, unless it was already added or the stub is already native."""
     fork = ported.draft.fork
     if call.stub in ported.stubs or _is_native(fork, call.stub):
         return ported
@@ -166,14 +164,14 @@ def _is_native(fork: Checkout, stub: Stub) -> bool:
 
 
 def _most_tensors(migration: Migration | Blocked) -> int:
-    """Rows over tensors first: a row with a scalar in a tensor's place says less about the kernel."""
+    """A sort key that puts functions with more tensors first: they say more about the kernel than scalar overloads."""
     return -sum(argument.is_tensor for argument in migration.served.function.arguments)
 
 
 def _remove_old_code(
     draft: Draft, functions: NativeFunctions, migrations: Sequence[Migration], blocked: Sequence[Blocked]
 ) -> tuple[Draft, tuple[Removal, ...]]:
-    """The old implementations go, with their includes and whatever nothing refers to any more."""
+    """Removes the old implementations, their includes, and helpers that become unused."""
     needed = [each.served.implementation for each in blocked]
     old = [each for migration in migrations if (each := migration.served.implementation) and each not in needed]
     declared = {
@@ -185,7 +183,7 @@ def _remove_old_code(
 
 
 def _mps_kernels(functions: NativeFunctions, base: str) -> set[str]:
-    """The kernels that the operator's `_native.h` declares for MPS."""
+    """Returns the kernels that the operator's `_native.h` declares for MPS."""
     lines = (entry for function in functions.find_overloads(base) for entry in function.dispatch)
     return {entry.kernel for entry in lines if MPS_KEY in entry.keys}
 
@@ -193,7 +191,7 @@ def _mps_kernels(functions: NativeFunctions, base: str) -> set[str]:
 def _free_tests(
     draft: Draft, base: str, kernels: Sequence[Kernel], complete: bool
 ) -> tuple[Draft, tuple[ListChange, ...]]:
-    """Test-list entries and OpInfo marks go where their reason does: all stay while a row is on MPSGraph."""
+    """Removes obsolete test-list entries and OpInfo marks; none if a function stays on MPSGraph."""
     ported = {dtype.torch for kernel in kernels for dtype in kernel.dtypes}
     calls = find_opinfos(draft.fork, base)
     complex_too = {call.key for call in calls if call.dtypes is None or dtypes.FLOAT2.torch in call.dtypes}
@@ -222,7 +220,7 @@ def _list_registrations(kernels: Sequence[Kernel]) -> Iterator[PlannedRegistrati
 
 
 def _list_answered(migrations: Sequence[Migration]) -> tuple[str, ...]:
-    """The dtypes for which no row's implementation calls a stub: it copies or fills instead."""
+    """Returns the dtypes for which no implementation calls a stub, because it copies or fills instead."""
     called = {dtype for migration in migrations for call in migration.stubs for dtype in call.dtypes}
     return tuple(dtype.torch for dtype in dtypes.ALL if called and dtype not in called)
 
@@ -235,7 +233,7 @@ def _describe_blocked(blocked: Blocked) -> Unported:
 def _find_left_behind(
     checkout: Checkout, functions: Sequence[NativeFunction], migrations: Sequence[Migration]
 ) -> Iterator[NativeFunction]:
-    """The rows of the base name that stay on MPSGraph, whichever overload was asked for."""
+    """Yields the functions that stay on MPSGraph, among all of the base name."""
     migrated = {migration.served.function.name for migration in migrations}
     for function in functions:
         served = find_served(checkout, function) if function.name not in migrated else None

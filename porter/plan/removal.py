@@ -1,6 +1,4 @@
-"""Taking old code out: an implementation, then whatever nothing refers to any more, and nothing that something still
-needs.
-"""
+"""Removes old code: implementations, then helpers, macros and includes that become unused."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ _NATIVE_HEADER = re.compile(r"ATen/ops/(\w+)_native\.h")
 
 @dataclass(frozen=True)
 class Removal:
-    """Something that goes, and the edit that takes it out."""
+    """A removed symbol, and the edit that removes it."""
 
     file: str
     symbol: str
@@ -30,7 +28,7 @@ class Removal:
 
 @dataclass(frozen=True)
 class _Definition:
-    """A named stretch of a file that may become unused: `shared` when other files may refer to it."""
+    """A definition that may become unused. It is `shared` if other files may refer to it."""
 
     name: str
     start: int
@@ -41,8 +39,9 @@ class _Definition:
 def find_removals(
     checkout: Checkout, implementations: Iterable[Implementation], declared: Mapping[str, Collection[str]]
 ) -> tuple[Removal, ...]:
-    """What goes with these implementations. `declared` names, for each operator, the kernels its `_native.h`
-    declares.
+    """Returns what can be removed with these implementations.
+
+    `declared` maps each operator to the kernels that its `_native.h` declares.
     """
     by_file: dict[str, dict[int, Implementation]] = {}
     for each in implementations:
@@ -80,7 +79,7 @@ def _find_in_file(
 
 
 def _find_definitions(source: Source) -> Iterator[_Definition]:
-    """The helpers, macros and type aliases of a file that can go when nothing refers to them."""
+    """Yields the helpers and macros of a file, which can be removed if unused."""
     for function in source.functions():
         if function.wrapper is None:
             yield _Definition(function.name, function.start, function.end, not function.static)
@@ -89,12 +88,12 @@ def _find_definitions(source: Source) -> Iterator[_Definition]:
 
 
 def _find_referenced(source: Source, removed: dict[tuple[int, int], str]) -> set[str]:
-    """The definitions that something refers to; one that nothing did before the port is not the port's to remove."""
+    """Returns the names of the definitions in use. What was unused before the port is left alone."""
     return {each.name for each in _find_definitions(source) if _is_referenced(source, each, removed)}
 
 
 def _is_referenced(source: Source, definition: _Definition, removed: dict[tuple[int, int], str]) -> bool:
-    """Whether a name is used outside its own definition and outside what goes, macros that paste it included."""
+    """Whether a name is used, or pasted by a macro, outside its own definition and the removed code."""
     outside = [(definition.start, definition.end), *removed]
     if any(not _within(token.start, outside) for token in source.references(definition.name)):
         return True
@@ -109,7 +108,7 @@ def _within(offset: int, spans: Iterable[tuple[int, int]]) -> bool:
 
 
 def _is_used_elsewhere(checkout: Checkout, file: str, name: str) -> bool:
-    """Whether another file of the MPS backend mentions a name that is not private to its file."""
+    """Whether another file of the MPS backend contains a name."""
     folder = file.rsplit("/", 1)[0]
     parent = folder.rsplit("/", 1)[0]
     others = [*checkout.list(folder, ".mm", ".h", ".cpp"), *checkout.list(parent, ".mm", ".h", ".cpp")]
@@ -117,9 +116,7 @@ def _is_used_elsewhere(checkout: Checkout, file: str, name: str) -> bool:
 
 
 def _still_implemented(source: Source, kernels: Collection[str], removed: dict[tuple[int, int], str]) -> bool:
-    """Whether the file still defines one of the kernels that the header declares, in so many words or by a macro
-    line.
-    """
+    """Whether the file still defines one of the kernels that the header declares, directly or by a macro line."""
     if any(function.name in kernels and not _within(function.start, removed) for function in source.functions()):
         return True
     return any(
@@ -129,7 +126,7 @@ def _still_implemented(source: Source, kernels: Collection[str], removed: dict[t
 
 
 def _cut(source: Source, start: int, end: int, removed: dict[tuple[int, int], str]) -> Edit:
-    """The definition with its own comment and line, leaving one blank line between its neighbours."""
+    """Returns the edit that removes a definition with its comment and lines, leaving one blank line in their place."""
     text = source.text
     start = _find_comment_start(source, start, removed)
     end = _find_line_end(text, end)
@@ -142,7 +139,7 @@ def _cut(source: Source, start: int, end: int, removed: dict[tuple[int, int], st
 
 
 def _find_comment_start(source: Source, start: int, removed: dict[tuple[int, int], str]) -> int:
-    """The start of the comment directly above; a heading over several macro lines stays while one of them does."""
+    """Returns the start of the comment directly above, unless it is a heading over macro lines that stay."""
     for function in source.functions():
         if function.start == start:
             return function.leading
@@ -158,7 +155,7 @@ def _find_comment_start(source: Source, start: int, removed: dict[tuple[int, int
 
 
 def _in_run(source: Source, start: int) -> bool:
-    """Whether the macro use at `start` has a neighbour directly below it, so that a comment above heads them both."""
+    """Whether another macro use directly follows the one at `start`, so that a comment above belongs to both."""
     uses = source.macro_uses()
     for this, following in pairwise(uses):
         if this.start == start:

@@ -1,9 +1,7 @@
-"""A small partial evaluator: runs an MPSGraph implementation for one element type and returns the expression graph it
-builds.
+"""A partial evaluator: runs an MPSGraph implementation for one element type and returns the expression graph it builds.
 
-Statements are interpreted, helpers of the same file and of OperationUtils.mm included; tensors stay symbolic, element
-types are known,
-conditions on arguments fork. What is not understood stops with a coded error at its line: nothing is guessed.
+It interprets statements, including helpers in the same file and in OperationUtils.mm. Tensors are symbolic, element
+types are known, and conditions on arguments fork. Unsupported code raises an error at its line: nothing is guessed.
 """
 
 from __future__ import annotations
@@ -60,9 +58,9 @@ def read_graph(
     native: NativeFunction,
     out_dtype: Callable[[DType], DType],
 ) -> Graph:
-    """The graph of a row's implementation for every element type. `out_dtype` gives the output's type for the inputs'.
+    """Returns the graph of an implementation, for every element type. `out_dtype` maps input types to output types.
 
-    Raises PTR033 at a construct that is not understood, and where no graph is run.
+    Raises PTR033 for an unsupported construct, and if no graph is run.
     """
     cases: list[Case] = []
     refusals: list[Refusal] = []
@@ -100,21 +98,21 @@ def _parsed(reading: ReadText) -> cpp.Function:
 
 
 class Evaluation:
-    """One run: one element type, one path through the conditions on arguments."""
+    """One run, for one element type and one path through the conditions on arguments."""
 
     def __init__(self, checkout: Checkout, implementation: Implementation, paths: Paths) -> None:
         self.checkout = checkout
         self.source = parse_source(implementation.file, checkout.read(implementation.file))
         self.implementation = implementation
         self.paths = paths
-        self.results: list[tuple[str, Expr]] = []  # what is written, by the name of the tensor
+        self.results: list[tuple[str, Expr]] = []  # the values written, by tensor name
         self.anonymous = 0
         self.out = dtypes.FLOAT
         text = flatten(self.source, expand_implementation(self.source, implementation))
         self.reading = ReadText(self.source, implementation.place, text, implementation.macro is not None)
 
     def run(self, native: NativeFunction, dtype: DType, out: DType) -> Expr:
-        """Calls the implementation with the schema's arguments and returns what it computes into its outputs."""
+        """Calls the implementation with the schema's arguments and returns the value of its outputs."""
         self.out = out
         function = _parsed(self.reading)
         values = [_bound(a, dtype, out) for a in native.arguments]
@@ -131,7 +129,7 @@ class Evaluation:
         return self._written(native)
 
     def _written(self, native: NativeFunction) -> Expr:
-        """The result of a row; of several, all of them, which only a row that names them tells apart."""
+        """Returns the value of the output, or of all of them, which the schema has to name if there are several."""
         if native.results < 2:
             return self.results[-1][1]
         written, names = dict(self.results), [a.name for a in native.arguments if _written(a)]
@@ -145,7 +143,7 @@ class Evaluation:
         return Call(RESULTS, tuple(written[name] for name in names), written[names[0]].dtype)
 
     def place(self, start: int) -> Place:
-        """The line of an offset into the text that is being interpreted."""
+        """Returns the line of an offset into the text being interpreted."""
         return self.reading.place(start)
 
     @contextmanager
@@ -175,7 +173,7 @@ class Evaluation:
         return None
 
     def call_helper(self, name: str, values: Sequence[Any], start: int) -> Any:
-        """Calls a function of the same file, of OperationUtils.mm, or one that another file shares as `mps::name`."""
+        """Calls a function of the same file, of OperationUtils.mm, or of another file that shares it as `mps::name`."""
         for source in (*self._sources(), *self._sharing(name)):
             found = [f for f in source.functions_by_name.get(name, ()) if f.wrapper is None]
             chosen = next((f for f in found if f.params.count(",") + 1 == len(values)), found[0] if found else None)
@@ -191,7 +189,7 @@ class Evaluation:
         return Unknown(name)
 
     def _defaults(self, params: str, given: int) -> list[Any]:
-        """Values of the parameters that a call leaves out."""
+        """Returns the default values of parameters that a call omits."""
         defaults = [p.split("=", 1)[1].strip() for p in params.split(",")[given:] if "=" in p]
         return [Unknown(text) if text not in leaves.CONSTANTS else leaves.CONSTANTS[text] for text in defaults]
 
@@ -203,7 +201,7 @@ class Evaluation:
         return found
 
     def _sharing(self, name: str) -> Iterable[Source]:
-        """The files with a function of a name that other files may call."""
+        """Yields the files with a function of this name that other files may call."""
         for path in list_host_sources(self.checkout):
             text = self.checkout.read(path)
             if contains_identifier(text, name):
@@ -239,7 +237,7 @@ class Evaluation:
                 raise make_unsupported_error(what, self.place(statement.start))
 
     def truth(self, value: Any, start: int) -> bool:
-        """A condition as a bool; one on an argument forks."""
+        """Returns a condition as a bool. One on an argument forks the evaluation."""
         if isinstance(value, Test):
             return self.paths.decide(value.text)
         if isinstance(value, Argument):
@@ -249,7 +247,7 @@ class Evaluation:
         return bool(value)
 
     def value(self, expr: Any, scope: Scope) -> Any:
-        """The value of an expression."""
+        """Returns the value of an expression."""
         match expr:
             case cpp.Literal(text=text):
                 return _literal(text)
@@ -282,7 +280,7 @@ class Evaluation:
         return found.names[path] if found else leaves.constant(path)
 
     def assign(self, target: Any, value: Any, scope: Scope) -> Any:
-        """Stores a value under a name, in a record's field or under a key."""
+        """Assigns a value to a name, a record's field or a dictionary's key."""
         match target:
             case cpp.Name(path=path):
                 (scope.find(path) or scope).names[path] = value
@@ -323,7 +321,7 @@ class Evaluation:
         return known if known is not None else self.call_helper(name, values, expr.start)
 
     def _check(self, expr: cpp.Call, scope: Scope) -> None:
-        """A check that fails refuses the element type; one on an argument restricts nothing here."""
+        """Evaluates a check. If it fails, the element type is rejected; a check of an argument is ignored."""
         held = self.value(expr.arguments[0], scope)
         if isinstance(held, (Unknown, Test, Argument)) or held:
             return
@@ -346,7 +344,7 @@ class Evaluation:
         if name in ("equals", "equal") and isinstance(receiver, Unknown):
             return True
         if isinstance(receiver, TensorArg) and receiver.output and name == "copy_" and isinstance(values[0], TensorArg):
-            if not values[0].output:  # what a graph wrote to on the way is its result already
+            if not values[0].output:  # the graph has already written its result there
                 copied = leaves.cast(Input(values[0].name, values[0].dtype), receiver.dtype)
                 self.results.append((receiver.name, copied))
             return receiver

@@ -1,4 +1,4 @@
-"""OperationUtils and ATen functions that the evaluator models: the leaves at which interpretation stops.
+"""The OperationUtils and ATen functions that the evaluator models instead of interpreting them.
 
 Source: ATen/native/mps/OperationUtils.{h,mm}.
 """
@@ -34,9 +34,7 @@ def _cached_graph(run: Interpreter, values: list[Any], start: int) -> Record:
 
 
 def _ranked_placeholder(run: Interpreter, values: list[Any], start: int) -> Expr:
-    """`mpsGraphRankedPlaceHolder(graph, tensor)` or `(graph, type, shape)`: the second is known by what is fed to
-    it.
-    """
+    """`mpsGraphRankedPlaceHolder(graph, tensor)` or `(graph, type, shape)`; what is fed to the latter comes later."""
     if isinstance(values[1], TensorArg):
         return Input(values[1].name, values[1].dtype)
     dtype = leaves.get_dtype(values[1])

@@ -1,4 +1,4 @@
-"""Messages to MPSGraph and to Foundation's objects, as the evaluator answers them."""
+"""Evaluates messages to MPSGraph and to Foundation objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from porter.mpsgraph.source_reader.values import (
 
 
 def send(run: Interpreter, expr: Send, scope: Scope) -> Any:
-    """The value of a message: one to the graph makes a node of it."""
+    """Returns the value of a message. A message to the graph creates a node."""
     receiver = run.value(expr.receiver, scope)
     if expr.selector in leaves.OBJECTIVE_C:
         return receiver

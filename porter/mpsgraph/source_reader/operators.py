@@ -1,4 +1,4 @@
-"""The evaluator's operators: arithmetic on known values, tests on arguments, everything else unknown."""
+"""The evaluator's operators: arithmetic on known values and tests on arguments. Everything else is unknown."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def apply(run: Interpreter, expr: cpp.Unary | cpp.Binary, scope: Scope) -> Any:
-    """The value of an operation; `&&` and `||` ask no side that does not matter, and assignments change the scope."""
+    """Returns the value of an operation. `&&` and `||` short-circuit; assignments change the scope."""
     if isinstance(expr, cpp.Unary):
         return _unary(run, expr, scope)
     if expr.op == "=":
@@ -56,7 +56,7 @@ def apply(run: Interpreter, expr: cpp.Unary | cpp.Binary, scope: Scope) -> Any:
 
 
 def _logical(run: Interpreter, expr: cpp.Binary, left: Any, scope: Scope) -> Any:
-    """`&&` and `||`; a side that does not matter is not asked."""
+    """Evaluates `&&` and `||`, which short-circuit."""
     decides = expr.op == "||"
     if isinstance(left, Unknown):
         right = run.value(expr.right, scope)

@@ -1,4 +1,4 @@
-"""What the partial evaluator computes with: graph expressions, tensors known by name and dtype, closures, records."""
+"""The values of the partial evaluator: graph expressions, tensors with a name and dtype, closures and records."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from porter.mpsgraph.source_reader.read_text import ReadText
 
 @dataclass(frozen=True)
 class TensorArg:
-    """A tensor of the operator in the canonical case. `wrapped` is a scalar that the host code wraps into a 0-d CPU
-    tensor.
-    """
+    """A tensor argument in the canonical case. It is `wrapped` if host code wraps a scalar into a 0-d CPU tensor."""
 
     name: str
     dtype: DType
@@ -27,8 +25,9 @@ class TensorArg:
 
 @dataclass(frozen=True)
 class Argument:
-    """A scalar, string or optional argument of the schema, not known while planning; `wrapped` where it was taken out
-    of a tensor that host code had wrapped it in.
+    """A scalar, string or optional argument, unknown while planning.
+
+    It is `wrapped` if it was read from a tensor that host code had wrapped it in.
     """
 
     name: str
@@ -43,26 +42,26 @@ class Argument:
 
 @dataclass(frozen=True)
 class Test:
-    """A condition on an argument of the schema: the evaluation forks on it."""
+    """A condition on an argument, on which the evaluation forks."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """A value that does not matter to the graph (streams, keys, shapes): deciding anything by it is an error."""
+    """A value that does not matter to the graph (a stream, key or shape). A branch on it is an error."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class GraphHandle:
-    """The MPSGraph that is being built."""
+    """The MPSGraph being built."""
 
 
 @dataclass(frozen=True)
 class TensorIterator:
-    """The TensorIterator of a stub's kernel."""
+    """The TensorIterator passed to a stub's kernel."""
 
     inputs: tuple[TensorArg, ...]
     output: TensorArg
@@ -77,7 +76,7 @@ class Record:
 
 @dataclass(eq=False)
 class Closure:
-    """A lambda or block with the variables it sees, and the text that it is part of."""
+    """A lambda or block with the variables in scope, and the text it is part of."""
 
     parameters: tuple[str, ...]
     body: cpp.Block
@@ -100,7 +99,7 @@ class Scope:
 
 
 class CheckFailed(Exception):
-    """A check of the implementation fails for this element type."""
+    """A check of the implementation fails: it rejects this element type."""
 
     def __init__(self, text: str, place: Place) -> None:
         super().__init__(text)
@@ -133,9 +132,7 @@ class Paths:
     pending: list[tuple[bool, ...]] = field(default_factory=list)
 
     def decide(self, text: str) -> bool:
-        """Whether a condition holds on this path; the same text, or another value of the same argument, is not asked
-        twice.
-        """
+        """Whether a condition holds on this path. The answer also decides other comparisons of the same argument."""
         known = self._known(text)
         if known is not None:
             return known
@@ -166,7 +163,7 @@ class Paths:
 
 
 def substitute(expr: Expr, known: dict[Expr, Expr]) -> Expr:
-    """The expression with placeholders replaced by what is fed to them."""
+    """Returns the expression with placeholders replaced by the values fed to them."""
     if expr in known:
         return known[expr]
     if isinstance(expr, Call):
@@ -177,7 +174,7 @@ def substitute(expr: Expr, known: dict[Expr, Expr]) -> Expr:
 
 
 def format_value(value: Any) -> str:
-    """A value as conditions and messages write it."""
+    """Formats a value for conditions and messages."""
     if isinstance(value, (Unknown, Test)):
         return value.text
     if isinstance(value, str):
@@ -188,7 +185,7 @@ def format_value(value: Any) -> str:
 
 
 def make_unsupported_error(what: str, place: Place) -> PorterError:
-    """PTR033: the evaluator stops here."""
+    """Returns the error (PTR033) for code that the evaluator does not support."""
     return PorterError(
         "PTR033", f"not understood: {what}", place, "The overlay can run this code instead; see docs/errors/PTR033.md."
     )
