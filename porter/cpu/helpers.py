@@ -1,6 +1,4 @@
-"""Functions that a CPU kernel calls: c10::metal's if the checkout has one of that name, else translated with the
-kernel.
-"""
+"""Translates the functions that a CPU kernel calls, unless c10::metal has one of the same name."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from porter.languages.definitions import Definition, find_definitions, parse_def
 from porter.mpsgraph.operations import helpers
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<((?:ATen/native|ATen/NumericUtils|c10/util)[\w/]*\.h)>", re.M)
-# What the vector headers include on behalf of every kernel file.
+# Headers that the vector headers include for every kernel file.
 _EVERYWHERE = ("ATen/native/Math.h", "ATen/native/cpu/zmath.h")
 _PREFIX = "calc_"
 _CLASS = re.compile(r"(!?)\s*(?:std::is_(integral|floating_point)_v|c10::is_(complex))\s*<\s*\w+\s*>")
@@ -28,7 +26,7 @@ _DEPTH = 4
 
 @dataclass
 class Helpers:
-    """Where the functions of one kernel file are looked up; `translated` holds those translated so far, by name."""
+    """Looks up the functions that a kernel file calls. `translated` has those translated so far, by name."""
 
     checkout: Checkout
     path: str
@@ -37,7 +35,7 @@ class Helpers:
     depth: int = 0
 
     def translate_call(self, translator: Translator, name: cpp.Name, arguments: list[TypedText]) -> TypedText | None:
-        """The call of a function that the tables do not know."""
+        """Translates the call of a function that is not in the tables, or returns None."""
         takes_complex = any(translator.is_complex(a) for a in arguments)
         bare = name.last.removeprefix(_PREFIX)
         if self.library.has(bare, takes_complex) and translator.dtype.kind in (Kind.FLOATING, Kind.COMPLEX):
@@ -60,7 +58,7 @@ class Helpers:
             self.depth -= 1
 
     def used_in(self, text: str) -> tuple[str, ...]:
-        """The translated functions that a text needs, callees first."""
+        """Returns the translated functions that a text needs, callees first."""
         needed: dict[str, str] = {}
         pending = [text]
         while pending:
@@ -91,7 +89,7 @@ class Helpers:
         return [path for path in paths if self.checkout.exists(path)]
 
     def _translate(self, translator: Translator, found: Definition, arguments: list[TypedText]) -> TypedText:
-        """Inlined if it is one expression, else as a function template of its own: another one for complex numbers."""
+        """Inlines a function of one expression; translates any other to a function template (another for complex)."""
         function = parse_definition(found)
         inner = Translator(translator.dtype, found.line_of, self.library, self.translate_call)
         for template in function.templates:
@@ -118,14 +116,14 @@ class Helpers:
 
 
 def part_type(function: cpp.Function, dtype: DType) -> str:
-    """What a template parameter stands for: a complex number's part where the function takes a `complex<T>`."""
+    """Returns the value of a template parameter: a complex number's part type if the function takes `complex<T>`."""
     if any("complex<" in parameter.type for parameter in function.parameters):
         return dtype.real.metal
     return "T"
 
 
 def _rank_overload(found: Definition, dtype: DType) -> int:
-    """Which overload C++ prefers: for complex numbers one that says so, else the general template."""
+    """Ranks overloads as C++ prefers them: for complex numbers those that name complex, else the general template."""
     head = parse_definition(found).parameters[0].type if parse_definition(found).parameters else ""
     if dtype.kind is Kind.COMPLEX:
         return 0 if "complex" in head else 1
@@ -133,12 +131,12 @@ def _rank_overload(found: Definition, dtype: DType) -> int:
 
 
 def found_start(function: cpp.Function) -> int:
-    """Where messages about a function's head point."""
+    """Returns the offset for messages about a function's signature."""
     return function.start
 
 
 def _find_single_expression(function: cpp.Function) -> cpp.Expr | None:
-    """The expression of a function that only returns one."""
+    """Returns the expression of a function that only returns one, or None."""
     statements = function.body.statements
     if len(statements) == 1 and isinstance(statements[0], cpp.Return):
         return statements[0].value
@@ -150,7 +148,7 @@ def _parenthesize(text: str) -> str:
 
 
 def _read_return_type(written: str) -> str:
-    """The bare return type: specifiers go, and of `enable_if_t<condition, type>` the type stays."""
+    """Returns the return type without specifiers, and the type of an `enable_if_t<condition, type>`."""
     bare = re.sub(
         r"\[\[\w+\]\]|\bC10_\w+|\b\w*HOST_DEVICE\b|\b__\w+\b|\b(?:inline|constexpr|static)\b", "", written
     ).strip()
@@ -159,7 +157,7 @@ def _read_return_type(written: str) -> str:
 
 
 def _fits(found: Definition, arity: int, dtype: DType) -> bool:
-    """Whether an overload is the one C++ would take for arguments of this type."""
+    """Whether C++ could choose an overload for arguments of this type."""
     head = found.text[: found.text.index("{")]
     if "Vectorized" in head:
         return False

@@ -1,4 +1,4 @@
-"""ATen's CPU kernel behind a stub: the element types it supports and, per type, its scalar lambda as Metal.
+"""ATen's CPU kernel of a stub: the element types it supports and, for each, its scalar lambda in Metal.
 
 Source: aten/src/ATen/native/cpu/*.cpp, `REGISTER_DISPATCH` of ATen/native/DispatchStub.h, `cpu_kernel` of cpu/Loops.h.
 """
@@ -21,7 +21,7 @@ _REGISTER = r"REGISTER\w*_DISPATCH\(\s*{stub}\s*,\s*&?\s*([\w:]+)\s*\)"
 
 @dataclass(frozen=True)
 class ScalarArgument:
-    """A scalar that the lambda uses: `name` in the body, of Metal type `type`, from the kernel's parameter `source`."""
+    """A scalar used by the lambda: its `name` in the body, its Metal `type`, and the kernel parameter it comes from."""
 
     name: str
     type: str
@@ -30,11 +30,12 @@ class ScalarArgument:
 
 @dataclass(frozen=True)
 class Lambda:
-    """What the CPU kernel computes for one element, in Metal, for all of `dtypes`.
+    """The CPU kernel's computation for one element, in Metal, for all of `dtypes`.
 
-    `body` is an expression or, if `is_block`, statements that return. `params` name the elements, in the order of the
-    iterator's inputs. `result` is a Metal type, `T` for the element type. `opmath`: half and bfloat have to compute in
-    float. `helpers` are function templates the body calls; `checks` are conditions that make the CPU kernel raise.
+    `body` is an expression or, if `is_block`, statements that return. `params` are the names of the elements, in the
+    order of the iterator's inputs. `result` is a Metal type; `T` is the element type. With `opmath`, half and bfloat
+    have to compute in float. `helpers` are function templates that the body calls; `checks` are conditions on which the
+    CPU kernel raises.
     """
 
     params: tuple[str, ...]
@@ -51,7 +52,7 @@ class Lambda:
 
 @dataclass(frozen=True)
 class Untranslated:
-    """The types for which the kernel exists, but its lambda has no Metal form, and why."""
+    """Types that the kernel supports but whose lambda cannot be translated to Metal, and why."""
 
     dtypes: tuple[DType, ...]
     error: PorterError
@@ -59,7 +60,7 @@ class Untranslated:
 
 @dataclass(frozen=True)
 class CpuKernel:
-    """A stub's CPU kernel. `dtypes` are the common types it supports, of those that Metal has."""
+    """A stub's CPU kernel. `dtypes` are the common types it supports that Metal has too."""
 
     stub: str
     function: str
@@ -69,19 +70,19 @@ class CpuKernel:
     place: Place
 
     def find_lambda(self, dtype: DType) -> Lambda | None:
-        """The lambda that serves a common type."""
+        """Returns the lambda for a common type, or None."""
         return next((one for one in self.lambdas if dtype in one.dtypes), None)
 
 
 def same_type(dtype: DType) -> DType:
-    """The output type of an operator that keeps its input's."""
+    """Returns the type itself: the output type of an operator that keeps its input type."""
     return dtype
 
 
 def read_cpu_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DType] = same_type) -> CpuKernel:
-    """The CPU kernel that `native/cpu` registers for a stub; `output` gives the result's type for a common type.
+    """Returns the CPU kernel that `native/cpu` registers for a stub. `output` maps common types to result types.
 
-    Raises PTR077 if none is registered. What cannot be translated to Metal is not an error: it is in `untranslated`.
+    Raises PTR077 if none is registered. Lambdas that cannot be translated are not errors but in `untranslated`.
     """
     found, function = find_registered_kernel(checkout, stub)
     groups: dict[LoweredKernel, tuple[DType, ...]] = {}
@@ -109,7 +110,7 @@ def read_cpu_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DTy
 
 
 def find_registered_kernel(checkout: Checkout, stub: str) -> tuple[Definition, str]:
-    """The definition and name of the function that is registered for a stub. Raises PTR077."""
+    """Returns the definition and name of the function registered for a stub. Raises PTR077 if there is none."""
     base = stub.removesuffix("_stub")
     word = re.escape(stub)
     for path in checkout.folder(CPU_KERNELS, ".cpp").files_containing(stub, rf"DISPATCH\(\s*{word}\b"):

@@ -1,7 +1,7 @@
-"""From a CPU kernel's function to the Metal of its scalar lambda, for one element type.
+"""Lowers a CPU kernel's function to its scalar lambda in Metal, for one element type.
 
-Host-side code around the loop (branches on the type, on a scalar, locals made from scalars) becomes statements in front
-of the lambda's own; vectorised lambdas, and what only they use, are left out.
+Host code around the loop (branches on the type or on a scalar, locals computed from scalars) becomes statements before
+the lambda's own. Vectorized lambdas, and what only they use, are left out.
 """
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ _DEPTH = 4
 
 @dataclass(frozen=True)
 class LoweredKernel:
-    """A kernel for one element type: statements with the elements' names, the scalars they use and the helpers they
-    call.
-    """
+    """A kernel for one element type: its statements, the elements and scalars they use, and the helpers they call."""
 
     lines: tuple[str, ...]
     params: tuple[str, ...]
@@ -56,7 +54,7 @@ class LoweredKernel:
 
 @dataclass
 class _State:
-    """What accumulates while one kernel is lowered."""
+    """The state while a kernel is lowered."""
 
     checkout: Checkout
     found: Definition
@@ -77,9 +75,9 @@ class _Unsupported(Exception):
 
 
 def lower(checkout: Checkout, found: Definition, dtype: DType, output: DType) -> LoweredKernel | None:
-    """The kernel at `found` for a common type and an output type, None if its dispatch does not cover them.
+    """Lowers a kernel for a common type and an output type; returns None if its dispatch does not cover them.
 
-    Raises PTR078 (not a lambda passed to cpu_kernel), PTR079 or PTR080 (no Metal equivalent).
+    Raises PTR078 (not a lambda passed to cpu_kernel), or PTR079 or PTR080 (no Metal equivalent).
     """
     library = Library.read(checkout)
     helpers = Helpers(checkout, found.path, library)
@@ -127,14 +125,14 @@ def _function(state: _State, function: cpp.Function) -> list[str]:
 
 
 def _copy_parameter(state: _State, name: str) -> str:
-    """A local for a scalar parameter that the kernel changes."""
+    """Declares a local for a scalar parameter that the kernel changes."""
     kind = state.scalars[name][0]
     state.translator.names[name] = TypedText(f"{name}_", kind)
     return f"{kind} {name}_ = {name};"
 
 
 def _scalar_parameter(state: _State, parameter: cpp.Parameter) -> None:
-    """A plain number is used by its own name; a Scalar only through what it is converted to."""
+    """Registers a plain number by its own name. A Scalar is only used through its conversions."""
     if parameter.type in _NUMBERS and parameter.name not in state.translator.names:
         kind = TYPES[parameter.type]
         state.scalars[parameter.name] = (kind, parameter.name)
@@ -211,7 +209,7 @@ def _declaration(state: _State, statement: cpp.Declaration) -> list[str]:
 
 
 def _read_converted_scalar(state: _State, value: cpp.Expr | None) -> tuple[str, str] | None:
-    """`eps_scalar.to<scalar_t>()`: the parameter's name and the type it is converted to."""
+    """Returns the parameter's name and target type for `eps_scalar.to<scalar_t>()`, else None."""
     if not isinstance(value, cpp.Call) or not isinstance(value.function, cpp.Member) or value.function.name != "to":
         return None
     owner = show(value.function.value)
@@ -266,7 +264,7 @@ def _dispatch(state: _State, call: cpp.Call, cases: tuple[DispatchCase, ...]) ->
 
 
 def _other_kernel(state: _State, call: cpp.Call, function: cpp.Name) -> list[str]:
-    """A kernel that hands over to another one of the same file."""
+    """Lowers the call of another kernel in the same file."""
     path = state.found.path
     found = find_definitions(path, state.checkout.read(path), rf"\b{re.escape(function.last)}")
     if not found or state.depth >= _DEPTH or not call.arguments or show(call.arguments[0]) not in _ITERATORS:
@@ -279,7 +277,7 @@ def _other_kernel(state: _State, call: cpp.Call, function: cpp.Name) -> list[str
 
 
 def _loop(state: _State, call: cpp.Call) -> list[str]:
-    """The first lambda of a cpu_kernel, in place."""
+    """Lowers the scalar lambda of a cpu_kernel, inline."""
     found = next((a for a in call.arguments if isinstance(a, cpp.LambdaExpr)), None)
     if found is None:
         raise _refuse(state, "a loop body that is not a lambda", call.start)
@@ -314,7 +312,7 @@ def _result(state: _State, params: tuple[str, ...], body: str, start: int) -> li
 
 
 def _prune_locals(lines: list[str], state: _State) -> list[str]:
-    """The lines without locals that nothing reads."""
+    """Removes the lines of locals that nothing reads."""
     while True:
         unused = _find_unused(lines)
         if unused is None:

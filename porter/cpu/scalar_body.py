@@ -1,4 +1,4 @@
-"""The body of a scalar function as Metal statements: locals, branches, loops and what it returns."""
+"""Translates the body of a scalar function to Metal statements: locals, branches, loops and returns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHECKS = frozenset(("TORCH_CHECK",))
 
 
 def translate_body(translator: Translator, body: cpp.Block, returns: str) -> tuple[list[str], str]:
-    """The statements of a scalar function, and the type it returns (deduced from the first return if not given)."""
+    """Returns the statements of a scalar function, and its return type, deduced from the first return if not given."""
     results: list[str] = [returns] if returns else []
     lines = _block(translator, body, results)
     return lines, results[0] if results else "T"
@@ -73,7 +73,7 @@ def _return(translator: Translator, value: cpp.Expr, results: list[str]) -> str:
 
 
 def translate_declaration(translator: Translator, statement: cpp.Declaration, constant: bool = False) -> list[str]:
-    """A local, in the type it is written with; a number that stays `constant` stands where it is used instead."""
+    """Translates a local declaration. A `constant` number is inlined instead."""
     kind = translator.type(statement.type, statement.start)
     if statement.value is None:
         translator.names[statement.name] = TypedText(statement.name, kind)
@@ -88,7 +88,7 @@ def translate_declaration(translator: Translator, statement: cpp.Declaration, co
 
 
 def translate_assignment(translator: Translator, value: cpp.Binary) -> list[str]:
-    """`name = value;`, `name += value;`."""
+    """Translates `name = value;` or `name += value;`."""
     left, right = translator.expression(value.left), translator.expression(value.right)
     if value.op != "=" and left.type == "T" and translator.dtype.kind is Kind.FLOATING:
         translator.roundings += 1
@@ -99,7 +99,7 @@ def translate_assignment(translator: Translator, value: cpp.Binary) -> list[str]
 
 
 def write_branch(test: str, then: list[str], other: list[str]) -> list[str]:
-    """An `if` as lines; no `else` behind a branch that returns."""
+    """Returns the lines of an `if`, without `else` after a branch that returns."""
     lines = [f"if ({strip_parentheses(test)}) {{", *(f"  {line}" for line in then), "}"]
     if not other:
         return lines
@@ -109,7 +109,7 @@ def write_branch(test: str, then: list[str], other: list[str]) -> list[str]:
 
 
 def is_assigned(body: cpp.Stmt, name: str) -> bool:
-    """Whether a statement writes to a name."""
+    """Whether a statement assigns to a name."""
     if isinstance(body, cpp.Block):
         return any(is_assigned(statement, name) for statement in body.statements)
     if isinstance(body, cpp.If):
@@ -123,6 +123,6 @@ def is_assigned(body: cpp.Stmt, name: str) -> bool:
 
 
 def quote_statement(statement: cpp.Stmt) -> str:
-    """A statement as a message quotes it."""
+    """Returns a statement as quoted in messages."""
     text = statement.text if isinstance(statement, cpp.Opaque) else type(statement).__name__.lower()
     return " ".join(text.split())[:60]

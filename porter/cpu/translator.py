@@ -1,4 +1,4 @@
-"""C++ expressions and statements of a CPU kernel, for one element type, as Metal: checked name by name, never guessed.
+"""Translates C++ expressions of a CPU kernel to Metal, for one element type. Unknown names are errors, never guesses.
 
 Types are Metal spellings; `T` is the kernel's element type, `float` also stands for what a math function returns.
 """
@@ -25,7 +25,7 @@ _ARITHMETIC = frozenset(("+", "-", "*", "/"))
 _INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)[uUlL]*")
 _FLOATING = re.compile(r"((?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?)[fFlL]?")
 
-# How a call of a function that the tables do not know is answered: text and type, or None.
+# Translates the call of a function that is not in the tables; returns its text and type, or None.
 FallbackCall = Callable[["Translator", cpp.Name, list["TypedText"]], "TypedText | None"]
 
 
@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"-?[\d.][\w.]*(?<!\.)|(?:T|float|int|static_cast<T>)\(-?[\
 
 
 def is_number(text: str) -> bool:
-    """Whether a piece of Metal is a number as written."""
+    """Whether a piece of Metal is a number literal."""
     return _NUMBER.fullmatch(text) is not None
 
 
@@ -47,7 +47,10 @@ class TypedText:
 
 @dataclass
 class Translator:
-    """Names and types in scope while a kernel is translated for `dtype`; counts what rounds to the element type."""
+    """The names and types in scope while a kernel is translated for `dtype`.
+
+    `roundings` counts the operations that round to the element type.
+    """
 
     dtype: DType
     place: Callable[[int], Place]
@@ -59,7 +62,7 @@ class Translator:
     roundings: int = 0
 
     def refuse(self, what: str, start: int) -> PorterError:
-        """The error for something that has no Metal form here."""
+        """Returns the error for code without a Metal equivalent."""
         return PorterError(
             "PTR079",
             f"{what} has no Metal equivalent",
@@ -68,7 +71,7 @@ class Translator:
         )
 
     def type(self, written: str, start: int) -> str:
-        """The Metal spelling of a C++ type."""
+        """Returns the Metal spelling of a C++ type."""
         bare = re.sub(r"\bconst\b|[&]|\[\[\w+\]\]", "", written).strip()
         bare = re.sub(r"\b(?:at|c10|std)::(Half|BFloat16|u?int\d+_t)\b", r"\1", bare)
         if bare in self.aliases:
@@ -87,7 +90,7 @@ class Translator:
         return "T" if spelled == self.dtype.metal and spelled not in ("float", "bool", "int") else spelled
 
     def concrete(self, kind: str) -> DType:
-        """The element type behind a Metal spelling."""
+        """Returns the element type of a Metal spelling."""
         if kind in ("T", "auto"):
             return self.dtype
         if kind == OPMATH:
@@ -99,7 +102,7 @@ class Translator:
         return self.concrete(value.type).kind is Kind.COMPLEX
 
     def expression(self, value: cpp.Expr) -> TypedText:
-        """An expression as Metal. Raises PTR079 or PTR080."""
+        """Translates an expression. Raises PTR079 or PTR080."""
         method = getattr(self, f"_{type(value).__name__.lower()}", None)
         if method is None:
             raise self.refuse(f"'{show(value)}'", value.start)
@@ -138,7 +141,7 @@ class Translator:
         return TypedText(value.op + text, "int" if inner.type == "bool" else inner.type)
 
     def truth(self, value: TypedText) -> str:
-        """A value where C++ wants a condition: a complex number is true unless both its parts are zero."""
+        """Returns a value as a condition. A complex number is true unless both parts are zero."""
         return f"metal::any({value.text} != {value.type}(0))" if self.is_complex(value) else value.text
 
     def _binary(self, value: cpp.Binary) -> TypedText:
@@ -177,7 +180,7 @@ class Translator:
         )
 
     def common_type(self, left: str, right: str) -> str:
-        """The type of an arithmetic operation."""
+        """Returns the result type of an arithmetic operation."""
         if left == right:
             return left
         for kind in ("float", OPMATH, "T", "auto"):
@@ -196,7 +199,7 @@ class Translator:
         return self._convert(self.type(value.type, value.start), self.expression(value.value))
 
     def cast(self, kind: str, value: TypedText) -> TypedText:
-        """A value converted to a type; a real number becomes the real part of a complex one."""
+        """Converts a value to a type. A real number becomes the real part of a complex one."""
         if kind in (value.type, "auto"):
             return value
         if kind == "bool" and self.is_complex(value):
@@ -250,7 +253,7 @@ class Translator:
         return TypedText(f"{kind}({arguments[0].text}, {arguments[1].text})", kind)
 
     def _convert(self, kind: str, value: TypedText) -> TypedText:
-        """`T(1)` keeps its look; anything longer reads better as a static_cast."""
+        """Converts a value: short ones as `T(1)`, longer ones with a static_cast."""
         short = re.fullmatch(r"[\w.]+", value.text) and kind != OPMATH and not self.is_complex(value)
         if short and kind != value.type and self.concrete(kind).kind is not Kind.COMPLEX:
             return TypedText(f"{kind}({value.text})", kind)
@@ -296,5 +299,5 @@ class Translator:
         return TypedText(fill_form(form, [a.text for a in arguments]), results[result])
 
     def test(self, value: cpp.Expr) -> str:
-        """A condition."""
+        """Translates a condition."""
         return self.truth(self.expression(value))

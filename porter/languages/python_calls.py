@@ -1,6 +1,6 @@
-"""Python calls and displays (list, tuple, set or dict literals): found by a scan, read by `ast`, edited by libcst.
+"""Python calls and displays (list, tuple, set, dict literals): found by a scan, read by `ast`, edited by libcst.
 
-Parsing a whole PyTorch test file takes seconds, so only the one expression is parsed. libcst is imported for edits only.
+Parsing a whole PyTorch test file takes seconds, so only the one expression is parsed. libcst is only imported to edit.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 @dataclass(frozen=True)
 class Item:
-    """An argument of a call or an element of a display, with the `name` of a keyword argument or the `key` in a dict.
-    """
+    """An argument of a call or an element of a display, with the `name` of a keyword argument or the `key` in a dict."""
 
     name: str
     key: ast.expr | None

@@ -1,7 +1,7 @@
-"""What a functor computes: every source that can say it, the best first.
+"""The candidates for a functor's body, best first.
 
-The sources: Metal's own function, c10::metal's, ATen's CPU lambda, the forms written out here, the old graph.
-The reference is ATen's CPU semantics (NaN, integer width, opmath for half); the overlay judges what is chosen here.
+The sources are Metal's own function, c10::metal's, ATen's CPU lambda, the definitions in `operations/*.yaml`, and the
+old graph. The overlay then tests the chosen one against ATen's CPU semantics (NaN, integer width, opmath for half).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _EXEMPLARS = {
 
 
 def build_functor(spec: FunctorSpec, indexes: Mapping[Kind, int]) -> Functor:
-    """The functor, one body for each kind of element that is served: of its candidates the one whose turn it is.
+    """Builds the functor, with a body for each supported kind of element: the candidate at the kind's index.
 
-    A kind that `indexes` does not name takes its first. Raises PTR094 when a kind has no source.
+    Kinds missing from `indexes` use their first candidate. Raises PTR094 if a kind has none.
     """
     bodies: dict[Kind, Body] = {}
     origins: dict[Kind, Origin] = {}
@@ -48,12 +48,12 @@ def build_functor(spec: FunctorSpec, indexes: Mapping[Kind, int]) -> Functor:
 
 
 def _becomes_float(spec: FunctorSpec, kind: Kind) -> bool:
-    """Whether whole numbers are computed as floats: with the very candidate that floats have."""
+    """Whether integers or bools are computed as floats, and so use the candidates of the floating types."""
     return kind in (Kind.INTEGRAL, Kind.BOOL) and spec.result(_EXEMPLARS[kind]) is dtypes.FLOAT
 
 
 def list_candidates(spec: FunctorSpec, kind: Kind) -> tuple[Body, ...]:
-    """What the sources say for a kind of element, each text once. Raises PTR094 where none says anything."""
+    """Returns the different bodies that the sources give for a kind of element. Raises PTR094 if there are none."""
     different: dict[tuple[str, ...], Body] = {}
     for body in _list_bodies(spec, kind):
         different.setdefault(body.statements, body)
@@ -97,7 +97,7 @@ def _floating_bodies(spec: FunctorSpec, result: str) -> Iterator[Body]:
 
 
 def _integral_bodies(spec: FunctorSpec, kind: Kind, result: str) -> Iterator[Body]:
-    """Integers, or bool, whose result is no float."""
+    """Yields the bodies for integers or bool with a result that is not a float."""
     function = spec.find_function(kind)
     if function and not function.float_only:
         yield _call_directly(function, spec, result)
@@ -118,14 +118,14 @@ def _complex_bodies(spec: FunctorSpec, result: str) -> Iterator[Body]:
 
 
 def _call_in_float(form: str, spec: FunctorSpec, result: str, origin: str, needed: tuple[str, ...]) -> Body:
-    """A function of reals, computed in float whatever the element is, and cast back."""
+    """Returns a call of a real function, computed in float and cast back to the element type."""
     value = form.format(*(spec.as_float(name) for name in spec.arguments))
     line = f"return static_cast<T>({value});" if result == "T" else f"return {value};"
     return Body((line,), result, origin, headers=needed)
 
 
 def _call_directly(function: MetalFunction, spec: FunctorSpec, result: str) -> Body:
-    """A function of the fork's headers, over the elements as they are; beside a scalar it may give that one's type."""
+    """Returns a call of a function in the fork's headers, without casting its arguments."""
     call = f"c10::metal::{function.name}({', '.join(spec.arguments)})"
     value = f"static_cast<T>({call})" if spec.scalars and result == "T" else call
     return Body((f"return {value};",), result, function.origin, headers=(function.header,))

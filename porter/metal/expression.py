@@ -1,4 +1,4 @@
-"""A graph expression as MSL: shared parts become locals, brackets only where precedence needs them."""
+"""Prints a graph expression as MSL, with locals for shared parts and only the parentheses that precedence needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ATOM = re.compile(r"[\w:.]+(\(.*\))?\Z", re.S)
 
 @dataclass
 class Printer:
-    """Prints one expression. `names` are the MSL spellings of its inputs, `form` gives an operation's MSL template."""
+    """Prints one expression. `names` maps inputs to their MSL names; `form` returns an operation's MSL template."""
 
     names: Mapping[str, str]
     form: Callable[[Call], str]
@@ -27,7 +27,7 @@ class Printer:
     _uses: Counter[Expr] = field(default_factory=Counter)
 
     def statements(self, expr: Expr, wrap: Callable[[str], str]) -> tuple[str, ...]:
-        """The locals that shared parts need, then `return wrap(value);`."""
+        """Returns the declarations of locals for shared parts, then `return wrap(value);`."""
         self._uses.update(_list_uses(expr))
         value = self._value(expr)
         return (*self.locals, f"return {wrap(value)};")
@@ -62,7 +62,7 @@ class Printer:
 
 
 def literal(value: float | int | bool, kind: Kind) -> str:
-    """A number as MSL writes it: never a double."""
+    """Returns a number as an MSL literal, never a double."""
     if isinstance(value, bool) or kind is Kind.BOOL:
         return "true" if value else "false"
     if kind is Kind.INTEGRAL and float(value).is_integer():
@@ -78,7 +78,7 @@ def literal(value: float | int | bool, kind: Kind) -> str:
 
 
 def _list_uses(expr: Expr) -> Iterator[Expr]:
-    """Every expression once for each place that uses it, each shared part walked once."""
+    """Yields every expression once per use, without repeating the operands of shared ones."""
     seen: set[Expr] = set()
     stack = [expr]
     while stack:
@@ -94,7 +94,7 @@ def _list_uses(expr: Expr) -> Iterator[Expr]:
 
 
 def _parenthesize(text: str) -> str:
-    opener = text.find("(")  # of a call it closes at the end, of `f(x) + g(y)` before
+    opener = text.find("(")  # closes at the end of a single call, but earlier in `f(x) + g(y)`
     is_one = _ATOM.match(text) and (opener < 0 or find_closing_end(text, opener, ROUND) == len(text))
     return text if is_one else f"({text})"
 

@@ -1,4 +1,4 @@
-"""The old graph as the body of a functor."""
+"""Translates the old graph to a functor body."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from porter.mpsgraph.operations import by_op
 
 
 def find_single_call(spec: FunctorSpec, dtype: DType) -> Call | None:
-    """The one call that the old graph is, of the inputs and scalars in order; None where it is more than that."""
+    """Returns the only call of the old graph if it takes the inputs and scalars in order, else None."""
     expr = _find_unbranched(spec, dtype)
     expr = expr.arg if isinstance(expr, Cast) else expr
     named = (*spec.inputs, *spec.scalars)
@@ -21,7 +21,7 @@ def find_single_call(spec: FunctorSpec, dtype: DType) -> Call | None:
 
 
 def translate_graph(spec: FunctorSpec, dtype: DType, result: str) -> Body | None:
-    """The old graph itself, when it does not branch, computes in the type it should, and of the functor's arguments."""
+    """Translates the old graph, or returns None if it branches, or computes in another type or of other arguments."""
     expr = _find_unbranched(spec, dtype)
     if expr is None or _misses_width(expr, dtype):
         return None
@@ -36,7 +36,7 @@ def translate_graph(spec: FunctorSpec, dtype: DType, result: str) -> Body | None
 
 
 def _find_unbranched(spec: FunctorSpec, dtype: DType) -> Expr | None:
-    """What the old graph computes for a type; None where it is not read, branches, or is not element by element."""
+    """Returns the old graph's expression for a type, or None if it is unknown, branches or is not elementwise."""
     cases = spec.graph.of(dtype) if spec.graph else ()
     if len(cases) != 1 or cases[0].when or not _is_elementwise(cases[0].expr, spec):
         return None
@@ -58,7 +58,7 @@ def _is_elementwise(expr: Expr, spec: FunctorSpec) -> bool:
 
 
 def _misses_width(expr: Expr, dtype: DType) -> bool:
-    """Whether an integer result goes through floating point on the way."""
+    """Whether an integer result is computed in floating point, and so may lose digits."""
     if dtype.kind is Kind.FLOATING:
         return False
     match expr:
@@ -73,7 +73,7 @@ def _misses_width(expr: Expr, dtype: DType) -> bool:
 
 
 def _takes_parts(expr: Expr) -> bool:
-    """Whether the real or the imaginary part of something is taken, which a real number does not have in MSL."""
+    """Whether the expression takes a real or imaginary part, which a real number does not have in MSL."""
     match expr:
         case Cast(arg=arg):
             return _takes_parts(arg)

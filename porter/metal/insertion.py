@@ -1,6 +1,4 @@
-"""Where new text goes in a `.metal` file: a functor beside its siblings, REGISTER lines beside theirs, an include in
-its order.
-"""
+"""Inserts functors, REGISTER lines and includes next to similar ones in a `.metal` file."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ _CONDITION = re.compile(r"^[ \t]*#[ \t]*(if\w*|endif)\b", re.M)
 
 
 def insert_functor(source: Source, text: str, arity: int) -> Edit:
-    """Inserts a functor after the last one of its arity; before the first registration where there is none."""
+    """Returns the edit that inserts a functor after the last one of its arity, or before the first registration."""
     structs = list(_find_functors(source))
     siblings = [end for end, params in structs if params == arity] or [end for end, _ in structs]
     if siblings:
@@ -36,7 +34,7 @@ def insert_functor(source: Source, text: str, arity: int) -> Edit:
 
 
 def insert_registrations(source: Source, text: str, family: MacroFamily, book: MacroBook) -> Edit:
-    """Inserts REGISTER lines after the last of their family, as a block of their own where the siblings' are."""
+    """Returns the edit that inserts REGISTER lines after the last of their family, in a block if others are."""
     runs = list(_find_runs(source, book))
     same = [run for run in runs if _family(run[-1], book) is family]
     chosen = (
@@ -52,7 +50,7 @@ def insert_registrations(source: Source, text: str, family: MacroFamily, book: M
 
 
 def insert_includes(source: Source, headers: tuple[str, ...]) -> Iterator[Edit]:
-    """`#include` lines for headers that the file lacks, each in the order of the includes around it."""
+    """Yields the edits that include missing headers, each in order among the other includes."""
     always = [include for include in source.includes() if not _is_conditional(source.text, include.start)]
     present = {include.path for include in always}
     for header in headers:
@@ -71,19 +69,19 @@ def _is_conditional(text: str, offset: int) -> bool:
 
 
 def find_used_macros(source: Source, book: MacroBook) -> frozenset[str]:
-    """The registration macros that the file uses already."""
+    """Returns the registration macros that the file uses."""
     return frozenset(use.name for use in source.macro_uses() if book.expand(use.name, use.arguments))
 
 
 def find_registrations(source: Source, book: MacroBook, name: str) -> tuple[MacroUse, ...]:
-    """The lines that register kernels of an operator."""
+    """Returns the macro uses that register kernels of a functor."""
     return tuple(
         use for use in source.macro_uses() if use.arguments[:1] == (name,) and book.expand(use.name, use.arguments)
     )
 
 
 def _find_functors(source: Source) -> Iterator[tuple[int, int]]:
-    """The end offset of every `*_functor` struct and how many element parameters its operator takes."""
+    """Yields the end of every `*_functor` struct and the number of element parameters of its operator."""
     code = source.code
     for at, token in enumerate(code[:-2]):
         if token.text != "struct" or not code[at + 1].text.endswith("_functor") or code[at + 2].text != "{":
@@ -97,7 +95,7 @@ def _find_functors(source: Source) -> Iterator[tuple[int, int]]:
 
 
 def _find_runs(source: Source, book: MacroBook) -> Iterator[list[MacroUse]]:
-    """Stretches of registration lines with nothing between them."""
+    """Yields runs of registration lines with nothing in between."""
     run: list[MacroUse] = []
     for use in source.macro_uses():
         if not book.expand(use.name, use.arguments):

@@ -1,4 +1,4 @@
-"""From a row that moves and the stub it leads to, to what the stub's kernel has to compute."""
+"""Reads what the kernel of a stub has to compute, from the function that migrates and its call of the stub."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from porter.metal.kernel import KernelSpec
 from porter.mpsgraph.graph import Graph
 from porter.mpsgraph.source_reader.evaluator import read_graph
 
-# The graph that runs of a row's old implementation show, asked for where its source is not read.
+# Returns the recorded graph of a function's old implementation; called if its source cannot be read.
 RecordedGraph = Callable[[ServedFunction], Graph | None]
 
 
 def no_recording(_served: ServedFunction) -> Graph | None:
-    """Nothing is recorded."""
+    """Returns no graph."""
     return None
 
 
 def read_spec(
     checkout: Checkout, operator: Operator, migration: Migration, call: StubCall, recorded: RecordedGraph
 ) -> KernelSpec:
-    """What the kernel of a stub has to compute. Raises what reading the meta function and the CPU kernel raises."""
+    """Returns the kernel's specification. Raises any error from reading the meta function and the CPU kernel."""
     rule = find_type_rule(checkout, operator, migration, call)
     cpu = read_cpu_kernel(checkout, call.stub.name, lambda dtype: rule.result(dtype) or dtype)
     graph, notes = _read_old_graph(checkout, migration.served, rule, recorded)
@@ -36,13 +36,13 @@ def read_spec(
 
 
 def find_type_rule(checkout: Checkout, operator: Operator, migration: Migration, call: StubCall) -> TypeRule:
-    """The row's type rule for the arguments under which it calls this stub. Raises PTR075 and PTR076."""
+    """Returns the type rule for the arguments with which the function calls this stub. Raises PTR075 or PTR076."""
     rules = read_type_rules(checkout, operator.functional_name(migration.served.function), migration.target.kernel)
     return next((rule for rule in rules if rule.when == call.when), rules[0])
 
 
 def check_portable(checkout: Checkout, operator: Operator, migration: Migration) -> None:
-    """Raises what is certain to stop the port of a row, without reading any kernel: PTR018, PTR075 or PTR076."""
+    """Raises PTR018, PTR075 or PTR076 if the port is certain to fail, without reading any kernel."""
     for call in migration.stubs:
         find_type_rule(checkout, operator, migration, call)
         find_family(migration.served.function, call)
@@ -51,7 +51,7 @@ def check_portable(checkout: Checkout, operator: Operator, migration: Migration)
 def _read_old_graph(
     checkout: Checkout, served: ServedFunction, rule: TypeRule, recorded: RecordedGraph
 ) -> tuple[Graph | None, tuple[str, ...]]:
-    """The old graph, as far as it is read, and a note where its source is not: then its runs may have it."""
+    """Returns the old graph. If its source cannot be read, returns the recorded one, if any, and a note."""
     if served.implementation is None or served.language is not Language.MPSGRAPH:
         return None, ()
     try:

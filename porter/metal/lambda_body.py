@@ -1,4 +1,4 @@
-"""ATen's CPU lambda as the body of a functor, with the kernel file's parameter names."""
+"""Translates ATen's CPU lambda to a functor body, with the kernel file's parameter names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from porter.mpsgraph.operations import find_headers
 
 
 def find_lambda(spec: FunctorSpec, kind: Kind) -> Lambda | None:
-    """The lambda that computes a kind of element, of its type that shows most."""
+    """Returns the lambda for a kind of element, for the most telling of its types."""
     order = {
         Kind.FLOATING: (dtypes.HALF, dtypes.FLOAT, dtypes.BFLOAT),
         Kind.INTEGRAL: (dtypes.LONG, dtypes.INT, dtypes.UCHAR),
@@ -26,7 +26,7 @@ def find_lambda(spec: FunctorSpec, kind: Kind) -> Lambda | None:
 
 
 def translate_lambda(found: Lambda, spec: FunctorSpec, kind: Kind, result: str) -> Body:
-    """ATen's CPU lambda with the house's parameter names; in float where half and bfloat need it."""
+    """Translates ATen's CPU lambda. It is computed in float if half and bfloat need it."""
     names = dict(zip(found.params, spec.params, strict=True))
     names |= {p: _make_free_name(f"{p}_", found.body) for p in spec.params if p not in found.params and p not in names}
     names |= {each.name: _cast_scalar(spec.scalars[0], each.type, kind) for each in found.scalars if spec.scalars}
@@ -47,17 +47,17 @@ def translate_lambda(found: Lambda, spec: FunctorSpec, kind: Kind, result: str) 
 
 
 def _cast_scalar(name: str, wanted: str, kind: Kind) -> str:
-    """The functor's scalar as the lambda has it: a complex one comes in opmath, whatever the element is."""
+    """Returns the functor's scalar as the lambda uses it: a complex scalar is passed in opmath type."""
     return f"T({name})" if kind is Kind.COMPLEX and "opmath_t" not in wanted else name
 
 
 def _rename(line: str, names: Mapping[str, str]) -> str:
-    """The line with names replaced; the name of a member is no name by itself."""
+    """Renames variables in a line, but not members."""
     return re.sub(r"(?<!\.)\b[A-Za-z_]\w*\b", lambda m: names.get(m[0], m[0]), line)
 
 
 def _compute_in_float(lines: tuple[str, ...], spec: FunctorSpec) -> tuple[str, ...]:
-    """Statements over T as statements over float: parameters cast on the way in, results on the way out."""
+    """Rewrites statements over T to compute in float: casts the parameters, and the result back."""
     text = "\n".join(lines)
     text = re.sub(r"return static_cast<T>\((.*)\);", lambda m: f"return {m[1]};" if is_balanced(m[1]) else m[0], text)
     text = _plain_numbers(re.sub(r"\bT\b", "float", text))
@@ -76,7 +76,7 @@ def _compute_in_float(lines: tuple[str, ...], spec: FunctorSpec) -> tuple[str, .
 
 
 def _take_real_part(line: str) -> str:
-    """A line whose complex result is made a real one: ATen takes the real part of what the lambda returns."""
+    """Makes the line return only the real part of its complex result, as ATen does."""
     match = re.fullmatch(r"(\s*)return (T\((?P<real>.*), 0(?:\.0f)?\)|.*);", line, re.S)
     if match is None:
         return line
@@ -85,19 +85,19 @@ def _take_real_part(line: str) -> str:
 
 
 def _plain_numbers(text: str) -> str:
-    """`float(1)` as `1.0f`."""
+    """Rewrites `float(1)` as `1.0f`."""
     return re.sub(r"\bfloat\((\d+)(\.\d+f)?\)", lambda number: number[1] + (number[2] or ".0f"), text)
 
 
 def _make_free_name(name: str, text: str) -> str:
-    """The name, lengthened until the text has no other use of it."""
+    """Returns the name, lengthened until it does not occur in the text."""
     while re.search(rf"\b{name}\b", text):
         name += "f"
     return name
 
 
 def promote_body(floating: Body, spec: FunctorSpec) -> Body:
-    """The same for integers whose result is float: elements as float, locals in float, no cast back."""
+    """Returns the body for integers with a float result: casts elements to float, and the result not back."""
     casts = {name: spec.as_float(name) for name in spec.params}
     lines = tuple(_strip_cast(line) for line in floating.statements)
     if not any(cast in line for cast in casts.values() for line in lines):

@@ -1,4 +1,4 @@
-"""The checks of the Metal lint: each takes the code of one source and yields the token it objects to, and why."""
+"""The checks of the Metal lint. Each takes the code of a source and yields offending tokens with the reason."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from porter.languages.source import Function, Source
 
 
 def names(text: str) -> frozenset[str]:
-    """The words of `text`."""
+    """Returns the set of words in `text`."""
     return frozenset(text.split())
 
 
 @dataclass(frozen=True)
 class Unit:
-    """The code of a Metal source, without what only the host compiles, and its functions."""
+    """The code of a Metal source, without code compiled for the host only, and its functions."""
 
     source: Source
     code: tuple[Token, ...]
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
-        """Definitions that Metal compiles."""
+        """The function definitions compiled for Metal."""
         starts = {t.start for t in self.code}
         return tuple(f for f in self.source.functions() if f.start in starts)
 
     @cached_property
     def starts(self) -> list[int]:
-        """Where each token of `code` starts."""
+        """The start of each token of `code`."""
         return [t.start for t in self.code]
 
     def within(self, start: int, end: int) -> tuple[Token, ...]:
-        """The tokens between two offsets."""
+        """Returns the tokens between two offsets."""
         return self.code[bisect_left(self.starts, start) : bisect_left(self.starts, end)]
 
 
@@ -72,7 +72,7 @@ _ATTRIBUTES = names(
 
 
 def metal_code(source: Source) -> Iterator[Token]:
-    """The tokens that are compiled when `__METAL__` is defined, as far as conditions on it alone decide."""
+    """Returns the tokens compiled if `__METAL__` is defined. Other conditions are taken to hold either way."""
     active: list[bool | None] = []
     for token in source.tokens:
         if token.kind is TokenKind.DIRECTIVE:
@@ -84,7 +84,7 @@ def metal_code(source: Source) -> Iterator[Token]:
 
 
 def _step(active: list[bool | None], word: str, condition: str) -> None:
-    """`active` holds for each open condition whether its branch is compiled; None where that is not known."""
+    """Updates `active`, which has for each open `#if` whether its branch is compiled, or None if unknown."""
     if word in ("if", "ifdef", "ifndef"):
         known = re.fullmatch(r"(?:defined\s*\(?\s*)?__METAL__\s*\)?|!\s*defined\s*\(?\s*__METAL__\s*\)?", condition)
         negative = word == "ifndef" or condition.startswith("!")
@@ -104,7 +104,7 @@ def _next(code: tuple[Token, ...], at: int) -> str:
 
 
 def _qualifier(code: tuple[Token, ...], at: int) -> str:
-    """What stands before the `::` in front of token `at`: `c10::metal`, `::`, or "" for an unqualified name."""
+    """Returns the qualifier of the name at token `at`: `c10::metal`, `::`, or "" for an unqualified name."""
     parts: list[str] = []
     while at >= 1 and code[at - 1].text == "::":
         parts.append("::")
@@ -167,7 +167,7 @@ def c_library(unit: Unit) -> Objection:
 
 
 def _declared(code: tuple[Token, ...]) -> Iterator[str]:
-    """Names that stand between a type and a bracket: what this source declares itself."""
+    """Returns the names between a type and a bracket: those that this source declares."""
     for at, token in enumerate(code):
         typed = at and code[at - 1].kind is TokenKind.IDENTIFIER and code[at - 1].text not in ("return", "else", "case")
         if typed and token.kind is TokenKind.IDENTIFIER and _next(code, at) == "(":
@@ -180,7 +180,7 @@ class _Parameter:
 
     @property
     def name(self) -> str:
-        """The parameter's name, or "" when it has none."""
+        """The parameter's name, or "" if it is unnamed."""
         plain = self.tokens
         for at, token in enumerate(self.tokens):
             if token.text == "[":
@@ -190,7 +190,7 @@ class _Parameter:
 
     @cached_property
     def indirections(self) -> int:
-        """How many `*` and `&` stand outside brackets."""
+        """The number of `*` and `&` outside brackets."""
         depth = count = 0
         for token in self.tokens:
             depth += token.text in ("(", "[", "<")
@@ -200,7 +200,7 @@ class _Parameter:
 
     @property
     def space(self) -> str:
-        """The address space it names, or ""."""
+        """The address space in its type, or ""."""
         return next((t.text for t in self.tokens if t.text in _SPACES), "")
 
 
@@ -273,7 +273,7 @@ def mismatches(unit: Unit) -> Objection:
 
 
 def _signatures(unit: Unit) -> dict[str, list[str]]:
-    """For each function defined once, the address space of each parameter ("" where it has none)."""
+    """Returns the address spaces of the parameters ("" for none) of each function with a single definition."""
     counts = Counter(f.name for f in unit.functions)
     once = (f for f in unit.functions if counts[f.name] == 1)
     return {f.name: [p.space if p.indirections else "" for p in _parameters(unit, f)] for f in once}
@@ -291,7 +291,7 @@ def _is_written(body: tuple[Token, ...], at: int) -> bool:
 
 
 def _cast_space(body: tuple[Token, ...], at: int) -> str:
-    """The address space that a cast straight around token `at` names."""
+    """Returns the address space in a cast directly around token `at`."""
     if at < 4 or body[at - 1].text != "(" or body[at - 2].text != ">" or _next(body, at) != ")":
         return ""
     for k in range(at - 3, max(at - 14, -1), -1):
@@ -301,7 +301,7 @@ def _cast_space(body: tuple[Token, ...], at: int) -> str:
 
 
 def _argument_space(body: tuple[Token, ...], at: int, signatures: dict[str, list[str]]) -> str:
-    """What the function that token `at` is a whole argument of expects there."""
+    """Returns the address space that a function expects, if token `at` is one of its arguments."""
     if _previous(body, at) not in ("(", ",") or _next(body, at) not in (")", ","):
         return ""
     depth = index = 0

@@ -1,8 +1,7 @@
-"""The REGISTER macros a fork offers: which kernels each one instantiates, read from the fork's own headers and files.
+"""The REGISTER macros of a fork and the kernels they instantiate, read from its headers and kernel files.
 
-A base macro is one whose body spells a `host_name` of the form `NAME "_dense_" #OUT "_" #IN`; its parameters' roles
-come from that
-spelling (c10/metal/indexing.h). A convenience macro is one that only calls base macros with fixed types.
+A base macro has a `host_name` of the form `NAME "_dense_" #OUT "_" #IN` in its body, which gives the roles of its
+parameters (c10/metal/indexing.h). A convenience macro only calls base macros with fixed types.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from porter.languages.source import Macro
 
 
 class MacroFamily(Enum):
-    """A kernel family of c10/metal/indexing.h: what `exec_*_kernel` launches it."""
+    """A kernel family of c10/metal/indexing.h, launched by the `exec_*_kernel` of that name."""
 
     UNARY = "unary"
     UNARY_ALPHA = "unary_alpha"
@@ -28,7 +27,7 @@ class MacroFamily(Enum):
 
 @dataclass(frozen=True)
 class Instance:
-    """One instantiation: Metal type names of the input, the output and, for alpha families, the scalar."""
+    """An instantiation: the Metal types of the input, the output and, for alpha families, the scalar."""
 
     input: str
     output: str
@@ -37,9 +36,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class BaseMacro:
-    """A macro that instantiates one dtype pair; `roles` says what each parameter after the name is: in, out or
-    alpha.
-    """
+    """A macro that instantiates one dtype pair. `roles` of the parameters after the name are in, out or alpha."""
 
     name: str
     family: MacroFamily
@@ -48,19 +45,19 @@ class BaseMacro:
     roles: tuple[str, ...]
 
     def arguments(self, instance: Instance) -> tuple[str, ...]:
-        """The types of an instance in this macro's parameter order."""
+        """Returns the types of an instance in this macro's parameter order."""
         values = {"in": instance.input, "out": instance.output, "alpha": instance.alpha or ""}
         return tuple(values[role] for role in self.roles)
 
     def instance(self, arguments: tuple[str, ...]) -> Instance:
-        """The inverse of `arguments`."""
+        """Returns the instance for arguments: the inverse of `arguments`."""
         values = dict(zip(self.roles, arguments, strict=True))
         return Instance(values["in"], values["out"], values.get("alpha"))
 
 
 @dataclass(frozen=True)
 class Convenience:
-    """A macro of one parameter, the operator's name, and what it expands to."""
+    """A macro whose only parameter is the operator's name, and the instances it expands to."""
 
     name: str
     instances: tuple[tuple[BaseMacro, Instance], ...]
@@ -68,23 +65,21 @@ class Convenience:
 
 @dataclass(frozen=True)
 class MacroBook:
-    """Every registration macro in reach of one `.metal` file."""
+    """The registration macros available in a `.metal` file."""
 
     bases: Mapping[str, BaseMacro]
     conveniences: tuple[Convenience, ...]
 
     @staticmethod
     def read(macros: Iterable[Macro]) -> MacroBook:
-        """Sorts macros (headers first, then the kernel file's own) into bases and conveniences."""
+        """Sorts macros (those of headers first, then the kernel file's) into base and convenience macros."""
         by_name = {macro.name: macro for macro in macros}
         bases = {name: base for name in by_name if (base := _base(name, by_name))}
         found = (_convenience(macro, by_name, bases) for macro in by_name.values() if macro.name not in bases)
         return MacroBook(bases, tuple(each for each in found if each))
 
     def expand(self, name: str, arguments: tuple[str, ...]) -> tuple[tuple[BaseMacro, Instance], ...]:
-        """What one line such as `REGISTER_FLOAT_BINARY_OP(atan2)` instantiates; empty for a macro that is none of
-        these.
-        """
+        """Returns the instances of a line such as `REGISTER_FLOAT_BINARY_OP(atan2)`; none for any other macro."""
         if name in self.bases:
             base = self.bases[name]
             return ((base, base.instance(arguments[1:])),) if len(arguments) == 1 + len(base.roles) else ()
@@ -132,7 +127,7 @@ def _base(name: str, macros: Mapping[str, Macro]) -> BaseMacro | None:
 
 
 def _roles(body: str) -> dict[str, str] | None:
-    """The roles of the type parameters, from the first host name that spells output and input."""
+    """Returns the roles of the type parameters, from the first host name with an output and input type."""
     for spelled in _HOST_NAME.findall(body):
         names = [name for _, name in _PIECE.findall(spelled) if name]
         if len(names) >= 2:

@@ -93,9 +93,7 @@ class Unported:
 
 @dataclass(frozen=True)
 class RejectedCandidate:
-    """A candidate for a functor that failed its tests: its kinds of element, its source, the number of failed tests, and
-    the message of one of them.
-    """
+    """A functor candidate that failed tests: its kinds of element, its source, how many tests failed, and one message."""
 
     functor: str
     kinds: tuple[Kind, ...]

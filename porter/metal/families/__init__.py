@@ -1,4 +1,4 @@
-"""The families of kernels that porter writes, in the order in which they are asked."""
+"""The families of kernels that porter writes, in order of preference."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FAMILIES: tuple[KernelFamily, ...] = (elementwise,)
 
 
 def find_family(function: NativeFunction, call: StubCall) -> KernelFamily:
-    """The first family that may serve a call of a stub. Raises the first family's refusal where none does."""
+    """Returns the first family that may write the kernel of a stub. If none may, raises the first one's refusal."""
     refusals = [family.refusal(function, call) for family in FAMILIES]
     found = next((family for family, refused in zip(FAMILIES, refusals, strict=True) if refused is None), None)
     if found is None:

@@ -1,4 +1,4 @@
-"""Elementwise kernels: a functor beside the fork's own, its REGISTER lines, and a host function that launches them.
+"""Elementwise kernels: a functor next to the fork's own, its REGISTER lines, and a host function that launches it.
 
 Source: c10/metal/indexing.h (the functor dialect), ATen/native/mps/MetalShaderLibrary.h (`exec_*_kernel`).
 """
@@ -38,7 +38,7 @@ _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
 
 @dataclass(frozen=True)
 class _Launch:
-    """Where a kernel of one family goes, and how many elements and which scalars its functor takes."""
+    """The files of a kernel, and the number of elements and the scalars that its functor takes."""
 
     family: MacroFamily
     kernel_file: str
@@ -48,7 +48,7 @@ class _Launch:
 
 
 def refusal(function: NativeFunction, call: StubCall) -> PorterError | None:
-    """A functor gives one result, and takes one scalar beside its elements at most."""
+    """Returns PTR018 for a stub with more than one scalar, which a functor cannot take."""
     extra = len(call.stub.signature) - 1
     if extra <= 1:
         return None
@@ -57,9 +57,9 @@ def refusal(function: NativeFunction, call: StubCall) -> PorterError | None:
 
 
 def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
-    """The functor that the candidates of this choice give, registered for every dtype that the CPU serves.
+    """Returns the kernel with this choice of candidates, registered for every dtype that the CPU supports.
 
-    Raises PTR018 (the stub's kernel is no functor), PTR090 to PTR093 (what the fork lacks) or PTR094 (no source).
+    Raises PTR018 (not a functor), PTR090 to PTR093 (the fork lacks something) or PTR094 (no source).
     """
     stub, name = spec.call.stub, _make_functor_name(spec.call.stub.name)
     inputs, scalars = _read_parameters(spec.function, spec.cpu, spec.call)
@@ -100,13 +100,13 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
 
 
 def _make_functor_name(stub: str) -> str:
-    """What a stub's functor is called: `atan2` of `atan2_stub`, `lerp_scalar_weight` of `lerp_kernel_scalar_weight`."""
+    """Returns a functor's name: `atan2` for `atan2_stub`, `lerp_scalar_weight` for `lerp_kernel_scalar_weight`."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", stub).lower()
     return "_".join(word for word in words.removesuffix("_stub").split("_") if word != "kernel")
 
 
 def _list_known_names(name: str, base: str, call: StubCall) -> tuple[str, ...]:
-    """The names to look a function up by: the operator's own only where this stub is what it means by itself."""
+    """Returns the names to look up: the functor's, and the operator's if the stub alone computes the operator."""
     chosen_by_name = any('"' in condition.text for condition in call.when)
     is_negated = any("-" in argument for argument in call.arguments)
     return (name,) if base == name or chosen_by_name or is_negated else (name, base)
@@ -119,7 +119,7 @@ def _list_checks(cpu: CpuKernel) -> tuple[str, ...]:
 def _read_parameters(
     function: NativeFunction, cpu: CpuKernel, call: StubCall
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The schema's names of the elements and of the scalars that the kernel takes."""
+    """Returns the schema's names of the elements and scalars that the kernel takes."""
     if function.results > 1:
         what = f"{call.stub.name} has {function.results} results, but a functor has one"
         raise PorterError("PTR018", what, call.place, "Port it by hand.")
@@ -139,13 +139,13 @@ def _read_parameters(
 
 
 def _sort_scalar_names(names: Sequence[str], call: StubCall) -> list[str]:
-    """The arguments that are no elements, those that the call of the stub speaks of first."""
+    """Sorts the arguments that are not elements: those passed to the stub come first."""
     given = " ".join(call.arguments)
     return sorted(names, key=lambda name: re.search(rf"\b{name}\b", given) is None)
 
 
 def _find_launch(fork: Checkout, arity: int, scalars: tuple[str, ...]) -> _Launch:
-    """What launches functors of so many elements. Raises PTR091 and PTR093 where the fork has no such thing."""
+    """Returns where functors with this number of elements go. Raises PTR091 or PTR093 if the fork has no place."""
     plain = _ARITIES[arity - 1]
     family = MacroFamily(f"{plain.value}_alpha") if scalars else plain
     Dialect.read(fork).find_exec(family)
@@ -153,7 +153,7 @@ def _find_launch(fork: Checkout, arity: int, scalars: tuple[str, ...]) -> _Launc
 
 
 def _find_files(checkout: Checkout, family: MacroFamily) -> tuple[str, str]:
-    """The kernel file and the host file of a family: those named after it, else those that launch its kernels."""
+    """Returns the kernel file and host file of a family: those named after it, else those that launch its kernels."""
     usual = f"{family.value.capitalize()}Kernel"
     named = [(f"{KERNELS}/{usual}.metal", f"{OPERATIONS}/{usual}.mm")]
     others = [(path, f"{OPERATIONS}/{PurePosixPath(path).stem}.mm") for path in checkout.list(KERNELS, ".metal")]
@@ -173,7 +173,7 @@ def _read_macros(checkout: Checkout, kernel_file: str) -> MacroBook:
 
 
 def _list_needs(spec: FunctorSpec, functor: Functor, family: MacroFamily, book: MacroBook) -> Iterator[Need]:
-    """Every served dtype with its result; float arithmetic of two halves asks for opmath where the fork has it."""
+    """Yields the instances for every supported dtype; with opmath if the functor computes in the element type."""
     plain: list[Instance] = []
     opmath: list[Instance] = []
     several = family in (MacroFamily.BINARY, MacroFamily.TERNARY)
@@ -191,7 +191,7 @@ def _list_needs(spec: FunctorSpec, functor: Functor, family: MacroFamily, book: 
 
 
 def _find_raw_kinds(functor: Functor) -> set[Kind]:
-    """The kinds whose elements are combined in their own type, so that halves would round between operations."""
+    """Returns the kinds computed in their own type, so that halves would be rounded between operations."""
     own = [(o.kinds, o.body.statements) for o in functor.overloads if o.body.result == "T"]
     floating = any(_ARITHMETIC.search(line) for kinds, lines in own if Kind.FLOATING in kinds for line in lines)
     if floating:
@@ -203,7 +203,7 @@ def _find_raw_kinds(functor: Functor) -> set[Kind]:
 
 
 def _choose_alpha(dtype: DType, result: DType) -> str:
-    """The type of a scalar: what `at::toOpMathType` of the computing type is."""
+    """Returns the type of a scalar: `at::toOpMathType` of the type computed in."""
     if result.kind is Kind.COMPLEX:
         return dtypes.FLOAT2.metal
     return dtypes.FLOAT.metal if result.kind is Kind.FLOATING else dtype.metal
