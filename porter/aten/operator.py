@@ -24,7 +24,7 @@ _OPERATOR_CALL = re.compile(r"\bat::(\w+?)(?:_outf?|_)?\(")
 
 @dataclass(frozen=True)
 class ServedFunction:
-    """A native function with an MPS kernel: its dispatch entry, its implementation, and the implementation's language."""
+    """A native function with an MPS kernel: its dispatch entry, its implementation, and the language of that."""
 
     function: NativeFunction
     entry: DispatchEntry
@@ -34,7 +34,7 @@ class ServedFunction:
 
 @dataclass(frozen=True)
 class Migration:
-    """A function on MPSGraph, the dispatch entry it joins (its own if nothing moves), and the stubs that entry calls."""
+    """A function on MPSGraph, the dispatch entry it joins (or its own, if shared), and the stubs that entry calls."""
 
     served: ServedFunction
     target: DispatchEntry
@@ -108,7 +108,7 @@ def find_stubs_behind(checkout: Checkout, served: ServedFunction) -> tuple[str, 
 
 
 def find_shared_stubs(checkout: Checkout, entry: DispatchEntry) -> tuple[str, ...]:
-    """Returns the stubs of an entry that MPS shares: those it calls, or if unknown, those it names and MPS registers."""
+    """Returns the stubs of an entry that MPS shares: those it calls, or else those it names and MPS registers."""
     try:
         return tuple(dict.fromkeys(call.stub.name for call in find_stubs(checkout, entry.kernel)))
     except PorterError:

@@ -200,7 +200,7 @@ def _unpack(argument: cpp.Expr, facts: Facts) -> tuple[cpp.Expr, ...]:
 
 
 def read_builder(iterator: cpp.Expr) -> str:
-    """Returns `unary_op` for `TensorIterator::unary_op(...)`, the chain of a `TensorIteratorConfig`, or "" for `*this`."""
+    """Returns `unary_op` for `TensorIterator::unary_op(...)`, a `TensorIteratorConfig` chain, or "" for `*this`."""
     text = show(iterator)
     if "TensorIteratorConfig" in text:
         return text

@@ -10,7 +10,7 @@ from porter.cli.options import command, expression, operators, proof
 from porter.cli.output import DONE, INCOMPLETE, Output
 
 if TYPE_CHECKING:
-    from porter.workflows.migrate import Ported
+    from porter.workflows.migrate import PortedOperator
 
 
 @command(
@@ -44,7 +44,7 @@ def migrate(
 
     OP is a base name or an overload of native_functions.yaml: atan2, atan2.out. Nothing is written without --write.
     """
-    from porter.workflows.migrate import NotPlanned, Ported, Request, Wrote
+    from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote
     from porter.workflows.migrate import migrate as run
     from porter.workflows.verify import Proof
 
@@ -52,7 +52,7 @@ def migrate(
     code = DONE
     for found in run(output.open_checkout(), request, output.step):
         match found:
-            case Ported():
+            case PortedOperator():
                 _show(output, found, pull_request, no_verify)
                 code = code if found.done else INCOMPLETE
             case NotPlanned(op, error):
@@ -62,7 +62,7 @@ def migrate(
     return code
 
 
-def _show(output: Output, found: Ported, pull_request: bool, no_verify: bool) -> None:
+def _show(output: Output, found: PortedOperator, pull_request: bool, no_verify: bool) -> None:
     from porter.report import pull_request as markdown
     from porter.report.as_json import plan_object, verdict_object
     from porter.report.terminal import styled_diff, styled_summary, summary

@@ -25,7 +25,7 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 @dataclass(frozen=True)
 class Item:
-    """An argument of a call or an element of a display, with the `name` of a keyword argument or the `key` in a dict."""
+    """An argument of a call or element of a display, with the `name` of a keyword argument or `key` in a dict."""
 
     name: str
     key: ast.expr | None

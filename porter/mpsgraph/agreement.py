@@ -11,7 +11,7 @@ from porter.mpsgraph.conditions import Undecided, holds
 from porter.mpsgraph.graph import RESULTS, Call, Case, Cast, Constant, Expr, Graph, Input, Scalar, nodes
 from porter.mpsgraph.operations import by_op
 from porter.mpsgraph.printing import format_expr
-from porter.mpsgraph.recording import RecordedCall, Recording
+from porter.mpsgraph.recording import CallSummary, Recording
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def _results(expr: Expr) -> tuple[Expr, ...]:
     return expr.args if isinstance(expr, Call) and expr.op == RESULTS else (expr,)
 
 
-def _find_case(source: Graph, call: RecordedCall) -> Case | None:
+def _find_case(source: Graph, call: CallSummary) -> Case | None:
     """Returns the source's case for a call, or None if it has none.
 
     The source is read for calls with every tensor given, under conditions that the call's arguments decide.
@@ -75,7 +75,7 @@ def _find_case(source: Graph, call: RecordedCall) -> Case | None:
     return None
 
 
-def _is_mixed(call: RecordedCall, case: Case) -> bool:
+def _is_mixed(call: CallSummary, case: Case) -> bool:
     """Whether a call's tensors, including numbers that host code wraps in one, have different types."""
     if any("scalar_type()" in name and value is False for name, value in call.arguments.items()):
         return True
@@ -83,7 +83,7 @@ def _is_mixed(call: RecordedCall, case: Case) -> bool:
     return any(_own_type(name, call) != case.dtype for name in wrapped)
 
 
-def _own_type(name: str, call: RecordedCall) -> DType:
+def _own_type(name: str, call: CallSummary) -> DType:
     """Returns the element type of the tensor that wraps a number argument. The device has no float64."""
     if call.arguments.get(f"{name}.isBoolean()"):
         return dtypes.BOOL
@@ -95,7 +95,7 @@ def _reads_mixed(case: Case) -> bool:
     return any(isinstance(node, Input) and node.dtype != case.dtype for node in nodes(case.expr))
 
 
-def _substitute_arguments(expr: Expr, call: RecordedCall) -> Expr:
+def _substitute_arguments(expr: Expr, call: CallSummary) -> Expr:
     """Replaces the scalar arguments in an expression with the call's numbers."""
     match expr:
         case Scalar(name=name, dtype=dtype):

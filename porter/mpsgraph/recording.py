@@ -10,7 +10,7 @@ from porter.mpsgraph.graph import Graph, Value
 
 
 @dataclass(frozen=True)
-class RecordedCall:
+class CallSummary:
     """One call: the element type of its tensors, its arguments by name, and the case of the graph it took."""
 
     dtype: DType
@@ -33,6 +33,6 @@ class Recording:
 
     name: str
     graph: Graph
-    seen: tuple[RecordedCall, ...] = ()
+    seen: tuple[CallSummary, ...] = ()
     left: tuple[NotRecorded, ...] = ()
     notes: tuple[str, ...] = field(default=())

@@ -93,7 +93,7 @@ class Unported:
 
 @dataclass(frozen=True)
 class RejectedCandidate:
-    """A functor candidate that failed tests: its kinds of element, its source, how many tests failed, and one message."""
+    """A functor candidate that failed tests: its kinds of element, source, number of failures, and one message."""
 
     functor: str
     kinds: tuple[Kind, ...]

@@ -16,7 +16,7 @@ from porter.core import dtypes
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.mpsgraph.graph import Case, Expr, Graph
-from porter.mpsgraph.recording import NotRecorded, RecordedCall, Recording
+from porter.mpsgraph.recording import CallSummary, NotRecorded, Recording
 from porter.recording.cases import Observed, cases_of, untold
 from porter.recording.expressions import expression
 from porter.recording.flow import check_flow
@@ -110,7 +110,7 @@ def _recording(name: str, made: _Calls) -> Recording:
     return Recording(
         name,
         Graph(tensors, scalars, cases),
-        tuple(RecordedCall(each.dtype, each.arguments, case) for each, case in seen.values()),
+        tuple(CallSummary(each.dtype, each.arguments, case) for each, case in seen.values()),
         tuple(dict.fromkeys(readings.left)),
         tuple(_notes(cases)),
     )

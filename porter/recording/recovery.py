@@ -56,7 +56,7 @@ _FORMS: tuple[_Form, ...] = (
 
 
 def recovered(leaves: Sequence[Constant | Literal], calls: Sequence[Arguments]) -> Expr:
-    """The leaf of every run as one expression of the arguments; Untold where no form gives all values."""
+    """The leaf of every run as one expression of the arguments; UnknownValue where no form gives all values."""
     first = leaves[0]
     values = [leaf.value for leaf in leaves]
     if all(_same(value, values[0]) for value in values):

@@ -37,7 +37,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Ported:
+class PortedOperator:
     """The plan that is proven best, its verdict or why there is none, and the candidates it was preferred to. Both are
     None where no verdict was asked for.
     """
@@ -68,7 +68,9 @@ class Wrote:
     files: tuple[str, ...]
 
 
-def migrate(checkout: Checkout, request: Request, progress: Steps = ignore) -> Iterator[Ported | NotPlanned | Wrote]:
+def migrate(
+    checkout: Checkout, request: Request, progress: Steps = ignore
+) -> Iterator[PortedOperator | NotPlanned | Wrote]:
     """Each operator's port, planned on what the ones before it leave, and the files written at the end.
 
     Raises PTR002 (all operators of a fork older than the functor dialect), PTR012 (no operator is named), and for a
@@ -91,14 +93,14 @@ def migrate(checkout: Checkout, request: Request, progress: Steps = ignore) -> I
                 raise
             yield NotPlanned(op, error)
             continue
-        ported = _prove(draft.fork, plan, request.proof, recorded, tell) if request.proof else Ported(plan)
+        ported = _prove(draft.fork, plan, request.proof, recorded, tell) if request.proof else PortedOperator(plan)
         yield ported
         draft = draft.follow(ported.plan.changes)
     if request.write:
         yield Wrote(write(checkout, draft.changes, request.force))
 
 
-def _prove(fork: Checkout, plan: Plan, proof: Proof, recorded: RecordedGraph, progress: Progress) -> Ported:
+def _prove(fork: Checkout, plan: Plan, proof: Proof, recorded: RecordedGraph, progress: Progress) -> PortedOperator:
     from porter.verdict.prove import prove
     from porter.workflows.candidates import judged
 
@@ -109,5 +111,5 @@ def _prove(fork: Checkout, plan: Plan, proof: Proof, recorded: RecordedGraph, pr
     try:
         best = judged(fork, plan, verdict, recorded)
     except PorterError as error:
-        return Ported(plan, no_verdict=error)
-    return Ported(best.plan, best.verdict, losers=best.losers)
+        return PortedOperator(plan, no_verdict=error)
+    return PortedOperator(best.plan, best.verdict, losers=best.losers)

@@ -9,7 +9,7 @@ from porter.aten.condition import Condition
 from porter.core import codec, dtypes
 from porter.mpsgraph import graph
 from porter.mpsgraph.graph import Call, Case, Cast, Constant, Expr, Graph, Input, Literal, Scalar, UnknownValue
-from porter.mpsgraph.recording import NotRecorded, RecordedCall, Recording
+from porter.mpsgraph.recording import CallSummary, NotRecorded, Recording
 
 names = st.text("abcdef_.()[]", min_size=1, max_size=8)
 types = st.sampled_from(dtypes.ALL)
@@ -33,7 +33,7 @@ recordings = st.builds(
     names,
     st.builds(Graph, st.tuples(names), st.tuples(names), st.lists(cases, max_size=3).map(tuple)),
     st.lists(
-        st.builds(RecordedCall, types, st.dictionaries(names, values, max_size=3), st.integers(0, 3)), max_size=2
+        st.builds(CallSummary, types, st.dictionaries(names, values, max_size=3), st.integers(0, 3)), max_size=2
     ).map(tuple),
     st.lists(st.builds(NotRecorded, types, names, names), max_size=2).map(tuple),
     st.tuples(names),
