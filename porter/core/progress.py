@@ -20,7 +20,7 @@ class Step:
 Steps = Callable[[Step], None]
 
 
-def make_progress(steps: Steps, name: str, at: int, total: int) -> Progress:
+def number_progress(steps: Steps, name: str, at: int, total: int) -> Progress:
     """Returns a callback that reports steps of item `at`, from 0, of `total`. A single item has no count."""
     return lambda what: steps(Step(f"{name}: {what}", at, total) if total > 1 else Step(f"{name}: {what}"))
 

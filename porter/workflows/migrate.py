@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.core.progress import Progress, Steps, ignore, make_progress
+from porter.core.progress import Progress, Steps, ignore, number_progress
 from porter.core.writing import write
 from porter.metal.kernel_spec import RecordedGraph
 from porter.plan.draft import Draft
@@ -83,7 +83,7 @@ def migrate(
     draft = Draft(checkout)
     ops: Sequence[str] = portable(checkout) if request.all else request.ops
     for at, op in enumerate(ops):
-        tell = make_progress(progress, op, at, len(ops))
+        tell = number_progress(progress, op, at, len(ops))
         recorded = partial(recorded_graph, checkout, run=request.proof is not None, progress=tell)
         tell("planning")
         try:

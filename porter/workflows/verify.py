@@ -9,7 +9,7 @@ from pathlib import Path
 
 from porter.core.checkout import Checkout
 from porter.core.layout import KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS
-from porter.core.progress import Progress, Steps, ignore, make_progress
+from porter.core.progress import Progress, Steps, ignore, number_progress
 from porter.plan.planner import plan_operator
 from porter.verdict.errors import NotNative
 from porter.verdict.native import native_target
@@ -33,7 +33,7 @@ def verify_operators(
 ) -> Iterator[Verdict]:
     """The verdict on each operator. Raises what planning and proving raise."""
     for at, op in enumerate(ops):
-        yield verify_operator(checkout, op, proof, make_progress(progress, op, at, len(ops)))
+        yield verify_operator(checkout, op, proof, number_progress(progress, op, at, len(ops)))
 
 
 def verify_operator(checkout: Checkout, op: str, proof: Proof, progress: Progress = ignore) -> Verdict:
