@@ -62,9 +62,7 @@ def test_the_packages_keep_every_contract(copy: Path) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_planted_import_breaks_its_contract(
-    copy: Path, file: str, line: str, contracts: set[str], form: str
-) -> None:
+def test_a_planted_import_breaks_its_contract(copy: Path, file: str, line: str, contracts: set[str], form: str) -> None:
     with (copy / file).open("a") as source:
         source.write("\n" + form.format(line))
     assert contracts <= broken(copy)
