@@ -16,13 +16,11 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput, UnaryUfuncInfo
 from torch.utils import _pytree as pytree
 
+from porter.core.dtypes import TESTED
 from porter.verdict.suite import lists, samples, tolerances
 from porter.verdict.suite.context import Context
 
-MPS_DTYPES = (
-    torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8,
-    torch.bool, torch.complex64,
-)  # fmt: skip
+MPS_DTYPES: tuple[torch.dtype, ...] = tuple(getattr(torch, dtype.torch) for dtype in TESTED)
 LAYOUT_SAMPLES = 3
 
 

@@ -10,13 +10,14 @@ import time
 import unittest
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 
 from porter.core.progress import Progress, ignore
 from porter.verdict.suite import results
 from porter.verdict.suite.context import Context, use
 
-MODULES = tuple(f"porter.verdict.suite.{name}" for name in ("test_consistency", "test_error_inputs", "test_variants"))
+MODULES = tuple(f"{__package__}.{path.stem}" for path in sorted(Path(__file__).parent.glob("test_*.py")))
 _DTYPE = re.compile(r"_(?:mps|cpu)_(?P<dtype>[a-z]+\d*)$")
 _WORD = re.compile(r"[^\s()]+")
 UPSTREAM = ("test_output_match", "test_output_grad_match", "test_error_inputs")
