@@ -20,13 +20,13 @@ from porter.cli.output import DONE, Output
 @click.option("--macos", default="", metavar="VERSION", help="Run the old code as this macOS would: 14.4.")
 def explain(output: Output, op: str, no_record: bool, macos: str) -> int:
     """Show each stage for one operator, and how each was found."""
-    from porter.report.explain import stage_text, styled_stage
+    from porter.report.explain import stage_text, style_stage
     from porter.workflows.explain import explain as run
 
-    stages = run(output.open_checkout(), op, not no_record, macos, output.saying)
+    stages = run(output.open_checkout(), op, not no_record, macos, output.report_progress)
     if output.json:
         output.object({"op": op, "stages": [stage.as_object() for stage in stages]})
         return DONE
     for stage in stages:
-        output.text(stage_text(stage), partial(styled_stage, stage))
+        output.text(stage_text(stage), partial(style_stage, stage))
     return DONE

@@ -50,7 +50,7 @@ def migrate(
 
     request = Request(ops, every, write, force, None if no_verify else Proof(expr, backend, arithmetic))
     code = DONE
-    for found in run(output.open_checkout(), request, output.step):
+    for found in run(output.open_checkout(), request, output.report_step):
         match found:
             case Ported():
                 _show(output, found, pull_request, no_verify)
@@ -65,21 +65,21 @@ def migrate(
 def _show(output: Output, found: Ported, pull_request: bool, no_verify: bool) -> None:
     from porter.report import pull_request as markdown
     from porter.report.as_json import plan_object, verdict_object
-    from porter.report.terminal import styled_diff, styled_summary, summary
+    from porter.report.terminal import style_diff, style_summary, summary
 
-    plan, verdict, losers = found.plan, found.verdict, found.losers
+    plan, verdict, rejected = found.plan, found.verdict, found.rejected
     if output.json:
-        output.object(plan_object(plan, verdict_object(verdict) if verdict else None, losers))
+        output.object(plan_object(plan, verdict_object(verdict) if verdict else None, rejected))
     elif pull_request:
         output.text(markdown.pull_request(plan, verdict))
     else:
         diff = plan.changes.diff()
-        output.diff(diff, lambda: styled_diff(diff))
-        tell = output.note if no_verify else output.text
-        tell(summary(plan, losers), lambda: styled_summary(plan, losers))
+        output.diff(diff, lambda: style_diff(diff))
+        print_summary = output.note if no_verify else output.text
+        print_summary(summary(plan, rejected), lambda: style_summary(plan, rejected))
         if verdict:
-            from porter.report.verdict import styled, table
+            from porter.report.verdict import style_verdict, table
 
-            output.text(table(verdict), lambda: styled(verdict))
+            output.text(table(verdict), lambda: style_verdict(verdict))
     if found.no_verdict:
         output.error(found.no_verdict, "no verdict")

@@ -57,11 +57,11 @@ def command(name: str, *examples: tuple[str, str]) -> Callable[[Run], Command]:
         @wraps(run)
         def with_output(checkout: Path | None, json: bool, no_color: bool, **own: Any) -> int:
             before = click.get_current_context().obj or Settings()
-            output = Output(before.joined(Settings(checkout, json, no_color)))
+            output = Output(before.merge(Settings(checkout, json, no_color)))
             try:
                 return run(output, **own)
             finally:
-                output.done()
+                output.finish()
 
         settings = {"help_option_names": ["-h", "--help"]}
         made = click.command(name, cls=Command, examples=examples, context_settings=settings)(shared(with_output))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from porter.core.checkout import Checkout
     from porter.core.errors import PorterError
 
-    Styled = Callable[[], RenderableType]
+    Render = Callable[[], RenderableType]
 
 DONE, INCOMPLETE, NOT_PLANNED = 0, 1, 2
 
@@ -34,7 +34,7 @@ class Settings:
     json: bool = False
     no_color: bool = False
 
-    def joined(self, other: Settings) -> Settings:
+    def merge(self, other: Settings) -> Settings:
         """Both, where `other` says more."""
         json, no_color = self.json or other.json, self.no_color or other.no_color
         return replace(self, checkout=other.checkout or self.checkout, json=json, no_color=no_color)
@@ -63,15 +63,15 @@ class Output:
             self.note(f"an interrupted write was {settled}")
         return checkout
 
-    def step(self, step: Step) -> None:
+    def report_step(self, step: Step) -> None:
         """Shows what is being done, for as long as it takes."""
         self._live.show(step)
 
-    def saying(self, what: str) -> None:
+    def report_progress(self, what: str) -> None:
         """The same for a step that is one of a kind."""
         self._live.show(Step(what))
 
-    def done(self) -> None:
+    def finish(self) -> None:
         """Nothing is being done any more."""
         self._live.hide()
 
@@ -80,25 +80,25 @@ class Output:
         self._live.hide()
         print(json.dumps(value), flush=True)
 
-    def text(self, plain: str, styled: Styled | None = None) -> None:
+    def text(self, plain: str, render: Render | None = None) -> None:
         """Prints a result for a person: styled and as wide as the terminal, or plain where there is none."""
-        self._print(sys.stdout, plain, styled)
+        self._print(sys.stdout, plain, render)
 
-    def diff(self, plain: str, styled: Styled) -> None:
+    def diff(self, plain: str, render: Render) -> None:
         """Prints a diff, its lines as long as they are."""
-        self._print(sys.stdout, plain, styled, end="", wrap=False)
+        self._print(sys.stdout, plain, render, end="", wrap=False)
 
-    def note(self, plain: str, styled: Styled | None = None) -> None:
+    def note(self, plain: str, render: Render | None = None) -> None:
         """Prints what is no result: to stderr."""
-        self._print(sys.stderr, plain, styled)
+        self._print(sys.stderr, plain, render)
 
     def error(self, error: PorterError, about: str = "porter") -> None:
         """Prints why something could not be done."""
         self.note(f"{about}: {printable(str(error), keep=chr(10))}")
 
-    def _print(self, stream: TextIO, plain: str, styled: Styled | None, end: str = "\n", wrap: bool = True) -> None:
+    def _print(self, stream: TextIO, plain: str, render: Render | None, end: str = "\n", wrap: bool = True) -> None:
         self._live.hide()
-        if styled is not None and is_terminal(stream):
-            console(stream, self.settings.no_color).print(styled(), end=end, soft_wrap=not wrap)
+        if render is not None and is_terminal(stream):
+            console(stream, self.settings.no_color).print(render(), end=end, soft_wrap=not wrap)
         else:
             print(plain, end=end, file=stream, flush=True)

@@ -21,7 +21,7 @@ def setup(output: Output) -> int:
     compiler = set_up()
     if not output.json:
         output.text(compiler_text(compiler))
-    overlay = prepare(output.open_checkout(), output.saying)
+    overlay = prepare(output.open_checkout(), output.report_progress)
     if output.json:
         output.object({"compiler": asdict(compiler), "overlay": asdict(overlay)})
     else:

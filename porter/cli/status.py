@@ -23,7 +23,7 @@ def status(output: Output, patterns: tuple[str, ...], portable: bool, blocked: b
     One line each: what its code is written in, which readings there are of an implementation on MPSGraph, and whether
     porter can port it, else a code (docs/errors) and why not. PATTERN is one of a shell: 'log*'.
     """
-    from porter.report.status import status_lines, status_object, styled_status
+    from porter.report.status import status_lines, status_object, style_status
     from porter.workflows.status import Filters
     from porter.workflows.status import status as run
 
@@ -31,5 +31,5 @@ def status(output: Output, patterns: tuple[str, ...], portable: bool, blocked: b
     if output.json:
         output.object(status_object(found))
     else:
-        output.text("\n".join(status_lines(found)), lambda: styled_status(found))
+        output.text("\n".join(status_lines(found)), lambda: style_status(found))
     return DONE

@@ -35,14 +35,14 @@ def verify(output: Output, ops: tuple[str, ...], expr: str | None, backend: str,
 def judge(output: Output, checkout: Checkout, ops: tuple[str, ...], proof: Proof) -> int:
     """Prints the verdict on each operator; raises what verifying raises."""
     from porter.report.as_json import verdict_object
-    from porter.report.verdict import styled, table
+    from porter.report.verdict import style_verdict, table
     from porter.workflows.verify import verify_operators
 
     code = DONE
-    for verdict in verify_operators(checkout, ops, proof, output.step):
+    for verdict in verify_operators(checkout, ops, proof, output.report_step):
         if output.json:
             output.object(verdict_object(verdict))
         else:
-            output.text(table(verdict), partial(styled, verdict))
+            output.text(table(verdict), partial(style_verdict, verdict))
         code = code if verdict.ok else INCOMPLETE
     return code

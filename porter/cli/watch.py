@@ -18,7 +18,7 @@ def watch(output: Output, ops: tuple[str, ...], expr: str | None, backend: str, 
     What counts are the files of the fork's MPS backend. Ctrl-C ends it.
     """
     from porter.core.checkout import Checkout
-    from porter.workflows.verify import Proof, files_of
+    from porter.workflows.verify import Proof, find_watched_files
     from porter.workflows.watch import watch as run
 
     opened, how = output.open_checkout(), Proof(expr, backend, arithmetic)
@@ -32,5 +32,5 @@ def watch(output: Output, ops: tuple[str, ...], expr: str | None, backend: str, 
         except PorterError as error:
             output.error(error)
 
-    run(lambda: files_of(now()), act)
+    run(lambda: find_watched_files(now()), act)
     return DONE

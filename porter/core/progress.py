@@ -20,7 +20,7 @@ class Step:
 Steps = Callable[[Step], None]
 
 
-def of_several(steps: Steps, name: str, at: int, total: int) -> Progress:
+def number_progress(steps: Steps, name: str, at: int, total: int) -> Progress:
     """What the step at this place, counted from 0, says as one of `total`; a single one is not counted."""
     return lambda what: steps(Step(f"{name}: {what}", at, total) if total > 1 else Step(f"{name}: {what}"))
 

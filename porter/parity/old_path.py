@@ -21,17 +21,18 @@ from porter.parity.compare import (
     HALVES,
     PLAIN,
     Tolerance,
-    between,
-    compared,
-    equal_elements,
-    floats_only,
-    in_double,
-    in_single,
-    near,
-    rounded,
-    unwritten,
+    compare_results,
+    is_near,
+    is_unwritten,
+    lie_between,
+    pick_equal_elements,
+    round_like,
+    to_double,
+    to_double_types,
+    to_single,
 )
-from porter.parity.lines import (
+from porter.parity.operator_trace import trace_operators
+from porter.parity.outcomes import (
     AGREE,
     DIFFER,
     GRADIENT,
@@ -42,10 +43,9 @@ from porter.parity.lines import (
     UNCOMPARED,
     UNDEFINED,
     UNWRITTEN,
-    Line,
+    OpInfoResult,
     Outcome,
 )
-from porter.parity.reached import reached
 from porter.verdict.backends import host
 from porter.verdict.suite.compare import tolerances
 from porter.verdict.suite.samples import on_device
@@ -56,7 +56,7 @@ SEEDS = range(8)
 
 
 @dataclass(frozen=True)
-class Ran:
+class DeviceRun:
     """What a sample did on the device: its results, on the CPU now, or an error; what ran, and which operators.
 
     `untouched` says of every leaf of the results whether no graph was asked for it, and no kernel ran.
@@ -70,7 +70,9 @@ class Ran:
     fallbacks: frozenset[str] = frozenset()
 
 
-def lines(op: Any, kinds: Sequence[str], samples: int, precision: Mapping[str, frozenset[str]]) -> Iterator[Line]:
+def compare_opinfo(
+    op: Any, kinds: Sequence[str], samples: int, precision: Mapping[str, frozenset[str]]
+) -> Iterator[OpInfoResult]:
     """One line for each type that the OpInfo has on the CPU, and one for its gradient where it has one.
 
     `precision` are the fork's lists of operators that its own tests hold to wider tolerances.
@@ -80,16 +82,18 @@ def lines(op: Any, kinds: Sequence[str], samples: int, precision: Mapping[str, f
         if dtype not in op.supported_dtypes("cpu"):
             continue
         wide = tolerances(precision, op.name, dtype)
-        yield _line(op, kind, dtype, samples, partial(judged, partial(_results, op), wide))
+        yield _summarize_samples(op, kind, dtype, samples, partial(check_sample, partial(_results, op), wide))
         if op.supports_autograd and dtype in op.supported_backward_dtypes("cpu") and dtype is torch.float32:
-            yield _line(op, kind + GRADIENT, dtype, samples, partial(_judged_backward, op, wide))
+            yield _summarize_samples(op, kind + GRADIENT, dtype, samples, partial(_check_gradients, op, wide))
 
 
-def _line(op: Any, kind: str, dtype: torch.dtype, samples: int, judge: Callable[[Any], tuple[Outcome, Ran]]) -> Line:
+def _summarize_samples(
+    op: Any, kind: str, dtype: torch.dtype, samples: int, check: Callable[[Any], tuple[Outcome, DeviceRun]]
+) -> OpInfoResult:
     given = list(op.sample_inputs("cpu", dtype, requires_grad=kind.endswith(GRADIENT), set_seed=True))
-    found = [judge(sample) for sample in spread(given, samples)]
+    found = [check(sample) for sample in pick_samples(given, samples)]
     reasons = Counter((outcome.verdict, outcome.why) for outcome, _ in found if outcome.why)
-    return Line(
+    return OpInfoResult(
         op.formatted_name,
         (op.name, op.aten_name),
         kind,
@@ -101,55 +105,55 @@ def _line(op: Any, kind: str, dtype: torch.dtype, samples: int, judge: Callable[
     )
 
 
-def spread(given: Sequence[T], count: int) -> list[T]:
+def pick_samples(given: Sequence[T], count: int) -> list[T]:
     """At most so many, in their order and the same in every run: neighbours differ in one argument only."""
     chosen = Random(0).sample(range(len(given)), min(count, len(given)))
     return [given[i] for i in sorted(chosen)]
 
 
-def judged(compute: Compute, wide: Tolerance, sample: Any) -> tuple[Outcome, Ran]:
+def check_sample(compute: Compute, wide: Tolerance, sample: Any) -> tuple[Outcome, DeviceRun]:
     """The outcome of one sample, and what it did on the device. `compute` gives its results, None for nothing."""
     try:
         want = compute(sample)
     except Exception as error:
-        return Outcome(UNCOMPARED, f"the CPU refuses it: {_message(error)}"), Ran()
+        return Outcome(UNCOMPARED, f"the CPU refuses it: {_message(error)}"), DeviceRun()
     if want is None:
-        return Outcome(UNCOMPARED, "nothing to compare"), Ran()
+        return Outcome(UNCOMPARED, "nothing to compare"), DeviceRun()
     try:
         moved = on_device(sample)
     except (NotImplementedError, TypeError) as error:  # sparse ones, and doubles
-        return Outcome(UNCOMPARED, f"the device takes no such tensor: {_message(error)}"), Ran()
-    ran = _ran(compute, moved)
+        return Outcome(UNCOMPARED, f"the device takes no such tensor: {_message(error)}"), DeviceRun()
+    ran = _run_on_device(compute, moved)
     return _outcome(compute, wide, sample, ran, want), ran
 
 
-def _outcome(compute: Compute, wide: Tolerance, sample: Any, ran: Ran, want: Any) -> Outcome:
-    outcome = Outcome(REFUSED, ran.error, values=False) if ran.error else compared(ran.results, want, wide)
+def _outcome(compute: Compute, wide: Tolerance, sample: Any, ran: DeviceRun, want: Any) -> Outcome:
+    outcome = Outcome(REFUSED, ran.error, values=False) if ran.error else compare_results(ran.results, want, wide)
     if outcome.verdict == AGREE:
         return outcome
-    undefined = _undefined(compute, sample, ran, want) if outcome.values else None
+    undefined = _find_undefined(compute, sample, ran, want) if outcome.values else None
     if undefined:
         return undefined
     if not _is_copied(compute, sample, want):
         return Outcome(UNCOMPARED, "a copy of the sample is another on the CPU, too")
-    explained = _explained(compute, sample, ran, want, wide) if outcome.values else None
+    explained = _explain_difference(compute, sample, ran, want, wide) if outcome.values else None
     return explained or outcome
 
 
 def _is_copied(compute: Compute, sample: Any, want: Any) -> bool:
     """Whether copies of a sample's tensors, as another device has them, give the same: those of views may not."""
-    if compared(compute(sample), want, PLAIN).verdict != AGREE:
+    if compare_results(compute(sample), want, PLAIN).verdict != AGREE:
         return True  # it gives something else every time
     try:
-        return compared(compute(sample.transform(_copied)), want, PLAIN).verdict == AGREE
+        return compare_results(compute(sample.transform(_copy_tensor)), want, PLAIN).verdict == AGREE
     except RuntimeError:
         return False
 
 
-def _undefined(compute: Compute, sample: Any, ran: Ran, want: Any) -> Outcome | None:
+def _find_undefined(compute: Compute, sample: Any, ran: DeviceRun, want: Any) -> Outcome | None:
     """Where values may differ: random numbers, of which a device has its own, and the order of equal elements."""
     stable = sample.kwargs.get("stable")
-    if not stable and equal_elements(sample.input, ran.results, want):
+    if not stable and pick_equal_elements(sample.input, ran.results, want):
         return Outcome(UNDEFINED)
     return Outcome(UNDEFINED) if any(map(_draws, ran.names)) and _varies(partial(compute, sample)) else None
 
@@ -168,75 +172,75 @@ def _varies(compute: Callable[[], Any]) -> bool:
     for seed in SEEDS:
         with torch.random.fork_rng(devices=()), patch("torch.manual_seed", lambda given, by=seed: plain(given + by)):
             plain(seed)
-            found.append(pytree.tree_map(_detached, compute()))
-    return any(compared(each, found[0], PLAIN).verdict != AGREE for each in found)
+            found.append(pytree.tree_map(_detach_copy, compute()))
+    return any(compare_results(each, found[0], PLAIN).verdict != AGREE for each in found)
 
 
-def _explained(compute: Compute, sample: Any, ran: Ran, want: Any, wide: Tolerance) -> Outcome | None:
+def _explain_difference(compute: Compute, sample: Any, ran: DeviceRun, want: Any, wide: Tolerance) -> Outcome | None:
     """A difference of values whose reason a further run shows."""
-    told = compared(ran.results, want, wide).why
-    if unwritten(ran.results, want, ran.untouched):
-        return Outcome(DIFFER, f"{UNWRITTEN}: {told}")
-    kept = _run_in(KEEPING_NAN, compute, sample) if ran.graphs else Ran(error="no graph")
-    if not kept.error and compared(kept.results, want, wide).verdict == AGREE:
-        return Outcome(DIFFER, f"{NAN_LOST}: {told}")
+    message = compare_results(ran.results, want, wide).why
+    if is_unwritten(ran.results, want, ran.untouched):
+        return Outcome(DIFFER, f"{UNWRITTEN}: {message}")
+    keeping_nan = _run_in(KEEPING_NAN, compute, sample) if ran.graphs else DeviceRun(error="no graph")
+    if not keeping_nan.error and compare_results(keeping_nan.results, want, wide).verdict == AGREE:
+        return Outcome(DIFFER, f"{NAN_LOST}: {message}")
     bounds = tuple(_run_in(each, compute, sample) for each in (LARGER, SMALLER)) if ran.graphs else ()
     others = (ran.results, *(each.results for each in bounds if not each.error))
-    if bounds and between(want, others):
-        return Outcome(PRECISION, f"its graphs agree within what rounding allows: {told}")
-    if reason := _rounding(compute, sample, ran, want, wide):
-        return Outcome(PRECISION, f"{reason}: {told}")
-    floats = _otherwise(compute, sample.transform(floats_only), want)
-    if bounds and floats is not None and between(floats, others):
-        return Outcome(DIFFER, f"{LATE}: {told}")
+    if bounds and lie_between(want, others):
+        return Outcome(PRECISION, f"its graphs agree within what rounding allows: {message}")
+    if reason := _explain_rounding(compute, sample, ran, want, wide):
+        return Outcome(PRECISION, f"{reason}: {message}")
+    floats = _compute_in_types(compute, sample.transform(to_double_types), want)
+    if bounds and floats is not None and lie_between(floats, others):
+        return Outcome(DIFFER, f"{LATE}: {message}")
     return None
 
 
-def _otherwise(compute: Compute, sample: Any, want: Any) -> list[Any] | None:
+def _compute_in_types(compute: Compute, sample: Any, want: Any) -> list[Any] | None:
     """What the CPU gives for a sample in other types, in those that it gives; None where it has none."""
     try:
-        return rounded(compute(sample), want)
+        return round_like(compute(sample), want)
     except Exception:  # nothing is shown, and the difference stays what it is
         return None
 
 
-def _rounding(compute: Compute, sample: Any, ran: Ran, want: Any, wide: Tolerance) -> str:
+def _explain_rounding(compute: Compute, sample: Any, ran: DeviceRun, want: Any, wide: Tolerance) -> str:
     """How wider types show that a difference is one of rounding: `""` where they do not.
 
     The same graphs with all operations in double give the right result; else a small difference is gone in wider types,
     on the CPU or, as halves are also rounded between graphs, on the device.
     """
-    exact = _otherwise(compute, sample.transform(in_double), want)
+    exact = _compute_in_types(compute, sample.transform(to_double), want)
     if exact is None:
         return ""
-    doubled = _run_in(IN_DOUBLE, compute, sample) if ran.graphs else Ran(error="no graph")
-    if not doubled.error and compared(doubled.results, exact, wide).verdict == AGREE:
+    doubled = _run_in(IN_DOUBLE, compute, sample) if ran.graphs else DeviceRun(error="no graph")
+    if not doubled.error and compare_results(doubled.results, exact, wide).verdict == AGREE:
         return "its graphs in double agree"
-    if not near(ran.results, want):
+    if not is_near(ran.results, want):
         return ""
-    if compared(ran.results, exact, wide).verdict == AGREE:
+    if compare_results(ran.results, exact, wide).verdict == AGREE:
         return "the CPU in double agrees"
     if not any(isinstance(leaf, torch.Tensor) and leaf.dtype in HALVES for leaf in pytree.tree_leaves(want)):
         return ""
-    single = _ran(compute, on_device(sample.transform(in_single)))
-    agrees = not single.error and compared(rounded(single.results, want), exact, wide).verdict == AGREE
+    single = _run_on_device(compute, on_device(sample.transform(to_single)))
+    agrees = not single.error and compare_results(round_like(single.results, want), exact, wide).verdict == AGREE
     return "near, and in float32 it agrees" if agrees else ""
 
 
-def _run_in(precision: Precision, compute: Compute, sample: Any) -> Ran:
+def _run_in(precision: Precision, compute: Compute, sample: Any) -> DeviceRun:
     with host.recorder().use_precision(precision):
-        return _ran(compute, on_device(sample))
+        return _run_on_device(compute, on_device(sample))
 
 
-def _judged_backward(op: Any, wide: Tolerance, sample: Any) -> tuple[Outcome, Ran]:
+def _check_gradients(op: Any, wide: Tolerance, sample: Any) -> tuple[Outcome, DeviceRun]:
     """Of gradients; where the operator's result does not agree nothing is compared: that is said once."""
-    forward, _ = judged(partial(_results, op), wide, sample)
+    forward, _ = check_sample(partial(_results, op), wide, sample)
     if forward.verdict not in (AGREE, PRECISION):
-        return Outcome(UNCOMPARED, "the result does not agree"), Ran()
+        return Outcome(UNCOMPARED, "the result does not agree"), DeviceRun()
     results = [t for t in pytree.tree_leaves(_results(op, sample)) if _differentiable(t)]
     generator = torch.Generator().manual_seed(0)
     weights = [torch.empty_like(t).copy_(torch.randn(t.shape, generator=generator)).detach() for t in results]
-    return judged(partial(_gradients, op, weights), wide, sample)
+    return check_sample(partial(_gradients, op, weights), wide, sample)
 
 
 def _results(op: Any, sample: Any) -> Any:
@@ -257,37 +261,39 @@ def _differentiable(value: object) -> bool:
     return isinstance(value, torch.Tensor) and value.requires_grad
 
 
-def _ran(compute: Compute, moved: Any) -> Ran:
+def _run_on_device(compute: Compute, moved: Any) -> DeviceRun:
     recorder, runs = host.recorder(), list[GraphRun]()
     kernels, fallbacks = host.kernel_calls(), set(host.fallbacks().items())
     results, error = None, ""
     recorder.on_run = runs.append
     try:
-        with reached(host.fallbacks) as names:
+        with trace_operators(host.fallbacks) as names:
             try:
                 results = compute(moved)
             except Exception as refusal:
                 error = _message(refusal)
     finally:
         recorder.on_run = None
-    untouched = [host.kernel_calls() == kernels and not _asked(leaf, runs) for leaf in pytree.tree_leaves(results)]
+    untouched = [
+        host.kernel_calls() == kernels and not _is_graph_result(leaf, runs) for leaf in pytree.tree_leaves(results)
+    ]
     fallen = frozenset(name.removeprefix("aten::") for name, _ in set(host.fallbacks().items()) - fallbacks)
-    return Ran(pytree.tree_map(_home, results), error, tuple(untouched), len(runs), frozenset(names), fallen)
+    return DeviceRun(pytree.tree_map(_to_cpu, results), error, tuple(untouched), len(runs), frozenset(names), fallen)
 
 
-def _asked(result: Any, runs: Sequence[GraphRun]) -> bool:
+def _is_graph_result(result: Any, runs: Sequence[GraphRun]) -> bool:
     return isinstance(result, torch.Tensor) and any(result.data_ptr() in run.results.values() for run in runs)
 
 
-def _home(value: Any) -> Any:
+def _to_cpu(value: Any) -> Any:
     return value.detach().cpu() if isinstance(value, torch.Tensor) else value
 
 
-def _copied(value: Any) -> Any:
+def _copy_tensor(value: Any) -> Any:
     return value.detach().clone().requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
 
 
-def _detached(value: Any) -> Any:
+def _detach_copy(value: Any) -> Any:
     return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
 

@@ -24,20 +24,20 @@ def check_flow(runs: Sequence[GraphRun], given: Mapping[int, torch.Tensor], resu
     from aten_overlay.apple.mpsgraph.recorder import evaluate
 
     if not runs:
-        raise _beyond("other kernels but no graph")
+        raise _unsupported("other kernels but no graph")
     held = dict(given)
     written: set[int] = set()
     for run in runs:
         for ref, address in run.feeds.items():
             if address in held and not same_elements(run.values[ref], held[address]):
-                raise _beyond("other kernels besides its graphs: one changes the input of a graph")
+                raise _unsupported("other kernels besides its graphs: one changes the input of a graph")
             if address not in held and not any(same_elements(run.values[ref], each) for each in given.values()):
-                raise _beyond("other kernels besides its graphs: one computes the input of a graph")
+                raise _unsupported("other kernels besides its graphs: one computes the input of a graph")
         held |= {address: evaluate(run.graph, ref, dict(run.values)) for ref, address in run.results.items()}
         written |= set(run.results.values())
     for result in results:
         if result.data_ptr() in written and not same_elements(result.cpu(), held[result.data_ptr()]):
-            raise _beyond("other kernels besides its graphs: one changes a result")
+            raise _unsupported("other kernels besides its graphs: one changes a result")
 
 
 def same_elements(value: torch.Tensor, tensor: torch.Tensor) -> bool:
@@ -57,5 +57,5 @@ def _loses_a_part(value: torch.Tensor, tensor: torch.Tensor) -> bool:
     return tensor.is_complex() and not value.is_complex() and value.dtype is not torch.bool
 
 
-def _beyond(what: str) -> PorterError:
+def _unsupported(what: str) -> PorterError:
     return PorterError("PTR135", f"the call runs {what}", hint="See docs/errors/PTR135.md.")

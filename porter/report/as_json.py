@@ -11,7 +11,7 @@ from porter.verdict.result import Verdict
 
 
 def plan_object(
-    plan: Plan, verdict: Mapping[str, Any] | None, losers: Sequence[RejectedCandidate] = ()
+    plan: Plan, verdict: Mapping[str, Any] | None, rejected: Sequence[RejectedCandidate] = ()
 ) -> dict[str, Any]:
     """A plan as plain values. `functor` is the first of `functors`; `verdict` is null until verified."""
     functors = [_functor(each) for each in plan.functors]
@@ -28,7 +28,7 @@ def plan_object(
                 "failed": each.failed,
                 "reason": each.reason,
             }
-            for each in losers
+            for each in rejected
         ],
         "registrations": [
             {"functor": r.functor, "macro": r.macro, "in": r.input, "out": r.output} for r in plan.registrations

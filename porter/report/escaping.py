@@ -14,8 +14,8 @@ def printable(text: str, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(_escaped(c) if c not in keep and unicodedata.category(c) in _HIDDEN else c for c in text)
+    return "".join(_escape(c) if c not in keep and unicodedata.category(c) in _HIDDEN else c for c in text)
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")

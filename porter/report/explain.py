@@ -27,7 +27,7 @@ def stage_text(stage: Stage) -> str:
     return printable("\n".join([stage.title, *(f"  {line}" for line in stage.lines)]), keep="\n\t")
 
 
-def styled_stage(stage: Stage) -> Text:
+def style_stage(stage: Stage) -> Text:
     """The same for a terminal."""
     from rich.text import Text
 

@@ -123,23 +123,23 @@ def status_lines(operators: Sequence[OperatorStatus]) -> Iterator[str]:
     for row in cells:
         fixed = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
         yield "  ".join((*fixed, row[-1])).rstrip()
-    yield from totals(operators)
+    yield from count_lines(operators)
 
 
-def totals(operators: Sequence[OperatorStatus]) -> Iterator[str]:
+def count_lines(operators: Sequence[OperatorStatus]) -> Iterator[str]:
     """Two lines that count: the operators, and their rows by state."""
     able, held = sum(each.portable for each in operators), sum(each.blocked for each in operators)
     yield f"{len(operators)} operators: {able} portable, {held} blocked"
     yield ", ".join(f"{name}: {count}" for name, count in counts(operators).items())
 
 
-def styled_status(operators: Sequence[OperatorStatus]) -> Table:
+def style_status(operators: Sequence[OperatorStatus]) -> Table:
     """The table for a terminal."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0), caption_justify="left")
-    table.caption, table.caption_style = "\n".join(totals(operators)), "bold"
+    table.caption, table.caption_style = "\n".join(count_lines(operators)), "bold"
     for heading in HEADINGS:
         table.add_column(heading, overflow="fold", no_wrap=heading in HEADINGS[:2])
     for operator in operators:

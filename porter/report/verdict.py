@@ -24,17 +24,17 @@ def table(verdict: Verdict) -> str:
     return "\n".join([*grid, *_failures(verdict), *_notes(verdict), summary(verdict)])
 
 
-def styled(verdict: Verdict) -> Group:
+def style_verdict(verdict: Verdict) -> Group:
     """The same for a terminal."""
     from rich.console import Group
     from rich.text import Text
 
     parts = [Text(text, "red") for text in _failures(verdict)] + [Text(text) for text in _notes(verdict)]
     parts.append(Text(summary(verdict), "bold green" if verdict.ok else "bold red"))
-    return Group(*([_styled_grid(verdict)] if verdict.dtypes else []), *parts)
+    return Group(*([_style_grid(verdict)] if verdict.dtypes else []), *parts)
 
 
-def _styled_grid(verdict: Verdict) -> Table:
+def _style_grid(verdict: Verdict) -> Table:
     from rich.table import Table
 
     grid = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))

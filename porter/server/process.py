@@ -44,19 +44,19 @@ class Process:
             for line in self._lines:
                 if not line.endswith(b"\n"):
                     break  # it died while it wrote this
-                said = decode_line(line)
-                if isinstance(said, StepStarted):
-                    step = said.step
+                message = decode_line(line)
+                if isinstance(message, StepStarted):
+                    step = message.step
                     progress(step)
                 else:
-                    answer = said
+                    answer = message
         _, status = os.waitpid(self._process, 0)
         with self._log:
             self._log.seek(0)
-            told = self._log.read().decode(errors="replace")
+            log = self._log.read().decode(errors="replace")
         if answer is not None:
             return answer
-        end = describe_exit(os.waitstatus_to_exitcode(status), told)
+        end = describe_exit(os.waitstatus_to_exitcode(status), log)
         return self._answer_of_end(step, end, time.monotonic() - self._started)
 
 
@@ -68,8 +68,8 @@ def act_here(act: Act, progress: Progress) -> Answer:
     except PorterError as error:
         return answer_of_error(error)
     except Exception as error:
-        told = f"the answer itself failed: {type(error).__name__}: {error}\n{traceback.format_exc()}"
-        return ErrorAnswer("PTR170", told)
+        what = f"the answer itself failed: {type(error).__name__}: {error}\n{traceback.format_exc()}"
+        return ErrorAnswer("PTR170", what)
 
 
 def describe_exit(code: int, log: str) -> str:

@@ -140,8 +140,8 @@ class _OldPath:
         if self._process:
             found = self._process.result(progress)
             if isinstance(found, ErrorAnswer):
-                told = f"the old path was not run: {found.code} {found.what.splitlines()[0]}"
-                return replace(verdict, notes=(*verdict.notes, told))
+                note = f"the old path was not run: {found.code} {found.what.splitlines()[0]}"
+                return replace(verdict, notes=(*verdict.notes, note))
             assert isinstance(found, SamplesAnswer)
             self._found = found.samples
             cache.put(self._key, codec.encode(self._found, _Samples))

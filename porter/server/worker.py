@@ -71,11 +71,11 @@ def run_old_path(root: Path, target: VerifyTarget, progress: Progress) -> list[S
     from porter.verdict.suite.sample_results import run_samples
 
     tree = materialise(root, {}, cache.root())
-    subject = make_context(tree, target, host.select_opinfos(target.base))
+    context = make_context(tree, target, host.select_opinfos(target.base))
     progress("build of the old path")
     host.load_operator(tree, VerifyTarget(target.base, stubs=target.stubs), DEFAULT, checked=False)
     progress("old path")
-    return run_samples(subject)
+    return run_samples(context)
 
 
 def verify(
@@ -153,8 +153,8 @@ def find_unregistered(tree: Tree, target: VerifyTarget) -> list[Failure]:
     for given, made in target.pairs:
         pair = re.compile(rf"(?:{'|'.join(map(re.escape, target.kernels))})_\w+_{made}_{given}(?:_|$)")
         if not any(map(pair.match, names)):
-            told = f"no kernel of {', '.join(target.kernels)} takes {given} and gives {made}"
-            found.append(Failure("registration", told, dtype=BY_METAL[given].torch, place=next(iter(files), "")))
+            reason = f"no kernel of {', '.join(target.kernels)} takes {given} and gives {made}"
+            found.append(Failure("registration", reason, dtype=BY_METAL[given].torch, place=next(iter(files), "")))
     return found
 
 
@@ -173,29 +173,29 @@ def _build_and_test(
         return VerdictAnswer(
             judge.verdict_without_tests(target.base, found, spent, options.backend, options.arithmetic)
         )
-    subject = make_context(tree, target, backend.select_opinfos(target.base))
+    context = make_context(tree, target, backend.select_opinfos(target.base))
     backend.load_operator(tree, target, options.arithmetic, options.checked)
-    return _run_tests(tree, subject, target, options, progress, started)
+    return _run_tests(tree, context, target, options, progress, started)
 
 
 def _run_tests(
-    tree: Tree, subject: Context, target: VerifyTarget, options: RunOptions, progress: Progress, started: float
+    tree: Tree, context: Context, target: VerifyTarget, options: RunOptions, progress: Progress, started: float
 ) -> VerdictAnswer:
     from porter.verdict.suite import proof, runner
     from porter.verdict.suite.sample_results import run_samples
 
-    subject = replace(subject, flushes=options.arithmetic == FLUSH)
-    outcomes = runner.run(subject, _select_both(options.expr, CHECKED) if options.checked else options.expr, progress)
+    context = replace(context, flushes=options.arithmetic == FLUSH)
+    outcomes = runner.run(context, _select_both(options.expr, CHECKED) if options.checked else options.expr, progress)
     found = judge.judge(target.base, outcomes, 0.0, options.backend, options.arithmetic)
     if options.checked:
         return VerdictAnswer(found)
     found = judge.require_kernel_calls(target, found)
     progress("proof of the test lists")
-    proven = proof.prove(subject, outcomes)
+    proven = proof.prove(context, outcomes)
     notes = judge.describe_lists(target, proven.freed, proven.stale, outcomes)
     progress("every sample")
     ported = bool(tree.texts) and BACKENDS[options.backend].RUNS_HOST_CODE
-    samples = tuple(run_samples(subject)) if ported else ()
+    samples = tuple(run_samples(context)) if ported else ()
     return VerdictAnswer(judge.add_notes(found, notes, time.monotonic() - started), samples)
 
 

@@ -121,10 +121,10 @@ def exchange(link: socket.socket, request: Request, progress: Progress = ignore)
     link.sendall(encode_request(request))
     with link.makefile("rb") as lines:
         for line in lines:
-            said = decode_line(line)
-            if not isinstance(said, StepStarted):
-                return said
-            progress(said.step)
+            message = decode_line(line)
+            if not isinstance(message, StepStarted):
+                return message
+            progress(message.step)
     raise EOFError
 
 

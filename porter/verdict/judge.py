@@ -29,7 +29,7 @@ def verdict_without_tests(
 def judge(op: str, outcomes: Iterable[Any], seconds: float, backend: str = HOST, arithmetic: str = DEFAULT) -> Verdict:
     """The verdict on test outcomes (`porter.verdict.suite.runner.Outcome`). Without a single test nothing is proven."""
     outcomes = list(outcomes)
-    rows = tuple(_of_dtype(dtype, [o for o in outcomes if o.dtype == dtype]) for dtype in _dtypes(outcomes))
+    rows = tuple(_count_dtype(dtype, [o for o in outcomes if o.dtype == dtype]) for dtype in _dtypes(outcomes))
     failures = [Failure(o.test, o.reason, o.dtype, kernel_calls=o.calls) for o in outcomes if o.status == "failed"]
     if not outcomes:
         failures.append(Failure(NO_TEST, "no test was selected: nothing is proven"))
@@ -54,8 +54,8 @@ def require_kernel_calls(target: VerifyTarget, found: Verdict) -> Verdict:
     """The verdict; a failed one where host code judged as it is passes its tests without one call of its kernels."""
     if not target.as_is or found.kernel_calls or not found.passed:
         return found
-    never = Failure(NO_TEST, f"no test reached a kernel of it ({', '.join(target.kernels)})")
-    return replace(found, failed=found.failed + 1, failures=(*found.failures, never))
+    unreached = Failure(NO_TEST, f"no test reached a kernel of it ({', '.join(target.kernels)})")
+    return replace(found, failed=found.failed + 1, failures=(*found.failures, unreached))
 
 
 def add_notes(found: Verdict, notes: Iterable[str], seconds: float) -> Verdict:
@@ -68,7 +68,7 @@ def describe_lists(
 ) -> list[str]:
     """What the proof of the test lists says: tests taken off them (`freed`), and listed ones that pass (`stale`)."""
     status = {o.test: o.status for o in outcomes}
-    notes = [f"taken off the test lists: {t} {_word(status.get(t, ''))}" for t in freed]
+    notes = [f"taken off the test lists: {t} {_describe_status(status.get(t, ''))}" for t in freed]
     notes += [f"left on the test lists, but passes: {t}" for t in stale if status.get(t) != "xpassed"]
     if target.removed and not freed:
         gone = ", ".join(f"{e.list}[{e.entry}]" for e in target.removed)
@@ -76,14 +76,14 @@ def describe_lists(
     return notes
 
 
-def _word(status: str) -> str:
+def _describe_status(status: str) -> str:
     return "passes now" if status == "passed" else "still fails"
 
 
 def merge_bounds_check(found: Verdict, checked: Sequence[Verdict]) -> Verdict:
     """The verdict with what a run with bounds checked found besides, told first: it says which kernel it was."""
-    mine = {(f.test, f.reason) for f in found.failures}
-    new = [f for other in checked for f in other.failures if (f.test, f.reason) not in mine and f.test != NO_TEST]
+    known = {(f.test, f.reason) for f in found.failures}
+    new = [f for other in checked for f in other.failures if (f.test, f.reason) not in known and f.test != NO_TEST]
     failures = (*(replace(f, reason=f"with bounds checked: {f.reason}") for f in new), *found.failures)
     return replace(found, failures=failures, failed=len(failures))
 
@@ -93,8 +93,8 @@ def merge_arithmetics(verdicts: Sequence[Verdict]) -> Verdict:
     first, *others = verdicts
     failures, notes = list(first.failures), list(first.notes)
     for other in others:
-        mine = {(f.test, f.dtype) for f in first.failures}
-        new = [f for f in other.failures if (f.test, f.dtype) not in mine]
+        known = {(f.test, f.dtype) for f in first.failures}
+        new = [f for f in other.failures if (f.test, f.dtype) not in known]
         failures += [replace(f, reason=f"under {other.arithmetic} arithmetic: {f.reason}") for f in new]
         if new:
             notes.append(f"the verdict depends on the arithmetic: {len(new)} tests fail under {other.arithmetic} alone")
@@ -113,17 +113,17 @@ def _dtypes(outcomes: Iterable[Any]) -> list[str]:
     return list(dict.fromkeys(o.dtype for o in outcomes if o.dtype))
 
 
-def _of_dtype(dtype: str, outcomes: Sequence[Any]) -> DTypeVerdict:
+def _count_dtype(dtype: str, outcomes: Sequence[Any]) -> DTypeVerdict:
     ulps = [(o.max_ulp, o.cpu_ulp) for o in outcomes if o.max_ulp is not None]
-    mine, theirs = max(ulps, default=(None, None))
+    max_ulp, cpu_ulp = max(ulps, default=(None, None))
     return DTypeVerdict(
         dtype,
         passed=sum(o.status in ("passed", "xpassed") for o in outcomes),
         failed=sum(o.status == "failed" for o in outcomes),
         skipped=sum(o.status in ("skipped", "xfailed") for o in outcomes),
         kernel_calls=sum(o.calls for o in outcomes),
-        max_ulp=mine,
-        cpu_ulp=theirs,
+        max_ulp=max_ulp,
+        cpu_ulp=cpu_ulp,
         seconds=round(sum(o.seconds for o in outcomes), 3),
     )
 

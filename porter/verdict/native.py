@@ -26,13 +26,15 @@ _INLINE = re.compile(r'\bR"(\w*)\((?P<source>.*?)\)\1"', re.S)
 _LITERAL = re.compile(r'"([a-z]\w{2,}?)_?(?:\{[^"]*)?"')
 
 
-def launching(checkout: Checkout) -> tuple[str, ...]:
+def find_launching_operators(checkout: Checkout) -> tuple[str, ...]:
     """The base names of the operators whose host code launches a Metal kernel, beside a graph or not."""
     entries = NativeFunctions.read(checkout).entries
-    return tuple(dict.fromkeys(entry.base for entry in entries if _launching(checkout, find_served(checkout, entry))))
+    return tuple(
+        dict.fromkeys(entry.base for entry in entries if _launches_kernel(checkout, find_served(checkout, entry)))
+    )
 
 
-def _launching(checkout: Checkout, row: ServedFunction | None) -> bool:
+def _launches_kernel(checkout: Checkout, row: ServedFunction | None) -> bool:
     found = _implementations(checkout, [row], stubs_behind(checkout, row)) if row else ()
     return any(each and launches(checkout, each) for each in found)
 
@@ -45,7 +47,7 @@ def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> V
     family = NativeFunctions.read(checkout).family(op)
     served = [row for entry in family if (row := find_served(checkout, entry))]
     rows = [row for row in served if row.language is Language.METAL]
-    rows = rows or [row for row in served if beside_graphs and _launching(checkout, row)]
+    rows = rows or [row for row in served if beside_graphs and _launches_kernel(checkout, row)]
     if not rows:
         raise NotNative(
             "PTR019", f"no row of {op} runs Metal kernels", family[0].place, "Run `porter migrate` to port it."
@@ -80,7 +82,7 @@ def named_kernels(checkout: Checkout, path: str, text: str) -> tuple[str, ...]:
     """The names of kernels that a text of a host file launches, itself or through what it calls."""
     texts = tuple(reached_text(checkout, path, text))
     named = [name for each in texts for pattern in _NAMES for name in pattern.findall(each)]
-    return tuple(dict.fromkeys(named or _written(_shaders(checkout, path), texts)))
+    return tuple(dict.fromkeys(named or _find_literals(_shaders(checkout, path), texts)))
 
 
 def _kernels(checkout: Checkout, implementation: Implementation) -> tuple[str, ...]:
@@ -94,7 +96,7 @@ def _shaders(checkout: Checkout, file: str) -> str:
     return "\n".join((*files, *(match["source"] for match in _INLINE.finditer(checkout.read(file)))))
 
 
-def _written(shaders: str, texts: Sequence[str]) -> Iterator[str]:
+def _find_literals(shaders: str, texts: Sequence[str]) -> Iterator[str]:
     """The strings of host code that begin a name in a kernel's source, for names that are handed on."""
     for text in texts:
         for name in _LITERAL.findall(text):

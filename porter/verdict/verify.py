@@ -34,7 +34,7 @@ def verify(
         raise NoVerdict("PTR171", f"unknown arithmetic {arithmetic}", hint=f"Choose one of {named}.")
     chosen = choose_backend(backend)
     if chosen.ON_HARDWARE and arithmetic != DEFAULT:
-        told = f"the {chosen.NAME} backend uses the arithmetic of its GPU"
-        raise NoVerdict("PTR171", told, hint="Omit --arithmetic.")
+        what = f"the {chosen.NAME} backend uses the arithmetic of its GPU"
+        raise NoVerdict("PTR171", what, hint="Omit --arithmetic.")
     request = VerifyRequest(checkout_root.resolve(), texts, op, expr, chosen.NAME, arithmetic)
     return client.request_verdict(request, progress)

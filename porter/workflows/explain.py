@@ -13,7 +13,7 @@ from porter.cpu.kernels import cpu_kernel
 from porter.mpsgraph.graph import Graph
 from porter.mpsgraph.printing import graph_lines
 from porter.plan.planner import plan_operator
-from porter.recording.readings import NEWEST, recorded_stages, source_graph
+from porter.recording.readings import NEWEST, describe_recordings, read_source_graph
 from porter.report.explain import Stage
 
 
@@ -66,12 +66,12 @@ def _implementation(
     yield Stage("implementation", (f"{found.symbol} at {found.place}, {found.shape}",))
     source: Graph | None = None
     try:
-        source = source_graph(checkout, row)
+        source = read_source_graph(checkout, row)
         yield Stage("graph, read from the source", tuple(graph_lines(source)))
     except PorterError as error:
         yield Stage("graph", (str(error),))
     if record:
-        yield from (Stage(*each) for each in recorded_stages(checkout, row, source, macos, progress))
+        yield from (Stage(*each) for each in describe_recordings(checkout, row, source, macos, progress))
 
 
 def _cpu(checkout: Checkout, stub: str) -> Stage:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.core.progress import Progress, Steps, ignore, of_several
+from porter.core.progress import Progress, Steps, ignore, number_progress
 from porter.core.writing import write
 from porter.metal.kernel_spec import RecordedGraph
 from porter.plan.draft import Draft
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator, require_dialect
-from porter.recording.readings import recorded_graph
+from porter.recording.readings import get_recorded_graph
 from porter.workflows.status import portable
 from porter.workflows.verify import Proof
 
@@ -45,7 +45,7 @@ class Ported:
     plan: Plan
     verdict: Verdict | None = None
     no_verdict: PorterError | None = None
-    losers: tuple[RejectedCandidate, ...] = ()
+    rejected: tuple[RejectedCandidate, ...] = ()
 
     @property
     def done(self) -> bool:
@@ -81,9 +81,9 @@ def migrate(checkout: Checkout, request: Request, progress: Steps = ignore) -> I
     draft = Draft(checkout)
     ops: Sequence[str] = portable(checkout) if request.all else request.ops
     for at, op in enumerate(ops):
-        tell = of_several(progress, op, at, len(ops))
-        recorded = partial(recorded_graph, checkout, run=request.proof is not None, progress=tell)
-        tell("planning")
+        report_progress = number_progress(progress, op, at, len(ops))
+        recorded = partial(get_recorded_graph, checkout, run=request.proof is not None, progress=report_progress)
+        report_progress("planning")
         try:
             plan = plan_operator(draft.fork, op, recorded=recorded)
         except PorterError as error:
@@ -91,7 +91,7 @@ def migrate(checkout: Checkout, request: Request, progress: Steps = ignore) -> I
                 raise
             yield NotPlanned(op, error)
             continue
-        ported = _prove(draft.fork, plan, request.proof, recorded, tell) if request.proof else Ported(plan)
+        ported = _prove(draft.fork, plan, request.proof, recorded, report_progress) if request.proof else Ported(plan)
         yield ported
         draft = draft.follow(ported.plan.changes)
     if request.write:
@@ -100,14 +100,14 @@ def migrate(checkout: Checkout, request: Request, progress: Steps = ignore) -> I
 
 def _prove(fork: Checkout, plan: Plan, proof: Proof, recorded: RecordedGraph, progress: Progress) -> Ported:
     from porter.verdict.prove import prove
-    from porter.workflows.candidates import judged
+    from porter.workflows.candidates import choose_candidates
 
     def verdict(each: Plan) -> Verdict:
         base = plan.op.split(".")[0]
         return prove(fork.root, each, base, proof.expr, proof.backend, proof.arithmetic, progress)
 
     try:
-        best = judged(fork, plan, verdict, recorded)
+        best = choose_candidates(fork, plan, verdict, recorded)
     except PorterError as error:
         return Ported(plan, no_verdict=error)
-    return Ported(best.plan, best.verdict, losers=best.losers)
+    return Ported(best.plan, best.verdict, rejected=best.rejected)

@@ -27,12 +27,12 @@ def set_up() -> Compiler:
 
     Raises PTR100 or PTR142 where there is none after all.
     """
-    for install in (_with_apt, _with_pip):
+    for install in (_install_with_apt, _install_with_pip):
         try:
-            return _found()
+            return _describe_compiler()
         except PorterError:
             install()
-    return _found()
+    return _describe_compiler()
 
 
 def prepare(checkout: Checkout, progress: Progress = ignore) -> Overlay:
@@ -53,7 +53,7 @@ def prepare(checkout: Checkout, progress: Progress = ignore) -> Overlay:
     return Overlay(torch, backend.NAME, backend.RUNS_HOST_CODE)
 
 
-def _found() -> Compiler:
+def _describe_compiler() -> Compiler:
     from aten_overlay.metal.compiler import find_clang, version
     from porter.verdict.errors import raising_porter_errors
 
@@ -62,7 +62,7 @@ def _found() -> Compiler:
     return Compiler(str(path), version(path).splitlines()[0])
 
 
-def _with_apt() -> None:
+def _install_with_apt() -> None:
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         return
     subprocess.run(["apt-get", "update", "-qq"], check=False)
@@ -71,7 +71,7 @@ def _with_apt() -> None:
             return
 
 
-def _with_pip() -> None:
+def _install_with_pip() -> None:
     if sys.prefix != sys.base_prefix:
         subprocess.run([sys.executable, "-m", "pip", "install", "-q", WITHOUT_ROOT], check=False)
         importlib.invalidate_caches()

@@ -14,7 +14,7 @@ from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.metal.kernel_spec import check_portable
 from porter.plan.planner import require_dialect
-from porter.recording.readings import which
+from porter.recording.readings import list_readings
 from porter.report.status import OperatorStatus, Reason, RowStatus, State
 
 _NATIVE = Reason("PTR013", "already native")
@@ -47,14 +47,14 @@ def operators(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorSta
 
     Raises PTR012 for a pattern that no operator matches.
     """
-    return tuple(_classified(checkout, filters))
+    return tuple(_classify(checkout, filters))
 
 
 def status(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorStatus, ...]:
     """The operators with the readings of their rows on MPSGraph. Raises as `operators` does."""
-    found = _classified(checkout, filters)
+    found = _classify(checkout, filters)
     old = [row for rows in found.values() for row in rows if row.language is Language.MPSGRAPH]
-    readings = dict(zip((row.function.name for row in old), which(checkout, old), strict=True))
+    readings = dict(zip((row.function.name for row in old), list_readings(checkout, old), strict=True))
     return tuple(replace(each, rows=_with_readings(each.rows, readings)) for each in found)
 
 
@@ -63,16 +63,16 @@ def portable(checkout: Checkout) -> tuple[str, ...]:
     return tuple(each.name for each in operators(checkout, Filters(portable=True)))
 
 
-def _classified(checkout: Checkout, filters: Filters) -> dict[OperatorStatus, list[ServedFunction]]:
+def _classify(checkout: Checkout, filters: Filters) -> dict[OperatorStatus, list[ServedFunction]]:
     functions = NativeFunctions.read(checkout)
-    bases = _matching(functions, filters.patterns)
+    bases = _match_bases(functions, filters.patterns)
     served: dict[str, list[ServedFunction]] = {}
     for entry in functions.entries:
         if entry.base in bases and (row := find_served(checkout, entry)):
             served.setdefault(entry.base, []).append(row)
-    older = _older(checkout)
+    dialect = _find_dialect_reason(checkout)
     found = {
-        OperatorStatus(base, tuple(_row(checkout, functions, row, older) for row in rows)): rows
+        OperatorStatus(base, tuple(_row(checkout, functions, row, dialect) for row in rows)): rows
         for base, rows in served.items()
     }
     return {operator: rows for operator, rows in found.items() if filters.accept(operator)}
@@ -82,7 +82,7 @@ def _with_readings(rows: Sequence[RowStatus], readings: dict[str, str]) -> tuple
     return tuple(replace(row, reading=readings.get(row.name, "")) for row in rows)
 
 
-def _matching(functions: NativeFunctions, patterns: Sequence[str]) -> frozenset[str]:
+def _match_bases(functions: NativeFunctions, patterns: Sequence[str]) -> frozenset[str]:
     bases = {entry.base for entry in functions.entries}
     for pattern in patterns:
         if not any(fnmatchcase(base, pattern) for base in bases):
@@ -92,7 +92,7 @@ def _matching(functions: NativeFunctions, patterns: Sequence[str]) -> frozenset[
     return frozenset(b for b in bases if not patterns or any(fnmatchcase(b, pattern) for pattern in patterns))
 
 
-def _older(checkout: Checkout) -> Reason | None:
+def _find_dialect_reason(checkout: Checkout) -> Reason | None:
     """Why nothing of a fork that is older than the dialect can be ported; what it lacks `migrate` says."""
     try:
         require_dialect(checkout)
@@ -101,12 +101,12 @@ def _older(checkout: Checkout) -> Reason | None:
     return None
 
 
-def _row(checkout: Checkout, functions: NativeFunctions, row: ServedFunction, older: Reason | None) -> RowStatus:
+def _row(checkout: Checkout, functions: NativeFunctions, row: ServedFunction, dialect: Reason | None) -> RowStatus:
     state = _state(row)
     if state is State.MPSGRAPH:
-        reason = _held_back(checkout, functions, row) or older
+        reason = _find_blocker(checkout, functions, row) or dialect
     else:
-        reason = _other(checkout, row) if state is State.OTHER else _NATIVE
+        reason = _explain_other(checkout, row) if state is State.OTHER else _NATIVE
     return RowStatus(row.function.name, row.entry.kernel, state, reason)
 
 
@@ -116,7 +116,7 @@ def _state(row: ServedFunction) -> State:
     return State.MPSGRAPH if row.language is Language.MPSGRAPH else State.OTHER
 
 
-def _other(checkout: Checkout, row: ServedFunction) -> Reason:
+def _explain_other(checkout: Checkout, row: ServedFunction) -> Reason:
     """Why a row with neither a graph nor a kernel is left alone: its code is not found, or forwards to others'."""
     if row.implementation is not None:
         return _FORWARDS
@@ -129,7 +129,7 @@ def _other(checkout: Checkout, row: ServedFunction) -> Reason:
     return _FORWARDS
 
 
-def _held_back(checkout: Checkout, functions: NativeFunctions, row: ServedFunction) -> Reason | None:
+def _find_blocker(checkout: Checkout, functions: NativeFunctions, row: ServedFunction) -> Reason | None:
     operator = Operator(row.function.name, functions.family(row.function.name), (row,))
     [outcome] = find_migrations(checkout, operator)
     try:

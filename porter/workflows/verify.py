@@ -9,14 +9,14 @@ from pathlib import Path
 
 from porter.core.checkout import Checkout
 from porter.core.layout import KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS
-from porter.core.progress import Progress, Steps, ignore, of_several
+from porter.core.progress import Progress, Steps, ignore, number_progress
 from porter.plan.planner import plan_operator
 from porter.verdict.errors import NotNative
 from porter.verdict.native import native_target
 from porter.verdict.prove import prove
 from porter.verdict.result import Verdict
 from porter.verdict.verify import verify
-from porter.workflows.candidates import judged
+from porter.workflows.candidates import choose_candidates
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def verify_operators(
 ) -> Iterator[Verdict]:
     """The verdict on each operator. Raises what planning and proving raise."""
     for at, op in enumerate(ops):
-        yield verify_operator(checkout, op, proof, of_several(progress, op, at, len(ops)))
+        yield verify_operator(checkout, op, proof, number_progress(progress, op, at, len(ops)))
 
 
 def verify_operator(checkout: Checkout, op: str, proof: Proof, progress: Progress = ignore) -> Verdict:
@@ -51,11 +51,11 @@ def verify_operator(checkout: Checkout, op: str, proof: Proof, progress: Progres
             arithmetic=proof.arithmetic,
             progress=progress,
         )
-        return judged(checkout, plan, lambda each: proving(each)).verdict
+        return choose_candidates(checkout, plan, lambda each: proving(each)).verdict
     return verify(checkout.root, {}, target, proof.expr, proof.backend, proof.arithmetic, progress)
 
 
-def files_of(checkout: Checkout) -> tuple[Path, ...]:
+def find_watched_files(checkout: Checkout) -> tuple[Path, ...]:
     """The files whose change can change the verdict on operators: MPS's own, its headers, the yaml and the lists."""
     folders = ((MPS, (".h", ".mm")), (OPERATIONS, (".h", ".mm")), (KERNELS, (".metal", ".h")), (METAL_HEADERS, (".h",)))
     names = [path for folder, endings in folders for path in checkout.list(folder, *endings)]

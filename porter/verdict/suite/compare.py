@@ -30,19 +30,19 @@ class Accuracy:
     beyond: str = ""
 
 
-def widened(value: Any) -> Any:
+def widen(value: Any) -> Any:
     """A tensor of real or complex floats in double precision; anything else as it is."""
     if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
         return value
     return value.to(torch.complex128 if value.is_complex() else torch.float64)
 
 
-def flushed(value: Any) -> Any:
+def flush_denormals(value: Any) -> Any:
     """A tensor with zeros of their sign for its denormals, as a GPU reads and writes them; anything else as it is."""
     if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
         return value
     if value.is_complex():
-        return torch.complex(flushed(value.real), flushed(value.imag))
+        return torch.complex(flush_denormals(value.real), flush_denormals(value.imag))
     small = value.abs() < torch.finfo(value.dtype).smallest_normal
     return torch.where(small, torch.zeros_like(value).copysign(value), value)
 
@@ -69,7 +69,7 @@ def ulp(got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
     return torch.where(normal, (got.double() - want).abs() / spacing, 0.0)
 
 
-def accuracy(mps: torch.Tensor, cpu: torch.Tensor, want: torch.Tensor, inputs: list[torch.Tensor]) -> Accuracy:
+def measure_accuracy(mps: torch.Tensor, cpu: torch.Tensor, want: torch.Tensor, inputs: list[torch.Tensor]) -> Accuracy:
     """The errors of both results (same shape, floating) against `want` (float64).
 
     `beyond` is set when a 16-bit result is off by more than one rounding of a float32 computation would explain and by
@@ -84,13 +84,13 @@ def accuracy(mps: torch.Tensor, cpu: torch.Tensor, want: torch.Tensor, inputs: l
     if mps.dtype not in HALVES or not bool(off.any()):
         return most
     at = int(torch.where(off, mine, 0.0).argmax())
-    told = f"{float(mine[at]):.1f} ULP at {_where(inputs, at)}: {float(mps[at])} for {float(want[at])}"
+    message = f"{float(mine[at]):.1f} ULP at {_where(inputs, at)}: {float(mps[at])} for {float(want[at])}"
     return Accuracy(
-        most.max_ulp, most.cpu_ulp, where, f"{told} (CPU at most {most.cpu_ulp:.1f} ULP); is opmath missing?"
+        most.max_ulp, most.cpu_ulp, where, f"{message} (CPU at most {most.cpu_ulp:.1f} ULP); is opmath missing?"
     )
 
 
-def disagreement(
+def find_disagreement(
     mps: torch.Tensor,
     cpu: torch.Tensor,
     reference: torch.Tensor | None,
@@ -121,7 +121,7 @@ def disagreement(
     return f"{int(wrong.sum())} of {wrong.numel()} differ, first at {_where(inputs, at)}: {got}, the CPU gives {want}"
 
 
-def nan_disagreement(mps: torch.Tensor, cpu: torch.Tensor, inputs: list[torch.Tensor]) -> str:
+def find_nan_disagreement(mps: torch.Tensor, cpu: torch.Tensor, inputs: list[torch.Tensor]) -> str:
     """Where one of two results alone is NaN: `""` if nowhere."""
     if mps.shape != cpu.shape or not bool((wrong := mps.isnan() != cpu.isnan()).any()):
         return ""
@@ -148,5 +148,5 @@ def _close(a: torch.Tensor, b: torch.Tensor, atol: float | None = None, rtol: fl
 
 def _where(inputs: list[torch.Tensor], at: int) -> str:
     """The operands at one element of the result, where their shapes let it be told."""
-    told = [str(t.flatten()[at].item()) for t in inputs if t.numel() > at]
-    return f"({', '.join(told)})" if told else f"element {at}"
+    values = [str(t.flatten()[at].item()) for t in inputs if t.numel() > at]
+    return f"({', '.join(values)})" if values else f"element {at}"

@@ -43,7 +43,7 @@ class Context:
         names = (n for n in {*self.functors, *self.kernels} if host_name == n or host_name.startswith(f"{n}_"))
         return max(names, key=len, default="")
 
-    def ported(self, calls: Mapping[str, int]) -> int:
+    def count_ported(self, calls: Mapping[str, int]) -> int:
         """How many of these calls, by host_name, were of the kernels under test."""
         return sum(count for name, count in calls.items() if self.owner(name) in self.kernels)
 
@@ -73,11 +73,11 @@ def base_name(name: str) -> str:
 _current: list[Context] = []
 
 
-def current() -> Context:
-    """The run's subject: what `use` was given, else everything."""
+def get_context() -> Context:
+    """The run's subject: what `set_context` was given, else everything."""
     return _current[-1] if _current else Context()
 
 
-def use(context: Context) -> None:
+def set_context(context: Context) -> None:
     """Sets the subject for test modules imported from now on in this process."""
     _current.append(context)

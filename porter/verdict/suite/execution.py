@@ -22,11 +22,11 @@ def redirect(context: AbstractContextManager[Any]) -> None:
     _execution.redirect = context
 
 
-def calling() -> AbstractContextManager[Any]:
+def device_context() -> AbstractContextManager[Any]:
     """The context for a call on the device."""
     return _execution.redirect or nullcontext()
 
 
-def redirected() -> bool:
+def is_redirected() -> bool:
     """Whether there is no device, only kernels."""
     return _execution.redirect is not None

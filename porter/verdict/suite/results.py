@@ -21,6 +21,6 @@ class Record:
 records: dict[str, Record] = {}
 
 
-def of(test: str) -> Record:
+def get_record(test: str) -> Record:
     """The record of a test, by its method name."""
     return records.setdefault(test, Record())

@@ -14,7 +14,7 @@ from types import ModuleType
 
 from porter.core.progress import Progress, ignore
 from porter.verdict.suite import results
-from porter.verdict.suite.context import Context, use
+from porter.verdict.suite.context import Context, set_context
 
 MODULES = tuple(f"porter.verdict.suite.{name}" for name in ("test_consistency", "test_error_inputs", "test_variants"))
 _DTYPE = re.compile(r"_(?:mps|cpu)_(?P<dtype>[a-z]+\d*)$")
@@ -47,7 +47,7 @@ def run(context: Context, expression: str | None = None, progress: Progress = ig
 
     `progress` hears the name of every test before it starts.
     """
-    use(context)
+    set_context(context)
     for name in MODULES:
         sys.modules.pop(name, None)
     return run_modules([importlib.import_module(name) for name in MODULES], expression, progress)
@@ -136,7 +136,7 @@ class _Result(unittest.TestResult):
     def _add(self, test: unittest.TestCase, status: str, reason: str = "") -> None:
         name = _method(test)
         match = _DTYPE.search(name)
-        record = results.of(name)
+        record = results.get_record(name)
         self.outcomes.append(
             Outcome(
                 test=f"{type(test).__name__}.{name}",

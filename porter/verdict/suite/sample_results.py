@@ -56,7 +56,7 @@ def _samples(op: OpInfo, dtype: torch.dtype) -> Iterator[tuple[str, SampleInput]
     yield from ((f"{op.formatted_name} sample {i}", sample) for i, sample in enumerate(given))
     tensors = [s for s in given if isinstance(s.input, torch.Tensor) and s.input.ndim]
     if tensors:
-        yield f"{op.formatted_name} edge values", samples.at_the_edges(tensors[0], dtype)
+        yield f"{op.formatted_name} edge values", samples.with_edge_values(tensors[0], dtype)
 
 
 def _run_sample(
@@ -73,8 +73,8 @@ def _run_sample(
         args = samples.mirror((sample.input, *sample.args), "mps")
         got = _leaves(op(*args, **samples.mirror(sample.kwargs, "mps")))
     except Exception as error:
-        told = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-        return SampleResult(kind, name, status_of_error(told, alone=want is not None), told)
+        message = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+        return SampleResult(kind, name, status_of_error(message, alone=want is not None), message)
     if want is None:
         return SampleResult(kind, name, Status.COMPUTED_ALONE)
     exact = (
@@ -82,10 +82,10 @@ def _run_sample(
     )
     operands = list(_leaves((sample.input, sample.args)))
     for mine, theirs, precise in zip(got, want, exact, strict=True):
-        told = compare.disagreement(mine, theirs, precise, operands, **tolerance)
-        if told:
-            nan = compare.nan_disagreement(mine, theirs, operands)
-            return SampleResult(kind, name, Status.DIFFERS, nan or told, bool(nan))
+        message = compare.find_disagreement(mine, theirs, precise, operands, **tolerance)
+        if message:
+            nan = compare.find_nan_disagreement(mine, theirs, operands)
+            return SampleResult(kind, name, Status.DIFFERS, nan or message, bool(nan))
     return SampleResult(kind, name, Status.AGREES, ulp=_ulp(got, exact))
 
 

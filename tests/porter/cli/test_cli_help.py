@@ -13,14 +13,14 @@ def eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def read_help(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main([*arguments, "--help"]) == 0
     return capsys.readouterr().out
 
 
 def test_help_groups_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert_expected_inline(
-        told(capsys),
+        read_help(capsys),
         """\
 Usage: porter [OPTIONS] COMMAND ...
 
@@ -63,7 +63,7 @@ Examples:
 
 def test_help_of_migrate(capsys: pytest.CaptureFixture[str]) -> None:
     assert_expected_inline(
-        told(capsys, "migrate"),
+        read_help(capsys, "migrate"),
         """\
 Usage: porter migrate [OPTIONS] [OP...]
 
@@ -102,7 +102,7 @@ Examples:
 
 def test_help_of_status(capsys: pytest.CaptureFixture[str]) -> None:
     assert_expected_inline(
-        told(capsys, "status"),
+        read_help(capsys, "status"),
         """\
 Usage: porter status [OPTIONS] [PATTERN...]
 

@@ -52,16 +52,16 @@ def test_precision_counts_when_it_shows() -> None:
 
 
 def test_overlay_limits_are_not_counted_against_the_old_path() -> None:
-    told = "PTR131 MPSGraph's `x` is not supported"
+    message = "PTR131 MPSGraph's `x` is not supported"
     undeclared = "PTR120 -[MPSGraph x] is not supported"
-    assert status_of_error(told) == status_of_error(undeclared) == Status.UNKNOWN
+    assert status_of_error(message) == status_of_error(undeclared) == Status.UNKNOWN
     assert status_of_error("PTR126 too large") == status_of_error("not for int64") == Status.REFUSED
-    unknown = (Status.UNKNOWN, told, False, None)
+    unknown = (Status.UNKNOWN, message, False, None)
     found = compare_paths(sampled("int64", unknown, RIGHT), sampled("int64", RIGHT, RIGHT))
     assert found.counts == (PathCount("int64", 1, 1, 1),)
-    assert found.changes == (f"int64: not compared in 1 of 2 samples ({told})",)
+    assert found.changes == (f"int64: not compared in 1 of 2 samples ({message})",)
     alone = compare_paths(sampled("int64", unknown), sampled("int64", RIGHT))
-    assert (alone.counts, alone.changes) == ((), (f"int64: not compared ({told})",))
+    assert (alone.counts, alone.changes) == ((), (f"int64: not compared ({message})",))
 
 
 def test_types_the_cpu_lacks_may_be_lost_or_gained() -> None:

@@ -12,7 +12,7 @@ _NAMESPACE = "aten::"
 
 
 @contextmanager
-def reached(fallbacks: Callable[[], Mapping[str, int]] = dict) -> Iterator[set[str]]:
+def trace_operators(fallbacks: Callable[[], Mapping[str, int]] = dict) -> Iterator[set[str]]:
     """A set that holds, once the block has run to its end, the names without overload of the operators called in it.
 
     An operator that is made of others is there with them, and so are those that autograd calls. What an operator calls

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from porter.core.checkout import Checkout
 from porter.core.layout import DEVICE, MPS, OPERATIONS
-from porter.parity.lines import LATE, NAN_LOST, OTHER_TYPE, PRECISION, REFUSED, UNWRITTEN
+from porter.parity.outcomes import LATE, NAN_LOST, OTHER_TYPE, PRECISION, REFUSED, UNWRITTEN
 from porter.verdict.refusals import Refusal, refusal_in
 
 LIMIT, FAULT = "limit", "fault"
@@ -42,7 +42,7 @@ class Evidence:
     def read(checkout: Checkout) -> Evidence:
         return Evidence(tuple(_checks(checkout)))
 
-    def reason(self, verdict: str, why: str) -> Reason:
+    def classify(self, verdict: str, why: str) -> Reason:
         """Of one difference of a sample."""
         if verdict == PRECISION:
             return Reason(PRECISION, why)

@@ -17,11 +17,11 @@ from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import raising_porter_errors
 from porter.verdict.result import VerifyTarget
 
-AT_ONCE = 16
+PART_SIZE = 16
 
 
 @dataclass(frozen=True)
-class Fit:
+class Coverage:
     """Which operators of a fork its library can hold, in the file's order, and why not the others, by base name."""
 
     bases: tuple[str, ...]
@@ -29,14 +29,14 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Whole:
+class WholeFork:
     """The library, and the tree that it was built from."""
 
     built: Built
     tree: Tree
 
 
-def fit(checkout: Checkout, tree: Tree) -> Fit:
+def find_coverage(checkout: Checkout, tree: Tree) -> Coverage:
     """Asks each operator's rows, and the device, once the host has started and before anything is loaded.
 
     What the device itself makes, such as empty tensors and views, stays its own.
@@ -52,22 +52,22 @@ def fit(checkout: Checkout, tree: Tree) -> Fit:
         except PorterError as error:
             absent[base] = f"{error.code} {error.what}"
         else:
-            if _provided(functions, base):
+            if _is_provided_by_device(functions, base):
                 absent[base] = "the stand-in's device has it as its own"
-    return Fit(tuple(base for base in every if base not in absent), absent)
+    return Coverage(tuple(base for base in every if base not in absent), absent)
 
 
-def build_whole(checkout: Checkout) -> Whole:
+def build_whole(checkout: Checkout) -> WholeFork:
     """Builds the library of the operators that fit; the first time takes minutes. Raises what `build` raises."""
     tree = materialise(checkout.root, {}, cache.root())
     functions = NativeFunctions.read(checkout)
-    bases = fit(checkout, tree).bases
-    parts = [bases[i : i + AT_ONCE] for i in range(0, len(bases), AT_ONCE)]
+    bases = find_coverage(checkout, tree).bases
+    parts = [bases[i : i + PART_SIZE] for i in range(0, len(bases), PART_SIZE)]
     targets = [VerifyTarget(base, stubs=shared_stubs(checkout, functions, base)) for base in bases]
-    return Whole(build(tree, targets, host.recipe(tree.root), cache.root(), parts), tree)
+    return WholeFork(build(tree, targets, host.recipe(tree.root), cache.root(), parts), tree)
 
 
-def _provided(functions: NativeFunctions, base: str) -> bool:
+def _is_provided_by_device(functions: NativeFunctions, base: str) -> bool:
     """Whether the device has a kernel of its own for a row of the operator."""
     import torch
 
@@ -75,12 +75,12 @@ def _provided(functions: NativeFunctions, base: str) -> bool:
     return any(torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{row}", "MPS") for row in rows)
 
 
-def load_whole(whole: Whole) -> None:
+def load_whole(whole: WholeFork) -> None:
     """Loads it into this process, once the host has started."""
     host.load(whole.built.library, whole.tree.root, (), "default", checked=False)
 
 
-def unserved(checkout: Checkout, found: Fit) -> tuple[str, ...]:
+def find_unserved_rows(checkout: Checkout, found: Coverage) -> tuple[str, ...]:
     """The MPS rows of its operators that the loaded library does not serve: their calls fall back to the CPU."""
     import torch
 

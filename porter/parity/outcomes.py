@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 AGREE, UNDEFINED, PRECISION, DIFFER, REFUSED = "agree", "undefined", "precision", "differ", "refused"
-UNCOMPARED, DIED = "uncompared", "died"
+UNCOMPARED, CRASHED = "uncompared", "died"
 GRADIENT = " gradient"
 UNWRITTEN = "never written"
 LATE = "floats that are converted at the end give it"
@@ -29,7 +29,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Line:
+class OpInfoResult:
     """An OpInfo, the operators it is named after, and a kind of sample: a torch type, or one with `GRADIENT`.
 
     `counts` are of samples by verdict, `reasons` of those that do not agree by (verdict, why). `graphs` is how many
@@ -46,8 +46,8 @@ class Line:
     fallbacks: tuple[str, ...] = ()
 
     @staticmethod
-    def from_json(values: Mapping[str, Any]) -> Line:
+    def from_json(values: Mapping[str, Any]) -> OpInfoResult:
         """The inverse of `dataclasses.asdict`, from JSON."""
-        kept: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-        kept["reasons"] = tuple(tuple(reason) for reason in values["reasons"])
-        return Line(**kept)
+        fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        fields["reasons"] = tuple(tuple(reason) for reason in values["reasons"])
+        return OpInfoResult(**fields)
