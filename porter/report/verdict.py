@@ -59,7 +59,7 @@ def _notes(verdict: Verdict) -> Iterator[str]:
 
 def summary(verdict: Verdict) -> str:
     """One line: the verdict, its counts, and the backend it ran on."""
-    word = "right" if verdict.ok else "WRONG"
+    word = "PASS" if verdict.ok else "FAIL"
     ulp = "" if verdict.max_ulp is None else f", at most {verdict.max_ulp:.2f} ULP"
     return (
         f"{verdict.op}: {word}: {verdict.passed} passed, {verdict.failed} failed, {verdict.skipped} skipped, "

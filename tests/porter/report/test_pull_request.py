@@ -37,7 +37,7 @@ Moves `atan2.out` from MPSGraph to a Metal kernel behind `atan2_stub`.
 
 ### How it was checked
 
-atan2: right: 14 passed, 0 failed, 0 skipped, 178 kernel calls, at most 0.50 ULP (backend host, default arithmetic, 3.2 s)
+atan2: PASS: 14 passed, 0 failed, 0 skipped, 178 kernel calls, at most 0.50 ULP (backend host, default arithmetic, 3.2 s)
 
 | dtype | tests passed | kernel calls | max ULP | CPU's max ULP | samples as on the CPU: before | now |
 | --- | --- | --- | --- | --- | --- | --- |

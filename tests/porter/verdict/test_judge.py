@@ -83,5 +83,5 @@ FAIL TestConsistencyMPS.test_output_match_atan2_mps_int64
      differs
      at (0, 1)
 note: TestConsistencyMPS.test_output_match_atan2_mps_int32: passes, though listed
-atan2: WRONG: 3 passed, 1 failed, 1 skipped, 22 kernel calls, at most 1.75 ULP (backend host, default arithmetic, 1.2 s)""",
+atan2: FAIL: 3 passed, 1 failed, 1 skipped, 22 kernel calls, at most 1.75 ULP (backend host, default arithmetic, 1.2 s)""",
     )

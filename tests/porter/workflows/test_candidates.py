@@ -17,7 +17,7 @@ from porter.workflows.candidates import choose_candidates
 
 FORK = Checkout(EMBEDDED_FORK, "test")
 OP = "log1p"
-WRONG = Failure("TestConsistencyMPS.test_accuracy_mps_float32", "2 for 1\nand more", "float32", kernel_calls=3)
+FAILED = Failure("TestConsistencyMPS.test_accuracy_mps_float32", "2 for 1\nand more", "float32", kernel_calls=3)
 
 
 def turn(plan: Plan, kind: Kind = Kind.FLOATING) -> int:
@@ -41,7 +41,7 @@ def verdicts(failures: Callable[[Plan], list[Failure]], seen: list[int]) -> Call
 def test_a_candidate_with_wrong_values_is_replaced_and_reported() -> None:
     seen: list[int] = []
     first = plan_operator(FORK, OP)
-    best = choose_candidates(FORK, first, verdicts(lambda plan: [WRONG] * (turn(plan) == 0), seen))
+    best = choose_candidates(FORK, first, verdicts(lambda plan: [FAILED] * (turn(plan) == 0), seen))
     assert (seen, turn(best.plan), best.verdict.failed) == ([0, 1], 1, 0)
     assert best.plan.changes.diff() != first.changes.diff()
     [loser] = best.rejected
@@ -66,14 +66,14 @@ def test_a_candidate_with_wrong_values_is_replaced_and_reported() -> None:
 def test_a_rejected_candidate_shows_its_shortest_failure() -> None:
     short = Failure("T.test_edge_values_mps_float32", "1 differs, first at 2.0", "float32", kernel_calls=1)
     plan = plan_operator(FORK, OP)
-    best = choose_candidates(FORK, plan, lambda each: verdict([WRONG, short] if turn(each) == 0 else []))
+    best = choose_candidates(FORK, plan, lambda each: verdict([FAILED, short] if turn(each) == 0 else []))
     assert [loser.reason for loser in best.rejected] == ["test_edge_values_mps_float32: 1 differs, first at 2.0"]
 
 
 def test_the_candidate_with_the_fewest_failures_is_kept() -> None:
     seen: list[int] = []
     counts = {0: 2, 1: 3}
-    best = choose_candidates(FORK, plan_operator(FORK, OP), verdicts(lambda plan: [WRONG] * counts[turn(plan)], seen))
+    best = choose_candidates(FORK, plan_operator(FORK, OP), verdicts(lambda plan: [FAILED] * counts[turn(plan)], seen))
     assert (seen, turn(best.plan), best.verdict.failed) == ([0, 1], 0, 2)
     assert [loser.failed for loser in best.rejected] == [3]
 
@@ -81,7 +81,7 @@ def test_the_candidate_with_the_fewest_failures_is_kept() -> None:
 def test_a_candidate_that_does_not_compile_is_worse_than_any_that_does() -> None:
     broken = verdict_without_tests(OP, [Failure("build", "PTR101 the Metal source does not compile")], 0.0)
     best = choose_candidates(
-        FORK, plan_operator(FORK, OP), lambda plan: broken if turn(plan) else verdict([WRONG, WRONG])
+        FORK, plan_operator(FORK, OP), lambda plan: broken if turn(plan) else verdict([FAILED, FAILED])
     )
     assert (turn(best.plan), best.verdict.failed) == (0, 2)
     assert [loser.reason for loser in best.rejected] == ["build: PTR101 the Metal source does not compile"]
