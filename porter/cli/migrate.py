@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 @command(
     "migrate",
-    ("porter migrate atan2", "show the port and its verdict"),
-    ("porter migrate atan2 --no-verify > atan2.diff", "the diff alone, as git apply takes it"),
+    ("porter migrate atan2", "show the port and verify it"),
+    ("porter migrate atan2 --no-verify > atan2.diff", "only the diff, for git apply"),
     ("porter migrate erf log1p --write", "port two operators and write both"),
-    ("porter migrate --all --no-verify --json", "every plan, for a script"),
+    ("porter migrate --all --no-verify --json", "all plans as JSON"),
 )
 @operators(required=False)
-@click.option("--all", "every", is_flag=True, help="Every operator that porter can port.")
+@click.option("--all", "every", is_flag=True, help="Port every operator that porter can port.")
 @click.option("--write", is_flag=True, help="Write the change set to the checkout.")
-@click.option("--force", is_flag=True, help="Write even where a touched file has uncommitted changes.")
-@click.option("--no-verify", is_flag=True, help="Plan only.")
-@click.option("--pull-request", is_flag=True, help="Print the text of the pull request, not the diff.")
+@click.option("--force", is_flag=True, help="Write even if a touched file has uncommitted changes.")
+@click.option("--no-verify", is_flag=True, help="Only plan; do not verify.")
+@click.option("--pull-request", is_flag=True, help="Print the text of a pull request instead of the diff.")
 @expression
 @proof
 def migrate(
@@ -40,9 +40,9 @@ def migrate(
     backend: str,
     arithmetic: str,
 ) -> int:
-    """Plan, show and verify the complete port of operators.
+    """Plan, show and verify the port of one or more operators.
 
-    OP is a base name or an overload of native_functions.yaml: atan2, atan2.out. Nothing is written without --write.
+    OP is a base name or an overload in native_functions.yaml: atan2, atan2.out. Nothing is written without --write.
     """
     from porter.workflows.migrate import NotPlanned, Ported, Request, Wrote
     from porter.workflows.migrate import migrate as run
@@ -58,7 +58,7 @@ def migrate(
             case NotPlanned(op, error):
                 output.error(error, f"porter: {op}")
             case Wrote(files):
-                output.note(f"wrote {len(files)} files; porter undo takes them back")
+                output.note(f"wrote {len(files)} files; `porter undo` reverts them")
     return code
 
 

@@ -21,7 +21,7 @@ Steps = Callable[[Step], None]
 
 
 def number_progress(steps: Steps, name: str, at: int, total: int) -> Progress:
-    """What the step at this place, counted from 0, says as one of `total`; a single one is not counted."""
+    """Progress for one of `total` things, at this index; counts them if there are several."""
     return lambda what: steps(Step(f"{name}: {what}", at, total) if total > 1 else Step(f"{name}: {what}"))
 
 

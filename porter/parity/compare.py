@@ -1,4 +1,4 @@
-"""How far results of the old path agree with the CPU's: by value, by what they pick, by what nothing wrote."""
+"""Compares results of the old path with the CPU's: values, indices of equal elements, and unwritten memory."""
 
 # mypy: disable-error-code="no-untyped-call, no-any-return"
 
@@ -29,7 +29,7 @@ BOUNDS = {torch.float16: 1e-2, torch.bfloat16: 5e-2, torch.float32: 1e-4, torch.
 
 
 def compare_results(got: Any, want: Any, wide: Tolerance) -> Outcome:
-    """Whether results agree as far as the fork's own tests ask, and the worst disagreement."""
+    """Compares results with the tolerances of the fork's own tests; returns the worst outcome."""
     mine, theirs = pytree.tree_leaves(got), pytree.tree_leaves(want)
     if len(mine) != len(theirs):
         return Outcome(DIFFER, f"{len(mine)} results, the CPU gives {len(theirs)}", values=False)
@@ -57,7 +57,7 @@ def _compare_leaf(got: Any, want: Any, wide: Tolerance) -> Outcome:
 
 
 def _in_one_type(got: torch.Tensor, want: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Both in the CPU's type, or in the device's where that is the narrower of two of floats."""
+    """Both in the CPU's dtype, or in the device's if that is the narrower float."""
     if _SINGLE.get(want.dtype) is got.dtype:
         return got, want.to(got.dtype)
     return got.to(want.dtype), want
@@ -69,7 +69,7 @@ def _compare_numbers(got: Any, want: Any) -> Outcome:
 
 
 def to_double(value: Any) -> Any:
-    """A sample's tensor, or type, of real or complex floats in double precision; anything else as it is."""
+    """Converts a real or complex float tensor or dtype to double precision; returns anything else unchanged."""
     if isinstance(value, torch.dtype):
         return _DOUBLE.get(value, value)
     if not isinstance(value, torch.Tensor) or value.dtype not in _DOUBLE:
@@ -78,12 +78,12 @@ def to_double(value: Any) -> Any:
 
 
 def to_double_types(value: Any) -> Any:
-    """As `to_double`, and a type of integers is double precision, too."""
+    """As `to_double`, but also converts integer dtypes."""
     return torch.float64 if isinstance(value, torch.dtype) and not value.is_complex else to_double(value)
 
 
 def to_single(value: Any) -> Any:
-    """A sample's tensor, or type, of halves in single precision; anything else as it is."""
+    """Converts a half-precision tensor or dtype to single precision; returns anything else unchanged."""
     if isinstance(value, torch.dtype):
         return torch.float32 if value in HALVES else value
     if not isinstance(value, torch.Tensor) or value.dtype not in HALVES:
@@ -92,7 +92,7 @@ def to_single(value: Any) -> Any:
 
 
 def is_near(got: Any, want: Any) -> bool:
-    """Whether results of equal types and shapes differ little, and are finite in the same places."""
+    """Whether results of equal dtypes and shapes are close, and finite in the same places."""
     pairs = zip(pytree.tree_leaves(got), pytree.tree_leaves(want), strict=True)
     return all(_is_leaf_near(a, b) for a, b in pairs if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor))
 
@@ -107,7 +107,7 @@ def _is_leaf_near(got: torch.Tensor, want: torch.Tensor) -> bool:
 
 
 def lie_between(want: Any, others: Sequence[Any]) -> bool:
-    """Whether every element of results lies between those of others, which are of the same types and shapes."""
+    """Whether every element lies between those of the others, which have the same dtypes and shapes."""
     return all(_lies_between(*leaves) for leaves in zip(*map(pytree.tree_leaves, (want, *others)), strict=True))
 
 
@@ -121,7 +121,7 @@ def _lies_between(want: Any, *others: Any) -> bool:
 
 
 def round_like(exact: Any, want: Any) -> Any:
-    """Results that were computed in other types, in those of `want`."""
+    """Converts results to the dtypes of `want`."""
 
     def narrow(value: Any, like: Any) -> Any:
         both = isinstance(value, torch.Tensor) and isinstance(like, torch.Tensor)
@@ -132,7 +132,7 @@ def round_like(exact: Any, want: Any) -> Any:
 
 
 def is_unwritten(got: Any, want: Any, untouched: Sequence[bool]) -> bool:
-    """Whether results are as the allocator left their memory wherever they differ, and nothing has touched them."""
+    """Whether results differ only where nothing wrote to the allocated memory."""
     pairs = zip(pytree.tree_leaves(got), pytree.tree_leaves(want), untouched, strict=True)
     tensors = [(a, b, new) for a, b, new in pairs if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)]
     wrong = [(a[~torch.isclose(a, b, equal_nan=True)], new) for a, b, new in tensors if not a.is_complex()]
@@ -141,7 +141,7 @@ def is_unwritten(got: Any, want: Any, untouched: Sequence[bool]) -> bool:
 
 
 def pick_equal_elements(source: Any, got: Any, want: Any) -> bool:
-    """Whether results differ only in integers that pick equal elements of the source along a dimension."""
+    """Whether results differ only in indices that pick equal elements of the source along a dimension."""
     pairs = list(zip(pytree.tree_leaves(got), pytree.tree_leaves(want), strict=False))
     if not all(isinstance(t, torch.Tensor) for pair in pairs for t in (source, *pair)):
         return False
@@ -161,12 +161,12 @@ def _picks_equal(source: torch.Tensor, got: torch.Tensor, want: torch.Tensor) ->
 
 
 def _has_repeats(places: torch.Tensor, dimension: int) -> bool:
-    """Whether a place comes twice along a dimension."""
+    """Whether an index occurs twice along a dimension."""
     return bool((places.sort(dimension).values.diff(dim=dimension) == 0).any())
 
 
 def _find_dimensions(source: torch.Tensor, places: torch.Tensor) -> list[int]:
-    """The dimensions of the source that the places can be along: all others have the source's size."""
+    """The dimensions of the source that the indices may be along: all others have equal sizes."""
     if places.ndim != source.ndim or not source.ndim:
         return []
     differing = [d for d in range(source.ndim) if places.shape[d] != source.shape[d]]

@@ -1,4 +1,4 @@
-"""The old path over OpInfo samples: what a fork's MPSGraph implementations compute, beside the CPU."""
+"""Runs a fork's MPSGraph implementations over OpInfo samples and compares them with the CPU."""
 
 # mypy: disable-error-code="no-untyped-call, no-any-return"
 
@@ -57,9 +57,9 @@ SEEDS = range(8)
 
 @dataclass(frozen=True)
 class DeviceRun:
-    """What a sample did on the device: its results, on the CPU now, or an error; what ran, and which operators.
+    """One run of a sample on the device: its results (moved to the CPU) or an error, and the operators it reached.
 
-    `untouched` says of every leaf of the results whether no graph was asked for it, and no kernel ran.
+    `untouched` says for each result whether no graph and no kernel wrote it.
     """
 
     results: Any = None
@@ -73,9 +73,9 @@ class DeviceRun:
 def compare_opinfo(
     op: Any, kinds: Sequence[str], samples: int, precision: Mapping[str, frozenset[str]]
 ) -> Iterator[OpInfoResult]:
-    """One line for each type that the OpInfo has on the CPU, and one for its gradient where it has one.
+    """Yields a result for each dtype that the OpInfo supports on the CPU, and one for its gradient.
 
-    `precision` are the fork's lists of operators that its own tests hold to wider tolerances.
+    `precision` holds the fork's lists of operators with wider tolerances.
     """
     for kind in kinds:
         dtype = getattr(torch, kind)
@@ -106,13 +106,13 @@ def _summarize_samples(
 
 
 def pick_samples(given: Sequence[T], count: int) -> list[T]:
-    """At most so many, in their order and the same in every run: neighbours differ in one argument only."""
+    """At most `count` samples, in order and deterministic, spread out because neighbors are similar."""
     chosen = Random(0).sample(range(len(given)), min(count, len(given)))
     return [given[i] for i in sorted(chosen)]
 
 
 def check_sample(compute: Compute, wide: Tolerance, sample: Any) -> tuple[Outcome, DeviceRun]:
-    """The outcome of one sample, and what it did on the device. `compute` gives its results, None for nothing."""
+    """Compares one sample with the CPU. `compute` returns its results, or None if there are none."""
     try:
         want = compute(sample)
     except Exception as error:
@@ -121,8 +121,8 @@ def check_sample(compute: Compute, wide: Tolerance, sample: Any) -> tuple[Outcom
         return Outcome(UNCOMPARED, "nothing to compare"), DeviceRun()
     try:
         moved = on_device(sample)
-    except (NotImplementedError, TypeError) as error:  # sparse ones, and doubles
-        return Outcome(UNCOMPARED, f"the device takes no such tensor: {_message(error)}"), DeviceRun()
+    except (NotImplementedError, TypeError) as error:  # sparse and float64 tensors
+        return Outcome(UNCOMPARED, f"the device does not support such a tensor: {_message(error)}"), DeviceRun()
     ran = _run_on_device(compute, moved)
     return _outcome(compute, wide, sample, ran, want), ran
 
@@ -135,15 +135,15 @@ def _outcome(compute: Compute, wide: Tolerance, sample: Any, ran: DeviceRun, wan
     if undefined:
         return undefined
     if not _is_copied(compute, sample, want):
-        return Outcome(UNCOMPARED, "a copy of the sample is another on the CPU, too")
+        return Outcome(UNCOMPARED, "on the CPU, a copy of the sample gives another result too")
     explained = _explain_difference(compute, sample, ran, want, wide) if outcome.values else None
     return explained or outcome
 
 
 def _is_copied(compute: Compute, sample: Any, want: Any) -> bool:
-    """Whether copies of a sample's tensors, as another device has them, give the same: those of views may not."""
+    """Whether copies of a sample's tensors give the same result; copies of views may not."""
     if compare_results(compute(sample), want, PLAIN).verdict != AGREE:
-        return True  # it gives something else every time
+        return True  # it differs every time
     try:
         return compare_results(compute(sample.transform(_copy_tensor)), want, PLAIN).verdict == AGREE
     except RuntimeError:
@@ -151,7 +151,7 @@ def _is_copied(compute: Compute, sample: Any, want: Any) -> bool:
 
 
 def _find_undefined(compute: Compute, sample: Any, ran: DeviceRun, want: Any) -> Outcome | None:
-    """Where values may differ: random numbers, of which a device has its own, and the order of equal elements."""
+    """Checks whether values are undefined: random numbers, or the order of equal elements."""
     stable = sample.kwargs.get("stable")
     if not stable and pick_equal_elements(sample.input, ran.results, want):
         return Outcome(UNDEFINED)
@@ -160,14 +160,14 @@ def _find_undefined(compute: Compute, sample: Any, ran: DeviceRun, want: Any) ->
 
 @lru_cache(maxsize=4096)
 def _draws(name: str) -> bool:
-    """Whether an operator takes its numbers from a generator."""
+    """Whether an operator uses a random generator."""
     packet = getattr(torch.ops.aten, name, None)
     overloads = [getattr(packet, overload) for overload in packet.overloads()] if packet else []
     return any(torch.Tag.nondeterministic_seeded in overload.tags for overload in overloads)
 
 
 def _varies(compute: Callable[[], Any]) -> bool:
-    """Whether the CPU's own results depend on the seed, also where the test sets one."""
+    """Whether the CPU's results depend on the seed, even if the sample sets one."""
     plain, found = torch.manual_seed, []
     for seed in SEEDS:
         with torch.random.fork_rng(devices=()), patch("torch.manual_seed", lambda given, by=seed: plain(given + by)):
@@ -177,7 +177,7 @@ def _varies(compute: Callable[[], Any]) -> bool:
 
 
 def _explain_difference(compute: Compute, sample: Any, ran: DeviceRun, want: Any, wide: Tolerance) -> Outcome | None:
-    """A difference of values whose reason a further run shows."""
+    """Explains a difference in values by running the sample in other ways."""
     message = compare_results(ran.results, want, wide).why
     if is_unwritten(ran.results, want, ran.untouched):
         return Outcome(DIFFER, f"{UNWRITTEN}: {message}")
@@ -187,7 +187,7 @@ def _explain_difference(compute: Compute, sample: Any, ran: DeviceRun, want: Any
     bounds = tuple(_run_in(each, compute, sample) for each in (LARGER, SMALLER)) if ran.graphs else ()
     others = (ran.results, *(each.results for each in bounds if not each.error))
     if bounds and lie_between(want, others):
-        return Outcome(PRECISION, f"its graphs agree within what rounding allows: {message}")
+        return Outcome(PRECISION, f"its graphs agree within rounding: {message}")
     if reason := _explain_rounding(compute, sample, ran, want, wide):
         return Outcome(PRECISION, f"{reason}: {message}")
     floats = _compute_in_types(compute, sample.transform(to_double_types), want)
@@ -197,34 +197,34 @@ def _explain_difference(compute: Compute, sample: Any, ran: DeviceRun, want: Any
 
 
 def _compute_in_types(compute: Compute, sample: Any, want: Any) -> list[Any] | None:
-    """What the CPU gives for a sample in other types, in those that it gives; None where it has none."""
+    """The CPU's result for a sample in other dtypes, converted to those of `want`; None if it raises an error."""
     try:
         return round_like(compute(sample), want)
-    except Exception:  # nothing is shown, and the difference stays what it is
+    except Exception:  # no explanation, the difference stands
         return None
 
 
 def _explain_rounding(compute: Compute, sample: Any, ran: DeviceRun, want: Any, wide: Tolerance) -> str:
-    """How wider types show that a difference is one of rounding: `""` where they do not.
+    """Explains a difference as rounding; `""` if it is not.
 
-    The same graphs with all operations in double give the right result; else a small difference is gone in wider types,
-    on the CPU or, as halves are also rounded between graphs, on the device.
+    Either the same graphs give the correct result in double precision, or a small difference disappears in wider
+    dtypes: on the CPU or, since halves are also rounded between graphs, on the device.
     """
     exact = _compute_in_types(compute, sample.transform(to_double), want)
     if exact is None:
         return ""
     doubled = _run_in(IN_DOUBLE, compute, sample) if ran.graphs else DeviceRun(error="no graph")
     if not doubled.error and compare_results(doubled.results, exact, wide).verdict == AGREE:
-        return "its graphs in double agree"
+        return "its graphs agree in double precision"
     if not is_near(ran.results, want):
         return ""
     if compare_results(ran.results, exact, wide).verdict == AGREE:
-        return "the CPU in double agrees"
+        return "agrees with the CPU in double precision"
     if not any(isinstance(leaf, torch.Tensor) and leaf.dtype in HALVES for leaf in pytree.tree_leaves(want)):
         return ""
     single = _run_on_device(compute, on_device(sample.transform(to_single)))
     agrees = not single.error and compare_results(round_like(single.results, want), exact, wide).verdict == AGREE
-    return "near, and in float32 it agrees" if agrees else ""
+    return "close, and agrees in float32" if agrees else ""
 
 
 def _run_in(precision: Precision, compute: Compute, sample: Any) -> DeviceRun:
@@ -233,7 +233,7 @@ def _run_in(precision: Precision, compute: Compute, sample: Any) -> DeviceRun:
 
 
 def _check_gradients(op: Any, wide: Tolerance, sample: Any) -> tuple[Outcome, DeviceRun]:
-    """Of gradients; where the operator's result does not agree nothing is compared: that is said once."""
+    """Compares gradients, unless the result itself already disagrees."""
     forward, _ = check_sample(partial(_results, op), wide, sample)
     if forward.verdict not in (AGREE, PRECISION):
         return Outcome(UNCOMPARED, "the result does not agree"), DeviceRun()
@@ -248,7 +248,7 @@ def _results(op: Any, sample: Any) -> Any:
 
 
 def _gradients(op: Any, weights: Sequence[torch.Tensor], sample: Any) -> list[Any] | None:
-    """By every input that takes one, for weights of the results, laid out as the CPU's results are."""
+    """The gradients of every differentiable input, for these weights of the results."""
     leaves = [t for t in pytree.tree_leaves((sample.input, sample.args, sample.kwargs)) if _differentiable(t)]
     results = [t for t in pytree.tree_leaves(_results(op, sample)) if _differentiable(t)]
     if not leaves or not results:

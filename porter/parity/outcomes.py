@@ -1,4 +1,4 @@
-"""What samples of the old path show: values that are kept, and read without torch."""
+"""The outcomes of samples on the old path, as values that can be saved and read without torch."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ AGREE, UNDEFINED, PRECISION, DIFFER, REFUSED = "agree", "undefined", "precision"
 UNCOMPARED, CRASHED = "uncompared", "died"
 GRADIENT = " gradient"
 UNWRITTEN = "never written"
-LATE = "floats that are converted at the end give it"
-NAN_LOST = "with operations that keep NaN it agrees"
-OTHER_TYPE = "the values agree in another type"
+LATE = "computing in floats and converting at the end gives this result"
+NAN_LOST = "agrees with operations that propagate NaN"
+OTHER_TYPE = "the values agree in another dtype"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one sample showed, and why where it is not agreement; `values` where shapes and types agree at least.
+    """The outcome of one sample, and why it does not agree. `values`: shapes and dtypes agree, so values were compared.
 
-    `UNDEFINED` agrees as far as the operator says what its values are: random numbers, the order of equal elements.
-    `UNCOMPARED` is a sample without a reference: the CPU refuses it, or there is nothing to compare.
+    `UNDEFINED` agrees as far as values are defined; random numbers and the order of equal elements are not.
+    `UNCOMPARED` has no reference: the CPU raises an error, or there is nothing to compare.
     """
 
     verdict: str
@@ -30,10 +30,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class OpInfoResult:
-    """An OpInfo, the operators it is named after, and a kind of sample: a torch type, or one with `GRADIENT`.
+    """The outcomes of an OpInfo for one kind of sample: a torch dtype, perhaps with `GRADIENT`.
 
-    `counts` are of samples by verdict, `reasons` of those that do not agree by (verdict, why). `graphs` is how many
-    graphs were run, `reached` the operators on the way, `fallbacks` those of them that ran on the CPU instead.
+    `names` are the operators it is named for. `counts` has samples by verdict, `reasons` those that do not agree by
+    (verdict, why). `graphs` is the number of graphs run, `reached` the operators called, `fallbacks` those of them
+    that ran on the CPU.
     """
 
     op: str

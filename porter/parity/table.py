@@ -1,4 +1,4 @@
-"""The table over every operator with an MPSGraph row: what its samples show, and why where they do not agree."""
+"""The table of operators with an MPSGraph row: outcomes of their samples, and why they disagree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLOSEST = 3
 
 @dataclass(frozen=True)
 class TableRow:
-    """An operator and a kind of sample: through which OpInfos, graphs run, samples by verdict, differences by class."""
+    """An operator and a kind of sample: its OpInfos, graphs run, samples by verdict, differences by class."""
 
     base: str
     kind: str
@@ -39,13 +39,13 @@ class TableRow:
 
 
 def graph_bases(checkout: Checkout) -> tuple[str, ...]:
-    """The operators with a row that is on MPSGraph, in the file's order."""
+    """The operators with an MPSGraph row, in file order."""
     rows = (row for entry in NativeFunctions.read(checkout).entries if (row := find_served(checkout, entry)))
     return tuple(dict.fromkeys(row.function.base for row in rows if row.language is Language.MPSGRAPH))
 
 
 def table(bases: Iterable[str], results: Sequence[OpInfoResult], evidence: Evidence) -> Iterator[TableRow]:
-    """A row for each operator and kind that reaches it, over the OpInfos of its name, else those with fewest others."""
+    """A row for each operator and kind, from the OpInfos named for it, or else those that reach the fewest others."""
     for base in bases:
         reaching = [result for result in results if _reaches(result, base)]
         through = _through(base, reaching)
@@ -59,7 +59,7 @@ def _reaches(result: OpInfoResult, base: str) -> bool:
 
 
 def _covers(result: OpInfoResult, base: str, through: Sequence[str]) -> bool:
-    """Whether a line says something of an operator: what died may have reached it."""
+    """Whether a result covers an operator; one that crashed may have reached it."""
     return result.op in through and (_reaches(result, base) or CRASHED in result.counts)
 
 
@@ -92,7 +92,7 @@ def _classify_differences(result: OpInfoResult, evidence: Evidence) -> Iterator[
 def write(
     checkout: Checkout, results: Sequence[OpInfoResult], evidence: Evidence, absent: Mapping[str, str], out: TextIO
 ) -> None:
-    """The table, what is not in it and why, and the totals over the samples of its OpInfos, each counted once."""
+    """Writes the table, the operators not in it and why, and the totals, with each OpInfo counted once."""
     bases = graph_bases(checkout)
     rows = list(table([base for base in bases if base not in absent], results, evidence))
     for row in rows:
@@ -102,12 +102,12 @@ def write(
         if base in absent:
             print(base, "-", absent[base], sep="\t", file=out)
         elif base not in reached:
-            print(base, "-", "no sample that ran reaches it", sep="\t", file=out)
+            print(base, "-", "no sample reaches it", sep="\t", file=out)
     _write_totals(rows, results, evidence, out)
 
 
 def _write_totals(rows: Sequence[TableRow], results: Sequence[OpInfoResult], evidence: Evidence, out: TextIO) -> None:
-    """Over the table's own samples, and over all samples of the OpInfos that reach one of its operators."""
+    """Writes totals over the table's samples, and over all samples of the OpInfos that reach its operators."""
     through = {row.base: row.through for row in rows}
     mine = [result for result in results if any(_covers(result, base, ops) for base, ops in through.items())]
     reaching = {result.op for result in results if any(_reaches(result, base) for base in through)}

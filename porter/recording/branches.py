@@ -1,4 +1,4 @@
-"""When an implementation takes which of its branches, told from the arguments of its calls."""
+"""Finds the conditions under which an implementation takes each branch, from the arguments of its calls."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from porter.mpsgraph.conditions import Arguments, Unclear, holds
 
 T = TypeVar("T")
 _MAX_CONDITIONS = 4
-UNKNOWN_CONDITION = Condition("the arguments do not tell", True)
+UNKNOWN_CONDITION = Condition("unknown condition", True)
 
 
 def find_distinguishing_conditions(group: Sequence[Arguments], others: Sequence[Arguments]) -> tuple[Condition, ...]:
-    """The fewest conditions found that hold for every call of a group and not all for any other call.
+    """Finds a small set of conditions that all hold for every call of a group, and for no other call.
 
-    Options, flags and words are asked first, numbers only where these do not tell. NOT_TOLD when nothing does.
+    Prefers options, flags and strings to numbers. UNKNOWN_CONDITION if there is no such set.
     """
     matching = [c for text in _list_questions([*group, *others]) if (c := _find_common_answer(text, group))]
     plain = [c for c in matching if not _compares_number(c.text)]
@@ -24,7 +24,7 @@ def find_distinguishing_conditions(group: Sequence[Arguments], others: Sequence[
 
 
 def _find_fewest(matching: Sequence[Condition], others: Sequence[Arguments]) -> tuple[Condition, ...]:
-    """Conditions that together leave none of the other calls; none where they cannot."""
+    """Conditions that together exclude all other calls; empty if there are none."""
     chosen: list[Condition] = []
     left = list(others)
     while left and len(chosen) < _MAX_CONDITIONS:
@@ -39,7 +39,7 @@ def _find_fewest(matching: Sequence[Condition], others: Sequence[Arguments]) -> 
 def _simplify(
     chosen: Sequence[Condition], matching: Sequence[Condition], others: Sequence[Arguments]
 ) -> tuple[Condition, ...]:
-    """Each condition, or the first on the same argument that does in its place: with 0 rather than any number."""
+    """Replaces each condition with the first on the same argument that still works: one with 0, if possible."""
     simplified = list(chosen)
     for at, condition in enumerate(chosen):
         beside = [call for call in others if all(_is_true(c, call) for i, c in enumerate(simplified) if i != at)]
@@ -53,7 +53,7 @@ def _compares_number(text: str) -> bool:
 
 
 def split_calls(items: Sequence[T], calls: Sequence[Arguments]) -> Iterator[tuple[list[T], list[T]]]:
-    """The items (one a call) in two: by whether an option is given, by a flag, by a word."""
+    """Yields splits of the items (one per call) in two: by an optional argument, a flag or a string."""
     for text in _list_questions(calls):
         if _compares_number(text):
             continue
@@ -82,13 +82,13 @@ def _find_common_answer(text: str, group: Sequence[Arguments]) -> Condition | No
 
 
 def _list_questions(calls: Sequence[Arguments]) -> Iterator[str]:
-    """What may be asked of the calls: of arguments first, then of what is known of their tensors."""
+    """The conditions to try: on arguments first, then on tensor properties."""
     names = sorted({name for call in calls for name in call}, key=lambda name: ("." in name, name))
     for name in names:
         values = list(dict.fromkeys(call.get(name) for call in calls))
         if len(values) < 2:
             continue
-        if None in values and "." not in name:  # what is known of a tensor is no option
+        if None in values and "." not in name:  # a tensor property is never optional
             yield f"{name}.has_value()"
         given = [value for value in values if value is not None]
         if any(isinstance(value, bool) for value in given):

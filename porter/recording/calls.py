@@ -1,7 +1,7 @@
-"""The calls of an operator that its OpInfo samples make, and calls like them with other arguments.
+"""Captures the calls of an operator that its OpInfo samples make, and varies their arguments.
 
-A branch or a baked number shows only when an argument changes: every scalar is tried with several values, every flag
-both ways, every optional argument left out, every tensor laid out with gaps.
+A branch or a baked-in number shows only when an argument changes: every scalar is tried with several values, every flag
+both ways, every optional argument left out, every tensor with gaps in its layout.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from porter.recording import complexes
 from porter.verdict.suite.samples import on_device
 
 SAMPLES = 24  # of an OpInfo
-MAX_CALLS = 8  # calls of one overload and element type
+MAX_CALLS = 8  # for one overload and dtype
 _REAL = (0.0, 1.0, 0.37, 0.59, 1.7, -0.8)
 _WHOLE = (0, 1, 2, 3, 5)
 _COMPLEX = (0.37 + 0.59j, 1.7 - 0.8j, -0.8 + 0.37j)
@@ -32,20 +32,20 @@ _SKIPPED = ("Device", "Layout", "MemoryFormat", "Generator", "Dimname")
 
 @dataclass(frozen=True)
 class OpCall:
-    """One call of an overload: its arguments by name, defaults among them."""
+    """One call of an overload: its arguments by name, including defaults."""
 
     overload: torch._ops.OpOverload
     arguments: Mapping[str, Any]
 
     @property
     def name(self) -> str:
-        """As native_functions.yaml has it: `lerp.Scalar`."""
+        """The name in native_functions.yaml: `lerp.Scalar`."""
         return str(self.overload._schema.name).removeprefix("aten::") + (
             f".{self.overload._overloadname}" if self.overload._overloadname != "default" else ""
         )
 
     def run(self) -> Any:
-        """Calls it."""
+        """Makes the call and returns its result."""
         schema = self.overload._schema.arguments
         positional = [self.arguments[a.name] for a in schema if not a.kwarg_only and a.name in self.arguments]
         return self.overload(
@@ -56,11 +56,11 @@ class OpCall:
         return OpCall(self.overload, {**self.arguments, name: value})
 
     def out_names(self) -> frozenset[str]:
-        """The names of the arguments that its results are written to."""
+        """The names of its out= arguments."""
         return frozenset(a.name for a in self.overload._schema.arguments if a.is_out)
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """The tensors that it reads by name, those of a list with their place in it: none that is `out`."""
+        """The tensors it reads, by name, without out= arguments. Elements of a list have an index: `tensors[0]`."""
         found = {}
         out_names = self.out_names()
         for name, value in self.arguments.items():
@@ -74,7 +74,7 @@ class OpCall:
 
 
 class _Capture(TorchDispatchMode):
-    """Keeps every call of an operator's functional overloads."""
+    """Records every call of an operator."""
 
     def __init__(self, bases: frozenset[str]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -89,14 +89,14 @@ class _Capture(TorchDispatchMode):
 
 
 def capture_calls(op: Any, base: str, dtype: DType) -> Iterator[OpCall]:
-    """The calls of a base name that samples of an OpInfo make on the device, forward and backward."""
+    """Yields the calls of a base name that an OpInfo's samples make on the device, forward and backward."""
     torch_dtype = getattr(torch, dtype.torch)
     if torch_dtype not in op.supported_dtypes("cpu"):
         return
     differentiable = op.supports_autograd and dtype.kind is Kind.FLOATING
     try:
         samples = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=differentiable), SAMPLES))
-    except (RuntimeError, TypeError, ValueError):  # the OpInfo makes none of this type
+    except (RuntimeError, TypeError, ValueError):  # the OpInfo has no samples of this dtype
         return
     for moved in _move_to_device(samples):
         with _Capture(frozenset({base, f"{base}_"})) as capture:
@@ -105,7 +105,7 @@ def capture_calls(op: Any, base: str, dtype: DType) -> Iterator[OpCall]:
 
 
 def _move_to_device(samples: Sequence[Any]) -> Iterator[Any]:
-    """The samples there, without those that hold a type that the device has not: it refuses float64."""
+    """The samples on the device, without those it does not support, such as float64."""
     for sample in samples:
         with suppress(TypeError):
             yield on_device(sample)
@@ -118,13 +118,13 @@ def _run_op(op: Any, sample: Any, differentiable: bool) -> None:
             leaves = [v for v in pytree.tree_leaves(result) if isinstance(v, torch.Tensor) and v.requires_grad]
             if leaves:
                 torch.autograd.backward(leaves, [torch.rand_like(leaf) for leaf in leaves])
-    except Exception:  # what was called before it stands; a refusal is heard again when it is recorded
+    except Exception:  # calls made before the error still count; recording reports the error
         return
 
 
 def pick_diverse_calls(found: Sequence[OpCall]) -> list[OpCall]:
-    """A few of the calls: the first of every combination of flags, words, optional arguments and ranks, of tensors and
-    numbers that are zero and others, then the next.
+    """A few diverse calls: the first of every combination of flags, strings, optional arguments, ranks, and zero or
+    nonzero values, then the second of each, and so on.
     """
     ranks: list[tuple[int, int]] = []
     counts: dict[str, int] = {}
@@ -144,7 +144,7 @@ def _flag(value: Any) -> Any:
 
 
 def vary_arguments(call: OpCall, dtype: DType) -> Iterator[OpCall]:
-    """A call as it is, with one argument at a time changed, and with every number given that may be left out."""
+    """Yields the call itself, the call with one argument changed at a time, and with its optional numbers set."""
     yield call
     for argument in call.overload._schema.arguments:
         value = call.arguments.get(argument.name)
@@ -161,7 +161,7 @@ def vary_arguments(call: OpCall, dtype: DType) -> Iterator[OpCall]:
 
 
 def _vary_numbers_together(call: OpCall, dtype: DType) -> Iterator[OpCall]:
-    """Calls with all numbers given that may be left out, and with all but one, where there are several."""
+    """Calls with all optional numbers set, and with all but one, if there are several."""
     optional = [a.name for a in call.overload._schema.arguments if str(a.type) in _OPTIONAL]
     if len(optional) < 2:
         return
@@ -173,14 +173,14 @@ def _vary_numbers_together(call: OpCall, dtype: DType) -> Iterator[OpCall]:
 
 
 def _probes(kind: str, dtype: DType) -> tuple[complex, ...]:
-    """The numbers to try for an argument of this type of the schema."""
+    """The numbers to try for an argument of this schema type."""
     if "number" in kind and dtype.kind is Kind.COMPLEX:
         return _REAL + _COMPLEX
     return _WHOLE if "int" in kind or ("number" in kind and dtype.kind is not Kind.FLOATING) else _REAL
 
 
 def read_arguments(call: OpCall) -> dict[str, Value]:
-    """Its arguments that are no tensors, and what is known of those that are, by the words of C++."""
+    """The non-tensor arguments and the properties of the tensors, by their C++ expressions: `self.dim()`."""
     found: dict[str, Value] = {}
     tensors = call.tensors()
     is_complex = any(tensor.is_complex() for tensor in tensors.values())
@@ -207,7 +207,7 @@ def read_arguments(call: OpCall) -> dict[str, Value]:
 
 
 def _to_scalar(value: Any) -> Value:
-    """A Scalar as host code compares it: `alpha == 1.0` whatever it was given as."""
+    """A Scalar as host code compares it: an integer becomes a float."""
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else _to_value(value)
 
 
@@ -238,7 +238,7 @@ def _detach(value: Any) -> Any:
 
 
 def _is_on_device(call: OpCall) -> bool:
-    """Whether its tensors are there, and the first has elements: another may be a buffer that goes unused."""
+    """Whether its tensors are on the device and the first has elements; another may be an unused buffer."""
     tensors = list(call.tensors().values())
     has_elements = all(t.numel() or t.shape == (0,) for t in tensors) and all(t.numel() for t in tensors[:1])
     return has_elements and all(t.device.type == "mps" for t in tensors)

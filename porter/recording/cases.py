@@ -1,4 +1,4 @@
-"""The cases of an implementation, told from its calls: which computed alike, what of, and when."""
+"""Groups the calls of an implementation into cases: what each computes, and under which condition."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from porter.recording.branches import find_distinguishing_conditions, split_call
 from porter.recording.complexes import merge_parts
 from porter.recording.recovery import recover_expression
 
-_MAX_DEPTH = 3  # divisions of calls that share their operations
+_MAX_DEPTH = 3  # splits of a group of calls
 
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """One call that was recorded: its arguments by name, and what it computed, with its own numbers."""
+    """One recorded call: its arguments by name, and the expression it computed, with its own numbers."""
 
     dtype: DType
     arguments: Mapping[str, Value]
@@ -26,7 +26,7 @@ class RecordedCall:
 
 
 def build_cases(observed: Sequence[RecordedCall]) -> tuple[tuple[Case, ...], tuple[int, ...]]:
-    """The cases of calls that come ordered by element type, and for every call the case that it took."""
+    """The cases of calls (ordered by dtype), and the index of each call's case."""
     cases: list[Case] = []
     taken: dict[int, int] = {}
     for dtype, found in groupby(observed, key=lambda each: each.dtype):
@@ -40,12 +40,12 @@ def build_cases(observed: Sequence[RecordedCall]) -> tuple[tuple[Case, ...], tup
 
 
 def find_unknown_numbers(expr: Expr) -> Iterator[Untold]:
-    """The numbers of an expression that nothing tells."""
+    """The unknown numbers of an expression."""
     return (node for node in nodes(expr) if isinstance(node, Untold))
 
 
 def _group_by_operations(observed: Sequence[RecordedCall]) -> list[list[RecordedCall]]:
-    """The calls by the operations that they ran, those of most calls first."""
+    """Groups calls by the operations they ran, the largest group first."""
     groups: dict[str, list[RecordedCall]] = {}
     for each in observed:
         groups.setdefault(skeleton(each.expr), []).append(each)
@@ -53,7 +53,7 @@ def _group_by_operations(observed: Sequence[RecordedCall]) -> list[list[Recorded
 
 
 def _split_group(group: list[RecordedCall], depth: int) -> list[list[RecordedCall]]:
-    """The calls divided by an option or a flag where that tells more of their numbers."""
+    """Splits a group by an option or a flag if that leaves fewer unknown numbers."""
     missing = _count_unknown(group)
     if not missing or not depth:
         return [group]
@@ -68,7 +68,7 @@ def _count_unknown(group: Sequence[RecordedCall]) -> int:
 
 
 def _merge_calls(group: Sequence[RecordedCall]) -> Expr:
-    """What the calls compute, their numbers as functions of the arguments."""
+    """The expression the calls share, with numbers as functions of the arguments."""
     columns = zip(*(leaves(each.expr) for each in group), strict=True)
     arguments = [each.arguments for each in group]
     return merge_parts(with_leaves(group[0].expr, (recover_expression(column, arguments) for column in columns)))

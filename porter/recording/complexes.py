@@ -1,4 +1,4 @@
-"""Complex numbers of a graph: told by their parts, and joined where both parts are those of one argument."""
+"""Complex numbers of a graph: split into their parts, and merged again if both are parts of one argument."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ JOIN = "complexTensorWithRealTensor:imaginaryTensor"
 
 
 def join_parts(real: Expr, imaginary: Expr, dtype: DType) -> Call:
-    """The number with these parts."""
+    """The complex number with these parts."""
     return Call(JOIN, (real, imaginary), dtype)
 
 
 def complex_constant(value: complex, dtype: DType) -> Call:
-    """A number of a complex type, as what runs of the same code may differ in."""
+    """A complex constant as a pair of real ones, which may differ from run to run."""
     return join_parts(Constant(value.real, dtype.real), Constant(value.imag, dtype.real), dtype)
 
 
 def argument_parts(name: str, value: complex) -> dict[str, Value]:
-    """The parts of an argument, as host code asks for them."""
+    """The parts of an argument, by the expressions host code reads them with."""
     return {f"{name}.real()": float(value.real), f"{name}.imag()": float(value.imag)}
 
 
 def merge_parts(expr: Expr) -> Expr:
-    """The expression with every argument whole whose parts it has, and every real number as one number."""
+    """Merges the parts of each argument, and of each constant without an imaginary part."""
     if isinstance(expr, Cast):
         return replace(expr, arg=merge_parts(expr.arg))
     if not isinstance(expr, Call):

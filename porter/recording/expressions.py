@@ -1,4 +1,4 @@
-"""The graphs that one call ran, as one expression of its tensor arguments."""
+"""Turns the graphs that one call ran into one expression of its tensor arguments."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _MAX_OPERATIONS = 600
 _TYPES = ("dataType", "toType", "returnIndicesDataType")
-_TABLE = 16  # numbers that host code hands to a graph at once: sizes, scales
-# They move elements and change none: element by element they are what they are given.
+_TABLE = 16  # the most numbers host code passes to a graph at once, such as sizes
+# Operations that only move elements: elementwise, each is its argument.
 _SHAPES = ("reshapeTensor", "broadcastTensor", "squeezeTensor", "expandDimsOfTensor", "identityWithTensor")
 
 
@@ -34,11 +34,11 @@ def build_expression(
     results: Sequence[torch.Tensor],
     elementwise: bool,
 ) -> Expr:
-    """What the results of a call are, in terms of its tensor `inputs` by their names in the schema.
+    """The results of a call as an expression of its tensor `inputs`, by schema name.
 
-    `given` are copies of the inputs from before the call, which may write to them. A graph may read what one before it
-    wrote. Where `elementwise`, operations that only move elements are left out, and others than those of
-    `operations.py` are refused. Raises PTR135.
+    `given` are copies of the inputs from before the call, which may write to them. A graph may read the results of an
+    earlier one. If `elementwise`, omits operations that only move elements, and raises an error for any operation not
+    in `operations.py`. Raises PTR135.
     """
     known: dict[int, Expr] = {tensor.data_ptr(): Input(name, _dtype(tensor.dtype)) for name, tensor in inputs.items()}
     for run in runs:
@@ -56,9 +56,9 @@ def build_expression(
 def _read_result(
     result: torch.Tensor, runs: Sequence[GraphRun], known: Mapping[int, Expr], given: Mapping[str, torch.Tensor]
 ) -> Expr:
-    """What a result is: what a graph wrote there, or what was copied there, told by its elements.
+    """The expression of a result: written by a graph, or copied, which its elements show.
 
-    Of a complex result host code may write the parts, each with a graph: the real one first.
+    Host code may write the real part of a complex result with one graph, then the imaginary part with another.
     """
     if any(result.data_ptr() in run.results.values() for run in runs):
         return _read_as(known, result.data_ptr(), _dtype(result.dtype), "writes")
@@ -74,7 +74,7 @@ def _read_result(
 
 
 def _read_as(known: Mapping[int, Expr], address: int, dtype: DType, does: str) -> Expr:
-    """What is at an address, where it is of the type that the reader takes it for. Raises PTR135."""
+    """The expression at an address, read with this dtype. Raises PTR135."""
     found = known[address]
     if (found.dtype.kind is Kind.COMPLEX) == (dtype.kind is Kind.COMPLEX):
         return found
@@ -84,13 +84,13 @@ def _read_as(known: Mapping[int, Expr], address: int, dtype: DType, does: str) -
 
 
 def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The real and the imaginary numbers of a complex tensor."""
+    """The real and imaginary parts of a complex tensor."""
     whole = tensor.detach().cpu()
     return whole.real, whole.imag
 
 
 def _find_copy(tensor: torch.Tensor, run: GraphRun, known: Mapping[int, Expr]) -> Expr:
-    """What a graph wrote that has these elements: host code has copied it."""
+    """The result of a graph that has these elements, which host code copied."""
     from aten_overlay.apple.mpsgraph.recorder import evaluate
 
     for ref, address in run.results.items():
@@ -114,7 +114,7 @@ class _Reader:
         return self._read[ref]
 
     def _read_placeholder(self, ref: Ref) -> Expr:
-        """What a placeholder reads: a tensor, an earlier result, a number, a copy of a tensor, or a few numbers."""
+        """A placeholder is a tensor, an earlier result, a number, a copy of a tensor, or a few numbers."""
         dtype, value = self._dtype(ref), self._run.values[ref]
         if self._run.feeds[ref] in self._addresses:
             return _read_as(self._addresses, self._run.feeds[ref], dtype, "reads")
@@ -158,7 +158,7 @@ class _Reader:
         )
 
     def _read_argument(self, value: Any, dtype: DType, numbers: Sequence[float] = ()) -> Expr:
-        """An argument of an operation; `numbers` are those that its bytes are."""
+        """An argument of an operation; `numbers` are the values of a bytes argument."""
         if _is_ref(value):
             return self.read(value)
         if isinstance(value, bytes) and numbers:
@@ -172,14 +172,14 @@ class _Reader:
 
 
 def _list_numbers(result: torch.Tensor | None) -> list[float]:
-    """The real numbers of a result that is a constant, where they are few."""
+    """The values of a small, real, constant result."""
     if result is None or result.device.type == "meta" or result.is_complex() or result.numel() > _TABLE:
         return []
     return list(result.flatten().tolist())
 
 
 def _name_type(part: str, value: Any) -> Any:
-    """An argument, or a property of a descriptor, by the name that it has: an element type by the name of the type."""
+    """The value of an argument or descriptor property; a dtype by its name."""
     from aten_overlay.apple.mpsgraph.types import TORCH
 
     if part not in _TYPES or value not in TORCH:
@@ -189,7 +189,7 @@ def _name_type(part: str, value: Any) -> Any:
 
 
 def _to_value(value: Any) -> Value:
-    """A decoded argument without its objects: a descriptor is its properties."""
+    """A decoded argument as a plain value; a descriptor as its properties."""
     if isinstance(value, (list, tuple)):
         return tuple(map(_to_value, value))
     if hasattr(value, "properties"):
@@ -200,7 +200,7 @@ def _to_value(value: Any) -> Value:
 
 
 def _is_distinctive(tensor: torch.Tensor) -> bool:
-    """Whether its elements are not those that anything may be filled with."""
+    """Whether its elements are unlikely to come from a fill."""
     first = tensor.flatten()[0]
     return bool((tensor != first).any()) or (tensor.is_floating_point() and first.item() not in (0, 1))
 

@@ -1,7 +1,7 @@
-"""Whether what a call computes passes through its graphs alone, where other kernels ran beside them.
+"""Checks that a call computes its results only with its graphs, even if other kernels ran too.
 
-Host code clears memory, or copies it, with kernels of its own. That leaves the graphs' reading true as long as no graph
-reads, and no result holds, what another kernel wrote: which is told by the elements.
+Host code may clear or copy memory with other kernels. The recorded graphs are still complete if no graph reads, and no
+result holds, what another kernel wrote; comparing elements shows that.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def check_flow(runs: Sequence[GraphRun], given: Mapping[int, torch.Tensor], results: Sequence[torch.Tensor]) -> None:
-    """Follows every value: from the tensor arguments, `given` by their addresses as they were before the call, through
-    the graphs to the results as they are after it. Raises PTR135 where another kernel's comes between.
+    """Follows every value from the tensor arguments (`given`, copied before the call, by address) through the graphs to
+    the results. Raises PTR135 if another kernel wrote one in between.
     """
     from aten_overlay.apple.mpsgraph.recorder import evaluate
 
@@ -41,8 +41,8 @@ def check_flow(runs: Sequence[GraphRun], given: Mapping[int, torch.Tensor], resu
 
 
 def same_elements(value: torch.Tensor, tensor: torch.Tensor) -> bool:
-    """Whether a value holds a tensor's elements in their order, or what a conversion makes of them that loses no part
-    of a complex number; not where both have none.
+    """Whether a value holds the elements of a tensor in order, perhaps converted, but with no part of a complex number
+    lost. False if both are empty.
     """
     if value.numel() != tensor.numel() or value.numel() == 0 or _loses_a_part(value, tensor):
         return False

@@ -1,6 +1,6 @@
-"""Calls of overloads that no sample makes, after those of one that samples call: a number for a tensor, in place, out=.
+"""Adapts calls to overloads that no sample calls: a number for a tensor, in place, out=.
 
-A row of its own often serves just such an overload: `eq.Scalar`, `relu_`, `angle.out`.
+Such an overload often has a row of its own: `eq.Scalar`, `relu_`, `angle.out`.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ from torch.utils import _pytree as pytree
 
 from porter.recording.calls import OpCall
 
-# Where a result goes and what it is: an overload that is given its result does not take them.
-# Numbers that host code has no reason to have by itself.
+# Numbers unlikely to appear in host code.
 _FRACTION, _WHOLE = 0.43, 11
-
+# An out= overload does not take these.
 _OPTIONS = frozenset({"dtype", "layout", "device", "pin_memory", "memory_format"})
 
 
 def adapt_call(call: OpCall, name: str) -> OpCall | None:
-    """The call as one of the overload of this name in native_functions.yaml: where it is another overload of the same
-    torch that takes the same arguments, or numbers where the call has tensors. None where it is not.
+    """The same call for another overload, named as in native_functions.yaml. It has to take the same arguments, or
+    numbers in place of tensors; otherwise None.
 
-    What it writes to is its own: a copy of the argument, or memory like the results of the call.
+    The new call writes to its own memory: a copy of the argument, or new result tensors.
     """
     overload = _overload(name)
     if overload is None or overload == call.overload:
@@ -39,7 +38,7 @@ def adapt_call(call: OpCall, name: str) -> OpCall | None:
             given[argument.name] = value.clone()
     try:
         results = _allocate_results(call, [a.name for a in schema if a.is_out])
-    except (RuntimeError, TypeError, ValueError, IndexError):  # a call that is refused gives no results to write over
+    except (RuntimeError, TypeError, ValueError, IndexError):  # without results there is nothing to allocate for out=
         return None
     return OpCall(overload, {**given, **results}) if all(each.numel() for each in results.values()) else None
 
@@ -52,7 +51,7 @@ def _overload(name: str) -> torch._ops.OpOverload | None:
 
 
 def _match_arguments(call: OpCall, parameters: Sequence[Any]) -> dict[str, Any] | None:
-    """The call's arguments as these parameters take them; None where one is missing, or one of them has no place."""
+    """The call's arguments for these parameters; None if one is missing or left over."""
     given: dict[str, Any] = {}
     for parameter in parameters:
         if parameter.name in call.arguments:
@@ -65,14 +64,14 @@ def _match_arguments(call: OpCall, parameters: Sequence[Any]) -> dict[str, Any] 
 
 
 def _convert_argument(kind: str, value: Any) -> Any:
-    """A number of a tensor's own category where a number is taken."""
+    """Replaces a tensor with a number of its category if the parameter is a number."""
     if "Tensor" in kind or not isinstance(value, torch.Tensor):
         return value
     return _FRACTION if value.is_floating_point() else torch.full((), _WHOLE, dtype=value.dtype).item()
 
 
 def _have_types(given: Mapping[str, Any], parameters: Sequence[Any]) -> bool:
-    """Whether tensors are where tensors are taken, and numbers only for what is a number."""
+    """Whether numbers are passed only to numeric parameters."""
     for parameter in parameters:
         kind, value = str(parameter.type), given[parameter.name]
         is_number = isinstance(value, (bool, int, float, complex))
@@ -82,7 +81,7 @@ def _have_types(given: Mapping[str, Any], parameters: Sequence[Any]) -> bool:
 
 
 def _allocate_results(call: OpCall, names: Sequence[str]) -> dict[str, torch.Tensor]:
-    """Memory for what the call gives, by the names it goes to. Raises what the call raises."""
+    """Allocates tensors for the results of a call, by out= name. Raises what the call raises."""
     if not names:
         return {}
     found = [leaf for leaf in pytree.tree_leaves(call.run()) if isinstance(leaf, torch.Tensor)]

@@ -1,6 +1,6 @@
-"""The two readings of an old implementation: what its source says, and what its runs show.
+"""The two readings of an old implementation: from its source, and by running it.
 
-The second one runs the fork's code, in a process of its own, and is kept under a digest of all that it was made from.
+The second runs the fork's code in a separate process, and is cached under a digest of everything it depends on.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _Recordings = tuple[Recording, ...]
 def get_recordings(
     checkout: Checkout, base: str, macos: str = NEWEST, run: bool = True, progress: Progress = ignore
 ) -> tuple[Recording, ...] | None:
-    """The recordings of an operator's overloads under a macOS release; None where none is cached and `run` is off.
+    """The recordings of an operator's overloads as on a macOS release; None if not cached and `run` is false.
 
-    Raises PTR136 to PTR138, and what building and serving raise.
+    Raises PTR136 to PTR138, and what `request_recordings` raises.
     """
     file = key(digest_old_code(checkout), "recordings", base, macos)
     text = cache.get(file)
@@ -58,7 +58,7 @@ def _target(checkout: Checkout, base: str) -> VerifyTarget:
 
 
 def find_recorded_overloads(checkout: Checkout, rows: Iterable[ServedFunction]) -> Iterator[str]:
-    """What of each row is called to record it: the function whose delegate it is, else its own."""
+    """The overload to call to record each row: the function that delegates to it, or its own."""
     for row in rows:
         family = NativeFunctions.read(checkout).family(row.function.base)
         functional = (
@@ -68,7 +68,7 @@ def find_recorded_overloads(checkout: Checkout, rows: Iterable[ServedFunction]) 
 
 
 def read_source_graph(checkout: Checkout, row: ServedFunction) -> Graph:
-    """What the source of a row's implementation says, its result of the type that the row's rule gives it.
+    """The graph read from the source of a row's implementation, with result dtypes by the row's type rule.
 
     Raises what `porter.mpsgraph.source_reader.evaluator.read_graph` raises.
     """
@@ -93,7 +93,7 @@ def _read_under_rule(checkout: Checkout, row: ServedFunction, rule: TypeRule) ->
 
 
 def _is_reachable(case: Case, rule: TypeRule) -> bool:
-    """Whether a case can be taken where a type rule applies: no condition of one denies one of the other."""
+    """Whether a case is possible under a type rule: none of their conditions contradict."""
     ruled = {condition.text.lstrip("*"): condition.holds for condition in rule.when}
     return all(ruled.get(condition.text, condition.holds) is condition.holds for condition in case.when)
 
@@ -107,7 +107,7 @@ def get_row_recordings(
 
 
 def get_recorded_graph(checkout: Checkout, row: ServedFunction, run: bool, progress: Progress = ignore) -> Graph | None:
-    """The graph of a row's recording where it has one; None where it cannot be had, which `explain` says more of."""
+    """The recorded graph of a row; None if there is none, in which case `explain` gives the reason."""
     try:
         found = get_row_recordings(checkout, row, run=run, progress=progress)
     except PorterError:
@@ -116,10 +116,10 @@ def get_recorded_graph(checkout: Checkout, row: ServedFunction, run: bool, progr
 
 
 def list_readings(checkout: Checkout, rows: Sequence[ServedFunction]) -> Iterator[str]:
-    """The readings that there are of each row on MPSGraph: `source`, `run` (cached by an earlier one), both or none."""
+    """Yields the available readings of each MPSGraph row: `source`, `run` (if cached), both or none."""
     try:
         evidence = digest_old_code(checkout)
-    except PorterError:  # without torch nothing was run here
+    except PorterError:  # without torch nothing is cached
         evidence = ""
     for row in rows:
         found = ["source"] if _is_read(checkout, row) else []
@@ -140,7 +140,7 @@ def _is_read(checkout: Checkout, row: ServedFunction) -> bool:
 def describe_recordings(
     checkout: Checkout, row: ServedFunction, source: Graph | None, macos: str, progress: Progress = ignore
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What runs show of a row, what was left, and whether the source's reading agrees: titles, each with its lines."""
+    """Yields the recorded graphs of a row as titles and lines: unread calls, notes, and agreement with the source."""
     try:
         found = get_row_recordings(checkout, row, macos, progress=progress)
     except PorterError as error:
@@ -165,7 +165,7 @@ def _left_lines(left: Iterable[Left]) -> Iterator[str]:
 
 
 def is_recording_of(checkout: Checkout, recording: Recording, row: ServedFunction) -> bool:
-    """Whether a row serves an overload: its own, one that it is the delegate of, or one that is made of it."""
+    """Whether a row serves the recorded overload: directly, as its delegate, or as its out= variant."""
     entry = NativeFunctions.read(checkout).by_name.get(recording.name)
     if entry is None or row.function.name in (entry.name, entry.delegate):
         return entry is not None

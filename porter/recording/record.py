@@ -1,7 +1,6 @@
-"""The second reading of an old implementation: run it over its OpInfo samples, and tell the graph that it builds.
+"""The second reading of an old implementation: runs it over its OpInfo samples and records the graphs it builds.
 
-Exact where the source evaluator only understands: branches are taken for real, and every number is what the code made
-of its arguments. What the runs do not tell is said.
+Branches are really taken, and numbers are computed by the code itself. What the runs cannot show is reported.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Readings:
-    """The calls of an overload as one way of reading them has them, and those it cannot read."""
+    """The calls of an overload that one way of reading can read, and those it cannot."""
 
     observed: list[RecordedCall] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)
@@ -44,11 +43,11 @@ _Calls = list[tuple[DType, "OpCall"]]  # ordered by type
 
 
 def record(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()) -> tuple[Recording, ...]:
-    """The recordings of every overload of an operator that OpInfo samples call and that runs graphs, and of those of
-    `overloads` that take what samples give another.
+    """Records every overload of an operator that OpInfo samples call, and those of `overloads` that take the same
+    arguments.
 
-    The OpInfos are those of its name, and those of the full names `through`. Its host code must have been loaded.
-    Raises PTR136 when no sample calls it.
+    Uses the OpInfos named for the operator and those with the full names `through`. Its host code must be loaded.
+    Raises PTR136 if no sample calls it.
     """
     from porter.recording import calls
     from porter.verdict.suite.dispatched import check_gradients
@@ -67,7 +66,7 @@ def record(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()
 
 
 def _vary_calls(made: _Calls) -> _Calls:
-    """A few calls of each type, and the first of them with other arguments."""
+    """A few calls of each dtype, and variations of the first."""
     from porter.recording import calls
 
     found: _Calls = []
@@ -78,9 +77,9 @@ def _vary_calls(made: _Calls) -> _Calls:
 
 
 def _adapt_calls(tried: Sequence[_Calls], name: str) -> _Calls:
-    """Calls of an overload that no sample makes, after those of the first one that takes what it does.
+    """Calls of an overload that no sample calls, adapted from the first one with matching arguments.
 
-    Results of its own are of the shape that the arguments ask for: none is tried with others then.
+    The shape of out= tensors depends on the arguments, so calls with out= are not varied.
     """
     from porter.recording.overloads import adapt_call
 
@@ -100,7 +99,7 @@ def _opinfos(base: str, through: Sequence[str]) -> list[Any]:
 
 
 def _recording(name: str, made: _Calls) -> Recording:
-    """Element by element where every graph allows it, else with every operation there is."""
+    """Records elementwise if every graph allows it, else with all operations."""
     plain, whole = _read_both_ways(made)
     readings = plain if plain.observed and len(plain.left) <= len(whole.left) else whole
     tensors, scalars = _parameters(made[0][1])
@@ -117,7 +116,7 @@ def _recording(name: str, made: _Calls) -> Recording:
 
 
 def _read_both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
-    """Every call element by element, and with every operation."""
+    """Reads every call elementwise, and with all operations."""
     from porter.recording.calls import read_arguments
 
     plain, whole = _Readings(), _Readings()
@@ -127,8 +126,8 @@ def _read_both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
         begun.add(dtype)
         try:
             ran = _run_call(call)
-        except Exception as error:  # whatever the fork's code or torch raises is its refusal
-            if is_first:  # another may have arguments that no caller gives
+        except Exception as error:  # the fork's code or torch may raise anything
+            if is_first:  # a varied call may have invalid arguments
                 for each in (plain, whole):
                     each.left.append(Left(dtype, _find_code(error), _first_line(error)))
             continue
@@ -144,9 +143,9 @@ def _read_both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
 
 @dataclass(frozen=True)
 class _RecordedRun:
-    """A call and the graphs that it ran; its tensors stay alive, so that an address names one.
+    """A call and the graphs it ran. Keeps its tensors alive, so that addresses stay unique.
 
-    `given` are its tensors as they were before it.
+    `given` are copies of its tensors from before the call.
     """
 
     call: OpCall
@@ -156,7 +155,7 @@ class _RecordedRun:
     others: bool
 
     def build_expression(self, elementwise: bool) -> Expr:
-        """What the call computes. Raises PTR135."""
+        """The expression that the call computes. Raises PTR135."""
         inputs = self.call.tensors()
         if self.others:
             before = {tensor.data_ptr(): self.given[name] for name, tensor in inputs.items()}
@@ -165,7 +164,7 @@ class _RecordedRun:
 
 
 def _run_call(call: OpCall) -> _RecordedRun:
-    """Runs one call. Raises what it raises."""
+    """Runs one call and records its graphs. Raises what the call raises."""
     import torch
     from torch.utils import _pytree as pytree
 
@@ -189,7 +188,7 @@ def _other_kernels() -> int:
 def _notes(cases: Sequence[Case]) -> Iterator[str]:
     count = sum(1 for case in cases for _ in find_unknown_numbers(case.expr))
     if count:
-        yield f"{count} numbers (`?`) are no function of the arguments that was tried"
+        yield f"{count} numbers (`?`) match no known function of the arguments"
 
 
 def _parameters(call: OpCall) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -200,12 +199,12 @@ def _parameters(call: OpCall) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _find_code(error: Exception) -> str:
-    """The code that an error of the stand-in tells, else that of a refusal by the fork's own code."""
+    """The code of an error of the stand-in, or `refused` for the fork's own."""
     found = _CODE.match(str(error))
     return found[1] if found else "refused"
 
 
 def _first_line(error: Exception) -> str:
-    """What it says first, without its code."""
+    """The first line of the message, without its code."""
     first = (str(error).splitlines() or [type(error).__name__])[0]
     return _CODE.sub("", first)[:200]

@@ -1,7 +1,7 @@
-"""Which function of an operator's arguments a number of its graph is, told from several runs.
+"""Recovers a number in a graph as a function of the operator's arguments, from several runs.
 
-Host code feeds a scalar argument to the graph or bakes a number made of it in; either way every run shows one value.
-A form is accepted when it gives the value of every run, in the precision of the graph's element type.
+Host code feeds a scalar argument to the graph or bakes in a number computed from it; either way each run shows a value.
+A form is accepted if it gives the value of every run, in the precision of the graph's dtype.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from porter.core.dtypes import DType, Kind
 from porter.mpsgraph.graph import Call, Constant, Expr, Literal, Scalar, Untold, Value
 
 Arguments = Mapping[str, Value]
-_MIN_VALUES = 3  # as many different values as a form needs to be no coincidence
+_MIN_VALUES = 3  # distinct values needed to rule out a coincidence
 _ONE = 1.0
 _PLAIN = (-1, 0, 0.5, 1, 2)
 _FUNCTIONS: Mapping[str, Callable[..., float]] = {
@@ -30,7 +30,7 @@ _FUNCTIONS: Mapping[str, Callable[..., float]] = {
     "minimum": min,
     "maximum": max,
 }
-# An operation over argument 0, argument 1 and numbers; simpler ones first.
+# An operation on argument 0, argument 1 and numbers; simpler forms first.
 _Form = tuple[str, tuple["int | float | _Form", ...]]
 _FORMS: tuple[_Form, ...] = (
     ("negative", (0,)),
@@ -56,7 +56,7 @@ _FORMS: tuple[_Form, ...] = (
 
 
 def recover_expression(leaves: Sequence[Constant | Literal], calls: Sequence[Arguments]) -> Expr:
-    """The leaf of every run as one expression of the arguments; Untold where no form gives all values."""
+    """Expresses the leaves of all runs as one function of the arguments; unknown if no form matches all values."""
     first = leaves[0]
     values = [leaf.value for leaf in leaves]
     if all(_is_same(value, values[0]) for value in values):
@@ -66,7 +66,7 @@ def recover_expression(leaves: Sequence[Constant | Literal], calls: Sequence[Arg
 
 
 def _find_equal_argument(number: Constant, calls: Sequence[Arguments]) -> Expr | None:
-    """The one argument that is this number in every call: a number that host code has for itself is a plainer one."""
+    """The only argument equal to this number in every call. Simple numbers are assumed to be host code's own."""
     if number.value in _PLAIN:
         return None
     names = [
@@ -82,7 +82,7 @@ def _equals(value: Value, number: Constant) -> bool:
 
 
 def _recover_literal(values: Sequence[Value], calls: Sequence[Arguments], dtype: DType) -> Expr | None:
-    """The argument that a literal is: itself, alone in a list, or an axis counted from the other end; or every axis."""
+    """The argument that a literal equals: directly, alone in a list, as a wrapped axis, or as the list of all axes."""
     ranks = [call.get("self.dim()", -1) for call in calls]
     if all(isinstance(v, tuple) and sorted(map(str, v)) == _axes(rank) for v, rank in zip(values, ranks, strict=True)):
         return Literal("every axis", dtype)
@@ -98,7 +98,7 @@ def _axes(rank: Value) -> list[str]:
 
 
 def _matches(value: Value, arg: Value, rank: Value) -> bool:
-    if (value, arg) == ((1,), ()):  # host code gives MPSGraph the shape of a number so
+    if (value, arg) == ((1,), ()):  # host code passes a 0-d shape as [1]
         return True
     if isinstance(value, tuple):
         items = arg if isinstance(arg, tuple) else (arg,)
@@ -126,7 +126,7 @@ def _recover_number(values: Sequence[Value], calls: Sequence[Arguments], dtype: 
 
 
 def _find_common_names(calls: Sequence[Arguments]) -> list[str]:
-    """The names that every run has: arguments first, then what is known of the tensors."""
+    """The names common to all runs: arguments first, then tensor properties."""
     names = [name for name in calls[0] if all(name in call for call in calls)]
     return sorted(names, key=lambda name: "." in name)
 
@@ -169,7 +169,7 @@ def _is_same(a: Value, b: Value) -> bool:
 
 
 def _is_close(expected: float, actual: float, dtype: DType) -> bool:
-    """Equal once rounded to the graph's element type, or to float32, which host code passes numbers in."""
+    """Whether numbers are equal when rounded to the graph's dtype, or to float32, in which host code passes them."""
     if math.isnan(expected) or math.isinf(expected) or expected == actual:
         return expected == actual or (math.isnan(expected) and math.isnan(actual))
     if dtype.kind in (Kind.INTEGRAL, Kind.BOOL):

@@ -1,4 +1,4 @@
-"""What a person reads of a plan: the diff, then a short summary. As plain text the diff is what `git apply` takes."""
+"""A plan as text: the diff, then a short summary. `git apply` accepts the plain diff."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 
 def style_diff(diff: str) -> Text:
-    """The unified diff with its syntax colored, for a terminal."""
+    """The unified diff with syntax highlighting, for a terminal."""
     from rich.syntax import Syntax
 
     return Syntax("", "diff", theme="ansi_dark").highlight(printable(diff, keep="\n\t"))
 
 
 def summary(plan: Plan, rejected: Sequence[RejectedCandidate] = ()) -> str:
-    """What moved, which dtypes are registered, where the functor came from and what it was preferred to, which
-    entries go, what is left to decide.
+    """The summary of a plan: entries moved, dtypes registered, where the functor came from, rejected candidates,
+    removed code and list entries, and open decisions.
     """
     return "\n".join([plan.op, *(f"  {label:<9}{value}" for label, value in _rows(plan, rejected))])
 
 
 def style_summary(plan: Plan, rejected: Sequence[RejectedCandidate] = ()) -> Table:
-    """The same for a terminal: values as wide as there is room."""
+    """The same for a terminal, as wide as it is."""
     from rich.table import Table
     from rich.text import Text
 
@@ -41,7 +41,7 @@ def style_summary(plan: Plan, rejected: Sequence[RejectedCandidate] = ()) -> Tab
 
 
 def _rows(plan: Plan, rejected: Sequence[RejectedCandidate]) -> Iterator[tuple[str, str]]:
-    """Labels with their values; a label stands before the first of its values."""
+    """Labels and values; only the first value of a label carries it."""
     yield from _label("moved", (f"{e.name}: {e.before} -> {e.after}" for e in plan.entries if e.before != e.after))
     yield from _label("stays", (f"{e.name}: {e.after}" for e in plan.entries if e.before == e.after))
     yield from _label("stub", (f"{s.stub} -> {s.function} ({s.file})" for s in plan.stubs))
@@ -58,7 +58,8 @@ def _rows(plan: Plan, rejected: Sequence[RejectedCandidate]) -> Iterator[tuple[s
 
 def _describe_rejection(candidate: RejectedCandidate) -> str:
     kinds = ", ".join(kind.value for kind in candidate.kinds)
-    return f"wrong for {kinds} elements in {candidate.failed} tests: {candidate.reason}"
+    tests = "1 test" if candidate.failed == 1 else f"{candidate.failed} tests"
+    return f"fails {tests} for {kinds} dtypes: {candidate.reason}"
 
 
 def _label(label: str, values: Iterable[str]) -> Iterator[tuple[str, str]]:

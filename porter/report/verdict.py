@@ -19,7 +19,7 @@ REASON_LINES = 6
 
 
 def table(verdict: Verdict) -> str:
-    """Counts by dtype, what failed and why, what is worth noting, and one line that says it all."""
+    """Counts by dtype, the failures, the notes, and a summary line."""
     grid = [_grid([HEADINGS, *map(_row, verdict.dtypes)])] if verdict.dtypes else []
     return "\n".join([*grid, *_failures(verdict), *_notes(verdict), summary(verdict)])
 
@@ -58,7 +58,7 @@ def _notes(verdict: Verdict) -> Iterator[str]:
 
 
 def summary(verdict: Verdict) -> str:
-    """One line: the verdict, its counts, and the backend it ran on."""
+    """PASS or FAIL, the counts, and the backend, in one line."""
     word = "PASS" if verdict.ok else "FAIL"
     ulp = "" if verdict.max_ulp is None else f", at most {verdict.max_ulp:.2f} ULP"
     return (
@@ -69,9 +69,9 @@ def summary(verdict: Verdict) -> str:
 
 
 def _old_path(found: Behavior) -> Iterator[str]:
-    """How both paths do in all, and what changes."""
+    """The totals for both paths, and what changes."""
     samples, old, new = (sum(getattr(count, name) for count in found.counts) for name in ("samples", "old", "new"))
-    yield f"as on the CPU: the old path in {old} of {samples} samples, the new path in {new}"
+    yield f"samples that match the CPU: {old} of {samples} on the old path, {new} on the new path"
     yield from (f"  changes: {line}" for line in found.changes)
 
 

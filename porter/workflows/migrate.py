@@ -1,4 +1,4 @@
-"""`porter migrate`: operators planned, proven and written, one after the other in one fork."""
+"""`porter migrate`: plans, verifies and writes operators, each on top of the ones before it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for: the operators, or all that porter can port, and what is done with their plans. Without a
-    `proof` there is no verdict.
-    """
+    """The operators to port, or all that can be, and what to do with their plans. No `proof` means no verdict."""
 
     ops: tuple[str, ...] = ()
     all: bool = False
@@ -38,8 +36,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Ported:
-    """The plan that is proven best, its verdict or why there is none, and the candidates it was preferred to. Both are
-    None where no verdict was asked for.
+    """The best plan, its verdict or the error that prevented one, and the rejected candidates. Both are None if no
+    verdict was requested.
     """
 
     plan: Plan
@@ -49,13 +47,13 @@ class Ported:
 
     @property
     def done(self) -> bool:
-        """Whether the plan is complete and nothing speaks against it."""
+        """Whether the plan is complete and its verdict, if requested, passed."""
         return self.plan.complete and self.no_verdict is None and (self.verdict is None or self.verdict.ok)
 
 
 @dataclass(frozen=True)
 class NotPlanned:
-    """One of all operators that could not be planned after all."""
+    """An operator of `--all` that could not be planned."""
 
     op: str
     error: PorterError
@@ -63,16 +61,16 @@ class NotPlanned:
 
 @dataclass(frozen=True)
 class Wrote:
-    """The files that now are as the plans say."""
+    """The files written."""
 
     files: tuple[str, ...]
 
 
 def migrate(checkout: Checkout, request: Request, progress: Steps = ignore) -> Iterator[Ported | NotPlanned | Wrote]:
-    """Each operator's port, planned on what the ones before it leave, and the files written at the end.
+    """Ports each operator on top of the ones before it, then writes the files.
 
-    Raises PTR002 (all operators of a fork older than the functor dialect), PTR012 (no operator is named), and for a
-    named operator what planning and writing raise.
+    Raises PTR002 (`all` on a fork older than the functor dialect), PTR012 (no operator given), and for a named
+    operator what `plan_operator` and `write` raise.
     """
     if not request.ops and not request.all:
         raise PorterError("PTR012", "no operator is named", hint="Name one, or use --all.")

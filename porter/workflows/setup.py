@@ -1,6 +1,4 @@
-"""`porter setup`: the compiler that the overlay needs, found, installed where that is allowed, or named; then all that
-is built once, so that no first verdict waits for it.
-"""
+"""`porter setup`: finds or installs a compiler, and builds ahead what all verdicts share."""
 
 from __future__ import annotations
 
@@ -22,10 +20,10 @@ WITHOUT_ROOT = "ziglang"
 
 
 def set_up() -> Compiler:
-    """Makes sure that a clang of 17 or newer is there, and says which: one that is found, else one of the system's
-    packages where this user may install them, else `ziglang`, where this is a virtual environment.
+    """Returns a clang 17 or newer: an installed one, or else one installed from a system package (as root) or from
+    `ziglang` (in a virtual environment).
 
-    Raises PTR100 or PTR142 where there is none after all.
+    Raises PTR100 or PTR142 if there is none.
     """
     for install in (_install_with_apt, _install_with_pip):
         try:
@@ -36,9 +34,9 @@ def set_up() -> Compiler:
 
 
 def prepare(checkout: Checkout, progress: Progress = ignore) -> Overlay:
-    """Builds the stand-in for Apple and what every operator of a checkout shares, and says for which torch.
+    """Builds the stand-in for Apple's frameworks and the host code that all operators of a checkout share.
 
-    Raises PTR166 where the checkout's own shared host code does not compile, and what serving raises.
+    Raises PTR166 if the shared host code does not compile, and what `request_preparation` raises.
     """
     from porter.verdict import client
     from porter.verdict.backends.choice import choose_backend

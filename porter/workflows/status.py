@@ -1,4 +1,4 @@
-"""`porter status`: every operator with an MPS dispatch, what it is written in, and whether porter can port it."""
+"""`porter status`: every operator with an MPS implementation, what it is written in, and whether it can be ported."""
 
 from __future__ import annotations
 
@@ -24,16 +24,14 @@ _SHARES = Reason("PTR032", "no MPS kernel was found behind the code it shares wi
 
 @dataclass(frozen=True)
 class Filters:
-    """Which operators are wanted: those whose name matches one of the patterns, if any, and who can be ported or have
-    something that holds them back. With both, either will do.
-    """
+    """Selects operators that match a pattern, if any, and are portable or blocked; both flags select either."""
 
     patterns: tuple[str, ...] = ()
     portable: bool = False
     blocked: bool = False
 
     def accept(self, operator: OperatorStatus) -> bool:
-        """Whether a state that is asked for is the operator's; any will do where none is."""
+        """Whether the operator has a requested state; true if none is requested."""
         if not self.portable and not self.blocked:
             return True
         return (self.portable and operator.portable) or (self.blocked and operator.blocked)
@@ -43,15 +41,15 @@ EVERY = Filters()
 
 
 def operators(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorStatus, ...]:
-    """The operators that MPS serves, in the file's order, without their readings.
+    """The operators with an MPS implementation, in file order, without readings.
 
-    Raises PTR012 for a pattern that no operator matches.
+    Raises PTR012 if a pattern matches no operator.
     """
     return tuple(_classify(checkout, filters))
 
 
 def status(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorStatus, ...]:
-    """The operators with the readings of their rows on MPSGraph. Raises as `operators` does."""
+    """The operators, with the readings of their MPSGraph rows. Raises as `operators` does."""
     found = _classify(checkout, filters)
     old = [row for rows in found.values() for row in rows if row.language is Language.MPSGRAPH]
     readings = dict(zip((row.function.name for row in old), list_readings(checkout, old), strict=True))
@@ -59,7 +57,7 @@ def status(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorStatus
 
 
 def portable(checkout: Checkout) -> tuple[str, ...]:
-    """The base names of the operators on MPSGraph that nothing known holds back, in the file's order."""
+    """The base names of the MPSGraph operators that can be ported, in file order."""
     return tuple(each.name for each in operators(checkout, Filters(portable=True)))
 
 
@@ -93,7 +91,7 @@ def _match_bases(functions: NativeFunctions, patterns: Sequence[str]) -> frozens
 
 
 def _find_dialect_reason(checkout: Checkout) -> Reason | None:
-    """Why nothing of a fork that is older than the dialect can be ported; what it lacks `migrate` says."""
+    """The reason if the fork predates the functor dialect; `migrate` lists what is missing."""
     try:
         require_dialect(checkout)
     except PorterError as error:
@@ -117,7 +115,7 @@ def _state(row: ServedFunction) -> State:
 
 
 def _explain_other(checkout: Checkout, row: ServedFunction) -> Reason:
-    """Why a row with neither a graph nor a kernel is left alone: its code is not found, or forwards to others'."""
+    """Why a row with neither a graph nor a kernel is not ported: its code is missing or calls other operators."""
     if row.implementation is not None:
         return _FORWARDS
     if is_shared(row.entry):

@@ -1,4 +1,4 @@
-"""Builds what an edit touched: each host file and registration on its own, found again by all that went in.
+"""Builds what an edit touched: each host file and registration separately, cached by all of its inputs.
 
 A failed compilation is an error with the file and line of the fork; nothing older is ever loaded in its place.
 """
@@ -103,7 +103,7 @@ def _link_library(
 
 
 class Undefined(Exception):
-    """The linker's words, and the symbols that nothing defines."""
+    """The linker's message and the undefined symbols."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -130,7 +130,7 @@ def _object(path: Path, name: str, roots: Mapping[str, Path], recipe: Recipe, ca
 
 
 def _library(made_of: Sequence[Path], recipe: Recipe, cache: Path) -> Path:
-    """The library of these objects. Raises Undefined, for this set of objects from memory the second time."""
+    """The library of these objects. Raises Undefined, cached for this set of objects."""
     target = cache / "libraries" / f"lib{digest(recipe.digest, *recipe.link, *(o.name for o in made_of))}.so"
     undefined = target.with_suffix(".undefined")
     if target.is_file():

@@ -1,4 +1,4 @@
-"""Which of a fork's host files an operator needs, found by the words in them."""
+"""Finds the host files an operator needs, by searching their text."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def add_called_files(tree: Tree, files: Iterable[str]) -> tuple[str, ...]:
         if name in declared
     }
     found = list(dict.fromkeys(files))
-    for path in found:  # it grows on the way
+    for path in found:  # grows while iterating
         called = (defined[name] for name in _CALL.findall(tree.read(path)) if name in defined)
         found += [each for each in dict.fromkeys(called) if each not in found]
     return tuple(found)
@@ -111,7 +111,7 @@ def check_stub(tree: Tree, stub: str, kernels: Sequence[str]) -> None:
         text = tree.read(path)
         match = re.search(rf"REGISTER_DISPATCH\(\s*{stub}\s*,\s*&?(?P<function>\w+)\s*\)", text)
         if match is None:
-            return  # made by a macro: only running it could tell
+            return  # defined by a macro, which only running it could show
         body = re.search(rf"\b{match['function']}\([^)]*\)\s*\{{(?P<body>.*?)^\}}", text, re.M | re.S)
         called = _EXEC.findall(body["body"] if body else "")
         if called and not set(called) & set(kernels):

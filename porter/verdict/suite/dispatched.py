@@ -1,6 +1,6 @@
-"""Which ATen operators an OpInfo's samples ask of the device: what the dispatcher handed to the counted CPU fallback.
+"""Finds which ATen operators an OpInfo's samples dispatch, by counting CPU fallbacks.
 
-Only a process that runs no fork's code can tell, because there every operator falls back.
+This works only in a process that runs no code of a fork, where every operator falls back.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -25,19 +25,19 @@ SAMPLES = 16
 
 @dataclass(frozen=True)
 class Dispatched:
-    """ATen base names: what a call asks for, and what its backward asks for besides."""
+    """ATen base names: what a call dispatches, and what only its backward dispatches."""
 
     forward: frozenset[str]
     backward: frozenset[str]
 
 
 def check_gradients() -> None:
-    """Raises RuntimeError where no gradient can be had: in a process forked from one whose autograd has run."""
+    """Raises RuntimeError if autograd does not work: in a process forked from one that has used it."""
     torch.ones((), device="mps", requires_grad=True).clone().backward()
 
 
 def record_dispatch(op: OpInfo) -> Dispatched:
-    """What the first samples of an OpInfo dispatch, in float32 if it has that; a refused one as far as it goes."""
+    """What the first samples of an OpInfo dispatch, in float32 if supported; up to the error if one is raised."""
     dtype = _dtype(op)
     if dtype is None:
         return Dispatched(frozenset(), frozenset())

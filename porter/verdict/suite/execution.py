@@ -1,4 +1,4 @@
-"""How the tests' calls reach the device: as they are, or inside a context that sends an operator to its kernels."""
+"""How test calls reach the device: directly, or in a context that redirects an operator to its kernels."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def device_context() -> AbstractContextManager[Any]:
 
 
 def is_redirected() -> bool:
-    """Whether there is no device, only kernels."""
+    """Whether calls are redirected to kernels, without a device."""
     return _execution.redirect is not None

@@ -1,6 +1,6 @@
-"""The fork's MPS test lists, run as its own code: `common_mps.py` (2.8 on) or the functions of `test/test_mps.py`.
+"""Runs the fork's MPS test lists: `common_mps.py` (since 2.8) or the functions of `test/test_mps.py`.
 
-They only decorate OpInfos, so they are executed over the wheel's OpInfos, as edited and as they were.
+They only decorate OpInfos, so they run on the wheel's OpInfos, before and after the edit.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ def _execute(file: str, text: str) -> dict[str, Any]:
 
 
 def _collect(modifier: Modifier) -> Modifier:
-    """The modifier's whole result: those of old forks are generators, which would ask for the Mac later."""
+    """Collects the modifier's result. In old forks it is a generator, which would check the platform too late."""
     return _run_as_mac(lambda ops: list(modifier(ops)))
 
 
 def _run_as_mac(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, told that it runs on the newest Mac: the lists ask."""
+    """Runs the function as on the newest macOS, because the lists check."""
 
     def call(*args: Any) -> Any:
         with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Runs the tests in this process and returns what each found, as values: no text is parsed."""
+"""Runs the tests in this process and returns their outcomes."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Outcome:
 
 
 def run(context: Context, expression: str | None = None, progress: Progress = ignore) -> list[Outcome]:
-    """Imports the tests for this subject and runs those that `expression` (as of pytest's -k) selects.
+    """Imports the tests for this context and runs those that `expression` selects, as pytest's -k does.
 
-    `progress` hears the name of every test before it starts.
+    Reports the name of every test to `progress` before it starts.
     """
     set_context(context)
     for name in MODULES:
@@ -56,7 +56,7 @@ def run(context: Context, expression: str | None = None, progress: Progress = ig
 def run_modules(
     modules: Sequence[ModuleType], expression: str | None = None, progress: Progress = ignore
 ) -> list[Outcome]:
-    """Runs the tests of modules that `expression` selects; calls of kernels are those that the tests record."""
+    """Runs the tests of modules that `expression` selects."""
     results.records.clear()
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromModule(module) for module in modules)
     wanted = matcher(expression)
@@ -127,7 +127,7 @@ class _Result(unittest.TestResult):
         self._add(test, "xfailed", _reason(err))
 
     def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
-        """A listed operator that passes; a list speaks of upstream's tests alone, so elsewhere this is a success."""
+        """A listed test that passes. Lists apply only to upstream's tests, so for others this is a success."""
         if _method(test).startswith(UPSTREAM):
             self._add(test, "xpassed", "passes, though the test lists expect it to fail")
         else:

@@ -1,4 +1,4 @@
-"""What an implementation does with every sample, beside what the CPU does: one list for the old code and the new."""
+"""Runs an implementation on every sample and compares it with the CPU, for the old code and the new."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -24,7 +24,7 @@ DTYPES = tuple(getattr(torch, dtype.torch) for dtype in dtypes.TESTED)
 
 
 def run_samples(context: Context) -> list[SampleResult]:
-    """The outcome of every sample of the operators under test, and of one at the edges, in every type the CPU has; of
+    """The results of the samples of the operators under test and of edge values, in every dtype the CPU supports; of
     one sample in the others.
     """
     precision = lists.low_precision(context.precision)
@@ -42,10 +42,10 @@ def run_samples(context: Context) -> list[SampleResult]:
 
 
 def _beyond_the_cpu(op: OpInfo, dtype: torch.dtype) -> Iterator[SampleResult]:
-    """Whether the first sample of a type that the CPU has not is computed."""
+    """The result of one sample of a dtype that the CPU does not support."""
     try:
         sample = next(iter(op.sample_inputs("cpu", dtype, set_seed=True)), None)
-    except (RuntimeError, TypeError, ValueError):  # the OpInfo makes none of this type
+    except (RuntimeError, TypeError, ValueError):  # the OpInfo has no samples of this dtype
         return
     if sample is not None:
         yield _run_sample(op, dtype, f"{op.formatted_name} sample 0", sample, {})
@@ -66,7 +66,7 @@ def _run_sample(
     want = None
     try:
         want = _leaves(op(sample.input, *sample.args, **sample.kwargs))
-    except Exception as error:  # the CPU refuses it, so there is nothing to compare with
+    except Exception as error:  # the CPU raises an error, so there is nothing to compare
         if refusal_in(str(error)) is not None:
             raise
     try:

@@ -1,6 +1,6 @@
-"""Inputs that OpInfo samples leave out: memory layouts, mixed types, empty and 0-d tensors, and values at the edges.
+"""Inputs that OpInfo samples leave out: memory layouts, mixed dtypes, empty and 0-d tensors, and edge values.
 
-Everything is made on the CPU and mirrored to the device with its storage, strides and offset as they are.
+They are created on the CPU and copied to the device with the same storage, strides and offset.
 """
 
 # mypy: disable-error-code="no-untyped-call, misc, no-any-return"
@@ -20,10 +20,10 @@ OFFSET = 3
 
 
 def mirror(value: Any, device: str) -> Any:
-    """A copy on `device`: tensors keep strides and storage offset (also stride 0), a `device` argument that says the
-    CPU says `device`, anything else is left as it is.
+    """A copy on `device`. Tensors keep their strides (even 0) and storage offset; a `device` argument for the CPU
+    becomes `device`; anything else is unchanged.
 
-    CPU scalars stay where they are when they are marked with `stay_on_cpu`.
+    CPU scalars marked with `stay_on_cpu` are not copied.
     """
     if isinstance(value, (list, tuple)):
         return type(value)(mirror(v, device) for v in value)
@@ -44,7 +44,7 @@ def _mirror(tensor: torch.Tensor, device: str) -> torch.Tensor:
 
 
 def on_device(sample: SampleInput) -> SampleInput:
-    """The sample with its tensors, and a device that it names, on the device. Raises TypeError for a double."""
+    """Moves a sample's tensors and `device` argument to the device. Raises TypeError for float64."""
     moved = sample.transform(_to_device)
     if str(moved.kwargs.get("device", "")).startswith("cpu"):
         moved.kwargs = {**moved.kwargs, "device": torch.device("mps")}
@@ -58,7 +58,7 @@ def _to_device(value: Any) -> Any:
 
 
 def copy_sample(sample: SampleInput) -> SampleInput:
-    """The sample with tensors of its own, laid out as they are: an operator may write to what it is given."""
+    """Copies a sample and keeps its layout, because an operator may write to its arguments."""
     return sample.transform(lambda value: mirror(value, "cpu"))
 
 
@@ -103,7 +103,7 @@ POINTWISE: dict[str, Transform] = {"empty": empty, "0-d": scalar}
 
 
 def vary_layouts(sample: SampleInput, pointwise: bool) -> Iterator[tuple[str, SampleInput]]:
-    """The sample with its tensors in other layouts: all of them, then one alone; with names for messages."""
+    """Yields the sample with other layouts for all tensors, then for one, with names for messages."""
     for name, change in LAYOUTS.items():
         yield name, sample.transform(_on_tensors(change))
         if len(list(_tensors(sample))) > 1:
@@ -147,7 +147,7 @@ def edge_values(dtype: torch.dtype) -> torch.Tensor:
         return torch.tensor([*both, float("nan")], dtype=torch.float64).to(dtype)
     whole = torch.iinfo(dtype)
     wanted = [0, 1, 2, 3, 7, 100, 2**24 - 1, 2**24 + 1, 2**24 + 3, 2**31 - 1, 2**53 + 1, 2**62 + 1, whole.max]
-    # The lowest value is left out: dividing it by -1 traps on the CPU that answers for the reference.
+    # Leaves out the lowest value: dividing it by -1 traps on the CPU.
     signs = (1, -1) if whole.min else (1,)
     return torch.tensor([s * v for v in wanted if v <= whole.max for s in signs], dtype=dtype)
 

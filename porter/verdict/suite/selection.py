@@ -1,5 +1,5 @@
-"""Which OpInfos test an operator that none is named for: those that the running dispatcher saw call it, and those whose
-derivatives do where a device serves it (elsewhere its gradient may be made of other operators).
+"""Selects OpInfos for an operator that none is named for: those that dispatch it, and those whose derivative formulas
+call it on a device that implements them (elsewhere the gradient may be composed of other operators).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def table() -> Table:
     file = _file(dispatched.__file__)
     text = cache.get(file)
     if text is None:
-        # In a process of its own, because no fork to come could use the threads of this one's autograd.
+        # In a separate process: after autograd runs here, no later fork could use it.
         with ProcessPoolExecutor(1, get_context("fork")) as pool:
             error = pool.submit(_make, file).exception()
         if error:

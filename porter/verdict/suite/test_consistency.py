@@ -27,7 +27,7 @@ FORWARD = OPINFOS.select("mps_ops_modifier")
 
 
 class TestConsistency(Consistency):
-    """Upstream's two tests, and those that put the same samples in other clothes."""
+    """Upstream's two tests, and tests of the same samples with other layouts, dtypes and values."""
 
     opinfos = OPINFOS
 
@@ -64,7 +64,7 @@ class TestConsistency(Consistency):
                     self.same_slopes(ours, slopes, lambda s=sample, d=seeds: _exact_slopes(op, s, d), **tolerance)
 
     def same_slopes(self, ours: Any, theirs: Any, exact: Callable[[], Any], **tolerance: Any) -> None:
-        """Gradients agree with the CPU's, or else with those in float64: the CPU's own rounding is no fault here."""
+        """Asserts that gradients match the CPU's or those in float64, in case the CPU's own rounding is off."""
         try:
             self.assertEqual(ours, theirs, **tolerance, exact_device=False)
         except AssertionError:

@@ -1,4 +1,4 @@
-"""`TestErrorInputsMPS.test_error_inputs_<op>_mps`: what OpInfo lists as wrong is refused."""
+"""`TestErrorInputsMPS.test_error_inputs_<op>_mps`: error inputs of OpInfo raise errors."""
 
 # mypy: disable-error-code="no-untyped-call, misc, no-any-return, untyped-decorator"
 # mypy: disable-error-code="arg-type, truthy-function, assignment"
@@ -18,7 +18,7 @@ OPINFOS = opinfos(get_context())
 
 
 class TestErrorInputs(TestCase):
-    """The wrong calls that OpInfo lists are refused with the words it lists."""
+    """Error inputs raise the errors that OpInfo lists."""
 
     @parametrize_over(
         [o for o in OPINFOS.select("mps_ops_error_inputs_modifier") if o.error_inputs_func], dtypes=OpDTypes.none

@@ -1,4 +1,4 @@
-"""`TestVariantsMPS.test_out_<op>_mps_<dtype>` and `test_inplace`: results written to where the caller says."""
+"""`TestVariantsMPS.test_out_<op>_mps_<dtype>` and `test_inplace`: out= and in-place variants."""
 
 # mypy: disable-error-code="no-untyped-call, misc, no-any-return, untyped-decorator"
 # mypy: disable-error-code="arg-type, truthy-function, assignment"
@@ -20,7 +20,7 @@ GUARD = 64
 
 
 class TestVariants(Consistency):
-    """`out=` and in-place, which must write what they are told to write and nothing beside it."""
+    """`out=` and in-place variants must write to their target and nothing else."""
 
     opinfos = OPINFOS
 
@@ -49,7 +49,7 @@ class TestVariants(Consistency):
             self.same(op, dtype, sample, out, want, f"{label}: ")
             rest = buffer.cpu()[~room]
             if not bool((rest == torch.ones_like(rest)).all()):
-                self.fail(f"{label}: wrote outside of it")
+                self.fail(f"{label}: wrote outside the view")
 
     def resized_out(self, op: OpInfo, sample: SampleInput, want: torch.Tensor, device: str) -> None:
         out = torch.empty(0, dtype=want.dtype, device=device)
@@ -57,7 +57,7 @@ class TestVariants(Consistency):
         self.assertEqual((got.shape, got.dtype), (want.shape, want.dtype), "out= an empty tensor")
 
     def cast_out(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, want: torch.Tensor, device: str) -> None:
-        """`out=` of other types: what the CPU accepts is accepted with the same values, what it refuses is refused."""
+        """`out=` of other dtypes: gives the same values, or an error, as on the CPU."""
         for other in (torch.float32, torch.float16, torch.int64, torch.bool):
             theirs = torch.empty(want.shape, dtype=other)
             ours = torch.empty(want.shape, dtype=other, device=device)
@@ -71,7 +71,7 @@ class TestVariants(Consistency):
                 self.same_cast(op, dtype, sample, ours, theirs)
 
     def same_cast(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, ours: Any, theirs: Any) -> None:
-        """As `same`, for a result in another type: of 16 bits, what float64 rounds to is right too."""
+        """As `same`, for a result in another dtype; also accepts a 16-bit result that matches rounded float64."""
         label, close = f"out= of {ours.dtype}", {"atol": 1e-2, "rtol": 1e-2, "exact_device": False}
         try:
             self.assertEqual(ours, theirs, **close, msg=label)
@@ -102,10 +102,11 @@ class TestVariants(Consistency):
                 self.on_device(op.get_inplace(), views[1], sample, device)
             return
         self.on_device(op.get_inplace(), views[1], sample, device)
-        self.elements += int((views[0] != target).sum())  # what stays as it was needs no kernel
+        self.elements += int((views[0] != target).sum())  # unchanged elements need no kernel
         label = "in place" if step == 1 else "in place on a strided view"
         self.same(op, dtype, sample, views[1], views[0], f"{label}: ")
-        self.assertEqual(buffers[1][..., 1:], buffers[0][..., 1:], f"{label}: wrote beside it", exact_device=False)
+        outside = f"{label}: wrote outside the view"
+        self.assertEqual(buffers[1][..., 1:], buffers[0][..., 1:], outside, exact_device=False)
 
 
 instantiate(TestVariants, globals())

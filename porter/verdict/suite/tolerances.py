@@ -1,4 +1,4 @@
-"""How close a fork's own `test_output_match` asks results to be, computed by its own code for every sample."""
+"""The tolerances of a fork's own `test_output_match`, computed by its own code for every sample."""
 
 from __future__ import annotations
 

@@ -204,17 +204,17 @@ def evidence() -> Evidence:
         ("refused", "PTR131 x", FAULT, "PTR131 x"),
         ("precision", "0.1", "precision", "0.1"),
         ("refused", "PTR126: too large", LIMIT, "the Metal API's validation: PTR126: too large"),
-        ("refused", "PTR127 none", LIMIT, "its host code asks for what is not defined: PTR127 none"),
+        ("refused", "PTR127 none", LIMIT, "its host code relies on undefined behavior: PTR127 none"),
         ("differ", "int32 (2,), the CPU gives float64 (2,)", FAULT, "int32 (2,), the CPU gives float64 (2,)"),
-        ("differ", f"{NAN_LOST}: 8", LIMIT, "its graph asks for operations that leave NaN out"),
+        ("differ", f"{NAN_LOST}: 8", LIMIT, "its graph uses operations that drop NaN"),
         (
             "differ",
             f"{LATE}: 8",
             LIMIT,
-            f"its host code computes in floats what the CPU does in the result's type: {LATE}: 8",
+            f"its host code computes in floats, the CPU in the result's dtype: {LATE}: 8",
         ),
-        ("differ", f"{OTHER_TYPE}: int32", LIMIT, f"the type is the host code's: {OTHER_TYPE}: int32"),
-        ("differ", "never written: 3", LIMIT, "its host code leaves the result as the memory was"),
+        ("differ", f"{OTHER_TYPE}: int32", LIMIT, f"the host code chooses the dtype: {OTHER_TYPE}: int32"),
+        ("differ", "never written: 3", LIMIT, "its host code leaves the result uninitialized"),
     ],
 )
 def test_a_difference_listed_by_the_fork_belongs_to_the_old_path(

@@ -49,7 +49,7 @@ def test_a_candidate_with_wrong_values_is_replaced_and_reported() -> None:
     assert (loser.functor, loser.source, loser.failed) == (OP, source, 1)
     assert loser.kinds == (Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL)
     assert loser.reason == "test_accuracy_mps_float32: 2 for 1"
-    assert f"{OP}: from {source}: wrong for floating, integral, bool elements in 1 tests: {loser.reason}" in summary(
+    assert f"{OP}: from {source}: fails 1 test for floating, integral, bool dtypes: {loser.reason}" in summary(
         best.plan, best.rejected
     )
     assert plan_object(best.plan, None, best.rejected)["losers"] == [

@@ -78,4 +78,4 @@ def test_nothing_is_built_for_unused_backends(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(choice, "choose_backend", lambda name: choice.BACKENDS["mps"])
     assert "nothing to build for the mps backend" in overlay_text(setup.prepare(Checkout(EMBEDDED_FORK, "named")))
     monkeypatch.setattr(setup, "find_spec", lambda name: None)
-    assert "none without torch" in overlay_text(setup.prepare(Checkout(EMBEDDED_FORK, "named")))
+    assert "not built, torch is not installed" in overlay_text(setup.prepare(Checkout(EMBEDDED_FORK, "named")))
