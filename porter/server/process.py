@@ -1,4 +1,4 @@
-"""A forked process that makes one answer, and what is said of one that died."""
+"""A forked process that computes one answer, and the answer for a process that died."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from porter.verdict.errors import raising_porter_errors
 from porter.verdict.messages import Answer, ErrorAnswer, StepStarted, answer_of_error, decode_line, encode_line
 
 Act = Callable[[Progress], Answer]
-# From the step that it died in, its last words and the seconds it took.
+# Makes the answer from the step it died in, how it ended, and the seconds it ran.
 AnswerOfEnd = Callable[[str, str, float], Answer]
 
 
 class Process:
-    """A forked process that makes one answer; `answer_of_end` makes that of one that dies."""
+    """A forked process that computes one answer. If it dies, `answer_of_end` makes the answer."""
 
     def __init__(self, act: Act, answer_of_end: AnswerOfEnd) -> None:
         self._answer_of_end = answer_of_end
@@ -38,53 +38,53 @@ class Process:
         self._lines = os.fdopen(reader, "rb")
 
     def result(self, progress: Progress = ignore) -> Answer:
-        """Waits for it. The step that it started last names the failure of one that died."""
+        """Waits for the answer. If the process died, the last step it started names the failure."""
         step, answer = "worker", None
         with self._lines:
             for line in self._lines:
                 if not line.endswith(b"\n"):
-                    break  # it died while it wrote this
-                said = decode_line(line)
-                if isinstance(said, StepStarted):
-                    step = said.step
+                    break  # it died while writing
+                message = decode_line(line)
+                if isinstance(message, StepStarted):
+                    step = message.step
                     progress(step)
                 else:
-                    answer = said
+                    answer = message
         _, status = os.waitpid(self._process, 0)
         with self._log:
             self._log.seek(0)
-            told = self._log.read().decode(errors="replace")
+            log = self._log.read().decode(errors="replace")
         if answer is not None:
             return answer
-        end = describe_exit(os.waitstatus_to_exitcode(status), told)
+        end = describe_exit(os.waitstatus_to_exitcode(status), log)
         return self._answer_of_end(step, end, time.monotonic() - self._started)
 
 
 def act_here(act: Act, progress: Progress) -> Answer:
-    """The answer made in this process; an error of any kind is one."""
+    """Computes the answer in this process; an error is also an answer."""
     try:
         with raising_porter_errors():
             return act(progress)
     except PorterError as error:
         return answer_of_error(error)
     except Exception as error:
-        told = f"the answer itself failed: {type(error).__name__}: {error}\n{traceback.format_exc()}"
-        return ErrorAnswer("PTR170", told)
+        what = f"internal error: {type(error).__name__}: {error}\n{traceback.format_exc()}"
+        return ErrorAnswer("PTR170", what)
 
 
 def describe_exit(code: int, log: str) -> str:
-    """How a process ended, and what it wrote last or, where a signal ended it, first."""
+    """How a process ended, with the end of its log, or the start if a signal killed it."""
     if code >= 0:
-        return f"the process ended with exit code {code}\n{log[-1500:]}"
+        return f"the process exited with code {code}\n{log[-1500:]}"
     name = signal.Signals(-code).name
     hint = (
         " (a device pointer was used on the host, or a kernel wrote out of bounds)" if code == -signal.SIGSEGV else ""
     )
-    return f"the process died of {name}{hint}\n{log[:1500]}"
+    return f"the process was killed by {name}{hint}\n{log[:1500]}"
 
 
 def _work(act: Act, writer: int, log: int) -> NoReturn:
-    """The process's whole life."""
+    """Runs in the child: sends steps, then the answer, and exits."""
     os.dup2(log, 1)
     os.dup2(log, 2)
     with contextlib.suppress(BaseException), os.fdopen(writer, "wb") as out:

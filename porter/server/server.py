@@ -1,7 +1,7 @@
 """The verdict server: `python -m porter.server.server SOCKET FINGERPRINT BACKEND`, or `--once` for a request on stdin.
 
 It imports torch, the OpInfos and the device, then forks a worker for every request, so that nothing a request loads
-outlives it. It leaves after ten idle minutes, and when torch or porter's own files are no longer those it imported.
+outlives it. It exits after ten idle minutes, or when torch or porter's own files have changed since it imported them.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def serve(path: Path, fingerprint: str) -> None:
 
 
 def answer(request: Request, progress: Progress = ignore) -> Answer:
-    """The answer to one request: what was asked for, or why there is none. `progress` hears what is done meanwhile."""
+    """Answers one request. Reports steps to `progress`."""
     if isinstance(request, VerifyRequest):
         return _verify(request, progress)
     if isinstance(request, RecordRequest):
@@ -93,10 +93,10 @@ def answer(request: Request, progress: Progress = ignore) -> Answer:
 
 
 def _verify(request: VerifyRequest, progress: Progress) -> Answer:
-    """A verdict.
+    """Computes a verdict.
 
-    Every arithmetic has a worker of its own, and so has a short run with bounds checked; they run side by side. On
-    hardware there is one run, in this process: Metal does not survive a fork.
+    Each arithmetic runs in its own worker, and so does a short run with bounds checks, all in parallel. On hardware
+    there is one run, in this process, because Metal does not survive a fork.
     """
     if BACKENDS[request.backend].ON_HARDWARE:
         alone = act_here(partial(_run, request, _options(request, request.arithmetic)), ignore)
@@ -120,7 +120,7 @@ def _options(request: VerifyRequest, arithmetic: str, checked: bool = False) -> 
 
 
 class _OldPath:
-    """What the implementation that a port takes out does with the samples: cached, or run beside the verdict."""
+    """The sample results of the implementation that a port removes: cached, or run in parallel with the verdict."""
 
     def __init__(self, request: VerifyRequest) -> None:
         self._found: _Samples | None = None
@@ -136,12 +136,12 @@ class _OldPath:
         self._process = Process(partial(_run_old_path, request), _old_code_ended)
 
     def compare(self, verdict: Verdict, samples: _Samples, progress: Progress) -> Verdict:
-        """The verdict with what the old path did, or a note of why that is not known."""
+        """Adds a comparison with the old path to a verdict, or a note if the old path was not run."""
         if self._process:
             found = self._process.result(progress)
             if isinstance(found, ErrorAnswer):
-                told = f"the old path was not run: {found.code} {found.what.splitlines()[0]}"
-                return replace(verdict, notes=(*verdict.notes, told))
+                note = f"the old path was not run: {found.code} {found.what.splitlines()[0]}"
+                return replace(verdict, notes=(*verdict.notes, note))
             assert isinstance(found, SamplesAnswer)
             self._found = found.samples
             cache.put(self._key, codec.encode(self._found, _Samples))
@@ -169,7 +169,7 @@ def _prepare(request: PrepareRequest, progress: Progress) -> Answer:
 
 
 def _fail(request: VerifyRequest, options: RunOptions, step: str, end: str, seconds: float) -> Answer:
-    """The death of a run is a failed verdict."""
+    """A run that dies is a failed verdict."""
     failures = [Failure(step, end)]
     base = request.target.base
     return VerdictAnswer(verdict_without_tests(base, failures, seconds, options.backend, options.arithmetic))
@@ -180,11 +180,11 @@ def _old_code_ended(step: str, end: str, _seconds: float) -> Answer:
 
 
 def _preparation_ended(step: str, end: str, _seconds: float) -> Answer:
-    return ErrorAnswer("PTR170", f"the {step} ended: {end}")
+    return ErrorAnswer("PTR170", f"the {step} failed: {end}")
 
 
 def _handle(link: socket.socket, listener: socket.socket) -> None:
-    """Answers one connection in a child, so that a request can neither harm nor delay the next."""
+    """Answers one connection in a child process, so that requests are isolated and run in parallel."""
     child = os.fork()
     if child:
         link.close()
@@ -207,7 +207,7 @@ def _answer_line(line: bytes, link: socket.socket) -> Answer:
 
 
 def _listen(path: Path) -> socket.socket | None:
-    """The socket, or None if another server came first."""
+    """The listening socket, or None if another server already listens."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     own = path.with_name(f"{path.name}.{os.getpid()}")
     listener.bind(str(own))

@@ -1,4 +1,4 @@
-"""From a plan to what the overlay has to prove of it."""
+"""Verifies a plan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def prove(
     arithmetic: str = "default",
     progress: Progress = ignore,
 ) -> Verdict:
-    """The overlay's verdict on a plan; the checkout itself stays as it is.
+    """The verdict on a plan. Does not change the checkout.
 
     Raises PTR100 or PTR170 to PTR172 if there is no verdict.
     """
@@ -38,7 +38,7 @@ def prove(
 
 
 def _select_tests(plan: Plan, expr: str | None) -> str | None:
-    """The tests asked for, without the dtypes that never reach the stub."""
+    """The selected tests, without dtypes that never reach the stub."""
     left_out = " and ".join(f"not mps_{dtype}" for dtype in plan.answered)
     if not left_out:
         return expr

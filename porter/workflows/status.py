@@ -1,4 +1,4 @@
-"""`porter status`: every operator with an MPS dispatch, what it is written in, and whether porter can port it."""
+"""`porter status`: every operator with an MPS implementation, what it is written in, and whether it can be ported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.metal.kernel_spec import check_portable
 from porter.plan.planner import require_dialect
-from porter.recording.readings import which
+from porter.recording.readings import list_readings
 from porter.report.status import OperatorStatus, Reason, RowStatus, State
 
 _NATIVE = Reason("PTR013", "already native")
@@ -24,16 +24,14 @@ _SHARES = Reason("PTR032", "no MPS kernel was found behind the code it shares wi
 
 @dataclass(frozen=True)
 class Filters:
-    """Which operators are wanted: those whose name matches one of the patterns, if any, and who can be ported or have
-    something that holds them back. With both, either will do.
-    """
+    """Selects operators that match a pattern, if any, and are portable or blocked; both flags select either."""
 
     patterns: tuple[str, ...] = ()
     portable: bool = False
     blocked: bool = False
 
     def accept(self, operator: OperatorStatus) -> bool:
-        """Whether a state that is asked for is the operator's; any will do where none is."""
+        """Whether the operator has a requested state; true if none is requested."""
         if not self.portable and not self.blocked:
             return True
         return (self.portable and operator.portable) or (self.blocked and operator.blocked)
@@ -43,36 +41,36 @@ EVERY = Filters()
 
 
 def operators(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorStatus, ...]:
-    """The operators that MPS serves, in the file's order, without their readings.
+    """The operators with an MPS implementation, in file order, without readings.
 
-    Raises PTR012 for a pattern that no operator matches.
+    Raises PTR012 if a pattern matches no operator.
     """
-    return tuple(_classified(checkout, filters))
+    return tuple(_classify(checkout, filters))
 
 
 def status(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorStatus, ...]:
-    """The operators with the readings of their rows on MPSGraph. Raises as `operators` does."""
-    found = _classified(checkout, filters)
+    """The operators, with the readings of their MPSGraph rows. Raises as `operators` does."""
+    found = _classify(checkout, filters)
     old = [row for rows in found.values() for row in rows if row.language is Language.MPSGRAPH]
-    readings = dict(zip((row.function.name for row in old), which(checkout, old), strict=True))
+    readings = dict(zip((row.function.name for row in old), list_readings(checkout, old), strict=True))
     return tuple(replace(each, rows=_with_readings(each.rows, readings)) for each in found)
 
 
 def portable(checkout: Checkout) -> tuple[str, ...]:
-    """The base names of the operators on MPSGraph that nothing known holds back, in the file's order."""
+    """The base names of the MPSGraph operators that can be ported, in file order."""
     return tuple(each.name for each in operators(checkout, Filters(portable=True)))
 
 
-def _classified(checkout: Checkout, filters: Filters) -> dict[OperatorStatus, list[ServedFunction]]:
+def _classify(checkout: Checkout, filters: Filters) -> dict[OperatorStatus, list[ServedFunction]]:
     functions = NativeFunctions.read(checkout)
-    bases = _matching(functions, filters.patterns)
+    bases = _match_bases(functions, filters.patterns)
     served: dict[str, list[ServedFunction]] = {}
     for entry in functions.all:
         if entry.base in bases and (row := find_served(checkout, entry)):
             served.setdefault(entry.base, []).append(row)
-    older = _older(checkout)
+    dialect = _find_dialect_reason(checkout)
     found = {
-        OperatorStatus(base, tuple(_row(checkout, functions, row, older) for row in rows)): rows
+        OperatorStatus(base, tuple(_row(checkout, functions, row, dialect) for row in rows)): rows
         for base, rows in served.items()
     }
     return {operator: rows for operator, rows in found.items() if filters.accept(operator)}
@@ -82,7 +80,7 @@ def _with_readings(rows: Sequence[RowStatus], readings: dict[str, str]) -> tuple
     return tuple(replace(row, reading=readings.get(row.name, "")) for row in rows)
 
 
-def _matching(functions: NativeFunctions, patterns: Sequence[str]) -> frozenset[str]:
+def _match_bases(functions: NativeFunctions, patterns: Sequence[str]) -> frozenset[str]:
     bases = {entry.base for entry in functions.all}
     for pattern in patterns:
         if not any(fnmatchcase(base, pattern) for base in bases):
@@ -92,8 +90,8 @@ def _matching(functions: NativeFunctions, patterns: Sequence[str]) -> frozenset[
     return frozenset(b for b in bases if not patterns or any(fnmatchcase(b, pattern) for pattern in patterns))
 
 
-def _older(checkout: Checkout) -> Reason | None:
-    """Why nothing of a fork that is older than the dialect can be ported; what it lacks `migrate` says."""
+def _find_dialect_reason(checkout: Checkout) -> Reason | None:
+    """The reason if the fork predates the functor dialect; `migrate` lists what is missing."""
     try:
         require_dialect(checkout)
     except PorterError as error:
@@ -101,12 +99,12 @@ def _older(checkout: Checkout) -> Reason | None:
     return None
 
 
-def _row(checkout: Checkout, functions: NativeFunctions, row: ServedFunction, older: Reason | None) -> RowStatus:
+def _row(checkout: Checkout, functions: NativeFunctions, row: ServedFunction, dialect: Reason | None) -> RowStatus:
     state = _state(row)
     if state is State.MPSGRAPH:
-        reason = _held_back(checkout, functions, row) or older
+        reason = _find_blocker(checkout, functions, row) or dialect
     else:
-        reason = _other(checkout, row) if state is State.OTHER else _NATIVE
+        reason = _explain_other(checkout, row) if state is State.OTHER else _NATIVE
     return RowStatus(row.function.name, row.entry.kernel, state, reason)
 
 
@@ -116,8 +114,8 @@ def _state(row: ServedFunction) -> State:
     return State.MPSGRAPH if row.language is Language.MPSGRAPH else State.OTHER
 
 
-def _other(checkout: Checkout, row: ServedFunction) -> Reason:
-    """Why a row with neither a graph nor a kernel is left alone: its code is not found, or forwards to others'."""
+def _explain_other(checkout: Checkout, row: ServedFunction) -> Reason:
+    """Why a row with neither a graph nor a kernel is not ported: its code is missing or calls other operators."""
     if row.implementation is not None:
         return _FORWARDS
     if is_shared(row.entry):
@@ -129,7 +127,7 @@ def _other(checkout: Checkout, row: ServedFunction) -> Reason:
     return _FORWARDS
 
 
-def _held_back(checkout: Checkout, functions: NativeFunctions, row: ServedFunction) -> Reason | None:
+def _find_blocker(checkout: Checkout, functions: NativeFunctions, row: ServedFunction) -> Reason | None:
     operator = Operator(row.function.name, functions.find_overloads(row.function.name), (row,))
     [outcome] = find_migrations(checkout, operator)
     try:

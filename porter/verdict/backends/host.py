@@ -35,7 +35,7 @@ RUNS_HOST_CODE = True
 
 # The levels that host code asks for, in the order in which they are counted.
 _LEVEL = re.compile(r"\bMACOS_VER_(\d+)_(\d+)_PLUS\b")
-# Endings, by input type, of the kernels that a run with bounds checked needs; it compiles others where it meets them.
+# Suffixes, by input type, of the kernels compiled ahead for a run with bounds checks; others compile on first use.
 CHECKED = ("_float", "_int")
 
 _started: list[tuple[Device, ctypes.CDLL, Compiler, Recorder]] = []

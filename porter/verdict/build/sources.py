@@ -1,4 +1,4 @@
-"""Which of a fork's host files an operator needs, found by the words in them."""
+"""Finds the host files an operator needs, by searching their text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def operation_files(tree: Tree, kernels: Iterable[Kernel], stubs: Iterable[str])
     for kernel in kernels:
         name = kernel.symbol.removeprefix("structured_")
         if name not in _wheel_kernels(kernel.row):
-            if not _mentioning(tree, {name}):
+            if not _find_mentions(tree, {name}):
                 raise PorterError(
                     "PTR165",
                     f"{kernel.row} dispatches MPS to {name}, which no file in the fork defines",
@@ -39,7 +39,7 @@ def operation_files(tree: Tree, kernels: Iterable[Kernel], stubs: Iterable[str])
                     "Point the row's MPS key at the shared kernel that calls the stub.",
                 )
             words.add(name)
-    return tuple(_mentioning(tree, words))
+    return tuple(_find_mentions(tree, words))
 
 
 def library_files(tree: Tree) -> tuple[str, ...]:
@@ -61,13 +61,13 @@ def add_called_files(tree: Tree, files: Iterable[str]) -> tuple[str, ...]:
         if name in declared
     }
     found = list(dict.fromkeys(files))
-    for path in found:  # it grows on the way
+    for path in found:  # grows while iterating
         called = (defined[name] for name in _CALL.findall(tree.read(path)) if name in defined)
         found += [each for each in dict.fromkeys(called) if each not in found]
     return tuple(found)
 
 
-def defining(tree: Tree, symbols: Iterable[str]) -> tuple[str, ...]:
+def find_defining_files(tree: Tree, symbols: Iterable[str]) -> tuple[str, ...]:
     """The operation files that define functions of these demangled C++ names."""
     names = {m[1] for symbol in symbols if (m := re.search(r"(\w+)(?:\[abi:\w+\])?\(", symbol))}
     if not names:
@@ -107,11 +107,11 @@ def check_stub(tree: Tree, stub: str, kernels: Sequence[str]) -> None:
 
     Raises PTR174 when nothing registers the stub, or what does calls another kernel.
     """
-    for path in _mentioning(tree, {stub}):
+    for path in _find_mentions(tree, {stub}):
         text = tree.read(path)
         match = re.search(rf"REGISTER_DISPATCH\(\s*{stub}\s*,\s*&?(?P<function>\w+)\s*\)", text)
         if match is None:
-            return  # made by a macro: only running it could tell
+            return  # defined by a macro, which only running it could show
         body = re.search(rf"\b{match['function']}\([^)]*\)\s*\{{(?P<body>.*?)^\}}", text, re.M | re.S)
         called = _EXEC.findall(body["body"] if body else "")
         if called and not set(called) & set(kernels):
@@ -130,7 +130,7 @@ def check_kernel(tree: Tree, kernel: Kernel, functors: Sequence[str]) -> None:
     name = kernel.symbol.removeprefix("structured_")
     if name in _wheel_kernels(kernel.row):
         return
-    for path in _mentioning(tree, {name}):
+    for path in _find_mentions(tree, {name}):
         text = tree.read(path)
         match = re.search(rf"\b{name}\)?\([^)]*\)\s*\{{(?P<body>.*?)^\}}", text, re.M | re.S)
         if match and set(_EXEC.findall(match["body"])) & set(functors):
@@ -139,7 +139,7 @@ def check_kernel(tree: Tree, kernel: Kernel, functors: Sequence[str]) -> None:
     raise PorterError("PTR174", what, kernel.place, "Point the row's MPS key at the kernel that calls the stub.")
 
 
-def _mentioning(tree: Tree, words: set[str]) -> list[str]:
+def _find_mentions(tree: Tree, words: set[str]) -> list[str]:
     """The operation files that use one of the words outside a comment, or a stub's stem in a `REGISTER` macro."""
     if not words:
         return []

@@ -41,10 +41,10 @@ class OpInfos:
         self._modifiers = lists.modifiers(context.lists_file, context.lists)
         self._made: dict[tuple[str, torch.dtype, bool], list[SampleInput]] = {}
 
-    def chosen(self, modifier: str, besides: Sequence[str] = ()) -> list[OpInfo]:
+    def select(self, modifier: str, besides: Sequence[str] = ()) -> list[OpInfo]:
         """The OpInfos of this run, and those of these full names, as one of the fork's modifiers leaves them."""
         names = {*self.context.through, *besides}
-        found = [comparable(op) for op in op_db if self.context.names(op) or op.full_name in names]
+        found = [make_comparable(op) for op in op_db if self.context.names(op) or op.full_name in names]
         return list(self._modifiers[modifier](found))
 
     def computes(self, one: torch.dtype, other: torch.dtype) -> bool:
@@ -56,9 +56,9 @@ class OpInfos:
         key = (op.formatted_name, dtype, requires_grad)
         if key not in self._made:
             self._made[key] = list(op.sample_inputs("cpu", dtype, requires_grad=requires_grad, set_seed=True))
-        return [samples.copied(sample) for sample in self._made[key]]
+        return [samples.copy_sample(sample) for sample in self._made[key]]
 
-    def some(self, op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
+    def pick_samples(self, op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
         """A few samples with a tensor input, with dimensions where there are any; operands of one shape come first."""
         found = [s for s in self.samples(op, dtype) if isinstance(s.input, torch.Tensor)]
         large = [s for s in found if s.input.ndim > 1 and s.input.numel()] or found
@@ -71,7 +71,7 @@ def opinfos(context: Context) -> OpInfos:
     return OpInfos(context)
 
 
-def comparable(op: OpInfo) -> OpInfo:
+def make_comparable(op: OpInfo) -> OpInfo:
     """A copy whose mps dtypes are those that the CPU has too: there is nothing to compare the others with."""
     op = copy.deepcopy(op)
     op.dtypesIf["mps"] = set(op.supported_dtypes("mps")) & set(op.supported_dtypes("cpu"))
@@ -88,7 +88,7 @@ def is_pointwise(op: OpInfo) -> bool:
     return bool(rows) and all(torch.Tag.pointwise in row.tags for row in rows)
 
 
-class over(ops):
+class parametrize_over(ops):
     """`ops`, for a run whose operators may all be of another kind: then there is no test."""
 
     def _parametrize_test(self, test: Any, generic_cls: Any, device_cls: Any) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Runs the tests in this process and returns what each found, as values: no text is parsed."""
+"""Runs the tests in this process and returns their outcomes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from types import ModuleType
 
 from porter.core.progress import Progress, ignore
 from porter.verdict.suite import results
-from porter.verdict.suite.context import Context, use
+from porter.verdict.suite.context import Context, set_context
 
 MODULES = tuple(f"{__package__}.{path.stem}" for path in sorted(Path(__file__).parent.glob("test_*.py")))
 _DTYPE = re.compile(r"_(?:mps|cpu)_(?P<dtype>[a-z]+\d*)$")
@@ -44,11 +44,11 @@ class Outcome:
 
 
 def run(context: Context, expression: str | None = None, progress: Progress = ignore) -> list[Outcome]:
-    """Imports the tests for this subject and runs those that `expression` (as of pytest's -k) selects.
+    """Imports the tests for this context and runs those that `expression` selects, as pytest's -k does.
 
-    `progress` hears the name of every test before it starts.
+    Reports the name of every test to `progress` before it starts.
     """
-    use(context)
+    set_context(context)
     for name in MODULES:
         sys.modules.pop(name, None)
     return run_modules([importlib.import_module(name) for name in MODULES], expression, progress)
@@ -57,7 +57,7 @@ def run(context: Context, expression: str | None = None, progress: Progress = ig
 def run_modules(
     modules: Sequence[ModuleType], expression: str | None = None, progress: Progress = ignore
 ) -> list[Outcome]:
-    """Runs the tests of modules that `expression` selects; calls of kernels are those that the tests record."""
+    """Runs the tests of modules that `expression` selects."""
     results.records.clear()
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromModule(module) for module in modules)
     wanted = matcher(expression)
@@ -128,7 +128,7 @@ class _Result(unittest.TestResult):
         self._add(test, "xfailed", _reason(err))
 
     def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:
-        """A listed operator that passes; a list speaks of upstream's tests alone, so elsewhere this is a success."""
+        """A listed test that passes. Lists apply only to upstream's tests, so for others this is a success."""
         if _method(test).startswith(UPSTREAM):
             self._add(test, "xpassed", "passes, though the test lists expect it to fail")
         else:
@@ -137,7 +137,7 @@ class _Result(unittest.TestResult):
     def _add(self, test: unittest.TestCase, status: str, reason: str = "") -> None:
         name = _method(test)
         match = _DTYPE.search(name)
-        record = results.of(name)
+        record = results.get_record(name)
         self.outcomes.append(
             Outcome(
                 test=f"{type(test).__name__}.{name}",

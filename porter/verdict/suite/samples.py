@@ -1,6 +1,6 @@
-"""Inputs that OpInfo samples leave out: memory layouts, mixed types, empty and 0-d tensors, and values at the edges.
+"""Inputs that OpInfo samples leave out: memory layouts, mixed dtypes, empty and 0-d tensors, and edge values.
 
-Everything is made on the CPU and mirrored to the device with its storage, strides and offset as they are.
+They are created on the CPU and copied to the device with the same storage, strides and offset.
 """
 
 # mypy: disable-error-code="no-untyped-call, misc, no-any-return"
@@ -20,10 +20,10 @@ OFFSET = 3
 
 
 def mirror(value: Any, device: str) -> Any:
-    """A copy on `device`: tensors keep strides and storage offset (also stride 0), a `device` argument that says the
-    CPU says `device`, anything else is left as it is.
+    """A copy on `device`. Tensors keep their strides (even 0) and storage offset; a `device` argument for the CPU
+    becomes `device`; anything else is unchanged.
 
-    CPU scalars stay where they are when they are marked with `stay_on_cpu`.
+    CPU scalars marked with `stay_on_cpu` are not copied.
     """
     if isinstance(value, (list, tuple)):
         return type(value)(mirror(v, device) for v in value)
@@ -44,21 +44,21 @@ def _mirror(tensor: torch.Tensor, device: str) -> torch.Tensor:
 
 
 def on_device(sample: SampleInput) -> SampleInput:
-    """The sample with its tensors, and a device that it names, on the device. Raises TypeError for a double."""
-    moved = sample.transform(_there)
+    """Moves a sample's tensors and `device` argument to the device. Raises TypeError for float64."""
+    moved = sample.transform(_to_device)
     if str(moved.kwargs.get("device", "")).startswith("cpu"):
         moved.kwargs = {**moved.kwargs, "device": torch.device("mps")}
     return moved
 
 
-def _there(value: Any) -> Any:
+def _to_device(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     return value.detach().to("mps").requires_grad_(value.requires_grad)
 
 
-def copied(sample: SampleInput) -> SampleInput:
-    """The sample with tensors of its own, laid out as they are: an operator may write to what it is given."""
+def copy_sample(sample: SampleInput) -> SampleInput:
+    """Copies a sample and keeps its layout, because an operator may write to its arguments."""
     return sample.transform(lambda value: mirror(value, "cpu"))
 
 
@@ -68,20 +68,20 @@ def stay_on_cpu(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def transposed(t: torch.Tensor) -> torch.Tensor:
+def transpose(t: torch.Tensor) -> torch.Tensor:
     return t.transpose(-1, -2).contiguous().transpose(-1, -2) if t.ndim > 1 else t
 
 
-def every_second(t: torch.Tensor) -> torch.Tensor:
+def take_every_second(t: torch.Tensor) -> torch.Tensor:
     return t.repeat_interleave(2, -1)[..., ::2] if t.ndim else t
 
 
-def offset(t: torch.Tensor) -> torch.Tensor:
-    room = torch.cat([t.new_ones(OFFSET), t.flatten()])
-    return room[OFFSET:].view(t.shape)
+def shift(t: torch.Tensor) -> torch.Tensor:
+    storage = torch.cat([t.new_ones(OFFSET), t.flatten()])
+    return storage[OFFSET:].view(t.shape)
 
 
-def expanded(t: torch.Tensor) -> torch.Tensor:
+def expand(t: torch.Tensor) -> torch.Tensor:
     return t[..., :1].expand(t.shape) if t.ndim and t.shape[-1] else t
 
 
@@ -94,16 +94,16 @@ def scalar(t: torch.Tensor) -> torch.Tensor:
 
 
 LAYOUTS: dict[str, Transform] = {
-    "transposed": transposed,
-    "every second element": every_second,
-    "storage offset": offset,
-    "expanded": expanded,
+    "transposed": transpose,
+    "every second element": take_every_second,
+    "storage offset": shift,
+    "expanded": expand,
 }
 POINTWISE: dict[str, Transform] = {"empty": empty, "0-d": scalar}
 
 
-def laid_out(sample: SampleInput, pointwise: bool) -> Iterator[tuple[str, SampleInput]]:
-    """The sample with its tensors in other layouts: all of them, then one alone; with names for messages."""
+def vary_layouts(sample: SampleInput, pointwise: bool) -> Iterator[tuple[str, SampleInput]]:
+    """Yields the sample with other layouts for all tensors, then for one, with names for messages."""
     for name, change in LAYOUTS.items():
         yield name, sample.transform(_on_tensors(change))
         if len(list(_tensors(sample))) > 1:
@@ -114,7 +114,7 @@ def laid_out(sample: SampleInput, pointwise: bool) -> Iterator[tuple[str, Sample
             yield name, sample.transform(_on_tensors(change))
 
 
-def mixed(sample: SampleInput, others: list[torch.dtype]) -> Iterator[tuple[str, SampleInput]]:
+def vary_operands(sample: SampleInput, others: list[torch.dtype]) -> Iterator[tuple[str, SampleInput]]:
     """The sample with its second tensor in other types, as a CPU scalar, as a 0-d tensor and broadcast."""
     if len(list(_tensors(sample))) != 2:
         return
@@ -147,12 +147,12 @@ def edge_values(dtype: torch.dtype) -> torch.Tensor:
         return torch.tensor([*both, float("nan")], dtype=torch.float64).to(dtype)
     whole = torch.iinfo(dtype)
     wanted = [0, 1, 2, 3, 7, 100, 2**24 - 1, 2**24 + 1, 2**24 + 3, 2**31 - 1, 2**53 + 1, 2**62 + 1, whole.max]
-    # The lowest value is left out: dividing it by -1 traps on the CPU that answers for the reference.
+    # Leaves out the lowest value: dividing it by -1 traps on the CPU.
     signs = (1, -1) if whole.min else (1,)
     return torch.tensor([s * v for v in wanted if v <= whole.max for s in signs], dtype=dtype)
 
 
-def at_the_edges(sample: SampleInput, dtype: torch.dtype) -> SampleInput:
+def with_edge_values(sample: SampleInput, dtype: torch.dtype) -> SampleInput:
     """The sample with its tensors of this type replaced by every combination (two tensors) or every value (others)."""
     values = edge_values(dtype)
     count = sum(t.dtype == dtype for t in _tensors(sample))
@@ -168,7 +168,9 @@ def at_the_edges(sample: SampleInput, dtype: torch.dtype) -> SampleInput:
     return sample.transform(_each_tensor(replace))
 
 
-def spread(sample: SampleInput, dtype: torch.dtype, domain: tuple[float | None, float | None] | None) -> SampleInput:
+def with_spread_values(
+    sample: SampleInput, dtype: torch.dtype, domain: tuple[float | None, float | None] | None
+) -> SampleInput:
     """The sample with its tensors of this type replaced by 4,096 values of every magnitude, inside the op's domain."""
     generator = torch.Generator().manual_seed(0)
     low, high = domain or (None, None)
@@ -186,7 +188,7 @@ def spread(sample: SampleInput, dtype: torch.dtype, domain: tuple[float | None, 
     return sample.transform(_each_tensor(values))
 
 
-def without_zeros(sample: SampleInput) -> SampleInput:
+def remove_zeros(sample: SampleInput) -> SampleInput:
     """The sample with the second tensor positive: integer division and powers refuse the rest on the CPU."""
     return sample.transform(_on_tensors(lambda t: torch.where(t > 0, t, torch.ones_like(t)), only=1))
 

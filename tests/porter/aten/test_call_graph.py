@@ -11,7 +11,7 @@ from porter.aten.call_graph import read_reachable_text
 from porter.aten.implementations import Language, find_implementation, find_language, find_registration, launches_kernel
 from porter.core.checkout import Checkout
 from porter.core.layout import KERNELS, NATIVE_FUNCTIONS, OPERATIONS
-from porter.verdict.native import launching, native_target
+from porter.verdict.native import find_launching_operators, native_target
 
 HEADER = "#include <ATen/native/mps/operations/Fold.h>\n"
 FILES = {
@@ -111,7 +111,7 @@ def test_a_stub_may_be_registered_for_mps_by_name(checkout: Checkout) -> None:
 
 
 def test_a_native_operator_is_found_through_a_stub_that_is_handed_on(checkout: Checkout) -> None:
-    assert launching(checkout) == ("bend", "spin")
+    assert find_launching_operators(checkout) == ("bend", "spin")
     target = native_target(checkout, "spin")
     assert (target.stubs, target.kernels, target.as_is) == (("spin_stub",), ("spin",), True)
 

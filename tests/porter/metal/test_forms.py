@@ -120,12 +120,12 @@ def test_a_metal_form_computes_its_function(library: dict[Kind, Library], kind: 
     edges = samples.edge_values(dtype)
     grid = [each.flatten() for each in torch.meshgrid(*[edges] * arity, indexing="ij")]
     got, want = run(library[kind], name, *(g.contiguous() for g in grid)), reference(name)(*grid)
-    assert compare.disagreement(got, want, reference(name)(*map(compare.widened, grid)), grid) == ""
+    assert compare.find_disagreement(got, want, reference(name)(*map(compare.widen, grid)), grid) == ""
 
     generator = torch.Generator().manual_seed(0)
     inputs = [spread(20_000, generator) for _ in range(arity)]
     inputs = inputs if kind is Kind.COMPLEX else [each.real.contiguous() for each in inputs]
-    exact = reference(name)(*map(compare.widened, inputs))
+    exact = reference(name)(*map(compare.widen, inputs))
     mine, theirs = (off(each, exact) for each in (run(library[kind], name, *inputs), reference(name)(*inputs)))
     assert float(mine.max()) < max(LIMIT, 2 * float(theirs.nan_to_num(0.0).max()))
 

@@ -20,7 +20,7 @@ FORK = Checkout(EMBEDDED_FORK, "test")
 
 @pytest.fixture
 def answering(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that says what it does and finds every port right."""
+    """A server that reports its steps and passes every port."""
 
     def ask(asked: VerifyRequest, progress: Progress) -> VerdictAnswer:
         progress("build")
