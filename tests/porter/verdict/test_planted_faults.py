@@ -50,7 +50,7 @@ def test_dependence_on_one_arithmetic_is_flagged(atan2: Port) -> None:
     found = atan2.edited(METAL, "precise::atan2(float(a), float(b))", small).verdict(
         "test_output_match and float32", "all"
     )
-    assert found.notes[-1] == "the verdict depends on the arithmetic: 1 tests fail under flush alone"
+    assert found.notes[-1] == "the verdict depends on the arithmetic: 1 tests fail only under flush"
     assert "under flush arithmetic" in reasons(found)
 
 
@@ -69,7 +69,7 @@ def test_nan_dropped(hypot: Port) -> None:
 def test_a_dtype_pair_missing(atan2: Port) -> None:
     wrong = atan2.edited(METAL, "REGISTER_BINARY_OP(atan2, short, float);\n", "")
     verdict = wrong.verdict()
-    assert "no kernel of atan2 takes short and gives float" in reasons(verdict)
+    assert "no kernel of atan2 takes short and returns float" in reasons(verdict)
     assert {f.dtype for f in verdict.failures} == {"int16"}
 
 
