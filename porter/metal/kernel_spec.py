@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from porter.aten.implementations import Language
 from porter.aten.meta import TypeRule, type_rules
 from porter.aten.operator import Migration, Operator, ServedFunction
 from porter.aten.stubs import StubCall
@@ -52,7 +51,7 @@ def _read_old_graph(
     checkout: Checkout, row: ServedFunction, rule: TypeRule, recorded: RecordedGraph
 ) -> tuple[Graph | None, tuple[str, ...]]:
     """The old graph, as far as it is read, and a note where its source is not: then its runs may have it."""
-    if row.implementation is None or row.language is not Language.MPSGRAPH:
+    if row.implementation is None or not row.builds_graph:
         return None, ()
     try:
         return read_graph(checkout, row.implementation, row.function, lambda dtype: rule.result(dtype) or dtype), ()

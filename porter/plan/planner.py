@@ -107,11 +107,17 @@ def require_dialect(checkout: Checkout) -> None:
 
 
 def _refuse_nothing_to_do(operator: Operator) -> None:
-    if any(row.language is Language.MPSGRAPH for row in operator.served):
+    if any(row.builds_graph for row in operator.served):
         return
+    unknown = next((row.error for row in operator.served if row.error), None)
+    if unknown:
+        raise unknown
     op, place = operator.name, operator.functions[0].place
-    if operator.served:
+    if any(row.language is Language.METAL for row in operator.served):
         raise PorterError("PTR013", f"{op} is already native", place, "There is nothing to migrate.")
+    if operator.served:
+        what = f"the MPS code of {op} only calls other operators"
+        raise PorterError("PTR013", what, place, "There is nothing to migrate: port those that it calls.")
     if operator.is_composite:
         raise PorterError("PTR014", f"{op} is composite: it has no kernels", place, "Migrate the operators it calls.")
     raise PorterError(
@@ -222,15 +228,16 @@ def _answered(moving: Sequence[Migration]) -> tuple[str, ...]:
 
 def _unported(held: Blocked) -> Unported:
     error, entry = held.error, held.served.function
-    return Unported(error.code, error.place or entry.place, f"{entry.name} stays on MPSGraph: {error.what}")
+    stays = "stays as it is" if held.served.error else "stays on MPSGraph"
+    return Unported(error.code, error.place or entry.place, f"{entry.name} {stays}: {error.what}")
 
 
 def _left_behind(
     checkout: Checkout, family: Sequence[NativeFunction], moving: Sequence[Migration]
 ) -> Iterator[NativeFunction]:
-    """The rows of the base name that stay on MPSGraph, whichever overload was asked for."""
+    """The rows of the base name that stay on MPSGraph, or may, whichever overload was asked for."""
     moved = {move.served.function.name for move in moving}
     for entry in family:
         row = find_served(checkout, entry) if entry.name not in moved else None
-        if row and row.language is Language.MPSGRAPH:
+        if row and (row.builds_graph or row.error):
             yield entry
