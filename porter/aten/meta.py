@@ -100,7 +100,7 @@ def type_rules(checkout: Checkout, operator: str, native_function: str | None = 
 
 
 def _meta_function(checkout: Checkout, operator: str) -> Found | None:
-    base, _, overload = operator.partition(".")
+    base, _, overload = map(re.escape, operator.partition("."))
     wrappers = [rf"TORCH_META_FUNC2\(\s*{base}\s*,\s*{overload}\s*\)"] if overload else []
     wrappers.append(rf"TORCH_META_FUNC\(\s*{base}{'_' + overload if overload else ''}\s*\)")
     for path in checkout.folder(NATIVE, ".cpp").holding(base, rf"[A-Z_]\w*\(\s*{base}\b|\({base}_{overload}\)"):

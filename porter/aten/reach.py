@@ -22,12 +22,14 @@ def parsed(path: str, text: str) -> Source:
 
 def reached_text(checkout: Checkout, path: str, text: str) -> Iterator[str]:
     """A text of a file, and the text of every function that it calls, directly or not; all overloads of each."""
-    pending, seen = [(path, text)], set[tuple[str, int]]()
+    pending, seen, places = [(path, text)], set[tuple[str, int]](), dict[str, list[str]]()
     while pending:
         at, told = pending.pop()
         yield told
         words = set(_WORD.findall(told))
-        for place in _places(checkout, at):
+        if at not in places:
+            places[at] = _places(checkout, at)
+        for place in places[at]:
             held = checkout.read(place)
             functions = parsed(place, held).functions_by_name
             for function in (each for name in sorted(words & functions.keys()) for each in functions[name]):
@@ -38,11 +40,14 @@ def reached_text(checkout: Checkout, path: str, text: str) -> Iterator[str]:
 
 def _places(checkout: Checkout, path: str) -> list[str]:
     """A file, the operator headers that it includes, directly or not, and the files beside those headers."""
-    found, pending = [path], [path]
+    found, pending, named = [path], [path], set[str]()
     while pending:
         for name in _INCLUDE.findall(checkout.read(pending.pop())):
+            if name in named:
+                continue
+            named.add(name)
             beside = (f"{OPERATIONS}/{name}{suffix}" for suffix in (".h", ".mm"))
-            new = [place for place in beside if place not in found and checkout.exists(place)]
+            new = [place for place in beside if place != path and checkout.exists(place)]
             found += new
             pending += new
     return found

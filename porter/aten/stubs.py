@@ -14,10 +14,12 @@ from porter.aten.condition import Condition
 from porter.aten.walk import Facts, Reached, calls_in, reached, show, value_of
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, DType
+from porter.core.edits import line_of
 from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE, included_as
 from porter.languages import cpp
 from porter.languages.definitions import Found, definitions, parameters_of, parse
+from porter.languages.depth import bounded
 
 _DECLARE = r"DECLARE_DISPATCH\(\s*([^;]*?),\s*{name}\s*\)"
 _TYPEDEF = r"using\s+{name}\s*=\s*void\s*\(\s*\*\s*\)\s*\(([^;]*)\)\s*;"
@@ -123,12 +125,18 @@ def native_definitions(checkout: Checkout, native_function: str) -> list[Found]:
     """Where a native function is defined: its TORCH_IMPL_FUNC, else every plain overload. Raises PTR071."""
     name = re.escape(native_function)
     pattern = rf"\b{name}\s*\(|\b{name}\s*\)|\b{name}\s*,"
-    paths = checkout.folder(NATIVE, ".cpp").holding(native_function, pattern)
-    paths = paths or checkout.folder(NATIVE, ".cpp").holding(native_function.split("_")[0], _pasted(name))
+    folder = checkout.folder(NATIVE, ".cpp")
+    paths = folder.holding(native_function, pattern)
+    if paths == folder.unread:
+        paths = folder.holding(native_function.split("_")[0], _pasted(name))
+    unread = [path for path in paths if path in folder.unread]
     for wanted in (rf"TORCH_IMPL_FUNC\(\s*{name}\s*\)", rf"\b{name}"):
-        found = [one for path in paths for one in definitions(path, checkout.read(path), wanted)]
+        readable = (path for path in paths if path not in unread)
+        found = [one for path in readable for one in definitions(path, checkout.read(path), wanted)]
         if found:
             return found
+    for path in unread:
+        checkout.read(path)
     raise PorterError(
         "PTR071",
         f"found no implementation of {native_function}",
@@ -145,6 +153,11 @@ def _pasted(name: str) -> str:
 @lru_cache(maxsize=4096)
 def _hits_per_type(found: Found, text: str) -> tuple[tuple[_Hit, tuple[DType, ...]], ...]:
     """The stub calls of one definition in a file's text, each with the input types it is made for."""
+    with bounded(found.place):
+        return _find_hits(found, text)
+
+
+def _find_hits(found: Found, text: str) -> tuple[tuple[_Hit, tuple[DType, ...]], ...]:
     types: dict[_Hit, tuple[DType, ...]] = {}
     file, function = (found.path, text), parse(found)
     for dtype in ALL:
@@ -289,7 +302,7 @@ def declared_stub(checkout: Checkout, name: str, found: Found | None = None) -> 
         match = re.search(pattern, text)
         if match:
             start = text.rindex("DECLARE_DISPATCH", 0, match.end())
-            place = Place(path, text.count("\n", 0, start) + 1)
+            place = Place(path, line_of(text, start))
             kind = match.group(1).rpartition("DECLARE_DISPATCH(")[2].strip()
             return Stub(name, _signature(checkout, text, kind, place), included_as(path), place)
     raise PorterError(

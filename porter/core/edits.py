@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from porter.core.errors import Place, PorterError
@@ -21,7 +24,13 @@ class Edit:
 
 def line_of(text: str, offset: int) -> int:
     """The line, from 1, that holds a character offset."""
-    return text.count("\n", 0, offset) + 1
+    return bisect_right(_line_ends(text), offset - 1) + 1
+
+
+@lru_cache(maxsize=64)
+def _line_ends(text: str) -> tuple[int, ...]:
+    """Found once: whoever asks for one line of a file asks for many."""
+    return tuple(match.start() for match in re.finditer("\n", text))
 
 
 def check(file: str, text: str, edits: list[Edit]) -> None:

@@ -224,6 +224,14 @@ class Unparsed(Exception):
     """Raised inside the parser; every caller turns it into an `Opaque` statement or a coded error."""
 
 
+class TooDeep(Unparsed):
+    """What stands here is nested more deeply than any person writes: no reader of the tree could walk it."""
+
+    def __init__(self, start: int) -> None:
+        super().__init__()
+        self.start = start
+
+
 def is_wrap(call: Call) -> bool:
     """Whether this is `AT_WRAP(...)`, which only protects commas."""
     return isinstance(call.function, Name) and call.function.path == "AT_WRAP"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from porter.languages.cpp import (
     Binary,
     Block,
@@ -24,12 +27,14 @@ from porter.languages.cpp import (
     Run,
     Stmt,
     Ternary,
+    TooDeep,
     Unary,
     Unparsed,
     Using,
     While,
 )
 from porter.languages.cursor import DEPTHS, QUALIFIERS, Cursor, is_word
+from porter.languages.depth import DEEPEST, check_depth
 
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 _OPERATORS = ("||", "&&", "|", "^", "&", "==", "!=", "<", ">", "<=", ">=", "<<", ">>", "+", "-", "*", "/", "%")
@@ -43,7 +48,7 @@ _BUILTIN_TYPES = frozenset(("float", "double", "int", "bool", "long", "short", "
 def parse_function(path: str, text: str, templates: tuple[str, ...] = ()) -> Function:
     """A function from its return type (or wrapper macro) to its closing brace. Raises Unparsed."""
     parser = Parser(path, text)
-    return parser.function(templates)
+    return parser.checked_function(templates)
 
 
 def parse_expression(path: str, text: str) -> Expr:
@@ -52,11 +57,28 @@ def parse_expression(path: str, text: str) -> Expr:
     found = parser.expression()
     if parser.at < len(parser.tokens):
         raise Unparsed
+    check_depth(found, 0)
     return found
 
 
 class Parser(Cursor):
     """The statements and expressions of ATen's code."""
+
+    depth = 0
+
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise TooDeep(self.start)
+        yield
+        self.depth -= 1
+
+    def checked_function(self, templates: tuple[str, ...]) -> Function:
+        """A function whose tree can be walked. Raises Unparsed, and TooDeep where it is nested too deeply."""
+        found = self.function(templates)
+        check_depth(found, found.start)
+        return found
 
     def function(self, templates: tuple[str, ...]) -> Function:
         """`type name(parameters) { }` or `WRAPPER(name)(parameters) { }`."""
@@ -111,11 +133,14 @@ class Parser(Cursor):
 
     def statement(self) -> list[Stmt]:
         """One statement (one per declarator), `Opaque` if it is not understood."""
-        begin = self.at
+        begin, depth = self.at, self.depth
         try:
-            return self._statement()
+            with self._deeper():
+                return self._statement()
+        except TooDeep:
+            raise
         except Unparsed:
-            self.at = begin
+            self.at, self.depth = begin, depth
             return [self._opaque()]
 
     def _opaque(self) -> Opaque:
@@ -227,10 +252,11 @@ class Parser(Cursor):
 
     def expression(self) -> Expr:
         """An expression down to, not including, a comma."""
-        start, left = self.start, self._ternary()
-        if self.peek() in _ASSIGNMENTS:
-            return Binary(self.take().text, left, self.expression(), start)
-        return left
+        with self._deeper():
+            start, left = self.start, self._ternary()
+            if self.peek() in _ASSIGNMENTS:
+                return Binary(self.take().text, left, self.expression(), start)
+            return left
 
     def _ternary(self) -> Expr:
         start, test = self.start, self._binary(1)
@@ -251,11 +277,13 @@ class Parser(Cursor):
         start, op = self.start, self.peek()
         if op in ("-", "+", "!", "~", "*", "&", "++", "--"):
             self.at += 1
-            return Unary(op, self._unary(), start)
+            with self._deeper():
+                return Unary(op, self._unary(), start)
         if op == "(" and self.peek(1) in _BUILTIN_TYPES | {"scalar_t"} and self.peek(2) == ")":
             kind = self.peek(1)
             self.at += 3
-            return Cast(kind, self._unary(), start)
+            with self._deeper():
+                return Cast(kind, self._unary(), start)
         return self._postfix(self._primary())
 
     def _postfix(self, value: Expr) -> Expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from porter.languages.cpp import Unparsed
 from porter.languages.lexer import Token
@@ -46,13 +47,22 @@ class Cursor:
 
     def partner(self, opener: int) -> int:
         """The token behind the bracket that closes the one at `opener`."""
-        depth = 0
-        for at in range(opener, len(self.tokens)):
-            text = self.tokens[at].text
-            depth += (text in _CLOSERS) - (text in ")]}")
-            if depth == 0:
-                return at + 1
-        raise Unparsed
+        behind = self._behind.get(opener)
+        if behind is None:
+            raise Unparsed
+        return behind
+
+    @cached_property
+    def _behind(self) -> dict[int, int]:
+        """For each bracket that opens, the token behind the next one that closes at its depth, of whatever kind."""
+        found: dict[int, int] = {}
+        opened: list[int] = []
+        for at, token in enumerate(self.tokens):
+            if token.text in _CLOSERS:
+                opened.append(at)
+            elif token.text in _CLOSERS.values() and opened:
+                found[opened.pop()] = at + 1
+        return found
 
     def joined(self, begin: int, end: int) -> str:
         """The tokens of a type, without qualifiers, in one canonical spelling."""

@@ -10,10 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from porter.core.edits import line_of
 from porter.core.errors import Place, PorterError
 from porter.languages import brackets
-from porter.languages.cpp import Function, Unparsed
+from porter.languages.cpp import Function, TooDeep, Unparsed
 from porter.languages.cpp_parser import parse_function
+from porter.languages.depth import too_deep
 from porter.languages.lexer import directives
 from porter.languages.preprocessor import expand, expand_uses
 from porter.languages.source import Macro, macro_of
@@ -72,7 +74,7 @@ def _uses_of(path: str, text: str) -> Iterator[tuple[Macro, list[str], Place]]:
         macro = macros.get(match.group(1))
         arguments = [a.strip() for a in match.group(2).split(",")]
         if macro and len(arguments) == len(macro.params or ()):
-            yield macro, arguments, Place(path, text.count("\n", 0, match.start(1)) + 1)
+            yield macro, arguments, Place(path, line_of(text, match.start(1)))
 
 
 @lru_cache(maxsize=32768)
@@ -93,7 +95,7 @@ def _stretches(path: str, text: str, head: re.Pattern[str]) -> Iterator[Found]:
         end = _definition_end(text, match.end() - 1) if outline else None
         if outline and end is not None:
             start, templates = outline
-            yield Found(path, text[start:end], Place(path, text.count("\n", 0, start) + 1), templates)
+            yield Found(path, text[start:end], Place(path, line_of(text, start)), templates)
 
 
 def _heads(text: str, head: re.Pattern[str]) -> Iterator[re.Match[str]]:
@@ -153,7 +155,9 @@ def parse(found: Found) -> Function:
     """The function at a found stretch. Raises PTR070 if its outline is not one."""
     try:
         return parse_function(found.path, found.text, found.templates)
-    except Unparsed:
+    except TooDeep as error:
+        raise too_deep(found.line_of(error.start)) from None
+    except (Unparsed, IndexError):
         raise PorterError(
             "PTR070", "cannot parse this function", found.place, "Check that its brackets match, or port it by hand."
         ) from None

@@ -119,6 +119,13 @@ class Source:
     @cached_property
     def partners(self) -> dict[int, int]:
         """For each bracket of `code`, the index of its partner. Raises PTR030 where brackets do not pair."""
+        if isinstance(self._pairs, PorterError):
+            raise self._pairs
+        return self._pairs
+
+    @cached_property
+    def _pairs(self) -> dict[int, int] | UnbalancedBrackets:
+        """A file that does not pair is asked as often as one that does."""
         open_at: list[int] = []
         pairs: dict[int, int] = {}
         for at, token in enumerate(self.code):
@@ -128,11 +135,11 @@ class Source:
                 open_at.append(at)
             elif token.text in _CLOSING:
                 if not open_at or self.code[open_at[-1]].text != _CLOSING[token.text]:
-                    raise self._unbalanced(token)
+                    return self._unbalanced(token)
                 pairs[at] = open_at[-1]
                 pairs[open_at.pop()] = at
         if open_at:
-            raise self._unbalanced(self.code[open_at[-1]])
+            return self._unbalanced(self.code[open_at[-1]])
         return pairs
 
     def _unbalanced(self, token: Token) -> UnbalancedBrackets:
@@ -168,10 +175,10 @@ class Source:
     @cached_property
     def functions_by_name(self) -> Mapping[str, tuple[Function, ...]]:
         """All overloads of each function, in order."""
-        found: dict[str, tuple[Function, ...]] = {}
+        found: dict[str, list[Function]] = {}
         for function in self.functions():
-            found[function.name] = (*found.get(function.name, ()), function)
-        return found
+            found.setdefault(function.name, []).append(function)
+        return {name: tuple(functions) for name, functions in found.items()}
 
     def macro_uses(self, name: str | None = None) -> tuple[MacroUse, ...]:
         """The macro uses at file and namespace scope: a name in capitals with its arguments, no body behind it."""

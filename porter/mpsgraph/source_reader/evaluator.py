@@ -23,6 +23,7 @@ from porter.core.dtypes import DType
 from porter.core.errors import Place
 from porter.core.layout import OPERATION_UTILS
 from porter.languages import cpp
+from porter.languages.depth import too_deep
 from porter.languages.flatten import flattened
 from porter.languages.identifiers import mentions
 from porter.languages.objcpp_parser import Boxed, ObjCParser, Send
@@ -52,6 +53,19 @@ from porter.mpsgraph.source_reader.values import (
 )
 
 _MOST_PATHS = 32
+_MOST_WALKED = 1024  # with those that are refused or cannot be taken
+_MOST_STATEMENTS = 20_000  # in one run
+# Code that does not compile gives values that no construct takes, and helpers that call themselves.
+_MISFITS = (
+    AttributeError,
+    IndexError,
+    KeyError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    ZeroDivisionError,
+    OverflowError,
+)
 
 
 def read_graph(
@@ -64,11 +78,28 @@ def read_graph(
 
     Raises PTR033 at a construct that is not understood, and where no graph is run.
     """
+    try:
+        return _read_graph(checkout, implementation, entry, out_dtype)
+    except _MISFITS as error:
+        what = f"{implementation.symbol}, whose values do not fit what they are used for ({type(error).__name__})"
+        raise not_understood(what, implementation.place) from error
+
+
+def _read_graph(
+    checkout: Checkout,
+    implementation: Implementation,
+    entry: NativeFunction,
+    out_dtype: Callable[[DType], DType],
+) -> Graph:
     cases: list[Case] = []
     refusals: list[Refusal] = []
     for dtype in dtypes.ALL:
         pending: list[tuple[bool, ...]] = [()]
+        walked = 0
         while pending and len(cases) < _MOST_PATHS * len(dtypes.ALL):
+            walked += 1
+            if walked > _MOST_WALKED:
+                raise not_understood(f"{implementation.symbol}, which has too many paths", implementation.place)
             paths = Paths(pending.pop())
             try:
                 expr = Evaluation(checkout, implementation, paths).run(entry, dtype, out_dtype(dtype))
@@ -89,13 +120,15 @@ def _written(argument: SchemaArgument) -> bool:
 
 @lru_cache(maxsize=512)
 def _function(path: str, text: str) -> cpp.Function:
-    return ObjCParser(path, text).function(())
+    return ObjCParser(path, text).checked_function(())
 
 
 def _parsed(reading: ReadText) -> cpp.Function:
     try:
         return _function(reading.source.path, reading.text)
-    except cpp.Unparsed:
+    except cpp.TooDeep as error:
+        raise too_deep(reading.place(error.start)) from None
+    except (cpp.Unparsed, IndexError):
         raise not_understood("this function", reading.first) from None
 
 
@@ -109,6 +142,7 @@ class Evaluation:
         self.paths = paths
         self.results: list[tuple[str, Expr]] = []  # what is written, by the name of the tensor
         self.anonymous = 0
+        self.executed = 0
         self.out = dtypes.FLOAT
         text = flattened(self.source, own_text(self.source, implementation))
         self.reading = ReadText(self.source, implementation.place, text, implementation.macro is not None)
@@ -209,6 +243,9 @@ class Evaluation:
 
     def execute(self, statement: cpp.Stmt, scope: Scope) -> None:
         """Runs one statement."""
+        self.executed += 1
+        if self.executed > _MOST_STATEMENTS:
+            raise not_understood("code that runs this long", self.place(getattr(statement, "start", 0)))
         match statement:
             case cpp.Block(statements=statements):
                 inner = Scope({}, scope)
