@@ -15,7 +15,10 @@ from porter.core.dtypes import ALL, Kind
 from porter.core.layout import METAL_HEADERS
 
 _FUNCTION = re.compile(
-    r"(?:template\s*<(?P<template>[^;{}]*?)>\s*)?inline\s+(?P<result>[\w:<>,!&|\s]+?)\s+(?P<name>\w+)\s*\((?P<params>[^(){};]*)\)\s*\{"
+    # Every length is bounded: a file of nothing but heads would be searched to its end from each of them.
+    r"(?:template\s{0,40}<(?P<template>[^;{}]{0,1000}?)>\s{0,200})?"
+    r"inline\s{1,40}(?P<result>[\w:<>,!&|\s]{1,600}?)\s{1,40}(?P<name>\w{1,100})\s{0,40}"
+    r"\((?P<params>[^(){};]{0,2000})\)\s{0,200}\{"
 )
 _TRAIT = re.compile(r"(?P<not>!)?\s*(?:::)?(?:c10::)?(?:metal::)?is_(?P<trait>\w+?)_v\b")
 _TRAIT_KINDS: Mapping[str, frozenset[Kind]] = {

@@ -147,7 +147,7 @@ class Checkout:
 def _read_regular(full: Path, path: str) -> bytes:
     """The bytes of a regular file. It is opened without waiting, as a named pipe would have it."""
     most = LARGEST_LEXED if PurePosixPath(path).suffix in _LEXED else LARGEST
-    with open(os.open(full, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+    with os.fdopen(os.open(full, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "Not a regular file")
         data = file.read(most + 1)
