@@ -108,7 +108,7 @@ def fork_tree(files: Mapping[str, str], seed: int, number: int) -> tuple[str, Ca
     paths = sorted(files)
     changed: dict[str, str] = {}
     for path in chance.sample(paths, chance.choice((1, 1, 1, 2, 3))):
-        changed[path] = damage(chance, files[path], Path(path).suffix, NATIVE_FUNCTIONS == path)
+        changed[path] = damage(chance, files[path], Path(path).suffix, path == NATIVE_FUNCTIONS)
     op, again = chance.choice(OPERATORS), chance.choice(OPERATORS)
     named = digest(repr((sorted(changed.items()), op, again)).encode("utf-8", "surrogatepass"))
 

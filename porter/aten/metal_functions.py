@@ -6,6 +6,7 @@ They are found by their heads: these headers are 300 KB in a full fork, too much
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -29,7 +30,8 @@ _TRAIT_KINDS: Mapping[str, frozenset[Kind]] = {
     "complex": frozenset({Kind.COMPLEX}),
 }
 _NAMESPACE = re.compile(
-    r"^\s*(?:inline\s+)?namespace(?P<name>[\w:\s]*)\{|^\}\s*//\s*(?:end\s+)?namespace\b[ \t]*(?P<closed>[\w:]*)", re.M
+    r"^[ \t]*(?:inline\s+)?namespace(?P<name>[\w:\s]*)\{|^\}\s*//\s*(?:end\s+)?namespace\b[ \t]*(?P<closed>[\w:]*)",
+    re.M,
 )
 _SCALARS = frozenset({Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL})
 _FLOAT_TYPES = frozenset(dtype.metal for dtype in ALL if dtype.kind is Kind.FLOATING)
@@ -96,8 +98,10 @@ def _functions(path: str, text: str) -> tuple[Function, ...]:
 
 
 def _read(path: str, text: str) -> Iterator[Function]:
+    public = _public_from(text)
+    offsets = [offset for offset, _ in public]
     for match in _FUNCTION.finditer(text):
-        if not _is_public(text, match.start()):
+        if not public[bisect_right(offsets, match.start()) - 1][1]:
             continue
         params = [p.strip() for p in match["params"].split(",") if p.strip()]
         types = [_type_of(param) for param in params]
@@ -108,15 +112,16 @@ def _read(path: str, text: str) -> Iterator[Function]:
             yield Function(match["name"], path, len(params), kinds, float_only)
 
 
-def _is_public(text: str, offset: int) -> bool:
-    """Whether the innermost namespace open at an offset is c10::metal, as far as the text before tells."""
-    opened: list[str] = []
-    for match in _NAMESPACE.finditer(text, 0, offset):
+def _public_from(text: str) -> list[tuple[int, bool]]:
+    """From which offsets on the innermost open namespace is c10::metal, or is not, as far as the text before tells."""
+    opened, found = list[str](), [(0, True)]
+    for match in _NAMESPACE.finditer(text):
         if match["name"] is not None:
             opened += (match["name"].strip() or "(anonymous)").split("::")
         elif opened:
             del opened[-len(match["closed"].split("::")) :]
-    return not opened or opened[-1] == "metal"
+        found.append((match.end(), not opened or opened[-1] == "metal"))
+    return found
 
 
 def _type_of(param: str) -> str:

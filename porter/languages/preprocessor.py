@@ -30,7 +30,8 @@ def expand(macro: Macro, arguments: Sequence[str]) -> str:
     return _substituted(_tokens(macro.body), values)
 
 
-_MOST_TEXT = 4_000_000
+_MOST_TEXT = 500_000
+_EACH = 40  # what a use costs beside its characters
 _DEEPEST = 60
 
 
@@ -38,12 +39,12 @@ _DEEPEST = 60
 class _Budget:
     """How much text the uses of one text may still expand to, and how deeply they are nested."""
 
-    left: int = _MOST_TEXT
+    left: int
     depth: int = 0
 
     @contextmanager
     def spent(self, length: int) -> Iterator[None]:
-        self.left -= length + 1
+        self.left -= length + _EACH
         self.depth += 1
         if self.left < 0 or self.depth > _DEEPEST:
             raise PorterError("PTR034", "the macros of this file expand to too much text", hint="Split them up.")
@@ -57,7 +58,7 @@ def expand_uses(text: str, macros: Mapping[str, Macro], keep_lines: bool = False
     With `keep_lines` each use is on one line, and has as many lines behind it as it had. Raises PTR034 where that is
     too much text.
     """
-    return _expand_uses(text, macros, keep_lines, _Budget())
+    return _expand_uses(text, macros, keep_lines, _Budget(_MOST_TEXT + len(text)))
 
 
 def _expand_uses(text: str, macros: Mapping[str, Macro], keep_lines: bool, budget: _Budget) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from porter.core.errors import Place, PorterError
+from porter.languages.depth import DEEPEST, too_deep
 from porter.languages.lexer import Token, TokenKind, lex
 
 
@@ -188,8 +189,19 @@ class Source:
     def _definitions(self) -> tuple[tuple[Function, ...], tuple[MacroUse, ...]]:
         functions: list[Function] = []
         uses: list[MacroUse] = []
+        self._check_depth()
         self._scan(0, len(self.code), functions, uses)
         return tuple(functions), tuple(uses)
+
+    def _check_depth(self) -> None:
+        depth = 0
+        for at, token in enumerate(self.code):
+            if token.text in _OPENING and at in self.partners:
+                depth += 1
+            elif token.text in _CLOSING and at in self.partners:
+                depth -= 1
+            if depth > DEEPEST and token.text == "{":
+                raise too_deep(self.place(token.start))
 
     def _scan(self, at: int, stop: int, functions: list[Function], uses: list[MacroUse]) -> None:
         """Walks the declarations between two tokens; each starts where the one before it ended."""
@@ -339,10 +351,10 @@ class Source:
 
     def references(self, name: str) -> tuple[Token, ...]:
         """The identifiers of this text, those inside directives too."""
-        return tuple(self._identifiers.get(name, ()))
+        return self._identifiers.get(name, ())
 
     @cached_property
-    def _identifiers(self) -> dict[str, list[Token]]:
+    def _identifiers(self) -> dict[str, tuple[Token, ...]]:
         found: dict[str, list[Token]] = {}
         for token in self.tokens:
             if token.kind is TokenKind.IDENTIFIER:
@@ -352,4 +364,4 @@ class Source:
                     start = token.start + match.start()
                     word = Token(TokenKind.IDENTIFIER, match[0], start, start + len(match[0]))
                     found.setdefault(word.text, []).append(word)
-        return found
+        return {name: tuple(tokens) for name, tokens in found.items()}

@@ -5,7 +5,9 @@ its order.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 from porter.core.edits import Edit
 from porter.languages.lexer import TokenKind
@@ -53,7 +55,8 @@ def register_edit(source: Source, text: str, family: MacroFamily, book: MacroBoo
 
 def include_edits(source: Source, headers: tuple[str, ...]) -> Iterator[Edit]:
     """`#include` lines for headers that the file lacks, each in the order of the includes around it."""
-    always = [include for include in source.includes() if not _conditional(source.text, include.start)]
+    conditional = _conditional(source.text, [include.start for include in source.includes()])
+    always = [include for include in source.includes() if include.start not in conditional]
     present = {include.path for include in always}
     for header in headers:
         if header in present:
@@ -64,10 +67,11 @@ def include_edits(source: Source, headers: tuple[str, ...]) -> Iterator[Edit]:
         yield Edit(source.path, at, at, f"#include <{header}>\n")
 
 
-def _conditional(text: str, offset: int) -> bool:
-    """Whether an offset is between an `#if` and its `#endif`."""
-    opened = sum(1 if m[1].startswith("if") else -1 for m in _CONDITION.finditer(text, 0, offset))
-    return opened > 0
+def _conditional(text: str, offsets: Iterable[int]) -> frozenset[int]:
+    """Which of some offsets are between an `#if` and its `#endif`."""
+    marks = [(match.end(), 1 if match[1].startswith("if") else -1) for match in _CONDITION.finditer(text)]
+    opened, at = [0, *accumulate(change for _, change in marks)], [end for end, _ in marks]
+    return frozenset(offset for offset in offsets if opened[bisect_right(at, offset)] > 0)
 
 
 def used_macros(source: Source, book: MacroBook) -> frozenset[str]:

@@ -61,7 +61,7 @@ def _lines(chance: random.Random, text: str) -> str:
 
 def _tokens(chance: random.Random, text: str) -> str:
     """A token goes, or becomes another of the text."""
-    found = [match for match in _TOKEN.finditer(text, max(_at(chance, text) - 2000, 0))][:400]
+    found = list(_TOKEN.finditer(text, max(_at(chance, text) - 2000, 0)))[:400]
     if not found:
         return text
     one, other = chance.choice(found), chance.choice(found)
