@@ -24,7 +24,8 @@ _USE = re.compile(r"^[ \t]*([A-Z_]\w*)\(([^(){};\n]*(?:\n[^(){};]*)?)\)[ \t]*;?[
 _LEADING = re.compile(r"(?:\s+|//[^\n]*|#(?:[^\n\\]|\\\r?\n|\\.)*)*")
 _FIRST_WORD = re.compile(r"(?:\\b)?(\w+)(?![\w?*+{|])")
 # What ends the declaration before.
-_ENDINGS = (";", "}", "{", "\n\n", "*/", ")\n")
+_ENDINGS = (";", "}", "{", "\n\n", "\n\r\n", "*/", ")\n", ")\r\n")
+_CONTINUED = re.compile(r"\\\r?\n")
 _WRAPPERS = ("TORCH_IMPL_FUNC", "TORCH_META_FUNC")
 
 
@@ -115,7 +116,7 @@ def _heads(text: str, head: re.Pattern[str]) -> Iterator[re.Match[str]]:
 def _declaration(text: str, at: int) -> tuple[int, tuple[str, ...]] | None:
     """Start and template parameters of the declaration named at `at`; None for a use, a comment or a macro's body."""
     line = text.rfind("\n", 0, at) + 1
-    if "//" in text[line:at] or "\\\n" in text[line : at + 200].split("{")[0]:
+    if "//" in text[line:at] or _CONTINUED.search(text[line : at + 200].split("{")[0]):
         return None
     ends = ((text.rfind(mark, 0, at), len(mark)) for mark in _ENDINGS)
     begin = max((place + length for place, length in ends if place >= 0), default=0)

@@ -106,7 +106,7 @@ def _runs(source: Source, book: MacroBook) -> Iterator[list[MacroUse]]:
     for use in source.macro_uses():
         if not book.expand(use.name, use.arguments):
             continue
-        if run and source.text[run[-1].end : use.start].strip(" ") != "\n":
+        if run and source.text[run[-1].end : use.start].strip(" \r") != "\n":
             yield run
             run = []
         run.append(use)

@@ -131,11 +131,11 @@ def _cut(source: Source, start: int, end: int, gone: dict[tuple[int, int], str])
     text = source.text
     start = _leading(source, start, gone)
     end = _line_end(text, end)
-    above = text[:start].endswith("\n\n")
-    if above and text[end : end + 1] == "\n":
-        end += 1
+    above = text.endswith(("\n\n", "\n\r\n"), 0, start)
+    if above and text.startswith(("\n", "\r\n"), end):
+        end = _line_end(text, end)
     elif above and text[end:].lstrip(" ").startswith("}"):
-        start -= 1
+        start -= 2 if text.endswith("\r\n", 0, start) else 1
     return Edit(source.path, start, end, "")
 
 
@@ -160,7 +160,7 @@ def _in_run(source: Source, start: int) -> bool:
     uses = source.macro_uses()
     for this, following in pairwise(uses):
         if this.start == start:
-            return source.text[this.end : following.start].strip(" ") == "\n"
+            return source.text[this.end : following.start].strip(" \r") == "\n"
     return False
 
 
