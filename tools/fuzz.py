@@ -54,15 +54,10 @@ class Failure:
     what: str
 
 
-def run(
-    trees: Callable[[int], tuple[str, Callable[[], None]] | None], numbers: Iterator[int]
-) -> Iterator[Failure | str]:
+def run(trees: Callable[[int], tuple[str, Callable[[], None]]], numbers: Iterator[int]) -> Iterator[Failure | str]:
     """What became of each tree: the digest of one that was read or refused, or a failure."""
     for number in numbers:
-        made = trees(number)
-        if made is None:
-            continue
-        named, work = made
+        named, work = trees(number)
         what = watched(work)
         yield Failure(number, (named,), what) if what else named
 
@@ -113,14 +108,18 @@ def fork_tree(files: Mapping[str, str], seed: int, number: int) -> tuple[str, Ca
     named = digest(repr((sorted(changed.items()), op, again)).encode("utf-8", "surrogatepass"))
 
     def work() -> None:
-        checkout = in_memory({**files, **changed}, changed)
-        for step in (_status, _plan, _explain):
-            try:
-                step(checkout, op, again)
-            except PorterError as error:
-                str(error)
+        ask(in_memory({**files, **changed}, changed), op, again)
 
     return named, work
+
+
+def ask(checkout: Checkout, op: str, again: str) -> None:
+    """Status, a plan and an explanation; each is an answer or a coded error."""
+    for step in (_status, _plan, _explain):
+        try:
+            step(checkout, op, again)
+        except PorterError as error:
+            str(error)
 
 
 def in_memory(files: Mapping[str, str], changed: Mapping[str, str]) -> Checkout:

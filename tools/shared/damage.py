@@ -21,7 +21,8 @@ _PIECES = (
 )  # fmt: skip
 _ROWS = (
     "    MPS:\n", "    MPS: [a, b]\n", "    [MPS, CPU]: a\n", "    CPU, CUDA, MPS: atan2_out\n", "    MPS: \"\"\n",
-    "- func: x\n", "- func: [a]\n", "- {}\n", "- 1\n", "  dispatch: a\n", "    MPS: ''\n", "    ? a\n", "- func: a() -> ()\n",
+    "- func: x\n", "- func: [a]\n", "- {}\n", "- 1\n", "  dispatch: a\n", "    MPS: ''\n", "    ? a\n",
+    "- func: a() -> ()\n",
     "  structured_delegate: atan2.out\n", "    MPS: (\n", "    MPS: a b\n", "    : a\n",
 )  # fmt: skip
 
@@ -29,7 +30,8 @@ _ROWS = (
 def damage(chance: random.Random, text: str, ending: str, is_rows: bool) -> str:
     """The text with a few changes, each of one kind."""
     kinds: list[Callable[[random.Random, str], str]] = [
-        _lines, _lines, _tokens, _tokens, _tokens, _brackets, _bytes, _cut, _double, _strange, _repeat, _piece, _renamed,
+        _lines, _lines, _tokens, _tokens, _tokens, _brackets, _bytes, _cut, _double, _strange, _repeat, _piece,
+        _renamed,
     ]  # fmt: skip
     for _ in range(chance.choice((1, 1, 2, 3, 8))):
         made = _row(chance, text) if is_rows and chance.random() < 0.4 else chance.choice(kinds)(chance, text)
