@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -93,14 +94,17 @@ def _loop(path: Path) -> None:
     path.symlink_to(path.name)
 
 
+def _dangling(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
 def _folder(path: Path) -> None:
     path.unlink()
     path.symlink_to("..")
 
 
 def _pipe(path: Path) -> None:
-    import os
-
     path.unlink()
     os.mkfifo(path)
 
@@ -108,7 +112,7 @@ def _pipe(path: Path) -> None:
 SPOILED: dict[str, tuple[Spoil, str]] = {
     "conflict": (lambda p: p.write_text("<<<<<<< HEAD\n" + p.read_text()), "PTR005"),
     "link out": (_link_out, "PTR004"),
-    "dangling link": (lambda p: (p.unlink(), p.symlink_to("nowhere")), "PTR003"),
+    "dangling link": (_dangling, "PTR003"),
     "loop": (_loop, "PTR003"),
     "folder": (_folder, "PTR003"),
     "pipe": (_pipe, "PTR003"),

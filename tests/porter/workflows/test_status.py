@@ -118,7 +118,14 @@ def test_all_operators_of_an_older_fork_are_refused_at_once(older: Checkout) -> 
 
 def test_json_has_the_keys_that_it_had(fork: Checkout) -> None:
     found = status_object(operators(fork, Filters(("erf",))))
-    assert found["counts"] == {"MPSGraph": 1, "native through a stub": 0, "other Metal": 0, "other": 0, "mixed": 0, "unknown": 0}
+    assert found["counts"] == {
+        "MPSGraph": 1,
+        "native through a stub": 0,
+        "other Metal": 0,
+        "other": 0,
+        "mixed": 0,
+        "unknown": 0,
+    }
     assert found["rows"] == [
         {"name": "erf.out", "kernel": "erf_out_mps", "class": "MPSGraph", "reason": "", "reading": ""}
     ]
