@@ -21,13 +21,15 @@ def parse_source(path: str, text: str) -> Source:
 
 
 def read_reachable_text(checkout: Checkout, path: str, text: str) -> Iterator[str]:
-    """Yields part of a file's text, then the text of every function it calls, directly or not, with all overloads."""
-    pending, seen = [(path, text)], set[tuple[str, int]]()
+    """A text of a file, and the text of every function that it calls, directly or not; all overloads of each."""
+    pending, seen, places = [(path, text)], set[tuple[str, int]](), dict[str, list[str]]()
     while pending:
         file, body = pending.pop()
         yield body
         words = set(_WORD.findall(body))
-        for reachable in _find_reachable_files(checkout, file):
+        if file not in places:
+            places[file] = _find_reachable_files(checkout, file)
+        for reachable in places[file]:
             file_text = checkout.read(reachable)
             functions = parse_source(reachable, file_text).functions_by_name
             for function in (each for name in sorted(words & functions.keys()) for each in functions[name]):
@@ -37,12 +39,15 @@ def read_reachable_text(checkout: Checkout, path: str, text: str) -> Iterator[st
 
 
 def _find_reachable_files(checkout: Checkout, path: str) -> list[str]:
-    """Returns a file, the operator headers it includes, directly or not, and the `.mm` files of those headers."""
-    found, pending = [path], [path]
+    """A file, the operator headers that it includes, directly or not, and the files beside those headers."""
+    found, pending, named = [path], [path], set[str]()
     while pending:
         for name in _INCLUDE.findall(checkout.read(pending.pop())):
+            if name in named:
+                continue
+            named.add(name)
             siblings = (f"{OPERATIONS}/{name}{suffix}" for suffix in (".h", ".mm"))
-            new = [reachable for reachable in siblings if reachable not in found and checkout.exists(reachable)]
+            new = [reachable for reachable in siblings if reachable != path and checkout.exists(reachable)]
             found += new
             pending += new
     return found

@@ -101,7 +101,7 @@ def read_type_rules(checkout: Checkout, operator: str, native_function: str | No
 
 
 def _find_meta_function(checkout: Checkout, operator: str) -> Definition | None:
-    base, _, overload = operator.partition(".")
+    base, _, overload = map(re.escape, operator.partition("."))
     wrappers = [rf"TORCH_META_FUNC2\(\s*{base}\s*,\s*{overload}\s*\)"] if overload else []
     wrappers.append(rf"TORCH_META_FUNC\(\s*{base}{'_' + overload if overload else ''}\s*\)")
     for path in checkout.folder(NATIVE, ".cpp").files_containing(

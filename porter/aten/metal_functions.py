@@ -6,6 +6,7 @@ Only their signatures are matched: these headers are 300 KB in a full fork, too 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -15,7 +16,10 @@ from porter.core.dtypes import ALL, Kind
 from porter.core.layout import METAL_HEADERS
 
 _FUNCTION = re.compile(
-    r"(?:template\s*<(?P<template>[^;{}]*?)>\s*)?inline\s+(?P<result>[\w:<>,!&|\s]+?)\s+(?P<name>\w+)\s*\((?P<params>[^(){};]*)\)\s*\{"
+    # Every length is bounded: a file of nothing but heads would be searched to its end from each of them.
+    r"(?:template\s{0,40}<(?P<template>[^;{}]{0,1000}?)>\s{0,200})?"
+    r"inline\s{1,40}(?P<result>[\w:<>,!&|\s]{1,600}?)\s{1,40}(?P<name>\w{1,100})\s{0,40}"
+    r"\((?P<params>[^(){};]{0,2000})\)\s{0,200}\{"
 )
 _TRAIT = re.compile(r"(?P<not>!)?\s*(?:::)?(?:c10::)?(?:metal::)?is_(?P<trait>\w+?)_v\b")
 _TRAIT_KINDS: Mapping[str, frozenset[Kind]] = {
@@ -26,7 +30,8 @@ _TRAIT_KINDS: Mapping[str, frozenset[Kind]] = {
     "complex": frozenset({Kind.COMPLEX}),
 }
 _NAMESPACE = re.compile(
-    r"^\s*(?:inline\s+)?namespace(?P<name>[\w:\s]*)\{|^\}\s*//\s*(?:end\s+)?namespace\b[ \t]*(?P<closed>[\w:]*)", re.M
+    r"^[ \t]*(?:inline\s+)?namespace(?P<name>[\w:\s]*)\{|^\}\s*//\s*(?:end\s+)?namespace\b[ \t]*(?P<closed>[\w:]*)",
+    re.M,
 )
 _SCALARS = frozenset({Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL})
 _FLOAT_TYPES = frozenset(dtype.metal for dtype in ALL if dtype.kind is Kind.FLOATING)
@@ -89,8 +94,10 @@ def _functions(path: str, text: str) -> tuple[MetalFunction, ...]:
 
 
 def _read(path: str, text: str) -> Iterator[MetalFunction]:
+    public = _public_from(text)
+    offsets = [offset for offset, _ in public]
     for match in _FUNCTION.finditer(text):
-        if not _is_public(text, match.start()):
+        if not public[bisect_right(offsets, match.start()) - 1][1]:
             continue
         params = [p.strip() for p in match["params"].split(",") if p.strip()]
         types = [_read_type(param) for param in params]
@@ -101,15 +108,16 @@ def _read(path: str, text: str) -> Iterator[MetalFunction]:
             yield MetalFunction(match["name"], path, len(params), kinds, float_only)
 
 
-def _is_public(text: str, offset: int) -> bool:
-    """Whether the innermost namespace open at an offset is c10::metal, judging by the preceding text."""
-    opened: list[str] = []
-    for match in _NAMESPACE.finditer(text, 0, offset):
+def _public_from(text: str) -> list[tuple[int, bool]]:
+    """From which offsets on the innermost open namespace is c10::metal, or is not, as far as the text before tells."""
+    opened, found = list[str](), [(0, True)]
+    for match in _NAMESPACE.finditer(text):
         if match["name"] is not None:
             opened += (match["name"].strip() or "(anonymous)").split("::")
         elif opened:
             del opened[-len(match["closed"].split("::")) :]
-    return not opened or opened[-1] == "metal"
+        found.append((match.end(), not opened or opened[-1] == "metal"))
+    return found
 
 
 def _read_type(param: str) -> str:

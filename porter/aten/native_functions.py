@@ -25,6 +25,7 @@ from porter.core.layout import NATIVE_FUNCTIONS
 MPS_KEY = "MPS"
 SHARING_KEYS = ("CPU", "CUDA")
 _COMPOSITE = "Composite"
+_SCHEMA = re.compile(r"\w[\w.]*\([^\n]*\) -> ")
 _ROW = re.compile(r"^- ", re.M)
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -290,6 +291,9 @@ def _parse_functions(text: str) -> Iterator[NativeFunction]:
 def _parse_declarations(text: str) -> tuple[_Declaration, ...]:
     try:
         root = yaml.compose(text, Loader=_Loader)
+    except (UnicodeEncodeError, RecursionError) as error:
+        what = "it is nested too deeply" if isinstance(error, RecursionError) else "it is not UTF-8"
+        raise PorterError("PTR010", f"invalid YAML: {what}", Place(NATIVE_FUNCTIONS, 1), "Fix this line.") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or str(error)
@@ -307,9 +311,11 @@ def _parse_declaration(node: yaml.Node, text: str) -> _Declaration:
         raise PorterError(
             "PTR011", "this row has no 'func:'", place, "Every row starts with '- func: name(...) -> ...'."
         )
-    dispatch = fields.get("dispatch")
+    schema, dispatch = _read_scalar(fields["func"]), fields.get("dispatch")
+    if not _SCHEMA.match(schema):
+        raise PorterError("PTR011", "'func:' is not a schema", place, "Write 'func: name(arguments) -> results'.")
     return _Declaration(
-        schema=_read_scalar(fields["func"]),
+        schema=schema,
         dispatch=tuple(_read_dispatch(dispatch, text)) if dispatch else (),
         structured=_read_scalar(fields.get("structured")).lower() == "true",
         delegate=_read_scalar(fields.get("structured_delegate")) or None,
@@ -320,7 +326,7 @@ def _parse_declaration(node: yaml.Node, text: str) -> _Declaration:
 def _read_fields(node: yaml.Node) -> dict[str, yaml.Node]:
     if not isinstance(node, yaml.MappingNode):
         raise PorterError("PTR011", "this row is not a mapping", Place(NATIVE_FUNCTIONS, node.start_mark.line + 1))
-    return {key.value: value for key, value in node.value}
+    return {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
 
 
 def _read_scalar(node: yaml.Node | None) -> str:
@@ -335,6 +341,11 @@ def _read_dispatch(node: yaml.Node, text: str) -> Iterator[DispatchEntry]:
             Place(NATIVE_FUNCTIONS, node.start_mark.line + 1),
         )
     for key, kernel in node.value:
+        line = Place(NATIVE_FUNCTIONS, key.start_mark.line + 1)
+        if not isinstance(key, yaml.ScalarNode) or not isinstance(kernel, yaml.ScalarNode) or not kernel.value:
+            raise PorterError(
+                "PTR011", "a dispatch line must map dispatch keys to the name of one kernel", line, "Write 'CPU: name'."
+            )
         start, stop = key.start_mark.index, key.end_mark.index
         line_start = text.rfind("\n", 0, start) + 1
         line_end = text.find("\n", kernel.end_mark.index) + 1 or len(text)
@@ -345,7 +356,7 @@ def _read_dispatch(node: yaml.Node, text: str) -> Iterator[DispatchEntry]:
             keys_start=start,
             keys_end=stop,
             end=line_end,
-            place=Place(NATIVE_FUNCTIONS, key.start_mark.line + 1),
+            place=line,
         )
 
 

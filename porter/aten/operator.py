@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from porter.aten.implementations import Implementation, Language, find_implementation, find_language, find_registration
@@ -17,19 +18,30 @@ from porter.aten.native_functions import (
 from porter.aten.stubs import DifferentOverloads, NoStub, StubCall, find_native_definitions, find_stub_names, find_stubs
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.core.layout import OPERATIONS
 
 _OWN_KERNEL = re.compile(r"[Ss]tub\b|device_type\(\)")
+_REDISPATCHED = re.compile(r"(?:::)?at::(?!native::)")
 _OPERATOR_CALL = re.compile(r"\bat::(\w+?)(?:_outf?|_)?\(")
 
 
 @dataclass(frozen=True)
 class ServedFunction:
-    """A native function with an MPS kernel: its dispatch entry, its implementation, and the language of that."""
+    """A native function that MPS serves: its dispatch entry, the code behind it, and what that is written in.
+
+    `error` says why that is unknown.
+    """
 
     function: NativeFunction
     entry: DispatchEntry
     implementation: Implementation | None
     language: Language
+    error: PorterError | None = None
+
+    @property
+    def builds_graph(self) -> bool:
+        """Whether its code builds an MPSGraph, beside Metal kernels or not."""
+        return self.language.builds_graph
 
 
 @dataclass(frozen=True)
@@ -80,51 +92,80 @@ class Operator:
 
 
 def find_served(checkout: Checkout, function: NativeFunction) -> ServedFunction | None:
-    """Returns the function with its MPS implementation, or None if MPS has none."""
+    """What serves MPS for a row; None when nothing does. What keeps its code from being read is its `error`."""
     entry = function.entry_for(MPS_KEY)
     if entry is None:
         return None
-    if any(key in entry.keys for key in SHARING_KEYS):
-        return _find_shared(checkout, function, entry)
     try:
+        if is_shared(entry):
+            return _find_shared(checkout, function, entry)
         found = find_implementation(checkout, entry.kernel)
-    except PorterError:
-        return ServedFunction(function, entry, None, Language.OTHER)
-    return ServedFunction(function, entry, found, find_language(checkout, found))
+        return ServedFunction(function, entry, found, find_language(checkout, found))
+    except PorterError as error:
+        return ServedFunction(function, entry, None, Language.UNKNOWN, error)
 
 
 def _find_shared(checkout: Checkout, function: NativeFunction, entry: DispatchEntry) -> ServedFunction:
-    found = [i for stub in find_shared_stubs(checkout, entry) if (i := find_registration(checkout, stub))]
-    if not found:
-        return ServedFunction(function, entry, None, Language.OTHER)
+    """The kernels registered for the stubs that the shared code calls: its key says nothing about what they do."""
+    registered = {stub: find_registration(checkout, stub) for stub in find_shared_stubs(checkout, entry)}
+    found = [each for each in registered.values() if each]
     languages = [find_language(checkout, each) for each in found]
-    old = next((each for each, how in zip(found, languages, strict=True) if how is Language.MPSGRAPH), None)
-    return ServedFunction(function, entry, old or found[0], Language.MPSGRAPH if old else languages[0])
+    old = next((each for each, how in zip(found, languages, strict=True) if how.builds_graph), None)
+    missing = [stub for stub in _called_directly(checkout, entry) if registered[stub] is None]
+    if missing and old is None:
+        raise PorterError(
+            "PTR032",
+            f"no file in {OPERATIONS} registers {missing[0]}",
+            entry.place,
+            "A call on MPS would find no kernel: register one, or take MPS from this line.",
+        )
+    return ServedFunction(function, entry, old or next(iter(found), None), _join_languages(languages))
+
+
+def _join_languages(languages: Sequence[Language]) -> Language:
+    """What several kernels are written in together; the last two count only where there is nothing else."""
+    graph = any(each.builds_graph for each in languages)
+    metal = any(each in (Language.METAL, Language.MIXED) for each in languages)
+    if graph:
+        return Language.MIXED if metal else Language.MPSGRAPH
+    return Language.METAL if metal else Language.OTHER
+
+
+def _called_directly(checkout: Checkout, entry: DispatchEntry) -> tuple[str, ...]:
+    """The stubs that a shared function is known to call itself, not through an operator that MPS may serve apart."""
+    try:
+        calls = find_stubs(checkout, entry.kernel)
+    except PorterError:
+        return ()
+    direct = (call for call in calls if not any(_REDISPATCHED.match(name) for name in call.via))
+    return tuple(dict.fromkeys(call.stub.name for call in direct))
 
 
 def find_stubs_behind(checkout: Checkout, served: ServedFunction) -> tuple[str, ...]:
-    """Returns the stubs that a function calls if MPS shares its entry with CPU or CUDA."""
-    return find_shared_stubs(checkout, served.entry) if is_shared(served.entry) else ()
+    """The stubs behind a function whose entry MPS shares; none of one whose code is unknown."""
+    return find_shared_stubs(checkout, served.entry) if is_shared(served.entry) and served.error is None else ()
 
 
 def find_shared_stubs(checkout: Checkout, entry: DispatchEntry) -> tuple[str, ...]:
-    """Returns the stubs of an entry that MPS shares: those it calls, or else those it names and MPS registers."""
+    """The stubs behind an entry that MPS shares: those it is known to call, else those it names and MPS registers.
+
+    None where its code calls no stub. Raises what else keeps it from being read.
+    """
     try:
         return tuple(dict.fromkeys(call.stub.name for call in find_stubs(checkout, entry.kernel)))
-    except PorterError:
-        pass
-    try:
-        return tuple(name for name in find_stub_names(checkout, entry.kernel) if find_registration(checkout, name))
-    except PorterError:
-        return ()
+    except PorterError as error:
+        named = find_stub_names(checkout, entry.kernel)
+        found = tuple(name for name in named if find_registration(checkout, name))
+        if not found and not isinstance(error, NoStub):
+            raise
+        return found
 
 
 def find_migrations(checkout: Checkout, operator: Operator) -> tuple[Migration | Blocked, ...]:
-    """Returns the migration of every function on MPSGraph.
-
-    A function is blocked by PTR017 (no entry to join) or by any error from reading its stubs.
+    """Where every row that is on MPSGraph goes; a row is held back by PTR017 (no entry to join), by what the reading
+    of its stubs raises, or by what kept its code from being read.
     """
-    old = [served for served in operator.served if served.language is Language.MPSGRAPH or _only_forwards(served)]
+    old = [served for served in operator.served if served.builds_graph or served.error or _only_forwards(served)]
     return tuple(_find_migration(checkout, operator, served) for served in old)
 
 
@@ -145,6 +186,8 @@ def find_joining(checkout: Checkout, operator: Operator, migrations: tuple[Migra
 
 
 def _find_migration(checkout: Checkout, operator: Operator, served: ServedFunction) -> Migration | Blocked:
+    if served.error:
+        return Blocked(served, served.error)
     try:
         return _find_join(checkout, operator, served)
     except PorterError as error:

@@ -48,6 +48,7 @@ PERMANENT = {
     "UNDEFINED": "the list is for results that are undefined on any device",
 }
 
+_ABOVE = 60_000  # characters in which the `if` around a list stands
 _FUNCTION = re.compile(r"^([ \t]*)def (mps_ops_\w*modifier)\(", re.MULTILINE)
 _LIST = re.compile(r"^[ \t]*(?P<name>[A-Z]\w*)(?:[ \t]*(?::[^=\n]*)?=\s*|\.update\(\s*)(?P<open>\{)", re.MULTILINE)
 
@@ -219,10 +220,11 @@ def _find_function_end(text: str, start: int, indent: int) -> int:
 
 
 def _find_condition(text: str, at: int) -> str:
-    """Returns the condition of the `if` directly around a statement, or an empty string."""
-    line = text[text.rfind("\n", 0, at + 1) + 1 :].split("\n", 1)[0]
+    """The condition of the `if` that directly encloses a statement, or nothing."""
+    start = text.rfind("\n", 0, at + 1) + 1
+    line = text[start : start + _ABOVE].split("\n", 1)[0]
     indent = len(line) - len(line.lstrip())
-    for above in reversed(text[:at].rstrip().split("\n")[-400:]):
+    for above in reversed(text[max(at - _ABOVE, 0) : at].rstrip().split("\n")[1 if at > _ABOVE else 0 :][-400:]):
         depth = len(above) - len(above.lstrip())
         if above.strip() and depth < indent and not above.lstrip().startswith("#"):
             return above.strip()[3:-1] if above.strip().startswith("if ") else ""

@@ -14,10 +14,12 @@ from porter.aten.branches import ExecutedStatement, Facts, find_calls, get_expre
 from porter.aten.condition import Condition
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, DType
+from porter.core.edits import line_of
 from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE, spell_include
 from porter.languages import cpp
 from porter.languages.definitions import Definition, find_definitions, parse_definition, split_parameters
+from porter.languages.depth import bounded
 
 _DECLARE = r"DECLARE_DISPATCH\(\s*([^;]*?),\s*{name}\s*\)"
 _TYPEDEF = r"using\s+{name}\s*=\s*void\s*\(\s*\*\s*\)\s*\(([^;]*)\)\s*;"
@@ -125,14 +127,18 @@ def find_native_definitions(checkout: Checkout, native_function: str) -> list[De
     """Returns the definitions of a kernel: its TORCH_IMPL_FUNC, else all plain overloads. Raises PTR071."""
     name = re.escape(native_function)
     pattern = rf"\b{name}\s*\(|\b{name}\s*\)|\b{name}\s*,"
-    paths = checkout.folder(NATIVE, ".cpp").files_containing(native_function, pattern)
-    paths = paths or checkout.folder(NATIVE, ".cpp").files_containing(
-        native_function.split("_")[0], _paste_pattern(name)
-    )
+    folder = checkout.folder(NATIVE, ".cpp")
+    paths = folder.files_containing(native_function, pattern)
+    if paths == folder.unread:
+        paths = folder.files_containing(native_function.split("_")[0], _paste_pattern(name))
+    unread = [path for path in paths if path in folder.unread]
     for wanted in (rf"TORCH_IMPL_FUNC\(\s*{name}\s*\)", rf"\b{name}"):
-        found = [one for path in paths for one in find_definitions(path, checkout.read(path), wanted)]
+        readable = (path for path in paths if path not in unread)
+        found = [one for path in readable for one in find_definitions(path, checkout.read(path), wanted)]
         if found:
             return found
+    for path in unread:
+        checkout.read(path)
     raise PorterError(
         "PTR071",
         f"found no implementation of {native_function}",
@@ -148,7 +154,12 @@ def _paste_pattern(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _find_hits_per_type(found: Definition, text: str) -> tuple[tuple[_Hit, tuple[DType, ...]], ...]:
-    """Returns the stub calls of one definition, each with the input types it applies to."""
+    """The stub calls of one definition in a file's text, each with the input types it is made for."""
+    with bounded(found.place):
+        return _group_hits(found, text)
+
+
+def _group_hits(found: Definition, text: str) -> tuple[tuple[_Hit, tuple[DType, ...]], ...]:
     types: dict[_Hit, tuple[DType, ...]] = {}
     file, function = (found.path, text), parse_definition(found)
     for dtype in ALL:
@@ -295,7 +306,7 @@ def find_stub_declaration(checkout: Checkout, name: str, found: Definition | Non
         match = re.search(pattern, text)
         if match:
             start = text.rindex("DECLARE_DISPATCH", 0, match.end())
-            place = Place(path, text.count("\n", 0, start) + 1)
+            place = Place(path, line_of(text, start))
             kind = match.group(1).rpartition("DECLARE_DISPATCH(")[2].strip()
             return Stub(name, _read_signature(checkout, text, kind, place), spell_include(path), place)
     raise PorterError(

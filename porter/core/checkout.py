@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from porter.core.cache import digest
 from porter.core.errors import Place, PorterError
@@ -14,24 +16,37 @@ from porter.core.layout import NATIVE_FUNCTIONS
 
 EMBEDDED_FORK = Path(__file__).resolve().parents[2] / "aten_overlay" / "fork"
 
+# No file that is read whole in any fork comes near: those lexed token by token have a bound of their own.
+LARGEST = 4 * 1024 * 1024
+LARGEST_LEXED = 1024 * 1024
+_LEXED = frozenset({".h", ".metal", ".mm"})
+
+BYTE_ORDER_MARK = "\ufeff"
 _CONFLICT_MARKERS = ("<<<<<<< ", ">>>>>>> ")
 
 
 @dataclass(frozen=True, eq=False)
 class Folder:
-    """The bytes of a folder's files with certain suffixes, for searching only: they do not join the snapshot."""
+    """The bytes of a folder's files with certain endings, for searches: none becomes part of the snapshot.
+
+    `unread` are the files that cannot be read: they may hold anything.
+    """
 
     files: tuple[tuple[str, bytes], ...]
+    unread: tuple[str, ...] = ()
     _answers: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     def files_containing(self, word: str, pattern: str = "") -> tuple[str, ...]:
-        """Returns the files that contain `word` where `pattern` matches around it. A match may span two lines."""
+        """The paths of the files that hold `word`, where it stands matching `pattern`, which may span two lines.
+
+        Behind them those that cannot be read: a search that comes to them has found nothing elsewhere.
+        """
         if (word, pattern) not in self._answers:
-            wanted = re.compile(pattern.encode(), re.M) if pattern else None
+            wanted = re.compile(pattern.encode("utf-8", "surrogateescape"), re.M) if pattern else None
             self._answers[word, pattern] = tuple(
-                path for path, data in self.files if _contains(data, word.encode(), wanted)
+                path for path, data in self.files if _contains(data, word.encode("utf-8", "surrogateescape"), wanted)
             )
-        return self._answers[word, pattern]
+        return (*self._answers[word, pattern], *self.unread)
 
 
 @dataclass
@@ -54,13 +69,17 @@ class Checkout:
     _disk: Disk = field(default_factory=Disk, repr=False)
 
     def exists(self, path: str) -> bool:
-        """Whether `path` (relative, with forward slashes) is a file of the checkout."""
-        return path in self._texts or (self.root / path).is_file()
+        """Whether `path` (relative, with forward slashes) is a file of the checkout.
+
+        A link counts wherever it leads, and so does a file in a folder that is closed: reading says what is wrong.
+        """
+        return path in self._texts or _is_there(self.root / path)
 
     def read(self, path: str) -> str:
         """Returns the text of a file exactly as on disk, with its line endings, and undecodable bytes as surrogates.
 
-        Raises PTR003 (unreadable), PTR004 (leads out of the checkout) or PTR005 (merge-conflict markers).
+        Raises PTR003 (unreadable), PTR004 (leads out of the checkout), PTR005 (merge-conflict markers) or PTR007 (too
+        large).
         """
         if path in self._texts:
             return self._texts[path]
@@ -77,43 +96,81 @@ class Checkout:
         return Checkout(self.root, self.origin, self.hashes, {**self._texts, **texts}, self._disk)
 
     def list(self, folder: str, *suffixes: str) -> list[str]:
-        """Returns the files directly in `folder` with one of the suffixes, sorted, relative to the root."""
+        """The files directly inside `folder` with one of the endings, sorted, relative to the root; links too.
+
+        Raises PTR003 for a folder that cannot be read; one that is not there has no files.
+        """
         key = (folder, *suffixes)
         if key not in self._disk.lists:
-            base = self.root / folder
-            entries = os.scandir(base) if base.is_dir() else ()
-            self._disk.lists[key] = sorted(
-                f"{folder}/{e.name}" for e in entries if e.is_file() and e.name.endswith(suffixes)
-            )
+            try:
+                with os.scandir(self.root / folder) as entries:
+                    names = [
+                        e.name for e in entries if e.name.endswith(suffixes) and not e.is_dir(follow_symlinks=False)
+                    ]
+            except (FileNotFoundError, NotADirectoryError):
+                names = []
+            except OSError as error:
+                raise _unreadable(folder, error) from error
+            self._disk.lists[key] = sorted(f"{folder}/{name}" for name in names)
         return list(self._disk.lists[key])
 
     def folder(self, folder: str, *suffixes: str) -> Folder:
-        """Returns the files of `list` with their bytes, without any that cannot be read."""
+        """The files that `list` gives, as on disk."""
         key = (folder, *suffixes)
         if key not in self._disk.folders:
-            paths = self.list(folder, *suffixes)
-            self._disk.folders[key] = Folder(tuple((path, data) for path in paths if (data := self._peek(path))))
+            found = [(path, self._peek(path)) for path in self.list(folder, *suffixes)]
+            files = tuple((path, data) for path, data in found if data is not None)
+            self._disk.folders[key] = Folder(files, tuple(path for path, data in found if data is None))
         return self._disk.folders[key]
 
-    def _peek(self, path: str) -> bytes:
+    def _peek(self, path: str) -> bytes | None:
         try:
-            return (self.root / path).read_bytes()
-        except OSError:
-            return b""
+            return self._bytes(path)
+        except PorterError:
+            return None
 
     def _bytes(self, path: str) -> bytes:
         full = self.root / path
-        if not full.resolve().is_relative_to(self.root.resolve()):
-            raise PorterError(
-                "PTR004", "this path points outside the checkout", Place(path), "Replace the symbolic link with a file."
-            )
         try:
-            return full.read_bytes()
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise PorterError(
-                "PTR003", f"cannot read this file: {reason}", Place(path), "Check that the file exists and is readable."
-            ) from error
+            if not full.resolve().is_relative_to(self.root.resolve()):
+                raise PorterError(
+                    "PTR004",
+                    "this path points outside the checkout",
+                    Place(path),
+                    "Replace the symbolic link with a file.",
+                )
+            return _read_regular(full, path)
+        except (OSError, RuntimeError) as error:  # before Python 3.13, a loop of links is a RuntimeError
+            raise _unreadable(path, error) from error
+
+
+def _read_regular(full: Path, path: str) -> bytes:
+    """The bytes of a regular file. It is opened without waiting, as a named pipe would have it."""
+    most = LARGEST_LEXED if PurePosixPath(path).suffix in _LEXED else LARGEST
+    with os.fdopen(os.open(full, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "Not a regular file")
+        data = file.read(most + 1)
+    if len(data) > most:
+        what = f"this file is larger than {most // 1024} KiB"
+        raise PorterError("PTR007", what, Place(path), "Check that it is the file of a PyTorch fork.")
+    return data
+
+
+def _unreadable(path: str, error: OSError | RuntimeError) -> PorterError:
+    reason = getattr(error, "strerror", None) or os.strerror(errno.ELOOP)
+    return PorterError(
+        "PTR003", f"cannot read this file: {reason}", Place(path), "Check that the file exists and is readable."
+    )
+
+
+def _is_there(full: Path) -> bool:
+    try:
+        return not stat.S_ISDIR(full.lstat().st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError:
+        return True
 
 
 def _contains(data: bytes, word: bytes, wanted: re.Pattern[bytes] | None) -> bool:
@@ -139,13 +196,13 @@ def find_checkout(named: Path | None, cwd: Path, environ: dict[str, str]) -> Che
     if environ.get("PORTER_CHECKOUT"):
         return _require_fork(Path(environ["PORTER_CHECKOUT"]), "$PORTER_CHECKOUT")
     for folder in (cwd, *cwd.parents):
-        if (folder / NATIVE_FUNCTIONS).is_file():
+        if _is_there(folder / NATIVE_FUNCTIONS):
             return Checkout(folder, "the enclosing checkout")
     return Checkout(EMBEDDED_FORK, "the embedded miniature fork")
 
 
 def _require_fork(root: Path, origin: str) -> Checkout:
-    if not (root / NATIVE_FUNCTIONS).is_file():
+    if not _is_there(root / NATIVE_FUNCTIONS):
         raise PorterError(
             "PTR001",
             f"{root} is not a PyTorch checkout: it has no {NATIVE_FUNCTIONS}",
@@ -155,8 +212,9 @@ def _require_fork(root: Path, origin: str) -> Checkout:
 
 
 def _refuse_conflicts(path: str, text: str) -> None:
+    start = 1 if text.startswith(BYTE_ORDER_MARK) else 0
     for marker in _CONFLICT_MARKERS:
-        at = 0 if text.startswith(marker) else text.find("\n" + marker) + 1
+        at = start if text.startswith(marker, start) else text.find("\n" + marker) + 1
         if at or text.startswith(marker):
             raise PorterError(
                 "PTR005",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from porter.core.errors import Place, PorterError
@@ -20,8 +23,14 @@ class Edit:
 
 
 def line_of(text: str, offset: int) -> int:
-    """Returns the line, from 1, of a character offset."""
-    return text.count("\n", 0, offset) + 1
+    """The line, from 1, that holds a character offset."""
+    return bisect_right(_line_ends(text), offset - 1) + 1
+
+
+@lru_cache(maxsize=64)
+def _line_ends(text: str) -> tuple[int, ...]:
+    """Found once: whoever asks for one line of a file asks for many."""
+    return tuple(match.start() for match in re.finditer("\n", text))
 
 
 def check(file: str, text: str, edits: list[Edit]) -> None:

@@ -225,6 +225,14 @@ class ParseError(Exception):
     """Text that cannot be parsed. Callers turn it into an `Opaque` statement or a coded error."""
 
 
+class TooDeep(ParseError):
+    """What stands here is nested more deeply than any person writes: no reader of the tree could walk it."""
+
+    def __init__(self, start: int) -> None:
+        super().__init__()
+        self.start = start
+
+
 def is_at_wrap(call: Call) -> bool:
     """Whether a call is `AT_WRAP(...)`, which only protects commas."""
     return isinstance(call.function, Name) and call.function.path == "AT_WRAP"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from porter.languages.cpp import (
     Binary,
     Block,
@@ -25,11 +28,13 @@ from porter.languages.cpp import (
     Return,
     Stmt,
     Ternary,
+    TooDeep,
     Unary,
     Using,
     While,
 )
 from porter.languages.cursor import DEPTHS, QUALIFIERS, Cursor, is_word
+from porter.languages.depth import DEEPEST, check_depth
 
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 _OPERATORS = ("||", "&&", "|", "^", "&", "==", "!=", "<", ">", "<=", ">=", "<<", ">>", "+", "-", "*", "/", "%")
@@ -43,7 +48,7 @@ _BUILTIN_TYPES = frozenset(("float", "double", "int", "bool", "long", "short", "
 def parse_function(path: str, text: str, templates: tuple[str, ...] = ()) -> Function:
     """Parses a function, from its return type (or wrapper macro) to its closing brace. Raises ParseError."""
     parser = Parser(path, text)
-    return parser.function(templates)
+    return parser.checked_function(templates)
 
 
 def parse_expression(path: str, text: str) -> Expr:
@@ -52,11 +57,28 @@ def parse_expression(path: str, text: str) -> Expr:
     found = parser.expression()
     if parser.at < len(parser.tokens):
         raise ParseError
+    check_depth(found, 0)
     return found
 
 
 class Parser(Cursor):
     """Parses the statements and expressions of ATen's code."""
+
+    depth = 0
+
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise TooDeep(self.start)
+        yield
+        self.depth -= 1
+
+    def checked_function(self, templates: tuple[str, ...]) -> Function:
+        """A function whose tree can be walked. Raises Unparsed, and TooDeep where it is nested too deeply."""
+        found = self.function(templates)
+        check_depth(found, found.start)
+        return found
 
     def function(self, templates: tuple[str, ...]) -> Function:
         """`type name(parameters) { }` or `WRAPPER(name)(parameters) { }`."""
@@ -110,12 +132,15 @@ class Parser(Cursor):
         return Block(tuple(statements), start)
 
     def statement(self) -> list[Stmt]:
-        """Parses one statement, or one per declarator; an `Opaque` one if it cannot be parsed."""
-        begin = self.at
+        """One statement (one per declarator), `Opaque` if it is not understood."""
+        begin, depth = self.at, self.depth
         try:
-            return self._statement()
+            with self._deeper():
+                return self._statement()
+        except TooDeep:
+            raise
         except ParseError:
-            self.at = begin
+            self.at, self.depth = begin, depth
             return [self._opaque()]
 
     def _opaque(self) -> Opaque:
@@ -226,11 +251,12 @@ class Parser(Cursor):
         return self.spell_type(begin, self.at)
 
     def expression(self) -> Expr:
-        """Parses an expression without top-level commas."""
-        start, left = self.start, self._ternary()
-        if self.peek() in _ASSIGNMENTS:
-            return Binary(self.take().text, left, self.expression(), start)
-        return left
+        """An expression down to, not including, a comma."""
+        with self._deeper():
+            start, left = self.start, self._ternary()
+            if self.peek() in _ASSIGNMENTS:
+                return Binary(self.take().text, left, self.expression(), start)
+            return left
 
     def _ternary(self) -> Expr:
         start, test = self.start, self._binary(1)
@@ -251,11 +277,13 @@ class Parser(Cursor):
         start, op = self.start, self.peek()
         if op in ("-", "+", "!", "~", "*", "&", "++", "--"):
             self.at += 1
-            return Unary(op, self._unary(), start)
+            with self._deeper():
+                return Unary(op, self._unary(), start)
         if op == "(" and self.peek(1) in _BUILTIN_TYPES | {"scalar_t"} and self.peek(2) == ")":
             kind = self.peek(1)
             self.at += 3
-            return Cast(kind, self._unary(), start)
+            with self._deeper():
+                return Cast(kind, self._unary(), start)
         return self._postfix(self._primary())
 
     def _postfix(self, value: Expr) -> Expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from porter.languages.cpp import ParseError
 from porter.languages.lexer import Token
@@ -45,14 +46,23 @@ class Cursor:
         return self.tokens[self.at].start if self.at < len(self.tokens) else len(self.text)
 
     def partner(self, opener: int) -> int:
-        """Returns the index of the token after the bracket that closes the one at `opener`."""
-        depth = 0
-        for at in range(opener, len(self.tokens)):
-            text = self.tokens[at].text
-            depth += (text in _CLOSERS) - (text in ")]}")
-            if depth == 0:
-                return at + 1
-        raise ParseError
+        """The token behind the bracket that closes the one at `opener`."""
+        behind = self._behind.get(opener)
+        if behind is None:
+            raise ParseError
+        return behind
+
+    @cached_property
+    def _behind(self) -> dict[int, int]:
+        """For each bracket that opens, the token behind the next one that closes at its depth, of whatever kind."""
+        found: dict[int, int] = {}
+        opened: list[int] = []
+        for at, token in enumerate(self.tokens):
+            if token.text in _CLOSERS:
+                opened.append(at)
+            elif token.text in _CLOSERS.values() and opened:
+                found[opened.pop()] = at + 1
+        return found
 
     def spell_type(self, begin: int, end: int) -> str:
         """Returns the canonical spelling of a type, without qualifiers."""

@@ -10,10 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from porter.core.edits import line_of
 from porter.core.errors import Place, PorterError
 from porter.languages import brackets
-from porter.languages.cpp import Function, ParseError
+from porter.languages.cpp import Function, ParseError, TooDeep
 from porter.languages.cpp_parser import parse_function
+from porter.languages.depth import too_deep
 from porter.languages.lexer import directives
 from porter.languages.preprocessor import expand, expand_uses
 from porter.languages.source import Macro, parse_macro
@@ -21,8 +23,9 @@ from porter.languages.source import Macro, parse_macro
 _USE = re.compile(r"^[ \t]*([A-Z_]\w*)\(([^(){};\n]*(?:\n[^(){};]*)?)\)[ \t]*;?[ \t]*(?://[^\n]*)?\r?$", re.M)
 _LEADING = re.compile(r"(?:\s+|//[^\n]*|#(?:[^\n\\]|\\\r?\n|\\.)*)*")
 _FIRST_WORD = re.compile(r"(?:\\b)?(\w+)(?![\w?*+{|])")
-# The characters that end the previous declaration.
-_ENDINGS = (";", "}", "{", "\n\n", "*/", ")\n")
+# What ends the declaration before.
+_ENDINGS = (";", "}", "{", "\n\n", "\n\r\n", "*/", ")\n", ")\r\n")
+_CONTINUED = re.compile(r"\\\r?\n")
 _WRAPPERS = ("TORCH_IMPL_FUNC", "TORCH_META_FUNC")
 
 
@@ -72,7 +75,7 @@ def _find_macro_uses(path: str, text: str) -> Iterator[tuple[Macro, list[str], P
         macro = macros.get(match.group(1))
         arguments = [a.strip() for a in match.group(2).split(",")]
         if macro and len(arguments) == len(macro.params or ()):
-            yield macro, arguments, Place(path, text.count("\n", 0, match.start(1)) + 1)
+            yield macro, arguments, Place(path, line_of(text, match.start(1)))
 
 
 @lru_cache(maxsize=32768)
@@ -93,7 +96,7 @@ def _find_stretches(path: str, text: str, head: re.Pattern[str]) -> Iterator[Def
         end = _find_definition_end(text, match.end() - 1) if outline else None
         if outline and end is not None:
             start, templates = outline
-            yield Definition(path, text[start:end], Place(path, text.count("\n", 0, start) + 1), templates)
+            yield Definition(path, text[start:end], Place(path, line_of(text, start)), templates)
 
 
 def _find_heads(text: str, head: re.Pattern[str]) -> Iterator[re.Match[str]]:
@@ -116,7 +119,7 @@ def _find_declaration(text: str, at: int) -> tuple[int, tuple[str, ...]] | None:
     Returns None for a use, a comment or a macro's body.
     """
     line = text.rfind("\n", 0, at) + 1
-    if "//" in text[line:at] or "\\\n" in text[line : at + 200].split("{")[0]:
+    if "//" in text[line:at] or _CONTINUED.search(text[line : at + 200].split("{")[0]):
         return None
     ends = ((text.rfind(mark, 0, at), len(mark)) for mark in _ENDINGS)
     begin = max((place + length for place, length in ends if place >= 0), default=0)
@@ -156,7 +159,9 @@ def parse_definition(found: Definition) -> Function:
     """Parses a definition as a function. Raises PTR070 if it is not one."""
     try:
         return parse_function(found.path, found.text, found.templates)
-    except ParseError:
+    except TooDeep as error:
+        raise too_deep(found.line_of(error.start)) from None
+    except (ParseError, IndexError):
         raise PorterError(
             "PTR070", "cannot parse this function", found.place, "Check that its brackets match, or port it by hand."
         ) from None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 
 def contains_identifier(text: str, name: str) -> bool:
-    """Whether a text contains an identifier as a whole word."""
+    """Whether an identifier stands in a text as a whole word; one that is empty stands nowhere."""
+    if not name:
+        return False
     at = text.find(name)
     while at >= 0:
         end = at + len(name)

@@ -33,15 +33,16 @@ class Token(NamedTuple):
     end: int
 
 
-_COMMENT_TEXT = r"//(?:[^\n\\]|\\\r?\n|\\.)*|/\*.*?\*/"
-_RAW_STRING = r'(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\(.*?\)(?P=delimiter)"'
+# What is never closed goes on to the end of the text: a search for its end that fails would be made again and again.
+_COMMENT_TEXT = r"//(?:[^\n\\]|\\\r?\n|\\.)*|/\*.*?(?:\*/|\Z)"
+_RAW_STRING = r'(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\(.*?(?:\)(?P=delimiter)"|\Z)'
 _STRING = r'(?:@|u8|[uUL])?"(?:[^"\\\n]|\\.)*"'
 _CHARACTER = r"(?:u8|[uUL])?'(?:[^'\\\n]|\\.)+'"
 # What a search for punctuation has to skip (with `re.S`). A quote between digits does not start a character.
 QUOTED = rf"{_COMMENT_TEXT}|{_RAW_STRING}|{_STRING}|(?<=\d)'(?=\d)|{_CHARACTER}"
 _TOKEN = re.compile(
     rf"""
-    (?P<space>\s+)
+    (?P<space>[\s\ufeff]+)
   | (?P<comment>{_COMMENT_TEXT})
   | (?P<raw>{_RAW_STRING})
   | (?P<string>{_STRING})
@@ -64,8 +65,8 @@ _KINDS: dict[str | None, TokenKind] = {
     "punctuation": TokenKind.PUNCTUATION,
 }
 _SPACE, _COMMENT = TokenKind.SPACE, TokenKind.COMMENT
-_LINE = re.compile(r"^[ \t]*#", re.M)
-_DIRECTIVE = re.compile(r"#(?:[^\n\\/]|\\\r?\n|\\.|/\*.*?\*/|/(?![*/]))*", re.S)
+_LINE = re.compile(r"^[ \t\ufeff]*#", re.M)
+_DIRECTIVE = re.compile(r"#(?:[^\n\\/]|\\\r?\n|\\.|/\*.*?(?:\*/|\Z)|/(?![*/]))*", re.S)
 
 
 def lex(text: str, directives: bool = True) -> Iterator[Token]:

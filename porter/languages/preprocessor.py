@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 
 from porter.core.errors import PorterError
@@ -26,11 +28,43 @@ def expand(macro: Macro, arguments: Sequence[str]) -> str:
     return _substitute(_tokens(macro.body), values)
 
 
+_MOST_TEXT = 500_000
+_EACH = 40  # what a use costs beside its characters
+_DEEPEST = 60
+
+
+@dataclass
+class _Budget:
+    """How much text the uses of one text may still expand to, and how deeply they are nested."""
+
+    left: int
+    depth: int = 0
+
+    @contextmanager
+    def spent(self, length: int) -> Iterator[None]:
+        self.left -= length + _EACH
+        self.depth += 1
+        if self.left < 0 or self.depth > _DEEPEST:
+            raise PorterError("PTR034", "the macros of this file expand to too much text", hint="Split them up.")
+        yield
+        self.depth -= 1
+
+
 def expand_uses(text: str, macros: Mapping[str, Macro], keep_lines: bool = False) -> str:
     """Returns the text with every use of these function-like macros expanded, recursively.
 
-    With `keep_lines`, each expansion is on one line, followed by as many line feeds as the use had.
+    With `keep_lines` each use is on one line, and has as many lines behind it as it had. Raises PTR034 where that is
+    too much text.
     """
+    return _expand_uses(text, macros, keep_lines, _Budget(_MOST_TEXT + len(text)))
+
+
+def _expand_uses(text: str, macros: Mapping[str, Macro], keep_lines: bool, budget: _Budget) -> str:
+    with budget.spent(len(text)):
+        return _expand_within(text, macros, keep_lines, budget)
+
+
+def _expand_within(text: str, macros: Mapping[str, Macro], keep_lines: bool, budget: _Budget) -> str:
     if not any(name in text for name in macros):
         return text
     out, at = "", 0
@@ -44,7 +78,8 @@ def expand_uses(text: str, macros: Mapping[str, Macro], keep_lines: bool = False
         if len(arguments) != len(macro.params or ()):
             continue
         others = {name: each for name, each in macros.items() if name != macro.name}
-        made = expand_uses(expand(macro, [expand_uses(each, macros) for each in arguments]), others)
+        inner = [_expand_uses(each, macros, False, budget) for each in arguments]
+        made = _expand_uses(expand(macro, inner), others, False, budget)
         out += text[at : token.start] + (made.replace("\n", " ") if keep_lines else made)
         out += "\n" * text.count("\n", token.start, end) if keep_lines else ""
         at = end

@@ -21,6 +21,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
+_DEEPEST = 60
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,9 @@ class Expression:
     def node(self) -> ast.expr:
         """Its syntax tree. Raises PTR067 if Python cannot parse it."""
         with _code_syntax_errors(self):
-            return ast.parse(self.source, mode="eval").body
+            found = ast.parse(self.source, mode="eval").body
+        _check_depth(self, found)
+        return found
 
     @property
     def items(self) -> tuple[Item, ...]:
@@ -75,7 +78,7 @@ def find_expression(file: str, text: str, start: int, opening: int) -> Expressio
         if bracket in _CLOSING:
             pending.append(bracket)
         elif bracket:
-            if _CLOSING[pending.pop()] != bracket:
+            if not pending or _CLOSING[pending.pop()] != bracket:
                 break
             if not pending:
                 return Expression(file, text, start, token.end())
@@ -128,6 +131,20 @@ def _code_syntax_errors(found: Expression) -> Iterator[None]:
     """Raises PTR067, with the place in the file, for a syntax error in an expression."""
     try:
         yield
-    except SyntaxError as error:
-        place = Place(found.file, line_of(found.text, found.start) + (error.lineno or 1) - 1)
-        raise PorterError("PTR067", f"cannot parse this expression: {error.msg}", place, "Fix the file.") from error
+    except (SyntaxError, RecursionError, MemoryError, ValueError) as error:  # what ast raises for text that is no code
+        line = (error.lineno if isinstance(error, SyntaxError) else 0) or 1
+        what = error.msg if isinstance(error, SyntaxError) else "it is nested too deeply"
+        what = "it is not UTF-8" if isinstance(error, ValueError) else what
+        place = Place(found.file, line_of(found.text, found.start) + line - 1)
+        raise PorterError("PTR067", f"cannot parse this expression: {what}", place, "Fix the file.") from error
+
+
+def _check_depth(found: Expression, node: ast.expr) -> None:
+    pending: list[tuple[ast.AST, int]] = [(node, 0)]
+    while pending:
+        each, depth = pending.pop()
+        if depth > _DEEPEST:
+            place = Place(found.file, found.line(node))
+            what = "cannot parse this expression: it is nested too deeply"
+            raise PorterError("PTR067", what, place, "Fix the file.")
+        pending += [(child, depth + 1) for child in ast.iter_child_nodes(each)]

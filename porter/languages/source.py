@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from porter.core.errors import Place, PorterError
+from porter.languages.depth import DEEPEST, too_deep
 from porter.languages.lexer import Token, TokenKind, lex
 
 
@@ -118,7 +119,14 @@ class Source:
 
     @cached_property
     def partners(self) -> dict[int, int]:
-        """The index of the partner of each bracket in `code`. Raises PTR030 if a bracket has none."""
+        """For each bracket of `code`, the index of its partner. Raises PTR030 where brackets do not pair."""
+        if isinstance(self._pairs, PorterError):
+            raise self._pairs
+        return self._pairs
+
+    @cached_property
+    def _pairs(self) -> dict[int, int] | UnbalancedBrackets:
+        """A file that does not pair is asked as often as one that does."""
         open_at: list[int] = []
         pairs: dict[int, int] = {}
         for at, token in enumerate(self.code):
@@ -128,11 +136,11 @@ class Source:
                 open_at.append(at)
             elif token.text in _CLOSING:
                 if not open_at or self.code[open_at[-1]].text != _CLOSING[token.text]:
-                    raise self._unbalanced(token)
+                    return self._unbalanced(token)
                 pairs[at] = open_at[-1]
                 pairs[open_at.pop()] = at
         if open_at:
-            raise self._unbalanced(self.code[open_at[-1]])
+            return self._unbalanced(self.code[open_at[-1]])
         return pairs
 
     def _unbalanced(self, token: Token) -> UnbalancedBrackets:
@@ -167,11 +175,11 @@ class Source:
 
     @cached_property
     def functions_by_name(self) -> Mapping[str, tuple[Function, ...]]:
-        """The overloads of each function, in order."""
-        found: dict[str, tuple[Function, ...]] = {}
+        """All overloads of each function, in order."""
+        found: dict[str, list[Function]] = {}
         for function in self.functions():
-            found[function.name] = (*found.get(function.name, ()), function)
-        return found
+            found.setdefault(function.name, []).append(function)
+        return {name: tuple(functions) for name, functions in found.items()}
 
     def macro_uses(self, name: str | None = None) -> tuple[MacroUse, ...]:
         """Returns the macro uses at file and namespace scope: a name in capitals with arguments and no body."""
@@ -181,8 +189,19 @@ class Source:
     def _definitions(self) -> tuple[tuple[Function, ...], tuple[MacroUse, ...]]:
         functions: list[Function] = []
         uses: list[MacroUse] = []
+        self._check_depth()
         self._scan(0, len(self.code), functions, uses)
         return tuple(functions), tuple(uses)
+
+    def _check_depth(self) -> None:
+        depth = 0
+        for at, token in enumerate(self.code):
+            if token.text in _OPENING and at in self.partners:
+                depth += 1
+            elif token.text in _CLOSING and at in self.partners:
+                depth -= 1
+            if depth > DEEPEST and token.text == "{":
+                raise too_deep(self.place(token.start))
 
     def _scan(self, at: int, stop: int, functions: list[Function], uses: list[MacroUse]) -> None:
         """Scans the declarations between two tokens."""
@@ -331,11 +350,11 @@ class Source:
         return [token.start for token in self.tokens]
 
     def references(self, name: str) -> tuple[Token, ...]:
-        """Returns the identifiers with this name, including those in directives."""
-        return tuple(self._identifiers.get(name, ()))
+        """The identifiers of this text, those inside directives too."""
+        return self._identifiers.get(name, ())
 
     @cached_property
-    def _identifiers(self) -> dict[str, list[Token]]:
+    def _identifiers(self) -> dict[str, tuple[Token, ...]]:
         found: dict[str, list[Token]] = {}
         for token in self.tokens:
             if token.kind is TokenKind.IDENTIFIER:
@@ -345,4 +364,4 @@ class Source:
                     start = token.start + match.start()
                     word = Token(TokenKind.IDENTIFIER, match[0], start, start + len(match[0]))
                     found.setdefault(word.text, []).append(word)
-        return found
+        return {name: tuple(tokens) for name, tokens in found.items()}

@@ -122,8 +122,13 @@ def find_registration_anchor(text: str, stub: str) -> int:
     names = [m["stub"] for m in run]
     if len(names) > 2 and names == sorted(names):
         after = [m for m in run if m["stub"] < stub]
-        return after[-1].end() + 1 if after else run[0].start()
-    return run[-1].end() + 1
+        return _line_end(text, after[-1].end()) if after else run[0].start()
+    return _line_end(text, run[-1].end())
+
+
+def _line_end(text: str, offset: int) -> int:
+    end = text.find("\n", offset)
+    return end + 1 if end >= 0 else len(text)
 
 
 def _find_last_run(text: str, found: list[re.Match[str]]) -> list[re.Match[str]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 from porter.core.edits import Edit
 from porter.languages.lexer import TokenKind
@@ -50,8 +52,9 @@ def insert_registrations(source: Source, text: str, family: MacroFamily, book: M
 
 
 def insert_includes(source: Source, headers: tuple[str, ...]) -> Iterator[Edit]:
-    """Yields the edits that include missing headers, each in order among the other includes."""
-    always = [include for include in source.includes() if not _is_conditional(source.text, include.start)]
+    """`#include` lines for headers that the file lacks, each in the order of the includes around it."""
+    conditional = _is_conditional(source.text, [include.start for include in source.includes()])
+    always = [include for include in source.includes() if include.start not in conditional]
     present = {include.path for include in always}
     for header in headers:
         if header in present:
@@ -62,10 +65,11 @@ def insert_includes(source: Source, headers: tuple[str, ...]) -> Iterator[Edit]:
         yield Edit(source.path, at, at, f"#include <{header}>\n")
 
 
-def _is_conditional(text: str, offset: int) -> bool:
-    """Whether an offset is between an `#if` and its `#endif`."""
-    opened = sum(1 if m[1].startswith("if") else -1 for m in _CONDITION.finditer(text, 0, offset))
-    return opened > 0
+def _is_conditional(text: str, offsets: Iterable[int]) -> frozenset[int]:
+    """Which of some offsets are between an `#if` and its `#endif`."""
+    marks = [(match.end(), 1 if match[1].startswith("if") else -1) for match in _CONDITION.finditer(text)]
+    opened, at = [0, *accumulate(change for _, change in marks)], [end for end, _ in marks]
+    return frozenset(offset for offset in offsets if opened[bisect_right(at, offset)] > 0)
 
 
 def find_used_macros(source: Source, book: MacroBook) -> frozenset[str]:
@@ -100,7 +104,7 @@ def _find_runs(source: Source, book: MacroBook) -> Iterator[list[MacroUse]]:
     for use in source.macro_uses():
         if not book.expand(use.name, use.arguments):
             continue
-        if run and source.text[run[-1].end : use.start].strip(" ") != "\n":
+        if run and source.text[run[-1].end : use.start].strip(" \r") != "\n":
             yield run
             run = []
         run.append(use)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from porter.aten.implementations import Language
 from porter.aten.meta import TypeRule, read_type_rules
 from porter.aten.operator import Migration, Operator, ServedFunction
 from porter.aten.stubs import StubCall
@@ -51,8 +50,8 @@ def check_portable(checkout: Checkout, operator: Operator, migration: Migration)
 def _read_old_graph(
     checkout: Checkout, served: ServedFunction, rule: TypeRule, recorded: RecordedGraph
 ) -> tuple[Graph | None, tuple[str, ...]]:
-    """Returns the old graph. If its source cannot be read, returns the recorded one, if any, and a note."""
-    if served.implementation is None or served.language is not Language.MPSGRAPH:
+    """The old graph, as far as it is read, and a note where its source is not: then its runs may have it."""
+    if served.implementation is None or not served.builds_graph:
         return None, ()
     try:
         return read_graph(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from porter.core.errors import PorterError
 from porter.languages.source import Macro
 
 
@@ -92,6 +93,10 @@ _TEMPLATE = re.compile(r"\b(unary|binary|ternary)(_alpha)?_\w+\s*<")
 _CALL = re.compile(r"\b(\w+)\s*\(([^()]*)\)")
 
 
+_Made = tuple[tuple[BaseMacro, Instance], ...]
+_MOST_MACROS = 200
+
+
 def _base(name: str, macros: Mapping[str, Macro]) -> BaseMacro | None:
     macro = macros[name]
     if not macro.params or len(macro.params) < 2:
@@ -138,12 +143,24 @@ def _roles(body: str) -> dict[str, str] | None:
 def _convenience(macro: Macro, macros: Mapping[str, Macro], bases: Mapping[str, BaseMacro]) -> Convenience | None:
     if len(macro.params or ()) != 1:
         return None
-    instances = tuple(_expansion(macro, macros, bases))
+    instances = _expansion(macro, macros, bases, {})
     return Convenience(macro.name, instances) if instances else None
 
 
 def _expansion(
-    macro: Macro, macros: Mapping[str, Macro], bases: Mapping[str, BaseMacro]
+    macro: Macro, macros: Mapping[str, Macro], bases: Mapping[str, BaseMacro], known: dict[str, _Made]
+) -> _Made:
+    """What a macro makes, each once; one that is being expanded makes nothing in itself, as in the preprocessor."""
+    if macro.name not in known:
+        known[macro.name] = ()
+        if len(known) > _MOST_MACROS:
+            raise PorterError("PTR034", f"the macro {macro.name} calls too many others", hint="Split them up.")
+        known[macro.name] = tuple(dict.fromkeys(_made_by(macro, macros, bases, known)))
+    return known[macro.name]
+
+
+def _made_by(
+    macro: Macro, macros: Mapping[str, Macro], bases: Mapping[str, BaseMacro], known: dict[str, _Made]
 ) -> Iterator[tuple[BaseMacro, Instance]]:
     for called, text in _CALL.findall(macro.body):
         arguments = _split(text)
@@ -152,7 +169,7 @@ def _expansion(
         if called in bases and len(arguments) == 1 + len(bases[called].roles):
             yield bases[called], bases[called].instance(tuple(arguments[1:]))
         elif called in macros and macros[called] is not macro:
-            yield from _expansion(macros[called], macros, bases)
+            yield from _expansion(macros[called], macros, bases, known)
 
 
 def _split(text: str) -> list[str]:

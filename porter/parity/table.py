@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from porter.aten.implementations import Language
 from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import find_served
 from porter.core.checkout import Checkout
@@ -41,7 +40,7 @@ class TableRow:
 def graph_bases(checkout: Checkout) -> tuple[str, ...]:
     """The operators with an MPSGraph row, in file order."""
     rows = (row for entry in NativeFunctions.read(checkout).all if (row := find_served(checkout, entry)))
-    return tuple(dict.fromkeys(row.function.base for row in rows if row.language is Language.MPSGRAPH))
+    return tuple(dict.fromkeys(row.function.base for row in rows if row.builds_graph))
 
 
 def table(bases: Iterable[str], results: Sequence[OpInfoResult], evidence: Evidence) -> Iterator[TableRow]:

@@ -107,11 +107,17 @@ def require_dialect(checkout: Checkout) -> None:
 
 
 def _refuse_nothing_to_do(operator: Operator) -> None:
-    if any(served.language is Language.MPSGRAPH for served in operator.served):
+    if any(served.builds_graph for served in operator.served):
         return
+    unknown = next((served.error for served in operator.served if served.error), None)
+    if unknown:
+        raise unknown
     op, place = operator.name, operator.functions[0].place
-    if operator.served:
+    if any(served.language is Language.METAL for served in operator.served):
         raise PorterError("PTR013", f"{op} is already native", place, "There is nothing to migrate.")
+    if operator.served:
+        what = f"the MPS code of {op} only calls other operators"
+        raise PorterError("PTR013", what, place, "There is nothing to migrate: port those that it calls.")
     if operator.is_composite:
         raise PorterError("PTR014", f"{op} is composite: it has no kernels", place, "Migrate the operators it calls.")
     raise PorterError(
@@ -226,16 +232,17 @@ def _list_answered(migrations: Sequence[Migration]) -> tuple[str, ...]:
 
 
 def _describe_blocked(blocked: Blocked) -> Unported:
-    error, function = blocked.error, blocked.served.function
-    return Unported(error.code, error.place or function.place, f"{function.name} stays on MPSGraph: {error.what}")
+    error, entry = blocked.error, blocked.served.function
+    stays = "stays as it is" if blocked.served.error else "stays on MPSGraph"
+    return Unported(error.code, error.place or entry.place, f"{entry.name} {stays}: {error.what}")
 
 
 def _find_left_behind(
     checkout: Checkout, functions: Sequence[NativeFunction], migrations: Sequence[Migration]
 ) -> Iterator[NativeFunction]:
-    """Yields the functions that stay on MPSGraph, among all of the base name."""
+    """The rows of the base name that stay on MPSGraph, or may, whichever overload was asked for."""
     migrated = {migration.served.function.name for migration in migrations}
-    for function in functions:
-        served = find_served(checkout, function) if function.name not in migrated else None
-        if served and served.language is Language.MPSGRAPH:
-            yield function
+    for entry in functions:
+        served = find_served(checkout, entry) if entry.name not in migrated else None
+        if served and (served.builds_graph or served.error):
+            yield entry

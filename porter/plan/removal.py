@@ -130,11 +130,11 @@ def _cut(source: Source, start: int, end: int, removed: dict[tuple[int, int], st
     text = source.text
     start = _find_comment_start(source, start, removed)
     end = _find_line_end(text, end)
-    above = text[:start].endswith("\n\n")
-    if above and text[end : end + 1] == "\n":
-        end += 1
+    above = text.endswith(("\n\n", "\n\r\n"), 0, start)
+    if above and text.startswith(("\n", "\r\n"), end):
+        end = _find_line_end(text, end)
     elif above and text[end:].lstrip(" ").startswith("}"):
-        start -= 1
+        start -= 2 if text.endswith("\r\n", 0, start) else 1
     return Edit(source.path, start, end, "")
 
 
@@ -159,7 +159,7 @@ def _in_run(source: Source, start: int) -> bool:
     uses = source.macro_uses()
     for this, following in pairwise(uses):
         if this.start == start:
-            return source.text[this.end : following.start].strip(" ") == "\n"
+            return source.text[this.end : following.start].strip(" \r") == "\n"
     return False
 
 

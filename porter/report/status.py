@@ -24,6 +24,12 @@ class State(Enum):
     STUB = "native through a stub"
     METAL = "other Metal"
     OTHER = "other"
+    MIXED = "mixed"
+    UNKNOWN = "unknown"
+
+    @property
+    def builds_graph(self) -> bool:
+        return self in (State.MPSGRAPH, State.MIXED)
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,8 @@ class RowStatus:
 
     @property
     def blocked(self) -> bool:
-        """Whether it is on MPSGraph and cannot be ported."""
-        return self.state is State.MPSGRAPH and not self.portable
+        """Whether it is on MPSGraph and something holds it back."""
+        return self.state.builds_graph and not self.portable
 
     def as_object(self) -> dict[str, str]:
         return {

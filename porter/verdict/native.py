@@ -54,6 +54,9 @@ def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> V
     served = [row for entry in family if (row := find_served(checkout, entry))]
     rows = [row for row in served if row.language is Language.METAL]
     rows = rows or [row for row in served if beside_graphs and _launches_kernel(checkout, row)]
+    unknown = next((row.error for row in served if row.error), None)
+    if not rows and unknown:
+        raise unknown
     if not rows:
         raise NotNative(
             "PTR019", f"no row of {op} runs Metal kernels", family[0].place, "Run `porter migrate` to port it."

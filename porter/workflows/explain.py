@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from porter.aten.implementations import Language
 from porter.aten.operator import Blocked, Operator, ServedFunction, find_migrations
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
@@ -29,7 +28,9 @@ def explain(
     rows = {row.function.name: row for row in operator.served}
     yield Stage("entries", tuple(f"{f.name:<28} {f.place}  {_served(rows.get(f.name))}" for f in operator.functions))
     for row in operator.served:
-        if row.implementation and row.language is Language.MPSGRAPH:
+        if row.error:
+            yield Stage("implementation", (str(row.error),))
+        elif row.implementation and row.builds_graph:
             yield from _implementation(checkout, row, record, macos, progress)
     yield from dict.fromkeys(_stubs(checkout, operator))
     try:

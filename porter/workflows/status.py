@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from porter.aten.implementations import Language, find_implementation
-from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
+from porter.aten.implementations import Language
+from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import Blocked, Operator, ServedFunction, find_migrations, find_served, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
@@ -20,6 +20,12 @@ from porter.report.status import OperatorStatus, Reason, RowStatus, State
 _NATIVE = Reason("PTR013", "already native")
 _FORWARDS = Reason("PTR013", "its MPS code only calls other operators: nothing to migrate")
 _SHARES = Reason("PTR032", "no MPS kernel was found behind the code it shares with the CPU")
+_STATES = {
+    Language.MPSGRAPH: State.MPSGRAPH,
+    Language.MIXED: State.MIXED,
+    Language.OTHER: State.OTHER,
+    Language.UNKNOWN: State.UNKNOWN,
+}
 
 
 @dataclass(frozen=True)
@@ -49,9 +55,9 @@ def operators(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorSta
 
 
 def status(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorStatus, ...]:
-    """The operators, with the readings of their MPSGraph rows. Raises as `operators` does."""
+    """The operators with the readings of their rows on MPSGraph. Raises as `operators` does."""
     found = _classify(checkout, filters)
-    old = [row for rows in found.values() for row in rows if row.language is Language.MPSGRAPH]
+    old = [row for rows in found.values() for row in rows if row.builds_graph]
     readings = dict(zip((row.function.name for row in old), list_readings(checkout, old), strict=True))
     return tuple(replace(each, rows=_with_readings(each.rows, readings)) for each in found)
 
@@ -101,30 +107,24 @@ def _find_dialect_reason(checkout: Checkout) -> Reason | None:
 
 def _row(checkout: Checkout, functions: NativeFunctions, row: ServedFunction, dialect: Reason | None) -> RowStatus:
     state = _state(row)
-    if state is State.MPSGRAPH:
+    if state.builds_graph:
         reason = _find_blocker(checkout, functions, row) or dialect
+    elif row.error:
+        reason = Reason(row.error.code, row.error.what)
     else:
-        reason = _explain_other(checkout, row) if state is State.OTHER else _NATIVE
+        reason = _explain_other(row) if state is State.OTHER else _NATIVE
     return RowStatus(row.function.name, row.entry.kernel, state, reason)
 
 
 def _state(row: ServedFunction) -> State:
     if row.language is Language.METAL:
-        return State.STUB if any(key in row.entry.keys for key in SHARING_KEYS) else State.METAL
-    return State.MPSGRAPH if row.language is Language.MPSGRAPH else State.OTHER
+        return State.STUB if is_shared(row.entry) else State.METAL
+    return _STATES[row.language]
 
 
-def _explain_other(checkout: Checkout, row: ServedFunction) -> Reason:
-    """Why a row with neither a graph nor a kernel is not ported: its code is missing or calls other operators."""
-    if row.implementation is not None:
-        return _FORWARDS
-    if is_shared(row.entry):
-        return _SHARES
-    try:
-        find_implementation(checkout, row.entry.kernel)
-    except PorterError as error:
-        return Reason(error.code, error.what)
-    return _FORWARDS
+def _explain_other(row: ServedFunction) -> Reason:
+    """Why a row with neither a graph nor a kernel is left alone: no kernel is behind it, or it forwards to others'."""
+    return _FORWARDS if row.implementation is not None else _SHARES
 
 
 def _find_blocker(checkout: Checkout, functions: NativeFunctions, row: ServedFunction) -> Reason | None:

@@ -21,6 +21,7 @@ from porter.core.dtypes import DType
 from porter.core.errors import Place
 from porter.core.layout import OPERATION_UTILS
 from porter.languages import cpp
+from porter.languages.depth import too_deep
 from porter.languages.flatten import flatten
 from porter.languages.identifiers import contains_identifier
 from porter.languages.objcpp_parser import Boxed, ObjCParser, Send
@@ -50,6 +51,19 @@ from porter.mpsgraph.source_reader.values import (
 )
 
 _MOST_PATHS = 32
+_MOST_WALKED = 1024  # with those that are refused or cannot be taken
+_MOST_STATEMENTS = 20_000  # in one run
+# Code that does not compile gives values that no construct takes, and helpers that call themselves.
+_MISFITS = (
+    AttributeError,
+    IndexError,
+    KeyError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    ZeroDivisionError,
+    OverflowError,
+)
 
 
 def read_graph(
@@ -62,11 +76,28 @@ def read_graph(
 
     Raises PTR033 for an unsupported construct, and if no graph is run.
     """
+    try:
+        return _read_graph(checkout, implementation, native, out_dtype)
+    except _MISFITS as error:
+        what = f"{implementation.symbol}, whose values do not fit what they are used for ({type(error).__name__})"
+        raise make_unsupported_error(what, implementation.place) from error
+
+
+def _read_graph(
+    checkout: Checkout,
+    implementation: Implementation,
+    native: NativeFunction,
+    out_dtype: Callable[[DType], DType],
+) -> Graph:
     cases: list[Case] = []
     refusals: list[Refusal] = []
     for dtype in dtypes.ALL:
         pending: list[tuple[bool, ...]] = [()]
+        walked = 0
         while pending and len(cases) < _MOST_PATHS * len(dtypes.ALL):
+            walked += 1
+            if walked > _MOST_WALKED:
+                raise make_unsupported_error(f"{implementation.symbol}, which has too many paths", implementation.place)
             paths = Paths(pending.pop())
             try:
                 expr = Evaluation(checkout, implementation, paths).run(native, dtype, out_dtype(dtype))
@@ -87,13 +118,15 @@ def _written(argument: SchemaArgument) -> bool:
 
 @lru_cache(maxsize=512)
 def _function(path: str, text: str) -> cpp.Function:
-    return ObjCParser(path, text).function(())
+    return ObjCParser(path, text).checked_function(())
 
 
 def _parsed(reading: ReadText) -> cpp.Function:
     try:
         return _function(reading.source.path, reading.text)
-    except cpp.ParseError:
+    except cpp.TooDeep as error:
+        raise too_deep(reading.place(error.start)) from None
+    except (cpp.ParseError, IndexError):
         raise make_unsupported_error("this function", reading.first) from None
 
 
@@ -107,6 +140,7 @@ class Evaluation:
         self.paths = paths
         self.results: list[tuple[str, Expr]] = []  # the values written, by tensor name
         self.anonymous = 0
+        self.executed = 0
         self.out = dtypes.FLOAT
         text = flatten(self.source, expand_implementation(self.source, implementation))
         self.reading = ReadText(self.source, implementation.place, text, implementation.macro is not None)
@@ -211,6 +245,9 @@ class Evaluation:
 
     def execute(self, statement: cpp.Stmt, scope: Scope) -> None:
         """Runs one statement."""
+        self.executed += 1
+        if self.executed > _MOST_STATEMENTS:
+            raise make_unsupported_error("code that runs this long", self.place(getattr(statement, "start", 0)))
         match statement:
             case cpp.Block(statements=statements):
                 inner = Scope({}, scope)
