@@ -29,3 +29,11 @@ def test_files_behind_header_declarations_are_built_transitively(tmp_path: Path)
         "UnaryOps.mm": ["UnaryOps.mm", "Indexing.mm"],
         "Alone.mm": ["Alone.mm"],
     }
+
+
+def test_the_numbers_of_a_functor_are_found(tmp_path: Path) -> None:
+    text = (
+        "struct a_functor {\n  x < 0.5f ? 2 : float2(1.5, -3e-4f) + 0 * T4 + 1.f;\n};\nstruct b_functor {\n  9;\n};\n"
+    )
+    tree = materialise(EMBEDDED_FORK, {f"{KERNELS}/UnaryKernel.metal": text}, tmp_path)
+    assert sources.literals(tree, ["a"]) == (0.5, 2.0, 1.5, 3e-4)
