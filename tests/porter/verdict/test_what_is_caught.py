@@ -62,7 +62,7 @@ def test_a_list_does_not_excuse_a_planned_type(op: str, old: str, new: str) -> N
 
 
 def test_a_nan_clamped_to_a_number() -> None:
-    wrong = planned("logit", "x_ = x_ < lo ? lo : (x_ > hi ? hi : x_);", "x_ = metal::min(metal::max(x_, lo), hi);")
+    wrong = planned("logit", "x_ = x_ < lo ? lo : (x_ > hi ? hi : x_);", "x_ = x_ > lo ? (x_ > hi ? hi : x_) : lo;")
     assert "first at (nan)" in reasons(wrong.verdict("test_edge_values and float32"))
 
 
