@@ -33,5 +33,7 @@ def test_files_behind_header_declarations_are_built_transitively(tmp_path: Path)
 
 def test_the_numbers_of_a_functor_are_found(tmp_path: Path) -> None:
     functor = "struct a_functor {\n  x < 0.5f ? 2 : float2(1.5, -3e-4f) + 0 * T4 + 1.f + 0x1p3f;\n};\n"
-    tree = Tree(tmp_path, tmp_path, {f"{KERNELS}/A.metal": functor + "struct b_functor {\n  9;\n};\n"})
+    (tmp_path / KERNELS).mkdir(parents=True)
+    (tmp_path / KERNELS / "A.metal").write_text(functor + "struct b_functor {\n  9;\n};\n")
+    tree = Tree(tmp_path, tmp_path, {})
     assert literals(tree, ["a"]) == (0.5, 2.0, 1.5, 3e-4)
