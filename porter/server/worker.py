@@ -184,7 +184,7 @@ def _run_tests(
     from porter.verdict.suite import proof, runner
     from porter.verdict.suite.sample_results import run_samples
 
-    context = replace(context, flushes=options.arithmetic == FLUSH)
+    context = replace(context, flushes=options.arithmetic == FLUSH or BACKENDS[options.backend].ON_HARDWARE)
     outcomes = runner.run(context, _select_both(options.expr, CHECKED) if options.checked else options.expr, progress)
     found = judge.judge(target.base, outcomes, 0.0, options.backend, options.arithmetic)
     if options.checked:
@@ -220,4 +220,5 @@ def make_context(tree: Tree, target: VerifyTarget, selection: Selection) -> Cont
         lists=tree.read(lists) if lists else "",
         lists_before=tree.before(lists) if lists else "",
         precision=tree.read(TEST_MPS) if tree.exists(TEST_MPS) else "",
+        literals=sources.literals(tree, target.kernels),
     )

@@ -23,9 +23,15 @@ def prove(
 
     Raises PTR100 or PTR170 to PTR172 if there is no verdict.
     """
+    target, tests = target_of(plan, base), _select_tests(plan, expr)
+    return verify(root, plan.changes.apply(), target, tests, backend, arithmetic, progress)
+
+
+def target_of(plan: Plan, base: str) -> VerifyTarget:
+    """What of a plan is to be verified."""
     gone = [c for c in plan.lists if not c.is_kept]
     stay = [c for c in plan.lists if c.is_kept]
-    target = VerifyTarget(
+    return VerifyTarget(
         base=base,
         rows=tuple(e.name for e in plan.entries),
         kernels=tuple(f.name for f in plan.functors),
@@ -34,7 +40,6 @@ def prove(
         removed=tuple(ListEntry(c.file, c.list, c.entry) for c in gone),
         kept=tuple(ListEntry(c.file, c.list, c.entry) for c in stay),
     )
-    return verify(root, plan.changes.apply(), target, _select_tests(plan, expr), backend, arithmetic, progress)
 
 
 def _select_tests(plan: Plan, expr: str | None) -> str | None:

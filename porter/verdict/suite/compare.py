@@ -77,16 +77,16 @@ def measure_accuracy(mps: torch.Tensor, cpu: torch.Tensor, want: torch.Tensor, i
     """
     mine, theirs = ulp(mps, want), ulp(cpu, want)
     at = int(mine.argmax())
-    where = _where(inputs, at)
-    most = Accuracy(float(mine.max()), float(theirs.max()), where)
+    worst = describe_operands(inputs, at)
+    most = Accuracy(float(mine.max()), float(theirs.max()), worst)
     absolute = (mps.double() - want).abs()
     off = (mine > max(1.0, most.cpu_ulp)) & (absolute > _FLOAT_ROUNDING * (1 + want.abs()))
     if mps.dtype not in HALVES or not bool(off.any()):
         return most
     at = int(torch.where(off, mine, 0.0).argmax())
-    message = f"{float(mine[at]):.1f} ULP at {_where(inputs, at)}: {float(mps[at])} for {float(want[at])}"
+    told = f"{float(mine[at]):.1f} ULP at {describe_operands(inputs, at)}: {float(mps[at])} for {float(want[at])}"
     return Accuracy(
-        most.max_ulp, most.cpu_ulp, where, f"{message} (CPU at most {most.cpu_ulp:.1f} ULP); is opmath missing?"
+        most.max_ulp, most.cpu_ulp, worst, f"{told} (CPU at most {most.cpu_ulp:.1f} ULP); is opmath missing?"
     )
 
 
@@ -96,13 +96,17 @@ def find_disagreement(
     reference: torch.Tensor | None,
     inputs: list[torch.Tensor],
     without_denormals: torch.Tensor | None = None,
+    elsewhere: torch.Tensor | None = None,
     **tolerance: Any,
 ) -> str:
     """Where `mps` matches neither the CPU's result nor the rounded double-precision reference; `""` if nowhere.
 
-    `without_denormals` is the CPU's result for flushed inputs, also accepted. Integers and bools must be equal. NaN
-    matches NaN, and an infinity only itself. If a part of a complex number overflows on the CPU although the exact
-    result is finite, it may also overflow here, in any way.
+    `elsewhere` is the CPU's result from other loops (strided ones). Where all of the CPU's results agree on the sign of
+    a zero, or that a denormal is not one, that is demanded too.
+
+    `without_denormals` is the CPU's result for flushed inputs, where the arithmetic flushes: right as well.
+    Integers and bools have to be equal. NaN matches NaN, and an infinity only itself. A part of a complex number that
+    overflows on the CPU on the way to a finite result may overflow in another way here.
     """
     if mps.dtype != cpu.dtype or mps.shape != cpu.shape:
         return f"got {mps.dtype} {tuple(mps.shape)}, the CPU gives {cpu.dtype} {tuple(cpu.shape)}"
@@ -114,11 +118,14 @@ def find_disagreement(
         wrong &= ~_close(mps, rounded, **tolerance)
         if mps.dtype.is_complex:
             wrong &= ~_close_in_parts(mps, cpu, rounded, **tolerance)
+        elif elsewhere is not None and without_denormals is None:
+            wrong |= _lost_zero_or_denormal(mps, cpu, elsewhere, rounded)
     if not bool(wrong.any()):
         return ""
     at = int(wrong.flatten().nonzero()[0])
     got, want = mps.flatten()[at].item(), cpu.flatten()[at].item()
-    return f"{int(wrong.sum())} of {wrong.numel()} differ, first at {_where(inputs, at)}: {got}, the CPU gives {want}"
+    place = describe_operands(inputs, at)
+    return f"{int(wrong.sum())} of {wrong.numel()} differ, first at {place}: {got}, the CPU gives {want}"
 
 
 def find_nan_disagreement(mps: torch.Tensor, cpu: torch.Tensor, inputs: list[torch.Tensor]) -> str:
@@ -127,7 +134,18 @@ def find_nan_disagreement(mps: torch.Tensor, cpu: torch.Tensor, inputs: list[tor
         return ""
     at = int(wrong.flatten().nonzero()[0])
     got, want = mps.flatten()[at].item(), cpu.flatten()[at].item()
-    return f"{int(wrong.sum())} of {wrong.numel()}, first at {_where(inputs, at)}: {got}, the CPU gives {want}"
+    return (
+        f"{int(wrong.sum())} of {wrong.numel()}, first at {describe_operands(inputs, at)}: {got}, the CPU gives {want}"
+    )
+
+
+def _lost_zero_or_denormal(mps: torch.Tensor, *settled: torch.Tensor) -> torch.Tensor:
+    """Where `mps` is a zero of the wrong sign, or one in place of a denormal, and all of `settled` are agreed."""
+    cpu, *others = settled
+    same = torch.stack([each == cpu for each in others]).all(0)
+    same &= torch.stack([each.signbit() == cpu.signbit() for each in others]).all(0)
+    unsigned = (cpu == 0) & (mps.signbit() != cpu.signbit())
+    return same & (mps == 0) & (unsigned | (cpu != 0))
 
 
 def _close_in_parts(mps: torch.Tensor, cpu: torch.Tensor, exact: torch.Tensor, **tolerance: Any) -> torch.Tensor:
@@ -146,7 +164,7 @@ def _close(a: torch.Tensor, b: torch.Tensor, atol: float | None = None, rtol: fl
     )
 
 
-def _where(inputs: list[torch.Tensor], at: int) -> str:
-    """The operands at one element of the result, if their shapes allow."""
-    values = [str(t.flatten()[at].item()) for t in inputs if t.numel() > at]
-    return f"({', '.join(values)})" if values else f"element {at}"
+def describe_operands(inputs: list[torch.Tensor], at: int) -> str:
+    """The operands at one element of the result, where their shapes let it be told."""
+    told = [str(t.flatten()[at].item()) for t in inputs if t.numel() > at]
+    return f"({', '.join(told)})" if told else f"element {at}"

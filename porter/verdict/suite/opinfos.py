@@ -64,6 +64,14 @@ class OpInfos:
         large = [s for s in found if s.input.ndim > 1 and s.input.numel()] or found
         return sorted(large, key=lambda s: len({t.shape for t in operands(s)}))[:LAYOUT_SAMPLES]
 
+    def pick_kinds(self, op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
+        """The first sample of `pick_samples` with arguments of each kind: tensors, numbers, None."""
+        found: dict[object, SampleInput] = {}
+        for sample in (*self.pick_samples(op, dtype), *self.samples(op, dtype)):
+            if isinstance(sample.input, torch.Tensor):
+                found.setdefault(_kinds(sample), sample)
+        return list(found.values())[:LAYOUT_SAMPLES]
+
 
 @lru_cache(maxsize=1)
 def opinfos(context: Context) -> OpInfos:
@@ -97,6 +105,11 @@ class parametrize_over(ops):
 
 def operands(sample: SampleInput) -> list[torch.Tensor]:
     return [v for v in pytree.tree_leaves((sample.input, sample.args)) if isinstance(v, torch.Tensor)]
+
+
+def _kinds(sample: SampleInput) -> object:
+    named = tuple((name, type(value)) for name, value in sorted(sample.kwargs.items()))
+    return tuple(map(type, sample.args)), named
 
 
 def dtype_name(dtype: torch.dtype) -> str:

@@ -78,7 +78,9 @@ def _run_sample(
     if want is None:
         return SampleResult(kind, name, Status.COMPUTED_ALONE)
     exact = (
-        _leaves(op(*_wide((sample.input, *sample.args)), **_wide(sample.kwargs))) if dtype.is_floating_point else want
+        _leaves(op(*_wide((sample.input, *sample.args)), **_wide(sample.kwargs)))
+        if dtype.is_floating_point or dtype.is_complex
+        else want
     )
     operands = list(_leaves((sample.input, sample.args)))
     for mine, theirs, precise in zip(got, want, exact, strict=True):
@@ -103,4 +105,4 @@ def _leaves(value: Any) -> list[torch.Tensor]:
 
 
 def _wide(value: Any) -> Any:
-    return pytree.tree_map(lambda v: v.double() if isinstance(v, torch.Tensor) and v.is_floating_point() else v, value)
+    return pytree.tree_map(compare.widen, value)

@@ -10,6 +10,7 @@ The module is imported once for each run: what it tests is that run's context.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from torch.testing._internal.common_device_type import OpDTypes
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite import compare, execution, results, samples
+from porter.verdict.suite import bounds, compare, execution, results, samples
 from porter.verdict.suite.consistency import Consistency, Refused, count_computed_elements, instantiate, to_cpu
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.opinfos import is_pointwise, operands, opinfos, parametrize_over
@@ -89,41 +90,64 @@ class TestConsistency(Consistency):
     @parametrize_over([o for o in FORWARD if is_pointwise(o)], allowed_dtypes=OPINFOS.dtypes)
     def test_edge_values(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype):
-            for sample in OPINFOS.pick_samples(op, dtype)[:1]:
-                self.edges(op, dtype, samples.with_edge_values(sample, dtype), device)
+            for sample in OPINFOS.pick_kinds(op, dtype):
+                edge = samples.with_edge_values(sample, dtype, OPINFOS.context.literals)
+                self.edges(op, dtype, edge, device)
+                for told, other in samples.with_other_scalars(edge):
+                    with suppress(Refused):
+                        self.edges(op, dtype, other, device, f"{told}: ")
 
-    def edges(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, device: str) -> None:
-        try:
-            want = self.cpu(op, sample)
-        except Refused:
-            sample = samples.remove_zeros(sample)
-            want = self.cpu(op, sample)
+    def edges(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, device: str, told: str = "") -> None:
+        sample, want = self.answered(op, sample)
         got = pytree.tree_leaves(pytree.tree_map(to_cpu, self.mps(op, sample, device)))
-        precise = flushed = [None] * len(got)
+        precise = flushed = elsewhere = [None] * len(got)
         if dtype.is_floating_point or dtype.is_complex:
             precise = pytree.tree_leaves(self.cpu(op, sample.transform(compare.widen)))
+            elsewhere = pytree.tree_leaves(self.cpu(op, sample.transform(samples.make_strided)))
             if OPINFOS.context.flushes:
                 flushed = pytree.tree_leaves(self.cpu(op, sample.transform(compare.flush_denormals)))
-        for mine, theirs, exact, zeroed in zip(got, pytree.tree_leaves(want), precise, flushed, strict=True):
+        every = (got, pytree.tree_leaves(want), precise, flushed, elsewhere)
+        for mine, theirs, exact, zeroed, strided in zip(*every, strict=True):
             tolerance = compare.tolerances(OPINFOS.low_precision, op.name, dtype)
-            message = compare.find_disagreement(mine, theirs, exact, operands(sample), zeroed, **tolerance)
-            if message:
-                self.fail(message)
+            why = compare.find_disagreement(mine, theirs, exact, operands(sample), zeroed, strided, **tolerance)
+            if why:
+                self.fail(f"{told}{why}")
 
-    @parametrize_over([o for o in FORWARD if is_pointwise(o)], allowed_dtypes=OPINFOS.grad_dtypes)
+    def answered(self, op: OpInfo, sample: SampleInput) -> tuple[SampleInput, Any]:
+        """The sample, without what the CPU refuses in integers, and the CPU's result. Raises Refused."""
+        whole = not sample.input.is_floating_point() and not sample.input.is_complex()
+        for changed in (sample, samples.replace_zeros(sample)) if whole else ():
+            with suppress(Refused):
+                return changed, self.cpu(op, changed)
+        last = samples.remove_zeros(sample) if whole else sample
+        return last, self.cpu(op, last)
+
+    @parametrize_over([o for o in FORWARD if is_pointwise(o)], allowed_dtypes=[*OPINFOS.grad_dtypes, torch.complex64])
     def test_accuracy(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype):
-            for sample in OPINFOS.pick_samples(op, dtype)[:1]:
-                dense = samples.with_spread_values(sample, dtype, getattr(op, "domain", None))
+            for sample in OPINFOS.pick_kinds(op, dtype):
+                dense = samples.with_spread_values(sample, dtype, getattr(op, "domain", None), OPINFOS.context.literals)
+                if OPINFOS.context.flushes:  # what becomes of denormals is no matter of accuracy then
+                    dense = dense.transform(compare.flush_denormals)
                 got = to_cpu(self.mps(op, dense, device))
                 if not isinstance(got, torch.Tensor) or got.dtype != dtype:
                     return
                 theirs, exact = self.cpu(op, dense), self.cpu(op, dense.transform(compare.widen))
-                found = compare.measure_accuracy(got, theirs, exact, operands(dense))
-                record = results.get_record(self._testMethodName)
+                self.accurate(got, theirs, exact, operands(dense))
+
+    def accurate(self, got: Any, theirs: Any, exact: Any, inputs: list[torch.Tensor]) -> None:
+        """Records the largest error of a real result, and fails where it is beyond its bound."""
+        beyond = bounds.excess(got, theirs, exact, inputs, flushes=OPINFOS.context.flushes)
+        if not got.is_complex():
+            found, record = (
+                compare.measure_accuracy(got, theirs, exact, inputs),
+                results.get_record(self._testMethodName),
+            )
+            if record.max_ulp is None or found.max_ulp > record.max_ulp:
                 record.max_ulp, record.cpu_ulp, record.worst = found.max_ulp, found.cpu_ulp, found.worst
-                if found.beyond:
-                    self.fail(found.beyond)
+            beyond = found.beyond or beyond
+        if beyond:
+            self.fail(beyond)
 
 
 def _exact_slopes(op: OpInfo, sample: SampleInput, seeds: list[torch.Tensor]) -> Any:

@@ -84,3 +84,17 @@ def test_the_low_precision_lists_loosen_their_types() -> None:
     assert compare.tolerances(lists, "add", torch.bfloat16) == {"atol": 5e-2, "rtol": 5e-2}
     assert compare.tolerances(lists, "add", torch.float32) == {"atol": None, "rtol": None}
     assert compare.tolerances(lists, "mul", torch.float16) == {"atol": None, "rtol": None}
+
+
+def test_the_sign_of_a_zero_is_demanded_where_the_cpu_is_sure_of_it() -> None:
+    minus, plus = torch.tensor([-0.0]), torch.tensor([0.0])
+    assert "0.0, the CPU gives -0.0" in compare.find_disagreement(plus, minus, minus.double(), [], None, minus)
+    assert compare.find_disagreement(plus, minus, minus.double(), [], None, plus) == ""
+    assert compare.find_disagreement(plus, minus, plus.double(), [], None, minus) == ""
+    assert compare.find_disagreement(minus, minus, minus.double(), [], None, minus) == ""
+
+
+def test_a_denormal_is_no_zero_unless_it_is_flushed() -> None:
+    tiny, zero = torch.tensor([1e-40]), torch.tensor([0.0])
+    assert compare.find_disagreement(zero, tiny, tiny.double(), [], None, tiny) != ""
+    assert compare.find_disagreement(zero, tiny, tiny.double(), [], zero, tiny) == ""
