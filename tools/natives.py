@@ -34,10 +34,10 @@ from porter.verdict.backends import host
 from porter.verdict.build.libraries import build
 from porter.verdict.build.tree import materialise
 from porter.verdict.errors import NoKernelNamed, NotNative, raising_porter_errors
-from porter.verdict.native import launching, native_target
+from porter.verdict.native import find_launching_operators, native_target
 from porter.verdict.result import HOST, VerifyTarget
-from shared.apart import apart
 from shared.arguments import fork_parser
+from shared.isolation import run_isolated
 
 if TYPE_CHECKING:
     from porter.verdict.suite.runner import Outcome
@@ -87,7 +87,7 @@ def main() -> int:
     worker.preload(HOST)
     expr = options.expr or (None if options.tests else UPSTREAM)
     found = []
-    for base in options.ops or launching(checkout):
+    for base in options.ops or find_launching_operators(checkout):
         found.append(_line(Task(checkout, base, expr, options.tests), options.seconds))
         print(found[-1], flush=True)
     print(_summary(checkout, found), file=sys.stderr)
@@ -113,7 +113,7 @@ def _line(task: Task, seconds: float) -> Line:
     deadly: list[str] = []
     while True:
         chosen = " and ".join((*([f"({task.expr})"] if task.expr else []), *(f"not {test}" for test in deadly)))
-        [line] = apart(partial(_tested, replace(task, expr=chosen), doing), None, seconds)
+        [line] = run_isolated(partial(_tested, replace(task, expr=chosen), doing), None, seconds)
         if line or len(deadly) == DEATHS:
             break
         deadly.append(doing.value.decode())
@@ -153,18 +153,18 @@ def _tested(task: Task, doing: Array[c_char]) -> Iterator[Line]:
 def _outcomes(task: Task, doing: Array[c_char]) -> list[Outcome]:
     from porter.verdict.suite import runner
 
-    def tell(test: str) -> None:
+    def report_test(test: str) -> None:
         doing.value = test.encode()
 
-    tell("build")
+    report_test("build")
     targets = [_target(task.checkout, base) for base in task.base.split(",")]
     tree = materialise(task.checkout.root, {}, cache.root())
-    subject = worker.make_context(tree, targets[0], host.select_opinfos(targets[0].base))
-    made = build(tree, targets, host.recipe(tree.root), cache.root())
-    host.load(made.library, tree.root, [f"{kernel}_" for each in targets for kernel in each.kernels], "default", False)
+    context = worker.make_context(tree, targets[0], host.select_opinfos(targets[0].base))
+    built = build(tree, targets, host.recipe(tree.root), cache.root())
+    host.load(built.library, tree.root, [f"{kernel}_" for each in targets for kernel in each.kernels], "default", False)
     if task.file:
-        return runner.run_modules([_module(task.checkout.root / task.file)], task.expr, tell)
-    return runner.run(subject, task.expr, tell)
+        return runner.run_modules([_module(task.checkout.root / task.file)], task.expr, report_test)
+    return runner.run(context, task.expr, report_test)
 
 
 def _target(checkout: Checkout, base: str) -> VerifyTarget:

@@ -29,13 +29,13 @@ from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.layout import TEST_MPS
 from porter.parity import table as old_path_table
-from porter.parity.lines import DIED, Line
-from porter.parity.reasons import Evidence
+from porter.parity.differences import Evidence
+from porter.parity.outcomes import CRASHED, OpInfoResult
 from porter.verdict.backends import host
 from porter.verdict.build.tree import materialise
-from porter.verdict.whole import build_whole, fit, load_whole, unserved
-from shared.apart import apart
+from porter.verdict.whole_fork import build_whole, find_coverage, find_unserved_rows, load_whole
 from shared.arguments import fork_parser
+from shared.isolation import run_isolated
 
 TYPES = ("float32", "float16", "int32", "bool")
 
@@ -53,12 +53,12 @@ def main() -> int:
     host.start()
     import_module("torch.testing._internal.common_methods_invocations")
     evidence = Evidence.read(checkout)
-    held = fit(checkout, materialise(checkout.root, {}, cache.root()))
+    held = find_coverage(checkout, materialise(checkout.root, {}, cache.root()))
     if options.read:
-        found = [Line.from_json(json.loads(text)) for text in options.read.read_text().splitlines()]
+        found = [OpInfoResult.from_json(json.loads(text)) for text in options.read.read_text().splitlines()]
     else:
         found = list(_run(checkout, options))
-        print("rows that are not served:", *unserved(checkout, held), file=sys.stderr)
+        print("rows that are not served:", *find_unserved_rows(checkout, held), file=sys.stderr)
     if not found:
         sys.exit("no OpInfo of these operators reaches an MPSGraph row")
     old_path_table.write(checkout, found, evidence, held.absent, sys.stdout)
@@ -72,12 +72,12 @@ def _ops(wanted: tuple[str, ...]) -> list[Any]:
     return [op for op, named in names if not wanted or any(fnmatch(n, each) for n in named for each in wanted)]
 
 
-def _run(checkout: Checkout, options: argparse.Namespace) -> Iterator[Line]:
+def _run(checkout: Checkout, options: argparse.Namespace) -> Iterator[OpInfoResult]:
     """The lines as they come; saved, each is there at once."""
     import torch
 
     from aten_overlay.apple.mpsgraph import semantics
-    from porter.parity.old_path import lines  # they import torch, which the host has to start before
+    from porter.parity.old_path import compare_opinfo  # they import torch, which the host has to start before
     from porter.verdict.suite.lists import low_precision
 
     torch.set_num_threads(1)  # a pool of threads does not live on in a forked process
@@ -89,9 +89,11 @@ def _run(checkout: Checkout, options: argparse.Namespace) -> Iterator[Line]:
     semantics.list_selectors()  # read once for all processes to come
     with options.save.open("w") if options.save else nullcontext() as saved:
         for op in _ops(tuple(options.ops)):
-            why = (DIED, f"its process died, or gave no line in {options.seconds:g} s", 1)
-            died = Line(op.formatted_name, (op.name, op.aten_name), "-", {DIED: 1}, (why,))
-            for line in apart(partial(lines, op, TYPES, options.samples, precision), died, options.seconds):
+            why = (CRASHED, f"its process died, or gave no line in {options.seconds:g} s", 1)
+            died = OpInfoResult(op.formatted_name, (op.name, op.aten_name), "-", {CRASHED: 1}, (why,))
+            for line in run_isolated(
+                partial(compare_opinfo, op, TYPES, options.samples, precision), died, options.seconds
+            ):
                 print(line.op, line.kind, dict(line.counts), file=sys.stderr, flush=True)
                 if saved:
                     print(json.dumps(asdict(line)), file=saved, flush=True)

@@ -21,17 +21,17 @@ from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import ServedFunction, find_served, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.mpsgraph.agreement import Agreement, agreement
+from porter.mpsgraph.agreement import Agreement, compare_readings
 from porter.mpsgraph.recording import Recording
 from porter.recording import record
-from porter.recording.readings import is_of, overloads, source_graph
+from porter.recording.readings import find_recorded_overloads, is_recording_of, read_source_graph
 from porter.server import worker
 from porter.verdict.backends import host
 from porter.verdict.errors import raising_porter_errors
 from porter.verdict.result import HOST
-from porter.verdict.whole import build_whole, load_whole
-from shared.apart import apart
+from porter.verdict.whole_fork import build_whole, load_whole
 from shared.arguments import fork_parser
+from shared.isolation import run_isolated
 
 Line = tuple[str, ...]
 TYPES = ("float32", "float16", "int32", "bool")
@@ -43,20 +43,20 @@ def main() -> int:
     parser.add_argument("--save", type=Path)
     options = parser.parse_args()
     checkout = Checkout(options.fork.resolve(), "named")
-    rows = [row for e in NativeFunctions.read(checkout).entries if (row := find_served(checkout, e)) and _is_old(row)]
+    rows = [row for e in NativeFunctions.read(checkout).all if (row := find_served(checkout, e)) and _is_old(row)]
     bases = options.ops or list(dict.fromkeys(row.function.base for row in rows))
     unknown = sorted({*bases} - {row.function.base for row in rows})
     if unknown or not bases:
         sys.exit(f"no row on MPSGraph: {', '.join(unknown) or 'in the whole fork'}")
     worker.preload(HOST)
-    chosen = {base: host.select_opinfos(base) for base in bases}
+    selections = {base: host.select_opinfos(base) for base in bases}
     load_whole(build_whole(checkout))
     found: list[Line] = []
     for base in bases:
         of_base = [row for row in rows if row.function.base == base]
-        through = (*chosen[base].forward, *chosen[base].backward)
+        through = (*selections[base].forward, *selections[base].backward)
         died: Line = (base, "died", "PTR137", "the process died")
-        for line in apart(partial(_both, checkout, base, of_base, through), died):
+        for line in run_isolated(partial(_both, checkout, base, of_base, through), died):
             print(*line, sep="\t", flush=True)
             found.append(line)
     print(dict(Counter(line[1] for line in found)), file=sys.stderr)
@@ -72,18 +72,20 @@ def _is_old(row: ServedFunction) -> bool:
 def _both(checkout: Checkout, base: str, rows: Sequence[ServedFunction], through: Sequence[str]) -> Iterator[Line]:
     try:
         with raising_porter_errors():
-            recorded: tuple[Recording, ...] = record.record(base, through, tuple(overloads(checkout, rows)))
+            recorded: tuple[Recording, ...] = record.record(
+                base, through, tuple(find_recorded_overloads(checkout, rows))
+            )
         missing = "no sample calls it"
     except PorterError as error:
         recorded, missing = (), f"{error.code} {error.what[:160]}"
     for row in rows:
-        yield from _of_row(checkout, row, [each for each in recorded if is_of(checkout, each, row)], missing)
+        yield from _of_row(checkout, row, [each for each in recorded if is_recording_of(checkout, each, row)], missing)
 
 
 def _of_row(checkout: Checkout, row: ServedFunction, recorded: Sequence[Recording], missing: str) -> Iterator[Line]:
     name = row.function.name
     try:
-        source, stopped = source_graph(checkout, row), ""
+        source, stopped = read_source_graph(checkout, row), ""
     except PorterError as error:
         source, stopped = None, f"source: {error.code}. "
     alone = "source only" if source and source.cases else "neither"
@@ -101,19 +103,19 @@ def _of_row(checkout: Checkout, row: ServedFunction, recorded: Sequence[Recordin
                 f"{stopped}{len(each.seen)} calls, {len(each.graph.cases)} cases. {left}",
             )
         else:
-            judged = agreement(source, each, is_shared(row.entry))
-            yield name, _kind(judged), _by_type(each), f"{judged}. {left}"
+            agreed = compare_readings(source, each, is_shared(row.entry))
+            yield name, _kind(agreed), _by_type(each), f"{agreed}. {left}"
 
 
 def _by_type(recording: Recording) -> str:
     seen = {each.dtype.torch for each in recording.seen}
     left = {each.dtype.torch: each.code for each in reversed(recording.left)}
-    told = ("recorded" if name in seen else left.get(name, "no sample") for name in TYPES)
-    return ", ".join(f"{name}: {word}" for name, word in zip(TYPES, told, strict=True))
+    words = ("recorded" if name in seen else left.get(name, "no sample") for name in TYPES)
+    return ", ".join(f"{name}: {word}" for name, word in zip(TYPES, words, strict=True))
 
 
-def _kind(judged: Agreement) -> str:
-    return "differ" if judged.differences else "agree" if judged.calls else "nothing in common"
+def _kind(agreed: Agreement) -> str:
+    return "differ" if agreed.differences else "agree" if agreed.calls else "nothing in common"
 
 
 if __name__ == "__main__":

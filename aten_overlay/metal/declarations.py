@@ -14,7 +14,7 @@ from aten_overlay.metal.arguments import (
     integer,
     parameters,
 )
-from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
+from aten_overlay.metal.lexer import LONGEST_ANGLES, Source, is_attribute, skip_angles
 
 _CLASS_KEYS = frozenset(("struct", "class", "union", "enum"))
 
@@ -83,6 +83,14 @@ class Unit:
 
 def parse(source: Source) -> Unit:
     """Reads the declarations of `source`. Raises PTR103 for a kernel not understood, PTR109 for an unsupported one."""
+    try:
+        return _parse(source)
+    except (IndexError, RecursionError) as error:  # what is looked for is behind the last token, or too deep inside
+        place = source.place(len(source.tokens) - 1)
+        raise OverlayError("PTR103", "a declaration of this source is not complete", place, "Complete it.") from error
+
+
+def _parse(source: Source) -> Unit:
     unit = Unit(source)
     unit.declarations = list(_declarations(source, 0, len(source.tokens), (), False))
     for declaration in unit.declarations:
@@ -240,7 +248,7 @@ def _declared_name(source: Source, declaration: Declaration) -> str:
         if class_key and source.kinds[i] == "name" and tokens[i - 1] == class_key:
             return tokens[i]
         if tokens[i] in ("(", "=", "<") and previous and not class_key:
-            if tokens[i] == "<" and tokens[skip_angles(source, i, declaration.end) :][:1] != ["("]:
+            if tokens[i] == "<" and not _is_call(source, skip_angles(source, i, declaration.end)):
                 continue
             return previous
         if source.kinds[i] == "name" and tokens[i] not in (
@@ -252,6 +260,10 @@ def _declared_name(source: Source, declaration: Declaration) -> str:
         ):
             previous = tokens[i]
     return ""
+
+
+def _is_call(source: Source, i: int) -> bool:
+    return i < len(source.tokens) and source.tokens[i] == "("
 
 
 def _record_kernel(unit: Unit, declaration: Declaration, found: list[Attribute]) -> None:
@@ -320,8 +332,8 @@ def _name_start(source: Source, end: int) -> int:
 
 
 def _angle_start(source: Source, i: int) -> int:
-    depth = 0
-    while True:
+    depth, last = 0, i
+    for _ in range(LONGEST_ANGLES):
         token = source.tokens[i]
         if token == ">":
             depth += 1
@@ -330,6 +342,9 @@ def _angle_start(source: Source, i: int) -> int:
             if depth == 0:
                 return i
         i = source.match[i] - 1 if token in (")", "]", "}") else i - 1
+        if i < 0:
+            break
+    raise OverlayError("PTR103", "this `>` closes nothing", source.place(last), "Balance the brackets.")
 
 
 def _instance(source: Source, declaration: Declaration, host_name: str) -> Instance:

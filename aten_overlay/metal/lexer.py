@@ -94,10 +94,16 @@ def _match_brackets(source: Source) -> None:
         )
 
 
+# Tokens between `<` and `>`, brackets inside counted as one: every `<` that is a comparison is searched from.
+LONGEST_ANGLES = 500
+
+
 def skip_angles(source: Source, start: int, end: int) -> int:
     """The index after the `>` that matches the `<` at `start`, or `start` when none does before `end`."""
     depth, i = 0, start
-    while i < end:
+    for _ in range(LONGEST_ANGLES):
+        if i >= end:
+            return start
         token = source.tokens[i]
         if token == "<":
             depth += 1

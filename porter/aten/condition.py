@@ -1,4 +1,4 @@
-"""A branch that C++ takes on an argument."""
+"""A condition on an argument that C++ code branches on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Condition:
-    """A branch taken on an argument: `text` is the condition as the source has it (`eps.has_value()`)."""
+    """The branch taken on an argument: `text` is the condition as written in the source (`eps.has_value()`)."""
 
     text: str
     holds: bool

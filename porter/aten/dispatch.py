@@ -1,6 +1,6 @@
-"""Which element types a dispatch macro of ATen covers.
+"""The element types that one of ATen's dispatch macros covers.
 
-Source: aten/src/ATen/Dispatch.h and Dispatch_v2.h; a file's own macros over these are looked through.
+Source: aten/src/ATen/Dispatch.h and Dispatch_v2.h. Macros that a file defines on top of these are expanded.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from porter.aten.walk import Facts, type_named
+from porter.aten.branches import Facts, resolve_scalar_type
 from porter.core.dtypes import HALF, SCALAR_TYPES, Kind, of_kind
 from porter.languages import cpp
 from porter.languages.cpp_parser import parse_expression
@@ -42,81 +42,81 @@ _NAME = re.compile(rf"AT_DISPATCH_(CASE_)?({'|'.join(sorted(_BASES, key=len, rev
 
 
 @dataclass(frozen=True)
-class Arm:
-    """The element types (ATen names) of one arm of a dispatch, the type dispatched on, and what runs for them."""
+class DispatchCase:
+    """One case of a dispatch: its element types (ATen names), the type dispatched on, and the lambda that runs."""
 
     types: frozenset[str]
     selector: cpp.Expr
     body: cpp.LambdaExpr
 
 
-def arms_of(call: cpp.Call, macros: dict[str, Macro], facts: Facts) -> tuple[Arm, ...] | None:
-    """The arms of a dispatch macro, None if the call is not one that is known."""
+def find_dispatch_cases(call: cpp.Call, macros: dict[str, Macro], facts: Facts) -> tuple[DispatchCase, ...] | None:
+    """Returns the cases of a dispatch macro, or None if the call is not a known dispatch."""
     if not isinstance(call.function, cpp.Name):
         return None
     name = call.function.path
-    body = _lambda(call.arguments)
+    body = _find_lambda(call.arguments)
     if name == "AT_DISPATCH_SWITCH":
-        return _switch(call, facts)
+        return _read_switch(call, facts)
     if body is None or len(call.arguments) < 3:
         return None
     if name == "AT_DISPATCH_V2":
-        return (Arm(_listed(call.arguments[3:], facts), call.arguments[0], body),)
+        return (DispatchCase(_read_v2_types(call.arguments[3:], facts), call.arguments[0], body),)
     known = _NAME.match(name)
     if known and not known.group(1):
         extra = len(call.arguments) - 3
-        return (Arm(_types(known, call.arguments[:extra], facts), call.arguments[extra], body),)
-    own = _through(macros, name, facts)
-    return None if own is None else (Arm(own, call.arguments[0], body),)
+        return (DispatchCase(_read_types(known, call.arguments[:extra], facts), call.arguments[extra], body),)
+    own = _expand_own_macro(macros, name, facts)
+    return None if own is None else (DispatchCase(own, call.arguments[0], body),)
 
 
-def _switch(call: cpp.Call, facts: Facts) -> tuple[Arm, ...] | None:
+def _read_switch(call: cpp.Call, facts: Facts) -> tuple[DispatchCase, ...] | None:
     found = []
     for case in call.arguments[2:]:
         named = isinstance(case, cpp.Call) and isinstance(case.function, cpp.Name)
         known = _NAME.match(case.function.path) if named else None  # type: ignore[union-attr]
-        body = _lambda(case.arguments) if isinstance(case, cpp.Call) else None
+        body = _find_lambda(case.arguments) if isinstance(case, cpp.Call) else None
         if not isinstance(case, cpp.Call) or known is None or body is None:
             return None
-        found.append(Arm(_types(known, case.arguments[:-1], facts), call.arguments[0], body))
+        found.append(DispatchCase(_read_types(known, case.arguments[:-1], facts), call.arguments[0], body))
     return tuple(found)
 
 
-def _lambda(arguments: tuple[cpp.Expr, ...]) -> cpp.LambdaExpr | None:
+def _find_lambda(arguments: tuple[cpp.Expr, ...]) -> cpp.LambdaExpr | None:
     for argument in arguments:
         if isinstance(argument, cpp.LambdaExpr):
             return argument
-        if isinstance(argument, cpp.Call) and argument.arguments and cpp.is_wrap(argument):
-            return _lambda(argument.arguments)
+        if isinstance(argument, cpp.Call) and argument.arguments and cpp.is_at_wrap(argument):
+            return _find_lambda(argument.arguments)
     return None
 
 
-def _types(known: re.Match[str], extra: tuple[cpp.Expr, ...], facts: Facts) -> frozenset[str]:
-    return _BASES[known.group(2)] | {name for name in (type_named(e, facts) for e in extra) if name}
+def _read_types(known: re.Match[str], extra: tuple[cpp.Expr, ...], facts: Facts) -> frozenset[str]:
+    return _BASES[known.group(2)] | {name for name in (resolve_scalar_type(e, facts) for e in extra) if name}
 
 
-def _listed(arguments: tuple[cpp.Expr, ...], facts: Facts) -> frozenset[str]:
+def _read_v2_types(arguments: tuple[cpp.Expr, ...], facts: Facts) -> frozenset[str]:
     found: frozenset[str] = frozenset()
     for argument in arguments:
         if isinstance(argument, cpp.Call) and argument.arguments and isinstance(argument.arguments[0], cpp.Name):
             found |= _V2.get(argument.arguments[0].path, frozenset())
         else:
-            found |= {name for name in (type_named(argument, facts),) if name}
+            found |= {name for name in (resolve_scalar_type(argument, facts),) if name}
     return found
 
 
-def _through(macros: dict[str, Macro], name: str, facts: Facts) -> frozenset[str] | None:
-    """The types of a file's own variadic macro, from the dispatch in its body: `MINE(TYPE, NAME, ...)`."""
+def _expand_own_macro(macros: dict[str, Macro], name: str, facts: Facts) -> frozenset[str] | None:
+    """Returns the types of a variadic macro defined in the file, from the dispatch it expands to."""
     macro = macros.get(name)
     if macro is None or "..." not in (macro.params or ()):
         return None
     try:
         inner = parse_expression(f"#define {macro.name}", macro.body.strip())
-    except cpp.Unparsed:
+    except cpp.ParseError:
         return None
     if not isinstance(inner, cpp.Call) or not isinstance(inner.function, cpp.Name):
         return None
     if inner.function.path == "AT_DISPATCH_V2":
-        return _listed(inner.arguments[3:], facts)
+        return _read_v2_types(inner.arguments[3:], facts)
     known = _NAME.match(inner.function.path)
-    return _types(known, inner.arguments[: len(inner.arguments) - 3], facts) if known else None
+    return _read_types(known, inner.arguments[: len(inner.arguments) - 3], facts) if known else None

@@ -1,18 +1,18 @@
-"""Where the old code of a kernel stands, and what it is written in: MPSGraph, Metal or neither."""
+"""Where the old code of a kernel stands, and what it is written in: MPSGraph, Metal, both or neither."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-from porter.aten.reach import parsed, reached_text
+from porter.aten.call_graph import parse_source, read_reachable_text
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import OPERATIONS
-from porter.languages.identifiers import mentions
+from porter.languages.identifiers import contains_identifier
 from porter.languages.preprocessor import expand
 from porter.languages.source import Function, Macro, MacroUse, Source
 
@@ -22,12 +22,18 @@ class Language(Enum):
 
     MPSGRAPH = "MPSGraph"
     METAL = "Metal"
+    MIXED = "MPSGraph and Metal"
     OTHER = "other"
+    UNKNOWN = "unknown"
+
+    @property
+    def builds_graph(self) -> bool:
+        return self in (Language.MPSGRAPH, Language.MIXED)
 
 
 @dataclass(frozen=True)
 class Implementation:
-    """A kernel of `operations/*.mm`: a function, or a macro line (`use` of `macro`) that makes one."""
+    """A kernel in `operations/*.mm`: a function, or a macro line (`use` of `macro`) that expands to one."""
 
     file: str
     symbol: str
@@ -40,24 +46,36 @@ class Implementation:
 
     @property
     def shape(self) -> str:
-        """How it is made, for `explain`."""
+        """How it is defined, for `explain`."""
         if self.use:
             return f"one line of the macro {self.use.name}"
         return f"a {self.function.wrapper}" if self.function and self.function.wrapper else "a function"
 
 
-def host_sources(checkout: Checkout) -> list[str]:
-    """The Objective-C++ files that implement MPS operators."""
+def list_host_sources(checkout: Checkout) -> list[str]:
+    """Returns the Objective-C++ files that implement MPS operators."""
     return checkout.list(OPERATIONS, ".mm", ".cpp")
 
 
 def find_implementation(checkout: Checkout, kernel: str) -> Implementation:
-    """The code of an `MPS:` kernel of native_functions.yaml. Raises PTR032 when no operator file defines it."""
+    """The code of an `MPS:` kernel of native_functions.yaml.
+
+    Raises PTR032 when no operator file defines it, and what reading a file raised where no other file does.
+    """
     name = kernel.rsplit("::", 1)[-1]
-    for path in _mentioning(checkout, name):
-        found = _defined(parsed(path, checkout.read(path)), name)
-        if found:
-            return found
+    paths = list_host_sources(checkout)
+
+    def mentioning(path: str) -> Implementation | None:
+        text = checkout.read(path)
+        return _find_definition(parse_source(path, text), name) if contains_identifier(text, name) else None
+
+    def pasting(path: str) -> Implementation | None:
+        text = checkout.read(path)
+        return _find_definition(parse_source(path, text), name) if "##" in text else None
+
+    found = _first((path, find) for find in (mentioning, pasting) for path in paths)
+    if found:
+        return found
     raise PorterError(
         "PTR032",
         f"no file in {OPERATIONS} defines {kernel}",
@@ -67,33 +85,69 @@ def find_implementation(checkout: Checkout, kernel: str) -> Implementation:
 
 
 def find_registration(checkout: Checkout, stub: str) -> Implementation | None:
-    """What is registered for a stub on MPS: the registered function, or the macro line that makes and registers one."""
-    for path in host_sources(checkout):
+    """What is registered for a stub on MPS: the registered function, or the macro line that makes and registers one;
+    None when no file registers one.
+
+    Raises PTR032 when the registered function is not in that file, and what reading a file raised where no other file
+    registers one.
+    """
+
+    def registering(path: str) -> Implementation | None:
         text = checkout.read(path)
         if not any(name in text for name in _REGISTERING):
+            return None
+        return _registered(parse_source(path, text), stub)
+
+    return _first((path, registering) for path in list_host_sources(checkout))
+
+
+def _first(searches: Iterable[tuple[str, Callable[[str], Implementation | None]]]) -> Implementation | None:
+    """What the first search finds. A file that cannot be read counts where no other file has what is searched for."""
+    failure: PorterError | None = None
+    for path, find in searches:
+        try:
+            found = find(path)
+        except PorterError as error:
+            failure = failure or error
             continue
-        source = parsed(path, text)
-        for use, macro, written in _registrations(source):
-            if written[0] != stub:
-                continue
-            if macro:
-                return Implementation(path, stub, use.start, use.end, source.place(use.start), None, use, macro)
-            function = _function(source, written[1])
-            if function:
-                return _of_function(source, function)
+        if found:
+            return found
+    if failure:
+        raise failure
+    return None
+
+
+def _registered(source: Source, stub: str) -> Implementation | None:
+    for use, macro, (registered, name) in _find_registrations(source):
+        if registered != stub:
+            continue
+        place = source.place(use.start)
+        if macro:
+            return Implementation(source.path, stub, use.start, use.end, place, None, use, macro)
+        function = _find_function(source, name)
+        if function is None:
+            raise PorterError(
+                "PTR032",
+                f"{name} is registered for {stub}, but this file does not define it",
+                place,
+                "It may be defined elsewhere, or generated by a macro in a header.",
+            )
+        return _make_implementation(source, function)
     return None
 
 
 def find_language(checkout: Checkout, implementation: Implementation) -> Language:
-    """What the implementation, with the helpers that it calls, is written in; MPSGraph wins."""
-    if any(map(_BUILDS_GRAPH.search, reached(checkout, implementation))):
-        return Language.MPSGRAPH
-    return Language.METAL if launches(checkout, implementation) else Language.OTHER
+    """What the implementation, with the helpers that it calls, is written in. Raises what reading them raises."""
+    texts = tuple(read_reachable(checkout, implementation))
+    graph, metal = any(map(_BUILDS_GRAPH.search, texts)), any(map(_METAL.search, texts))
+    if graph:
+        return Language.MIXED if metal else Language.MPSGRAPH
+    return Language.METAL if metal else Language.OTHER
 
 
-def launches(checkout: Checkout, implementation: Implementation) -> bool:
-    """Whether the implementation launches a Metal kernel, beside a graph or not."""
-    return any(map(_METAL.search, reached(checkout, implementation)))
+def launches_kernel(checkout: Checkout, implementation: Implementation) -> bool:
+    """Whether the implementation launches a Metal kernel, even if it also runs a graph."""
+    return any(map(_METAL.search, read_reachable(checkout, implementation)))
 
 
 _BUILDS_GRAPH = re.compile(r"\bmpsGraph\b|\bMPSGraphTensor\b|LookUpOrCreateCachedGraph|runMPSGraph")
@@ -105,49 +159,43 @@ _REGISTERING = ("REGISTER_DISPATCH", "REGISTER_MPS_DISPATCH")
 _DISPATCH = re.compile(r"REGISTER_(?:MPS_)?DISPATCH\s*\(\s*(\w+)\s*,\s*&?\s*([\w:]+)\s*\)")
 
 
-def own_text(source: Source, implementation: Implementation) -> str:
-    """The text of an implementation, with its macro expanded."""
+def expand_implementation(source: Source, implementation: Implementation) -> str:
+    """Returns the text of an implementation, with its macro expanded."""
     if implementation.use and implementation.macro:
         return expand(implementation.macro, implementation.use.arguments)
     return source.text[implementation.start : implementation.end]
 
 
-def reached(checkout: Checkout, implementation: Implementation) -> Iterator[str]:
-    """The text of an implementation and of every function that it calls: see `reach.reached_text`."""
-    source = parsed(implementation.file, checkout.read(implementation.file))
-    return reached_text(checkout, implementation.file, own_text(source, implementation))
+def read_reachable(checkout: Checkout, implementation: Implementation) -> Iterator[str]:
+    """Yields the text of an implementation and of every function it calls: see `call_graph.read_reachable_text`."""
+    source = parse_source(implementation.file, checkout.read(implementation.file))
+    return read_reachable_text(checkout, implementation.file, expand_implementation(source, implementation))
 
 
-def _mentioning(checkout: Checkout, name: str) -> Iterator[str]:
-    """Files that contain the name, then files whose macros may paste it together."""
-    paths = host_sources(checkout)
-    yield from (path for path in paths if mentions(checkout.read(path), name))
-    yield from (path for path in paths if "##" in checkout.read(path))
-
-
-def _defined(source: Source, name: str) -> Implementation | None:
-    function = _function(source, name)
+def _find_definition(source: Source, name: str) -> Implementation | None:
+    function = _find_function(source, name)
     if function:
-        return _of_function(source, function)
-    for use, macro, made in expansions(source.path, source.text):
-        if mentions(made, name):
+        return _make_implementation(source, function)
+    for use, macro, made in find_macro_expansions(source.path, source.text):
+        if contains_identifier(made, name):
             return Implementation(source.path, name, use.start, use.end, source.place(use.start), None, use, macro)
     return None
 
 
-def _of_function(source: Source, function: Function) -> Implementation:
+def _make_implementation(source: Source, function: Function) -> Implementation:
     place = source.place(function.start)
     return Implementation(source.path, function.name, function.start, function.end, place, function)
 
 
-def _function(source: Source, name: str) -> Function | None:
-    return next(iter(source.functions_by_name.get(name.rsplit("::", 1)[-1], ())), None)
+def _find_function(source: Source, name: str) -> Function | None:
+    plain = name.partition("<")[0].rsplit("::", 1)[-1].strip()
+    return next(iter(source.functions_by_name.get(plain, ())), None)
 
 
 @lru_cache(maxsize=256)
-def expansions(path: str, text: str) -> tuple[tuple[MacroUse, Macro, str], ...]:
-    """The uses of macros that the file itself defines, where the number of arguments fits, and what each makes."""
-    source = parsed(path, text)
+def find_macro_expansions(path: str, text: str) -> tuple[tuple[MacroUse, Macro, str], ...]:
+    """Returns each use of a macro defined in the same file, if its argument count fits, with its expansion."""
+    source = parse_source(path, text)
     macros = {macro.name: macro for macro in source.macros() if macro.params is not None}
     return tuple(
         (use, macros[use.name], expand(macros[use.name], use.arguments))
@@ -156,11 +204,11 @@ def expansions(path: str, text: str) -> tuple[tuple[MacroUse, Macro, str], ...]:
     )
 
 
-def _registrations(source: Source) -> Iterator[tuple[MacroUse, Macro | None, tuple[str, str]]]:
-    """Each registration of a stub: written out, or made by a macro line."""
+def _find_registrations(source: Source) -> Iterator[tuple[MacroUse, Macro | None, tuple[str, str]]]:
+    """Yields each registration of a stub, written out or expanded from a macro line."""
     for use in source.macro_uses():
         if use.name in _REGISTERING and len(use.arguments) == 2:
             yield use, None, (use.arguments[0], use.arguments[1].lstrip("& "))
-    for use, macro, made in expansions(source.path, source.text):
+    for use, macro, made in find_macro_expansions(source.path, source.text):
         for match in _DISPATCH.finditer(made):
             yield use, macro, (match[1], match[2])

@@ -1,6 +1,6 @@
-"""The type rule of an operator: the result's element type for each type of its inputs, and which types it refuses.
+"""The type promotion rule of an operator: the result type for each input type, and the types it rejects.
 
-Read from its meta function (`TORCH_META_FUNC`), or for a plain function from the TensorIterator that it builds.
+Read from its meta function (`TORCH_META_FUNC`), or for a plain function from the TensorIterator it builds.
 Source: the configurations in aten/src/ATen/TensorIterator.cpp.
 """
 
@@ -10,19 +10,19 @@ import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from porter.aten.branches import Facts, decide, find_calls, get_expression, list_executed
 from porter.aten.condition import Condition
-from porter.aten.stubs import builder_of, stubs_of
-from porter.aten.walk import Facts, calls_in, decide, reached, value_of
+from porter.aten.stubs import find_stubs, read_builder
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, BOOL, FLOAT, DType, Kind
 from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE
 from porter.languages import cpp
-from porter.languages.definitions import Found, definitions, parse
+from porter.languages.definitions import Definition, find_definitions, parse_definition
 
 
 class Promotion(Enum):
-    """How the result's type follows from the common type of the inputs."""
+    """How the result type follows from the common type of the inputs."""
 
     SAME = "same"
     FLOAT = "integers become float"
@@ -32,7 +32,7 @@ class Promotion(Enum):
 
 @dataclass(frozen=True)
 class Refusal:
-    """An input type that a check of the operator refuses, with the check's message."""
+    """An input type that a check of the operator rejects, with the check's message."""
 
     dtype: DType
     message: str
@@ -41,7 +41,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class TypeRule:
-    """The rule that applies when all of `when` hold. `real`: complex inputs give a result of their parts' type."""
+    """The rule that applies when all of `when` hold. With `real`, complex inputs give a real result."""
 
     promotion: Promotion
     refused: tuple[Refusal, ...] = ()
@@ -50,7 +50,7 @@ class TypeRule:
     real: bool = False
 
     def result(self, dtype: DType) -> DType | None:
-        """The result's type for inputs of a type, None where the operator refuses it."""
+        """Returns the result type for an input type, or None if the operator rejects it."""
         if any(refusal.dtype == dtype for refusal in self.refused):
             return None
         if self.promotion in (Promotion.BOOL, Promotion.OUTPUT):
@@ -58,7 +58,7 @@ class TypeRule:
         return dtype.real if self.real and dtype.kind is Kind.COMPLEX else self.compute(dtype)
 
     def compute(self, dtype: DType) -> DType:
-        """The common type that the kernel computes in: what the iterator's `common_dtype()` says."""
+        """Returns the type that the kernel computes in: the iterator's `common_dtype()`."""
         whole = dtype.kind in (Kind.INTEGRAL, Kind.BOOL)
         return FLOAT if self.promotion is Promotion.FLOAT and whole else dtype
 
@@ -83,107 +83,110 @@ _FLAG = re.compile(r"\.(\w+)\(([^()]*)\)")
 _CHECKS = frozenset(("TORCH_CHECK", "TORCH_CHECK_TYPE", "TORCH_CHECK_VALUE", "TORCH_CHECK_NOT_IMPLEMENTED"))
 
 
-def type_rules(checkout: Checkout, operator: str, native_function: str | None = None) -> tuple[TypeRule, ...]:
-    """The type rules of an operator, one for each way its arguments decide (`rounding_mode`), most often one.
+def read_type_rules(checkout: Checkout, operator: str, native_function: str | None = None) -> tuple[TypeRule, ...]:
+    """Returns the type rules of an operator: usually one, or one per value of an argument such as `rounding_mode`.
 
-    `operator` is the functional row's name (`atan2`, `div.Tensor_mode`), `native_function` the kernel on its CPU line,
-    for one that has no meta function. Raises PTR075 (neither is there) or PTR076 (an iterator built in an unknown way).
+    `operator` is the name of the functional variant (`atan2`, `div.Tensor_mode`). `native_function` is its CPU kernel,
+    which is read if there is no meta function. Raises PTR075 if the fork has neither, or PTR076 if the iterator is
+    built in an unknown way.
     """
-    found = _meta_function(checkout, operator)
+    found = _find_meta_function(checkout, operator)
     if found is not None:
-        return _rules(checkout, found)
+        return _read_rules(checkout, found)
     if native_function is None:
         raise PorterError(
             "PTR075", f"{operator} has no meta function", Place(NATIVE), "Pass the native function on its CPU line."
         )
-    return _plain_rules(checkout, native_function)
+    return _read_plain_rules(checkout, native_function)
 
 
-def _meta_function(checkout: Checkout, operator: str) -> Found | None:
-    base, _, overload = operator.partition(".")
+def _find_meta_function(checkout: Checkout, operator: str) -> Definition | None:
+    base, _, overload = map(re.escape, operator.partition("."))
     wrappers = [rf"TORCH_META_FUNC2\(\s*{base}\s*,\s*{overload}\s*\)"] if overload else []
     wrappers.append(rf"TORCH_META_FUNC\(\s*{base}{'_' + overload if overload else ''}\s*\)")
-    for path in checkout.folder(NATIVE, ".cpp").holding(base, rf"[A-Z_]\w*\(\s*{base}\b|\({base}_{overload}\)"):
+    for path in checkout.folder(NATIVE, ".cpp").files_containing(
+        base, rf"[A-Z_]\w*\(\s*{base}\b|\({base}_{overload}\)"
+    ):
         for wrapper in wrappers:
-            found = definitions(path, checkout.read(path), wrapper)
+            found = find_definitions(path, checkout.read(path), wrapper)
             if found:
                 return found[0]
     return None
 
 
-def _rules(checkout: Checkout, found: Found) -> tuple[TypeRule, ...]:
-    """The rules of a meta function: the branches decided by types have to agree, those on other arguments are apart."""
+def _read_rules(checkout: Checkout, found: Definition) -> tuple[TypeRule, ...]:
+    """Reads the rules of a meta function: one per condition on other arguments, the same for every element type."""
     promotions: dict[tuple[Condition, ...], Promotion] = {}
     refused: list[Refusal] = []
     for dtype in ALL:
-        refusals, built = _for_type(checkout, found, dtype)
+        refusals, built = _read_for_type(checkout, found, dtype)
         refused += refusals
         for when, promotion in built.items():
             if promotions.setdefault(when, promotion) is not promotion and not refusals:
-                raise _unknown(found, "its TensorIterator depends on the input's type")
+                raise _unknown_iterator(found, "its TensorIterator depends on the input's type")
     if not promotions:
-        raise _unknown(found, "it builds no TensorIterator")
+        raise _unknown_iterator(found, "it builds no TensorIterator")
     return tuple(TypeRule(p, tuple(refused), when, found.place) for when, p in promotions.items())
 
 
-def _for_type(
-    checkout: Checkout, found: Found, dtype: DType
+def _read_for_type(
+    checkout: Checkout, found: Definition, dtype: DType
 ) -> tuple[list[Refusal], dict[tuple[Condition, ...], Promotion]]:
     refusals: list[Refusal] = []
     built: dict[tuple[Condition, ...], Promotion] = {}
-    for step in reached(parse(found).body, Facts(dtype, dtype)):
-        for call in calls_in(value_of(step.statement)):
+    for step in list_executed(parse_definition(found).body, Facts(dtype, dtype)):
+        for call in find_calls(get_expression(step.statement)):
             if not isinstance(call.function, cpp.Name):
                 continue
             name = call.function.last
             if name in _CHECKS and not step.when:
-                refusals += _refusal(call, step.facts, dtype, found)
+                refusals += _make_refusal(call, step.facts, dtype, found)
             elif name.startswith("build"):
-                built[step.when] = _promotion(call, found)
+                built[step.when] = _read_call_promotion(call, found)
             elif name.endswith("_check"):
-                refusals += _through(checkout, found, call, step.facts, dtype)
+                refusals += _follow_check(checkout, found, call, step.facts, dtype)
     return refusals, built
 
 
-def _refusal(call: cpp.Call, facts: Facts, dtype: DType, found: Found) -> list[Refusal]:
+def _make_refusal(call: cpp.Call, facts: Facts, dtype: DType, found: Definition) -> list[Refusal]:
     if decide(call.arguments[0], facts) is not False:
         return []
     texts = [a.text.replace('""', "").strip('"') for a in call.arguments[1:] if isinstance(a, cpp.Literal)]
     return [Refusal(dtype, "".join(texts), found.line_of(call.start))]
 
 
-def _through(checkout: Checkout, found: Found, call: cpp.Call, facts: Facts, dtype: DType) -> list[Refusal]:
-    """What a check function of the same file, or of the header of its name, refuses."""
+def _follow_check(checkout: Checkout, found: Definition, call: cpp.Call, facts: Facts, dtype: DType) -> list[Refusal]:
+    """Returns the types rejected by a check function of the same file, or of the header named after it."""
     assert isinstance(call.function, cpp.Name)
     header = found.path.removesuffix(".cpp") + ".h"
     for path in (found.path, header):
         if not checkout.exists(path):
             continue
-        for one in definitions(path, checkout.read(path), rf"\b{re.escape(call.function.last)}"):
-            function = parse(one)
+        for one in find_definitions(path, checkout.read(path), rf"\b{re.escape(call.function.last)}"):
+            function = parse_definition(one)
             tensors = all(p.type != "Scalar&" for p in function.parameters)
             if tensors and len(function.parameters) == len(call.arguments):
-                steps = reached(function.body, replace(facts, names={}))
-                calls = [c for step in steps for c in calls_in(value_of(step.statement))]
+                steps = list_executed(function.body, replace(facts, names={}))
+                calls = [c for step in steps for c in find_calls(get_expression(step.statement))]
                 checks = [c for c in calls if isinstance(c.function, cpp.Name) and c.function.last in _CHECKS]
-                return [refusal for check in checks for refusal in _refusal(check, facts, dtype, one)][:1]
+                return [refusal for check in checks for refusal in _make_refusal(check, facts, dtype, one)][:1]
     return []
 
 
-def _promotion(call: cpp.Call, found: Found) -> Promotion:
+def _read_call_promotion(call: cpp.Call, found: Definition) -> Promotion:
     assert isinstance(call.function, cpp.Name)
     name = call.function.last.removeprefix("build_")
     if name == "build" and call.arguments:
-        return promotion_of(builder_of(call.arguments[0]), found)
-    return promotion_of(name, found)
+        return read_promotion(read_builder(call.arguments[0]), found)
+    return read_promotion(name, found)
 
 
-def promotion_of(builder: str, found: Found) -> Promotion:
-    """The rule of a TensorIterator builder, or of the flags of a TensorIteratorConfig chain. Raises PTR076."""
+def read_promotion(builder: str, found: Definition) -> Promotion:
+    """Returns the promotion of a TensorIterator builder or TensorIteratorConfig chain. Raises PTR076."""
     if builder in _BUILDERS:
         return _BUILDERS[builder]
     if "TensorIteratorConfig" not in builder:
-        raise _unknown(found, f"{builder or 'its iterator'} is not a known way to build a TensorIterator")
+        raise _unknown_iterator(found, f"{builder or 'its iterator'} is not a known way to build a TensorIterator")
     flags = dict(_FLAG.findall(builder))
     static = flags.get("declare_static_dtype", "")
     if static.endswith(("kBool", "Bool")):
@@ -195,20 +198,20 @@ def promotion_of(builder: str, found: Found) -> Promotion:
     return Promotion.SAME if promotes or same else Promotion.OUTPUT
 
 
-def _plain_rules(checkout: Checkout, native_function: str) -> tuple[TypeRule, ...]:
-    """The rules of a plain function: those of the iterators it hands to its stubs."""
-    calls = stubs_of(checkout, native_function)
+def _read_plain_rules(checkout: Checkout, native_function: str) -> tuple[TypeRule, ...]:
+    """Reads the rules of a plain function from the iterators it passes to its stubs."""
+    calls = find_stubs(checkout, native_function)
     real = any(call.real for call in calls)
     rules: dict[tuple[tuple[Condition, ...], Promotion], TypeRule] = {}
     for call in calls:
-        at = Found(call.place.file, "", call.place)
+        at = Definition(call.place.file, "", call.place)
         if any(d.kind is not Kind.COMPLEX for d in call.dtypes):
-            promotion = promotion_of(call.builder, at)
+            promotion = read_promotion(call.builder, at)
             rules.setdefault((call.when, promotion), TypeRule(promotion, (), call.when, call.place, real))
     return tuple(rules.values())
 
 
-def _unknown(found: Found, why: str) -> PorterError:
+def _unknown_iterator(found: Definition, why: str) -> PorterError:
     return PorterError(
         "PTR076",
         f"cannot determine the type rule: {why}",

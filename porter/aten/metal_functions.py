@@ -1,11 +1,12 @@
-"""The functions that a fork's own `c10/metal/*.h` declare: the first place to look for a functor's mathematics.
+"""The functions that a fork's `c10/metal/*.h` headers declare: the first source of a functor's math.
 
-They are found by their heads: these headers are 300 KB in a full fork, too much to lex for one operator.
+Only their signatures are matched: these headers are 300 KB in a full fork, too much to lex for one operator.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -15,7 +16,10 @@ from porter.core.dtypes import ALL, Kind
 from porter.core.layout import METAL_HEADERS
 
 _FUNCTION = re.compile(
-    r"(?:template\s*<(?P<template>[^;{}]*?)>\s*)?inline\s+(?P<result>[\w:<>,!&|\s]+?)\s+(?P<name>\w+)\s*\((?P<params>[^(){};]*)\)\s*\{"
+    # Every length is bounded: a file of nothing but heads would be searched to its end from each of them.
+    r"(?:template\s{0,40}<(?P<template>[^;{}]{0,1000}?)>\s{0,200})?"
+    r"inline\s{1,40}(?P<result>[\w:<>,!&|\s]{1,600}?)\s{1,40}(?P<name>\w{1,100})\s{0,40}"
+    r"\((?P<params>[^(){};]{0,2000})\)\s{0,200}\{"
 )
 _TRAIT = re.compile(r"(?P<not>!)?\s*(?:::)?(?:c10::)?(?:metal::)?is_(?P<trait>\w+?)_v\b")
 _TRAIT_KINDS: Mapping[str, frozenset[Kind]] = {
@@ -26,7 +30,8 @@ _TRAIT_KINDS: Mapping[str, frozenset[Kind]] = {
     "complex": frozenset({Kind.COMPLEX}),
 }
 _NAMESPACE = re.compile(
-    r"^\s*(?:inline\s+)?namespace(?P<name>[\w:\s]*)\{|^\}\s*//\s*(?:end\s+)?namespace\b[ \t]*(?P<closed>[\w:]*)", re.M
+    r"^[ \t]*(?:inline\s+)?namespace(?P<name>[\w:\s]*)\{|^\}\s*//\s*(?:end\s+)?namespace\b[ \t]*(?P<closed>[\w:]*)",
+    re.M,
 )
 _SCALARS = frozenset({Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL})
 _FLOAT_TYPES = frozenset(dtype.metal for dtype in ALL if dtype.kind is Kind.FLOATING)
@@ -34,10 +39,8 @@ _COMPLEX_TYPES = frozenset(dtype.metal for dtype in ALL if dtype.kind is Kind.CO
 
 
 @dataclass(frozen=True)
-class Function:
-    """One overload: how many arguments it takes, for which kinds of element it is meant, and whether it computes in
-    float only.
-    """
+class MetalFunction:
+    """One overload: its number of arguments, the kinds of element it accepts, and whether it only computes in float."""
 
     name: str
     header: str
@@ -47,37 +50,35 @@ class Function:
 
     @property
     def origin(self) -> str:
-        """What a report calls it."""
+        """Its name in reports."""
         return f"c10::metal::{self.name} of {self.header}"
 
 
 @dataclass(frozen=True)
 class Library:
-    """Every inline function of the fork's c10/metal headers."""
+    """The inline functions of the fork's c10/metal headers."""
 
-    functions: tuple[Function, ...]
+    functions: tuple[MetalFunction, ...]
 
     @staticmethod
     def read(checkout: Checkout) -> Library:
-        """Reads the headers; overloads meant for other code (indexing, atomics) do no harm, they are looked up by
-        name.
-        """
+        """Reads the headers. Unrelated overloads (indexing, atomics) are harmless: functions are looked up by name."""
         headers = checkout.list(METAL_HEADERS, ".h")
         return _library(tuple((path, checkout.read(path)) for path in headers))
 
     @cached_property
-    def _by_name(self) -> dict[str, list[Function]]:
-        found: dict[str, list[Function]] = {}
+    def _by_name(self) -> dict[str, list[MetalFunction]]:
+        found: dict[str, list[MetalFunction]] = {}
         for function in self.functions:
             found.setdefault(function.name, []).append(function)
         return found
 
-    def find(self, name: str, arity: int, kind: Kind) -> Function | None:
-        """The overload that serves elements of a kind, or None."""
+    def find(self, name: str, arity: int, kind: Kind) -> MetalFunction | None:
+        """Returns the overload for a kind of element, or None."""
         return next((f for f in self._by_name.get(name, ()) if f.arity == arity and kind in f.kinds), None)
 
     def has(self, name: str, of_complex: bool) -> bool:
-        """Whether a function of the name is there, with an overload for complex numbers where that is asked."""
+        """Whether a function has this name and, if `of_complex`, an overload for complex numbers."""
         found = self._by_name.get(name, ())
         return any(Kind.COMPLEX in each.kinds for each in found) if of_complex else bool(found)
 
@@ -88,35 +89,38 @@ def _library(headers: tuple[tuple[str, str], ...]) -> Library:
 
 
 @lru_cache(maxsize=256)
-def _functions(path: str, text: str) -> tuple[Function, ...]:
+def _functions(path: str, text: str) -> tuple[MetalFunction, ...]:
     return tuple(_read(path, text))
 
 
-def _read(path: str, text: str) -> Iterator[Function]:
+def _read(path: str, text: str) -> Iterator[MetalFunction]:
+    public = _public_from(text)
+    offsets = [offset for offset, _ in public]
     for match in _FUNCTION.finditer(text):
-        if not _is_public(text, match.start()):
+        if not public[bisect_right(offsets, match.start()) - 1][1]:
             continue
         params = [p.strip() for p in match["params"].split(",") if p.strip()]
-        types = [_type_of(param) for param in params]
+        types = [_read_type(param) for param in params]
         constraint = f"{match['template'] or ''} {match['result']}"
         kinds = _kinds(constraint, types, templated=match["template"] is not None)
         if kinds:
             float_only = match["result"].split()[-1] == "float" and "enable_if" not in match["result"]
-            yield Function(match["name"], path, len(params), kinds, float_only)
+            yield MetalFunction(match["name"], path, len(params), kinds, float_only)
 
 
-def _is_public(text: str, offset: int) -> bool:
-    """Whether the innermost namespace open at an offset is c10::metal, as far as the text before tells."""
-    opened: list[str] = []
-    for match in _NAMESPACE.finditer(text, 0, offset):
+def _public_from(text: str) -> list[tuple[int, bool]]:
+    """From which offsets on the innermost open namespace is c10::metal, or is not, as far as the text before tells."""
+    opened, found = list[str](), [(0, True)]
+    for match in _NAMESPACE.finditer(text):
         if match["name"] is not None:
             opened += (match["name"].strip() or "(anonymous)").split("::")
         elif opened:
             del opened[-len(match["closed"].split("::")) :]
-    return not opened or opened[-1] == "metal"
+        found.append((match.end(), not opened or opened[-1] == "metal"))
+    return found
 
 
-def _type_of(param: str) -> str:
+def _read_type(param: str) -> str:
     words = [w for w in re.split(r"\s+", param) if w not in ("const", "thread")]
     return words[0] if words else ""
 

@@ -1,4 +1,4 @@
-"""How the name of an ATen row tells the operator that it belongs to."""
+"""Names of native functions and of the operators they belong to."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import re
 _AUGMENTED = re.compile(r"__i(add|sub|mul|div|mod|pow|lshift|rshift|and|xor|or)__")
 
 
-def base_of(name: str) -> str:
-    """`atan2` for `atan2_`, `atan2.out` and `atan2`; `__and__` for `__iand__.Tensor`."""
+def parse_base_name(name: str) -> str:
+    """Returns the operator's base name: `atan2` for `atan2_` and `atan2.out`, `__and__` for `__iand__.Tensor`."""
     root = name.split(".", 1)[0]
     augmented = _AUGMENTED.fullmatch(root)
     if augmented:

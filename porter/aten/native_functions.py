@@ -1,7 +1,7 @@
-"""`native_functions.yaml`: what ATen declares about an operator, with the exact span of every dispatch line.
+"""Reads `native_functions.yaml`: what ATen declares about an operator, with the exact span of every dispatch entry.
 
-Reading composes row by row with PyYAML's marks; writing is only ever an `Edit` of a span (ATen/native/README.md has the
-format).
+Each function is parsed on its own, with PyYAML's marks; a change is always an `Edit` of a span. The format is described
+in ATen/native/README.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import yaml
 
-from porter.aten.names import base_of
+from porter.aten.names import parse_base_name
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
@@ -25,13 +25,14 @@ from porter.core.layout import NATIVE_FUNCTIONS
 MPS_KEY = "MPS"
 SHARING_KEYS = ("CPU", "CUDA")
 _COMPOSITE = "Composite"
+_SCHEMA = re.compile(r"\w[\w.]*\([^\n]*\) -> ")
 _ROW = re.compile(r"^- ", re.M)
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of a schema: `Tensor(a!) out`, `Scalar alpha=1`. `default` is None where the schema has none."""
+    """An argument of a schema: `Tensor(a!) out`, `Scalar alpha=1`. `default` is None if it has no default value."""
 
     type: str
     name: str
@@ -44,8 +45,9 @@ class Argument:
 
 @dataclass(frozen=True)
 class DispatchEntry:
-    """`CPU, CUDA: atan2_out`: `start` to `end` is the whole line with its line ending, `keys_end` the end of the key
-    list.
+    """A dispatch entry such as `CPU, CUDA: atan2_out`.
+
+    `start` to `end` is the whole line with its line ending, `keys_start` to `keys_end` its list of dispatch keys.
     """
 
     keys: tuple[str, ...]
@@ -57,7 +59,7 @@ class DispatchEntry:
     place: Place
 
     def moved(self, offset: int, lines: int) -> DispatchEntry:
-        """The same line so many characters and lines further down."""
+        """Returns the same entry, moved down by a number of characters and lines."""
         return DispatchEntry(
             self.keys,
             self.kernel,
@@ -70,10 +72,10 @@ class DispatchEntry:
 
 
 @dataclass(frozen=True)
-class _Row:
-    """One row by itself: spans and lines count from the start of the text it was read from.
+class _Declaration:
+    """What one `- func:` declares. Spans and lines count from the start of its own text.
 
-    Rows are kept by their text, so that an edit of the file costs the reading of the rows it touches.
+    Cached by that text, so that after an edit of the file only the changed functions are parsed again.
     """
 
     schema: str
@@ -88,149 +90,149 @@ class _Row:
 
     @cached_property
     def base(self) -> str:
-        return base_of(self.name)
+        return parse_base_name(self.name)
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
-        return tuple(_arguments(self.schema))
+        return tuple(_split_arguments(self.schema))
 
 
 @dataclass(frozen=True)
 class NativeFunction:
-    """One `- func:` row, `offset` characters and `line` lines into the file."""
+    """A native function, declared `offset` characters and `line` lines into the file."""
 
-    row: _Row
+    declaration: _Declaration
     offset: int
     line: int
 
     @property
     def schema(self) -> str:
-        return self.row.schema
+        return self.declaration.schema
 
     @property
     def structured(self) -> bool:
-        return self.row.structured
+        return self.declaration.structured
 
     @property
     def delegate(self) -> str | None:
-        """The row whose structured kernel serves this one."""
-        return self.row.delegate
+        """The function whose structured kernel this one uses."""
+        return self.declaration.delegate
 
     @property
     def name(self) -> str:
-        """`atan2.out`: the name with its overload."""
-        return self.row.name
+        """The name with its overload, such as `atan2.out`."""
+        return self.declaration.name
 
     @property
     def base(self) -> str:
-        """`atan2`, also for the in-place `atan2_`: dunder names keep theirs."""
-        return self.row.base
+        """The base name: `atan2`, also for the in-place `atan2_`. Dunder names keep their underscores."""
+        return self.declaration.base
 
     @property
     def is_inplace(self) -> bool:
-        """Whether it is a variant such as `atan2_`."""
+        """Whether it is an in-place variant such as `atan2_`."""
         return self.name.split(".")[0].endswith("_")
 
     @property
     def place(self) -> Place:
-        return Place(NATIVE_FUNCTIONS, self.line + self.row.line)
+        return Place(NATIVE_FUNCTIONS, self.line + self.declaration.line)
 
     @cached_property
     def dispatch(self) -> tuple[DispatchEntry, ...]:
-        """The dispatch lines, with their spans in the file."""
-        return tuple(line.moved(self.offset, self.line) for line in self.row.dispatch)
+        """The dispatch entries, with their spans in the file."""
+        return tuple(line.moved(self.offset, self.line) for line in self.declaration.dispatch)
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
-        return self.row.arguments
+        return self.declaration.arguments
 
     @property
     def inputs(self) -> tuple[Argument, ...]:
-        """The arguments without those written to."""
+        """The arguments, except those written to."""
         return tuple(a for a in self.arguments if not (a.name == "out" or (a.type.endswith("!)") and a.name != "self")))
 
     @property
     def results(self) -> int:
-        """How many tensors it returns."""
+        """The number of tensors it returns."""
         return self.schema.rpartition(" -> ")[2].count("Tensor")
 
     def entry_for(self, key: str) -> DispatchEntry | None:
-        """The dispatch line that serves a dispatch key."""
-        serves = next((at for at, line in enumerate(self.row.dispatch) if key in line.keys), None)
+        """Returns the dispatch entry for a dispatch key, or None."""
+        serves = next((at for at, line in enumerate(self.declaration.dispatch) if key in line.keys), None)
         return None if serves is None else self.dispatch[serves]
 
     @property
     def is_composite(self) -> bool:
         """Whether no backend has a kernel of its own."""
-        return not self.delegate and all(k.startswith(_COMPOSITE) for line in self.row.dispatch for k in line.keys)
+        return not self.delegate and all(
+            k.startswith(_COMPOSITE) for line in self.declaration.dispatch for k in line.keys
+        )
 
 
 @dataclass(frozen=True)
 class NativeFunctions:
-    """Every row of the file, in order."""
+    """Every native function of the file, in order."""
 
-    entries: tuple[NativeFunction, ...]
+    all: tuple[NativeFunction, ...]
 
     @staticmethod
     def read(checkout: Checkout) -> NativeFunctions:
-        """Reads and checks the yaml of a checkout. Raises PTR010 (malformed yaml) or PTR011 (a row that is not one)."""
-        return _read(checkout.read(NATIVE_FUNCTIONS))
+        """Reads the yaml of a checkout. Raises PTR010 (malformed yaml) or PTR011 (an item that is no function)."""
+        return _parse(checkout.read(NATIVE_FUNCTIONS))
 
     @cached_property
     def by_name(self) -> dict[str, NativeFunction]:
-        return {entry.name: entry for entry in self.entries}
+        return {function.name: function for function in self.all}
 
     @cached_property
     def _by_base(self) -> dict[str, list[NativeFunction]]:
         found: dict[str, list[NativeFunction]] = {}
-        for entry in self.entries:
-            found.setdefault(entry.base, []).append(entry)
+        for function in self.all:
+            found.setdefault(function.base, []).append(function)
         return found
 
     def has(self, base: str) -> bool:
-        """Whether an operator has this base name."""
+        """Whether some operator has this base name."""
         return base in self._by_base
 
-    def family(self, op: str) -> tuple[NativeFunction, ...]:
-        """The rows of an operator: all of a base name, or those that share a kernel with an overload such as
-        `atan2.out`.
+    def find_overloads(self, op: str) -> tuple[NativeFunction, ...]:
+        """Returns the functions of an operator: all of a base name, or for an overload such as `atan2.out` those that
+        share its kernel.
 
-        Raises PTR012, with near names, for an operator that does not exist.
+        Raises PTR012, with suggestions, for an operator that does not exist.
         """
         if op in self._by_base:
             return tuple(self._by_base[op])
         if op not in self.by_name:
             raise self._unknown(op)
-        entry = self.by_name[op]
-        head = entry.delegate or entry.name
-        return tuple(e for e in self._by_base[entry.base] if head in (e.name, e.delegate))
+        function = self.by_name[op]
+        head = function.delegate or function.name
+        return tuple(e for e in self._by_base[function.base] if head in (e.name, e.delegate))
 
-    def near(self, op: str) -> tuple[str, ...]:
-        """The names most like one that is not there: overloads where it names one, else base names."""
+    def suggest(self, op: str) -> tuple[str, ...]:
+        """Returns the names closest to an unknown one: overloads if it names an overload, else base names."""
         overloads = [name for name in self.by_name if "." in name] if "." in op else []
         return tuple(get_close_matches(op, overloads or self._by_base, n=3))
 
     def _unknown(self, op: str) -> PorterError:
-        near = self.near(op)
+        near = self.suggest(op)
         hint = f"Did you mean {', '.join(near)}?" if near else "Use a name from native_functions.yaml."
         return PorterError("PTR012", f"there is no operator named {op}", Place(NATIVE_FUNCTIONS), hint)
 
     @cached_property
     def _key_order(self) -> Counter[tuple[str, str]]:
-        """How often the file writes one dispatch key somewhere before another on the same line."""
+        """How often one dispatch key precedes another on the same line of the file."""
         order: Counter[tuple[str, str]] = Counter()
-        for entry in self.entries:
-            for line in entry.row.dispatch:
+        for function in self.all:
+            for line in function.declaration.dispatch:
                 if MPS_KEY in line.keys:
                     at = line.keys.index(MPS_KEY)
                     order.update((key, MPS_KEY) for key in line.keys[:at])
                     order.update((MPS_KEY, key) for key in line.keys[at + 1 :])
         return order
 
-    def with_mps(self, keys: Sequence[str]) -> tuple[str, ...]:
-        """The key list with MPS added where this file's other lines put it; after CPU and CUDA where they do not
-        say.
-        """
+    def add_mps_key(self, keys: Sequence[str]) -> tuple[str, ...]:
+        """Returns the keys with MPS added where other entries of the file put it, by default after CPU and CUDA."""
 
         def misplaced(at: int) -> tuple[int, int]:
             before = sum(self._key_order[MPS_KEY, key] - self._key_order[key, MPS_KEY] for key in keys[:at])
@@ -243,18 +245,16 @@ class NativeFunctions:
 
 
 def functional_variant(functions: Iterable[NativeFunction], delegate: NativeFunction) -> NativeFunction | None:
-    """The function of a structured group whose delegate is its out= variant; None where it has none."""
+    """Returns the functional variant whose structured delegate is this out= variant, or None."""
     return next((each for each in functions if each.delegate == delegate.name and not each.is_inplace), None)
 
 
-def share_edits(functions: NativeFunctions, entry: NativeFunction, target: DispatchEntry) -> tuple[Edit, ...]:
-    """MPS leaves its own line, if it has one, and joins `target`, the line of the shared implementation; all else stays
-    untouched.
-    """
-    own = entry.entry_for(MPS_KEY)
+def share_edits(functions: NativeFunctions, function: NativeFunction, target: DispatchEntry) -> tuple[Edit, ...]:
+    """Returns the edits that move MPS from its own entry, if it has one, to `target`, that of the shared kernel."""
+    own = function.entry_for(MPS_KEY)
     if own == target:
         return ()
-    join = Edit(NATIVE_FUNCTIONS, target.keys_start, target.keys_end, ", ".join(functions.with_mps(target.keys)))
+    join = Edit(NATIVE_FUNCTIONS, target.keys_start, target.keys_end, ", ".join(functions.add_mps_key(target.keys)))
     if own is None:
         return (join,)
     left = tuple(key for key in own.keys if key != MPS_KEY)
@@ -267,19 +267,19 @@ def share_edits(functions: NativeFunctions, entry: NativeFunction, target: Dispa
 
 
 @lru_cache(maxsize=4)
-def _read(text: str) -> NativeFunctions:
-    return NativeFunctions(tuple(_entries(text)))
+def _parse(text: str) -> NativeFunctions:
+    return NativeFunctions(tuple(_parse_functions(text)))
 
 
-def _entries(text: str) -> Iterator[NativeFunction]:
-    """The rows one by one: a line that starts with `- ` starts one, as yaml has it for a list at the margin."""
+def _parse_functions(text: str) -> Iterator[NativeFunction]:
+    """Yields the functions one by one: each starts at a line that begins with `- `."""
     starts = [match.start() for match in _ROW.finditer(text)][1:]
     line = 0
     for start, end in pairwise((0, *starts, len(text))):
         part = text[start:end]
         try:
-            for row in _rows(part):
-                yield NativeFunction(row, start, line)
+            for declaration in _parse_declarations(part):
+                yield NativeFunction(declaration, start, line)
         except PorterError as error:
             assert error.place is not None
             place = Place(NATIVE_FUNCTIONS, error.place.line + line)
@@ -288,9 +288,12 @@ def _entries(text: str) -> Iterator[NativeFunction]:
 
 
 @lru_cache(maxsize=16384)
-def _rows(text: str) -> tuple[_Row, ...]:
+def _parse_declarations(text: str) -> tuple[_Declaration, ...]:
     try:
         root = yaml.compose(text, Loader=_Loader)
+    except (UnicodeEncodeError, RecursionError) as error:
+        what = "it is nested too deeply" if isinstance(error, RecursionError) else "it is not UTF-8"
+        raise PorterError("PTR010", f"invalid YAML: {what}", Place(NATIVE_FUNCTIONS, 1), "Fix this line.") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or str(error)
@@ -298,37 +301,39 @@ def _rows(text: str) -> tuple[_Row, ...]:
         raise PorterError("PTR010", f"invalid YAML: {what}", place, "Fix this line.") from error
     if not isinstance(root, yaml.SequenceNode):
         raise PorterError("PTR011", "the file is not a list of '- func:' rows", Place(NATIVE_FUNCTIONS, 1))
-    return tuple(_row(node, text) for node in root.value)
+    return tuple(_parse_declaration(node, text) for node in root.value)
 
 
-def _row(node: yaml.Node, text: str) -> _Row:
+def _parse_declaration(node: yaml.Node, text: str) -> _Declaration:
     place = Place(NATIVE_FUNCTIONS, node.start_mark.line + 1)
-    fields = _fields(node)
+    fields = _read_fields(node)
     if "func" not in fields:
         raise PorterError(
             "PTR011", "this row has no 'func:'", place, "Every row starts with '- func: name(...) -> ...'."
         )
-    dispatch = fields.get("dispatch")
-    return _Row(
-        schema=_scalar(fields["func"]),
-        dispatch=tuple(_dispatch_lines(dispatch, text)) if dispatch else (),
-        structured=_scalar(fields.get("structured")).lower() == "true",
-        delegate=_scalar(fields.get("structured_delegate")) or None,
+    schema, dispatch = _read_scalar(fields["func"]), fields.get("dispatch")
+    if not _SCHEMA.match(schema):
+        raise PorterError("PTR011", "'func:' is not a schema", place, "Write 'func: name(arguments) -> results'.")
+    return _Declaration(
+        schema=schema,
+        dispatch=tuple(_read_dispatch(dispatch, text)) if dispatch else (),
+        structured=_read_scalar(fields.get("structured")).lower() == "true",
+        delegate=_read_scalar(fields.get("structured_delegate")) or None,
         line=place.line,
     )
 
 
-def _fields(node: yaml.Node) -> dict[str, yaml.Node]:
+def _read_fields(node: yaml.Node) -> dict[str, yaml.Node]:
     if not isinstance(node, yaml.MappingNode):
         raise PorterError("PTR011", "this row is not a mapping", Place(NATIVE_FUNCTIONS, node.start_mark.line + 1))
-    return {key.value: value for key, value in node.value}
+    return {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
 
 
-def _scalar(node: yaml.Node | None) -> str:
+def _read_scalar(node: yaml.Node | None) -> str:
     return node.value if isinstance(node, yaml.ScalarNode) else ""
 
 
-def _dispatch_lines(node: yaml.Node, text: str) -> Iterator[DispatchEntry]:
+def _read_dispatch(node: yaml.Node, text: str) -> Iterator[DispatchEntry]:
     if not isinstance(node, yaml.MappingNode):
         raise PorterError(
             "PTR011",
@@ -336,6 +341,11 @@ def _dispatch_lines(node: yaml.Node, text: str) -> Iterator[DispatchEntry]:
             Place(NATIVE_FUNCTIONS, node.start_mark.line + 1),
         )
     for key, kernel in node.value:
+        line = Place(NATIVE_FUNCTIONS, key.start_mark.line + 1)
+        if not isinstance(key, yaml.ScalarNode) or not isinstance(kernel, yaml.ScalarNode) or not kernel.value:
+            raise PorterError(
+                "PTR011", "a dispatch line must map dispatch keys to the name of one kernel", line, "Write 'CPU: name'."
+            )
         start, stop = key.start_mark.index, key.end_mark.index
         line_start = text.rfind("\n", 0, start) + 1
         line_end = text.find("\n", kernel.end_mark.index) + 1 or len(text)
@@ -346,15 +356,15 @@ def _dispatch_lines(node: yaml.Node, text: str) -> Iterator[DispatchEntry]:
             keys_start=start,
             keys_end=stop,
             end=line_end,
-            place=Place(NATIVE_FUNCTIONS, key.start_mark.line + 1),
+            place=line,
         )
 
 
 _DEFAULT = re.compile(r"^(?P<type>.+?)\s+(?P<name>\w+)(?:=(?P<default>.*))?$", re.S)
 
 
-def _arguments(schema: str) -> Iterator[Argument]:
-    """Splits the argument list at its top-level commas; the `*` that starts the keyword-only ones is no argument."""
+def _split_arguments(schema: str) -> Iterator[Argument]:
+    """Splits the argument list at its top-level commas, leaving out the `*` before keyword-only arguments."""
     inside = schema[schema.index("(") + 1 : schema.rindex(" -> ")].rstrip()[:-1]
     depth, start = 0, 0
     for at, character in enumerate(inside + ","):

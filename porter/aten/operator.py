@@ -1,8 +1,9 @@
-"""An operator of a fork as one value: its functions, what serves MPS for each, and where those on MPSGraph can go."""
+"""An operator of a fork as one value: its functions, their MPS implementations, and where those on MPSGraph can go."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from porter.aten.implementations import Implementation, Language, find_implementation, find_language, find_registration
@@ -14,27 +15,38 @@ from porter.aten.native_functions import (
     NativeFunctions,
     functional_variant,
 )
-from porter.aten.stubs import DifferentOverloads, NoStub, StubCall, native_definitions, stub_names, stubs_of
+from porter.aten.stubs import DifferentOverloads, NoStub, StubCall, find_native_definitions, find_stub_names, find_stubs
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.core.layout import OPERATIONS
 
 _OWN_KERNEL = re.compile(r"[Ss]tub\b|device_type\(\)")
+_REDISPATCHED = re.compile(r"(?:::)?at::(?!native::)")
 _OPERATOR_CALL = re.compile(r"\bat::(\w+?)(?:_outf?|_)?\(")
 
 
 @dataclass(frozen=True)
 class ServedFunction:
-    """A native function that MPS serves: its dispatch entry, the code behind it, and what that is written in."""
+    """A native function that MPS serves: its dispatch entry, the code behind it, and what that is written in.
+
+    `error` says why that is unknown.
+    """
 
     function: NativeFunction
     entry: DispatchEntry
     implementation: Implementation | None
     language: Language
+    error: PorterError | None = None
+
+    @property
+    def builds_graph(self) -> bool:
+        """Whether its code builds an MPSGraph, beside Metal kernels or not."""
+        return self.language.builds_graph
 
 
 @dataclass(frozen=True)
 class Migration:
-    """A function on MPSGraph, the dispatch entry it joins (its own when nothing moves), and the stubs behind that."""
+    """A function on MPSGraph, the dispatch entry it joins (or its own, if shared), and the stubs that entry calls."""
 
     served: ServedFunction
     target: DispatchEntry
@@ -51,7 +63,7 @@ class Blocked:
 
 @dataclass(frozen=True)
 class Operator:
-    """The native functions of an operator, or of one overload's group, and those among them that MPS serves."""
+    """The native functions of an operator, or of one overload's group, and those of them with an MPS kernel."""
 
     name: str
     functions: tuple[NativeFunction, ...]
@@ -59,152 +71,184 @@ class Operator:
 
     @staticmethod
     def read(checkout: Checkout, name: str) -> Operator:
-        """Reads an operator by its base name or an overload's. Raises PTR012 where the fork has none of that name."""
-        functions = NativeFunctions.read(checkout).family(name)
+        """Reads an operator by its base name or an overload's name. Raises PTR012 if the fork has no such operator."""
+        functions = NativeFunctions.read(checkout).find_overloads(name)
         return Operator(name, functions, tuple(found for each in functions if (found := find_served(checkout, each))))
 
     @property
     def base(self) -> str:
-        """`atan2` for `atan2.out` too."""
+        """The base name: `atan2`, also for `atan2.out`."""
         return self.functions[0].base
 
     @property
     def is_composite(self) -> bool:
-        """Whether no backend has a kernel of its own for it."""
+        """Whether no backend has a kernel for it."""
         return all(each.is_composite or not each.dispatch for each in self.functions)
 
     def functional_name(self, function: NativeFunction) -> str:
-        """The name under which the meta function of a group is declared: that of its functional variant."""
+        """Returns the name that the function's meta function is declared under: that of its functional variant."""
         found = functional_variant(self.functions, function)
         return found.name if found else function.name.removesuffix(".out")
 
 
 def find_served(checkout: Checkout, function: NativeFunction) -> ServedFunction | None:
-    """What serves MPS for a row; None when nothing does."""
+    """What serves MPS for a row; None when nothing does. What keeps its code from being read is its `error`."""
     entry = function.entry_for(MPS_KEY)
     if entry is None:
         return None
-    if any(key in entry.keys for key in SHARING_KEYS):
-        return _find_shared(checkout, function, entry)
     try:
+        if is_shared(entry):
+            return _find_shared(checkout, function, entry)
         found = find_implementation(checkout, entry.kernel)
-    except PorterError:
-        return ServedFunction(function, entry, None, Language.OTHER)
-    return ServedFunction(function, entry, found, find_language(checkout, found))
+        return ServedFunction(function, entry, found, find_language(checkout, found))
+    except PorterError as error:
+        return ServedFunction(function, entry, None, Language.UNKNOWN, error)
 
 
 def _find_shared(checkout: Checkout, function: NativeFunction, entry: DispatchEntry) -> ServedFunction:
-    found = [i for stub in shared_stubs(checkout, entry) if (i := find_registration(checkout, stub))]
-    if not found:
-        return ServedFunction(function, entry, None, Language.OTHER)
+    """The kernels registered for the stubs that the shared code calls: its key says nothing about what they do."""
+    registered = {stub: find_registration(checkout, stub) for stub in find_shared_stubs(checkout, entry)}
+    found = [each for each in registered.values() if each]
     languages = [find_language(checkout, each) for each in found]
-    old = next((each for each, how in zip(found, languages, strict=True) if how is Language.MPSGRAPH), None)
-    return ServedFunction(function, entry, old or found[0], Language.MPSGRAPH if old else languages[0])
+    old = next((each for each, how in zip(found, languages, strict=True) if how.builds_graph), None)
+    missing = [stub for stub in _called_directly(checkout, entry) if registered[stub] is None]
+    if missing and old is None:
+        raise PorterError(
+            "PTR032",
+            f"no file in {OPERATIONS} registers {missing[0]}",
+            entry.place,
+            "A call on MPS would find no kernel: register one, or take MPS from this line.",
+        )
+    return ServedFunction(function, entry, old or next(iter(found), None), _join_languages(languages))
 
 
-def stubs_behind(checkout: Checkout, row: ServedFunction) -> tuple[str, ...]:
-    """The stubs behind a function whose entry MPS shares."""
-    return shared_stubs(checkout, row.entry) if is_shared(row.entry) else ()
+def _join_languages(languages: Sequence[Language]) -> Language:
+    """What several kernels are written in together; the last two count only where there is nothing else."""
+    graph = any(each.builds_graph for each in languages)
+    metal = any(each in (Language.METAL, Language.MIXED) for each in languages)
+    if graph:
+        return Language.MIXED if metal else Language.MPSGRAPH
+    return Language.METAL if metal else Language.OTHER
 
 
-def shared_stubs(checkout: Checkout, entry: DispatchEntry) -> tuple[str, ...]:
-    """The stubs behind a entry that MPS shares: those it is known to call, else those it names and MPS registers."""
+def _called_directly(checkout: Checkout, entry: DispatchEntry) -> tuple[str, ...]:
+    """The stubs that a shared function is known to call itself, not through an operator that MPS may serve apart."""
     try:
-        return tuple(dict.fromkeys(call.stub.name for call in stubs_of(checkout, entry.kernel)))
-    except PorterError:
-        pass
-    try:
-        return tuple(name for name in stub_names(checkout, entry.kernel) if find_registration(checkout, name))
+        calls = find_stubs(checkout, entry.kernel)
     except PorterError:
         return ()
+    direct = (call for call in calls if not any(_REDISPATCHED.match(name) for name in call.via))
+    return tuple(dict.fromkeys(call.stub.name for call in direct))
+
+
+def find_stubs_behind(checkout: Checkout, served: ServedFunction) -> tuple[str, ...]:
+    """The stubs behind a function whose entry MPS shares; none of one whose code is unknown."""
+    return find_shared_stubs(checkout, served.entry) if is_shared(served.entry) and served.error is None else ()
+
+
+def find_shared_stubs(checkout: Checkout, entry: DispatchEntry) -> tuple[str, ...]:
+    """The stubs behind an entry that MPS shares: those it is known to call, else those it names and MPS registers.
+
+    None where its code calls no stub. Raises what else keeps it from being read.
+    """
+    try:
+        return tuple(dict.fromkeys(call.stub.name for call in find_stubs(checkout, entry.kernel)))
+    except PorterError as error:
+        named = find_stub_names(checkout, entry.kernel)
+        found = tuple(name for name in named if find_registration(checkout, name))
+        if not found and not isinstance(error, NoStub):
+            raise
+        return found
 
 
 def find_migrations(checkout: Checkout, operator: Operator) -> tuple[Migration | Blocked, ...]:
-    """Where every row that is on MPSGraph goes; a row is held back by PTR017 (no entry to join) or by what the reading
-    of its stubs raises.
+    """Where every row that is on MPSGraph goes; a row is held back by PTR017 (no entry to join), by what the reading
+    of its stubs raises, or by what kept its code from being read.
     """
-    old = [row for row in operator.served if row.language is Language.MPSGRAPH or _forwards(row)]
-    return tuple(_find_migration(checkout, operator, row) for row in old)
+    old = [served for served in operator.served if served.builds_graph or served.error or _only_forwards(served)]
+    return tuple(_find_migration(checkout, operator, served) for served in old)
 
 
-def find_joining(checkout: Checkout, operator: Operator, moved: tuple[Migration, ...]) -> tuple[Migration, ...]:
-    """The rows that MPS does not serve, but can now: their shared function leads to nothing but the stubs of the moved
-    rows, or to operators that MPS serves.
+def find_joining(checkout: Checkout, operator: Operator, migrations: tuple[Migration, ...]) -> tuple[Migration, ...]:
+    """Returns the functions that gain an MPS kernel: their shared implementation only calls stubs of `migrations`, or
+    operators that MPS has.
     """
-    ported = {call.stub for move in moved for call in move.stubs}
-    new = []
+    ported = {call.stub for migration in migrations for call in migration.stubs}
+    found = []
     for function in operator.functions:
         entry = next((entry for entry in function.dispatch if _is_shared_by_all(entry)), None)
         if entry is None or function.entry_for(MPS_KEY):
             continue
         outcome = _find_migration(checkout, operator, ServedFunction(function, entry, None, Language.OTHER))
         if isinstance(outcome, Migration) and ported.issuperset(call.stub for call in outcome.stubs):
-            new.append(outcome)
-    return tuple(new)
+            found.append(outcome)
+    return tuple(found)
 
 
-def _find_migration(checkout: Checkout, operator: Operator, row: ServedFunction) -> Migration | Blocked:
+def _find_migration(checkout: Checkout, operator: Operator, served: ServedFunction) -> Migration | Blocked:
+    if served.error:
+        return Blocked(served, served.error)
     try:
-        return _join(checkout, operator, row)
+        return _find_join(checkout, operator, served)
     except PorterError as error:
-        return Blocked(row, error)
+        return Blocked(served, error)
 
 
-def _forwards(row: ServedFunction) -> bool:
-    """Whether a kernel of MPS's own only forwards to other operators."""
-    return row.language is Language.OTHER and row.implementation is not None and not is_shared(row.entry)
+def _only_forwards(served: ServedFunction) -> bool:
+    """Whether a kernel specific to MPS only forwards to other operators."""
+    return served.language is Language.OTHER and served.implementation is not None and not is_shared(served.entry)
 
 
 def is_shared(entry: DispatchEntry) -> bool:
-    """Whether MPS joins a kernel of CPU or CUDA on this entry."""
+    """Whether this entry also has the CPU or CUDA key."""
     return any(key in entry.keys for key in SHARING_KEYS)
 
 
-def _join(checkout: Checkout, operator: Operator, row: ServedFunction) -> Migration:
-    candidates = [entry for entry in row.function.dispatch if is_shared(entry)]
+def _find_join(checkout: Checkout, operator: Operator, served: ServedFunction) -> Migration:
+    candidates = [entry for entry in served.function.dispatch if is_shared(entry)]
     if not candidates:
         raise PorterError(
             "PTR017",
-            f"{row.function.name} has no CPU or CUDA entry that MPS can join",
-            row.function.place,
+            f"{served.function.name} has no CPU or CUDA entry that MPS can join",
+            served.function.place,
             "Its CPU kernel is generated or missing; see docs/errors/PTR017.md.",
         )
     failure: PorterError | None = None
     for entry in candidates:
         try:
-            return Migration(row, entry, stubs_of(checkout, entry.kernel))
+            return Migration(served, entry, find_stubs(checkout, entry.kernel))
         except PorterError as error:
             failure = error
             if isinstance(error, NoStub) and _only_redispatches(checkout, entry):
-                return Migration(row, entry, ())
+                return Migration(served, entry, ())
             if isinstance(error, DifferentOverloads):
-                return Migration(row, entry, _stubs_of_out(checkout, operator, error))
+                return Migration(served, entry, _find_stubs_of_out(checkout, operator, error))
     assert failure is not None
     raise failure
 
 
-def _stubs_of_out(checkout: Checkout, operator: Operator, error: PorterError) -> tuple[StubCall, ...]:
-    """The stubs of the out= row, for a kernel name that several C++ overloads share."""
+def _find_stubs_of_out(checkout: Checkout, operator: Operator, error: PorterError) -> tuple[StubCall, ...]:
+    """Returns the stubs of the out= variant, for a kernel name with several C++ overloads."""
     for function in operator.functions:
         entry = function.entry_for("CPU") if function.name.endswith("out") else None
         if entry:
-            return stubs_of(checkout, entry.kernel)
+            return find_stubs(checkout, entry.kernel)
     raise error
 
 
 def _only_redispatches(checkout: Checkout, entry: DispatchEntry) -> bool:
-    """Whether a function that CPU and CUDA share calls no kernel of its own, only operators that MPS serves."""
+    """Whether a function shared by CPU and CUDA only calls operators that MPS has."""
     if not _is_shared_by_all(entry):
         return False
     functions = NativeFunctions.read(checkout)
-    return all(_only_calls(found.text, functions) for found in native_definitions(checkout, entry.kernel))
+    return all(_only_calls(found.text, functions) for found in find_native_definitions(checkout, entry.kernel))
 
 
 def _only_calls(text: str, functions: NativeFunctions) -> bool:
     if "at::" not in text or _OWN_KERNEL.search(text):
         return False
     called = {name for name in _OPERATOR_CALL.findall(text) if functions.has(name)}
-    return all(any(function.entry_for(MPS_KEY) for function in functions.family(name)) for name in called)
+    return all(any(function.entry_for(MPS_KEY) for function in functions.find_overloads(name)) for name in called)
 
 
 def _is_shared_by_all(entry: DispatchEntry) -> bool:

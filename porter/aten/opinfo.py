@@ -1,7 +1,7 @@
-"""The OpInfos of an ATen operator: its test names and dtypes, and what they say about MPS alone.
+"""The OpInfos of an ATen operator: its test names, its dtypes, and the marks that apply to MPS only.
 
 Source: `torch/testing/_internal/common_methods_invocations.py`, `torch/testing/_internal/opinfo/definitions/*.py` and
-`opinfo/core.py`. The files are scanned for the call, and only the call is read.
+`opinfo/core.py`. The files are scanned for the call, and only the call is parsed.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from porter.core.checkout import Checkout
 from porter.core.dtypes import COMPLEX_DOUBLE, DOUBLE, HALF, Kind, of_kind
 from porter.core.edits import Edit
 from porter.core.layout import OPINFO_DEFINITIONS, OPINFOS
-from porter.languages.python_calls import Expression, Item, find_expression, read_items, remove_items, string_of
+from porter.languages.python_calls import Expression, Item, find_expression, read_items, read_string, remove_items
 
-# Calls that look like an OpInfo and describe something else.
+# Calls that look like an OpInfo but describe something else.
 OTHER_CALLS = ("DecorateInfo", "ForeachFuncInfo")
-# Tests whose outcome on MPS the forward kernel decides, and the class that only MPS has.
+# Tests whose outcome on MPS depends on the forward kernel, and the test class specific to MPS.
 FORWARD_TESTS = ("", "test_output_match", "test_dtypes", "test_out")
 MPS_CLASSES = ("TestConsistency",)
 MPS_DECORATORS = ("skipMPS", "expectedFailureMPS")
-# Types that no MPS kernel has, whatever an OpInfo says.
+# Types that no MPS kernel supports, whatever an OpInfo lists.
 NOT_ON_MPS = frozenset({DOUBLE.torch, COMPLEX_DOUBLE.torch})
 
 _INTEGRAL, _FLOATING, _COMPLEX = (
@@ -55,7 +55,7 @@ _EXPECTATION = re.compile(r"unittest\.(skip|expectedFailure)|\w*MPS$")
 
 @dataclass(frozen=True)
 class OpInfoCall:
-    """One OpInfo: where it is called, by which names it is known, and its arguments."""
+    """The call of one OpInfo: its location, its names and its arguments."""
 
     cls: str
     name: str
@@ -69,21 +69,21 @@ class OpInfoCall:
 
     @property
     def text(self) -> str:
-        """The whole file's."""
+        """The text of the whole file."""
         return self.expression.text
 
     @property
     def variant(self) -> str:
-        return string_of(self.argument("variant_test_name"))
+        return read_string(self.argument("variant_test_name"))
 
     @property
     def key(self) -> str:
-        """The name the MPS test lists use."""
+        """Its name in the MPS test lists."""
         return self.name + self.variant
 
     @property
     def dtypes(self) -> frozenset[str] | None:
-        """Torch names of the dtypes it is tested with on the CPU; None when not written as common_dtype groups."""
+        """Torch names of its CPU test dtypes; None if they are not written in terms of common_dtype."""
         return self._dtypes("dtypes")
 
     def argument(self, name: str) -> ast.expr | None:
@@ -96,10 +96,10 @@ class OpInfoCall:
 
 @dataclass(frozen=True)
 class Mark:
-    """Something an OpInfo says about MPS alone: an element of `skips=`/`decorators=`, or an argument itself; both by
-    index.
+    """A part of an OpInfo that only applies to MPS: an element of `skips=` or `decorators=`, or a whole argument.
 
-    `dtypes` are the ones it is limited to, None for all or when not readable (`readable` tells which).
+    `argument` and `element` are indexes. `dtypes` are those it is limited to; None means all of them, or if not
+    `readable`, unknown ones.
     """
 
     call: OpInfoCall
@@ -114,7 +114,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class MarkDecision:
-    """What becomes of a mark, and why; `dtypes` are those that go."""
+    """What happens to a mark, and why; `dtypes` are those removed."""
 
     mark: Mark
     change: Change
@@ -123,17 +123,17 @@ class MarkDecision:
 
 
 def find_opinfos(checkout: Checkout, op: str) -> tuple[OpInfoCall, ...]:
-    """Every OpInfo whose name (`nn.functional.` apart) or aten_name is `op` (an ATen base name).
+    """Returns every OpInfo whose name (without `nn.functional.`) or aten_name is `op`, an ATen base name.
 
     Raises PTR067 (unclosed bracket, syntax error).
     """
     files = [OPINFOS] if checkout.exists(OPINFOS) else []
     files += checkout.list(OPINFO_DEFINITIONS, ".py")
-    return tuple(call for file in files for call in _find(file, checkout.read(file), op))
+    return tuple(call for file in files for call in _find_in_file(file, checkout.read(file), op))
 
 
 def read_dtypes(node: ast.expr) -> frozenset[str] | None:
-    """The dtypes that an expression of common_dtype's groups stands for, or None."""
+    """Returns the dtypes of an expression over common_dtype's groups, or None."""
     if not isinstance(node, ast.Call):
         names = read_dtype_names(node)
         return None if names is None else frozenset(names)
@@ -144,13 +144,13 @@ def read_dtypes(node: ast.expr) -> frozenset[str] | None:
     return None if group is None or names is None or node.keywords else group | {*names}
 
 
-def marks(call: OpInfoCall) -> tuple[Mark, ...]:
-    """What an OpInfo says about MPS alone, in the order of the text. Tolerances are not expectations of failure."""
-    return tuple(mark for index in range(len(call.arguments)) for mark in _marks(call, index))
+def read_marks(call: OpInfoCall) -> tuple[Mark, ...]:
+    """Returns the marks of an OpInfo that only apply to MPS, in source order. Tolerances do not count."""
+    return tuple(mark for index in range(len(call.arguments)) for mark in _read_marks_of(call, index))
 
 
 def decide_mark(mark: Mark, ported: Collection[str]) -> MarkDecision:
-    """Whether a mark's reason goes when `ported` (torch dtype names) run natively and agree with the CPU."""
+    """Decides whether a mark is obsolete once the dtypes `ported` (torch names) run natively and match the CPU."""
     if mark.element is None:
         return _decide_dtypes(mark, ported)
     if mark.test not in FORWARD_TESTS:
@@ -166,8 +166,8 @@ def decide_mark(mark: Mark, ported: Collection[str]) -> MarkDecision:
     return MarkDecision(mark, change, gone, f"{', '.join(gone)}: native now")
 
 
-def edits_of_marks(decisions: Iterable[MarkDecision]) -> tuple[Edit, ...]:
-    """The edits that carry decisions out, one a call; an argument that would be left empty goes as a whole."""
+def edit_marks(decisions: Iterable[MarkDecision]) -> tuple[Edit, ...]:
+    """Returns the edits for these decisions, one per call. An argument left empty is removed."""
     by_call: dict[tuple[str, int], list[MarkDecision]] = {}
     for decision in decisions:
         call = decision.mark.call.expression
@@ -175,7 +175,7 @@ def edits_of_marks(decisions: Iterable[MarkDecision]) -> tuple[Edit, ...]:
     return tuple(edit for group in by_call.values() for edit in _call_edits(group))
 
 
-def _find(file: str, text: str, op: str) -> Iterator[OpInfoCall]:
+def _find_in_file(file: str, text: str, op: str) -> Iterator[OpInfoCall]:
     for match, aten_names in _index(text):
         name = match["name"]
         if op in (name, name.replace(".", "_"), name.removeprefix("nn.functional.")) or op in aten_names:
@@ -184,7 +184,7 @@ def _find(file: str, text: str, op: str) -> Iterator[OpInfoCall]:
 
 @lru_cache(maxsize=32)
 def _index(text: str) -> tuple[tuple[re.Match[str], frozenset[str]], ...]:
-    """Every OpInfo call of a file with the aten_names up to the next: one scan serves every operator."""
+    """Returns every OpInfo call of a file with the aten_names up to the next call: one scan for all operators."""
     starts = [match for match in _CALL.finditer(text) if match["cls"] not in OTHER_CALLS]
     names: list[set[str]] = [set() for _ in starts]
     offsets = [match.start() for match in starts]
@@ -200,19 +200,19 @@ def _read_call(file: str, text: str, match: re.Match[str]) -> OpInfoCall:
     return OpInfoCall(match["cls"], match["name"], expression.line(expression.node), expression, expression.items)
 
 
-def _marks(call: OpInfoCall, index: int) -> Iterator[Mark]:
+def _read_marks_of(call: OpInfoCall, index: int) -> Iterator[Mark]:
     argument = call.arguments[index]
     if argument.name == "dtypesIfMPS":
         text = f"{argument.name}={call.expression.text_of(argument.value)}"
         yield Mark(call, index, None, text, call.expression.line(argument.value), "", None)
     if argument.name in ("skips", "decorators") and isinstance(argument.value, ast.Tuple | ast.List):
         for element, item in enumerate(read_items(argument.value)):
-            mark = _mark(call, index, element, item.value)
+            mark = _read_mark(call, index, element, item.value)
             if mark:
                 yield mark
 
 
-def _mark(call: OpInfoCall, argument: int, element: int, node: ast.expr) -> Mark | None:
+def _read_mark(call: OpInfoCall, argument: int, element: int, node: ast.expr) -> Mark | None:
     line = call.expression.line(node)
     if isinstance(node, ast.Name) and node.id in MPS_DECORATORS:
         return Mark(call, argument, element, node.id, line, "", None)
@@ -222,7 +222,7 @@ def _mark(call: OpInfoCall, argument: int, element: int, node: ast.expr) -> Mark
     given = dict(zip(("decorators", "cls_name", "test_name"), (p.value for p in parts if not p.name), strict=False))
     given |= {p.name: p.value for p in parts if p.name}
     what = call.expression.text_of(given["decorators"]) if "decorators" in given else ""
-    cls, test, device = (string_of(given.get(name)) for name in ("cls_name", "test_name", "device_type"))
+    cls, test, device = (read_string(given.get(name)) for name in ("cls_name", "test_name", "device_type"))
     ours = device == "mps" or test.endswith("_mps") or cls.removesuffix("MPS") in MPS_CLASSES or what in MPS_DECORATORS
     if not ours or device not in ("", "mps") or not _EXPECTATION.match(what):
         return None
@@ -233,7 +233,7 @@ def _mark(call: OpInfoCall, argument: int, element: int, node: ast.expr) -> Mark
 
 
 def _decide_dtypes(mark: Mark, ported: Collection[str]) -> MarkDecision:
-    """`dtypesIfMPS` goes when `dtypes` is true of MPS too."""
+    """Removes `dtypesIfMPS` if `dtypes` now also holds for MPS."""
     dtypes = mark.call.dtypes
     if dtypes is None:
         return MarkDecision(mark, Change.KEPT, (), "dtypes= is not written as groups of dtypes")
@@ -244,7 +244,7 @@ def _decide_dtypes(mark: Mark, ported: Collection[str]) -> MarkDecision:
 
 
 def _decide_whole(mark: Mark, ported: Collection[str]) -> MarkDecision:
-    """A mark for every dtype goes when every dtype that is tested is native."""
+    """Removes a mark for all dtypes if every tested dtype is now native."""
     missing = sorted((mark.call.dtypes or frozenset()) - NOT_ON_MPS - set(ported))
     if missing:
         return MarkDecision(mark, Change.KEPT, (), f"{', '.join(missing)}: not part of the port")
@@ -262,7 +262,7 @@ def _call_edits(group: Sequence[MarkDecision]) -> tuple[Edit, ...]:
 
 
 def _paths(decision: MarkDecision) -> Iterator[tuple[int, ...]]:
-    """What goes of a call: an argument, an element of one, or dtypes of such an element."""
+    """Yields the paths to remove from a call: an argument, an element of one, or dtypes of an element."""
     mark = decision.mark
     if decision.change is Change.REMOVED:
         yield (mark.argument,) if mark.element is None else (mark.argument, mark.element)

@@ -1,4 +1,4 @@
-"""The lists of expected failures, skips and supported complex operators of PyTorch's MPS tests.
+"""PyTorch's MPS test lists: expected failures, skips, and operators that support complex types.
 
 Source: `torch/testing/_internal/common_mps.py` (2.8 on), `test/test_mps.py` (2.7 and before).
 """
@@ -18,11 +18,11 @@ from porter.core.dtypes import FLOAT2, SCALAR_TYPES
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
 from porter.core.layout import TEST_LISTS
-from porter.languages.python_calls import Expression, find_expression, insert_strings, remove_items, string_of
+from porter.languages.python_calls import Expression, find_expression, insert_strings, read_string, remove_items
 
 
 class ListKind(Enum):
-    """What a list says of the operators in it, by the word in its name."""
+    """The meaning of a list, from the word in its name."""
 
     ALLOW = "SUPPORTED"
     SKIP = "SKIP"
@@ -30,7 +30,7 @@ class ListKind(Enum):
 
 
 class Change(Enum):
-    """What becomes of an expectation about a test."""
+    """What happens to a test expectation."""
 
     REMOVED = "removed"
     NARROWED = "narrowed"
@@ -39,7 +39,7 @@ class Change(Enum):
 
 
 _ALIASES = {each.alias: each.torch for each in SCALAR_TYPES if each.alias}
-# Lists whose entries have a reason that a port does not take away, by a word of their name or of their function's.
+# Lists that a port does not affect, by a word in their own name or their function's name, with the reason.
 PERMANENT = {
     "grad": "the list is for backward tests",
     "error_inputs": "the list is for error inputs",
@@ -48,14 +48,16 @@ PERMANENT = {
     "UNDEFINED": "the list is for results that are undefined on any device",
 }
 
+_ABOVE = 60_000  # characters in which the `if` around a list stands
 _FUNCTION = re.compile(r"^([ \t]*)def (mps_ops_\w*modifier)\(", re.MULTILINE)
 _LIST = re.compile(r"^[ \t]*(?P<name>[A-Z]\w*)(?:[ \t]*(?::[^=\n]*)?=\s*|\.update\(\s*)(?P<open>\{)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An operator in a list: `name` is the OpInfo's name and variant in one; `dtypes` are torch names, None for all or
-    where they are not written out one by one (`readable` tells which); `index` is its place in the list.
+    """An operator in a list, at position `index`. `name` is the OpInfo's name and variant in one word.
+
+    `dtypes` are torch names; None means all of them, or if not `readable`, unknown ones.
     """
 
     name: str
@@ -67,7 +69,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class SkipList:
-    """One list: `function` is the modifier it belongs to, `condition` that of an enclosing if."""
+    """One list. `function` is the modifier it belongs to, `condition` that of an enclosing `if`."""
 
     name: str
     kind: ListKind
@@ -81,16 +83,16 @@ class SkipList:
 
     @property
     def text(self) -> str:
-        """The whole file's."""
+        """The text of the whole file."""
         return self.expression.text
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
-        return tuple(_entries(self))
+        return tuple(_read_entries(self))
 
     @property
     def kept_because(self) -> str:
-        """Why no entry of this list goes with a port, or nothing."""
+        """Why a port never removes an entry of this list; empty if it may."""
         if self.condition:
             return f"the list holds only if {self.condition}"
         return next((why for word, why in PERMANENT.items() if word in self.function or word in self.name), "")
@@ -98,7 +100,7 @@ class SkipList:
 
 @dataclass(frozen=True)
 class Decision:
-    """What becomes of an entry, and why; `dtypes` are those that go."""
+    """What happens to an entry, and why; `dtypes` are those removed."""
 
     skip_list: SkipList
     name: str
@@ -108,20 +110,20 @@ class Decision:
 
 
 def read_lists(checkout: Checkout) -> tuple[SkipList, ...]:
-    """Every list of every modifier, in file order. Raises PTR067 (unclosed bracket), PTR068 (no modifier found)."""
-    lists = [found for file in TEST_LISTS if checkout.exists(file) for found in _lists(file, checkout.read(file))]
+    """Returns the lists of all modifiers, in file order. Raises PTR067 (unclosed bracket) or PTR068 (no modifier)."""
+    lists = [found for file in TEST_LISTS if checkout.exists(file) for found in _find_lists(file, checkout.read(file))]
     if not lists:
         raise PorterError("PTR068", "found no list of MPS test expectations", Place(TEST_LISTS[0]))
     return tuple(lists)
 
 
-def entries_for(lists: Iterable[SkipList], names: Collection[str]) -> tuple[tuple[SkipList, Entry], ...]:
-    """The entries that name one of these tests (OpInfo name and variant in one word)."""
+def find_entries(lists: Iterable[SkipList], names: Collection[str]) -> tuple[tuple[SkipList, Entry], ...]:
+    """Returns the entries for these tests (OpInfo name and variant in one word)."""
     return tuple((found, entry) for found in lists for entry in found.entries if entry.name in names)
 
 
 def decide(found: SkipList, entry: Entry, ported: Collection[str]) -> Decision:
-    """Whether an entry's reason goes when `ported` (torch dtype names) run natively and agree with the CPU."""
+    """Decides whether an entry is obsolete once the dtypes `ported` (torch names) run natively and match the CPU."""
     if found.kind is ListKind.ALLOW:
         return Decision(found, entry.name, Change.KEPT, (), "complex types stay allowed")
     if found.kept_because:
@@ -143,11 +145,12 @@ def decide_all(
     ported: Collection[str],
     tested_complex: Collection[str] | None = None,
 ) -> tuple[Decision, ...]:
-    """Every decision about these tests; with complex types ported, the allow-list that those of them which test
-    complex types (all, unless said) are missing from too.
+    """Returns the decisions on all entries for these tests.
+
+    If a complex type is ported, the allow-list also gains the tests in `tested_complex` (default: all) it lacks.
     """
     lists = tuple(lists)
-    decisions = [decide(found, entry, ported) for found, entry in entries_for(lists, names)]
+    decisions = [decide(found, entry, ported) for found, entry in find_entries(lists, names)]
     allowing = [found for found in lists if found.kind is ListKind.ALLOW and not found.kept_because]
     if FLOAT2.torch in ported and allowing:
         known = {entry.name for found in lists if found.kind is ListKind.ALLOW for entry in found.entries}
@@ -157,8 +160,8 @@ def decide_all(
     return tuple(decisions)
 
 
-def edits_of(decisions: Iterable[Decision]) -> tuple[Edit, ...]:
-    """The edits that carry decisions out, list by list. Raises PTR050 where one list both gains and loses entries."""
+def edit_lists(decisions: Iterable[Decision]) -> tuple[Edit, ...]:
+    """Returns the edits for these decisions, one per list. Raises PTR050 if a list both gains and loses entries."""
     by_list: dict[tuple[str, int], list[Decision]] = {}
     for decision in decisions:
         by_list.setdefault((decision.skip_list.file, decision.skip_list.expression.start), []).append(decision)
@@ -171,7 +174,7 @@ def _list_edits(found: SkipList, decisions: Sequence[Decision]) -> Iterator[Edit
 
 
 def _paths(found: SkipList, decision: Decision) -> Iterator[tuple[int, ...]]:
-    """What goes of a list: entries of this name, or dtypes of theirs."""
+    """Yields the paths to remove from a list: entries of this name, or some of their dtypes."""
     for entry in found.entries:
         if entry.name == decision.name and decision.change is Change.REMOVED:
             yield (entry.index,)
@@ -180,14 +183,14 @@ def _paths(found: SkipList, decision: Decision) -> Iterator[tuple[int, ...]]:
 
 
 def _insert_names(found: SkipList, names: Iterable[str]) -> tuple[Edit, ...]:
-    """The edit that adds names to an allow-list, each where its neighbors are in order, else behind the last entry."""
+    """Returns the edit that adds names to an allow-list, in order between sorted neighbors, else at the end."""
     added: dict[int, list[str]] = {}
     for name in names:
-        added.setdefault(_index_for(found.entries, name), []).append(name)
+        added.setdefault(_find_index(found.entries, name), []).append(name)
     return insert_strings(found.expression, added)
 
 
-def _index_for(entries: Sequence[Entry], name: str) -> int:
+def _find_index(entries: Sequence[Entry], name: str) -> int:
     names = [entry.name for entry in entries]
     if not names or (name < names[0] and names == sorted(names)):
         return 0
@@ -196,47 +199,48 @@ def _index_for(entries: Sequence[Entry], name: str) -> int:
 
 
 @lru_cache(maxsize=32)
-def _lists(file: str, text: str) -> tuple[SkipList, ...]:
+def _find_lists(file: str, text: str) -> tuple[SkipList, ...]:
     return tuple(_scan(file, text))
 
 
 def _scan(file: str, text: str) -> Iterator[SkipList]:
     for function in _FUNCTION.finditer(text):
-        end = _function_end(text, function.end(), len(function[1]))
+        end = _find_function_end(text, function.end(), len(function[1]))
         for match in _LIST.finditer(text, function.end(), end):
             kind = next((kind for kind in ListKind if kind.value in match["name"]), None)
             if kind:
                 expression = find_expression(file, text, match.start("open"), match.start("open"))
-                yield SkipList(match["name"], kind, function[2], _condition(text, match.start()), expression)
+                yield SkipList(match["name"], kind, function[2], _find_condition(text, match.start()), expression)
 
 
-def _function_end(text: str, start: int, indent: int) -> int:
-    """Where a line begins that is indented no deeper than the function: its closing parenthesis does not count."""
+def _find_function_end(text: str, start: int, indent: int) -> int:
+    """Returns the start of the first line indented no deeper than the function, its closing parenthesis aside."""
     found = re.compile(rf"^[ \t]{{0,{indent}}}[A-Za-z@]", re.MULTILINE).search(text, start)
     return found.start() if found else len(text)
 
 
-def _condition(text: str, at: int) -> str:
+def _find_condition(text: str, at: int) -> str:
     """The condition of the `if` that directly encloses a statement, or nothing."""
-    line = text[text.rfind("\n", 0, at + 1) + 1 :].split("\n", 1)[0]
+    start = text.rfind("\n", 0, at + 1) + 1
+    line = text[start : start + _ABOVE].split("\n", 1)[0]
     indent = len(line) - len(line.lstrip())
-    for above in reversed(text[:at].rstrip().split("\n")[-400:]):
+    for above in reversed(text[max(at - _ABOVE, 0) : at].rstrip().split("\n")[1 if at > _ABOVE else 0 :][-400:]):
         depth = len(above) - len(above.lstrip())
         if above.strip() and depth < indent and not above.lstrip().startswith("#"):
             return above.strip()[3:-1] if above.strip().startswith("if ") else ""
     return ""
 
 
-def _entries(found: SkipList) -> Iterator[Entry]:
+def _read_entries(found: SkipList) -> Iterator[Entry]:
     expression = found.expression
     for index, item in enumerate(expression.items):
         named = item.key if isinstance(expression.node, ast.Dict) else item.value
-        if named is None or not string_of(named):
+        if named is None or not read_string(named):
             continue
         limit = item.value if item.key and not _is_none(item.value) else None
         dtypes = read_dtype_names(limit) if isinstance(limit, ast.List) else None
         readable = limit is None or dtypes is not None
-        yield Entry(string_of(named), dtypes, expression.line(named), readable, index)
+        yield Entry(read_string(named), dtypes, expression.line(named), readable, index)
 
 
 def _is_none(node: ast.expr) -> bool:
@@ -244,7 +248,7 @@ def _is_none(node: ast.expr) -> bool:
 
 
 def read_dtype_names(node: ast.expr) -> tuple[str, ...] | None:
-    """The torch names of the dtypes that a list, tuple or set writes out one by one, or None."""
+    """Returns the torch names of the dtypes in a list, tuple or set literal, or None if it has other elements."""
     if not isinstance(node, ast.List | ast.Tuple | ast.Set):
         return None
     names = [ast.unparse(element) for element in node.elts]
@@ -252,6 +256,6 @@ def read_dtype_names(node: ast.expr) -> tuple[str, ...] | None:
 
 
 def dtype_name(text: str) -> str:
-    """`torch.half` and `torch.float16` are both float16."""
+    """Returns the canonical name of a dtype: `float16` for both `torch.half` and `torch.float16`."""
     name = text.removeprefix("torch.")
     return _ALIASES.get(name, name)

@@ -1,4 +1,4 @@
-"""The dispatch stubs that a shared (CPU and CUDA) implementation calls, and how each stub is declared.
+"""The dispatch stubs that an implementation shared by CPU and CUDA calls, and their declarations.
 
 Source: ATen/native/DispatchStub.h; `TORCH_IMPL_FUNC` of ATen/TensorMeta.h.
 """
@@ -10,14 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from porter.aten.branches import ExecutedStatement, Facts, find_calls, get_expression, list_executed, show
 from porter.aten.condition import Condition
-from porter.aten.walk import Facts, Reached, calls_in, reached, show, value_of
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, DType
+from porter.core.edits import line_of
 from porter.core.errors import Place, PorterError
-from porter.core.layout import NATIVE, included_as
+from porter.core.layout import NATIVE, spell_include
 from porter.languages import cpp
-from porter.languages.definitions import Found, definitions, parameters_of, parse
+from porter.languages.definitions import Definition, find_definitions, parse_definition, split_parameters
+from porter.languages.depth import bounded
 
 _DECLARE = r"DECLARE_DISPATCH\(\s*([^;]*?),\s*{name}\s*\)"
 _TYPEDEF = r"using\s+{name}\s*=\s*void\s*\(\s*\*\s*\)\s*\(([^;]*)\)\s*;"
@@ -39,9 +41,9 @@ class DifferentOverloads(PorterError):
 
 @dataclass(frozen=True)
 class Stub:
-    """A dispatch stub: `signature` is (type, name) per parameter, name empty where the declaration has none.
+    """A dispatch stub. `signature` has a (type, name) pair per parameter; unnamed parameters have an empty name.
 
-    `header` declares it, in the form of an include (`ATen/native/BinaryOps.h`).
+    `header` declares it, spelled as in an include (`ATen/native/BinaryOps.h`).
     """
 
     name: str
@@ -52,10 +54,11 @@ class Stub:
 
 @dataclass(frozen=True)
 class StubCall:
-    """A call of a stub: with `arguments` behind the iterator, for these input types, when all of `when` hold.
+    """A call of a stub, with `arguments` after the iterator, for these input dtypes, if all of `when` hold.
 
-    `builder` made the iterator (`unary_op`, `comparison_op`, ...); it is empty for a structured kernel, whose meta
-    function did. `via` names the functions between; `real` says that the real part of a complex result is taken.
+    `builder` is the function that builds the iterator (`unary_op`, `comparison_op`, ...); it is empty for a structured
+    kernel, where the meta function does so. `via` names the functions in between. With `real`, only the real part of a
+    complex result is used.
     """
 
     stub: Stub
@@ -78,14 +81,14 @@ class _Hit:
     real: bool
 
 
-def stubs_of(checkout: Checkout, native_function: str) -> tuple[StubCall, ...]:
-    """The stubs that a native function of `native_functions.yaml` calls (`atan2_out`, `abs_out`, `div_out_mode`).
+def find_stubs(checkout: Checkout, native_function: str) -> tuple[StubCall, ...]:
+    """Returns the stubs that a kernel of `native_functions.yaml` (`atan2_out`, `abs_out`, `div_out_mode`) calls.
 
-    Raises PTR071 (no such function), PTR072 (it calls no stub), PTR073 (its overloads differ), PTR074 (a stub that
-    nothing declares).
+    Raises PTR071 (no such function), PTR072 (it calls no stub), PTR073 (its overloads differ) or PTR074 (a stub is
+    not declared).
     """
-    found = native_definitions(checkout, native_function)
-    outcomes = {hits: one for one in found if (hits := _hits_per_type(one, checkout.read(one.path)))}
+    found = find_native_definitions(checkout, native_function)
+    outcomes = {hits: one for one in found if (hits := _find_hits_per_type(one, checkout.read(one.path)))}
     if not outcomes:
         raise _no_stub(checkout, native_function, found[0])
     if len(outcomes) > 1:
@@ -97,38 +100,45 @@ def stubs_of(checkout: Checkout, native_function: str) -> tuple[StubCall, ...]:
             "Give each overload a kernel name of its own, or port it by hand.",
         )
     hits, definition = next(iter(outcomes.items()))
-    return tuple(_call(checkout, hit, dtypes, definition) for hit, dtypes in hits)
+    return tuple(_make_call(checkout, hit, dtypes, definition) for hit, dtypes in hits)
 
 
-def stub_names(checkout: Checkout, native_function: str) -> tuple[str, ...]:
-    """The names of all stubs that a native function, or a function of its file that it calls, dispatches to or hands
-    on. Raises PTR071 (no such function).
+def find_stub_names(checkout: Checkout, native_function: str) -> tuple[str, ...]:
+    """Returns the names of all stubs that a kernel, or a function it calls in its file, calls or passes on.
+
+    Raises PTR071 (no such function).
     """
-    found = native_definitions(checkout, native_function)
-    names = (name for one in found for name in _dispatched((one.path, checkout.read(one.path)), one.text))
+    found = find_native_definitions(checkout, native_function)
+    names = (name for one in found for name in _find_dispatched((one.path, checkout.read(one.path)), one.text))
     return tuple(dict.fromkeys(names))
 
 
-def _dispatched(file: _File, text: str) -> Iterator[str]:
+def _find_dispatched(file: _File, text: str) -> Iterator[str]:
     pending, seen = [text], set[str]()
     while pending:
         told = pending.pop()
         yield from (match[1] or match[2] for match in _DISPATCHED.finditer(told))
         named = set(_PLAINLY_CALLED.findall(told)) - seen
         seen |= named
-        pending += [found.text for name in sorted(named) for found in _callees(file, name, "at")]
+        pending += [found.text for name in sorted(named) for found in _find_callees(file, name, "at")]
 
 
-def native_definitions(checkout: Checkout, native_function: str) -> list[Found]:
-    """Where a native function is defined: its TORCH_IMPL_FUNC, else every plain overload. Raises PTR071."""
+def find_native_definitions(checkout: Checkout, native_function: str) -> list[Definition]:
+    """Returns the definitions of a kernel: its TORCH_IMPL_FUNC, else all plain overloads. Raises PTR071."""
     name = re.escape(native_function)
     pattern = rf"\b{name}\s*\(|\b{name}\s*\)|\b{name}\s*,"
-    paths = checkout.folder(NATIVE, ".cpp").holding(native_function, pattern)
-    paths = paths or checkout.folder(NATIVE, ".cpp").holding(native_function.split("_")[0], _pasted(name))
+    folder = checkout.folder(NATIVE, ".cpp")
+    paths = folder.files_containing(native_function, pattern)
+    if paths == folder.unread:
+        paths = folder.files_containing(native_function.split("_")[0], _paste_pattern(name))
+    unread = [path for path in paths if path in folder.unread]
     for wanted in (rf"TORCH_IMPL_FUNC\(\s*{name}\s*\)", rf"\b{name}"):
-        found = [one for path in paths for one in definitions(path, checkout.read(path), wanted)]
+        readable = (path for path in paths if path not in unread)
+        found = [one for path in readable for one in find_definitions(path, checkout.read(path), wanted)]
         if found:
             return found
+    for path in unread:
+        checkout.read(path)
     raise PorterError(
         "PTR071",
         f"found no implementation of {native_function}",
@@ -137,19 +147,24 @@ def native_definitions(checkout: Checkout, native_function: str) -> list[Found]:
     )
 
 
-def _pasted(name: str) -> str:
-    """Macro uses that may paste the name together: `MACRO(eq)` makes `eq_Tensor_out`."""
+def _paste_pattern(name: str) -> str:
+    """Returns a pattern for macro uses that may paste the name together: `MACRO(eq)` for `eq_Tensor_out`."""
     return rf"^[A-Z_]+\(\s*{name.split('_')[0]}\w*\s*\)"
 
 
 @lru_cache(maxsize=4096)
-def _hits_per_type(found: Found, text: str) -> tuple[tuple[_Hit, tuple[DType, ...]], ...]:
+def _find_hits_per_type(found: Definition, text: str) -> tuple[tuple[_Hit, tuple[DType, ...]], ...]:
     """The stub calls of one definition in a file's text, each with the input types it is made for."""
+    with bounded(found.place):
+        return _group_hits(found, text)
+
+
+def _group_hits(found: Definition, text: str) -> tuple[tuple[_Hit, tuple[DType, ...]], ...]:
     types: dict[_Hit, tuple[DType, ...]] = {}
-    file, function = (found.path, text), parse(found)
+    file, function = (found.path, text), parse_definition(found)
     for dtype in ALL:
         facts = Facts(dtype, dtype.real)
-        hits = tuple(_hits(file, function.body, facts, (), ()))
+        hits = tuple(_find_hits(file, function.body, facts, (), ()))
         if not facts.asked:
             return tuple((hit, ALL) for hit in dict.fromkeys(hits))
         for hit in hits:
@@ -157,16 +172,18 @@ def _hits_per_type(found: Found, text: str) -> tuple[tuple[_Hit, tuple[DType, ..
     return tuple(types.items())
 
 
-def _hits(
+def _find_hits(
     file: _File, body: cpp.Block, facts: Facts, when: tuple[Condition, ...], via: tuple[str, ...]
 ) -> Iterator[_Hit]:
-    steps = [(step, call) for step in reached(body, facts, when) for call in calls_in(value_of(step.statement))]
+    steps = [
+        (step, call) for step in list_executed(body, facts, when) for call in find_calls(get_expression(step.statement))
+    ]
     real = any(show(call.function) == "at::real" for _, call in steps)
     for step, call in steps:
         if _is_dispatch(call):
-            yield _hit(call, step, via, real)
+            yield _read_hit(call, step, via, real)
         elif isinstance(call.function, cpp.Name) and len(via) < _DEPTH:
-            yield from _through(file, call, step, via)
+            yield from _follow_call(file, call, step, via)
 
 
 def _is_dispatch(call: cpp.Call) -> bool:
@@ -178,23 +195,23 @@ def _is_dispatch(call: cpp.Call) -> bool:
     return isinstance(asked, cpp.Name | cpp.Member) and show(asked).split(".")[-1] == "device_type"
 
 
-def _hit(call: cpp.Call, step: Reached, via: tuple[str, ...], real: bool) -> _Hit:
+def _read_hit(call: cpp.Call, step: ExecutedStatement, via: tuple[str, ...], real: bool) -> _Hit:
     stub = step.facts.resolve(call.function)
     iterator = step.facts.resolve(call.arguments[1])
-    arguments = tuple(show(a) for written in call.arguments[2:] for a in _unpacked(written, step.facts))
-    return _Hit(show(stub), arguments, step.when, builder_of(iterator), via, real)
+    arguments = tuple(show(a) for written in call.arguments[2:] for a in _unpack(written, step.facts))
+    return _Hit(show(stub), arguments, step.when, read_builder(iterator), via, real)
 
 
-def _unpacked(argument: cpp.Expr, facts: Facts) -> tuple[cpp.Expr, ...]:
-    """The argument itself, or what its pack was bound to."""
+def _unpack(argument: cpp.Expr, facts: Facts) -> tuple[cpp.Expr, ...]:
+    """Returns the argument itself or, for a pack expansion, the arguments bound to the pack."""
     if not isinstance(argument, cpp.Postfix):
         return (facts.resolve(argument),)
     pack = facts.resolve(argument.value)
     return pack.arguments if isinstance(pack, cpp.Call) else ()
 
 
-def builder_of(iterator: cpp.Expr) -> str:
-    """`unary_op` for `TensorIterator::unary_op(...)`; the chain of a `TensorIteratorConfig`; empty for `*this`."""
+def read_builder(iterator: cpp.Expr) -> str:
+    """Returns `unary_op` for `TensorIterator::unary_op(...)`, a `TensorIteratorConfig` chain, or "" for `*this`."""
     text = show(iterator)
     if "TensorIteratorConfig" in text:
         return text
@@ -202,8 +219,8 @@ def builder_of(iterator: cpp.Expr) -> str:
     return iterator.function.last if named else ""  # type: ignore[union-attr]
 
 
-def _through(file: _File, call: cpp.Call, step: Reached, via: tuple[str, ...]) -> Iterator[_Hit]:
-    """The stub calls of a function of the same file that is called here, or redispatched to through `at::`."""
+def _follow_call(file: _File, call: cpp.Call, step: ExecutedStatement, via: tuple[str, ...]) -> Iterator[_Hit]:
+    """Yields the stub calls of a function in the same file, called directly or redispatched to through `at::`."""
     assert isinstance(call.function, cpp.Name)
     callee = step.facts.resolve(call.function)
     if not isinstance(callee, cpp.Name) or not callee.path or callee.last in via or via.count(callee.path) > 1:
@@ -211,24 +228,24 @@ def _through(file: _File, call: cpp.Call, step: Reached, via: tuple[str, ...]) -
     scope = callee.path.rpartition("::")[0]
     if scope not in ("", "at", "native", "at::native"):
         return
-    if not any(_may_dispatch(file, name) for name in (callee.last, *_names(call.arguments, step.facts))):
+    if not any(_may_dispatch(file, name) for name in (callee.last, *_list_names(call.arguments, step.facts))):
         return
-    for found in _callees(file, callee.last, scope):
-        function = parse(found)
+    for found in _find_callees(file, callee.last, scope):
+        function = parse_definition(found)
         if found.expanded or function.returns == "TORCH_IMPL_FUNC":
             inner = replace(step.facts, names={})
         elif _accepts(function, call):
-            inner = _bound(function, call, step.facts)
+            inner = _bind_arguments(function, call, step.facts)
         else:
             continue
-        hits = tuple(_hits(file, function.body, inner, step.when, (*via, callee.path)))
+        hits = tuple(_find_hits(file, function.body, inner, step.when, (*via, callee.path)))
         yield from hits
         if hits:
             return
 
 
-def _names(values: tuple[cpp.Expr, ...], facts: Facts) -> Iterator[str]:
-    """The names among some values, as they may be of functions."""
+def _list_names(values: tuple[cpp.Expr, ...], facts: Facts) -> Iterator[str]:
+    """Yields the plain names among some values, which may name functions."""
     for value in map(facts.resolve, values):
         if isinstance(value, cpp.Name) and value.path:
             yield value.last
@@ -236,10 +253,10 @@ def _names(values: tuple[cpp.Expr, ...], facts: Facts) -> Iterator[str]:
 
 @lru_cache(maxsize=32768)
 def _may_dispatch(file: _File, name: str) -> bool:
-    """Whether a function of the file calls a stub, or anything of the file that may."""
+    """Whether a function may call a stub, directly or through another function of the file."""
     pending, seen = [name], {name}
     while pending:
-        for found in _callees(file, pending.pop(), "at"):
+        for found in _find_callees(file, pending.pop(), "at"):
             if "device_type" in found.text:
                 return True
             named = set(_CALLED.findall(found.text)) - seen
@@ -248,10 +265,10 @@ def _may_dispatch(file: _File, name: str) -> bool:
     return False
 
 
-def _callees(file: _File, name: str, scope: str) -> tuple[Found, ...]:
+def _find_callees(file: _File, name: str, scope: str) -> tuple[Definition, ...]:
     path, text = file
-    wrapped = definitions(path, text, rf"TORCH_IMPL_FUNC\(\s*{re.escape(name)}\s*\)") if scope else ()
-    return wrapped or definitions(path, text, rf"\b{re.escape(name)}")
+    wrapped = find_definitions(path, text, rf"TORCH_IMPL_FUNC\(\s*{re.escape(name)}\s*\)") if scope else ()
+    return wrapped or find_definitions(path, text, rf"\b{re.escape(name)}")
 
 
 def _is_pack(parameter: cpp.Parameter) -> bool:
@@ -264,7 +281,7 @@ def _accepts(function: cpp.Function, call: cpp.Call) -> bool:
     return given == taken or (packed and given >= taken - 1)
 
 
-def _bound(function: cpp.Function, call: cpp.Call, facts: Facts) -> Facts:
+def _bind_arguments(function: cpp.Function, call: cpp.Call, facts: Facts) -> Facts:
     names: dict[str, cpp.Expr] = {}
     if function.parameters and _is_pack(function.parameters[-1]):
         rest = tuple(facts.resolve(a) for a in call.arguments[len(function.parameters) - 1 :])
@@ -276,22 +293,22 @@ def _bound(function: cpp.Function, call: cpp.Call, facts: Facts) -> Facts:
     return replace(facts, names=names)
 
 
-def _call(checkout: Checkout, hit: _Hit, dtypes: tuple[DType, ...], found: Found) -> StubCall:
-    stub = declared_stub(checkout, hit.stub, found)
+def _make_call(checkout: Checkout, hit: _Hit, dtypes: tuple[DType, ...], found: Definition) -> StubCall:
+    stub = find_stub_declaration(checkout, hit.stub, found)
     return StubCall(stub, hit.arguments, dtypes, hit.when, hit.builder, hit.via, hit.real, found.place)
 
 
-def declared_stub(checkout: Checkout, name: str, found: Found | None = None) -> Stub:
-    """The declaration of a stub, from the header that has it. Raises PTR074."""
+def find_stub_declaration(checkout: Checkout, name: str, found: Definition | None = None) -> Stub:
+    """Returns the declaration of a stub. Raises PTR074 if no header declares it."""
     pattern = _DECLARE.format(name=re.escape(name))
-    for path in checkout.folder(NATIVE, ".h").holding(name, rf"\b{re.escape(name)}\s*\)"):
+    for path in checkout.folder(NATIVE, ".h").files_containing(name, rf"\b{re.escape(name)}\s*\)"):
         text = checkout.read(path)
         match = re.search(pattern, text)
         if match:
             start = text.rindex("DECLARE_DISPATCH", 0, match.end())
-            place = Place(path, text.count("\n", 0, start) + 1)
+            place = Place(path, line_of(text, start))
             kind = match.group(1).rpartition("DECLARE_DISPATCH(")[2].strip()
-            return Stub(name, _signature(checkout, text, kind, place), included_as(path), place)
+            return Stub(name, _read_signature(checkout, text, kind, place), spell_include(path), place)
     raise PorterError(
         "PTR074",
         f"no header in {NATIVE} declares the stub {name}",
@@ -300,32 +317,32 @@ def declared_stub(checkout: Checkout, name: str, found: Found | None = None) -> 
     )
 
 
-def _signature(checkout: Checkout, text: str, kind: str, place: Place) -> tuple[tuple[str, str], ...]:
-    """Parameters of `void(*)(TensorIteratorBase&, const Scalar& alpha)`, or of the typedef of that name."""
+def _read_signature(checkout: Checkout, text: str, kind: str, place: Place) -> tuple[tuple[str, str], ...]:
+    """Reads the parameters of `void(*)(TensorIteratorBase&, const Scalar& alpha)`, or of the typedef of that name."""
     spelled = _SIGNATURE.search(kind)
-    inside = spelled.group(1) if spelled else _typedef(text, kind)
+    inside = spelled.group(1) if spelled else _find_typedef(text, kind)
     if inside is None:
         raise PorterError("PTR074", f"the function type {kind} is not declared here", place, "Port it by hand.")
-    return tuple(_parameter(part) for part in parameters_of(inside) if part)
+    return tuple(_read_parameter(part) for part in split_parameters(inside) if part)
 
 
-def _typedef(text: str, name: str) -> str | None:
+def _find_typedef(text: str, name: str) -> str | None:
     match = re.search(_TYPEDEF.format(name=re.escape(name)), text)
     return match.group(1) if match else None
 
 
-def _parameter(text: str) -> tuple[str, str]:
+def _read_parameter(text: str) -> tuple[str, str]:
     match = re.fullmatch(r"(.*[&*>\s])(\w+)", text)
     if not match or match.group(1).strip() in ("const", "unsigned", ""):
         return text, ""
     return match.group(1).strip(), match.group(2)
 
 
-def _no_stub(checkout: Checkout, native_function: str, found: Found) -> PorterError:
+def _no_stub(checkout: Checkout, native_function: str, found: Definition) -> PorterError:
     calls = [
         call
-        for step in reached(parse(found).body, Facts(ALL[0], ALL[0]))
-        for call in calls_in(value_of(step.statement))
+        for step in list_executed(parse_definition(found).body, Facts(ALL[0], ALL[0]))
+        for call in find_calls(get_expression(step.statement))
     ]
     other = next((show(c.function) for c in calls if "TORCH_" not in show(c.function)), "")
     what = f"{native_function} calls no dispatch stub" + (f": it calls {other}" if other else "")

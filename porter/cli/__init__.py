@@ -1,4 +1,4 @@
-"""The command line: one module a command. Each reads its arguments, calls one workflow, and prints what comes back."""
+"""The command line: one module per command. Each reads its arguments, calls a workflow and prints the result."""
 
 from porter.cli.app import main
 

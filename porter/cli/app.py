@@ -1,4 +1,4 @@
-"""`porter`: the commands together, its own options, and how a run ends."""
+"""`porter`: the command group, the global options and the exit codes."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ USAGE = "PTR006"
 NAME, COMPLETION = "porter", "_PORTER_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 GROUPS = {
-    "Port an operator": (migrate, undo),
-    "Look at the fork": (status, explain),
-    "Prove": (verify, watch),
-    "Start": (setup,),
+    "Port": (migrate, undo),
+    "Inspect": (status, explain),
+    "Verify": (verify, watch),
+    "Set up": (setup,),
 }
 EXAMPLES = (
-    ("porter setup", "get a compiler, build what verdicts share"),
-    ("porter status --portable", "what can be ported"),
-    ("porter migrate atan2", "plan a port, show the diff, verify it"),
+    ("porter setup", "install a compiler and build what verdicts share"),
+    ("porter status --portable", "list what can be ported"),
+    ("porter migrate atan2", "plan a port, show the diff and verify it"),
     ("porter migrate atan2 --write", "the same, then write it"),
 )
 
 
 class App(click.Group):
-    """All commands, in groups of those that belong together."""
+    """The commands, in groups."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -93,12 +93,12 @@ def _print_completion(ctx: click.Context, _param: click.Parameter, shell: str | 
     is_eager=True,
     expose_value=False,
     callback=_print_completion,
-    help='Print the completion script of a shell: eval "$(porter --completion bash)".',
+    help='Print a shell completion script: eval "$(porter --completion bash)".',
 )
 @shared
 @click.pass_context
 def app(ctx: click.Context, checkout: Path | None, json: bool, no_color: bool) -> None:
-    """Moves PyTorch operators from MPSGraph to native Metal, and proves each port."""
+    """Port PyTorch operators from MPSGraph to native Metal, and verify each port."""
     ctx.obj = Settings(checkout, json, no_color)
 
 
@@ -108,9 +108,9 @@ for _commands in GROUPS.values():
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; 0 done, 1 planned but not complete or the verdict failed, 2 could not plan."""
+    """Runs one command. Returns 0 if done, 1 if the plan is incomplete or the verdict failed, 2 if there is no plan."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="surrogateescape")  # a diff has the bytes of the fork
+        sys.stdout.reconfigure(errors="surrogateescape")  # a diff keeps the bytes of the fork
     try:
         return int(app.main(arguments, prog_name=NAME, complete_var=COMPLETION, standalone_mode=False) or DONE)
     except click.exceptions.NoArgsIsHelpError as error:

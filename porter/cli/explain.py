@@ -12,21 +12,21 @@ from porter.cli.output import DONE, Output
 
 @command(
     "explain",
-    ("porter explain atan2", "what its old code computes, read twice, and where it would go"),
-    ("porter explain atan2 --no-record", "at once: the source alone"),
+    ("porter explain atan2", "what the old code computes and where it moves"),
+    ("porter explain atan2 --no-record", "the same, from the source only"),
 )
 @click.argument("op", metavar="OP", shell_complete=complete_operator)
-@click.option("--no-record", is_flag=True, help="Read the source only: run nothing.")
-@click.option("--macos", default="", metavar="VERSION", help="Run the old code as this macOS would: 14.4.")
+@click.option("--no-record", is_flag=True, help="Only read the source; run nothing.")
+@click.option("--macos", default="", metavar="VERSION", help="Run the old code as on this macOS version, such as 14.4.")
 def explain(output: Output, op: str, no_record: bool, macos: str) -> int:
-    """Show each stage for one operator, and how each was found."""
-    from porter.report.explain import stage_text, styled_stage
+    """Show each stage of the port of one operator, and its source."""
+    from porter.report.explain import stage_text, style_stage
     from porter.workflows.explain import explain as run
 
-    stages = run(output.open_checkout(), op, not no_record, macos, output.saying)
+    stages = run(output.open_checkout(), op, not no_record, macos, output.report_progress)
     if output.json:
         output.object({"op": op, "stages": [stage.as_object() for stage in stages]})
         return DONE
     for stage in stages:
-        output.text(stage_text(stage), partial(styled_stage, stage))
+        output.text(stage_text(stage), partial(style_stage, stage))
     return DONE

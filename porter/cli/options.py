@@ -1,4 +1,4 @@
-"""The options of every command, and how a command and its help are made."""
+"""The global options, and the decorators that make commands and their help."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHARED = ("--checkout", "--json", "--no-color", "--help")
 
 
 class Command(click.Command):
-    """A command whose help has its own options first, then those of every command, then examples."""
+    """A command whose help lists its own options, the global ones, then examples."""
 
     def __init__(self, *args: Any, examples: Sequence[tuple[str, str]] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -27,7 +27,7 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            error.ctx = error.ctx or ctx  # click leaves it out where an option lacks its value
+            error.ctx = error.ctx or ctx  # click omits it if an option lacks its value
             raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -40,9 +40,9 @@ class Command(click.Command):
 
 
 def write_options(ctx: click.Context, formatter: click.HelpFormatter) -> None:
-    """Writes the options of a command into its help, in sections."""
+    """Writes the options of a command to its help, in sections."""
     params = [param for param in ctx.command.get_params(ctx) if isinstance(param, click.Option)]
-    for title, shared in (("Options", False), ("Options of every command", True)):
+    for title, shared in (("Options", False), ("Global options", True)):
         records = [p.get_help_record(ctx) for p in params if any(name in _SHARED for name in p.opts) is shared]
         lines = [record for record in records if record]
         if lines:
@@ -51,17 +51,17 @@ def write_options(ctx: click.Context, formatter: click.HelpFormatter) -> None:
 
 
 def command(name: str, *examples: tuple[str, str]) -> Callable[[Run], Command]:
-    """Makes a command of a function of an Output and the command's own options; its docstring is the help."""
+    """Makes a command from a function of an Output and the command's own options. Its docstring is the help."""
 
     def make(run: Run) -> Command:
         @wraps(run)
         def with_output(checkout: Path | None, json: bool, no_color: bool, **own: Any) -> int:
             before = click.get_current_context().obj or Settings()
-            output = Output(before.joined(Settings(checkout, json, no_color)))
+            output = Output(before.merge(Settings(checkout, json, no_color)))
             try:
                 return run(output, **own)
             finally:
-                output.done()
+                output.finish()
 
         settings = {"help_option_names": ["-h", "--help"]}
         made = click.command(name, cls=Command, examples=examples, context_settings=settings)(shared(with_output))
@@ -71,10 +71,10 @@ def command(name: str, *examples: tuple[str, str]) -> Callable[[Run], Command]:
 
 
 def shared(function: Decorated) -> Decorated:
-    """Adds the options of every command."""
+    """Adds the global options."""
     for option in (
-        click.option("--no-color", is_flag=True, help="No colors, as with $NO_COLOR."),
-        click.option("--json", is_flag=True, help="Print JSON: one object a line."),
+        click.option("--no-color", is_flag=True, help="Disable color, as $NO_COLOR does."),
+        click.option("--json", is_flag=True, help="Print JSON, one object per line."),
         click.option(
             "--checkout",
             type=click.Path(path_type=Path),
@@ -87,38 +87,38 @@ def shared(function: Decorated) -> Decorated:
 
 
 def operators(required: bool) -> Callable[[Decorated], Decorated]:
-    """The argument OP, several times."""
+    """The argument OP, which may be repeated."""
     metavar = "OP..." if required else "[OP...]"
     return click.argument("ops", metavar=metavar, nargs=-1, required=required, shell_complete=complete_operator)
 
 
 def proof(function: Decorated) -> Decorated:
-    """Adds the options of a command that verifies."""
+    """Adds the options of commands that verify."""
     for option in (
         click.option(
             "--arithmetic",
             default="default",
             metavar="NAME",
             shell_complete=_complete_arithmetic,
-            help="What a GPU may do besides: fused, flush, reorder, or all.",
+            help="Arithmetic a GPU may use: default, fused, flush, reorder, or all.",
         ),
         click.option(
             "--backend",
             default="auto",
             metavar="NAME",
             shell_complete=_complete_backend,
-            help="Where the tests run: host, kernels or mps. The fullest that this machine has, if not given.",
+            help="Where the tests run: host, kernels or mps. Default: the most complete one available.",
         ),
     ):
         function = option(function)
     return function
 
 
-expression = click.option("-k", "expr", metavar="EXPR", help="Only tests whose name matches, as in pytest.")
+expression = click.option("-k", "expr", metavar="EXPR", help="Only run tests whose name matches, as in pytest.")
 
 
 def complete_operator(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """The base names of the operators that MPS serves; none where the checkout cannot be read."""
+    """The base names of the operators that MPS serves; empty if the checkout cannot be read."""
     import os
 
     from porter.aten.native_functions import MPS_KEY, NativeFunctions
@@ -127,8 +127,8 @@ def complete_operator(ctx: click.Context, _param: click.Parameter, incomplete: s
 
     named = next((c.params["checkout"] for c in (ctx, ctx.parent) if c and c.params.get("checkout")), None)
     try:
-        entries = NativeFunctions.read(find_checkout(named, Path.cwd(), dict(os.environ))).entries
-    except PorterError:  # a shell has no place to show it
+        entries = NativeFunctions.read(find_checkout(named, Path.cwd(), dict(os.environ))).all
+    except PorterError:  # completion has nowhere to print it
         return []
     served = dict.fromkeys(entry.base for entry in entries if entry.entry_for(MPS_KEY))
     return [base for base in served if base.startswith(incomplete)]

@@ -1,4 +1,4 @@
-"""Where a command prints: results to stdout, all else to stderr, and one live line while it waits."""
+"""Prints results to stdout and everything else to stderr, with a live progress line."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
     from porter.core.checkout import Checkout
     from porter.core.errors import PorterError
 
-    Styled = Callable[[], RenderableType]
+    Render = Callable[[], RenderableType]
 
 DONE, INCOMPLETE, NOT_PLANNED = 0, 1, 2
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The options of every command, given before it or after it."""
+    """The global options, given before or after the command."""
 
     checkout: Path | None = None
     json: bool = False
     no_color: bool = False
 
-    def joined(self, other: Settings) -> Settings:
-        """Both, where `other` says more."""
+    def merge(self, other: Settings) -> Settings:
+        """Combines both; `other` takes precedence."""
         json, no_color = self.json or other.json, self.no_color or other.no_color
         return replace(self, checkout=other.checkout or self.checkout, json=json, no_color=no_color)
 
 
 class Output:
-    """What one run prints."""
+    """Prints the output of one command."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -49,9 +49,9 @@ class Output:
         self._live = LiveLine(sys.stderr, settings.no_color)
 
     def open_checkout(self) -> Checkout:
-        """The fork to work on, told on stderr; a write that was interrupted is settled first.
+        """Opens the fork to work on and prints its name to stderr, after recovering from an interrupted write.
 
-        Raises PTR001 for a folder that is none, and what settling raises.
+        Raises PTR001 if the folder is not a checkout, and what `recover` raises.
         """
         from porter.core.checkout import find_checkout
         from porter.core.journal import recover
@@ -63,42 +63,42 @@ class Output:
             self.note(f"an interrupted write was {settled}")
         return checkout
 
-    def step(self, step: Step) -> None:
-        """Shows what is being done, for as long as it takes."""
+    def report_step(self, step: Step) -> None:
+        """Shows a step on the progress line."""
         self._live.show(step)
 
-    def saying(self, what: str) -> None:
-        """The same for a step that is one of a kind."""
+    def report_progress(self, what: str) -> None:
+        """Shows a step that is not counted."""
         self._live.show(Step(what))
 
-    def done(self) -> None:
-        """Nothing is being done any more."""
+    def finish(self) -> None:
+        """Hides the progress line."""
         self._live.hide()
 
     def object(self, value: dict[str, Any]) -> None:
-        """Prints a result for a script: one object, one line."""
+        """Prints a result as one line of JSON."""
         self._live.hide()
         print(json.dumps(value), flush=True)
 
-    def text(self, plain: str, styled: Styled | None = None) -> None:
-        """Prints a result for a person: styled and as wide as the terminal, or plain where there is none."""
-        self._print(sys.stdout, plain, styled)
+    def text(self, plain: str, render: Render | None = None) -> None:
+        """Prints a result: styled on a terminal, plain elsewhere."""
+        self._print(sys.stdout, plain, render)
 
-    def diff(self, plain: str, styled: Styled) -> None:
-        """Prints a diff, its lines as long as they are."""
-        self._print(sys.stdout, plain, styled, end="", wrap=False)
+    def diff(self, plain: str, render: Render) -> None:
+        """Prints a diff without wrapping its lines."""
+        self._print(sys.stdout, plain, render, end="", wrap=False)
 
-    def note(self, plain: str, styled: Styled | None = None) -> None:
-        """Prints what is no result: to stderr."""
-        self._print(sys.stderr, plain, styled)
+    def note(self, plain: str, render: Render | None = None) -> None:
+        """Prints a message to stderr."""
+        self._print(sys.stderr, plain, render)
 
     def error(self, error: PorterError, about: str = "porter") -> None:
-        """Prints why something could not be done."""
+        """Prints an error to stderr."""
         self.note(f"{about}: {printable(str(error), keep=chr(10))}")
 
-    def _print(self, stream: TextIO, plain: str, styled: Styled | None, end: str = "\n", wrap: bool = True) -> None:
+    def _print(self, stream: TextIO, plain: str, render: Render | None, end: str = "\n", wrap: bool = True) -> None:
         self._live.hide()
-        if styled is not None and is_terminal(stream):
-            console(stream, self.settings.no_color).print(styled(), end=end, soft_wrap=not wrap)
+        if render is not None and is_terminal(stream):
+            console(stream, self.settings.no_color).print(render(), end=end, soft_wrap=not wrap)
         else:
             print(plain, end=end, file=stream, flush=True)

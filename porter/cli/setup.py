@@ -8,12 +8,12 @@ from porter.cli.options import command
 from porter.cli.output import DONE, Output
 
 
-@command("setup", ("porter setup", "once, before the first verdict"))
+@command("setup", ("porter setup", "run once, before the first verdict"))
 def setup(output: Output) -> int:
-    """Find a compiler, or install one; build what verdicts share.
+    """Find or install a compiler, and build what all verdicts share.
 
-    A compiler is installed where that may be done: as root one of the system's packages, else `ziglang` into this
-    virtual environment. What is built is the stand-in for Apple, and what every operator of the checkout needs of it.
+    As root, installs a system package; in a virtual environment, installs `ziglang` from PyPI. Then builds the
+    stand-in for Apple's frameworks and the host code that every operator of the checkout shares.
     """
     from porter.report.setup import compiler_text, overlay_text
     from porter.workflows.setup import prepare, set_up
@@ -21,7 +21,7 @@ def setup(output: Output) -> int:
     compiler = set_up()
     if not output.json:
         output.text(compiler_text(compiler))
-    overlay = prepare(output.open_checkout(), output.saying)
+    overlay = prepare(output.open_checkout(), output.report_progress)
     if output.json:
         output.object({"compiler": asdict(compiler), "overlay": asdict(overlay)})
     else:

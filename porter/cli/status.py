@@ -11,19 +11,19 @@ from porter.cli.output import DONE, Output
 @command(
     "status",
     ("porter status --portable", "what can be ported"),
-    ("porter status 'log*' --blocked", "which logarithms cannot, and why"),
-    ("porter status --json | jq .counts", "for a script"),
+    ("porter status 'log*' --blocked", "logarithms that cannot be ported, and why"),
+    ("porter status --json | jq .counts", "as JSON"),
 )
 @click.argument("patterns", metavar="[PATTERN...]", nargs=-1, shell_complete=complete_operator)
 @click.option("--portable", is_flag=True, help="Only operators with a row that porter can port.")
 @click.option("--blocked", is_flag=True, help="Only operators with a row on MPSGraph that cannot be ported.")
 def status(output: Output, patterns: tuple[str, ...], portable: bool, blocked: bool) -> int:
-    """List the operators with an MPS dispatch.
+    """List the operators with an MPS implementation.
 
-    One line each: what its code is written in, which readings there are of an implementation on MPSGraph, and whether
-    porter can port it, else a code (docs/errors) and why not. PATTERN is one of a shell: 'log*'.
+    Shows, for each operator, what its code is written in, how an MPSGraph implementation can be read, and whether
+    porter can port it; if not, an error code (see docs/errors) and the reason. PATTERN is a shell pattern: 'log*'.
     """
-    from porter.report.status import status_lines, status_object, styled_status
+    from porter.report.status import status_lines, status_object, style_status
     from porter.workflows.status import Filters
     from porter.workflows.status import status as run
 
@@ -31,5 +31,5 @@ def status(output: Output, patterns: tuple[str, ...], portable: bool, blocked: b
     if output.json:
         output.object(status_object(found))
     else:
-        output.text("\n".join(status_lines(found)), lambda: styled_status(found))
+        output.text("\n".join(status_lines(found)), lambda: style_status(found))
     return DONE

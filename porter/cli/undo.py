@@ -6,14 +6,14 @@ from porter.cli.options import command
 from porter.cli.output import DONE, Output
 
 
-@command("undo", ("porter undo --checkout ~/pytorch", "take back what porter wrote there last"))
+@command("undo", ("porter undo --checkout ~/pytorch", "revert the last write to that checkout"))
 def undo(output: Output) -> int:
-    """Take the last written change set back, byte for byte."""
+    """Revert the last write, byte for byte."""
     from porter.core import journal
 
     files = journal.undo(output.open_checkout())
     if output.json:
         output.object({"files": list(files)})
     else:
-        output.text(f"took back {len(files)} files")
+        output.text(f"reverted {len(files)} files")
     return DONE

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 @command(
     "verify",
-    ("porter verify exp", "a native operator as the fork has it"),
-    ("porter verify atan2 -k float16", "a port, in some of its tests"),
-    ("porter verify atan2 --arithmetic all", "under every arithmetic that a GPU may have"),
+    ("porter verify exp", "a native operator, as it is in the fork"),
+    ("porter verify atan2 -k float16", "some tests of a port"),
+    ("porter verify atan2 --arithmetic all", "under every arithmetic a GPU may use"),
 )
 @operators(required=True)
 @expression
 @proof
 def verify(output: Output, ops: tuple[str, ...], expr: str | None, backend: str, arithmetic: str) -> int:
-    """Lint, compile and test operators: as they stand, or their ports.
+    """Lint, compile and test operators or their ports.
 
-    An operator that is native is tested as the fork has it, any other as its port would be.
+    A native operator is tested as it is in the fork; for any other, its port is tested.
     """
     from porter.workflows.verify import Proof
 
@@ -33,16 +33,16 @@ def verify(output: Output, ops: tuple[str, ...], expr: str | None, backend: str,
 
 
 def judge(output: Output, checkout: Checkout, ops: tuple[str, ...], proof: Proof) -> int:
-    """Prints the verdict on each operator; raises what verifying raises."""
+    """Prints the verdict on each operator. Raises what `verify_operators` raises."""
     from porter.report.as_json import verdict_object
-    from porter.report.verdict import styled, table
+    from porter.report.verdict import style_verdict, table
     from porter.workflows.verify import verify_operators
 
     code = DONE
-    for verdict in verify_operators(checkout, ops, proof, output.step):
+    for verdict in verify_operators(checkout, ops, proof, output.report_step):
         if output.json:
             output.object(verdict_object(verdict))
         else:
-            output.text(table(verdict), partial(styled, verdict))
+            output.text(table(verdict), partial(style_verdict, verdict))
         code = code if verdict.ok else INCOMPLETE
     return code

@@ -13,12 +13,12 @@ from porter.core.errors import PorterError
 @expression
 @proof
 def watch(output: Output, ops: tuple[str, ...], expr: str | None, backend: str, arithmetic: str) -> int:
-    """Verify operators again whenever a file of them changes.
+    """Verify operators again whenever their files change.
 
-    What counts are the files of the fork's MPS backend. Ctrl-C ends it.
+    Watches the files of the fork's MPS backend. Press Ctrl-C to stop.
     """
     from porter.core.checkout import Checkout
-    from porter.workflows.verify import Proof, files_of
+    from porter.workflows.verify import Proof, find_watched_files
     from porter.workflows.watch import watch as run
 
     opened, how = output.open_checkout(), Proof(expr, backend, arithmetic)
@@ -32,5 +32,5 @@ def watch(output: Output, ops: tuple[str, ...], expr: str | None, backend: str, 
         except PorterError as error:
             output.error(error)
 
-    run(lambda: files_of(now()), act)
+    run(lambda: find_watched_files(now()), act)
     return DONE

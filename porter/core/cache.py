@@ -1,4 +1,4 @@
-"""The one cache on disk: where it is, how its keys are made, and how values are read and written."""
+"""The cache on disk: its folder, its keys, and reading and writing values."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 def root() -> Path:
-    """The folder of all that is cached: `$PORTER_CACHE`, else `~/.cache/porter`."""
+    """Returns the cache folder: `$PORTER_CACHE`, else `~/.cache/porter`."""
     return Path(os.environ.get("PORTER_CACHE") or Path.home() / ".cache" / "porter")
 
 
 def digest(*parts: str | bytes) -> str:
-    """A digest of texts and bytes in order, their boundaries included; of a single one, the hash of its content."""
+    """Returns a digest of the parts and their boundaries; for a single part, the hash of its content."""
     found = hashlib.blake2b(digest_size=16)
     for part in parts:
         data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
@@ -22,13 +22,13 @@ def digest(*parts: str | bytes) -> str:
 
 
 def key(kind: str, name: str, *parts: str | bytes) -> Path:
-    """The file in the folder of its kind that holds a JSON value made from these parts; `name` helps a reader."""
+    """Returns the file for a JSON value computed from these parts. `name` makes the file name readable."""
     made_from = digest(*parts)
     return root() / kind / (f"{name}-{made_from}.json" if name else f"{made_from}.json")
 
 
 def get(path: Path) -> str | None:
-    """The text that is cached there; None where there is none."""
+    """Returns the cached text, or None."""
     try:
         return path.read_text()
     except FileNotFoundError:
@@ -36,7 +36,7 @@ def get(path: Path) -> str | None:
 
 
 def put(path: Path, value: str | bytes) -> Path:
-    """Caches a value there; another process that reads sees all of it or nothing."""
+    """Writes a value atomically: another process reads all of it or nothing."""
     data = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}")
@@ -46,5 +46,5 @@ def put(path: Path, value: str | bytes) -> Path:
 
 
 def put_if_changed(path: Path, text: str) -> Path:
-    """The same unless the file holds this text already: an unchanged file keeps what was built from it."""
+    """Like `put`, but leaves a file with this text untouched, so that nothing built from it is rebuilt."""
     return path if get(path) == text else put(path, text)

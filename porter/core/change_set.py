@@ -1,4 +1,4 @@
-"""Edits gathered into a change set: a value that applies, combines and prints as a unified diff."""
+"""A change set: edits that can be applied, combined and printed as a unified diff."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from porter.core.unified_diff import file_diff
 
 @dataclass(frozen=True)
 class ChangeSet:
-    """Edits with the texts they apply to. A file that `base` lacks is created; the files in `deleted` go.
+    """Edits with the texts they apply to. Edits of a file missing from `base` create it.
 
-    Edits may touch but not overlap: insertions at one offset stand in the order given, before a replacement that
-    starts there. Raises PTR050 (overlap), PTR051 (outside the file) or PTR052 (an edit of a file that goes, or
-    one that goes without being there).
+    Edits may touch but not overlap. Insertions at the same offset keep their order and precede a replacement that
+    starts there. Raises PTR050 (overlap), PTR051 (outside the file) or PTR052 (an edit of a deleted file, or a deleted
+    file that does not exist).
     """
 
     base: Mapping[str, str]
@@ -32,22 +32,22 @@ class ChangeSet:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Every file the change set touches, sorted."""
+        """The files that the change set touches, sorted."""
         return tuple(sorted({e.file for e in self.edits} | self.deleted))
 
     @property
     def created(self) -> tuple[str, ...]:
-        """The files that are there only afterwards."""
+        """The files that the change set creates."""
         return tuple(f for f in self.files if f not in self.base)
 
     def apply(self) -> dict[str, str]:
-        """The new text of every file that is edited or created, without the deleted ones."""
+        """Returns the new text of every edited or created file."""
         return {file: splice(self.base.get(file, ""), edits) for file, edits in self._by_file().items()}
 
     def combine(self, later: ChangeSet) -> ChangeSet:
-        """This change set and then `later`, planned on the texts that this one leaves, as one of this one's base.
+        """Returns one change set that does what this one and then `later` do. `later` applies to this one's result.
 
-        Raises PTR053 where `later` was planned on other texts.
+        Raises PTR053 if `later` applies to other texts.
         """
         after = {**self.base, **self.apply()}
         base = dict(self.base)
@@ -69,7 +69,7 @@ class ChangeSet:
         return edits or ((Edit(file, 0, 0, ""),) if text is None else ())
 
     def diff(self, context: int = 3) -> str:
-        """A unified diff with a/ and b/ prefixes, as `git apply` takes it."""
+        """Returns a unified diff with a/ and b/ prefixes that `git apply` accepts."""
         edits = self._by_file()
         return "".join(
             file_diff(file, self.base.get(file), edits.get(file, []), file in self.deleted, context)

@@ -1,12 +1,14 @@
-"""A PyTorch fork on disk, read once: every file comes from one snapshot, and nothing outside the root is ever read."""
+"""A PyTorch fork on disk. Every file is read once, into one snapshot; nothing outside the root is ever read."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from porter.core.cache import digest
 from porter.core.errors import Place, PorterError
@@ -14,29 +16,42 @@ from porter.core.layout import NATIVE_FUNCTIONS
 
 EMBEDDED_FORK = Path(__file__).resolve().parents[2] / "aten_overlay" / "fork"
 
+# No file that is read whole in any fork comes near: those lexed token by token have a bound of their own.
+LARGEST = 4 * 1024 * 1024
+LARGEST_LEXED = 1024 * 1024
+_LEXED = frozenset({".h", ".metal", ".mm"})
+
+BYTE_ORDER_MARK = "\ufeff"
 _CONFLICT_MARKERS = ("<<<<<<< ", ">>>>>>> ")
 
 
 @dataclass(frozen=True, eq=False)
 class Folder:
-    """The bytes of a folder's files with certain endings, for searches: none becomes part of the snapshot."""
+    """The bytes of a folder's files with certain endings, for searches: none becomes part of the snapshot.
+
+    `unread` are the files that cannot be read: they may hold anything.
+    """
 
     files: tuple[tuple[str, bytes], ...]
+    unread: tuple[str, ...] = ()
     _answers: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict, repr=False)
 
-    def holding(self, word: str, pattern: str = "") -> tuple[str, ...]:
-        """The paths of the files that hold `word`, where it stands matching `pattern`, which may span two lines."""
+    def files_containing(self, word: str, pattern: str = "") -> tuple[str, ...]:
+        """The paths of the files that hold `word`, where it stands matching `pattern`, which may span two lines.
+
+        Behind them those that cannot be read: a search that comes to them has found nothing elsewhere.
+        """
         if (word, pattern) not in self._answers:
-            wanted = re.compile(pattern.encode(), re.M) if pattern else None
+            wanted = re.compile(pattern.encode("utf-8", "surrogateescape"), re.M) if pattern else None
             self._answers[word, pattern] = tuple(
-                path for path, data in self.files if _holds(data, word.encode(), wanted)
+                path for path, data in self.files if _contains(data, word.encode("utf-8", "surrogateescape"), wanted)
             )
-        return self._answers[word, pattern]
+        return (*self._answers[word, pattern], *self.unread)
 
 
 @dataclass
 class Disk:
-    """What was read from disk so far, shared by all layers of a snapshot."""
+    """What has been read from disk so far, shared by all layers of a snapshot."""
 
     texts: dict[str, str] = field(default_factory=dict)
     lists: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
@@ -45,7 +60,7 @@ class Disk:
 
 @dataclass
 class Checkout:
-    """A fork's files. `origin` says how it was found; `hashes` holds the digest of every file read so far."""
+    """The files of a fork. `origin` says how the fork was found; `hashes` has the digest of every file read so far."""
 
     root: Path
     origin: str
@@ -54,13 +69,17 @@ class Checkout:
     _disk: Disk = field(default_factory=Disk, repr=False)
 
     def exists(self, path: str) -> bool:
-        """Whether `path` (relative, with forward slashes) is a file of the checkout."""
-        return path in self._texts or (self.root / path).is_file()
+        """Whether `path` (relative, with forward slashes) is a file of the checkout.
+
+        A link counts wherever it leads, and so does a file in a folder that is closed: reading says what is wrong.
+        """
+        return path in self._texts or _is_there(self.root / path)
 
     def read(self, path: str) -> str:
-        """The text of a file exactly as on disk: line endings kept, undecodable bytes as surrogates.
+        """Returns the text of a file exactly as on disk, with its line endings, and undecodable bytes as surrogates.
 
-        Raises PTR003 (unreadable), PTR004 (leads out of the checkout) or PTR005 (merge-conflict markers).
+        Raises PTR003 (unreadable), PTR004 (leads out of the checkout), PTR005 (merge-conflict markers) or PTR007 (too
+        large).
         """
         if path in self._texts:
             return self._texts[path]
@@ -73,51 +92,89 @@ class Checkout:
         return self._disk.texts[path]
 
     def layer(self, texts: Mapping[str, str]) -> Checkout:
-        """The same snapshot with some files as a plan would leave them; the hashes stay those on disk."""
+        """Returns the same snapshot with new texts for some files. `hashes` stays that of the files on disk."""
         return Checkout(self.root, self.origin, self.hashes, {**self._texts, **texts}, self._disk)
 
     def list(self, folder: str, *suffixes: str) -> list[str]:
-        """The files directly inside `folder` with one of the endings, sorted, relative to the root."""
+        """The files directly inside `folder` with one of the endings, sorted, relative to the root; links too.
+
+        Raises PTR003 for a folder that cannot be read; one that is not there has no files.
+        """
         key = (folder, *suffixes)
         if key not in self._disk.lists:
-            base = self.root / folder
-            entries = os.scandir(base) if base.is_dir() else ()
-            self._disk.lists[key] = sorted(
-                f"{folder}/{e.name}" for e in entries if e.is_file() and e.name.endswith(suffixes)
-            )
+            try:
+                with os.scandir(self.root / folder) as entries:
+                    names = [
+                        e.name for e in entries if e.name.endswith(suffixes) and not e.is_dir(follow_symlinks=False)
+                    ]
+            except (FileNotFoundError, NotADirectoryError):
+                names = []
+            except OSError as error:
+                raise _unreadable(folder, error) from error
+            self._disk.lists[key] = sorted(f"{folder}/{name}" for name in names)
         return list(self._disk.lists[key])
 
     def folder(self, folder: str, *suffixes: str) -> Folder:
-        """The files that `list` gives, as on disk; one that cannot be read is left out."""
+        """The files that `list` gives, as on disk."""
         key = (folder, *suffixes)
         if key not in self._disk.folders:
-            paths = self.list(folder, *suffixes)
-            self._disk.folders[key] = Folder(tuple((path, data) for path in paths if (data := self._peek(path))))
+            found = [(path, self._peek(path)) for path in self.list(folder, *suffixes)]
+            files = tuple((path, data) for path, data in found if data is not None)
+            self._disk.folders[key] = Folder(files, tuple(path for path, data in found if data is None))
         return self._disk.folders[key]
 
-    def _peek(self, path: str) -> bytes:
+    def _peek(self, path: str) -> bytes | None:
         try:
-            return (self.root / path).read_bytes()
-        except OSError:
-            return b""
+            return self._bytes(path)
+        except PorterError:
+            return None
 
     def _bytes(self, path: str) -> bytes:
         full = self.root / path
-        if not full.resolve().is_relative_to(self.root.resolve()):
-            raise PorterError(
-                "PTR004", "this path points outside the checkout", Place(path), "Replace the symbolic link with a file."
-            )
         try:
-            return full.read_bytes()
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise PorterError(
-                "PTR003", f"cannot read this file: {reason}", Place(path), "Check that the file exists and is readable."
-            ) from error
+            if not full.resolve().is_relative_to(self.root.resolve()):
+                raise PorterError(
+                    "PTR004",
+                    "this path points outside the checkout",
+                    Place(path),
+                    "Replace the symbolic link with a file.",
+                )
+            return _read_regular(full, path)
+        except (OSError, RuntimeError) as error:  # before Python 3.13, a loop of links is a RuntimeError
+            raise _unreadable(path, error) from error
 
 
-def _holds(data: bytes, word: bytes, wanted: re.Pattern[bytes] | None) -> bool:
-    """Only the lines around the word are searched: most files hold none, and a search of a whole one is slow."""
+def _read_regular(full: Path, path: str) -> bytes:
+    """The bytes of a regular file. It is opened without waiting, as a named pipe would have it."""
+    most = LARGEST_LEXED if PurePosixPath(path).suffix in _LEXED else LARGEST
+    with os.fdopen(os.open(full, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "Not a regular file")
+        data = file.read(most + 1)
+    if len(data) > most:
+        what = f"this file is larger than {most // 1024} KiB"
+        raise PorterError("PTR007", what, Place(path), "Check that it is the file of a PyTorch fork.")
+    return data
+
+
+def _unreadable(path: str, error: OSError | RuntimeError) -> PorterError:
+    reason = getattr(error, "strerror", None) or os.strerror(errno.ELOOP)
+    return PorterError(
+        "PTR003", f"cannot read this file: {reason}", Place(path), "Check that the file exists and is readable."
+    )
+
+
+def _is_there(full: Path) -> bool:
+    try:
+        return not stat.S_ISDIR(full.lstat().st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError:
+        return True
+
+
+def _contains(data: bytes, word: bytes, wanted: re.Pattern[bytes] | None) -> bool:
+    """Whether a word occurs with a match around it. Only the lines around the word are searched, for speed."""
     at = data.find(word)
     while at >= 0 and wanted is not None:
         start = data.rfind(b"\n", 0, max(data.rfind(b"\n", 0, at), 0)) + 1
@@ -130,19 +187,22 @@ def _holds(data: bytes, word: bytes, wanted: re.Pattern[bytes] | None) -> bool:
 
 
 def find_checkout(named: Path | None, cwd: Path, environ: dict[str, str]) -> Checkout:
-    """The fork to work on: `named`, else `$PORTER_CHECKOUT`, else the enclosing one, else the embedded miniature."""
+    """Returns the fork to work on: `named`, `$PORTER_CHECKOUT`, the enclosing checkout or the embedded fork.
+
+    Raises PTR001 if `named` or `$PORTER_CHECKOUT` is not a PyTorch checkout.
+    """
     if named is not None:
-        return _checked(named, "--checkout")
+        return _require_fork(named, "--checkout")
     if environ.get("PORTER_CHECKOUT"):
-        return _checked(Path(environ["PORTER_CHECKOUT"]), "$PORTER_CHECKOUT")
+        return _require_fork(Path(environ["PORTER_CHECKOUT"]), "$PORTER_CHECKOUT")
     for folder in (cwd, *cwd.parents):
-        if (folder / NATIVE_FUNCTIONS).is_file():
+        if _is_there(folder / NATIVE_FUNCTIONS):
             return Checkout(folder, "the enclosing checkout")
     return Checkout(EMBEDDED_FORK, "the embedded miniature fork")
 
 
-def _checked(root: Path, origin: str) -> Checkout:
-    if not (root / NATIVE_FUNCTIONS).is_file():
+def _require_fork(root: Path, origin: str) -> Checkout:
+    if not _is_there(root / NATIVE_FUNCTIONS):
         raise PorterError(
             "PTR001",
             f"{root} is not a PyTorch checkout: it has no {NATIVE_FUNCTIONS}",
@@ -152,8 +212,9 @@ def _checked(root: Path, origin: str) -> Checkout:
 
 
 def _refuse_conflicts(path: str, text: str) -> None:
+    start = 1 if text.startswith(BYTE_ORDER_MARK) else 0
     for marker in _CONFLICT_MARKERS:
-        at = 0 if text.startswith(marker) else text.find("\n" + marker) + 1
+        at = start if text.startswith(marker, start) else text.find("\n" + marker) + 1
         if at or text.startswith(marker):
             raise PorterError(
                 "PTR005",

@@ -1,6 +1,6 @@
-"""Frozen dataclasses as JSON text and back, without loss: for the socket, the workers and the cache.
+"""Lossless JSON for frozen dataclasses, used by the socket, the workers and the cache.
 
-A value of a union of dataclasses carries the name of its class; an element type is its Metal name.
+Values of a union of dataclasses include their class name; an element type is written as its Metal name.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _PLAIN = (bool, int, float, str, NoneType)
 
 
 def encode(value: object, kind: Any) -> str:
-    """One line of JSON for a value of a type: a dataclass, a union of some, or a collection of these."""
+    """Returns one line of JSON for a value of type `kind`: a dataclass, a union of them, or a collection of these."""
     return json.dumps(_converter.unstructure(value, unstructure_as=kind))
 
 
 def decode(text: str | bytes, kind: Any) -> Any:
-    """The value of this type that `encode` was given. Raises ValueError, KeyError or TypeError for any other text."""
+    """Returns the value of type `kind` that `encode` wrote. Raises ValueError, KeyError or TypeError for other text."""
     return _converter.structure(json.loads(text), kind)
 
 
@@ -48,30 +48,30 @@ def _by_name(union: Any) -> Mapping[str, Any]:
     return {each.__name__: each for each in get_args(union)}
 
 
-def _with_class(value: Any) -> dict[str, Any]:
+def _unstructure_with_class(value: Any) -> dict[str, Any]:
     return {_CLASS: type(value).__name__, **_converter.unstructure(value, type(value))}
 
 
-def _of_class(value: Mapping[str, Any], union: Any) -> Any:
+def _structure_by_class(value: Mapping[str, Any], union: Any) -> Any:
     return _converter.structure(value, _by_name(union)[value[_CLASS]])
 
 
-def _with_tuples(value: Any, _: Any) -> Any:
-    """JSON's own values; its lists are tuples here."""
-    return tuple(_with_tuples(each, _) for each in value) if isinstance(value, list) else value
+def _convert_lists(value: Any, _: Any) -> Any:
+    """Returns a plain JSON value with its lists as tuples."""
+    return tuple(_convert_lists(each, _) for each in value) if isinstance(value, list) else value
 
 
 def _make_converter() -> Converter:
-    made = Converter(detailed_validation=False)
-    made.register_unstructure_hook_func(_is_union_of_classes, _with_class)
-    made.register_structure_hook_func(_is_union_of_classes, _of_class)
-    made.register_unstructure_hook_func(_is_plain_union, lambda value: value)
-    made.register_structure_hook_func(_is_plain_union, _with_tuples)
-    made.register_unstructure_hook(DType, lambda dtype: dtype.metal)
-    made.register_structure_hook(DType, lambda name, _: BY_METAL[name])
-    made.register_unstructure_hook(Path, str)
-    made.register_structure_hook(Path, lambda text, _: Path(text))
-    return made
+    converter = Converter(detailed_validation=False)
+    converter.register_unstructure_hook_func(_is_union_of_classes, _unstructure_with_class)
+    converter.register_structure_hook_func(_is_union_of_classes, _structure_by_class)
+    converter.register_unstructure_hook_func(_is_plain_union, lambda value: value)
+    converter.register_structure_hook_func(_is_plain_union, _convert_lists)
+    converter.register_unstructure_hook(DType, lambda dtype: dtype.metal)
+    converter.register_structure_hook(DType, lambda name, _: BY_METAL[name])
+    converter.register_unstructure_hook(Path, str)
+    converter.register_structure_hook(Path, lambda text, _: Path(text))
+    return converter
 
 
 _converter = _make_converter()

@@ -1,4 +1,4 @@
-"""The element types of ATen, and what each side calls them: every fact about a type stands here, lists are derived.
+"""ATen's element types and their names in torch, C++, Metal and MPSGraph. Lists of types elsewhere derive from these.
 
 Source: `c10/core/ScalarType.h`, `getMPSDataType` and `scalarToMetalTypeString` in ATen/native/mps/OperationUtils.mm.
 """
@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """A class of element types that operators treat alike."""
+    """A kind of element types that operators treat alike."""
 
     FLOATING = "floating"
     INTEGRAL = "integral"
@@ -20,11 +20,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class ScalarType:
-    """One of ATen's element types: its ATen and torch names, its class, its size in bytes.
+    """One of ATen's element types: its ATen and torch names, its kind, and its size in bytes.
 
-    `code` is its number in `c10::ScalarType`, `cpp` what C++ calls it, `alias` torch's other name. `digits` are those
-    of the significand of a number or of a complex number's parts. `is_basic`: ATen's macros and torch's lists of "all
-    types and complex" have it.
+    `code` is its value in `c10::ScalarType`, `cpp` its C++ name, `alias` its second torch name. `digits` is the number
+    of significand digits of a number, or of each part of a complex number. `is_basic` types are part of "all types and
+    complex" in ATen's macros and torch's lists.
     """
 
     aten: str
@@ -49,27 +49,27 @@ class ScalarType:
 
     @property
     def wide(self) -> ScalarType:
-        """The type in which results of a floating or complex type are judged."""
+        """The type of reference results for a floating or complex type."""
         return COMPLEX_DOUBLE if self.kind is Kind.COMPLEX else DOUBLE
 
 
 @dataclass(frozen=True)
 class DType(ScalarType):
-    """A type that a Metal kernel can be registered for, with its Metal and MPSGraph names."""
+    """An element type that Metal kernels can be registered for, with its Metal and MPSGraph names."""
 
     metal: str = field(default="", compare=False)
     mps: str = field(default="", compare=False)
 
     @property
     def real(self) -> DType:
-        """The type of a complex number's parts, any other type itself."""
+        """The type of a complex number's parts; any other type itself."""
         return _PARTS.get(self, self)
 
     def __str__(self) -> str:
         return self.metal
 
 
-# ATen, torch, class, size, code, C++, alias, digits, basic, Metal, MPSGraph.
+# ATen, torch, kind, size, code, C++, alias, digits, basic, Metal, MPSGraph.
 FLOAT = DType("Float", "float32", Kind.FLOATING, 4, 6, "float", "float", 24, True, "float", "MPSDataTypeFloat32")
 HALF = DType("Half", "float16", Kind.FLOATING, 2, 5, "Half", "half", 11, False, "half", "MPSDataTypeFloat16")
 BFLOAT = DType("BFloat16", "bfloat16", Kind.FLOATING, 2, 15, "BFloat16", "", 8, False, "bfloat", "MPSDataTypeBFloat16")
@@ -88,7 +88,7 @@ HALF2 = DType(
     "half2", "MPSDataTypeComplexFloat16",
 )  # fmt: skip
 
-# What Metal does not have.
+# Types that Metal does not have.
 DOUBLE = ScalarType("Double", "float64", Kind.FLOATING, 8, 7, "double", "double", 53)
 COMPLEX_DOUBLE = ScalarType("ComplexDouble", "complex128", Kind.COMPLEX, 16, 10, "c10::complex<double>", "cdouble", 53)
 UINT16 = ScalarType("UInt16", "uint16", Kind.INTEGRAL, 2, 27, "uint16_t", is_basic=False)
@@ -96,7 +96,7 @@ UINT32 = ScalarType("UInt32", "uint32", Kind.INTEGRAL, 4, 28, "uint32_t", is_bas
 UINT64 = ScalarType("UInt64", "uint64", Kind.INTEGRAL, 8, 29, "uint64_t", is_basic=False)
 
 ALL: tuple[DType, ...] = (FLOAT, HALF, BFLOAT, LONG, INT, SHORT, UCHAR, CHAR, BOOL, FLOAT2, HALF2)
-# Those that upstream's test_mps.py tests.
+# The types that upstream's test_mps.py tests.
 TESTED: tuple[DType, ...] = tuple(d for d in ALL if d is not HALF2)
 SCALAR_TYPES: tuple[ScalarType, ...] = (*ALL, DOUBLE, COMPLEX_DOUBLE, UINT16, UINT32, UINT64)
 
@@ -107,17 +107,17 @@ BY_MPS = {d.mps: d for d in ALL}
 BY_CPP = {d.cpp: d for d in ALL}
 
 _PARTS = {FLOAT2: FLOAT, HALF2: HALF}
-# The categories of type promotion, each of which takes in those before it.
+# The categories of type promotion, from lowest to highest.
 _CATEGORIES = (Kind.BOOL, Kind.INTEGRAL, Kind.FLOATING, Kind.COMPLEX)
 
 
 def of_kind(*kinds: Kind, basic: bool = False) -> tuple[ScalarType, ...]:
-    """ATen's types of some classes; `basic`: those alone that "all types and complex" has."""
+    """Returns ATen's types of these kinds; with `basic`, only those in "all types and complex"."""
     return tuple(each for each in SCALAR_TYPES if each.kind in kinds and (each.is_basic or not basic))
 
 
 def promote_types(left: DType, right: DType) -> DType:
-    """`c10::promoteTypes` among the types Metal has."""
+    """Returns `c10::promoteTypes` of two types that Metal has."""
     if left == right:
         return left
     if {left.kind, right.kind} == {Kind.FLOATING, Kind.COMPLEX}:

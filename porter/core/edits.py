@@ -1,9 +1,12 @@
-"""Edits of spans of one text: checked, put in place, and composed with edits of what they leave."""
+"""Edits of spans of a text: checking, applying and composing them."""
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from porter.core.errors import Place, PorterError
@@ -11,7 +14,7 @@ from porter.core.errors import Place, PorterError
 
 @dataclass(frozen=True)
 class Edit:
-    """Replaces `start` to `end` (character offsets into the text `Checkout.read` gives) of `file` by `text`."""
+    """Replaces `start` to `end` of `file`, character offsets into the text from `Checkout.read`, with `text`."""
 
     file: str
     start: int
@@ -21,11 +24,17 @@ class Edit:
 
 def line_of(text: str, offset: int) -> int:
     """The line, from 1, that holds a character offset."""
-    return text.count("\n", 0, offset) + 1
+    return bisect_right(_line_ends(text), offset - 1) + 1
+
+
+@lru_cache(maxsize=64)
+def _line_ends(text: str) -> tuple[int, ...]:
+    """Found once: whoever asks for one line of a file asks for many."""
+    return tuple(match.start() for match in re.finditer("\n", text))
 
 
 def check(file: str, text: str, edits: list[Edit]) -> None:
-    """Refuses edits that overlap (PTR050) or leave the file (PTR051)."""
+    """Raises PTR050 for edits that overlap, and PTR051 for edits outside the file."""
     for edit in edits:
         if not 0 <= edit.start <= edit.end <= len(text):
             raise PorterError("PTR051", f"the edit of {edit.start} to {edit.end} is outside the file", Place(file))
@@ -35,7 +44,7 @@ def check(file: str, text: str, edits: list[Edit]) -> None:
 
 
 def splice(text: str, edits: list[Edit]) -> str:
-    """The text with the edits, sorted by where they start, in place."""
+    """Returns the text with the edits applied. They have to be sorted by their start."""
     parts, at = [], 0
     for edit in edits:
         parts += [text[at : edit.start], edit.text]
@@ -43,12 +52,12 @@ def splice(text: str, edits: list[Edit]) -> str:
     return "".join([*parts, text[at:]])
 
 
-# A stretch of the base, as its start and end, or new text.
+# A span of the base, as its start and end, or new text.
 _Piece = tuple[int, int] | str
 
 
 def compose(file: str, text: str, first: list[Edit], second: list[Edit]) -> Iterator[Edit]:
-    """The edits of `text` that do what `first` and then `second` (of the text that `first` leaves) do."""
+    """Returns the edits of `text` that do what `first` and then `second`, which edits the result of `first`, do."""
     at, new = 0, ""
     for piece in _replace(_replace([(0, len(text))], first), second):
         if isinstance(piece, str):
@@ -63,7 +72,7 @@ def compose(file: str, text: str, first: list[Edit], second: list[Edit]) -> Iter
 
 
 def _replace(pieces: list[_Piece], edits: list[Edit]) -> list[_Piece]:
-    """The pieces with spans of the text that they make up replaced."""
+    """Returns the pieces after edits of the text they form."""
     made: list[_Piece] = []
     at = 0
     for edit in edits:
@@ -73,7 +82,7 @@ def _replace(pieces: list[_Piece], edits: list[Edit]) -> list[_Piece]:
 
 
 def _slice(pieces: list[_Piece], start: int, end: int | None) -> Iterator[_Piece]:
-    """The parts of pieces between two offsets of the text that they make up, to its end where `end` is None."""
+    """Returns the parts of pieces between two offsets of the text they form, or to its end if `end` is None."""
     at = 0
     for piece in pieces:
         length = len(piece) if isinstance(piece, str) else piece[1] - piece[0]

@@ -1,6 +1,6 @@
-"""The one exception porter raises for bad input: what, where, and what to do next.
+"""The exception that porter raises for bad input: what is wrong, where, and what to do next.
 
-Every code has a page `docs/errors/PTR0xx.md`; a test keeps the pages and the codes in step.
+Every code has a page `docs/errors/PTR0xx.md`; a test keeps pages and codes in sync.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _CODE = re.compile(r"\bPTR\d{3}\b")
 
 @dataclass(frozen=True)
 class Place:
-    """A line of a file in the checkout. `file` is relative to the checkout's root, `line` counts from 1."""
+    """A line of a file. `file` is relative to the checkout's root, `line` counts from 1."""
 
     file: str
     line: int = 0
@@ -23,9 +23,7 @@ class Place:
 
 
 class PorterError(Exception):
-    """Bad input, refused: a stable `code`, what is wrong, the `place` it was found, and the `hint` of what to do
-    next.
-    """
+    """Bad input: a stable `code`, what is wrong, the `place` it was found, and a `hint` on what to do next."""
 
     def __init__(self, code: str, what: str, place: Place | None = None, hint: str = "") -> None:
         super().__init__(what)
@@ -41,6 +39,6 @@ class PorterError(Exception):
 
 
 def code_in(text: str) -> str:
-    """The first code in the text of an error that came through others' code, `""` if none of porter's is there."""
+    """Returns the first porter code in the text of another exception, or `""`."""
     found = _CODE.search(text)
     return found[0] if found else ""

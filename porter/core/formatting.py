@@ -1,4 +1,4 @@
-"""New blocks laid out as the fork's own `.clang-format` would."""
+"""Formats new code with the fork's own `.clang-format`."""
 
 from __future__ import annotations
 
@@ -11,25 +11,27 @@ from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import CLANG_FORMAT
 
-# What clang-format takes a file for, by its ending; Metal is C++ to it.
+# The language that clang-format assumes for a suffix; it treats Metal as C++.
 LANGUAGES = {".mm": "block.mm", ".metal": "block.cpp", ".h": "block.cpp", ".cpp": "block.cpp"}
 
 
 def format_block(checkout: Checkout, file: str, block: str) -> str:
-    """`block`, whole declarations of `file`, in the fork's style and ending as it did; unchanged if it has no style.
+    """Returns `block`, whole declarations of `file`, in the fork's style, or unchanged if the fork has none.
 
-    Raises PTR064 (no clang-format), PTR065 (it refused).
+    Raises PTR064 (no clang-format) or PTR065 (clang-format failed).
     """
     if not block.strip() or not checkout.exists(CLANG_FORMAT):
         return block
-    return _formatted(str(checkout.root / CLANG_FORMAT), checkout.read(CLANG_FORMAT), _assumed(file), block)
+    return _run_clang_format(
+        str(checkout.root / CLANG_FORMAT), checkout.read(CLANG_FORMAT), _choose_file_name(file), block
+    )
 
 
 @lru_cache(maxsize=256)
-def _formatted(style: str, _style_text: str, name: str, text: str) -> str:
-    """Cached by content: planning many operators formats the same block more than once."""
+def _run_clang_format(style: str, _style_text: str, name: str, text: str) -> str:
+    """Formats a text. Cached by content: planning many operators formats the same block more than once."""
     ends = len(text) - len(text.rstrip("\r\n"))
-    command = [_program(), f"--style=file:{style}", f"--assume-filename={name}"]
+    command = [_find_clang_format(), f"--style=file:{style}", f"--assume-filename={name}"]
     data = text.encode("utf-8", "surrogateescape")
     done = subprocess.run(command, input=data, capture_output=True, check=False)
     if done.returncode:
@@ -39,13 +41,13 @@ def _formatted(style: str, _style_text: str, name: str, text: str) -> str:
     return out.rstrip("\r\n") + text[len(text) - ends :]
 
 
-def _assumed(file: str) -> str:
+def _choose_file_name(file: str) -> str:
     return LANGUAGES.get(PurePosixPath(file).suffix, "block.cpp")
 
 
 @lru_cache(maxsize=1)
-def _program() -> str:
-    """The binary itself: the wheel's start script costs a Python start on every call."""
+def _find_clang_format() -> str:
+    """Returns the binary itself: the wheel's launcher script would start Python on every call."""
     try:
         import clang_format  # type: ignore[import-not-found, import-untyped, unused-ignore]
 

@@ -1,6 +1,6 @@
-"""Where things are in a PyTorch fork: every path that porter reads or writes, relative to its root.
+"""The layout of a PyTorch fork: the paths that porter reads or writes, relative to the fork's root.
 
-A path that only a plan tells (the kernel file of a stub, the file of an implementation) is found, not listed here.
+Files that depend on the operator (the kernel file of a stub, the file of an implementation) are searched for instead.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NATIVE = f"{ATEN}/native"
 CPU_KERNELS = f"{NATIVE}/cpu"
 NATIVE_FUNCTIONS = f"{NATIVE}/native_functions.yaml"
 
-# The mps device: its allocator, streams and generator. What its operators share and run is below `native`.
+# The mps device: its allocator, streams and generator. Its operators are below `native`.
 DEVICE = f"{ATEN}/mps"
 MPS = f"{NATIVE}/mps"
 OPERATION_UTILS = f"{MPS}/OperationUtils.mm"
@@ -31,17 +31,17 @@ SPECIAL_MATH = f"{METAL_HEADERS}/special_math.h"
 OPINFOS = "torch/testing/_internal/common_methods_invocations.py"
 OPINFO_DEFINITIONS = "torch/testing/_internal/opinfo/definitions"
 TEST_MPS = "test/test_mps.py"
-# What is expected to fail on MPS: newer forks have it in a module of its own.
+# The expected failures on MPS; older forks have them in test_mps.py.
 COMMON_MPS = "torch/testing/_internal/common_mps.py"
 TEST_LISTS = (COMMON_MPS, TEST_MPS)
 
 CLANG_FORMAT = ".clang-format"
 VERSION = "version.txt"
 
-# What the first folder of an `#include <...>` is in the fork.
+# The folder in the fork for the first folder of an `#include <...>`.
 INCLUDE_ROOTS: Mapping[str, str] = {"ATen/": f"{ATEN}/", "c10/": f"{C10}/"}
 
 
-def included_as(path: str) -> str:
-    """How an `#include <...>` spells a file below `aten/src`; another file as it is."""
+def spell_include(path: str) -> str:
+    """Returns a path as `#include <...>` spells it: relative to `aten/src` if it is below that folder."""
     return path.removeprefix(f"{ATEN_ROOT}/")

@@ -1,4 +1,4 @@
-"""What a long step says while it runs, for whoever waits for it."""
+"""Progress callbacks of long-running steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Step:
-    """What is being done. Where there are several things of a kind, `done` of `total` are behind it."""
+    """What is being done. If there are several operators, `done` of `total` are finished."""
 
     what: str
     done: int = 0
@@ -20,10 +20,10 @@ class Step:
 Steps = Callable[[Step], None]
 
 
-def of_several(steps: Steps, name: str, at: int, total: int) -> Progress:
-    """What the step at this place, counted from 0, says as one of `total`; a single one is not counted."""
+def number_progress(steps: Steps, name: str, at: int, total: int) -> Progress:
+    """Returns a callback that reports steps of item `at`, from 0, of `total`. A single item has no count."""
     return lambda what: steps(Step(f"{name}: {what}", at, total) if total > 1 else Step(f"{name}: {what}"))
 
 
 def ignore(_step: object) -> None:
-    """Nobody waits."""
+    """A callback that reports nothing."""

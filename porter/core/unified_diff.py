@@ -1,4 +1,4 @@
-"""Edits of a file as a unified diff that `git apply` takes, compared only where an edit is."""
+"""Prints edits of a file as a unified diff that `git apply` accepts. Only the edited lines are compared."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from porter.core.edits import Edit, splice
 
 
 def file_diff(file: str, before: str | None, edits: list[Edit], deleted: bool, context: int) -> str:
-    """The diff of one file, empty where the edits change nothing. A file that was not there has None before."""
+    """Returns the diff of one file, empty if nothing changes. `before` is None for a new file."""
     text = before or ""
     hunks = _hunks(text, [Edit(file, 0, len(text), "")] if deleted else edits, context)
     if not hunks and before is not None and not deleted:
         return ""
-    old, new = _quoted(f"a/{file}"), _quoted(f"b/{file}")
+    old, new = _quote(f"a/{file}"), _quote(f"b/{file}")
     head = f"diff --git {old} {new}\n"
     if before is None:
         head, old = head + "new file mode 100644\n", "/dev/null"
     if deleted:
         head, new = head + "deleted file mode 100644\n", "/dev/null"
-    names = f"--- {_ended(old)}\n+++ {_ended(new)}\n" if hunks else ""
+    names = f"--- {_end_name(old)}\n+++ {_end_name(new)}\n" if hunks else ""
     return head + names + "".join(hunks)
 
 
-def _quoted(name: str) -> str:
-    """A path as git prints it: in quotes with escapes when it holds a quote, a backslash or a control character."""
+def _quote(name: str) -> str:
+    """Returns a path as git prints it: quoted and escaped if it has a quote, a backslash or a control character."""
     if not any(c in '"\\' or c < " " for c in name):
         return name
     escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
     return '"' + "".join(escapes.get(c, c if c >= " " else f"\\{ord(c):03o}") for c in name) + '"'
 
 
-def _ended(name: str) -> str:
+def _end_name(name: str) -> str:
     return name + "\t" if " " in name and not name.startswith('"') else name
 
 
@@ -50,7 +50,7 @@ class _Region:
 def _hunks(before: str, edits: list[Edit], context: int) -> list[str]:
     old = _lines(before)
     hunks, shift = [], 0
-    for group in _near(list(_changed(before, old, edits)), context):
+    for group in _group_nearby(list(_find_changes(before, old, edits)), context):
         start, end = max(group[0].start - context, 0), min(group[-1].end + context, len(old))
         body, at, grown = [], start, 0
         for region in group:
@@ -60,13 +60,13 @@ def _hunks(before: str, edits: list[Edit], context: int) -> list[str]:
             at, grown = region.end, grown + len(region.lines) - (region.end - region.start)
         body += [" " + line for line in old[at:end]]
         header = f"@@ -{_range(start, end - start)} +{_range(start + shift, end - start + grown)} @@\n"
-        hunks.append(header + "".join(map(_printed, body)))
+        hunks.append(header + "".join(map(_print_line, body)))
         shift += grown
     return hunks
 
 
-def _changed(before: str, old: list[str], edits: list[Edit]) -> Iterator[_Region]:
-    """The lines that differ, compared only where an edit is: a whole-file comparison would take most of a second."""
+def _find_changes(before: str, old: list[str], edits: list[Edit]) -> Iterator[_Region]:
+    """Yields the regions that differ. Only edited lines are compared: a whole file would take most of a second."""
     starts = [0]
     for line in old:
         starts.append(starts[-1] + len(line))
@@ -81,11 +81,11 @@ def _changed(before: str, old: list[str], edits: list[Edit]) -> Iterator[_Region
 
 
 def _line_groups(before: str, starts: list[int], edits: list[Edit]) -> Iterator[tuple[int, int, list[Edit]]]:
-    """Edits that share lines, with the whole lines they reach, from the first to before the last."""
+    """Yields groups of edits that share lines, with the first line they touch and the line after the last."""
     group: list[Edit] = []
     first = last = 0
     for edit in edits:
-        begin, end = _reach(before, starts, edit)
+        begin, end = _find_touched_lines(before, starts, edit)
         if group and begin < last:
             group.append(edit)
             last = max(last, end)
@@ -97,18 +97,18 @@ def _line_groups(before: str, starts: list[int], edits: list[Edit]) -> Iterator[
         yield first, last, group
 
 
-def _reach(before: str, starts: list[int], edit: Edit) -> tuple[int, int]:
-    """The lines whose text an edit changes: none for whole lines put between two."""
+def _find_touched_lines(before: str, starts: list[int], edit: Edit) -> tuple[int, int]:
+    """Returns the range of lines that an edit changes: an empty one if it inserts whole lines between two others."""
     begin, end = bisect_right(starts, edit.start) - 1, bisect_right(starts, edit.end) - 1
     joined = before[starts[begin] : edit.start] + edit.text
     if (joined and not joined.endswith("\n")) or edit.end != starts[end]:
         end += 1
     if begin and begin == len(starts) - 1 and not before.endswith("\n"):
-        begin -= 1  # what stands behind a last line without a line feed joins it
+        begin -= 1  # text after a last line without a line feed becomes part of that line
     return begin, min(end, len(starts) - 1)
 
 
-def _near(regions: list[_Region], context: int) -> list[list[_Region]]:
+def _group_nearby(regions: list[_Region], context: int) -> list[list[_Region]]:
     groups: list[list[_Region]] = []
     for region in regions:
         if groups and region.start == groups[-1][-1].end:
@@ -122,7 +122,7 @@ def _near(regions: list[_Region], context: int) -> list[list[_Region]]:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines with their ends, as git sees them: only a line feed ends one."""
+    """Splits into lines with their ends, as git does: only a line feed ends a line."""
     return [line + "\n" for line in text.split("\n")[:-1]] + ([tail] if (tail := text.rsplit("\n", 1)[-1]) else [])
 
 
@@ -130,5 +130,5 @@ def _range(start: int, count: int) -> str:
     return f"{start + 1 if count else start},{count}"
 
 
-def _printed(line: str) -> str:
+def _print_line(line: str) -> str:
     return line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"

@@ -1,4 +1,4 @@
-"""Writing a change set to the checkout, once it is certain that nobody's work is lost."""
+"""Writes a change set to the checkout without overwriting unsaved work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from porter.core.errors import Place, PorterError
 
 
 def write(checkout: Checkout, changes: ChangeSet, force: bool = False) -> tuple[str, ...]:
-    """Writes the change set, all or none, and tells the files; none are told if everything was written already.
+    """Writes the change set, all or nothing. Returns the files written: none if they already have the new texts.
 
     Raises PTR054 (a file of the snapshot changed since), PTR055 (uncommitted changes in a file to be written, unless
     `force`), PTR056 (another porter is writing), PTR060 (the system refused), PTR061 (a path leads out of the
@@ -42,7 +42,7 @@ def _bytes(text: str | None) -> bytes | None:
 
 
 def _refuse_changed(checkout: Checkout, changes: ChangeSet) -> None:
-    """Every file the plan has read counts, not only those it writes."""
+    """Raises PTR054 if any file that the plan has read, not only those it writes, has changed since."""
     planned = {file: _digest(_bytes(text)) for file, text in changes.base.items()}
     planned |= dict.fromkeys(changes.created)
     for file, before in {**checkout.hashes, **planned}.items():
@@ -56,7 +56,7 @@ def _digest(data: bytes | None) -> str | None:
 
 
 def _refuse_uncommitted(checkout: Checkout, files: tuple[str, ...]) -> None:
-    """Changes that porter wrote last are not counted: several operators can be ported before a commit."""
+    """Raises PTR055 for uncommitted changes other than porter's own, so several ports can precede a commit."""
     root = checkout.root
     if not any((folder / ".git").exists() for folder in (root.resolve(), *root.resolve().parents)):
         return
@@ -68,7 +68,7 @@ def _refuse_uncommitted(checkout: Checkout, files: tuple[str, ...]) -> None:
 
 
 def _uncommitted(checkout: Checkout, files: tuple[str, ...]) -> list[str]:
-    """The files git calls changed; untracked ones count where the checkout is itself the work tree."""
+    """Returns the files with uncommitted changes. Untracked files count if the checkout is the work tree's root."""
     prefix = _git(checkout, "rev-parse", "--show-prefix").removesuffix("\n")
     listed = _git(checkout, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--", *files)
     lines = [line for line in listed.split("\0") if line and not (prefix and line.startswith("??"))]

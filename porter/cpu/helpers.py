@@ -1,6 +1,4 @@
-"""Functions that a CPU kernel calls: c10::metal's if the checkout has one of that name, else translated with the
-kernel.
-"""
+"""Translates the functions that a CPU kernel calls, unless c10::metal has one of the same name."""
 
 from __future__ import annotations
 
@@ -11,15 +9,15 @@ from porter.aten.metal_functions import Library
 from porter.core.checkout import Checkout
 from porter.core.dtypes import BOOL, BY_CPP, FLOAT, LONG, UCHAR, DType, Kind
 from porter.core.layout import INCLUDE_ROOTS
-from porter.cpu.scalar_body import body_of
-from porter.cpu.translator import OPMATH, Translator, Typed
+from porter.cpu.scalar_body import translate_body
+from porter.cpu.translator import OPMATH, Translator, TypedText
 from porter.languages import cpp
 from porter.languages.brackets import has_outside
-from porter.languages.definitions import Found, definitions, parse
+from porter.languages.definitions import Definition, find_definitions, parse_definition
 from porter.mpsgraph.operations import helpers
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<((?:ATen/native|ATen/NumericUtils|c10/util)[\w/]*\.h)>", re.M)
-# What the vector headers include on behalf of every kernel file.
+# Headers that the vector headers include for every kernel file.
 _EVERYWHERE = ("ATen/native/Math.h", "ATen/native/cpu/zmath.h")
 _PREFIX = "calc_"
 _CLASS = re.compile(r"(!?)\s*(?:std::is_(integral|floating_point)_v|c10::is_(complex))\s*<\s*\w+\s*>")
@@ -28,56 +26,56 @@ _DEPTH = 4
 
 @dataclass
 class Helpers:
-    """Where the functions of one kernel file are looked up; `made` holds those translated so far, by name."""
+    """Looks up the functions that a kernel file calls. `translated` has those translated so far, by name."""
 
     checkout: Checkout
     path: str
     library: Library
-    made: dict[str, str] = field(default_factory=dict)
+    translated: dict[str, str] = field(default_factory=dict)
     depth: int = 0
 
-    def answer(self, translator: Translator, name: cpp.Name, arguments: list[Typed]) -> Typed | None:
-        """The call of a function that the tables do not know."""
+    def translate_call(self, translator: Translator, name: cpp.Name, arguments: list[TypedText]) -> TypedText | None:
+        """Translates the call of a function that is not in the tables, or returns None."""
         takes_complex = any(translator.is_complex(a) for a in arguments)
         bare = name.last.removeprefix(_PREFIX)
         if self.library.has(bare, takes_complex) and translator.dtype.kind in (Kind.FLOATING, Kind.COMPLEX):
             translator.roundings += 1
             kind = translator.dtype.metal if takes_complex else "float"
             joined = ", ".join(a.text for a in arguments)
-            return Typed(f"c10::metal::{bare}({joined})", "T" if takes_complex else kind)
+            return TypedText(f"c10::metal::{bare}({joined})", "T" if takes_complex else kind)
         complex_name = f"complex_{bare}"
         written = helpers().get(complex_name) if takes_complex and len(arguments) == 1 else None
         if written:
-            self.made[complex_name] = written
-            return Typed(f"T({complex_name}(float2({arguments[0].text})))", "T")
-        found = self._definition(name.last, len(arguments), translator.dtype)
+            self.translated[complex_name] = written
+            return TypedText(f"T({complex_name}(float2({arguments[0].text})))", "T")
+        found = self._find_definition(name.last, len(arguments), translator.dtype)
         if found is None or self.depth >= _DEPTH:
             return None
         self.depth += 1
         try:
-            return self._translated(translator, found, arguments)
+            return self._translate(translator, found, arguments)
         finally:
             self.depth -= 1
 
     def used_in(self, text: str) -> tuple[str, ...]:
-        """The translated functions that a text needs, callees first."""
+        """Returns the translated functions that a text needs, callees first."""
         needed: dict[str, str] = {}
         pending = [text]
         while pending:
             current = pending.pop()
-            for name, source in self.made.items():
+            for name, source in self.translated.items():
                 if name not in needed and re.search(rf"\b{name}\(", current) and source is not current:
                     needed[name] = source
                     pending.append(source)
-        return tuple(source for name, source in self.made.items() if name in needed)
+        return tuple(source for name, source in self.translated.items() if name in needed)
 
-    def _definition(self, name: str, arity: int, dtype: DType) -> Found | None:
+    def _find_definition(self, name: str, arity: int, dtype: DType) -> Definition | None:
         for path in (self.path, *self._headers()):
             specialised = r"(?:\s*<[^;{}()]*>)?"
-            found = definitions(path, self.checkout.read(path), rf"\b{re.escape(name)}{specialised}")
+            found = find_definitions(path, self.checkout.read(path), rf"\b{re.escape(name)}{specialised}")
             fitting = [one for one in found if _fits(one, arity, dtype)]
             if fitting:
-                return min(fitting, key=lambda one: _distance(one, dtype))
+                return min(fitting, key=lambda one: _rank_overload(one, dtype))
         return None
 
     def _headers(self) -> list[str]:
@@ -90,67 +88,67 @@ class Helpers:
         ]
         return [path for path in paths if self.checkout.exists(path)]
 
-    def _translated(self, translator: Translator, found: Found, arguments: list[Typed]) -> Typed:
-        """Inlined if it is one expression, else as a function template of its own: another one for complex numbers."""
-        function = parse(found)
-        inner = Translator(translator.dtype, found.line_of, self.library, self.answer)
+    def _translate(self, translator: Translator, found: Definition, arguments: list[TypedText]) -> TypedText:
+        """Inlines a function of one expression; translates any other to a function template (another for complex)."""
+        function = parse_definition(found)
+        inner = Translator(translator.dtype, found.line_of, self.library, self.translate_call)
         for template in function.templates:
             words = re.findall(r"(?:typename|class)\s+(\w+)\s*(?:=|$)", template)
             inner.aliases.update(dict.fromkeys(words, part_type(function, translator.dtype)))
-        inline = _single(function)
+        inline = _find_single_expression(function)
         for parameter, argument in zip(function.parameters, arguments, strict=True):
             kind = inner.type(parameter.type, found_start(function))
             kind = "T" if kind == "float" and argument.type in ("T", OPMATH) else kind
-            inner.names[parameter.name] = Typed(_operand(argument.text) if inline else parameter.name, kind)
-        returns = inner.type(_returned(function.returns), 0)
+            inner.names[parameter.name] = TypedText(_parenthesize(argument.text) if inline else parameter.name, kind)
+        returns = inner.type(_read_return_type(function.returns), 0)
         if inline:
             value = inner.expression(inline)
             translator.roundings += inner.roundings
-            return Typed(f"({value.text})" if has_outside(value.text, " ") else value.text, value.type)
-        lines, result = body_of(inner, function.body, returns)
+            return TypedText(f"({value.text})" if has_outside(value.text, " ") else value.text, value.type)
+        lines, result = translate_body(inner, function.body, returns)
         translator.roundings += inner.roundings
         translator.checks += inner.checks
         parameters = ", ".join(f"{inner.names[p.name].type} {p.name}" for p in function.parameters)
         name = f"complex_{function.name}" if translator.dtype.kind is Kind.COMPLEX else function.name
         head = f"template <typename T>\ninline {result} {name}({parameters}) {{"
-        self.made[name] = "\n".join([head, *(f"  {line}" for line in lines), "}"])
-        return Typed(f"{name}({', '.join(a.text for a in arguments)})", result)
+        self.translated[name] = "\n".join([head, *(f"  {line}" for line in lines), "}"])
+        return TypedText(f"{name}({', '.join(a.text for a in arguments)})", result)
 
 
 def part_type(function: cpp.Function, dtype: DType) -> str:
-    """What a template parameter stands for: a complex number's part where the function takes a `complex<T>`."""
+    """Returns the value of a template parameter: a complex number's part type if the function takes `complex<T>`."""
     if any("complex<" in parameter.type for parameter in function.parameters):
         return dtype.real.metal
     return "T"
 
 
-def _distance(found: Found, dtype: DType) -> int:
-    """Which overload C++ prefers: for complex numbers one that says so, else the general template."""
-    head = parse(found).parameters[0].type if parse(found).parameters else ""
+def _rank_overload(found: Definition, dtype: DType) -> int:
+    """Ranks overloads as C++ prefers them: for complex numbers those that name complex, else the general template."""
+    head = parse_definition(found).parameters[0].type if parse_definition(found).parameters else ""
     if dtype.kind is Kind.COMPLEX:
         return 0 if "complex" in head else 1
     return 0 if found.templates and found.templates != ("",) else 1
 
 
 def found_start(function: cpp.Function) -> int:
-    """Where messages about a function's head point."""
+    """Returns the offset for messages about a function's signature."""
     return function.start
 
 
-def _single(function: cpp.Function) -> cpp.Expr | None:
-    """The expression of a function that only returns one."""
+def _find_single_expression(function: cpp.Function) -> cpp.Expr | None:
+    """Returns the expression of a function that only returns one, or None."""
     statements = function.body.statements
     if len(statements) == 1 and isinstance(statements[0], cpp.Return):
         return statements[0].value
     return None
 
 
-def _operand(text: str) -> str:
+def _parenthesize(text: str) -> str:
     return f"({text})" if has_outside(text, " ") else text
 
 
-def _returned(written: str) -> str:
-    """The bare return type: specifiers go, and of `enable_if_t<condition, type>` the type stays."""
+def _read_return_type(written: str) -> str:
+    """Returns the return type without specifiers, and the type of an `enable_if_t<condition, type>`."""
     bare = re.sub(
         r"\[\[\w+\]\]|\bC10_\w+|\b\w*HOST_DEVICE\b|\b__\w+\b|\b(?:inline|constexpr|static)\b", "", written
     ).strip()
@@ -158,12 +156,12 @@ def _returned(written: str) -> str:
     return enabled.group(1) if enabled else bare
 
 
-def _fits(found: Found, arity: int, dtype: DType) -> bool:
-    """Whether an overload is the one C++ would take for arguments of this type."""
+def _fits(found: Definition, arity: int, dtype: DType) -> bool:
+    """Whether C++ could choose an overload for arguments of this type."""
     head = found.text[: found.text.index("{")]
     if "Vectorized" in head:
         return False
-    function = parse(found)
+    function = parse_definition(found)
     if len(function.parameters) != arity:
         return False
     conditions = _CLASS.findall(" ".join(function.templates) + function.returns)

@@ -1,4 +1,4 @@
-"""ATen's CPU kernel behind a stub: the element types it supports and, per type, its scalar lambda as Metal.
+"""ATen's CPU kernel of a stub: the element types it supports and, for each, its scalar lambda in Metal.
 
 Source: aten/src/ATen/native/cpu/*.cpp, `REGISTER_DISPATCH` of ATen/native/DispatchStub.h, `cpu_kernel` of cpu/Loops.h.
 """
@@ -13,15 +13,15 @@ from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, BFLOAT, HALF, DType, Kind
 from porter.core.errors import Place, PorterError
 from porter.core.layout import CPU_KERNELS
-from porter.cpu.lowering import Lowered, lower
-from porter.languages.definitions import Found, definitions, expanded, uses_of
+from porter.cpu.lowering import LoweredKernel, lower
+from porter.languages.definitions import Definition, expand_use, find_definitions, find_macro_uses
 
 _REGISTER = r"REGISTER\w*_DISPATCH\(\s*{stub}\s*,\s*&?\s*([\w:]+)\s*\)"
 
 
 @dataclass(frozen=True)
 class ScalarArgument:
-    """A scalar that the lambda uses: `name` in the body, of Metal type `type`, from the kernel's parameter `source`."""
+    """A scalar used by the lambda: its `name` in the body, its Metal `type`, and the kernel parameter it comes from."""
 
     name: str
     type: str
@@ -30,11 +30,12 @@ class ScalarArgument:
 
 @dataclass(frozen=True)
 class Lambda:
-    """What the CPU kernel computes for one element, in Metal, for all of `dtypes`.
+    """The CPU kernel's computation for one element, in Metal, for all of `dtypes`.
 
-    `body` is an expression or, if `is_block`, statements that return. `params` name the elements, in the order of the
-    iterator's inputs. `result` is a Metal type, `T` for the element type. `opmath`: half and bfloat have to compute in
-    float. `helpers` are function templates the body calls; `checks` are conditions that make the CPU kernel raise.
+    `body` is an expression or, if `is_block`, statements that return. `params` are the names of the elements, in the
+    order of the iterator's inputs. `result` is a Metal type; `T` is the element type. With `opmath`, half and bfloat
+    have to compute in float. `helpers` are function templates that the body calls; `checks` are conditions on which the
+    CPU kernel raises.
     """
 
     params: tuple[str, ...]
@@ -51,7 +52,7 @@ class Lambda:
 
 @dataclass(frozen=True)
 class Untranslated:
-    """The types for which the kernel exists, but its lambda has no Metal form, and why."""
+    """Types that the kernel supports but whose lambda cannot be translated to Metal, and why."""
 
     dtypes: tuple[DType, ...]
     error: PorterError
@@ -59,7 +60,7 @@ class Untranslated:
 
 @dataclass(frozen=True)
 class CpuKernel:
-    """A stub's CPU kernel. `dtypes` are the common types it supports, of those that Metal has."""
+    """A stub's CPU kernel. `dtypes` are the common types it supports that Metal has too."""
 
     stub: str
     function: str
@@ -68,23 +69,23 @@ class CpuKernel:
     untranslated: tuple[Untranslated, ...]
     place: Place
 
-    def lambda_for(self, dtype: DType) -> Lambda | None:
-        """The lambda that serves a common type."""
+    def find_lambda(self, dtype: DType) -> Lambda | None:
+        """Returns the lambda for a common type, or None."""
         return next((one for one in self.lambdas if dtype in one.dtypes), None)
 
 
 def same_type(dtype: DType) -> DType:
-    """The output type of an operator that keeps its input's."""
+    """Returns the type itself: the output type of an operator that keeps its input type."""
     return dtype
 
 
-def cpu_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DType] = same_type) -> CpuKernel:
-    """The CPU kernel that `native/cpu` registers for a stub; `output` gives the result's type for a common type.
+def read_cpu_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DType] = same_type) -> CpuKernel:
+    """Returns the CPU kernel that `native/cpu` registers for a stub. `output` maps common types to result types.
 
-    Raises PTR077 if none is registered. What cannot be translated to Metal is not an error: it is in `untranslated`.
+    Raises PTR077 if none is registered. Lambdas that cannot be translated are not errors but in `untranslated`.
     """
-    found, function = registered_kernel(checkout, stub)
-    groups: dict[Lowered, tuple[DType, ...]] = {}
+    found, function = find_registered_kernel(checkout, stub)
+    groups: dict[LoweredKernel, tuple[DType, ...]] = {}
     failures: dict[tuple[str, str, str], Untranslated] = {}
     for dtype in ALL:
         try:
@@ -102,27 +103,27 @@ def cpu_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DType] =
         stub,
         function,
         tuple(d for d in ALL if d in supported),
-        tuple(_lambda(lowered, dtypes) for lowered, dtypes in groups.items()),
+        tuple(_make_lambda(lowered, dtypes) for lowered, dtypes in groups.items()),
         untranslated,
         found.place,
     )
 
 
-def registered_kernel(checkout: Checkout, stub: str) -> tuple[Found, str]:
-    """The definition and name of the function that is registered for a stub. Raises PTR077."""
+def find_registered_kernel(checkout: Checkout, stub: str) -> tuple[Definition, str]:
+    """Returns the definition and name of the function registered for a stub. Raises PTR077 if there is none."""
     base = stub.removesuffix("_stub")
     word = re.escape(stub)
-    for path in checkout.folder(CPU_KERNELS, ".cpp").holding(stub, rf"DISPATCH\(\s*{word}\b"):
+    for path in checkout.folder(CPU_KERNELS, ".cpp").files_containing(stub, rf"DISPATCH\(\s*{word}\b"):
         match = re.search(_REGISTER.format(stub=word), checkout.read(path))
         if match:
-            return _definition(checkout, path, match.group(1))
-    for path in checkout.folder(CPU_KERNELS, ".cpp").holding(f"({base})", rf"^[A-Z_]\w*\({re.escape(base)}\)"):
+            return _find_definition(checkout, path, match.group(1))
+    for path in checkout.folder(CPU_KERNELS, ".cpp").files_containing(f"({base})", rf"^[A-Z_]\w*\({re.escape(base)}\)"):
         text = checkout.read(path)
-        for macro, arguments, _ in uses_of(path, text):
-            made = expanded(text, macro, arguments) if base in arguments else ""
+        for macro, arguments, _ in find_macro_uses(path, text):
+            made = expand_use(text, macro, arguments) if base in arguments else ""
             match = re.search(_REGISTER.format(stub=word), made)
             if match:
-                return _definition(checkout, path, match.group(1))
+                return _find_definition(checkout, path, match.group(1))
     raise PorterError(
         "PTR077",
         f"no CPU kernel is registered for {stub}",
@@ -131,9 +132,9 @@ def registered_kernel(checkout: Checkout, stub: str) -> tuple[Found, str]:
     )
 
 
-def _definition(checkout: Checkout, path: str, name: str) -> tuple[Found, str]:
+def _find_definition(checkout: Checkout, path: str, name: str) -> tuple[Definition, str]:
     bare = name.rpartition("::")[2]
-    found = definitions(path, checkout.read(path), rf"\b{re.escape(bare)}")
+    found = find_definitions(path, checkout.read(path), rf"\b{re.escape(bare)}")
     if not found:
         raise PorterError(
             "PTR077", f"the CPU kernel {name} is not defined here", Place(path), "Write the functor by hand."
@@ -141,7 +142,7 @@ def _definition(checkout: Checkout, path: str, name: str) -> tuple[Found, str]:
     return found[0], bare
 
 
-def _lambda(lowered: Lowered, dtypes: tuple[DType, ...]) -> Lambda:
+def _make_lambda(lowered: LoweredKernel, dtypes: tuple[DType, ...]) -> Lambda:
     only = len(lowered.lines) == 1 and lowered.lines[0].startswith("return ")
     body = lowered.lines[0][len("return ") : -1] if only else "\n".join(lowered.lines)
     reduced = HALF in dtypes or BFLOAT in dtypes

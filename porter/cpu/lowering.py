@@ -1,7 +1,7 @@
-"""From a CPU kernel's function to the Metal of its scalar lambda, for one element type.
+"""Lowers a CPU kernel's function to its scalar lambda in Metal, for one element type.
 
-Host-side code around the loop (branches on the type, on a scalar, locals made from scalars) becomes statements in front
-of the lambda's own; vectorised lambdas, and what only they use, are left out.
+Host code around the loop (branches on the type or on a scalar, locals computed from scalars) becomes statements before
+the lambda's own. Vectorized lambdas, and what only they use, are left out.
 """
 
 from __future__ import annotations
@@ -9,18 +9,26 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from porter.aten.dispatch import Arm, arms_of
+from porter.aten.branches import Facts, decide, resolve_scalar_type, show
+from porter.aten.dispatch import DispatchCase, find_dispatch_cases
 from porter.aten.metal_functions import Library
-from porter.aten.walk import Facts, decide, show, type_named
 from porter.core.checkout import Checkout
 from porter.core.dtypes import BOOL, DOUBLE, FLOAT, LONG, DType
 from porter.core.errors import Place, PorterError
 from porter.cpu.helpers import Helpers
 from porter.cpu.msl_functions import TYPES, VECTOR_MATH
-from porter.cpu.scalar_body import CHECKS, assigned, assignment, body_of, branch, declaration, shown
-from porter.cpu.translator import Translator, Typed
+from porter.cpu.scalar_body import (
+    CHECKS,
+    is_assigned,
+    quote_statement,
+    translate_assignment,
+    translate_body,
+    translate_declaration,
+    write_branch,
+)
+from porter.cpu.translator import Translator, TypedText
 from porter.languages import cpp
-from porter.languages.definitions import Found, definitions, macros_of, parse
+from porter.languages.definitions import Definition, find_definitions, find_macros, parse_definition
 
 _LOOPS = frozenset(("cpu_kernel", "cpu_kernel_vec"))
 _COPIES = frozenset(("direct_copy_kernel",))
@@ -31,10 +39,8 @@ _DEPTH = 4
 
 
 @dataclass(frozen=True)
-class Lowered:
-    """A kernel for one element type: statements with the elements' names, the scalars they use and the helpers they
-    call.
-    """
+class LoweredKernel:
+    """A kernel for one element type: its statements, the elements and scalars they use, and the helpers they call."""
 
     lines: tuple[str, ...]
     params: tuple[str, ...]
@@ -48,10 +54,10 @@ class Lowered:
 
 @dataclass
 class _State:
-    """What accumulates while one kernel is lowered."""
+    """The state while a kernel is lowered."""
 
     checkout: Checkout
-    found: Found
+    found: Definition
     facts: Facts
     translator: Translator
     scalars: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -68,25 +74,25 @@ class _Unsupported(Exception):
     """The kernel's dispatch does not cover the element type."""
 
 
-def lower(checkout: Checkout, found: Found, dtype: DType, output: DType) -> Lowered | None:
-    """The kernel at `found` for a common type and an output type, None if its dispatch does not cover them.
+def lower(checkout: Checkout, found: Definition, dtype: DType, output: DType) -> LoweredKernel | None:
+    """Lowers a kernel for a common type and an output type; returns None if its dispatch does not cover them.
 
-    Raises PTR078 (not a lambda passed to cpu_kernel), PTR079 or PTR080 (no Metal equivalent).
+    Raises PTR078 (not a lambda passed to cpu_kernel), or PTR079 or PTR080 (no Metal equivalent).
     """
     library = Library.read(checkout)
     helpers = Helpers(checkout, found.path, library)
-    translator = Translator(dtype, found.line_of, library, helpers.answer)
+    translator = Translator(dtype, found.line_of, library, helpers.translate_call)
     state = _State(checkout, found, Facts(dtype, output), translator)
     try:
-        lines = _function(state, parse(found))
+        lines = _function(state, parse_definition(found))
     except _Unsupported:
         return None
     if state.place is None:
         raise _refuse(state, "it never calls cpu_kernel", 0)
-    lines = _pruned(lines, state)
+    lines = _prune_locals(lines, state)
     text = "\n".join(lines)
     scalars = tuple((n, *state.scalars[n]) for n in state.scalars if re.search(rf"\b{n}\b", text))
-    return Lowered(
+    return LoweredKernel(
         tuple(lines),
         state.params,
         scalars,
@@ -113,24 +119,24 @@ def _function(state: _State, function: cpp.Function) -> list[str]:
             state.parameters[parameter.name] = parameter.type
             _scalar_parameter(state, parameter)
     state.body = function.body
-    changed = [name for name in state.scalars if assigned(function.body, name)]
-    lines = [_copied(state, name) for name in changed]
+    changed = [name for name in state.scalars if is_assigned(function.body, name)]
+    lines = [_copy_parameter(state, name) for name in changed]
     return [*lines, *_block(state, function.body)]
 
 
-def _copied(state: _State, name: str) -> str:
-    """A local for a scalar parameter that the kernel changes."""
+def _copy_parameter(state: _State, name: str) -> str:
+    """Declares a local for a scalar parameter that the kernel changes."""
     kind = state.scalars[name][0]
-    state.translator.names[name] = Typed(f"{name}_", kind)
+    state.translator.names[name] = TypedText(f"{name}_", kind)
     return f"{kind} {name}_ = {name};"
 
 
 def _scalar_parameter(state: _State, parameter: cpp.Parameter) -> None:
-    """A plain number is used by its own name; a Scalar only through what it is converted to."""
+    """Registers a plain number by its own name. A Scalar is only used through its conversions."""
     if parameter.type in _NUMBERS and parameter.name not in state.translator.names:
         kind = TYPES[parameter.type]
         state.scalars[parameter.name] = (kind, parameter.name)
-        state.translator.names[parameter.name] = Typed(parameter.name, kind)
+        state.translator.names[parameter.name] = TypedText(parameter.name, kind)
 
 
 def _block(state: _State, block: cpp.Stmt) -> list[str]:
@@ -153,12 +159,12 @@ def _statement(state: _State, statement: cpp.Stmt) -> list[str]:
         return []
     if isinstance(statement, cpp.Declaration):
         return _declaration(state, statement)
-    value = statement.value if isinstance(statement, cpp.Run | cpp.Return) else None
+    value = statement.value if isinstance(statement, cpp.ExpressionStatement | cpp.Return) else None
     if isinstance(value, cpp.Call):
         return _call(state, value)
     if isinstance(value, cpp.Binary):
-        return assignment(state.translator, value)
-    raise _refuse(state, f"'{shown(statement)}'", statement.start)
+        return translate_assignment(state.translator, value)
+    raise _refuse(state, f"'{quote_statement(statement)}'", statement.start)
 
 
 def _if(state: _State, statement: cpp.If) -> list[str]:
@@ -169,7 +175,7 @@ def _if(state: _State, statement: cpp.If) -> list[str]:
     test = state.translator.test(statement.test)
     then = _block(state, statement.then)
     other = _block(state, otherwise)
-    return branch(test, then, other)
+    return write_branch(test, then, other)
 
 
 def _alias(state: _State, statement: cpp.Using) -> None:
@@ -187,23 +193,23 @@ def _is_vector(state: _State, statement: cpp.Declaration) -> bool:
 
 def _declaration(state: _State, statement: cpp.Declaration) -> list[str]:
     value = statement.value
-    if value is not None and type_named(value, state.facts) is not None:
+    if value is not None and resolve_scalar_type(value, state.facts) is not None:
         state.facts = state.facts.bind(statement.name, value)
         return []
     if _is_vector(state, statement):
         return []
-    source = _converted_scalar(state, value)
+    source = _read_converted_scalar(state, value)
     if source:
         owner, kind = source
         written = state.translator.type(statement.type, statement.start)
         state.scalars[statement.name] = (kind if written == "auto" else written, owner)
-        state.translator.names[statement.name] = Typed(statement.name, state.scalars[statement.name][0])
+        state.translator.names[statement.name] = TypedText(statement.name, state.scalars[statement.name][0])
         return []
-    return declaration(state.translator, statement, constant=not assigned(state.body, statement.name))
+    return translate_declaration(state.translator, statement, constant=not is_assigned(state.body, statement.name))
 
 
-def _converted_scalar(state: _State, value: cpp.Expr | None) -> tuple[str, str] | None:
-    """`eps_scalar.to<scalar_t>()`: the parameter's name and the type it is converted to."""
+def _read_converted_scalar(state: _State, value: cpp.Expr | None) -> tuple[str, str] | None:
+    """Returns the parameter's name and target type for `eps_scalar.to<scalar_t>()`, else None."""
     if not isinstance(value, cpp.Call) or not isinstance(value.function, cpp.Member) or value.function.name != "to":
         return None
     owner = show(value.function.value)
@@ -224,9 +230,9 @@ def _call(state: _State, call: cpp.Call) -> list[str]:
         return _loop(state, call)
     if function.last in _COPIES:
         return _result(state, ("a",), "return a;", call.start)
-    arms = arms_of(call, macros_of(state.checkout.read(state.found.path)), state.facts)
-    if arms is not None:
-        return _dispatch(state, call, arms)
+    cases = find_dispatch_cases(call, find_macros(state.checkout.read(state.found.path)), state.facts)
+    if cases is not None:
+        return _dispatch(state, call, cases)
     return _other_kernel(state, call, function)
 
 
@@ -240,38 +246,38 @@ def _iterator_call(state: _State, call: cpp.Call, function: cpp.Member) -> list[
     if vector is None:
         raise _refuse(state, "a for_each over raw memory", call.start)
     name = VECTOR_MATH.get(vector.group(1), f"std::{vector.group(1)}")
-    state.translator.names["a"] = Typed("a", "T")
+    state.translator.names["a"] = TypedText("a", "T")
     value = state.translator.expression(cpp.Call(cpp.Name(name, (), call.start), (cpp.Name("a"),), call.start))
     return _result(state, ("a",), f"return {state.translator.cast('T', value).text};", call.start)
 
 
-def _dispatch(state: _State, call: cpp.Call, arms: tuple[Arm, ...]) -> list[str]:
-    for arm in arms:
-        name = type_named(arm.selector, state.facts)
+def _dispatch(state: _State, call: cpp.Call, cases: tuple[DispatchCase, ...]) -> list[str]:
+    for case in cases:
+        name = resolve_scalar_type(case.selector, state.facts)
         if name is None:
-            raise _refuse(state, f"the dispatch on '{show(arm.selector)}'", call.start)
-        if name in arm.types:
+            raise _refuse(state, f"the dispatch on '{show(case.selector)}'", call.start)
+        if name in case.types:
             on_input = name == state.facts.input.aten
             state.translator.aliases["scalar_t"] = "T" if on_input else state.facts.output.metal
-            return _block(state, arm.body.body)
+            return _block(state, case.body.body)
     raise _Unsupported
 
 
 def _other_kernel(state: _State, call: cpp.Call, function: cpp.Name) -> list[str]:
-    """A kernel that hands over to another one of the same file."""
+    """Lowers the call of another kernel in the same file."""
     path = state.found.path
-    found = definitions(path, state.checkout.read(path), rf"\b{re.escape(function.last)}")
+    found = find_definitions(path, state.checkout.read(path), rf"\b{re.escape(function.last)}")
     if not found or state.depth >= _DEPTH or not call.arguments or show(call.arguments[0]) not in _ITERATORS:
         raise _refuse(state, f"the call to {function.path}", call.start)
     before, state.found, state.depth = state.found, found[0], state.depth + 1
     place, state.translator.place = state.translator.place, found[0].line_of
-    lines = _function(state, parse(found[0]))
+    lines = _function(state, parse_definition(found[0]))
     state.found, state.depth, state.translator.place = before, state.depth - 1, place
     return lines
 
 
 def _loop(state: _State, call: cpp.Call) -> list[str]:
-    """The first lambda of a cpu_kernel, in place."""
+    """Lowers the scalar lambda of a cpu_kernel, inline."""
     found = next((a for a in call.arguments if isinstance(a, cpp.LambdaExpr)), None)
     if found is None:
         raise _refuse(state, "a loop body that is not a lambda", call.start)
@@ -285,12 +291,12 @@ def _loop(state: _State, call: cpp.Call) -> list[str]:
         raise _refuse(state, f"its elements have different types: {', '.join(kinds)}", found.start)
     lines = []
     for parameter, name, kind in zip(found.parameters, names, kinds, strict=True):
-        translator.names[parameter.name] = Typed(name, kind)
-        if assigned(found.body, parameter.name):
+        translator.names[parameter.name] = TypedText(name, kind)
+        if is_assigned(found.body, parameter.name):
             lines.append(f"{kind} {name}_ = {name};")
-            translator.names[parameter.name] = Typed(f"{name}_", kind)
+            translator.names[parameter.name] = TypedText(f"{name}_", kind)
     returns = translator.type(found.returns, found.start) if found.returns else ""
-    inner, result = body_of(translator, found.body, returns)
+    inner, result = translate_body(translator, found.body, returns)
     translator.names, translator.aliases = outer
     if state.result and state.result != result:
         raise _refuse(state, "its branches return different types", call.start)
@@ -305,16 +311,16 @@ def _result(state: _State, params: tuple[str, ...], body: str, start: int) -> li
     return body.split("\n")
 
 
-def _pruned(lines: list[str], state: _State) -> list[str]:
-    """The lines without locals that nothing reads."""
+def _prune_locals(lines: list[str], state: _State) -> list[str]:
+    """Removes the lines of locals that nothing reads."""
     while True:
-        unused = _unused(lines)
+        unused = _find_unused(lines)
         if unused is None:
             return lines
         lines = lines[:unused] + lines[unused + 1 :]
 
 
-def _unused(lines: list[str]) -> int | None:
+def _find_unused(lines: list[str]) -> int | None:
     for index, line in enumerate(lines):
         match = re.match(r"\s*[\w:<>]+ (\w+)(?: = .*)?;$", line)
         if match and match.group(1) and not line.lstrip().startswith("return "):

@@ -1,4 +1,4 @@
-"""What the C++ functions, constants and types of ATen's kernels are in the Metal shading language.
+"""The Metal equivalents of the C++ functions, constants and types in ATen's kernels.
 
 Sources: Metal Shading Language Specification, "Math Functions", "Common Functions", "Relational Functions", "Numeric
 Limits"; c10/util/{TypeSafeSignMath,copysign,MathConstants}.h; ATen/NumericUtils.h.
@@ -31,7 +31,7 @@ CONSTANTS = {
 LIMITS = frozenset(("infinity", "quiet_NaN", "max", "min", "lowest", "epsilon"))
 TRAITS = {"std::is_signed_v": "metal::is_signed_v", "std::is_unsigned_v": "metal::is_unsigned_v"}
 
-# Metal has no double: a kernel that computes in it does so in float.
+# Metal has no double: kernels that compute in double use float instead.
 TYPES = {
     **{dtype.cpp: dtype.metal for dtype in ALL},
     DOUBLE.cpp: FLOAT.metal,
@@ -39,15 +39,15 @@ TYPES = {
     "auto": "auto",
 }
 
-# vml::vNAME computes std::NAME, but for these.
+# vml::vNAME computes std::NAME, with these exceptions.
 VECTOR_MATH = {"round": "nearbyint", "i0": "calc_i0", "erfinv": "calc_erfinv"}
 
-# A form over the real and the imaginary part, which are real numbers.
+# A form of the real and imaginary parts, which are real numbers.
 _OF_PARTS = re.compile(r"\]\.[xy]\b")
 
 
-def form_for(function: CppFunction, dtype: DType, library: Library) -> str:
-    """The form for an argument's type, empty if there is none or the checkout lacks the function it calls."""
+def find_form(function: CppFunction, dtype: DType, library: Library) -> str:
+    """Returns the form for an argument type; empty if there is none, or if the checkout lacks the function."""
     if dtype.kind is Kind.COMPLEX:
         form = function.complex
     else:
@@ -59,8 +59,8 @@ def form_for(function: CppFunction, dtype: DType, library: Library) -> str:
     return form if library.has(needed.group(1), takes_complex) else ""
 
 
-def filled(form: str, arguments: list[str]) -> str:
-    """A form with its arguments in place: `{0}` as they stand, `[0]` in parentheses unless it is a single operand."""
+def fill_form(form: str, arguments: list[str]) -> str:
+    """Fills the arguments into a form: `{0}` unchanged, `[0]` in parentheses unless it is a single operand."""
     text = form
     for index, argument in enumerate(arguments):
         simple = re.fullmatch(r"[\w:.]+(?:\([^()]*\))?", argument) is not None

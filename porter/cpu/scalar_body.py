@@ -1,18 +1,18 @@
-"""The body of a scalar function as Metal statements: locals, branches, loops and what it returns."""
+"""Translates the body of a scalar function to Metal statements: locals, branches, loops and returns."""
 
 from __future__ import annotations
 
-from porter.aten.walk import show
+from porter.aten.branches import show
 from porter.core.dtypes import Kind
-from porter.cpu.translator import Translator, Typed, is_number
+from porter.cpu.translator import Translator, TypedText, is_number
 from porter.languages import cpp
-from porter.languages.brackets import unwrapped
+from porter.languages.brackets import strip_parentheses
 
 CHECKS = frozenset(("TORCH_CHECK",))
 
 
-def body_of(translator: Translator, body: cpp.Block, returns: str) -> tuple[list[str], str]:
-    """The statements of a scalar function, and the type it returns (deduced from the first return if not given)."""
+def translate_body(translator: Translator, body: cpp.Block, returns: str) -> tuple[list[str], str]:
+    """Returns the statements of a scalar function, and its return type, deduced from the first return if not given."""
     results: list[str] = [returns] if returns else []
     lines = _block(translator, body, results)
     return lines, results[0] if results else "T"
@@ -34,26 +34,26 @@ def _statement(translator: Translator, statement: cpp.Stmt, results: list[str]) 
         translator.aliases[statement.name] = translator.type(statement.type, statement.start)
         return []
     if isinstance(statement, cpp.Declaration):
-        return declaration(translator, statement)
+        return translate_declaration(translator, statement)
     if isinstance(statement, cpp.Return) and statement.value is not None:
         return [_return(translator, statement.value, results)]
     if isinstance(statement, cpp.If):
         test = translator.test(statement.test)
         then = _block(translator, statement.then, results)
         other = _block(translator, statement.otherwise or cpp.Block(()), results)
-        return branch(test, then, other)
+        return write_branch(test, then, other)
     if isinstance(statement, cpp.While):
         inner = _block(translator, statement.body, results)
         return [f"while ({translator.test(statement.test)}) {{", *(f"  {line}" for line in inner), "}"]
-    if isinstance(statement, cpp.Run):
-        return _run(translator, statement)
-    raise translator.refuse(f"'{shown(statement)}'", statement.start)
+    if isinstance(statement, cpp.ExpressionStatement):
+        return _expression_statement(translator, statement)
+    raise translator.refuse(f"'{quote_statement(statement)}'", statement.start)
 
 
-def _run(translator: Translator, statement: cpp.Run) -> list[str]:
+def _expression_statement(translator: Translator, statement: cpp.ExpressionStatement) -> list[str]:
     value = statement.value
     if isinstance(value, cpp.Binary):
-        return assignment(translator, value)
+        return translate_assignment(translator, value)
     if isinstance(value, cpp.Call) and isinstance(value.function, cpp.Name) and value.function.last in CHECKS:
         translator.checks.append(translator.test(value.arguments[0]))
         return []
@@ -69,26 +69,26 @@ def _return(translator: Translator, value: cpp.Expr, results: list[str]) -> str:
             "T" if typed.type in ("float", "auto", "int") and translator.dtype.kind.value != "integral" else typed.type
         )
         results.append(deduced)
-    return f"return {unwrapped(translator.cast(results[0], typed).text)};"
+    return f"return {strip_parentheses(translator.cast(results[0], typed).text)};"
 
 
-def declaration(translator: Translator, statement: cpp.Declaration, constant: bool = False) -> list[str]:
-    """A local, in the type it is written with; a number that stays `constant` stands where it is used instead."""
+def translate_declaration(translator: Translator, statement: cpp.Declaration, constant: bool = False) -> list[str]:
+    """Translates a local declaration. A `constant` number is inlined instead."""
     kind = translator.type(statement.type, statement.start)
     if statement.value is None:
-        translator.names[statement.name] = Typed(statement.name, kind)
+        translator.names[statement.name] = TypedText(statement.name, kind)
         return [f"{kind} {statement.name};"]
     value = translator.cast(kind, translator.expression(statement.value))
     if constant and is_number(value.text):
         translator.names[statement.name] = value
         return []
     stored = value.type if kind == "auto" else kind
-    translator.names[statement.name] = Typed(statement.name, stored)
+    translator.names[statement.name] = TypedText(statement.name, stored)
     return [f"{kind} {statement.name} = {value.text};"]
 
 
-def assignment(translator: Translator, value: cpp.Binary) -> list[str]:
-    """`name = value;`, `name += value;`."""
+def translate_assignment(translator: Translator, value: cpp.Binary) -> list[str]:
+    """Translates `name = value;` or `name += value;`."""
     left, right = translator.expression(value.left), translator.expression(value.right)
     if value.op != "=" and left.type == "T" and translator.dtype.kind is Kind.FLOATING:
         translator.roundings += 1
@@ -98,9 +98,9 @@ def assignment(translator: Translator, value: cpp.Binary) -> list[str]:
     return [f"{left.text} {value.op} {right.text};"] if left != right else []
 
 
-def branch(test: str, then: list[str], other: list[str]) -> list[str]:
-    """An `if` as lines; no `else` behind a branch that returns."""
-    lines = [f"if ({unwrapped(test)}) {{", *(f"  {line}" for line in then), "}"]
+def write_branch(test: str, then: list[str], other: list[str]) -> list[str]:
+    """Returns the lines of an `if`, without `else` after a branch that returns."""
+    lines = [f"if ({strip_parentheses(test)}) {{", *(f"  {line}" for line in then), "}"]
     if not other:
         return lines
     if then and then[-1].startswith("return "):
@@ -108,21 +108,21 @@ def branch(test: str, then: list[str], other: list[str]) -> list[str]:
     return [*lines[:-1], "} else {", *(f"  {line}" for line in other), "}"]
 
 
-def assigned(body: cpp.Stmt, name: str) -> bool:
-    """Whether a statement writes to a name."""
+def is_assigned(body: cpp.Stmt, name: str) -> bool:
+    """Whether a statement assigns to a name."""
     if isinstance(body, cpp.Block):
-        return any(assigned(statement, name) for statement in body.statements)
+        return any(is_assigned(statement, name) for statement in body.statements)
     if isinstance(body, cpp.If):
-        return assigned(body.then, name) or (body.otherwise is not None and assigned(body.otherwise, name))
+        return is_assigned(body.then, name) or (body.otherwise is not None and is_assigned(body.otherwise, name))
     if isinstance(body, cpp.While):
-        return assigned(body.body, name)
-    value = body.value if isinstance(body, cpp.Run) else None
+        return is_assigned(body.body, name)
+    value = body.value if isinstance(body, cpp.ExpressionStatement) else None
     if isinstance(value, cpp.Call):
-        return any(isinstance(a, cpp.LambdaExpr) and assigned(a.body, name) for a in value.arguments)
+        return any(isinstance(a, cpp.LambdaExpr) and is_assigned(a.body, name) for a in value.arguments)
     return isinstance(value, cpp.Binary) and isinstance(value.left, cpp.Name) and value.left.path == name
 
 
-def shown(statement: cpp.Stmt) -> str:
-    """A statement as a message quotes it."""
+def quote_statement(statement: cpp.Stmt) -> str:
+    """Returns a statement as quoted in messages."""
     text = statement.text if isinstance(statement, cpp.Opaque) else type(statement).__name__.lower()
     return " ".join(text.split())[:60]

@@ -1,4 +1,4 @@
-"""Bracket pairs of C++ text, found without lexing it: comments, strings and characters hold none, as in the lexer."""
+"""Finds bracket pairs in C++ text without lexing it. Brackets in comments, strings and characters do not count."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _marks(characters: str) -> re.Pattern[str]:
 
 
 def _depths(text: str, pairs: str, start: int = 0, others: str = "") -> Iterator[tuple[int, str, int]]:
-    """Every bracket of `pairs` and every one of `others`: its offset, itself, and the depth behind it."""
+    """Yields each character of `pairs` and `others`: its offset, itself, and the depth after it."""
     opening, depth = pairs[::2], 0
     for match in _marks(pairs + others).finditer(text, start):
         mark = match[0]
@@ -28,30 +28,30 @@ def _depths(text: str, pairs: str, start: int = 0, others: str = "") -> Iterator
             yield match.start(), mark, depth
 
 
-def behind(text: str, opener: int, pairs: str = ALL) -> int:
-    """The offset behind the bracket that closes the one at `opener`, the end of the text where none does."""
+def find_closing_end(text: str, opener: int, pairs: str = ALL) -> int:
+    """Returns the offset after the bracket that closes the one at `opener`, or the end of the text."""
     return next((at + 1 for at, _, depth in _depths(text, pairs, opener) if depth <= 0), len(text))
 
 
 def is_balanced(text: str, pairs: str = ROUND) -> bool:
-    """Whether brackets around a text would belong together: none of its own closes one that it has not opened."""
+    """Whether every bracket in a text has its partner in the text."""
     depths = [depth for _, _, depth in _depths(text, pairs)]
     return not depths or (min(depths) >= 0 and depths[-1] == 0)
 
 
-def unwrapped(text: str) -> str:
-    """A text without the round brackets around all of it."""
+def strip_parentheses(text: str) -> str:
+    """Returns a text without the parentheses around all of it."""
     inner = text[1:-1]
-    return unwrapped(inner) if text.startswith("(") and text.endswith(")") and is_balanced(inner) else text
+    return strip_parentheses(inner) if text.startswith("(") and text.endswith(")") and is_balanced(inner) else text
 
 
 def has_outside(text: str, character: str) -> bool:
-    """Whether a character stands outside of all brackets."""
+    """Whether a character occurs outside of all brackets."""
     return any(mark == character and depth == 0 for _, mark, depth in _depths(text, ALL, others=character))
 
 
-def split(text: str, pairs: str = ALL) -> list[str]:
-    """The texts between the commas outside of all brackets, without the space around them; none of an empty text."""
+def split_at_commas(text: str, pairs: str = ALL) -> list[str]:
+    """Splits a text at the commas outside of all brackets and strips the parts. An empty text has no parts."""
     parts, start = list[str](), 0
     for at, mark, depth in _depths(text, pairs, others=","):
         if mark == "," and depth <= 0:

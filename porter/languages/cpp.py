@@ -1,7 +1,6 @@
-"""The syntax tree of C++ functions, as far as ATen's shared implementations and kernels need one.
+"""The syntax tree of C++ functions, for the subset that ATen's shared implementations and kernels use.
 
-A statement that is not understood is `Opaque`, with its text: whoever meets one on the path that matters refuses it,
-and everyone else walks past.
+Any other statement is `Opaque`, with its text. It is an error only if it lies on a path that matters to the caller.
 """
 
 from __future__ import annotations
@@ -11,7 +10,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Name:
-    """A possibly qualified name: `std::numeric_limits<T>::max` is `std::numeric_limits::max` with arguments `(T,)`."""
+    """A name, possibly qualified. `std::numeric_limits<T>::max` has the path `std::numeric_limits::max` and the
+    arguments `(T,)`.
+    """
 
     path: str
     arguments: tuple[str, ...] = ()
@@ -41,7 +42,7 @@ class Unary:
 
 @dataclass(frozen=True)
 class Postfix:
-    """`x++`, `x--` and the expansion of a pack, `x...`."""
+    """A postfix operator: `x++`, `x--` or the pack expansion `x...`."""
 
     op: str
     value: Expr
@@ -50,7 +51,7 @@ class Postfix:
 
 @dataclass(frozen=True)
 class Binary:
-    """An infix operator, assignments included."""
+    """A binary operator or assignment."""
 
     op: str
     left: Expr
@@ -70,7 +71,7 @@ class Ternary:
 
 @dataclass(frozen=True)
 class Paren:
-    """Parentheses, kept because they are the author's."""
+    """A parenthesized expression, kept as the author wrote it."""
 
     value: Expr
     start: int = 0
@@ -78,7 +79,7 @@ class Paren:
 
 @dataclass(frozen=True)
 class Call:
-    """A call, a functional cast or a brace initialisation; `end` lies behind its closing bracket."""
+    """A call, functional cast or brace initialization; `end` is the offset after its closing bracket."""
 
     function: Expr
     arguments: tuple[Expr, ...]
@@ -116,7 +117,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a function or lambda; `name` is empty where it has none."""
+    """A parameter of a function or lambda; `name` is empty if it is unnamed."""
 
     type: str
     name: str
@@ -124,7 +125,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class LambdaExpr:
-    """A C++ lambda; `returns` is empty when deduced."""
+    """A C++ lambda; `returns` is empty if the return type is deduced."""
 
     parameters: tuple[Parameter, ...]
     returns: str
@@ -164,7 +165,7 @@ class Using:
 
 @dataclass(frozen=True)
 class If:
-    """`if (test) then else otherwise`, `if constexpr` too."""
+    """`if (test) then else otherwise`, or the same with `if constexpr`."""
 
     test: Expr
     then: Stmt
@@ -190,7 +191,7 @@ class Return:
 
 
 @dataclass(frozen=True)
-class Run:
+class ExpressionStatement:
     """An expression as a statement."""
 
     value: Expr
@@ -199,18 +200,18 @@ class Run:
 
 @dataclass(frozen=True)
 class Opaque:
-    """A statement that is not understood."""
+    """A statement outside the supported subset."""
 
     text: str
     start: int = 0
 
 
-Stmt = Block | Declaration | Using | If | While | Return | Run | Opaque
+Stmt = Block | Declaration | Using | If | While | Return | ExpressionStatement | Opaque
 
 
 @dataclass(frozen=True)
 class Function:
-    """A parsed function: `templates` are its template parameters as written, `returns` may hold specifiers too."""
+    """A function. `templates` are its template parameters as written; `returns` may include specifiers."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -220,10 +221,18 @@ class Function:
     start: int = 0
 
 
-class Unparsed(Exception):
-    """Raised inside the parser; every caller turns it into an `Opaque` statement or a coded error."""
+class ParseError(Exception):
+    """Text that cannot be parsed. Callers turn it into an `Opaque` statement or a coded error."""
 
 
-def is_wrap(call: Call) -> bool:
-    """Whether this is `AT_WRAP(...)`, which only protects commas."""
+class TooDeep(ParseError):
+    """What stands here is nested more deeply than any person writes: no reader of the tree could walk it."""
+
+    def __init__(self, start: int) -> None:
+        super().__init__()
+        self.start = start
+
+
+def is_at_wrap(call: Call) -> bool:
+    """Whether a call is `AT_WRAP(...)`, which only protects commas."""
     return isinstance(call.function, Name) and call.function.path == "AT_WRAP"

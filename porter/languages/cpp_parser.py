@@ -1,6 +1,9 @@
-"""Reading C++ functions to statements and expressions: recursive descent over their tokens."""
+"""A recursive descent parser for C++ functions."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from porter.languages.cpp import (
     Binary,
@@ -9,6 +12,7 @@ from porter.languages.cpp import (
     Cast,
     Declaration,
     Expr,
+    ExpressionStatement,
     Function,
     If,
     Index,
@@ -19,17 +23,18 @@ from porter.languages.cpp import (
     Opaque,
     Parameter,
     Paren,
+    ParseError,
     Postfix,
     Return,
-    Run,
     Stmt,
     Ternary,
+    TooDeep,
     Unary,
-    Unparsed,
     Using,
     While,
 )
 from porter.languages.cursor import DEPTHS, QUALIFIERS, Cursor, is_word
+from porter.languages.depth import DEEPEST, check_depth
 
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 _OPERATORS = ("||", "&&", "|", "^", "&", "==", "!=", "<", ">", "<=", ">=", "<<", ">>", "+", "-", "*", "/", "%")
@@ -41,22 +46,39 @@ _BUILTIN_TYPES = frozenset(("float", "double", "int", "bool", "long", "short", "
 
 
 def parse_function(path: str, text: str, templates: tuple[str, ...] = ()) -> Function:
-    """A function from its return type (or wrapper macro) to its closing brace. Raises Unparsed."""
+    """Parses a function, from its return type (or wrapper macro) to its closing brace. Raises ParseError."""
     parser = Parser(path, text)
-    return parser.function(templates)
+    return parser.checked_function(templates)
 
 
 def parse_expression(path: str, text: str) -> Expr:
-    """One whole expression, such as the body of a macro. Raises Unparsed."""
+    """Parses one whole expression, such as the body of a macro. Raises ParseError."""
     parser = Parser(path, text)
     found = parser.expression()
     if parser.at < len(parser.tokens):
-        raise Unparsed
+        raise ParseError
+    check_depth(found, 0)
     return found
 
 
 class Parser(Cursor):
-    """The statements and expressions of ATen's code."""
+    """Parses the statements and expressions of ATen's code."""
+
+    depth = 0
+
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise TooDeep(self.start)
+        yield
+        self.depth -= 1
+
+    def checked_function(self, templates: tuple[str, ...]) -> Function:
+        """A function whose tree can be walked. Raises Unparsed, and TooDeep where it is nested too deeply."""
+        found = self.function(templates)
+        check_depth(found, found.start)
+        return found
 
     def function(self, templates: tuple[str, ...]) -> Function:
         """`type name(parameters) { }` or `WRAPPER(name)(parameters) { }`."""
@@ -69,7 +91,7 @@ class Parser(Cursor):
             open_at, self.at = after, after
         else:
             named = self.before_angles(open_at - 1)
-            name, returns = self.tokens[named].text, self.joined(0, named)
+            name, returns = self.tokens[named].text, self.spell_type(0, named)
             self.at = open_at
         parameters = self.parameters()
         while self.peek() not in ("{", ""):
@@ -82,7 +104,7 @@ class Parser(Cursor):
         found = []
         while not self.accept(")"):
             if not self.peek():
-                raise Unparsed
+                raise ParseError
             begin, depth = self.at, 0
             while self.peek() and (depth or self.peek() not in (",", ")")):
                 depth += DEPTHS.get(self.peek(), 0)
@@ -97,7 +119,7 @@ class Parser(Cursor):
             end = begin + texts.index("=")
         last = self.tokens[end - 1].text
         named = end - begin > 1 and is_word(last) and last not in _BUILTIN_TYPES and self.tokens[end - 2].text != "::"
-        return Parameter(self.joined(begin, end - named), last if named else "")
+        return Parameter(self.spell_type(begin, end - named), last if named else "")
 
     def block(self) -> Block:
         """`{ statements }`."""
@@ -105,17 +127,20 @@ class Parser(Cursor):
         statements: list[Stmt] = []
         while not self.accept("}"):
             if not self.peek():
-                raise Unparsed
+                raise ParseError
             statements += self.statement()
         return Block(tuple(statements), start)
 
     def statement(self) -> list[Stmt]:
         """One statement (one per declarator), `Opaque` if it is not understood."""
-        begin = self.at
+        begin, depth = self.at, self.depth
         try:
-            return self._statement()
-        except Unparsed:
-            self.at = begin
+            with self._deeper():
+                return self._statement()
+        except TooDeep:
+            raise
+        except ParseError:
+            self.at, self.depth = begin, depth
             return [self._opaque()]
 
     def _opaque(self) -> Opaque:
@@ -147,27 +172,27 @@ class Parser(Cursor):
             self.take(";")
             return [Return(value, start)]
         if word in _STATEMENT_WORDS:
-            raise Unparsed
-        return self._declarations() or [self._run()]
+            raise ParseError
+        return self._declarations() or [self._expression_statement()]
 
-    def _run(self) -> Stmt:
+    def _expression_statement(self) -> Stmt:
         start, value = self.start, self.expression()
         if self.peek() != "}" and not (isinstance(value, Call) and self.tokens[self.at - 1].text == ")"):
             self.take(";")
         else:
             self.accept(";")
-        return Run(value, start)
+        return ExpressionStatement(value, start)
 
     def _using(self) -> Stmt:
         start = self.take("using").start
         if self.peek() == "namespace":
-            raise Unparsed
+            raise ParseError
         name = self.take().text
         self.take("=")
         begin = self.at
         while self.peek() not in (";", ""):
             self.at += 1
-        found = Using(name, self.joined(begin, self.at), start)
+        found = Using(name, self.spell_type(begin, self.at), start)
         self.take(";")
         return found
 
@@ -189,7 +214,7 @@ class Parser(Cursor):
         return found[0] if len(found) == 1 else Block(tuple(found), start)
 
     def _declarations(self) -> list[Stmt]:
-        """The declarations of a statement, or nothing (and nothing taken) if it is not one."""
+        """Parses the declarations of a statement. If it is not a declaration, returns none and consumes nothing."""
         begin = self.at
         kind = self.type()
         if kind is None or not is_word(self.peek()) or self.peek(1) not in ("=", "(", "{", ";", ","):
@@ -213,7 +238,7 @@ class Parser(Cursor):
         return found
 
     def type(self) -> str | None:
-        """A type as canonical text, or None if none stands here."""
+        """Parses a type and returns its canonical text, or None if there is no type here."""
         begin = self.at
         while self.peek() in QUALIFIERS or self.peek() == "unsigned":
             self.at += 1
@@ -223,14 +248,15 @@ class Parser(Cursor):
         self.name()
         while self.peek() in ("const", "&", "*", "&&"):
             self.at += 1
-        return self.joined(begin, self.at)
+        return self.spell_type(begin, self.at)
 
     def expression(self) -> Expr:
         """An expression down to, not including, a comma."""
-        start, left = self.start, self._ternary()
-        if self.peek() in _ASSIGNMENTS:
-            return Binary(self.take().text, left, self.expression(), start)
-        return left
+        with self._deeper():
+            start, left = self.start, self._ternary()
+            if self.peek() in _ASSIGNMENTS:
+                return Binary(self.take().text, left, self.expression(), start)
+            return left
 
     def _ternary(self) -> Expr:
         start, test = self.start, self._binary(1)
@@ -251,11 +277,13 @@ class Parser(Cursor):
         start, op = self.start, self.peek()
         if op in ("-", "+", "!", "~", "*", "&", "++", "--"):
             self.at += 1
-            return Unary(op, self._unary(), start)
+            with self._deeper():
+                return Unary(op, self._unary(), start)
         if op == "(" and self.peek(1) in _BUILTIN_TYPES | {"scalar_t"} and self.peek(2) == ")":
             kind = self.peek(1)
             self.at += 3
-            return Cast(kind, self._unary(), start)
+            with self._deeper():
+                return Cast(kind, self._unary(), start)
         return self._postfix(self._primary())
 
     def _postfix(self, value: Expr) -> Expr:
@@ -278,7 +306,7 @@ class Parser(Cursor):
                 return value
 
     def _initialises(self) -> bool:
-        """Whether the brace here follows its type directly, so that it is not the start of a block."""
+        """Whether the next brace directly follows a type, and so does not start a block."""
         return self.at > 0 and self.tokens[self.at - 1].end == self.tokens[self.at].start
 
     def _called(self, function: Expr, start: int) -> Expr:
@@ -288,13 +316,13 @@ class Parser(Cursor):
         return Call(function, arguments, start, self.tokens[self.at - 1].end)
 
     def _arguments(self) -> tuple[Expr, ...]:
-        """Comma-separated; the cases of a dispatch switch stand side by side without commas."""
+        """Parses arguments separated by commas, or the cases of a dispatch switch, which have no commas."""
         closer = _CLOSERS[self.take().text]
         found: list[Expr] = []
         while not self.accept(closer):
             found.append(self.expression())
             if not self.accept(",") and self.peek() != closer and not isinstance(found[-1], Call):
-                raise Unparsed
+                raise ParseError
         return tuple(found)
 
     def _primary(self) -> Expr:
@@ -315,7 +343,7 @@ class Parser(Cursor):
             while self.peek()[:1] == '"':
                 text += self.take().text
             return Literal(text, start)
-        raise Unparsed
+        raise ParseError
 
     def _lambda(self) -> Expr:
         start = self.start
@@ -328,20 +356,20 @@ class Parser(Cursor):
             begin = self.at
             while self.peek() not in ("{", "") and not self.peek().startswith("__"):
                 self.at += 1
-            returns = self.joined(begin, self.at)
+            returns = self.spell_type(begin, self.at)
         while self.peek().startswith("__"):
             self.at += 1
         return LambdaExpr(parameters, returns, self.block(), start)
 
     def name(self) -> Name:
-        """A qualified name with the template arguments it carries."""
+        """Parses a qualified name with its template arguments."""
         start = self.start
         self.accept("::")
         path, arguments = "", list[str]()
         while True:
             word = self.take().text
             if not is_word(word):
-                raise Unparsed
+                raise ParseError
             path += word
             arguments += self._template_arguments()
             if not self.accept("::"):
@@ -350,7 +378,7 @@ class Parser(Cursor):
             path += "::"
 
     def _template_arguments(self) -> list[str]:
-        """`<A, B>` right behind a name, if it can only be that: types and commas, closed on the way."""
+        """Parses template arguments `<A, B>` after a name; none if the text may be a comparison."""
         if self.peek() != "<" or self.tokens[self.at - 1].end != self.tokens[self.at].start:
             return []
         depth, begin, found = 0, self.at + 1, list[str]()
@@ -358,7 +386,7 @@ class Parser(Cursor):
             text = self.tokens[at].text
             depth += {"<": 1, ">": -1, ">>": -2}.get(text, 0)
             if (text == "," and depth == 1) or depth <= 0:
-                found.append(self.joined(begin, at) + (">" if text == ">>" and depth == 0 else ""))
+                found.append(self.spell_type(begin, at) + (">" if text == ">>" and depth == 0 else ""))
                 begin = at + 1
             if depth <= 0:
                 self.at = at + 1

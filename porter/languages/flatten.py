@@ -1,5 +1,5 @@
-"""What the preprocessor would do to one function: newest-macOS branches kept, the file's own macros expanded, lines
-kept in place.
+"""Preprocesses one function: keeps the branches for the newest macOS and expands the file's own macros, on the same
+lines.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from porter.languages.source import Macro, Source
 _CONDITION = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)", re.S)
 
 
-def flattened(source: Source, text: str) -> str:
-    """The text with one branch of every `#if` left, and every use of a macro of the file expanded on one line."""
-    return _flattened(text, source.function_macros)
+def flatten(source: Source, text: str) -> str:
+    """Returns the text with one branch of every `#if`, and every use of the file's macros expanded on one line."""
+    return _flatten(text, source.function_macros)
 
 
 @lru_cache(maxsize=1024)
-def _flattened(text: str, defined: tuple[Macro, ...]) -> str:
-    return expand_uses(_newest(text), {macro.name: macro for macro in defined}, keep_lines=True)
+def _flatten(text: str, defined: tuple[Macro, ...]) -> str:
+    return expand_uses(_keep_first_branches(text), {macro.name: macro for macro in defined}, keep_lines=True)
 
 
-def _newest(text: str) -> str:
-    """Every `#if` takes its first branch, `#ifndef` its second: SDK guards are written newest first."""
+def _keep_first_branches(text: str) -> str:
+    """Keeps the first branch of every `#if` and the second of `#ifndef`: SDK guards have the newest one first."""
     if "#" not in text:
         return text
     out: list[str] = []

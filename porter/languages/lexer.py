@@ -1,6 +1,6 @@
-"""C++ and Objective-C++ text as tokens that tile it.
+"""Splits C++ and Objective-C++ text into tokens that cover all of it.
 
-The preprocessor is not run: a directive is one token, so a file reads the same on every machine.
+The preprocessor is not run: a directive is one token, so the result is the same on every machine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class TokenKind(Enum):
-    """What a token is; SPACE, COMMENT and DIRECTIVE are no code."""
+    """The kind of a token. SPACE, COMMENT and DIRECTIVE are not code."""
 
     SPACE = "space"
     COMMENT = "comment"
@@ -25,7 +25,7 @@ class TokenKind(Enum):
 
 
 class Token(NamedTuple):
-    """`text` stands at `start` to `end`, character offsets into the file."""
+    """A token with its text, at the character offsets `start` to `end` of the file."""
 
     kind: TokenKind
     text: str
@@ -33,15 +33,16 @@ class Token(NamedTuple):
     end: int
 
 
-_COMMENT_TEXT = r"//(?:[^\n\\]|\\\r?\n|\\.)*|/\*.*?\*/"
-_RAW_STRING = r'(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\(.*?\)(?P=delimiter)"'
+# What is never closed goes on to the end of the text: a search for its end that fails would be made again and again.
+_COMMENT_TEXT = r"//(?:[^\n\\]|\\\r?\n|\\.)*|/\*.*?(?:\*/|\Z)"
+_RAW_STRING = r'(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s]{0,16})\(.*?(?:\)(?P=delimiter)"|\Z)'
 _STRING = r'(?:@|u8|[uUL])?"(?:[^"\\\n]|\\.)*"'
 _CHARACTER = r"(?:u8|[uUL])?'(?:[^'\\\n]|\\.)+'"
-# What a search for punctuation has to skip (with `re.S`); the quote between a number's digits begins nothing.
+# What a search for punctuation has to skip (with `re.S`). A quote between digits does not start a character.
 QUOTED = rf"{_COMMENT_TEXT}|{_RAW_STRING}|{_STRING}|(?<=\d)'(?=\d)|{_CHARACTER}"
 _TOKEN = re.compile(
     rf"""
-    (?P<space>\s+)
+    (?P<space>[\s\ufeff]+)
   | (?P<comment>{_COMMENT_TEXT})
   | (?P<raw>{_RAW_STRING})
   | (?P<string>{_STRING})
@@ -64,14 +65,14 @@ _KINDS: dict[str | None, TokenKind] = {
     "punctuation": TokenKind.PUNCTUATION,
 }
 _SPACE, _COMMENT = TokenKind.SPACE, TokenKind.COMMENT
-_LINE = re.compile(r"^[ \t]*#", re.M)
-_DIRECTIVE = re.compile(r"#(?:[^\n\\/]|\\\r?\n|\\.|/\*.*?\*/|/(?![*/]))*", re.S)
+_LINE = re.compile(r"^[ \t\ufeff]*#", re.M)
+_DIRECTIVE = re.compile(r"#(?:[^\n\\/]|\\\r?\n|\\.|/\*.*?(?:\*/|\Z)|/(?![*/]))*", re.S)
 
 
 def lex(text: str, directives: bool = True) -> Iterator[Token]:
-    """The tokens of a text; they tile it. A character that starts no token of C++ is punctuation, never an error.
+    """Returns the tokens of a text, which cover all of it. A character unknown to C++ becomes punctuation.
 
-    In the body of a macro a `#` at the start of a line is the operator: `directives` is off there.
+    In the body of a macro, where `#` at the start of a line is an operator, `directives` has to be off.
     """
     at, line_start = 0, directives
     while at < len(text):
@@ -91,7 +92,7 @@ def lex(text: str, directives: bool = True) -> Iterator[Token]:
 
 
 def directives(text: str) -> Iterator[Token]:
-    """The lines of a text that look like directives, without lexing what stands between them."""
+    """Returns the directives of a text, without lexing the text between them."""
     at = 0
     while match := _LINE.search(text, at):
         start, at = match.end() - 1, _directive_end(text, match.end() - 1)

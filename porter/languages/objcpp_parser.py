@@ -1,4 +1,4 @@
-"""Objective-C++ on top of the C++ reader: message sends, blocks, literals and `@autoreleasepool`."""
+"""An Objective-C++ parser: the C++ parser with message sends, blocks, literals and `@autoreleasepool`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Send:
 
 @dataclass(frozen=True)
 class Boxed:
-    """`@"text"`, `@1`, `@(value)`, `@[a, b]` or `@{k : v}`: what is boxed."""
+    """The values of a boxed expression: `@"text"`, `@1`, `@(value)`, `@[a, b]` or `@{k : v}`."""
 
     values: tuple[cpp.Expr, ...]
     start: int = 0
 
 
 class ObjCParser(Parser):
-    """The C++ parser with Objective-C's own primaries and statements."""
+    """The C++ parser with Objective-C's primary expressions and statements."""
 
     def _statement(self) -> list[cpp.Stmt]:
         if self.peek() == "@" and self.peek(1) == "autoreleasepool":
@@ -86,7 +86,7 @@ class ObjCParser(Parser):
         begin = self.at
         while self.peek() not in ("(", "{", ""):
             self.at += 1
-        returns = self.joined(begin, self.at)
+        returns = self.spell_type(begin, self.at)
         parameters = self.parameters() if self.peek() == "(" else ()
         return cpp.LambdaExpr(parameters, returns, self.block(), start)
 

@@ -1,15 +1,15 @@
-"""What a macro use stands for: parameters replaced, `#` and `##` applied, as the C++ preprocessor does (C++20
-[cpp.subst]).
-"""
+"""Expands macro uses, with `#` and `##`, as the C++ preprocessor does (C++20 [cpp.subst])."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 
 from porter.core.errors import PorterError
-from porter.languages.brackets import behind, split
+from porter.languages.brackets import find_closing_end, split_at_commas
 from porter.languages.lexer import Token, TokenKind, lex
 from porter.languages.source import Macro
 
@@ -17,7 +17,7 @@ _BRACKET = re.compile(r"\s*\(")
 
 
 def expand(macro: Macro, arguments: Sequence[str]) -> str:
-    """The text of one use, not rescanned. Raises PTR031 when the number of arguments does not fit."""
+    """Returns the expansion of one use, not rescanned. Raises PTR031 for a wrong number of arguments."""
     params = macro.params or ()
     variadic = bool(params) and params[-1].endswith("...")
     if (len(arguments) < len(params) - 1) if variadic else (len(arguments) != len(params)):
@@ -25,14 +25,46 @@ def expand(macro: Macro, arguments: Sequence[str]) -> str:
     values = dict(zip(params, arguments, strict=False))
     if variadic:
         values["__VA_ARGS__"] = ", ".join(arguments[len(params) - 1 :])
-    return _substituted(_tokens(macro.body), values)
+    return _substitute(_tokens(macro.body), values)
+
+
+_MOST_TEXT = 500_000
+_EACH = 40  # what a use costs beside its characters
+_DEEPEST = 60
+
+
+@dataclass
+class _Budget:
+    """How much text the uses of one text may still expand to, and how deeply they are nested."""
+
+    left: int
+    depth: int = 0
+
+    @contextmanager
+    def spent(self, length: int) -> Iterator[None]:
+        self.left -= length + _EACH
+        self.depth += 1
+        if self.left < 0 or self.depth > _DEEPEST:
+            raise PorterError("PTR034", "the macros of this file expand to too much text", hint="Split them up.")
+        yield
+        self.depth -= 1
 
 
 def expand_uses(text: str, macros: Mapping[str, Macro], keep_lines: bool = False) -> str:
-    """The text with every use of these function-like macros expanded, in what that makes too.
+    """Returns the text with every use of these function-like macros expanded, recursively.
 
-    With `keep_lines` each use is on one line, and has as many lines behind it as it had.
+    With `keep_lines` each use is on one line, and has as many lines behind it as it had. Raises PTR034 where that is
+    too much text.
     """
+    return _expand_uses(text, macros, keep_lines, _Budget(_MOST_TEXT + len(text)))
+
+
+def _expand_uses(text: str, macros: Mapping[str, Macro], keep_lines: bool, budget: _Budget) -> str:
+    with budget.spent(len(text)):
+        return _expand_within(text, macros, keep_lines, budget)
+
+
+def _expand_within(text: str, macros: Mapping[str, Macro], keep_lines: bool, budget: _Budget) -> str:
     if not any(name in text for name in macros):
         return text
     out, at = "", 0
@@ -41,12 +73,13 @@ def expand_uses(text: str, macros: Mapping[str, Macro], keep_lines: bool = False
         bracket = _BRACKET.match(text, token.end) if macro else None
         if macro is None or bracket is None:
             continue
-        end = behind(text, bracket.end() - 1)
-        arguments = split(text[bracket.end() : end - 1])
+        end = find_closing_end(text, bracket.end() - 1)
+        arguments = split_at_commas(text[bracket.end() : end - 1])
         if len(arguments) != len(macro.params or ()):
             continue
         others = {name: each for name, each in macros.items() if name != macro.name}
-        made = expand_uses(expand(macro, [expand_uses(each, macros) for each in arguments]), others)
+        inner = [_expand_uses(each, macros, False, budget) for each in arguments]
+        made = _expand_uses(expand(macro, inner), others, False, budget)
         out += text[at : token.start] + (made.replace("\n", " ") if keep_lines else made)
         out += "\n" * text.count("\n", token.start, end) if keep_lines else ""
         at = end
@@ -58,7 +91,7 @@ def _tokens(body: str) -> tuple[Token, ...]:
     return tuple(lex(body, directives=False))
 
 
-def _substituted(tokens: Sequence[Token], values: dict[str, str]) -> str:
+def _substitute(tokens: Sequence[Token], values: dict[str, str]) -> str:
     out: list[str] = []
     at = 0
     while at < len(tokens):
@@ -72,7 +105,7 @@ def _substituted(tokens: Sequence[Token], values: dict[str, str]) -> str:
         elif token.text == "#":
             at = _skip_space(tokens, at + 1)
             name = tokens[at].text if at < len(tokens) else ""
-            out.append(_quoted(values[name]) if name in values else f"#{name}")
+            out.append(_stringize(values[name]) if name in values else f"#{name}")
         else:
             out.append(values.get(token.text, token.text) if token.kind is TokenKind.IDENTIFIER else token.text)
         at += 1
@@ -85,6 +118,6 @@ def _skip_space(tokens: Sequence[Token], at: int) -> int:
     return at
 
 
-def _quoted(text: str) -> str:
+def _stringize(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

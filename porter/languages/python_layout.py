@@ -1,6 +1,6 @@
-"""Edits of one Python expression by libcst: items go or come, and everything else keeps its bytes.
+"""Inserts and removes items of one Python expression with libcst; everything else stays byte for byte.
 
-A layout is what stands between two brackets: the items, and the gaps around them with their line breaks and comments.
+A layout is the content of a bracket pair: the items, and the gaps around them with their line breaks and comments.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOTHING = cst.SimpleWhitespace("")
 
 @dataclass(frozen=True)
 class Layout:
-    """`gaps[i]` stands before item i, the last one before the closing bracket."""
+    """The items and gaps of a display: `gaps[i]` precedes item i, and the last gap precedes the closing bracket."""
 
     items: tuple[Item, ...]
     gaps: tuple[Gap, ...]
@@ -30,20 +30,20 @@ class Layout:
 
 
 def remove_items(source: str, gone: Collection[Path]) -> str:
-    """The text of an expression without the items at these paths. Raises SyntaxError."""
-    return _printed(source, _without(_parse(source), gone))
+    """Returns the text of an expression without the items at these paths. Raises SyntaxError."""
+    return _print(source, _remove_paths(_parse(source), gone))
 
 
 def insert_strings(source: str, added: Mapping[int, Collection[str]]) -> str:
-    """The text of a set or list with strings put before the items of these indexes. Raises SyntaxError."""
-    node = _display(_parse(source))
+    """Returns the text of a set or list with strings inserted before the items at these indexes. Raises SyntaxError."""
+    node = _parse_display(_parse(source))
     layout = _read(node)
     for at in sorted(added, reverse=True):
         for i, string in enumerate(added[at]):
             layout = _insert(layout, at + i, string)
     if isinstance(node, cst.Dict):  # `{}`
         node = cst.Set(layout.items, node.lbrace, node.rbrace)  # type: ignore[arg-type]
-    return _printed(source, _write(node, layout))
+    return _print(source, _write(node, layout))
 
 
 def _parse(source: str) -> cst.BaseExpression:
@@ -53,23 +53,23 @@ def _parse(source: str) -> cst.BaseExpression:
         raise SyntaxError("libcst does not know this syntax") from error  # the line it names is often the next one
 
 
-def _printed(source: str, node: cst.BaseExpression) -> str:
+def _print(source: str, node: cst.BaseExpression) -> str:
     newline = re.search(r"\r\n?|\n", source)  # the first is what libcst takes for the default
     return cst.Module((), default_newline=newline[0] if newline else "\n").code_for_node(node)
 
 
-def _display(node: cst.BaseExpression) -> Display:
+def _parse_display(node: cst.BaseExpression) -> Display:
     if not isinstance(node, Display):
         raise TypeError(f"{type(node).__name__} has no items")
     return node
 
 
-def _without(node: cst.BaseExpression, gone: Collection[Path]) -> cst.BaseExpression:
-    node = _display(node)
+def _remove_paths(node: cst.BaseExpression, gone: Collection[Path]) -> cst.BaseExpression:
+    node = _parse_display(node)
     layout = _read(node)
     items = list(layout.items)
     for index, paths in groupby(sorted(path for path in gone if len(path) > 1), key=lambda path: path[0]):
-        value = _without(items[index].value, [path[1:] for path in paths])
+        value = _remove_paths(items[index].value, [path[1:] for path in paths])
         items[index] = items[index].with_changes(value=value)
     return _write(node, _drop(replace(layout, items=tuple(items)), {path[0] for path in gone if len(path) == 1}))
 
@@ -101,7 +101,7 @@ def _outer_gaps(node: Display) -> tuple[Gap, Gap]:
 def _write(node: Display, layout: Layout) -> cst.BaseExpression:
     opening, closing = layout.gaps[0], layout.gaps[-1] if layout.items else _NOTHING
     is_call = isinstance(node, cst.Call)
-    items = list(_with_commas(layout, is_call, is_tuple=isinstance(node, cst.Tuple)))
+    items = list(_add_commas(layout, is_call, is_tuple=isinstance(node, cst.Tuple)))
     if is_call:
         return node.with_changes(args=items, whitespace_before_args=opening)
     if isinstance(node, cst.List):
@@ -117,8 +117,8 @@ def _write(node: Display, layout: Layout) -> cst.BaseExpression:
     return node.with_changes(elements=items, lbrace=lbrace, rbrace=rbrace)
 
 
-def _with_commas(layout: Layout, is_call: bool, is_tuple: bool) -> Iterator[Item]:
-    """The items with commas between them, and behind the last where it has one or is a tuple's only one."""
+def _add_commas(layout: Layout, is_call: bool, is_tuple: bool) -> Iterator[Item]:
+    """Yields the items with commas between them, and after the last if it had one or is the only one of a tuple."""
     for i, item in enumerate(layout.items):
         is_last = i == len(layout.items) - 1
         before = item.comma.whitespace_before if isinstance(item.comma, cst.Comma) else _NOTHING
@@ -130,7 +130,7 @@ def _with_commas(layout: Layout, is_call: bool, is_tuple: bool) -> Iterator[Item
 
 
 def _drop(layout: Layout, gone: Collection[int]) -> Layout:
-    """The layout without some of its items: of every run of them one gap is left."""
+    """Returns the layout without some of its items. One gap remains of each run of removed items."""
     items: list[Item] = []
     gaps = [layout.gaps[0]]
     trailing = layout.trailing_comma
@@ -152,7 +152,7 @@ def _drop(layout: Layout, gone: Collection[int]) -> Layout:
 
 
 def _join_all(gaps: Sequence[Gap], at_start: bool, at_end: bool) -> Gap:
-    """The gap that is left where all items between these gaps go."""
+    """Returns the gap that replaces a run of removed items and the gaps around them."""
     last = gaps[-1]
     # A comment above is about the item alone unless other items follow directly below.
     is_own = at_end or (isinstance(last, cst.ParenthesizedWhitespace) and bool(last.empty_lines))
@@ -163,13 +163,13 @@ def _join_all(gaps: Sequence[Gap], at_start: bool, at_end: bool) -> Gap:
 
 
 def _join(before: Gap, after: Gap, at_start: bool, at_end: bool, is_own: bool) -> Gap:
-    """The gap that is left where one item goes."""
+    """Returns the gap that replaces a removed item and the gaps around it."""
     if not isinstance(after, cst.ParenthesizedWhitespace):
         if at_end and isinstance(before, cst.ParenthesizedWhitespace):
-            before = before.with_changes(empty_lines=_without_own(before.empty_lines))
+            before = before.with_changes(empty_lines=_remove_own_comment(before.empty_lines))
         return after if at_end and not _has_comment(before) else before
     if isinstance(before, cst.ParenthesizedWhitespace):
-        lines = _joined_lines(before.empty_lines, after.empty_lines, at_end, is_own)
+        lines = _join_lines(before.empty_lines, after.empty_lines, at_end, is_own)
         return after.with_changes(first_line=before.first_line, empty_lines=lines)
     if not at_start:
         return after
@@ -178,13 +178,14 @@ def _join(before: Gap, after: Gap, at_start: bool, at_end: bool, is_own: bool) -
     return before
 
 
-def _joined_lines(
+def _join_lines(
     above: Sequence[cst.EmptyLine], below: Sequence[cst.EmptyLine], at_end: bool, is_own: bool
 ) -> list[cst.EmptyLine]:
-    """The comments and blank lines around an item's lines: without the comment about it, and with one blank line for
-    two that would meet, none before the closing bracket.
+    """Joins the comments and blank lines around a removed item, without the comment about it.
+
+    Two blank lines that would meet become one, and none is left before the closing bracket.
     """
-    lines = _without_own(above) if is_own else list(above)
+    lines = _remove_own_comment(above) if is_own else list(above)
     if lines and not lines[-1].comment:
         if below and not below[0].comment:
             below = below[1:]
@@ -193,8 +194,8 @@ def _joined_lines(
     return [*lines, *below]
 
 
-def _without_own(above: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
-    """Lines without the comment directly above the item."""
+def _remove_own_comment(above: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
+    """Returns the lines without the comment directly above the item."""
     lines = list(above)
     while lines and lines[-1].comment:
         lines.pop()
@@ -202,7 +203,7 @@ def _without_own(above: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
 
 
 def _insert(layout: Layout, at: int, string: str) -> Layout:
-    """The layout with a string before item `at`; on a line of its own where the item before it (else behind it) is."""
+    """Returns the layout with a string before item `at`, on its own line if the previous (or else next) item is."""
     neighbor = layout.items[max(at - 1, 0)].value if layout.items else None
     quote = neighbor.quote if isinstance(neighbor, cst.SimpleString) else '"'
     item = cst.Element(cst.SimpleString(f"{quote}{string}{quote}"))
@@ -217,7 +218,7 @@ def _insert(layout: Layout, at: int, string: str) -> Layout:
 
 
 def _split(before: Gap, after: Gap) -> tuple[Gap, Gap]:
-    """The two gaps around an item that comes where `after` was, behind an item that `before` stands before."""
+    """Splits `after` into the gaps around a new item; `before` is the gap before the previous item."""
     if not isinstance(before, cst.ParenthesizedWhitespace) or not isinstance(after, cst.ParenthesizedWhitespace):
         return cst.SimpleWhitespace(" "), after
     own = after.with_changes(empty_lines=(), last_line=before.last_line)
@@ -225,7 +226,7 @@ def _split(before: Gap, after: Gap) -> tuple[Gap, Gap]:
 
 
 def _line_break(gap: Gap) -> Gap:
-    """A line break with the indent of a gap, or a space where it has none."""
+    """Returns a line break with the indent of a gap, or a space if the gap has no line break."""
     if not isinstance(gap, cst.ParenthesizedWhitespace):
         return cst.SimpleWhitespace(" ")
     return gap.with_changes(first_line=_plain(gap.first_line), empty_lines=())

@@ -1,6 +1,6 @@
-"""The functions, macros and macro uses of a C++/Objective-C++ file, with exact spans.
+"""The functions, macros and macro uses of a C++ or Objective-C++ file, with exact spans.
 
-General C++ grammars lose over half of an Objective-C++ file; bracket pairs and the few shapes below lose nothing.
+General C++ grammars fail on over half of an Objective-C++ file, so this relies on bracket pairs and a few patterns.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from porter.core.errors import Place, PorterError
+from porter.languages.depth import DEEPEST, too_deep
 from porter.languages.lexer import Token, TokenKind, lex
 
 
 class UnbalancedBrackets(PorterError):
-    """A bracket of a file has no partner (PTR030)."""
+    """A bracket without a partner (PTR030)."""
 
 
 @dataclass(frozen=True)
 class Macro:
-    """A `#define`; `params` is None for an object-like one. `body` has its line continuations taken out."""
+    """A `#define`. `params` is None for an object-like macro; `body` has no line continuations."""
 
     name: str
     params: tuple[str, ...] | None
@@ -32,7 +33,7 @@ class Macro:
 
 @dataclass(frozen=True)
 class MacroUse:
-    """A use at file or namespace scope, with its trailing semicolon: `CREATE_X(exp_out_mps, exponent)`."""
+    """A macro use at file or namespace scope, with its semicolon: `CREATE_X(exp_out_mps, exponent)`."""
 
     name: str
     arguments: tuple[str, ...]
@@ -42,9 +43,9 @@ class MacroUse:
 
 @dataclass(frozen=True)
 class Function:
-    """A function definition. `wrapper` is the macro around its name (`TORCH_IMPL_FUNC`) or None.
+    """A function definition. `wrapper` is the macro around its name (`TORCH_IMPL_FUNC`), or None.
 
-    `start` to `end` is the definition from its first token, `leading` the start of the comment directly above it.
+    `start` to `end` is the definition; `leading` is the start of the comment directly above it.
     """
 
     name: str
@@ -80,8 +81,8 @@ _SCOPES = frozenset({"namespace", "extern"})
 _TYPES = frozenset({"struct", "class", "enum", "union", "@interface", "@implementation"})
 
 
-def macro_of(directive: Token) -> Macro | None:
-    """The macro that a directive defines."""
+def parse_macro(directive: Token) -> Macro | None:
+    """Returns the macro that a directive defines, or None."""
     match = _DEFINE.match(directive.text)
     if match is None:
         return None
@@ -92,7 +93,7 @@ def macro_of(directive: Token) -> Macro | None:
 
 @dataclass(frozen=True)
 class Source:
-    """One lexed file."""
+    """A lexed file."""
 
     path: str
     text: str
@@ -100,11 +101,11 @@ class Source:
 
     @staticmethod
     def parse(path: str, text: str) -> Source:
-        """Lexes a file. Brackets are paired when first asked for: an unbalanced file still tiles."""
+        """Lexes a file. Brackets are only paired on demand, so an unbalanced file can still be lexed."""
         return Source(path, text, tuple(lex(text)))
 
     def place(self, offset: int) -> Place:
-        """The line of an offset."""
+        """Returns the line of an offset."""
         return Place(self.path, bisect_right(self._lines, offset))
 
     @cached_property
@@ -119,6 +120,13 @@ class Source:
     @cached_property
     def partners(self) -> dict[int, int]:
         """For each bracket of `code`, the index of its partner. Raises PTR030 where brackets do not pair."""
+        if isinstance(self._pairs, PorterError):
+            raise self._pairs
+        return self._pairs
+
+    @cached_property
+    def _pairs(self) -> dict[int, int] | UnbalancedBrackets:
+        """A file that does not pair is asked as often as one that does."""
         open_at: list[int] = []
         pairs: dict[int, int] = {}
         for at, token in enumerate(self.code):
@@ -128,11 +136,11 @@ class Source:
                 open_at.append(at)
             elif token.text in _CLOSING:
                 if not open_at or self.code[open_at[-1]].text != _CLOSING[token.text]:
-                    raise self._unbalanced(token)
+                    return self._unbalanced(token)
                 pairs[at] = open_at[-1]
                 pairs[open_at.pop()] = at
         if open_at:
-            raise self._unbalanced(self.code[open_at[-1]])
+            return self._unbalanced(self.code[open_at[-1]])
         return pairs
 
     def _unbalanced(self, token: Token) -> UnbalancedBrackets:
@@ -141,7 +149,7 @@ class Source:
         )
 
     def macros(self) -> tuple[Macro, ...]:
-        """Every `#define`."""
+        """Returns every `#define`."""
         return tuple(self._macros())
 
     @cached_property
@@ -150,10 +158,10 @@ class Source:
         return tuple(macro for macro in self._macros() if macro.params is not None)
 
     def _macros(self) -> Iterator[Macro]:
-        yield from filter(None, map(macro_of, self._directives))
+        yield from filter(None, map(parse_macro, self._directives))
 
     def includes(self) -> tuple[Include, ...]:
-        """Every `#include` and `#import`."""
+        """Returns every `#include` and `#import`."""
         found = ((token, _INCLUDE.match(token.text)) for token in self._directives)
         return tuple(Include(match[1], token.start, token.end) for token, match in found if match)
 
@@ -162,35 +170,46 @@ class Source:
         return tuple(token for token in self.tokens if token.kind is TokenKind.DIRECTIVE)
 
     def functions(self) -> tuple[Function, ...]:
-        """The function definitions at file, namespace and class scope, in order."""
+        """Returns the function definitions at file, namespace and class scope, in order."""
         return self._definitions[0]
 
     @cached_property
     def functions_by_name(self) -> Mapping[str, tuple[Function, ...]]:
         """All overloads of each function, in order."""
-        found: dict[str, tuple[Function, ...]] = {}
+        found: dict[str, list[Function]] = {}
         for function in self.functions():
-            found[function.name] = (*found.get(function.name, ()), function)
-        return found
+            found.setdefault(function.name, []).append(function)
+        return {name: tuple(functions) for name, functions in found.items()}
 
     def macro_uses(self, name: str | None = None) -> tuple[MacroUse, ...]:
-        """The macro uses at file and namespace scope: a name in capitals with its arguments, no body behind it."""
+        """Returns the macro uses at file and namespace scope: a name in capitals with arguments and no body."""
         return tuple(use for use in self._definitions[1] if name in (None, use.name))
 
     @cached_property
     def _definitions(self) -> tuple[tuple[Function, ...], tuple[MacroUse, ...]]:
         functions: list[Function] = []
         uses: list[MacroUse] = []
+        self._check_depth()
         self._scan(0, len(self.code), functions, uses)
         return tuple(functions), tuple(uses)
 
+    def _check_depth(self) -> None:
+        depth = 0
+        for at, token in enumerate(self.code):
+            if token.text in _OPENING and at in self.partners:
+                depth += 1
+            elif token.text in _CLOSING and at in self.partners:
+                depth -= 1
+            if depth > DEEPEST and token.text == "{":
+                raise too_deep(self.place(token.start))
+
     def _scan(self, at: int, stop: int, functions: list[Function], uses: list[MacroUse]) -> None:
-        """Walks the declarations between two tokens; each starts where the one before it ended."""
+        """Scans the declarations between two tokens."""
         while at < stop:
             at = self._declaration(at, stop, functions, uses)
 
     def _declaration(self, first: int, stop: int, functions: list[Function], uses: list[MacroUse]) -> int:
-        """Reads one declaration that starts at `first` and returns where the next one starts."""
+        """Scans the declaration that starts at `first` and returns where the next one starts."""
         at = first
         while at < stop:
             token = self.code[at]
@@ -227,7 +246,7 @@ class Source:
         return self._after_initializer(end, stop)
 
     def _after_initializer(self, end: int, stop: int) -> int:
-        """Behind `x = {...}` or `struct S {...} s` the declaration goes on to its semicolon."""
+        """Returns the end of a declaration such as `x = {...}` or `struct S {...} s`, which ends at its semicolon."""
         following = end + 1
         if following < stop and self.code[following].text in (";", ",", "("):
             while following < stop and self.code[following].text != ";":
@@ -248,7 +267,7 @@ class Source:
         return MacroUse(name.text, self.arguments(bracket), name.start, stop)
 
     def arguments(self, bracket: int) -> tuple[str, ...]:
-        """The texts between the commas of the bracket pair that opens at `bracket` of `code`."""
+        """Returns the arguments in the bracket pair that opens at `bracket` of `code`."""
         end = self.partners[bracket]
         parts: list[str] = []
         start, at = self.code[bracket].end, bracket + 1
@@ -261,7 +280,7 @@ class Source:
         return (*parts, last) if parts or last else ()
 
     def _params(self, first: int, brace: int) -> int | None:
-        """The index of the bracket that opens the parameter list of a definition whose body opens at `brace`."""
+        """Returns the index of the bracket that opens the parameter list of a definition with its body at `brace`."""
         at, found = first, None
         while at < brace:
             token = self.code[at]
@@ -285,7 +304,7 @@ class Source:
         return bracket > first and self.code[bracket - 1].kind is TokenKind.IDENTIFIER
 
     def _behind_wrapper(self, bracket: int, brace: int) -> int:
-        """In `TORCH_IMPL_FUNC(name)(params)` the parameters are in the second brackets."""
+        """Skips the wrapper: in `TORCH_IMPL_FUNC(name)(params)` the parameters are in the second pair of brackets."""
         after = self.partners[bracket] + 1
         return after if after < brace and self.code[after].text == "(" else bracket
 
@@ -310,17 +329,17 @@ class Source:
         )
 
     def _leading(self, start: int) -> int:
-        """The start of the comment lines directly above `start`, with no blank line between."""
+        """Returns the start of the comment lines directly above `start`, without a blank line in between."""
         at = self._token_at(start)
         leading = start
         while at >= 1 and self.tokens[at - 1].kind is TokenKind.SPACE and self.tokens[at - 1].text.count("\n") == 1:
             comment = self.tokens[at - 2] if at >= 2 else None
-            if comment is None or comment.kind is not TokenKind.COMMENT or not self._alone(at - 2):
+            if comment is None or comment.kind is not TokenKind.COMMENT or not self._is_alone_on_line(at - 2):
                 break
             leading, at = comment.start, at - 2
         return leading
 
-    def _alone(self, at: int) -> bool:
+    def _is_alone_on_line(self, at: int) -> bool:
         return at == 0 or (self.tokens[at - 1].kind is TokenKind.SPACE and "\n" in self.tokens[at - 1].text)
 
     def _token_at(self, offset: int) -> int:
@@ -332,10 +351,10 @@ class Source:
 
     def references(self, name: str) -> tuple[Token, ...]:
         """The identifiers of this text, those inside directives too."""
-        return tuple(self._identifiers.get(name, ()))
+        return self._identifiers.get(name, ())
 
     @cached_property
-    def _identifiers(self) -> dict[str, list[Token]]:
+    def _identifiers(self) -> dict[str, tuple[Token, ...]]:
         found: dict[str, list[Token]] = {}
         for token in self.tokens:
             if token.kind is TokenKind.IDENTIFIER:
@@ -345,4 +364,4 @@ class Source:
                     start = token.start + match.start()
                     word = Token(TokenKind.IDENTIFIER, match[0], start, start + len(match[0]))
                     found.setdefault(word.text, []).append(word)
-        return found
+        return {name: tuple(tokens) for name, tokens in found.items()}

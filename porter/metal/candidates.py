@@ -1,7 +1,7 @@
-"""What a functor computes: every source that can say it, the best first.
+"""The candidates for a functor's body, best first.
 
-The sources: Metal's own function, c10::metal's, ATen's CPU lambda, the forms written out here, the old graph.
-The reference is ATen's CPU semantics (NaN, integer width, opmath for half); the overlay judges what is chosen here.
+The sources are Metal's own function, c10::metal's, ATen's CPU lambda, the definitions in `operations/*.yaml`, and the
+old graph. The overlay then tests the chosen one against ATen's CPU semantics (NaN, integer width, opmath for half).
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from porter.aten.metal_functions import Function
+from porter.aten.metal_functions import MetalFunction
 from porter.core import dtypes
 from porter.core.dtypes import Kind
 from porter.core.errors import PorterError
 from porter.metal.forms import form_body
-from porter.metal.functor import Body, Functor, Origin, merged
+from porter.metal.functor import Body, Functor, Origin, merge_overloads
 from porter.metal.functor_spec import FunctorSpec
-from porter.metal.graph_body import of_graph, single_call
-from porter.metal.lambda_body import lambda_for, of_lambda, promoted
-from porter.mpsgraph.operations import by_op, headers_of
+from porter.metal.graph_body import find_single_call, translate_graph
+from porter.metal.lambda_body import find_lambda, promote_body, translate_lambda
+from porter.mpsgraph.operations import by_op, find_headers
 
 _FUNCTION = re.compile(r"(?:precise|::metal|c10::metal)::(\w+)\((?:\{\d\}(?:, )?)+\)")
 _EXEMPLARS = {
@@ -29,33 +29,33 @@ _EXEMPLARS = {
 }
 
 
-def choose(spec: FunctorSpec, turns: Mapping[Kind, int]) -> Functor:
-    """The functor, one body for each kind of element that is served: of its candidates the one whose turn it is.
+def build_functor(spec: FunctorSpec, indexes: Mapping[Kind, int]) -> Functor:
+    """Builds the functor, with a body for each supported kind of element: the candidate at the kind's index.
 
-    A kind that `turns` does not name takes its first. Raises PTR094 when a kind has no source.
+    Kinds missing from `indexes` use their first candidate. Raises PTR094 if a kind has none.
     """
     bodies: dict[Kind, Body] = {}
     origins: dict[Kind, Origin] = {}
     for kind in (kind for kind in Kind if any(dtype.kind is kind for dtype in spec.served)):
         leader = Kind.FLOATING if _becomes_float(spec, kind) else kind
-        found, turn = candidates(spec, leader), turns.get(leader, 0)
-        body = found[turn]
-        bodies[kind] = body if leader is kind else promoted(body, spec)
-        led = (*origins[leader].kinds, kind) if leader in origins else (kind,)
-        origins[leader] = Origin(led, body.origin, turn, len(found))
+        found, index = list_candidates(spec, leader), indexes.get(leader, 0)
+        body = found[index]
+        bodies[kind] = body if leader is kind else promote_body(body, spec)
+        kinds = (*origins[leader].kinds, kind) if leader in origins else (kind,)
+        origins[leader] = Origin(kinds, body.origin, index, len(found))
     scalars = tuple(("A", name) for name in spec.scalars)
-    return Functor(spec.names[0], spec.params, scalars, merged(bodies.items()), tuple(origins.values()))
+    return Functor(spec.names[0], spec.params, scalars, merge_overloads(bodies.items()), tuple(origins.values()))
 
 
 def _becomes_float(spec: FunctorSpec, kind: Kind) -> bool:
-    """Whether whole numbers are computed as floats: with the very candidate that floats have."""
+    """Whether integers or bools are computed as floats, and so use the candidates of the floating types."""
     return kind in (Kind.INTEGRAL, Kind.BOOL) and spec.result(_EXEMPLARS[kind]) is dtypes.FLOAT
 
 
-def candidates(spec: FunctorSpec, kind: Kind) -> tuple[Body, ...]:
-    """What the sources say for a kind of element, each text once. Raises PTR094 where none says anything."""
+def list_candidates(spec: FunctorSpec, kind: Kind) -> tuple[Body, ...]:
+    """Returns the different bodies that the sources give for a kind of element. Raises PTR094 if there are none."""
     different: dict[tuple[str, ...], Body] = {}
-    for body in _sources(spec, kind):
+    for body in _list_bodies(spec, kind):
         different.setdefault(body.statements, body)
     if different:
         return tuple(different.values())
@@ -69,82 +69,82 @@ def candidates(spec: FunctorSpec, kind: Kind) -> tuple[Body, ...]:
     )
 
 
-def _sources(spec: FunctorSpec, kind: Kind) -> Iterator[Body]:
+def _list_bodies(spec: FunctorSpec, kind: Kind) -> Iterator[Body]:
     dtype = _EXEMPLARS[kind]
-    made = spec.result(dtype) or dtype
-    result = "T" if made == dtype and kind is not Kind.BOOL else made.metal
+    result_type = spec.result(dtype) or dtype
+    result = "T" if result_type == dtype and kind is not Kind.BOOL else result_type.metal
     if kind is Kind.COMPLEX:
-        yield from _complex(spec, result)
+        yield from _complex_bodies(spec, result)
     elif kind is Kind.FLOATING:
-        yield from _floating(spec, result)
+        yield from _floating_bodies(spec, result)
     else:
-        yield from _whole(spec, kind, result)
+        yield from _integral_bodies(spec, kind, result)
 
 
-def _floating(spec: FunctorSpec, result: str) -> Iterator[Body]:
-    call = single_call(spec, dtypes.FLOAT)
+def _floating_bodies(spec: FunctorSpec, result: str) -> Iterator[Body]:
+    call = find_single_call(spec, dtypes.FLOAT)
     form = by_op()[call.op].msl if call else ""
     if _FUNCTION.fullmatch(form):
-        yield _in_float(form, spec, result, "Metal's own function, which the old graph names", headers_of(form))
-    function = spec.declared(Kind.FLOATING)
+        yield _call_in_float(form, spec, result, "Metal's own function, which the old graph names", find_headers(form))
+    function = spec.find_function(Kind.FLOATING)
     if function:
         slots = ", ".join(f"{{{at}}}" for at in range(function.arity))
         form = f"c10::metal::{function.name}({slots})"
-        yield _in_float(form, spec, result, function.origin, (function.header,))
-    yield from _read(spec, Kind.FLOATING, result)
-    yield from _written(Kind.FLOATING, spec.names, spec, result)
-    yield from _old(spec, Kind.FLOATING, result)
+        yield _call_in_float(form, spec, result, function.origin, (function.header,))
+    yield from _lambda_bodies(spec, Kind.FLOATING, result)
+    yield from _written_bodies(Kind.FLOATING, spec.names, spec, result)
+    yield from _graph_bodies(spec, Kind.FLOATING, result)
 
 
-def _whole(spec: FunctorSpec, kind: Kind, result: str) -> Iterator[Body]:
-    """Integers, or bool, whose result is no float."""
-    function = spec.declared(kind)
+def _integral_bodies(spec: FunctorSpec, kind: Kind, result: str) -> Iterator[Body]:
+    """Yields the bodies for integers or bool with a result that is not a float."""
+    function = spec.find_function(kind)
     if function and not function.float_only:
-        yield _called(function, spec, result)
-    yield from _read(spec, kind, result)
-    yield from _old(spec, kind, result)
+        yield _call_directly(function, spec, result)
+    yield from _lambda_bodies(spec, kind, result)
+    yield from _graph_bodies(spec, kind, result)
 
 
-def _complex(spec: FunctorSpec, result: str) -> Iterator[Body]:
-    call = single_call(spec, dtypes.FLOAT2)
-    yield from _written(Kind.COMPLEX, (*([call.op] if call else []), *spec.names), spec, result)
+def _complex_bodies(spec: FunctorSpec, result: str) -> Iterator[Body]:
+    call = find_single_call(spec, dtypes.FLOAT2)
+    yield from _written_bodies(Kind.COMPLEX, (*([call.op] if call else []), *spec.names), spec, result)
     if call and by_op()[call.op].complex_msl:
         value = by_op()[call.op].complex_msl.format(*spec.arguments)
         yield Body((f"return {value};",), result, "complex arithmetic of c10::metal, as the old graph has it")
-    function = spec.declared(Kind.COMPLEX)
+    function = spec.find_function(Kind.COMPLEX)
     if function:
-        yield _called(function, spec, result)
-    yield from _read(spec, Kind.COMPLEX, result)
+        yield _call_directly(function, spec, result)
+    yield from _lambda_bodies(spec, Kind.COMPLEX, result)
 
 
-def _in_float(form: str, spec: FunctorSpec, result: str, origin: str, needed: tuple[str, ...]) -> Body:
-    """A function of reals, computed in float whatever the element is, and cast back."""
+def _call_in_float(form: str, spec: FunctorSpec, result: str, origin: str, needed: tuple[str, ...]) -> Body:
+    """Returns a call of a real function, computed in float and cast back to the element type."""
     value = form.format(*(spec.as_float(name) for name in spec.arguments))
     line = f"return static_cast<T>({value});" if result == "T" else f"return {value};"
     return Body((line,), result, origin, headers=needed)
 
 
-def _called(function: Function, spec: FunctorSpec, result: str) -> Body:
-    """A function of the fork's headers, over the elements as they are; beside a scalar it may give that one's type."""
+def _call_directly(function: MetalFunction, spec: FunctorSpec, result: str) -> Body:
+    """Returns a call of a function in the fork's headers, without casting its arguments."""
     call = f"c10::metal::{function.name}({', '.join(spec.arguments)})"
     value = f"static_cast<T>({call})" if spec.scalars and result == "T" else call
     return Body((f"return {value};",), result, function.origin, headers=(function.header,))
 
 
-def _read(spec: FunctorSpec, kind: Kind, result: str) -> Iterator[Body]:
-    found = lambda_for(spec, kind)
+def _lambda_bodies(spec: FunctorSpec, kind: Kind, result: str) -> Iterator[Body]:
+    found = find_lambda(spec, kind)
     if found:
-        yield of_lambda(found, spec, kind, result)
+        yield translate_lambda(found, spec, kind, result)
 
 
-def _written(kind: Kind, names: Iterable[str], spec: FunctorSpec, result: str) -> Iterator[Body]:
+def _written_bodies(kind: Kind, names: Iterable[str], spec: FunctorSpec, result: str) -> Iterator[Body]:
     for name in names:
         body = form_body(kind, name, spec.arguments, result)
         if body:
             yield body
 
 
-def _old(spec: FunctorSpec, kind: Kind, result: str) -> Iterator[Body]:
-    body = of_graph(spec, _EXEMPLARS[kind], result)
+def _graph_bodies(spec: FunctorSpec, kind: Kind, result: str) -> Iterator[Body]:
+    body = translate_graph(spec, _EXEMPLARS[kind], result)
     if body:
         yield body

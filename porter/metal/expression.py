@@ -1,4 +1,4 @@
-"""A graph expression as MSL: shared parts become locals, brackets only where precedence needs them."""
+"""Prints a graph expression as MSL, with locals for shared parts and only the parentheses that precedence needs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 
 from porter.core.dtypes import Kind
 from porter.core.errors import PorterError
-from porter.languages.brackets import ROUND, behind
-from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Literal, Scalar, Untold
+from porter.languages.brackets import ROUND, find_closing_end
+from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Literal, Scalar, UnknownValue
 
 _ATOM = re.compile(r"[\w:.]+(\(.*\))?\Z", re.S)
 
 
 @dataclass
 class Printer:
-    """Prints one expression. `names` are the MSL spellings of its inputs, `form` gives an operation's MSL template."""
+    """Prints one expression. `names` maps inputs to their MSL names; `form` returns an operation's MSL template."""
 
     names: Mapping[str, str]
     form: Callable[[Call], str]
@@ -27,28 +27,28 @@ class Printer:
     _uses: Counter[Expr] = field(default_factory=Counter)
 
     def statements(self, expr: Expr, wrap: Callable[[str], str]) -> tuple[str, ...]:
-        """The locals that shared parts need, then `return wrap(value);`."""
-        self._uses.update(_parents(expr))
+        """Returns the declarations of locals for shared parts, then `return wrap(value);`."""
+        self._uses.update(_list_uses(expr))
         value = self._value(expr)
         return (*self.locals, f"return {wrap(value)};")
 
     def _value(self, expr: Expr) -> str:
         if expr in self._known:
             return self._known[expr]
-        text = self._spelled(expr)
+        text = self._format(expr)
         if self._uses[expr] > 1 and isinstance(expr, Call):
             name = f"{_snake(expr.op)}{len(self.locals) or ''}"
             self.locals.append(f"const auto {name} = {text};")
             text = self._known[expr] = name
         return text
 
-    def _spelled(self, expr: Expr) -> str:
+    def _format(self, expr: Expr) -> str:
         match expr:
             case Input(name=name) | Scalar(name=name):
                 return self.names[name]
             case Constant(value=value, dtype=dtype):
                 return literal(value, dtype.kind)
-            case Literal() | Untold():
+            case Literal() | UnknownValue():
                 raise PorterError("PTR135", "the graph is not elementwise", hint="See docs/errors/PTR135.md.")
             case Cast(arg=arg, dtype=dtype):
                 kind = "float" if dtype.kind is Kind.FLOATING else dtype.metal
@@ -58,11 +58,11 @@ class Printer:
                 template = self.form(expr)
                 infix = not _ATOM.match(re.sub(r"\{\d\}", "x", template))
                 args = [self._value(arg) for arg in expr.args]
-                return template.format(*(_bracketed(arg) if infix else arg for arg in args))
+                return template.format(*(_parenthesize(arg) if infix else arg for arg in args))
 
 
 def literal(value: float | int | bool, kind: Kind) -> str:
-    """A number as MSL writes it: never a double."""
+    """Returns a number as an MSL literal, never a double."""
     if isinstance(value, bool) or kind is Kind.BOOL:
         return "true" if value else "false"
     if kind is Kind.INTEGRAL and float(value).is_integer():
@@ -77,8 +77,8 @@ def literal(value: float | int | bool, kind: Kind) -> str:
     return f"{number:.9g}f" if "." in f"{number:.9g}" or "e" in f"{number:.9g}" else f"{number:.9g}.0f"
 
 
-def _parents(expr: Expr) -> Iterator[Expr]:
-    """Every expression once for each place that uses it, each shared part walked once."""
+def _list_uses(expr: Expr) -> Iterator[Expr]:
+    """Yields every expression once per use, without repeating the operands of shared ones."""
     seen: set[Expr] = set()
     stack = [expr]
     while stack:
@@ -93,9 +93,9 @@ def _parents(expr: Expr) -> Iterator[Expr]:
             stack.append(node.arg)
 
 
-def _bracketed(text: str) -> str:
-    opener = text.find("(")  # of a call it closes at the end, of `f(x) + g(y)` before
-    is_one = _ATOM.match(text) and (opener < 0 or behind(text, opener, ROUND) == len(text))
+def _parenthesize(text: str) -> str:
+    opener = text.find("(")  # closes at the end of a single call, but earlier in `f(x) + g(y)`
+    is_one = _ATOM.match(text) and (opener < 0 or find_closing_end(text, opener, ROUND) == len(text))
     return text if is_one else f"({text})"
 
 

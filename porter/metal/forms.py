@@ -1,6 +1,6 @@
-"""Meanings that the table of operations writes out in MSL, as bodies of functors: accurate and with the CPU's limits.
+"""Functor bodies from the MSL definitions in the table of operations, which match the CPU's accuracy and limits.
 
-Of a complex number they are from its parts; of reals they stand where the obvious form loses digits.
+Complex functions are defined in terms of their parts, and real ones where the obvious form loses digits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from porter.core.dtypes import FLOAT2, Kind
 from porter.languages.brackets import is_balanced
 from porter.metal.functor import Body
-from porter.mpsgraph.operations import helpers, written_for
+from porter.mpsgraph.operations import find_written_form, helpers
 
 _WORDS = {
     Kind.COMPLEX: "the complex form of the function",
@@ -20,11 +20,11 @@ _WORDS = {
 
 
 def form_body(kind: Kind, function: str, arguments: Sequence[str], result: str) -> Body | None:
-    """The body of a functor over `arguments` that computes a function; None where the table does not write it out.
+    """Returns a functor body that computes a function of `arguments`, or None if the table has no definition.
 
-    `result` is the functor's result type, `T` for the element's own.
+    `result` is the functor's result type; `T` is the element type.
     """
-    written = written_for(function, kind)
+    written = find_written_form(function, kind)
     if written is None or len(written.arguments) != len(arguments):
         return None
     *before, value = _statements(written.text)
@@ -39,7 +39,7 @@ def form_body(kind: Kind, function: str, arguments: Sequence[str], result: str) 
 
 
 def _cast(kind: Kind, value: str) -> str:
-    """The value as an element of the functor's own type."""
+    """Returns the value cast to the functor's element type."""
     if kind is Kind.FLOATING:
         return f"static_cast<T>({value})"
     parts = value.removeprefix(f"{FLOAT2.metal}(")
@@ -47,6 +47,6 @@ def _cast(kind: Kind, value: str) -> str:
 
 
 def _statements(text: str) -> list[str]:
-    """The statements of a row, the value last, each on one line: the formatter breaks them again."""
+    """Returns the statements of a definition, the value last, one per line; the formatter breaks long ones."""
     parts = [" ".join(part.split()) for part in text.strip().split(";\n")]
     return [*(f"{part};" for part in parts[:-1]), parts[-1].rstrip(";")]

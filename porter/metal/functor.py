@@ -1,6 +1,4 @@
-"""A functor as a value, and the MSL text of it in the looks of the file it joins (the functor dialect of
-c10/metal/indexing.h).
-"""
+"""A functor as a value, and its MSL text in the style of its file (the functor dialect of c10/metal/indexing.h)."""
 
 from __future__ import annotations
 
@@ -16,9 +14,9 @@ REAL = (Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL)
 
 @dataclass(frozen=True)
 class Body:
-    """What one kind of element computes: MSL statements over the parameters, the last of which returns.
+    """The computation for one kind of element: MSL statements over the parameters, ending with a return.
 
-    `result` is the return type: `T`, `float`, `bool`. `origin` says which source it came from, for the report.
+    `result` is the return type: `T`, `float` or `bool`. `origin` is its source, for reports.
     """
 
     statements: tuple[str, ...]
@@ -30,7 +28,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Overload:
-    """One `operator()` and the kinds of element it serves."""
+    """An `operator()` and its kinds of element."""
 
     kinds: tuple[Kind, ...]
     body: Body
@@ -38,14 +36,14 @@ class Overload:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the body for some kinds of element came from: candidate number `turn`, from 0, of the `count` they have.
+    """The source of the body for some kinds of element: the candidate at `index`, from 0, of `count`.
 
-    The first of `kinds` is the one that the candidates are for; the others follow it.
+    The candidates are those of the first of `kinds`; the others use the same one.
     """
 
     kinds: tuple[Kind, ...]
     source: str
-    turn: int
+    index: int
     count: int
 
 
@@ -61,18 +59,18 @@ class Functor:
 
     @property
     def headers(self) -> tuple[str, ...]:
-        """The c10/metal headers that declare what the bodies call."""
+        """The c10/metal headers that the bodies need."""
         return tuple(dict.fromkeys(h for overload in self.overloads for h in overload.body.headers))
 
     @property
     def helpers(self) -> tuple[str, ...]:
-        """Helper functions the bodies call, each defined once before the functor."""
+        """The helper functions that the bodies call, to be defined once before the functor."""
         return tuple(dict.fromkeys(h for overload in self.overloads for h in overload.body.helpers))
 
 
 @dataclass(frozen=True)
 class FunctorStyle:
-    """How a kernel file writes functors: the parameter names by arity, and where the constraint stands."""
+    """How a kernel file writes functors: the parameter names by arity, and the position of the constraint."""
 
     unary: str
     binary: tuple[str, str]
@@ -82,7 +80,7 @@ class FunctorStyle:
 
     @staticmethod
     def of(text: str) -> FunctorStyle:
-        """Reads the habits of the functors a file has; upstream's where it has none."""
+        """Reads the style of a file's functors; upstream's style if it has none."""
         found = [re.findall(r"\bconst\s+\w+\s+(\w+)", params) for params in _OPERATOR.findall(text)]
         unary = Counter(names[0] for names in found if len(names) == 1)
         binary = Counter((names[0], names[1]) for names in found if len(names) == 2)
@@ -98,7 +96,7 @@ class FunctorStyle:
         )
 
     def params(self, arity: int) -> tuple[str, ...]:
-        """The names of the element parameters."""
+        """Returns the names of the element parameters."""
         names = {1: (self.unary,), 2: self.binary}
         return names.get(arity, tuple("abcdefgh"[:arity]))
 
@@ -107,12 +105,12 @@ _FLOAT_CAST = re.compile(r"(?<![\w<])float\(")
 _OPERATOR = re.compile(r"operator\(\)\(([^{};]*)\)\s*\{")
 
 
-def merged(bodies: Iterable[tuple[Kind, Body]]) -> tuple[Overload, ...]:
-    """One overload for each different body: kinds that compute the same share it."""
+def merge_overloads(bodies: Iterable[tuple[Kind, Body]]) -> tuple[Overload, ...]:
+    """Returns one overload per different body. Kinds with the same body share it."""
     overloads: list[Overload] = []
     for kind, body in bodies:
         for at, known in enumerate(overloads):
-            if known.body.statements == body.statements and _same(kind, known.body.result, body.result):
+            if known.body.statements == body.statements and _serves_both(kind, known.body.result, body.result):
                 overloads[at] = Overload((*known.kinds, kind), known.body)
                 break
         else:
@@ -120,13 +118,13 @@ def merged(bodies: Iterable[tuple[Kind, Body]]) -> tuple[Overload, ...]:
     return tuple(overloads)
 
 
-def _same(kind: Kind, known: str, result: str) -> bool:
-    """Whether one overload gives both results: `T` of a bool is bool."""
+def _serves_both(kind: Kind, known: str, result: str) -> bool:
+    """Whether one overload can have both result types: for bool, `T` is bool."""
     return known == result or (kind is Kind.BOOL and (known, result) == ("T", "bool"))
 
 
 def functor_text(functor: Functor, style: FunctorStyle) -> str:
-    """The struct, unformatted beyond line breaks: the fork's clang-format has the last word."""
+    """Returns the text of the struct, to be formatted with the fork's clang-format."""
     blocks = [_operator(overload, functor, style) for overload in functor.overloads]
     return f"struct {functor.name}_functor {{\n" + "".join(blocks) + "};\n"
 
@@ -141,7 +139,7 @@ def _operator(overload: Overload, functor: Functor, style: FunctorStyle) -> str:
         return f"  inline {result} operator()({params}) {{\n{text}\n  }}\n"
     constraint = _constraint(overload.kinds, served, style)
     names = "typename T, typename A" if functor.scalars else "typename T"
-    template, result = _declared(constraint, overload.body.result, style, names)
+    template, result = _write_head(constraint, overload.body.result, style, names)
     params = ", ".join(_params(functor, "T"))
     return f"  {template}\n  inline {result} operator()({params}) {{\n{statements}\n  }}\n"
 
@@ -153,7 +151,7 @@ def _params(functor: Functor, element: str) -> Sequence[str]:
     ]
 
 
-def _declared(constraint: str, result: str, style: FunctorStyle, names: str) -> tuple[str, str]:
+def _write_head(constraint: str, result: str, style: FunctorStyle, names: str) -> tuple[str, str]:
     if not constraint:
         return f"template <{names}>", result
     if style.constraint_in_result:
@@ -175,7 +173,7 @@ _TRAITS = {
 
 
 def _constraint(kinds: Sequence[Kind], served: set[Kind], style: FunctorStyle) -> str:
-    """The trait that selects these kinds; none when the functor serves no other (bool has an overload of its own)."""
+    """Returns the trait that selects these kinds, or "" if the functor has no others (bool has its own overload)."""
     others = served - set(kinds) - {Kind.BOOL}
     if not others:
         return ""
@@ -186,6 +184,6 @@ def _constraint(kinds: Sequence[Kind], served: set[Kind], style: FunctorStyle) -
 
 
 def _any_of(kinds: Sequence[Kind]) -> str:
-    """A trait for kinds that have none together: bool goes with the integers."""
+    """Returns a combined trait for kinds without a common one. The trait of integers includes bool."""
     single = [_TRAITS[frozenset({kind})] for kind in kinds if kind is not Kind.BOOL]
     return " || ".join(single)

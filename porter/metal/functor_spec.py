@@ -1,11 +1,11 @@
-"""What a functor has to compute, and how its file writes functors, before a source for it is chosen."""
+"""The specification of a functor: what it has to compute, and the style of its file."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from porter.aten.meta import TypeRule
-from porter.aten.metal_functions import Function, Library
+from porter.aten.metal_functions import Library, MetalFunction
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.cpu.kernels import CpuKernel
@@ -15,7 +15,7 @@ from porter.mpsgraph.graph import Graph
 
 @dataclass(frozen=True)
 class FunctorSpec:
-    """What a functor computes. `names` are the functions it may already be known by, its own first."""
+    """What a functor has to compute. `names` are the functions it may correspond to, its own name first."""
 
     names: tuple[str, ...]
     inputs: tuple[str, ...]
@@ -32,11 +32,11 @@ class FunctorSpec:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The functor's parameters: elements, then scalars."""
+        """The names of the functor's parameters: elements, then scalars."""
         return (*self.params, *self.scalars)
 
-    def declared(self, kind: Kind) -> Function | None:
-        """The function of the fork's headers that computes this for a kind of element; None where none does."""
+    def find_function(self, kind: Kind) -> MetalFunction | None:
+        """Returns the function of the fork's headers that computes this for a kind of element, or None."""
         found = (self.library.find(name, len(self.arguments), kind) for name in self.names)
         return next((function for function in found if function), None)
 
@@ -45,7 +45,7 @@ class FunctorSpec:
 
     @property
     def served(self) -> tuple[DType, ...]:
-        """What the CPU supports, of what Metal has; complex halves where the old path took them too."""
+        """The dtypes that both the CPU and Metal support; complex half only if the old path supports it too."""
         return tuple(dtype for dtype in dtypes.ALL if self._serves(dtype))
 
     def _serves(self, dtype: DType) -> bool:
@@ -58,5 +58,5 @@ class FunctorSpec:
         return self.rule.compute(dtype) in self.cpu.dtypes
 
     def as_float(self, name: str) -> str:
-        """A parameter cast to float, the way the kernel file writes it."""
+        """Returns a parameter cast to float, in the style of the kernel file."""
         return f"{self.style.cast}({name})" if self.style.cast else f"float({name})"

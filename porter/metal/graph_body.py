@@ -1,4 +1,4 @@
-"""The old graph as the body of a functor."""
+"""Translates the old graph to a functor body."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from porter.core.dtypes import DType, Kind
 from porter.metal.expression import Printer
 from porter.metal.functor import Body
 from porter.metal.functor_spec import FunctorSpec
-from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Literal, Scalar, Untold
+from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Literal, Scalar, UnknownValue
 from porter.mpsgraph.operations import by_op
 
 
-def single_call(spec: FunctorSpec, dtype: DType) -> Call | None:
-    """The one call that the old graph is, of the inputs and scalars in order; None where it is more than that."""
-    expr = _straight(spec, dtype)
+def find_single_call(spec: FunctorSpec, dtype: DType) -> Call | None:
+    """Returns the only call of the old graph if it takes the inputs and scalars in order, else None."""
+    expr = _find_unbranched(spec, dtype)
     expr = expr.arg if isinstance(expr, Cast) else expr
     named = (*spec.inputs, *spec.scalars)
     if isinstance(expr, Call) and tuple(getattr(a, "name", "") for a in expr.args) == named:
@@ -20,23 +20,23 @@ def single_call(spec: FunctorSpec, dtype: DType) -> Call | None:
     return None
 
 
-def of_graph(spec: FunctorSpec, dtype: DType, result: str) -> Body | None:
-    """The old graph itself, when it does not branch, computes in the type it should, and of the functor's arguments."""
-    expr = _straight(spec, dtype)
+def translate_graph(spec: FunctorSpec, dtype: DType, result: str) -> Body | None:
+    """Translates the old graph, or returns None if it branches, or computes in another type or of other arguments."""
+    expr = _find_unbranched(spec, dtype)
     if expr is None or _misses_width(expr, dtype):
         return None
     if dtype.kind is not Kind.COMPLEX and _takes_parts(expr):
         return None
     floating = dtype.kind is Kind.FLOATING
-    spelled = {n: spec.as_float(p) if floating else p for n, p in zip(spec.inputs, spec.params, strict=True)}
-    spelled |= {name: name for name in spec.scalars}
-    printer = Printer(spelled, lambda call: by_op()[call.op].msl)
+    names = {n: spec.as_float(p) if floating else p for n, p in zip(spec.inputs, spec.params, strict=True)}
+    names |= {name: name for name in spec.scalars}
+    printer = Printer(names, lambda call: by_op()[call.op].msl)
     wrap = (lambda value: f"static_cast<T>({value})") if result == "T" else str
     return Body(printer.statements(expr, wrap), result, "the old graph, translated")
 
 
-def _straight(spec: FunctorSpec, dtype: DType) -> Expr | None:
-    """What the old graph computes for a type; None where it is not read, branches, or is not element by element."""
+def _find_unbranched(spec: FunctorSpec, dtype: DType) -> Expr | None:
+    """Returns the old graph's expression for a type, or None if it is unknown, branches or is not elementwise."""
     cases = spec.graph.of(dtype) if spec.graph else ()
     if len(cases) != 1 or cases[0].when or not _is_elementwise(cases[0].expr, spec):
         return None
@@ -58,7 +58,7 @@ def _is_elementwise(expr: Expr, spec: FunctorSpec) -> bool:
 
 
 def _misses_width(expr: Expr, dtype: DType) -> bool:
-    """Whether an integer result goes through floating point on the way."""
+    """Whether an integer result is computed in floating point, and so may lose digits."""
     if dtype.kind is Kind.FLOATING:
         return False
     match expr:
@@ -68,16 +68,16 @@ def _misses_width(expr: Expr, dtype: DType) -> bool:
             return (dtype.kind is not Kind.COMPLEX and by_op()[op].is_real) or any(
                 _misses_width(arg, dtype) for arg in args
             )
-        case Constant() | Input() | Scalar() | Literal() | Untold():
+        case Constant() | Input() | Scalar() | Literal() | UnknownValue():
             return False
 
 
 def _takes_parts(expr: Expr) -> bool:
-    """Whether the real or the imaginary part of something is taken, which a real number does not have in MSL."""
+    """Whether the expression takes a real or imaginary part, which a real number does not have in MSL."""
     match expr:
         case Cast(arg=arg):
             return _takes_parts(arg)
         case Call(op=op, args=args):
             return by_op()[op].takes_part or any(map(_takes_parts, args))
-        case Constant() | Input() | Scalar() | Literal() | Untold():
+        case Constant() | Input() | Scalar() | Literal() | UnknownValue():
             return False

@@ -1,6 +1,4 @@
-"""The host side of a kernel: the static function of a `*Kernel.mm` and its `REGISTER_DISPATCH`, in the looks of that
-file.
-"""
+"""The host side of a kernel: a static function of a `*Kernel.mm` and its `REGISTER_DISPATCH`, in the file's style."""
 
 from __future__ import annotations
 
@@ -25,17 +23,15 @@ _STATIC = re.compile(r"^static void (\w+)\(", re.M)
 
 @dataclass(frozen=True)
 class Exec:
-    """The signature of one `exec_*_kernel` of this fork: its parameter names after the iterator and the kernel's
-    name.
-    """
+    """The signature of an `exec_*_kernel` of this fork: its parameter names after the iterator and the kernel name."""
 
     name: str
     params: tuple[str, ...]
 
     def call(self, kernel: str, **arguments: str) -> str:
-        """`lib.exec_binary_kernel(iter, "eq", std::nullopt, ...)` with the arguments in the place this fork gives them.
+        """Returns `lib.exec_binary_kernel(iter, "eq", std::nullopt, ...)`, in this fork's argument order.
 
-        Raises PTR092 when this fork's signature lacks one of them.
+        Raises PTR092 if this fork's signature lacks one of the arguments.
         """
         missing = [name for name in arguments if name not in self.params]
         if missing:
@@ -53,20 +49,20 @@ class Exec:
 
 @dataclass(frozen=True)
 class Dialect:
-    """What this fork's `MetalShaderLibrary.h` offers."""
+    """The `exec_*_kernel` functions in this fork's `MetalShaderLibrary.h`."""
 
     execs: tuple[Exec, ...]
 
     @staticmethod
     def read(checkout: Checkout) -> Dialect:
-        """Reads the signatures; a fork without the header has none."""
+        """Reads the signatures. A fork without the header has none."""
         if not checkout.exists(KERNEL_LIBRARY):
             return Dialect(())
         text = checkout.read(KERNEL_LIBRARY)
-        return Dialect(tuple(Exec(name, tuple(_names(params))) for name, params in _EXEC.findall(text)))
+        return Dialect(tuple(Exec(name, tuple(_read_names(params))) for name, params in _EXEC.findall(text)))
 
-    def exec_for(self, family: MacroFamily) -> Exec:
-        """The function that launches a family. Raises PTR091 when this fork has none."""
+    def find_exec(self, family: MacroFamily) -> Exec:
+        """Returns the function that launches a family. Raises PTR091 if this fork has none."""
         wanted = f"exec_{family.value.removesuffix('_alpha')}_kernel"
         for each in self.execs:
             if each.name == wanted:
@@ -78,7 +74,7 @@ class Dialect:
 
 @dataclass(frozen=True)
 class HostStyle:
-    """How one `*Kernel.mm` names and orders its kernels, read from the registrations it has."""
+    """How a `*Kernel.mm` names and orders its kernels, read from its registrations."""
 
     suffix: str
     ampersand: str
@@ -91,9 +87,9 @@ class HostStyle:
         suffixes = Counter(m["function"].removeprefix(m["stub"]) for m in found if m["function"].startswith(m["stub"]))
         return HostStyle(
             suffix=suffixes.most_common(1)[0][0] if suffixes else "_mps_kernel",
-            ampersand=_most(m["amp"] for m in found),
-            namespace=_most(m["space"] for m in found),
-            semicolon=_most(m["semi"] for m in found) if found else ";",
+            ampersand=_find_most_common(m["amp"] for m in found),
+            namespace=_find_most_common(m["space"] for m in found),
+            semicolon=_find_most_common(m["semi"] for m in found) if found else ";",
         )
 
     def function(self, stub: str) -> str:
@@ -103,35 +99,40 @@ class HostStyle:
         return f"REGISTER_DISPATCH({stub}_stub, {self.ampersand}{self.namespace}{self.function(stub)}){self.semicolon}"
 
 
-def kernel_function(name: str, params: Sequence[tuple[str, str]], body: str) -> str:
-    """`static void x_kernel(TensorIteratorBase& iter, ...) { body }`."""
+def write_kernel_function(name: str, params: Sequence[tuple[str, str]], body: str) -> str:
+    """Returns the text of `static void x_kernel(TensorIteratorBase& iter, ...) { body }`."""
     signature = ", ".join(f"{type_} {param}" for type_, param in params)
     return f"static void {name}({signature}) {{\n  {body}\n}}\n"
 
 
-def function_anchor(text: str) -> int:
-    """Where a new kernel function goes: after the last static kernel before the registrations."""
+def find_function_anchor(text: str) -> int:
+    """Returns the offset for a new kernel function: after the last static kernel before the registrations."""
     first_registration = _REGISTER.search(text)
     limit = first_registration.start() if first_registration else len(text)
     last = max((m.start() for m in _STATIC.finditer(text, 0, limit)), default=-1)
-    return _end_of_block(text, last) if last >= 0 else limit
+    return _find_block_end(text, last) if last >= 0 else limit
 
 
-def registration_anchor(text: str, stub: str) -> int:
-    """Where a new registration goes: in order in a sorted list, else after the last one."""
+def find_registration_anchor(text: str, stub: str) -> int:
+    """Returns the offset for a new registration: in order if the list is sorted, else at its end."""
     found = list(_REGISTER.finditer(text))
     if not found:
         raise PorterError("PTR093", "no REGISTER_DISPATCH to add this one after", None, "Add the first by hand.")
-    run = _last_run(text, found)
+    run = _find_last_run(text, found)
     names = [m["stub"] for m in run]
     if len(names) > 2 and names == sorted(names):
         after = [m for m in run if m["stub"] < stub]
-        return after[-1].end() + 1 if after else run[0].start()
-    return run[-1].end() + 1
+        return _line_end(text, after[-1].end()) if after else run[0].start()
+    return _line_end(text, run[-1].end())
 
 
-def _last_run(text: str, found: list[re.Match[str]]) -> list[re.Match[str]]:
-    """The last stretch of registrations on neighbouring lines."""
+def _line_end(text: str, offset: int) -> int:
+    end = text.find("\n", offset)
+    return end + 1 if end >= 0 else len(text)
+
+
+def _find_last_run(text: str, found: list[re.Match[str]]) -> list[re.Match[str]]:
+    """Returns the last run of registrations on adjacent lines."""
     run = [found[-1]]
     for match in reversed(found[:-1]):
         if text[match.end() : run[0].start()].strip():
@@ -140,19 +141,19 @@ def _last_run(text: str, found: list[re.Match[str]]) -> list[re.Match[str]]:
     return run
 
 
-def _names(params: str) -> Iterator[str]:
+def _read_names(params: str) -> Iterator[str]:
     for param in params.split(",")[2:]:
         match = _PARAM.match(param.strip())
         if match:
             yield match["name"]
 
 
-def _most(values: Iterator[str]) -> str:
+def _find_most_common(values: Iterator[str]) -> str:
     counted = Counter(values).most_common(1)
     return counted[0][0] if counted else ""
 
 
-def _end_of_block(text: str, start: int) -> int:
-    """The offset after the line of the brace that closes the function starting at `start`."""
+def _find_block_end(text: str, start: int) -> int:
+    """Returns the offset after the line of the closing brace of the function at `start`."""
     end = text.find("\n}", start)
     return text.find("\n", end + 2) + 1 if end >= 0 else len(text)

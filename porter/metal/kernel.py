@@ -1,8 +1,8 @@
-"""A native kernel as a value, what it has to compute, and what every family of kernels can do.
+"""A native kernel as a value, its specification, and the protocol of kernel families.
 
     Operator ─> KernelSpec ─> Kernel ─> ChangeSet
 
-A family is a module with the functions of `KernelFamily`, in a file of its own in `porter/metal/families/`.
+A family is a module in `porter/metal/families/` with the functions of `KernelFamily`.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from porter.metal.functor import Origin
 from porter.metal.registration import Line
 from porter.mpsgraph.graph import Graph
 
-# The edits of one step, over the texts that the step before it left.
+# The edits of one step, which apply to the fork after the previous step.
 Step = Callable[[Checkout], Iterator[Edit]]
-# Which candidate computes a kind of element in the kernel of a name, from 0; the first where nothing is said.
+# The index of the candidate for a (kernel name, kind of element); the first one, 0, if missing.
 CandidateChoice = Mapping[tuple[str, Kind], int]
 FIRST_CANDIDATES: CandidateChoice = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """What the kernel of one stub has to compute, whichever family writes it.
+    """What the kernel of a stub has to compute, for any family.
 
-    `function` is the row whose shared implementation makes the `call`; `graph` is the old implementation's, None where
-    it is not read, which `notes` say.
+    `function` is the native function whose shared implementation makes the `call`. `graph` is that of the old
+    implementation, or None if it could not be read; `notes` then say why.
     """
 
     function: NativeFunction
@@ -49,9 +49,9 @@ class KernelSpec:
 
 @dataclass(frozen=True)
 class Kernel:
-    """The native kernel of one stub: its Metal `source`, the lines that register it, and the host `function`.
+    """The native kernel of a stub: its Metal `source`, the lines that register it, and its host `function`.
 
-    `steps` put it into the fork, one after the other.
+    `steps`, applied in order, add it to the fork.
     """
 
     name: str
@@ -68,10 +68,10 @@ class Kernel:
 
 
 class KernelFamily(Protocol):
-    """One way to write a native kernel."""
+    """A way to write native kernels."""
 
     def refusal(self, function: NativeFunction, call: StubCall) -> PorterError | None:
-        """Why this family cannot serve a call of a stub, from its declaration alone; None where it may."""
+        """Returns why this family cannot write a stub's kernel, judging by its declaration only, or None if it may."""
 
     def write(self, fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
-        """The kernel in the style of the fork's files. Raises PorterError where this family cannot write it."""
+        """Returns the kernel, in the style of the fork's files. Raises PorterError if this family cannot write it."""

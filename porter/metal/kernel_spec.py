@@ -1,62 +1,63 @@
-"""From a row that moves and the stub it leads to, to what the stub's kernel has to compute."""
+"""Reads what the kernel of a stub has to compute, from the function that migrates and its call of the stub."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from porter.aten.implementations import Language
-from porter.aten.meta import TypeRule, type_rules
+from porter.aten.meta import TypeRule, read_type_rules
 from porter.aten.operator import Migration, Operator, ServedFunction
 from porter.aten.stubs import StubCall
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.cpu.kernels import cpu_kernel
-from porter.metal.families import family_for
+from porter.cpu.kernels import read_cpu_kernel
+from porter.metal.families import find_family
 from porter.metal.kernel import KernelSpec
 from porter.mpsgraph.graph import Graph
 from porter.mpsgraph.source_reader.evaluator import read_graph
 
-# The graph that runs of a row's old implementation show, asked for where its source is not read.
+# Returns the recorded graph of a function's old implementation; called if its source cannot be read.
 RecordedGraph = Callable[[ServedFunction], Graph | None]
 
 
-def no_recording(_row: ServedFunction) -> Graph | None:
-    """Nothing is recorded."""
+def no_recording(_served: ServedFunction) -> Graph | None:
+    """Returns no graph."""
     return None
 
 
 def read_spec(
-    checkout: Checkout, operator: Operator, move: Migration, call: StubCall, recorded: RecordedGraph
+    checkout: Checkout, operator: Operator, migration: Migration, call: StubCall, recorded: RecordedGraph
 ) -> KernelSpec:
-    """What the kernel of a stub has to compute. Raises what reading the meta function and the CPU kernel raises."""
-    rule = find_type_rule(checkout, operator, move, call)
-    cpu = cpu_kernel(checkout, call.stub.name, lambda dtype: rule.result(dtype) or dtype)
-    graph, notes = _read_old_graph(checkout, move.served, rule, recorded)
-    return KernelSpec(move.served.function, call, rule, cpu, graph, notes)
+    """Returns the kernel's specification. Raises any error from reading the meta function and the CPU kernel."""
+    rule = find_type_rule(checkout, operator, migration, call)
+    cpu = read_cpu_kernel(checkout, call.stub.name, lambda dtype: rule.result(dtype) or dtype)
+    graph, notes = _read_old_graph(checkout, migration.served, rule, recorded)
+    return KernelSpec(migration.served.function, call, rule, cpu, graph, notes)
 
 
-def find_type_rule(checkout: Checkout, operator: Operator, move: Migration, call: StubCall) -> TypeRule:
-    """The row's type rule for the arguments under which it calls this stub. Raises PTR075 and PTR076."""
-    rules = type_rules(checkout, operator.functional_name(move.served.function), move.target.kernel)
+def find_type_rule(checkout: Checkout, operator: Operator, migration: Migration, call: StubCall) -> TypeRule:
+    """Returns the type rule for the arguments with which the function calls this stub. Raises PTR075 or PTR076."""
+    rules = read_type_rules(checkout, operator.functional_name(migration.served.function), migration.target.kernel)
     return next((rule for rule in rules if rule.when == call.when), rules[0])
 
 
-def check_portable(checkout: Checkout, operator: Operator, move: Migration) -> None:
-    """Raises what is certain to stop the port of a row, without reading any kernel: PTR018, PTR075 or PTR076."""
-    for call in move.stubs:
-        find_type_rule(checkout, operator, move, call)
-        family_for(move.served.function, call)
+def check_portable(checkout: Checkout, operator: Operator, migration: Migration) -> None:
+    """Raises PTR018, PTR075 or PTR076 if the port is certain to fail, without reading any kernel."""
+    for call in migration.stubs:
+        find_type_rule(checkout, operator, migration, call)
+        find_family(migration.served.function, call)
 
 
 def _read_old_graph(
-    checkout: Checkout, row: ServedFunction, rule: TypeRule, recorded: RecordedGraph
+    checkout: Checkout, served: ServedFunction, rule: TypeRule, recorded: RecordedGraph
 ) -> tuple[Graph | None, tuple[str, ...]]:
     """The old graph, as far as it is read, and a note where its source is not: then its runs may have it."""
-    if row.implementation is None or row.language is not Language.MPSGRAPH:
+    if served.implementation is None or not served.builds_graph:
         return None, ()
     try:
-        return read_graph(checkout, row.implementation, row.function, lambda dtype: rule.result(dtype) or dtype), ()
+        return read_graph(
+            checkout, served.implementation, served.function, lambda dtype: rule.result(dtype) or dtype
+        ), ()
     except PorterError as error:
-        graph = recorded(row)
+        graph = recorded(served)
         how = "the graph is that of its runs" if graph else "its runs are not recorded"
         return graph, (f"the source was not read as a graph, {how}: {error.place}: {error.code} {error.what}",)

@@ -1,4 +1,4 @@
-"""ATen's CPU lambda as the body of a functor, with the kernel file's parameter names."""
+"""Translates ATen's CPU lambda to a functor body, with the kernel file's parameter names."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from porter.cpu.kernels import Lambda
 from porter.languages.brackets import is_balanced
 from porter.metal.functor import Body
 from porter.metal.functor_spec import FunctorSpec
-from porter.mpsgraph.operations import headers_of
+from porter.mpsgraph.operations import find_headers
 
 
-def lambda_for(spec: FunctorSpec, kind: Kind) -> Lambda | None:
-    """The lambda that computes a kind of element, of its type that shows most."""
+def find_lambda(spec: FunctorSpec, kind: Kind) -> Lambda | None:
+    """Returns the lambda for a kind of element, for the most telling of its types."""
     order = {
         Kind.FLOATING: (dtypes.HALF, dtypes.FLOAT, dtypes.BFLOAT),
         Kind.INTEGRAL: (dtypes.LONG, dtypes.INT, dtypes.UCHAR),
         Kind.BOOL: (dtypes.BOOL,),
         Kind.COMPLEX: (dtypes.FLOAT2,),
     }
-    return next((found for dtype in order[kind] if (found := spec.cpu.lambda_for(dtype))), None)
+    return next((found for dtype in order[kind] if (found := spec.cpu.find_lambda(dtype))), None)
 
 
-def of_lambda(found: Lambda, spec: FunctorSpec, kind: Kind, result: str) -> Body:
-    """ATen's CPU lambda with the house's parameter names; in float where half and bfloat need it."""
+def translate_lambda(found: Lambda, spec: FunctorSpec, kind: Kind, result: str) -> Body:
+    """Translates ATen's CPU lambda. It is computed in float if half and bfloat need it."""
     names = dict(zip(found.params, spec.params, strict=True))
-    names |= {p: _free(f"{p}_", found.body) for p in spec.params if p not in found.params and p not in names}
-    names |= {each.name: _scalar(spec.scalars[0], each.type, kind) for each in found.scalars if spec.scalars}
-    lines = tuple(_renamed(line, names) for line in found.body.split("\n"))
+    names |= {p: _make_free_name(f"{p}_", found.body) for p in spec.params if p not in found.params and p not in names}
+    names |= {each.name: _cast_scalar(spec.scalars[0], each.type, kind) for each in found.scalars if spec.scalars}
+    lines = tuple(_rename(line, names) for line in found.body.split("\n"))
     if not found.is_block:
         lines = (f"return {lines[0] if len(lines) == 1 else ' '.join(lines)};",)
     needs_float = (
@@ -39,44 +39,44 @@ def of_lambda(found: Lambda, spec: FunctorSpec, kind: Kind, result: str) -> Body
         and (found.opmath or found.helpers or "precise::" in found.body or "metal::" in found.body)
     )
     if needs_float and "float a0" not in found.body and not (found.is_block and "opmath_t<T>" in found.body):
-        lines = _floated(lines, spec)
+        lines = _compute_in_float(lines, spec)
     if kind is Kind.COMPLEX and result == "float":
-        lines = tuple(_real_part(line) for line in lines)
+        lines = tuple(_take_real_part(line) for line in lines)
     origin = f"ATen's CPU kernel ({found.place})"
-    return Body(lines, result, origin, found.helpers, headers_of(found.body))
+    return Body(lines, result, origin, found.helpers, find_headers(found.body))
 
 
-def _scalar(name: str, wanted: str, kind: Kind) -> str:
-    """The functor's scalar as the lambda has it: a complex one comes in opmath, whatever the element is."""
+def _cast_scalar(name: str, wanted: str, kind: Kind) -> str:
+    """Returns the functor's scalar as the lambda uses it: a complex scalar is passed in opmath type."""
     return f"T({name})" if kind is Kind.COMPLEX and "opmath_t" not in wanted else name
 
 
-def _renamed(line: str, names: Mapping[str, str]) -> str:
-    """The line with names replaced; the name of a member is no name by itself."""
+def _rename(line: str, names: Mapping[str, str]) -> str:
+    """Renames variables in a line, but not members."""
     return re.sub(r"(?<!\.)\b[A-Za-z_]\w*\b", lambda m: names.get(m[0], m[0]), line)
 
 
-def _floated(lines: tuple[str, ...], spec: FunctorSpec) -> tuple[str, ...]:
-    """Statements over T as statements over float: parameters cast on the way in, results on the way out."""
+def _compute_in_float(lines: tuple[str, ...], spec: FunctorSpec) -> tuple[str, ...]:
+    """Rewrites statements over T to compute in float: casts the parameters, and the result back."""
     text = "\n".join(lines)
     text = re.sub(r"return static_cast<T>\((.*)\);", lambda m: f"return {m[1]};" if is_balanced(m[1]) else m[0], text)
     text = _plain_numbers(re.sub(r"\bT\b", "float", text))
     single = len(lines) == 1
     params = spec.arguments
     if single:
-        text = _renamed(text, {name: spec.as_float(name) for name in params})
+        text = _rename(text, {name: spec.as_float(name) for name in params})
         for cast in map(spec.as_float, params):
             text = text.replace(f"float({cast})", cast)
     else:
-        locals_ = {name: _free(f"{name}_", text) for name in params}
-        text = _renamed(text, locals_)
+        locals_ = {name: _make_free_name(f"{name}_", text) for name in params}
+        text = _rename(text, locals_)
         text = "\n".join([*(f"const float {new} = {spec.as_float(old)};" for old, new in locals_.items()), text])
     text = re.sub(r"return (.*);", lambda m: f"return static_cast<T>({m[1]});", text)
     return tuple(text.split("\n"))
 
 
-def _real_part(line: str) -> str:
-    """A line whose complex result is made a real one: ATen takes the real part of what the lambda returns."""
+def _take_real_part(line: str) -> str:
+    """Makes the line return only the real part of its complex result, as ATen does."""
     match = re.fullmatch(r"(\s*)return (T\((?P<real>.*), 0(?:\.0f)?\)|.*);", line, re.S)
     if match is None:
         return line
@@ -85,27 +85,27 @@ def _real_part(line: str) -> str:
 
 
 def _plain_numbers(text: str) -> str:
-    """`float(1)` as `1.0f`."""
+    """Rewrites `float(1)` as `1.0f`."""
     return re.sub(r"\bfloat\((\d+)(\.\d+f)?\)", lambda number: number[1] + (number[2] or ".0f"), text)
 
 
-def _free(name: str, text: str) -> str:
-    """The name, lengthened until the text has no other use of it."""
+def _make_free_name(name: str, text: str) -> str:
+    """Returns the name, lengthened until it does not occur in the text."""
     while re.search(rf"\b{name}\b", text):
         name += "f"
     return name
 
 
-def promoted(floating: Body, spec: FunctorSpec) -> Body:
-    """The same for integers whose result is float: elements as float, locals in float, no cast back."""
+def promote_body(floating: Body, spec: FunctorSpec) -> Body:
+    """Returns the body for integers with a float result: casts elements to float, and the result not back."""
     casts = {name: spec.as_float(name) for name in spec.params}
-    lines = tuple(_unwrapped(line) for line in floating.statements)
+    lines = tuple(_strip_cast(line) for line in floating.statements)
     if not any(cast in line for cast in casts.values() for line in lines):
-        lines = tuple(_renamed(line, casts) for line in lines)
+        lines = tuple(_rename(line, casts) for line in lines)
     lines = tuple(_plain_numbers(re.sub(r"\bT\b", "float", line)) for line in lines)
     return Body(lines, "float", floating.origin, floating.helpers, floating.headers)
 
 
-def _unwrapped(line: str) -> str:
+def _strip_cast(line: str) -> str:
     match = re.fullmatch(r"(\s*)return static_cast<T>\((.*)\);", line, re.S)
     return f"{match[1]}return {match[2]};" if match and is_balanced(match[2]) else line

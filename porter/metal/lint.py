@@ -1,7 +1,7 @@
-"""What Apple's Metal compiler would reject, or a reviewer would, though a C++ compiler on the host accepts it.
+"""Finds code that Apple's Metal compiler or a reviewer would reject, though a host C++ compiler accepts it.
 
-Rules work on tokens and need no compiler. Each carries sources it finds something in and sources it must leave alone; a
-test runs them all. A rule speaks only where tokens decide: what depends on types it cannot see, it passes over.
+Rules work on tokens and need no compiler. Each rule has good and bad example sources, all of which are tested. A rule
+only reports what the tokens alone decide, not what depends on types.
 Source of the rules: Metal Shading Language Specification, sections 1.4 to 1.6, 2.1, 4 and 5.
 """
 
@@ -17,7 +17,7 @@ from porter.metal import lint_checks as checks
 
 @dataclass(frozen=True)
 class LintFinding:
-    """`rule` broken at `file`:`line`; `text` says what, and what to write instead."""
+    """A violation of `rule` at `file`:`line`; `text` says what is wrong, and what to write instead."""
 
     file: str
     line: int
@@ -27,16 +27,16 @@ class LintFinding:
 
 @dataclass(frozen=True)
 class Rule:
-    """A check, with a one-line source for each way to break it and some that do not."""
+    """A check, with one-line example sources that it rejects and accepts."""
 
     name: str
-    check: Callable[[checks.Unit], checks.Found]
+    check: Callable[[checks.Unit], checks.Objection]
     bad: tuple[str, ...]
     good: tuple[str, ...]
 
 
 def lint(file: str, text: str) -> tuple[LintFinding, ...]:
-    """The findings in one Metal source or header, by line. Raises PTR110 where its brackets do not match."""
+    """Returns the findings in a Metal source or header, by line. Raises PTR110 if its brackets do not match."""
     source = Source.parse(file, text)
     try:
         unit = checks.Unit(source, tuple(checks.metal_code(source)))

@@ -1,4 +1,4 @@
-"""The checks of the Metal lint: each takes the code of one source and yields the token it objects to, and why."""
+"""The checks of the Metal lint. Each takes the code of a source and yields offending tokens with the reason."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from porter.languages.source import Function, Source
 
 
 def names(text: str) -> frozenset[str]:
-    """The words of `text`."""
+    """Returns the set of words in `text`."""
     return frozenset(text.split())
 
 
 @dataclass(frozen=True)
 class Unit:
-    """The code of a Metal source, without what only the host compiles, and its functions."""
+    """The code of a Metal source, without code compiled for the host only, and its functions."""
 
     source: Source
     code: tuple[Token, ...]
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
-        """Definitions that Metal compiles."""
+        """The function definitions compiled for Metal."""
         starts = {t.start for t in self.code}
         return tuple(f for f in self.source.functions() if f.start in starts)
 
     @cached_property
     def starts(self) -> list[int]:
-        """Where each token of `code` starts."""
+        """The start of each token of `code`."""
         return [t.start for t in self.code]
 
     def within(self, start: int, end: int) -> tuple[Token, ...]:
-        """The tokens between two offsets."""
+        """Returns the tokens between two offsets."""
         return self.code[bisect_left(self.starts, start) : bisect_left(self.starts, end)]
 
 
-Found = Iterator[tuple[Token, str]]
+Objection = Iterator[tuple[Token, str]]
 
 _CONDITION = re.compile(r"#\s*(ifdef|ifndef|if|elif|else|endif)\b(.*)", re.S)
 _SPACES = frozenset(
@@ -72,7 +72,7 @@ _ATTRIBUTES = names(
 
 
 def metal_code(source: Source) -> Iterator[Token]:
-    """The tokens that are compiled when `__METAL__` is defined, as far as conditions on it alone decide."""
+    """Returns the tokens compiled if `__METAL__` is defined. Other conditions are taken to hold either way."""
     active: list[bool | None] = []
     for token in source.tokens:
         if token.kind is TokenKind.DIRECTIVE:
@@ -84,7 +84,7 @@ def metal_code(source: Source) -> Iterator[Token]:
 
 
 def _step(active: list[bool | None], word: str, condition: str) -> None:
-    """`active` holds for each open condition whether its branch is compiled; None where that is not known."""
+    """Updates `active`, which has for each open `#if` whether its branch is compiled, or None if unknown."""
     if word in ("if", "ifdef", "ifndef"):
         known = re.fullmatch(r"(?:defined\s*\(?\s*)?__METAL__\s*\)?|!\s*defined\s*\(?\s*__METAL__\s*\)?", condition)
         negative = word == "ifndef" or condition.startswith("!")
@@ -104,7 +104,7 @@ def _next(code: tuple[Token, ...], at: int) -> str:
 
 
 def _qualifier(code: tuple[Token, ...], at: int) -> str:
-    """What stands before the `::` in front of token `at`: `c10::metal`, `::`, or "" for an unqualified name."""
+    """Returns the qualifier of the name at token `at`: `c10::metal`, `::`, or "" for an unqualified name."""
     parts: list[str] = []
     while at >= 1 and code[at - 1].text == "::":
         parts.append("::")
@@ -119,7 +119,7 @@ def _qualifier(code: tuple[Token, ...], at: int) -> str:
     return "".join(reversed(parts))
 
 
-def types(unit: Unit) -> Found:
+def types(unit: Unit) -> Objection:
     for at, token in enumerate(unit.code):
         if token.text in _NO_TYPES and token.kind is TokenKind.IDENTIFIER:
             yield token, f"Metal has no `{token.text}`: use `{_NO_TYPES[token.text]}`"
@@ -127,7 +127,7 @@ def types(unit: Unit) -> Found:
             yield token, f"Metal has no `long {_next(unit.code, at)}`"
 
 
-def literals(unit: Unit) -> Found:
+def literals(unit: Unit) -> Objection:
     for token in unit.code:
         decimal = (
             token.kind is TokenKind.NUMBER
@@ -138,19 +138,19 @@ def literals(unit: Unit) -> Found:
             yield token, f"`{token.text}` is a long double literal: write `{token.text[:-1]}f`"
 
 
-def unsupported_words(unit: Unit) -> Found:
+def unsupported_words(unit: Unit) -> Objection:
     for token in unit.code:
         if token.kind is TokenKind.IDENTIFIER and token.text in _NO_WORDS:
             yield token, f"Metal does not support `{token.text}`"
 
 
-def standard_library(unit: Unit) -> Found:
+def standard_library(unit: Unit) -> Objection:
     for at, token in enumerate(unit.code):
         if token.text == "std" and _next(unit.code, at) == "::":
             yield token, "the C++ standard library is not there: use `metal::`"
 
 
-def c_library(unit: Unit) -> Found:
+def c_library(unit: Unit) -> Objection:
     own = {f.name for f in unit.functions} | set(_declared(unit.code))
     for at, token in enumerate(unit.code):
         called = (
@@ -167,7 +167,7 @@ def c_library(unit: Unit) -> Found:
 
 
 def _declared(code: tuple[Token, ...]) -> Iterator[str]:
-    """Names that stand between a type and a bracket: what this source declares itself."""
+    """Returns the names between a type and a bracket: those that this source declares."""
     for at, token in enumerate(code):
         typed = at and code[at - 1].kind is TokenKind.IDENTIFIER and code[at - 1].text not in ("return", "else", "case")
         if typed and token.kind is TokenKind.IDENTIFIER and _next(code, at) == "(":
@@ -180,7 +180,7 @@ class _Parameter:
 
     @property
     def name(self) -> str:
-        """The parameter's name, or "" when it has none."""
+        """The parameter's name, or "" if it is unnamed."""
         plain = self.tokens
         for at, token in enumerate(self.tokens):
             if token.text == "[":
@@ -190,7 +190,7 @@ class _Parameter:
 
     @cached_property
     def indirections(self) -> int:
-        """How many `*` and `&` stand outside brackets."""
+        """The number of `*` and `&` outside brackets."""
         depth = count = 0
         for token in self.tokens:
             depth += token.text in ("(", "[", "<")
@@ -200,7 +200,7 @@ class _Parameter:
 
     @property
     def space(self) -> str:
-        """The address space it names, or ""."""
+        """The address space in its type, or ""."""
         return next((t.text for t in self.tokens if t.text in _SPACES), "")
 
 
@@ -224,7 +224,7 @@ def _is_kernel(function: Function) -> bool:
     )
 
 
-def address_spaces(unit: Unit) -> Found:
+def address_spaces(unit: Unit) -> Objection:
     for function in unit.functions:
         for parameter in _parameters(unit, function):
             if parameter.indirections and not parameter.space:
@@ -235,7 +235,7 @@ def address_spaces(unit: Unit) -> Found:
                 )
 
 
-def kernel_parameters(unit: Unit) -> Found:
+def kernel_parameters(unit: Unit) -> Objection:
     for function in filter(_is_kernel, unit.functions):
         if not re.search(r"\bvoid\b", function.signature):
             token = unit.within(function.start, function.end)[0]
@@ -253,7 +253,7 @@ def kernel_parameters(unit: Unit) -> Found:
                 yield parameter.tokens[0], f"[[threadgroup]] needs `threadgroup` memory, not `{parameter.space}`"
 
 
-def mismatches(unit: Unit) -> Found:
+def mismatches(unit: Unit) -> Objection:
     signatures = _signatures(unit)
     for function in unit.functions:
         spaces = {p.name: p.space for p in _parameters(unit, function) if p.name and p.indirections and p.space}
@@ -273,7 +273,7 @@ def mismatches(unit: Unit) -> Found:
 
 
 def _signatures(unit: Unit) -> dict[str, list[str]]:
-    """For each function defined once, the address space of each parameter ("" where it has none)."""
+    """Returns the address spaces of the parameters ("" for none) of each function with a single definition."""
     counts = Counter(f.name for f in unit.functions)
     once = (f for f in unit.functions if counts[f.name] == 1)
     return {f.name: [p.space if p.indirections else "" for p in _parameters(unit, f)] for f in once}
@@ -291,7 +291,7 @@ def _is_written(body: tuple[Token, ...], at: int) -> bool:
 
 
 def _cast_space(body: tuple[Token, ...], at: int) -> str:
-    """The address space that a cast straight around token `at` names."""
+    """Returns the address space in a cast directly around token `at`."""
     if at < 4 or body[at - 1].text != "(" or body[at - 2].text != ">" or _next(body, at) != ")":
         return ""
     for k in range(at - 3, max(at - 14, -1), -1):
@@ -301,7 +301,7 @@ def _cast_space(body: tuple[Token, ...], at: int) -> str:
 
 
 def _argument_space(body: tuple[Token, ...], at: int, signatures: dict[str, list[str]]) -> str:
-    """What the function that token `at` is a whole argument of expects there."""
+    """Returns the address space that a function expects, if token `at` is one of its arguments."""
     if _previous(body, at) not in ("(", ",") or _next(body, at) not in (")", ","):
         return ""
     depth = index = 0
@@ -320,7 +320,7 @@ def _argument_space(body: tuple[Token, ...], at: int, signatures: dict[str, list
     return ""
 
 
-def recursion(unit: Unit) -> Found:
+def recursion(unit: Unit) -> Objection:
     counts = Counter(f.name for f in unit.functions)
     plain = {f.name: f for f in unit.functions if counts[f.name] == 1 and "template" not in f.signature.split("(")[0]}
     calls: dict[str, set[str]] = {}
@@ -347,7 +347,7 @@ def _reachable(calls: dict[str, set[str]], start: str) -> set[str]:
     return seen
 
 
-def attributes(unit: Unit) -> Found:
+def attributes(unit: Unit) -> Objection:
     for at, token in enumerate(unit.code):
         inside = (
             at >= 2
@@ -362,7 +362,7 @@ def attributes(unit: Unit) -> Found:
 _NAN_AWARE = ("isnan", "isunordered", "is_integral", "is_integral_v")
 
 
-def lost_nans(unit: Unit) -> Found:
+def lost_nans(unit: Unit) -> Objection:
     for function in unit.functions:
         whole = unit.within(function.start, function.end)
         if function.name != "operator()" and "operator()" not in function.signature.replace(" ", ""):

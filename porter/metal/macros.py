@@ -1,8 +1,7 @@
-"""The REGISTER macros a fork offers: which kernels each one instantiates, read from the fork's own headers and files.
+"""The REGISTER macros of a fork and the kernels they instantiate, read from its headers and kernel files.
 
-A base macro is one whose body spells a `host_name` of the form `NAME "_dense_" #OUT "_" #IN`; its parameters' roles
-come from that
-spelling (c10/metal/indexing.h). A convenience macro is one that only calls base macros with fixed types.
+A base macro has a `host_name` of the form `NAME "_dense_" #OUT "_" #IN` in its body, which gives the roles of its
+parameters (c10/metal/indexing.h). A convenience macro only calls base macros with fixed types.
 """
 
 from __future__ import annotations
@@ -12,11 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from porter.core.errors import PorterError
 from porter.languages.source import Macro
 
 
 class MacroFamily(Enum):
-    """A kernel family of c10/metal/indexing.h: what `exec_*_kernel` launches it."""
+    """A kernel family of c10/metal/indexing.h, launched by the `exec_*_kernel` of that name."""
 
     UNARY = "unary"
     UNARY_ALPHA = "unary_alpha"
@@ -28,7 +28,7 @@ class MacroFamily(Enum):
 
 @dataclass(frozen=True)
 class Instance:
-    """One instantiation: Metal type names of the input, the output and, for alpha families, the scalar."""
+    """An instantiation: the Metal types of the input, the output and, for alpha families, the scalar."""
 
     input: str
     output: str
@@ -37,9 +37,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class BaseMacro:
-    """A macro that instantiates one dtype pair; `roles` says what each parameter after the name is: in, out or
-    alpha.
-    """
+    """A macro that instantiates one dtype pair. `roles` of the parameters after the name are in, out or alpha."""
 
     name: str
     family: MacroFamily
@@ -48,19 +46,19 @@ class BaseMacro:
     roles: tuple[str, ...]
 
     def arguments(self, instance: Instance) -> tuple[str, ...]:
-        """The types of an instance in this macro's parameter order."""
+        """Returns the types of an instance in this macro's parameter order."""
         values = {"in": instance.input, "out": instance.output, "alpha": instance.alpha or ""}
         return tuple(values[role] for role in self.roles)
 
     def instance(self, arguments: tuple[str, ...]) -> Instance:
-        """The inverse of `arguments`."""
+        """Returns the instance for arguments: the inverse of `arguments`."""
         values = dict(zip(self.roles, arguments, strict=True))
         return Instance(values["in"], values["out"], values.get("alpha"))
 
 
 @dataclass(frozen=True)
 class Convenience:
-    """A macro of one parameter, the operator's name, and what it expands to."""
+    """A macro whose only parameter is the operator's name, and the instances it expands to."""
 
     name: str
     instances: tuple[tuple[BaseMacro, Instance], ...]
@@ -68,23 +66,21 @@ class Convenience:
 
 @dataclass(frozen=True)
 class MacroBook:
-    """Every registration macro in reach of one `.metal` file."""
+    """The registration macros available in a `.metal` file."""
 
     bases: Mapping[str, BaseMacro]
     conveniences: tuple[Convenience, ...]
 
     @staticmethod
     def read(macros: Iterable[Macro]) -> MacroBook:
-        """Sorts macros (headers first, then the kernel file's own) into bases and conveniences."""
+        """Sorts macros (those of headers first, then the kernel file's) into base and convenience macros."""
         by_name = {macro.name: macro for macro in macros}
         bases = {name: base for name in by_name if (base := _base(name, by_name))}
         found = (_convenience(macro, by_name, bases) for macro in by_name.values() if macro.name not in bases)
         return MacroBook(bases, tuple(each for each in found if each))
 
     def expand(self, name: str, arguments: tuple[str, ...]) -> tuple[tuple[BaseMacro, Instance], ...]:
-        """What one line such as `REGISTER_FLOAT_BINARY_OP(atan2)` instantiates; empty for a macro that is none of
-        these.
-        """
+        """Returns the instances of a line such as `REGISTER_FLOAT_BINARY_OP(atan2)`; none for any other macro."""
         if name in self.bases:
             base = self.bases[name]
             return ((base, base.instance(arguments[1:])),) if len(arguments) == 1 + len(base.roles) else ()
@@ -95,6 +91,10 @@ _HOST_NAME = re.compile(r'host_name\s*\(\s*#\s*\w+\s*((?:"[^"]*"\s*|#\s*\w+\s*)+
 _PIECE = re.compile(r'"([^"]*)"|#\s*(\w+)')
 _TEMPLATE = re.compile(r"\b(unary|binary|ternary)(_alpha)?_\w+\s*<")
 _CALL = re.compile(r"\b(\w+)\s*\(([^()]*)\)")
+
+
+_Made = tuple[tuple[BaseMacro, Instance], ...]
+_MOST_MACROS = 200
 
 
 def _base(name: str, macros: Mapping[str, Macro]) -> BaseMacro | None:
@@ -132,7 +132,7 @@ def _base(name: str, macros: Mapping[str, Macro]) -> BaseMacro | None:
 
 
 def _roles(body: str) -> dict[str, str] | None:
-    """The roles of the type parameters, from the first host name that spells output and input."""
+    """Returns the roles of the type parameters, from the first host name with an output and input type."""
     for spelled in _HOST_NAME.findall(body):
         names = [name for _, name in _PIECE.findall(spelled) if name]
         if len(names) >= 2:
@@ -143,12 +143,24 @@ def _roles(body: str) -> dict[str, str] | None:
 def _convenience(macro: Macro, macros: Mapping[str, Macro], bases: Mapping[str, BaseMacro]) -> Convenience | None:
     if len(macro.params or ()) != 1:
         return None
-    instances = tuple(_expansion(macro, macros, bases))
+    instances = _expansion(macro, macros, bases, {})
     return Convenience(macro.name, instances) if instances else None
 
 
 def _expansion(
-    macro: Macro, macros: Mapping[str, Macro], bases: Mapping[str, BaseMacro]
+    macro: Macro, macros: Mapping[str, Macro], bases: Mapping[str, BaseMacro], known: dict[str, _Made]
+) -> _Made:
+    """What a macro makes, each once; one that is being expanded makes nothing in itself, as in the preprocessor."""
+    if macro.name not in known:
+        known[macro.name] = ()
+        if len(known) > _MOST_MACROS:
+            raise PorterError("PTR034", f"the macro {macro.name} calls too many others", hint="Split them up.")
+        known[macro.name] = tuple(dict.fromkeys(_made_by(macro, macros, bases, known)))
+    return known[macro.name]
+
+
+def _made_by(
+    macro: Macro, macros: Mapping[str, Macro], bases: Mapping[str, BaseMacro], known: dict[str, _Made]
 ) -> Iterator[tuple[BaseMacro, Instance]]:
     for called, text in _CALL.findall(macro.body):
         arguments = _split(text)
@@ -157,7 +169,7 @@ def _expansion(
         if called in bases and len(arguments) == 1 + len(bases[called].roles):
             yield bases[called], bases[called].instance(tuple(arguments[1:]))
         elif called in macros and macros[called] is not macro:
-            yield from _expansion(macros[called], macros, bases)
+            yield from _expansion(macros[called], macros, bases, known)
 
 
 def _split(text: str) -> list[str]:

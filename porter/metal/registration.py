@@ -1,4 +1,4 @@
-"""From the dtype pairs an operator needs to the REGISTER lines of its `.metal` file."""
+"""Chooses the REGISTER lines for the dtype pairs that an operator needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from porter.metal.macros import BaseMacro, Instance, MacroBook, MacroFamily
 
 @dataclass(frozen=True)
 class Line:
-    """One REGISTER line and the instances it makes."""
+    """A REGISTER line and the instances it expands to."""
 
     macro: str
     arguments: tuple[str, ...]
@@ -25,7 +25,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Need:
-    """The instances an operator needs of one kind of base macro."""
+    """The instances that an operator needs from one kind of base macro."""
 
     family: MacroFamily
     instances: tuple[Instance, ...]
@@ -33,10 +33,9 @@ class Need:
 
 
 def register_lines(name: str, needs: Iterable[Need], book: MacroBook, used: Collection[str] = ()) -> tuple[Line, ...]:
-    """The fewest lines that register exactly the needed instances.
+    """Returns the fewest lines that register exactly the needed instances.
 
-    `used` are the macros that the file's siblings use already; among equals they win. Raises PTR090 when the fork has
-    no macro of a family.
+    Macros in `used`, those already in the file, are preferred. Raises PTR090 if the fork has no macro of a family.
     """
     lines: list[Line] = []
     for need in needs:
@@ -45,7 +44,7 @@ def register_lines(name: str, needs: Iterable[Need], book: MacroBook, used: Coll
 
 
 def _lines(name: str, need: Need, book: MacroBook, used: Collection[str]) -> list[Line]:
-    base = base_macro(book, need.family, need.opmath)
+    base = find_base_macro(book, need.family, need.opmath)
     wanted = dict.fromkeys(need.instances, base)
     lines = []
     by_reach = sorted(book.conveniences, key=lambda c: (c.name not in used, -len(c.instances)))
@@ -63,8 +62,8 @@ def _all_wanted(made: Mapping[Instance, BaseMacro], wanted: Mapping[Instance, Ba
     return all(wanted.get(instance) == macro for instance, macro in made.items())
 
 
-def base_macro(book: MacroBook, family: MacroFamily, opmath: bool) -> BaseMacro:
-    """The fork's plain macro of a family; one that computes in opmath where asked for and where the fork has it."""
+def find_base_macro(book: MacroBook, family: MacroFamily, opmath: bool) -> BaseMacro:
+    """Returns the fork's plain macro of a family, with opmath if asked for and available. Raises PTR090."""
     plain = [base for base in book.bases.values() if base.family is family and not base.castout]
     exact = [base for base in plain if base.opmath is opmath] or plain
     if not exact:

@@ -1,4 +1,4 @@
-"""Whether two readings of an implementation agree: the source's, and that of the calls that were run."""
+"""Compares two readings of an implementation: the graph read from its source, and the one recorded from its calls."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
-from porter.mpsgraph.conditions import Unclear, holds
+from porter.mpsgraph.conditions import Undecided, holds
 from porter.mpsgraph.graph import RESULTS, Call, Case, Cast, Constant, Expr, Graph, Input, Scalar, nodes
 from porter.mpsgraph.operations import by_op
-from porter.mpsgraph.printing import spelled
-from porter.mpsgraph.recording import Recording, Seen
+from porter.mpsgraph.printing import format_expr
+from porter.mpsgraph.recording import CallSummary, Recording
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How many calls both readings speak of, and one line for each way they differ."""
+    """The number of calls that both readings cover, and one line for each difference."""
 
     calls: int
     differences: tuple[str, ...]
@@ -29,93 +29,97 @@ class Agreement:
         return "the readings differ: " + "; ".join(self.differences)
 
 
-def agreement(source: Graph, recording: Recording, through_stub: bool) -> Agreement:
-    """Compares what the source says of every call with what the call ran.
+def compare_readings(source: Graph, recording: Recording, through_stub: bool) -> Agreement:
+    """Compares the source's graph with every recorded call.
 
-    Before it calls a stub ATen answers some calls itself, with a copy: those say nothing of the stub's implementation.
+    With `through_stub`, calls that only copy are skipped: ATen answers those itself, before it calls the stub.
     """
     calls, differences = 0, dict[str, None]()
-    for seen in recording.seen:
-        case = _case(source, seen)
+    for call in recording.seen:
+        case = _find_case(source, call)
         if case is None:
             continue
-        ran = recording.graph.cases[seen.case]
-        if (through_stub and isinstance(ran.expr, Input)) or (_is_mixed(seen, case) and not _reads_mixed(case)):
+        ran = recording.graph.cases[call.case]
+        if (through_stub and isinstance(ran.expr, Input)) or (_is_mixed(call, case) and not _reads_mixed(case)):
             continue
         calls += 1
-        read, told = (
-            tuple(spelled(_normal(_called(each, seen))) for each in _results(expr)) for expr in (case.expr, ran.expr)
+        read, recorded = (
+            tuple(format_expr(_normalize(_substitute_arguments(each, call))) for each in _results(expr))
+            for expr in (case.expr, ran.expr)
         )
-        if read != told:
-            differences[f"{seen.dtype}: the source has {spelled(case.expr)}, the run {spelled(ran.expr)}"] = None
+        if read != recorded:
+            differences[f"{call.dtype}: the source has {format_expr(case.expr)}, the run {format_expr(ran.expr)}"] = (
+                None
+            )
     return Agreement(calls, tuple(differences))
 
 
 def _results(expr: Expr) -> tuple[Expr, ...]:
-    """The results of an operator, one or several."""
+    """Returns the results of an operator, one or several."""
     return expr.args if isinstance(expr, Call) and expr.op == RESULTS else (expr,)
 
 
-def _case(source: Graph, seen: Seen) -> Case | None:
-    """The case that the source has for a call: its reading is of calls with every tensor given, and of the conditions
-    that this call's arguments decide.
+def _find_case(source: Graph, call: CallSummary) -> Case | None:
+    """Returns the source's case for a call, or None if it has none.
+
+    The source is read for calls with every tensor given, under conditions that the call's arguments decide.
     """
-    if any(name in seen.arguments and seen.arguments[name] is None for name in source.inputs):
+    if any(name in call.arguments and call.arguments[name] is None for name in source.inputs):
         return None
-    for case in source.of(seen.dtype):
+    for case in source.of(call.dtype):
         try:
-            if all(holds(each.text, seen.arguments) is each.holds for each in case.when):
+            if all(holds(each.text, call.arguments) is each.holds for each in case.when):
                 return case
-        except Unclear:
+        except Undecided:
             return None
     return None
 
 
-def _is_mixed(seen: Seen, case: Case) -> bool:
-    """Whether a call's tensors are of several types, a number that host code wraps in one among them."""
-    if any("scalar_type()" in name and value is False for name, value in seen.arguments.items()):
+def _is_mixed(call: CallSummary, case: Case) -> bool:
+    """Whether a call's tensors, including numbers that host code wraps in one, have different types."""
+    if any("scalar_type()" in name and value is False for name, value in call.arguments.items()):
         return True
     wrapped = (node.name for node in nodes(case.expr) if isinstance(node, Scalar) and node.wrapped)
-    return any(_own_type(name, seen) != case.dtype for name in wrapped)
+    return any(_own_type(name, call) != case.dtype for name in wrapped)
 
 
-def _own_type(name: str, seen: Seen) -> DType:
-    """The element type of a tensor that a number of a call is wrapped in: the device has no float64."""
-    if seen.arguments.get(f"{name}.isBoolean()"):
+def _own_type(name: str, call: CallSummary) -> DType:
+    """Returns the element type of the tensor that wraps a number argument. The device has no float64."""
+    if call.arguments.get(f"{name}.isBoolean()"):
         return dtypes.BOOL
-    return dtypes.FLOAT if seen.arguments.get(f"{name}.isFloatingPoint()") else dtypes.LONG
+    return dtypes.FLOAT if call.arguments.get(f"{name}.isFloatingPoint()") else dtypes.LONG
 
 
 def _reads_mixed(case: Case) -> bool:
-    """Whether the source's reading is of tensors of several types, such as a condition and what it selects."""
+    """Whether the source's case itself reads tensors of several types, such as a condition and its two choices."""
     return any(isinstance(node, Input) and node.dtype != case.dtype for node in nodes(case.expr))
 
 
-def _called(expr: Expr, seen: Seen) -> Expr:
-    """The expression with the call's own numbers in the place of its scalar arguments."""
+def _substitute_arguments(expr: Expr, call: CallSummary) -> Expr:
+    """Replaces the scalar arguments in an expression with the call's numbers."""
     match expr:
         case Scalar(name=name, dtype=dtype):
-            value = seen.arguments.get(name)
-            return Constant(_of_type(value, dtype), dtype) if isinstance(value, (int, float)) else expr
+            value = call.arguments.get(name)
+            return Constant(_convert_number(value, dtype), dtype) if isinstance(value, (int, float)) else expr
         case Cast(arg=arg):
-            return replace(expr, arg=_called(arg, seen))
+            return replace(expr, arg=_substitute_arguments(arg, call))
         case Call(args=args):
-            return replace(expr, args=tuple(_called(arg, seen) for arg in args))
+            return replace(expr, args=tuple(_substitute_arguments(arg, call) for arg in args))
         case _:
             return expr
 
 
-def _of_type(value: float, dtype: DType) -> float:
-    """A number as an element of a type: whole types drop the fraction, bool all but whether it is 0."""
+def _convert_number(value: float, dtype: DType) -> float:
+    """Converts a number to an element type: integers drop the fraction, bool is whether it is nonzero."""
     if dtype.kind is Kind.BOOL:
         return float(bool(value))
     return float(math.trunc(value)) if dtype.kind is Kind.INTEGRAL and math.isfinite(value) else float(value)
 
 
-def _normal(expr: Expr) -> Expr:
-    """Without what is only manner: whole numbers as floats, casts that change nothing, copies.
+def _normalize(expr: Expr) -> Expr:
+    """Normalizes numbers to floats, and drops copies and casts that change nothing.
 
-    A tensor is told with the type that it is read in: host code may convert it before the graph does.
+    Every tensor gets a cast to the type it is read in, since host code may convert it before the graph does.
     """
     match expr:
         case Constant(value=value):
@@ -124,22 +128,22 @@ def _normal(expr: Expr) -> Expr:
             source = expr if isinstance(expr, Input) else expr.arg
             return Cast(source, expr.dtype)
         case Cast(arg=arg, dtype=dtype):
-            inner = _normal(arg)
+            inner = _normalize(arg)
             return inner if _type(inner) == dtype else Cast(inner, dtype)
         case Call(op="identity", args=(arg,)):
-            return _normal(arg)
+            return _normalize(arg)
         case Call(op=op, args=args, dtype=dtype):
-            return replace(expr, op=_sent(op, dtype), args=tuple(map(_normal, args)))
+            return replace(expr, op=_find_sent_op(op, dtype), args=tuple(map(_normalize, args)))
         case _:
             return expr
 
 
-def _sent(op: str, dtype: DType) -> str:
-    """The operation that is sent for one of PyTorch's own category."""
+def _find_sent_op(op: str, dtype: DType) -> str:
+    """Returns the MPSGraph operation that one of PyTorch's category on MPSGraph sends for an element type."""
     sends = by_op()[op].sends if op in by_op() else ()
     return sends[dtype.kind is not Kind.FLOATING] if sends else op
 
 
 def _type(expr: Expr) -> object:
-    """The element type of an expression that has one."""
+    """Returns the element type of an expression, or None if it has none."""
     return getattr(expr, "dtype", None)

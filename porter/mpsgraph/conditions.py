@@ -1,4 +1,4 @@
-"""Conditions on an operator's arguments, spelled as the fork's own code spells them."""
+"""Conditions on an operator's arguments, spelled as in the fork's code."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _COMPARED = re.compile(r"(?P<name>.+?) (?P<sign>==|<|>) (?P<value>.+)")
 
 
 @dataclass(frozen=True)
-class Unclear(Exception):
-    """A condition that these arguments do not decide."""
+class Undecided(Exception):
+    """The arguments do not decide the condition."""
 
     text: str
 
@@ -22,7 +22,7 @@ class Unclear(Exception):
 def holds(text: str, arguments: Arguments) -> bool:
     """Whether a condition holds for these arguments: `eps.has_value()`, `alpha == 1.0`, `mode == "floor"`, `training`.
 
-    Raises Unclear for any other.
+    Raises Undecided for any other condition.
     """
     if text in arguments:
         return bool(arguments[text])
@@ -31,17 +31,17 @@ def holds(text: str, arguments: Arguments) -> bool:
         return arguments[name] is not None
     match = _COMPARED.fullmatch(text)
     if not match or match["name"] not in arguments:
-        raise Unclear(text)
-    return _compared(arguments[match["name"]], match["sign"], match["value"])
+        raise Undecided(text)
+    return _compare(arguments[match["name"]], match["sign"], match["value"])
 
 
-def _compared(value: Value, sign: str, other: str) -> bool:
+def _compare(value: Value, sign: str, other: str) -> bool:
     if other.startswith('"'):
         return value == other.strip('"')
     try:
         number = float(other)
     except ValueError as error:
-        raise Unclear(other) from error
+        raise Undecided(other) from error
     if not isinstance(value, (int, float)):
         return False
     return {"==": value == number, "<": value < number, ">": value > number}[sign]

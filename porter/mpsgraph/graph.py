@@ -1,4 +1,4 @@
-"""The typed expression graph of one operator: one form, whoever read it (source evaluator or recorder)."""
+"""The typed expression graph of an operator, the same whether read from source or recorded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Input:
 class Scalar:
     """A scalar argument of the operator, by its name in the schema (`alpha`, `eps`).
 
-    It is `wrapped` where host code makes a tensor of it first, of the number's own type, and then promotes.
+    It is `wrapped` if host code first puts it in a tensor of the number's own type, and then promotes.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Constant:
-    """A literal, in the element type the graph gives it."""
+    """A literal number, with its element type in the graph."""
 
     value: float | int | bool
     dtype: DType
@@ -42,8 +42,9 @@ class Constant:
 
 @dataclass(frozen=True)
 class Literal:
-    """An argument of an operation that is no tensor: an axis, a shape, a flag, a descriptor's properties. `dtype` is
-    that of the operation.
+    """A non-tensor argument of an operation: an axis, a shape, a flag, the properties of a descriptor.
+
+    `dtype` is that of the operation.
     """
 
     value: Value
@@ -51,8 +52,8 @@ class Literal:
 
 
 @dataclass(frozen=True)
-class Untold:
-    """A number that differs from run to run, and nothing tells how; `values` are those seen."""
+class UnknownValue:
+    """A number that differs between runs in an unknown way; `values` are those recorded."""
 
     values: tuple[Value, ...]
     dtype: DType
@@ -60,10 +61,10 @@ class Untold:
 
 @dataclass(frozen=True)
 class Call:
-    """An MPSGraph operation: `op` is a row of `operations.py`, `dtype` that of its result.
+    """An MPSGraph operation: `op` is its name in the table of operations, `dtype` the type of its result.
 
-    A recorded graph has others too: `op` is then the selector, with `[1]` behind it for the second result, and
-    `results` joins the results of an operator that has several.
+    In a recorded graph, the `op` of an operation that is not in the table is its selector, followed by `[1]` for the
+    second result. `results` joins the results of an operator with several.
     """
 
     op: str
@@ -79,17 +80,17 @@ class Cast:
     dtype: DType
 
 
-Expr = Input | Scalar | Constant | Literal | Untold | Call | Cast
+Expr = Input | Scalar | Constant | Literal | UnknownValue | Call | Cast
 RESULTS = "results"
 
 
 def parts(expr: Expr) -> tuple[Expr, ...]:
-    """What an expression is directly made of."""
+    """Returns the direct operands of an expression."""
     return expr.args if isinstance(expr, Call) else (expr.arg,) if isinstance(expr, Cast) else ()
 
 
 def nodes(expr: Expr) -> Iterator[Expr]:
-    """An expression and all that it is made of, from left to right, once for each place."""
+    """Yields an expression and all its operands, from left to right, shared ones once per use."""
     yield expr
     for part in parts(expr):
         yield from nodes(part)
@@ -97,7 +98,7 @@ def nodes(expr: Expr) -> Iterator[Expr]:
 
 @dataclass(frozen=True)
 class Case:
-    """What is computed for one dtype of the inputs, when all of `when` hold."""
+    """What is computed for one input dtype, if all of `when` hold."""
 
     dtype: DType
     when: tuple[Condition, ...]
@@ -106,7 +107,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Refusal:
-    """An element type that the implementation refuses, with the message of its check."""
+    """An element type that the implementation rejects, with the message of its check."""
 
     dtype: DType
     text: str
@@ -115,7 +116,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Graph:
-    """Every case of an operator, in the order of `porter.core.dtypes.ALL`, and the element types it refuses."""
+    """The cases of an operator, in the order of `porter.core.dtypes.ALL`, and the element types it rejects."""
 
     inputs: tuple[str, ...]
     scalars: tuple[str, ...]
@@ -123,5 +124,5 @@ class Graph:
     refusals: tuple[Refusal, ...] = ()
 
     def of(self, dtype: DType) -> tuple[Case, ...]:
-        """The cases of one element type."""
+        """Returns the cases of an element type."""
         return tuple(case for case in self.cases if case.dtype == dtype)

@@ -1,4 +1,4 @@
-"""What running an old implementation told: the graph of each overload, and the calls that it was told from."""
+"""What was recorded by running an old implementation: the graph of each overload, and the calls it comes from."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from porter.mpsgraph.graph import Graph, Value
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One call: the element type of its tensors, its arguments by name, and which case of the graph it took."""
+class CallSummary:
+    """One call: the element type of its tensors, its arguments by name, and the case of the graph it took."""
 
     dtype: DType
     arguments: Mapping[str, Value]
@@ -19,8 +19,8 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Left:
-    """Calls of one element type that gave no graph, and why."""
+class NotRecorded:
+    """Why calls of one element type gave no graph."""
 
     dtype: DType
     code: str
@@ -29,10 +29,10 @@ class Left:
 
 @dataclass(frozen=True)
 class Recording:
-    """One overload, by its name in the schema (`lerp.Scalar`)."""
+    """The recording of one overload, with its name in the schema (`lerp.Scalar`)."""
 
     name: str
     graph: Graph
-    seen: tuple[Seen, ...] = ()
-    left: tuple[Left, ...] = ()
+    seen: tuple[CallSummary, ...] = ()
+    left: tuple[NotRecorded, ...] = ()
     notes: tuple[str, ...] = field(default=())

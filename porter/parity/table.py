@@ -1,4 +1,4 @@
-"""The table over every operator with an MPSGraph row: what its samples show, and why where they do not agree."""
+"""The table of operators with an MPSGraph row: outcomes of their samples, and why they disagree."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from porter.aten.implementations import Language
 from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import find_served
 from porter.core.checkout import Checkout
-from porter.parity.lines import AGREE, DIED, DIFFER, PRECISION, REFUSED, UNCOMPARED, UNDEFINED, Line
-from porter.parity.reasons import Evidence, Reason
+from porter.parity.differences import Evidence, Reason
+from porter.parity.outcomes import AGREE, CRASHED, DIFFER, PRECISION, REFUSED, UNCOMPARED, UNDEFINED, OpInfoResult
 from porter.verdict.refusals import refusal_in
 
 CLOSEST = 3
 
 
 @dataclass(frozen=True)
-class ServedFunction:
-    """An operator and a kind of sample: through which OpInfos, graphs run, samples by verdict, differences by class."""
+class TableRow:
+    """An operator and a kind of sample: its OpInfos, graphs run, samples by verdict, differences by class."""
 
     base: str
     kind: str
@@ -39,60 +38,62 @@ class ServedFunction:
 
 
 def graph_bases(checkout: Checkout) -> tuple[str, ...]:
-    """The operators with a row that is on MPSGraph, in the file's order."""
-    rows = (row for entry in NativeFunctions.read(checkout).entries if (row := find_served(checkout, entry)))
-    return tuple(dict.fromkeys(row.function.base for row in rows if row.language is Language.MPSGRAPH))
+    """The operators with an MPSGraph row, in file order."""
+    rows = (row for entry in NativeFunctions.read(checkout).all if (row := find_served(checkout, entry)))
+    return tuple(dict.fromkeys(row.function.base for row in rows if row.builds_graph))
 
 
-def table(bases: Iterable[str], lines: Sequence[Line], evidence: Evidence) -> Iterator[ServedFunction]:
-    """A row for each operator and kind that reaches it, over the OpInfos of its name, else those with fewest others."""
+def table(bases: Iterable[str], results: Sequence[OpInfoResult], evidence: Evidence) -> Iterator[TableRow]:
+    """A row for each operator and kind, from the OpInfos named for it, or else those that reach the fewest others."""
     for base in bases:
-        reaching = [line for line in lines if _reaches(line, base)]
+        reaching = [result for result in results if _reaches(result, base)]
         through = _through(base, reaching)
-        mine = [line for line in lines if _tells(line, base, through)]
-        for kind in dict.fromkeys(line.kind for line in mine):
-            yield _row(base, kind, through, [line for line in mine if line.kind == kind], evidence)
+        mine = [result for result in results if _covers(result, base, through)]
+        for kind in dict.fromkeys(result.kind for result in mine):
+            yield _row(base, kind, through, [result for result in mine if result.kind == kind], evidence)
 
 
-def _reaches(line: Line, base: str) -> bool:
-    return any(base in (name, name.rstrip("_")) for name in line.reached)
+def _reaches(result: OpInfoResult, base: str) -> bool:
+    return any(base in (name, name.rstrip("_")) for name in result.reached)
 
 
-def _tells(line: Line, base: str, through: Sequence[str]) -> bool:
-    """Whether a line says something of an operator: what died may have reached it."""
-    return line.op in through and (_reaches(line, base) or DIED in line.counts)
+def _covers(result: OpInfoResult, base: str, through: Sequence[str]) -> bool:
+    """Whether a result covers an operator; one that crashed may have reached it."""
+    return result.op in through and (_reaches(result, base) or CRASHED in result.counts)
 
 
-def _through(base: str, reaching: Sequence[Line]) -> tuple[str, ...]:
-    named = [line.op for line in reaching if base in line.names]
-    others = sorted((len(line.reached), line.op) for line in reaching)
+def _through(base: str, reaching: Sequence[OpInfoResult]) -> tuple[str, ...]:
+    named = [result.op for result in reaching if base in result.names]
+    others = sorted((len(result.reached), result.op) for result in reaching)
     return tuple(dict.fromkeys(named)) or tuple(dict.fromkeys(op for _, op in others))[:CLOSEST]
 
 
-def _row(base: str, kind: str, through: tuple[str, ...], lines: Sequence[Line], evidence: Evidence) -> ServedFunction:
+def _row(
+    base: str, kind: str, through: tuple[str, ...], results: Sequence[OpInfoResult], evidence: Evidence
+) -> TableRow:
     counts: Counter[str] = Counter()
     classes: Counter[str] = Counter()
     why = ""
-    for line in lines:
-        counts.update(line.counts)
-        for reason, count in _reasons(line, evidence):
+    for result in results:
+        counts.update(result.counts)
+        for reason, count in _classify_differences(result, evidence):
             classes[reason.kind] += count
             why = why or f"{reason.kind}: {reason.evidence}"
-    return ServedFunction(base, kind, through, sum(line.graphs for line in lines), counts, classes, why)
+    return TableRow(base, kind, through, sum(result.graphs for result in results), counts, classes, why)
 
 
-def _reasons(line: Line, evidence: Evidence) -> Iterator[tuple[Reason, int]]:
-    for verdict, why, count in line.reasons:
+def _classify_differences(result: OpInfoResult, evidence: Evidence) -> Iterator[tuple[Reason, int]]:
+    for verdict, why, count in result.reasons:
         if verdict != UNCOMPARED or refusal_in(why) is not None:
-            yield evidence.reason(verdict, why), count
+            yield evidence.classify(verdict, why), count
 
 
 def write(
-    checkout: Checkout, lines: Sequence[Line], evidence: Evidence, absent: Mapping[str, str], out: TextIO
+    checkout: Checkout, results: Sequence[OpInfoResult], evidence: Evidence, absent: Mapping[str, str], out: TextIO
 ) -> None:
-    """The table, what is not in it and why, and the totals over the samples of its OpInfos, each counted once."""
+    """Writes the table, the operators not in it and why, and the totals, with each OpInfo counted once."""
     bases = graph_bases(checkout)
-    rows = list(table([base for base in bases if base not in absent], lines, evidence))
+    rows = list(table([base for base in bases if base not in absent], results, evidence))
     for row in rows:
         print(row, file=out)
     reached = {row.base for row in rows}
@@ -100,29 +101,33 @@ def write(
         if base in absent:
             print(base, "-", absent[base], sep="\t", file=out)
         elif base not in reached:
-            print(base, "-", "no sample that ran reaches it", sep="\t", file=out)
-    _totals(rows, lines, evidence, out)
+            print(base, "-", "no sample reaches it", sep="\t", file=out)
+    _write_totals(rows, results, evidence, out)
 
 
-def _totals(rows: Sequence[ServedFunction], lines: Sequence[Line], evidence: Evidence, out: TextIO) -> None:
-    """Over the table's own samples, and over all samples of the OpInfos that reach one of its operators."""
+def _write_totals(rows: Sequence[TableRow], results: Sequence[OpInfoResult], evidence: Evidence, out: TextIO) -> None:
+    """Writes totals over the table's samples, and over all samples of the OpInfos that reach its operators."""
     through = {row.base: row.through for row in rows}
-    mine = [line for line in lines if any(_tells(line, base, ops) for base, ops in through.items())]
-    reaching = {line.op for line in lines if any(_reaches(line, base) for base in through)}
-    print(f"{len(through)} operators through", _total(mine, evidence), file=out)
-    print("all that reach one:", _total([line for line in lines if line.op in reaching], evidence), file=out)
+    mine = [result for result in results if any(_covers(result, base, ops) for base, ops in through.items())]
+    reaching = {result.op for result in results if any(_reaches(result, base) for base in through)}
+    print(f"{len(through)} operators through", _format_total(mine, evidence), file=out)
+    print(
+        "all that reach one:",
+        _format_total([result for result in results if result.op in reaching], evidence),
+        file=out,
+    )
 
 
-def _total(lines: Sequence[Line], evidence: Evidence) -> str:
+def _format_total(results: Sequence[OpInfoResult], evidence: Evidence) -> str:
     counts: Counter[str] = Counter()
     classes: Counter[str] = Counter()
-    for line in lines:
-        counts.update(line.counts)
-        for reason, count in _reasons(line, evidence):
+    for result in results:
+        counts.update(result.counts)
+        for reason, count in _classify_differences(result, evidence):
             classes[reason.kind] += count
     total = sum(counts.values()) - counts[UNCOMPARED]
     defined = max(total - counts[UNDEFINED], 1)
     agreed = (counts[AGREE], counts[AGREE] + counts[PRECISION])
     shares = "{:.1f}% agree, {:.1f}% but for precision".format(*(100 * count / defined for count in agreed))
-    infos = len({line.op for line in lines})
+    infos = len({result.op for result in results})
     return f"{infos} OpInfos: {total} samples; of those with defined values {shares}\n{dict(counts)} {dict(classes)}"

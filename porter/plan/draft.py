@@ -1,9 +1,9 @@
-"""A fork as a plan leaves it, step by step."""
+"""A fork with the changes planned so far."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from porter.core.change_set import ChangeSet
 from porter.core.checkout import Checkout
@@ -12,16 +12,23 @@ from porter.core.edits import Edit
 
 @dataclass(frozen=True)
 class Draft:
-    """The fork so far, and the changes that lead there from what is on disk: each step edits what the last one left."""
+    """The fork after some planned steps, and their combined changes to the files on disk."""
 
     fork: Checkout
     changes: ChangeSet = ChangeSet({}, ())  # noqa: RUF009 (a frozen value)
 
     def apply(self, edits: Iterable[Edit]) -> Draft:
-        """The draft with edits of its current texts."""
-        made = tuple(edits)
+        """The draft with edits of its current texts, their lines ended as those of the file are."""
+        made = tuple(_ended_alike(edit, self.fork.read(edit.file)) for edit in edits)
         return self.follow(ChangeSet({edit.file: self.fork.read(edit.file) for edit in made}, made))
 
     def follow(self, step: ChangeSet) -> Draft:
-        """The draft with changes of its current texts."""
+        """Returns the draft with more changes, of its current texts."""
         return Draft(self.fork.layer(step.apply()), self.changes.combine(step))
+
+
+def _ended_alike(edit: Edit, text: str) -> Edit:
+    """The edit with CRLF for LF where most lines of the file end in it; one that has kept lines of the file is left."""
+    if "\r" in edit.text or text.count("\r\n") * 2 <= text.count("\n"):
+        return edit
+    return replace(edit, text=edit.text.replace("\n", "\r\n"))

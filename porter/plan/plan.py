@@ -1,4 +1,4 @@
-"""What `porter migrate` worked out for one operator: a value that can be printed, written or verified."""
+"""The plan of `porter migrate` for one operator: a value that can be printed, written or verified."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from porter.metal.functor import Origin
 
 @dataclass(frozen=True)
 class EntryChange:
-    """A row of native_functions.yaml: its MPS line before, the line that serves MPS after (equal when nothing
-    moves).
-    """
+    """The MPS dispatch entry of a native function, before and after (equal if it does not move)."""
 
     name: str
     before: str
@@ -24,7 +22,7 @@ class EntryChange:
 
 @dataclass(frozen=True)
 class PlannedFunctor:
-    """A functor as it will stand in `file`, and where it has each kind of element from."""
+    """A functor as written to `file`, and the origin of its code for each kind of element."""
 
     file: str
     name: str
@@ -33,13 +31,13 @@ class PlannedFunctor:
 
     @property
     def origin(self) -> str:
-        """Where the text came from, each source once."""
+        """The sources of its code, each once."""
         return "; ".join(dict.fromkeys(each.source for each in self.origins))
 
 
 @dataclass(frozen=True)
 class PlannedRegistration:
-    """One dtype pair, in Metal type names, and the macro line that makes it."""
+    """An (input, output) pair of Metal types, and the macro line that registers it."""
 
     functor: str
     macro: str
@@ -49,7 +47,7 @@ class PlannedRegistration:
 
 @dataclass(frozen=True)
 class PlannedStub:
-    """A host function and the stub it is registered for."""
+    """A host function, and the stub it is registered for."""
 
     stub: str
     function: str
@@ -58,7 +56,7 @@ class PlannedStub:
 
 @dataclass(frozen=True)
 class RemovedSymbol:
-    """A function, macro or include that nothing needs any more."""
+    """A function, macro or include that is no longer needed."""
 
     file: str
     symbol: str
@@ -66,7 +64,7 @@ class RemovedSymbol:
 
 @dataclass(frozen=True)
 class ListChange:
-    """A test-list entry, what becomes of it, and why."""
+    """A test-list entry, what happens to it, and why."""
 
     file: str
     list: str
@@ -80,13 +78,13 @@ class ListChange:
 
     @property
     def outcome(self) -> str:
-        """As reports print it: an entry that stays says why."""
+        """The change as printed in reports, with the reason for an entry that is kept."""
         return f"{self.change.value}: {self.why}" if self.is_kept else self.change.value
 
 
 @dataclass(frozen=True)
 class Unported:
-    """Something of the operator that the plan leaves as it is, and why."""
+    """A part of the operator that the plan does not port, and why."""
 
     code: str
     place: Place
@@ -95,9 +93,7 @@ class Unported:
 
 @dataclass(frozen=True)
 class RejectedCandidate:
-    """A candidate for a functor that was proven wrong: for which kinds of element, whose it was, how many tests it
-    failed, and what one of them said.
-    """
+    """A functor candidate that failed tests: its kinds of element, source, number of failures, and one message."""
 
     functor: str
     kinds: tuple[Kind, ...]
@@ -108,9 +104,9 @@ class RejectedCandidate:
 
 @dataclass(frozen=True)
 class Plan:
-    """The complete port of one operator as a change set, with what a person has to know about it.
+    """The complete port of an operator as a change set, with notes for the reviewer.
 
-    `answered` are the torch dtypes that the shared implementation answers without a kernel.
+    `answered` are the torch dtypes that the shared implementation handles without a kernel.
     """
 
     op: str
@@ -127,5 +123,5 @@ class Plan:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing of the operator stays on MPSGraph."""
+        """Whether no part of the operator stays on MPSGraph."""
         return not self.unported

@@ -1,4 +1,4 @@
-"""When an implementation takes which of its branches, told from the arguments of its calls."""
+"""Finds the conditions under which an implementation takes each branch, from the arguments of its calls."""
 
 from __future__ import annotations
 
@@ -6,89 +6,89 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from porter.aten.condition import Condition
-from porter.mpsgraph.conditions import Arguments, Unclear, holds
+from porter.mpsgraph.conditions import Arguments, Undecided, holds
 
 T = TypeVar("T")
-_MOST = 4
-NOT_TOLD = Condition("the arguments do not tell", True)
+_MAX_CONDITIONS = 4
+UNKNOWN_CONDITION = Condition("unknown condition", True)
 
 
-def told_apart(group: Sequence[Arguments], others: Sequence[Arguments]) -> tuple[Condition, ...]:
-    """The fewest conditions found that hold for every call of a group and not all for any other call.
+def find_distinguishing_conditions(group: Sequence[Arguments], others: Sequence[Arguments]) -> tuple[Condition, ...]:
+    """Finds a small set of conditions that all hold for every call of a group, and for no other call.
 
-    Options, flags and words are asked first, numbers only where these do not tell. NOT_TOLD when nothing does.
+    Prefers options, flags and strings to numbers. UNKNOWN_CONDITION if there is no such set.
     """
-    fitting = [c for text in _texts([*group, *others]) if (c := _all_alike(text, group))]
-    plain = [c for c in fitting if not _is_of_number(c.text)]
-    return _fewest(plain, others) or _fewest(fitting, others) or (NOT_TOLD,)
+    matching = [c for text in _list_questions([*group, *others]) if (c := _find_common_answer(text, group))]
+    plain = [c for c in matching if not _compares_number(c.text)]
+    return _find_fewest(plain, others) or _find_fewest(matching, others) or (UNKNOWN_CONDITION,)
 
 
-def _fewest(fitting: Sequence[Condition], others: Sequence[Arguments]) -> tuple[Condition, ...]:
-    """Conditions that together leave none of the other calls; none where they cannot."""
+def _find_fewest(matching: Sequence[Condition], others: Sequence[Arguments]) -> tuple[Condition, ...]:
+    """Conditions that together exclude all other calls; empty if there are none."""
     chosen: list[Condition] = []
     left = list(others)
-    while left and len(chosen) < _MOST:
-        best = max(fitting, key=lambda c: sum(not _true(c, call) for call in left), default=None)
-        if best is None or all(_true(best, call) for call in left):
+    while left and len(chosen) < _MAX_CONDITIONS:
+        best = max(matching, key=lambda c: sum(not _is_true(c, call) for call in left), default=None)
+        if best is None or all(_is_true(best, call) for call in left):
             return ()
         chosen.append(best)
-        left = [call for call in left if _true(best, call)]
-    return () if left else _plainer(chosen, fitting, others)
+        left = [call for call in left if _is_true(best, call)]
+    return () if left else _simplify(chosen, matching, others)
 
 
-def _plainer(
-    chosen: Sequence[Condition], fitting: Sequence[Condition], others: Sequence[Arguments]
+def _simplify(
+    chosen: Sequence[Condition], matching: Sequence[Condition], others: Sequence[Arguments]
 ) -> tuple[Condition, ...]:
-    """Each condition, or the first on the same argument that does in its place: with 0 rather than any number."""
-    plainer = list(chosen)
+    """Replaces each condition with the first on the same argument that still works: one with 0, if possible."""
+    simplified = list(chosen)
     for at, condition in enumerate(chosen):
-        beside = [call for call in others if all(_true(c, call) for i, c in enumerate(plainer) if i != at)]
-        alike = (c for c in fitting if c.text.split(" ")[0] == condition.text.split(" ")[0])
-        plainer[at] = next(c for c in alike if not any(_true(c, call) for call in beside))
-    return tuple(plainer)
+        beside = [call for call in others if all(_is_true(c, call) for i, c in enumerate(simplified) if i != at)]
+        alike = (c for c in matching if c.text.split(" ")[0] == condition.text.split(" ")[0])
+        simplified[at] = next(c for c in alike if not any(_is_true(c, call) for call in beside))
+    return tuple(simplified)
 
 
-def _is_of_number(text: str) -> bool:
+def _compares_number(text: str) -> bool:
     return " < " in text or " > " in text or (" == " in text and '"' not in text)
 
 
-def divided(items: Sequence[T], calls: Sequence[Arguments]) -> Iterator[tuple[list[T], list[T]]]:
-    """The items (one a call) in two: by whether an option is given, by a flag, by a word."""
-    for text in _texts(calls):
-        if _is_of_number(text):
+def split_calls(items: Sequence[T], calls: Sequence[Arguments]) -> Iterator[tuple[list[T], list[T]]]:
+    """Yields splits of the items (one per call) in two: by an optional argument, a flag or a string."""
+    for text in _list_questions(calls):
+        if _compares_number(text):
             continue
         try:
             answers = [holds(text, call) for call in calls]
-        except Unclear:
+        except Undecided:
             continue
         sides = tuple([each for each, a in zip(items, answers, strict=True) if a is side] for side in (True, False))
         if all(sides):
             yield sides[0], sides[1]
 
 
-def _true(condition: Condition, arguments: Arguments) -> bool:
+def _is_true(condition: Condition, arguments: Arguments) -> bool:
     try:
         return holds(condition.text, arguments) is condition.holds
-    except Unclear:
+    except Undecided:
         return False
 
 
-def _all_alike(text: str, group: Sequence[Arguments]) -> Condition | None:
+def _find_common_answer(text: str, group: Sequence[Arguments]) -> Condition | None:
     try:
         found = {holds(text, call) for call in group}
-    except Unclear:
+    except Undecided:
         return None
     return Condition(text, found.pop()) if len(found) == 1 else None
 
 
-def _texts(calls: Sequence[Arguments]) -> Iterator[str]:
-    """What may be asked of the calls: of arguments first, then of what is known of their tensors."""
+def _list_questions(calls: Sequence[Arguments]) -> Iterator[str]:
+    """The conditions to try: on arguments first, then on tensor properties."""
     names = sorted({name for call in calls for name in call}, key=lambda name: ("." in name, name))
     for name in names:
         values = list(dict.fromkeys(call.get(name) for call in calls))
         if len(values) < 2:
             continue
-        if None in values and "." not in name:  # what is known of a tensor is no option
+        if None in values and "." not in name:  # a tensor property is never optional
             yield f"{name}.has_value()"
         given = [value for value in values if value is not None]
         if any(isinstance(value, bool) for value in given):

@@ -1,7 +1,7 @@
-"""The calls of an operator that its OpInfo samples make, and calls like them with other arguments.
+"""Captures the calls of an operator that its OpInfo samples make, and varies their arguments.
 
-A branch or a baked number shows only when an argument changes: every scalar is tried with several values, every flag
-both ways, every optional argument left out, every tensor laid out with gaps.
+A branch or a baked-in number shows only when an argument changes: every scalar is tried with several values, every flag
+both ways, every optional argument left out, every tensor with gaps in its layout.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from porter.recording import complexes
 from porter.verdict.suite.samples import on_device
 
 SAMPLES = 24  # of an OpInfo
-KEPT = 8  # calls of one overload and element type
+MAX_CALLS = 8  # for one overload and dtype
 _REAL = (0.0, 1.0, 0.37, 0.59, 1.7, -0.8)
 _WHOLE = (0, 1, 2, 3, 5)
 _COMPLEX = (0.37 + 0.59j, 1.7 - 0.8j, -0.8 + 0.37j)
@@ -31,40 +31,40 @@ _SKIPPED = ("Device", "Layout", "MemoryFormat", "Generator", "Dimname")
 
 
 @dataclass(frozen=True)
-class Made:
-    """One call of an overload: its arguments by name, defaults among them."""
+class OpCall:
+    """One call of an overload: its arguments by name, including defaults."""
 
     overload: torch._ops.OpOverload
     arguments: Mapping[str, Any]
 
     @property
     def name(self) -> str:
-        """As native_functions.yaml has it: `lerp.Scalar`."""
+        """The name in native_functions.yaml: `lerp.Scalar`."""
         return str(self.overload._schema.name).removeprefix("aten::") + (
             f".{self.overload._overloadname}" if self.overload._overloadname != "default" else ""
         )
 
     def run(self) -> Any:
-        """Calls it."""
+        """Makes the call and returns its result."""
         schema = self.overload._schema.arguments
         positional = [self.arguments[a.name] for a in schema if not a.kwarg_only and a.name in self.arguments]
         return self.overload(
             *positional, **{a.name: self.arguments[a.name] for a in schema if a.kwarg_only and a.name in self.arguments}
         )
 
-    def but(self, name: str, value: Any) -> Made:
-        return Made(self.overload, {**self.arguments, name: value})
+    def with_argument(self, name: str, value: Any) -> OpCall:
+        return OpCall(self.overload, {**self.arguments, name: value})
 
-    def outs(self) -> frozenset[str]:
-        """The names of the arguments that its results are written to."""
+    def out_names(self) -> frozenset[str]:
+        """The names of its out= arguments."""
         return frozenset(a.name for a in self.overload._schema.arguments if a.is_out)
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """The tensors that it reads by name, those of a list with their place in it: none that is `out`."""
+        """The tensors it reads, by name, without out= arguments. Elements of a list have an index: `tensors[0]`."""
         found = {}
-        outs = self.outs()
+        out_names = self.out_names()
         for name, value in self.arguments.items():
-            if name in outs:
+            if name in out_names:
                 continue
             if isinstance(value, torch.Tensor):
                 found[name] = value
@@ -74,65 +74,65 @@ class Made:
 
 
 class _Capture(TorchDispatchMode):
-    """Keeps every call of an operator's functional overloads."""
+    """Records every call of an operator."""
 
     def __init__(self, bases: frozenset[str]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.found: list[Made] = []
+        self.found: list[OpCall] = []
         self._bases = bases
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func.namespace == "aten" and func._schema.name.removeprefix("aten::") in self._bases:
-            self.found.append(_bound(func, args, kwargs))
+            self.found.append(_bind_arguments(func, args, kwargs))
         return func(*args, **kwargs)
 
 
-def sampled(op: Any, base: str, dtype: DType) -> Iterator[Made]:
-    """The calls of a base name that samples of an OpInfo make on the device, forward and backward."""
+def capture_calls(op: Any, base: str, dtype: DType) -> Iterator[OpCall]:
+    """Yields the calls of a base name that an OpInfo's samples make on the device, forward and backward."""
     torch_dtype = getattr(torch, dtype.torch)
     if torch_dtype not in op.supported_dtypes("cpu"):
         return
     differentiable = op.supports_autograd and dtype.kind is Kind.FLOATING
     try:
         samples = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=differentiable), SAMPLES))
-    except (RuntimeError, TypeError, ValueError):  # the OpInfo makes none of this type
+    except (RuntimeError, TypeError, ValueError):  # the OpInfo has no samples of this dtype
         return
-    for moved in _on_the_device(samples):
+    for moved in _move_to_device(samples):
         with _Capture(frozenset({base, f"{base}_"})) as capture:
-            _called(op, moved, differentiable)
-        yield from (made for made in capture.found if _is_there(made))
+            _run_op(op, moved, differentiable)
+        yield from (call for call in capture.found if _is_on_device(call))
 
 
-def _on_the_device(samples: Sequence[Any]) -> Iterator[Any]:
-    """The samples there, without those that hold a type that the device has not: it refuses float64."""
+def _move_to_device(samples: Sequence[Any]) -> Iterator[Any]:
+    """The samples on the device, without those it does not support, such as float64."""
     for sample in samples:
         with suppress(TypeError):
             yield on_device(sample)
 
 
-def _called(op: Any, sample: Any, differentiable: bool) -> None:
+def _run_op(op: Any, sample: Any, differentiable: bool) -> None:
     try:
         result = op(sample.input, *sample.args, **sample.kwargs)
         if differentiable:
             leaves = [v for v in pytree.tree_leaves(result) if isinstance(v, torch.Tensor) and v.requires_grad]
             if leaves:
                 torch.autograd.backward(leaves, [torch.rand_like(leaf) for leaf in leaves])
-    except Exception:  # what was called before it stands; a refusal is heard again when it is recorded
+    except Exception:  # calls made before the error still count; recording reports the error
         return
 
 
-def diverse(found: Sequence[Made]) -> list[Made]:
-    """A few of the calls: the first of every combination of flags, words, optional arguments and ranks, of tensors and
-    numbers that are zero and others, then the next.
+def pick_diverse_calls(found: Sequence[OpCall]) -> list[OpCall]:
+    """A few diverse calls: the first of every combination of flags, strings, optional arguments, ranks, and zero or
+    nonzero values, then the second of each, and so on.
     """
     ranks: list[tuple[int, int]] = []
-    met: dict[str, int] = {}
-    for i, made in enumerate(found):
-        flags = repr([_flag(value) for value in made.arguments.values()])
-        met[flags] = met.get(flags, 0) + 1
-        ranks.append((met[flags], i))
-    return [found[i] for _, i in sorted(ranks)[:KEPT]]
+    counts: dict[str, int] = {}
+    for i, call in enumerate(found):
+        flags = repr([_flag(value) for value in call.arguments.values()])
+        counts[flags] = counts.get(flags, 0) + 1
+        ranks.append((counts[flags], i))
+    return [found[i] for _, i in sorted(ranks)[:MAX_CALLS]]
 
 
 def _flag(value: Any) -> Any:
@@ -143,75 +143,75 @@ def _flag(value: Any) -> Any:
     return value if isinstance(value, (bool, str, type(None))) else type(value).__name__
 
 
-def varied(made: Made, dtype: DType) -> Iterator[Made]:
-    """A call as it is, with one argument at a time changed, and with every number given that may be left out."""
-    yield made
-    for argument in made.overload._schema.arguments:
-        value = made.arguments.get(argument.name)
+def vary_arguments(call: OpCall, dtype: DType) -> Iterator[OpCall]:
+    """Yields the call itself, the call with one argument changed at a time, and with its optional numbers set."""
+    yield call
+    for argument in call.overload._schema.arguments:
+        value = call.arguments.get(argument.name)
         kind = str(argument.type)
         if "Optional" in kind and value is not None and not isinstance(value, torch.Tensor):
-            yield made.but(argument.name, None)
+            yield call.with_argument(argument.name, None)
         if isinstance(value, bool) and ("number" not in kind or dtype.kind is Kind.BOOL):
-            yield made.but(argument.name, not value)
+            yield call.with_argument(argument.name, not value)
         elif isinstance(value, (int, float, complex)) or (value is None and kind in _OPTIONAL):
-            yield from (made.but(argument.name, probe) for probe in _probes(kind, dtype))
+            yield from (call.with_argument(argument.name, probe) for probe in _probes(kind, dtype))
         elif isinstance(value, torch.Tensor) and value.ndim:
-            yield made.but(argument.name, _with_gaps(value))
-    yield from _together(made, dtype)
+            yield call.with_argument(argument.name, _make_strided(value))
+    yield from _vary_numbers_together(call, dtype)
 
 
-def _together(made: Made, dtype: DType) -> Iterator[Made]:
-    """Calls with all numbers given that may be left out, and with all but one, where there are several."""
-    optional = [a.name for a in made.overload._schema.arguments if str(a.type) in _OPTIONAL]
+def _vary_numbers_together(call: OpCall, dtype: DType) -> Iterator[OpCall]:
+    """Calls with all optional numbers set, and with all but one, if there are several."""
+    optional = [a.name for a in call.overload._schema.arguments if str(a.type) in _OPTIONAL]
     if len(optional) < 2:
         return
     _, _, *probes = _probes("number", dtype)
     for i in range(3):
         given = dict(zip(optional, (*probes[i:], *probes[:i]), strict=False))
-        yield Made(made.overload, {**made.arguments, **given})
-        yield from (Made(made.overload, {**made.arguments, **given, name: None}) for name in optional)
+        yield OpCall(call.overload, {**call.arguments, **given})
+        yield from (OpCall(call.overload, {**call.arguments, **given, name: None}) for name in optional)
 
 
 def _probes(kind: str, dtype: DType) -> tuple[complex, ...]:
-    """The numbers to try for an argument of this type of the schema."""
+    """The numbers to try for an argument of this schema type."""
     if "number" in kind and dtype.kind is Kind.COMPLEX:
         return _REAL + _COMPLEX
     return _WHOLE if "int" in kind or ("number" in kind and dtype.kind is not Kind.FLOATING) else _REAL
 
 
-def values(made: Made) -> dict[str, Value]:
-    """Its arguments that are no tensors, and what is known of those that are, by the words of C++."""
+def read_arguments(call: OpCall) -> dict[str, Value]:
+    """The non-tensor arguments and the properties of the tensors, by their C++ expressions: `self.dim()`."""
     found: dict[str, Value] = {}
-    tensors = made.tensors()
+    tensors = call.tensors()
     is_complex = any(tensor.is_complex() for tensor in tensors.values())
-    for argument in made.overload._schema.arguments:
-        value = made.arguments.get(argument.name)
+    for argument in call.overload._schema.arguments:
+        value = call.arguments.get(argument.name)
         if isinstance(value, torch.Tensor) or any(word in str(argument.type) for word in _SKIPPED):
             if "Optional" in str(argument.type):
                 found[argument.name] = True
             continue
         if isinstance(value, (list, tuple)):
             found[f"{argument.name}.size()"] = len(value)
-        found[argument.name] = _number(value) if "number" in str(argument.type) else _plain(value)
+        found[argument.name] = _to_scalar(value) if "number" in str(argument.type) else _to_value(value)
         if "number" in str(argument.type) and isinstance(value, (int, float, complex)) and is_complex:
-            found |= complexes.facts(argument.name, value)
+            found |= complexes.argument_parts(argument.name, value)
         if "number" in str(argument.type) and value is not None:
             found[f"{argument.name}.isFloatingPoint()"] = isinstance(value, float)
             found[f"{argument.name}.isBoolean()"] = isinstance(value, bool)
     for name, tensor in tensors.items():
-        found |= _facts(name, tensor)
+        found |= _describe_tensor(name, tensor)
     for (one, first), (other, second) in pairwise(tensors.items()):
         found[f"{one}.sizes() == {other}.sizes()"] = first.shape == second.shape
         found[f"{one}.scalar_type() == {other}.scalar_type()"] = first.dtype == second.dtype
     return found
 
 
-def _number(value: Any) -> Value:
-    """A Scalar as host code compares it: `alpha == 1.0` whatever it was given as."""
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else _plain(value)
+def _to_scalar(value: Any) -> Value:
+    """A Scalar as host code compares it: an integer becomes a float."""
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else _to_value(value)
 
 
-def _facts(name: str, tensor: torch.Tensor) -> dict[str, Value]:
+def _describe_tensor(name: str, tensor: torch.Tensor) -> dict[str, Value]:
     sizes = {f"{name}.size({i})": size for i, size in enumerate(tensor.shape)}
     sizes |= {f"{name}.size({i - tensor.ndim})": size for i, size in enumerate(tensor.shape)}
     return {
@@ -223,34 +223,34 @@ def _facts(name: str, tensor: torch.Tensor) -> dict[str, Value]:
     }
 
 
-def _bound(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Made:
+def _bind_arguments(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> OpCall:
     arguments = dict(kwargs)
     for i, argument in enumerate(func._schema.arguments):
         if i < len(args):
             arguments[argument.name] = args[i]
         elif argument.name not in kwargs and argument.has_default_value():
             arguments[argument.name] = argument.default_value
-    return Made(func, pytree.tree_map(_detached, arguments))
+    return OpCall(func, pytree.tree_map(_detach, arguments))
 
 
-def _detached(value: Any) -> Any:
+def _detach(value: Any) -> Any:
     return value.detach() if isinstance(value, torch.Tensor) else value
 
 
-def _is_there(made: Made) -> bool:
-    """Whether its tensors are there, and the first has elements: another may be a buffer that goes unused."""
-    tensors = list(made.tensors().values())
-    kept = all(t.numel() or t.shape == (0,) for t in tensors) and all(t.numel() for t in tensors[:1])
-    return kept and all(t.device.type == "mps" for t in tensors)
+def _is_on_device(call: OpCall) -> bool:
+    """Whether its tensors are on the device and the first has elements; another may be an unused buffer."""
+    tensors = list(call.tensors().values())
+    has_elements = all(t.numel() or t.shape == (0,) for t in tensors) and all(t.numel() for t in tensors[:1])
+    return has_elements and all(t.device.type == "mps" for t in tensors)
 
 
-def _with_gaps(tensor: torch.Tensor) -> torch.Tensor:
-    room = torch.zeros((*tensor.shape, 2), dtype=tensor.dtype, device=tensor.device)
-    room[..., 0].copy_(tensor)
-    return room[..., 0]
+def _make_strided(tensor: torch.Tensor) -> torch.Tensor:
+    storage = torch.zeros((*tensor.shape, 2), dtype=tensor.dtype, device=tensor.device)
+    storage[..., 0].copy_(tensor)
+    return storage[..., 0]
 
 
-def _plain(value: Any) -> Value:
+def _to_value(value: Any) -> Value:
     if isinstance(value, (list, tuple)):
-        return tuple(map(_plain, value))
+        return tuple(map(_to_value, value))
     return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)

@@ -1,4 +1,4 @@
-"""The cases of an implementation, told from its calls: which computed alike, what of, and when."""
+"""Groups the calls of an implementation into cases: what each computes, and under which condition."""
 
 from __future__ import annotations
 
@@ -7,68 +7,68 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from porter.core.dtypes import DType
-from porter.mpsgraph.graph import Case, Expr, Untold, Value, nodes
-from porter.mpsgraph.leaves import leaves, skeleton, with_leaves
-from porter.recording.branches import divided, told_apart
-from porter.recording.complexes import whole
-from porter.recording.recovery import recovered
+from porter.mpsgraph.graph import Case, Expr, UnknownValue, Value, nodes
+from porter.mpsgraph.leaves import leaves, replace_leaves, skeleton
+from porter.recording.branches import find_distinguishing_conditions, split_calls
+from porter.recording.complexes import merge_parts
+from porter.recording.recovery import recover_expression
 
-_DEEPEST = 3  # divisions of calls that share their operations
+_MAX_DEPTH = 3  # splits of a group of calls
 
 
 @dataclass(frozen=True)
-class Observed:
-    """One call that was recorded: its arguments by name, and what it computed, with its own numbers."""
+class RecordedCall:
+    """One recorded call: its arguments by name, and the expression it computed, with its own numbers."""
 
     dtype: DType
     arguments: Mapping[str, Value]
     expr: Expr
 
 
-def cases_of(observed: Sequence[Observed]) -> tuple[tuple[Case, ...], tuple[int, ...]]:
-    """The cases of calls that come ordered by element type, and for every call the case that it took."""
+def build_cases(observed: Sequence[RecordedCall]) -> tuple[tuple[Case, ...], tuple[int, ...]]:
+    """The cases of calls (ordered by dtype), and the index of each call's case."""
     cases: list[Case] = []
     taken: dict[int, int] = {}
     for dtype, found in groupby(observed, key=lambda each: each.dtype):
-        groups = [part for group in _alike(list(found)) for part in _parts(group, _DEEPEST)]
+        groups = [part for group in _group_by_operations(list(found)) for part in _split_group(group, _MAX_DEPTH)]
         for group in groups:
             others = [each.arguments for other in groups if other is not group for each in other]
-            when = told_apart([each.arguments for each in group], others) if others else ()
+            when = find_distinguishing_conditions([each.arguments for each in group], others) if others else ()
             taken |= {id(each): len(cases) for each in group}
-            cases.append(Case(dtype, when, _together(group)))
+            cases.append(Case(dtype, when, _merge_calls(group)))
     return tuple(cases), tuple(taken[id(each)] for each in observed)
 
 
-def untold(expr: Expr) -> Iterator[Untold]:
-    """The numbers of an expression that nothing tells."""
-    return (node for node in nodes(expr) if isinstance(node, Untold))
+def find_unknown_numbers(expr: Expr) -> Iterator[UnknownValue]:
+    """The unknown numbers of an expression."""
+    return (node for node in nodes(expr) if isinstance(node, UnknownValue))
 
 
-def _alike(observed: Sequence[Observed]) -> list[list[Observed]]:
-    """The calls by the operations that they ran, those of most calls first."""
-    groups: dict[str, list[Observed]] = {}
+def _group_by_operations(observed: Sequence[RecordedCall]) -> list[list[RecordedCall]]:
+    """Groups calls by the operations they ran, the largest group first."""
+    groups: dict[str, list[RecordedCall]] = {}
     for each in observed:
         groups.setdefault(skeleton(each.expr), []).append(each)
     return sorted(groups.values(), key=len, reverse=True)
 
 
-def _parts(group: list[Observed], deep: int) -> list[list[Observed]]:
-    """The calls divided by an option or a flag where that tells more of their numbers."""
-    missing = _untold_in(group)
-    if not missing or not deep:
+def _split_group(group: list[RecordedCall], depth: int) -> list[list[RecordedCall]]:
+    """Splits a group by an option or a flag if that leaves fewer unknown numbers."""
+    missing = _count_unknown(group)
+    if not missing or not depth:
         return [group]
-    for halves in divided(group, [each.arguments for each in group]):
-        if sum(map(_untold_in, halves)) < 2 * missing and max(map(_untold_in, halves)) < missing:
-            return [part for half in halves for part in _parts(half, deep - 1)]
+    for halves in split_calls(group, [each.arguments for each in group]):
+        if sum(map(_count_unknown, halves)) < 2 * missing and max(map(_count_unknown, halves)) < missing:
+            return [part for half in halves for part in _split_group(half, depth - 1)]
     return [group]
 
 
-def _untold_in(group: Sequence[Observed]) -> int:
-    return sum(1 for _ in untold(_together(group)))
+def _count_unknown(group: Sequence[RecordedCall]) -> int:
+    return sum(1 for _ in find_unknown_numbers(_merge_calls(group)))
 
 
-def _together(group: Sequence[Observed]) -> Expr:
-    """What the calls compute, their numbers as functions of the arguments."""
+def _merge_calls(group: Sequence[RecordedCall]) -> Expr:
+    """The expression the calls share, with numbers as functions of the arguments."""
     columns = zip(*(leaves(each.expr) for each in group), strict=True)
     arguments = [each.arguments for each in group]
-    return whole(with_leaves(group[0].expr, (recovered(column, arguments) for column in columns)))
+    return merge_parts(replace_leaves(group[0].expr, (recover_expression(column, arguments) for column in columns)))

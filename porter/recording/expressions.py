@@ -1,4 +1,4 @@
-"""The graphs that one call ran, as one expression of its tensor arguments."""
+"""Turns the graphs that one call ran into one expression of its tensor arguments."""
 
 from __future__ import annotations
 
@@ -20,160 +20,166 @@ if TYPE_CHECKING:
     from aten_overlay.apple.mpsgraph.objects import Ref
     from aten_overlay.apple.mpsgraph.recorder import GraphRun
 
-_LARGEST = 600
+_MAX_OPERATIONS = 600
 _TYPES = ("dataType", "toType", "returnIndicesDataType")
-_TABLE = 16  # numbers that host code hands to a graph at once: sizes, scales
-# They move elements and change none: element by element they are what they are given.
+_TABLE = 16  # the most numbers host code passes to a graph at once, such as sizes
+# Operations that only move elements: elementwise, each is its argument.
 _SHAPES = ("reshapeTensor", "broadcastTensor", "squeezeTensor", "expandDimsOfTensor", "identityWithTensor")
 
 
-def expression(
+def build_expression(
     runs: Sequence[GraphRun],
     inputs: Mapping[str, torch.Tensor],
     given: Mapping[str, torch.Tensor],
     results: Sequence[torch.Tensor],
     elementwise: bool,
 ) -> Expr:
-    """What the results of a call are, in terms of its tensor `inputs` by their names in the schema.
+    """The results of a call as an expression of its tensor `inputs`, by schema name.
 
-    `given` are copies of the inputs from before the call, which may write to them. A graph may read what one before it
-    wrote. Where `elementwise`, operations that only move elements are left out, and others than those of
-    `operations.py` are refused. Raises PTR135.
+    `given` are copies of the inputs from before the call, which may write to them. A graph may read the results of an
+    earlier one. If `elementwise`, omits operations that only move elements, and raises an error for any operation not
+    in `operations.py`. Raises PTR135.
     """
-    made: dict[int, Expr] = {tensor.data_ptr(): Input(name, _dtype(tensor.dtype)) for name, tensor in inputs.items()}
+    known: dict[int, Expr] = {tensor.data_ptr(): Input(name, _dtype(tensor.dtype)) for name, tensor in inputs.items()}
     for run in runs:
-        reader = _Reader(run, dict(made), given, elementwise)
-        made.update({address: reader.of(ref) for ref, address in run.results.items()})
-    found = [_written(tensor, runs, made, given) for tensor in results if tensor.numel()]
+        reader = _Reader(run, dict(known), given, elementwise)
+        known.update({address: reader.read(ref) for ref, address in run.results.items()})
+    found = [_read_result(tensor, runs, known, given) for tensor in results if tensor.numel()]
     if not found:
-        raise _untold("every result is empty")
-    whole = found[0] if len(found) == 1 else Call(RESULTS, tuple(found), _dtype(results[0].dtype))
-    if size(whole, _LARGEST) >= _LARGEST:
-        raise _beyond(f"over {_LARGEST} operations when expanded")
-    return whole
+        raise _unreadable("every result is empty")
+    expression = found[0] if len(found) == 1 else Call(RESULTS, tuple(found), _dtype(results[0].dtype))
+    if size(expression, _MAX_OPERATIONS) >= _MAX_OPERATIONS:
+        raise _unsupported(f"over {_MAX_OPERATIONS} operations when expanded")
+    return expression
 
 
-def _written(
-    result: torch.Tensor, runs: Sequence[GraphRun], made: Mapping[int, Expr], given: Mapping[str, torch.Tensor]
+def _read_result(
+    result: torch.Tensor, runs: Sequence[GraphRun], known: Mapping[int, Expr], given: Mapping[str, torch.Tensor]
 ) -> Expr:
-    """What a result is: what a graph wrote there, or what was copied there, told by its elements.
+    """The expression of a result: written by a graph, or copied, which its elements show.
 
-    Of a complex result host code may write the parts, each with a graph: the real one first.
+    Host code may write the real part of a complex result with one graph, then the imaginary part with another.
     """
     if any(result.data_ptr() in run.results.values() for run in runs):
-        return _of_type(made, result.data_ptr(), _dtype(result.dtype), "writes")
+        return _read_as(known, result.data_ptr(), _dtype(result.dtype), "writes")
     if not runs:
         copied = [name for name, tensor in given.items() if same_elements(result.cpu(), tensor)]
-        if len(copied) == 1 and _is_telling(given[copied[0]]):
+        if len(copied) == 1 and _is_distinctive(given[copied[0]]):
             return Input(copied[0], _dtype(given[copied[0]].dtype))
-        raise _untold("the call ran no graph")
+        raise _unreadable("the call ran no graph")
     if result.is_complex() and len(runs) > 1:
-        real, imaginary = (_copied(part, run, made) for part, run in zip(_parts(result), runs[-2:], strict=True))
-        return complexes.joined(real, imaginary, _dtype(result.dtype))
-    return _copied(result, runs[-1], made)
+        real, imaginary = (_find_copy(part, run, known) for part, run in zip(_parts(result), runs[-2:], strict=True))
+        return complexes.join_parts(real, imaginary, _dtype(result.dtype))
+    return _find_copy(result, runs[-1], known)
 
 
-def _of_type(made: Mapping[int, Expr], address: int, dtype: DType, does: str) -> Expr:
-    """What is at an address, where it is of the type that the reader takes it for. Raises PTR135."""
-    found = made[address]
+def _read_as(known: Mapping[int, Expr], address: int, dtype: DType, does: str) -> Expr:
+    """The expression at an address, read with this dtype. Raises PTR135."""
+    found = known[address]
     if (found.dtype.kind is Kind.COMPLEX) == (dtype.kind is Kind.COMPLEX):
         return found
-    if dtype.kind is Kind.COMPLEX and (imaginary := made.get(address + dtype.real.size)):
-        return complexes.joined(found, imaginary, dtype)
-    raise _beyond(f"a placeholder or a result that {does} complex elements as pairs of real ones")
+    if dtype.kind is Kind.COMPLEX and (imaginary := known.get(address + dtype.real.size)):
+        return complexes.join_parts(found, imaginary, dtype)
+    raise _unsupported(f"a placeholder or a result that {does} complex elements as pairs of real ones")
 
 
 def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The real and the imaginary numbers of a complex tensor."""
+    """The real and imaginary parts of a complex tensor."""
     whole = tensor.detach().cpu()
     return whole.real, whole.imag
 
 
-def _copied(tensor: torch.Tensor, run: GraphRun, made: Mapping[int, Expr]) -> Expr:
-    """What a graph wrote that has these elements: host code has copied it."""
+def _find_copy(tensor: torch.Tensor, run: GraphRun, known: Mapping[int, Expr]) -> Expr:
+    """The result of a graph that has these elements, which host code copied."""
     from aten_overlay.apple.mpsgraph.recorder import evaluate
 
     for ref, address in run.results.items():
         if same_elements(evaluate(run.graph, ref, dict(run.values)), tensor):
-            return made[address]
-    raise _beyond("nothing that writes the result")
+            return known[address]
+    raise _unsupported("nothing that writes the result")
 
 
 class _Reader:
     """Reads one graph from its results back to its placeholders."""
 
     def __init__(
-        self, run: GraphRun, made: Mapping[int, Expr], given: Mapping[str, torch.Tensor], elementwise: bool
+        self, run: GraphRun, known: Mapping[int, Expr], given: Mapping[str, torch.Tensor], elementwise: bool
     ) -> None:
-        self._run, self._made, self._given, self._elementwise = run, made, given, elementwise
-        self._known: dict[Ref, Expr] = {}
+        self._run, self._addresses, self._given, self._elementwise = run, known, given, elementwise
+        self._read: dict[Ref, Expr] = {}
 
-    def of(self, ref: Ref) -> Expr:
-        if ref not in self._known:
-            self._known[ref] = self._fed(ref) if ref in self._run.feeds else self._operation(ref)
-        return self._known[ref]
+    def read(self, ref: Ref) -> Expr:
+        if ref not in self._read:
+            self._read[ref] = self._read_placeholder(ref) if ref in self._run.feeds else self._read_operation(ref)
+        return self._read[ref]
 
-    def _fed(self, ref: Ref) -> Expr:
-        """What a placeholder reads: a tensor, an earlier result, a number, a copy of a tensor, or a few numbers."""
+    def _read_placeholder(self, ref: Ref) -> Expr:
+        """A placeholder is a tensor, an earlier result, a number, a copy of a tensor, or a few numbers."""
         dtype, value = self._dtype(ref), self._run.values[ref]
-        if self._run.feeds[ref] in self._made:
-            return _of_type(self._made, self._run.feeds[ref], dtype, "reads")
+        if self._run.feeds[ref] in self._addresses:
+            return _read_as(self._addresses, self._run.feeds[ref], dtype, "reads")
         copied = [name for name, tensor in self._given.items() if same_elements(value, tensor)]
         if not copied and value.numel() == 1:
-            return complexes.number(value.item(), dtype) if value.is_complex() else Constant(value.item(), dtype)
+            return (
+                complexes.complex_constant(value.item(), dtype) if value.is_complex() else Constant(value.item(), dtype)
+            )
         if not copied and not self._elementwise and value.numel() <= _TABLE:
             return Literal(tuple(value.flatten().tolist()), dtype)
         if len(copied) != 1:
-            raise _beyond("a placeholder that is not a tensor argument")
+            raise _unsupported("a placeholder that is not a tensor argument")
         if value.numel() == 1 and (dtype.kind is not Kind.FLOATING or value.item() in (0, 1)):
-            raise _beyond("a placeholder that may be a one-element tensor or a number")
+            raise _unsupported("a placeholder that may be a one-element tensor or a number")
         given = Input(copied[0], _dtype(self._given[copied[0]].dtype))
         return given if given.dtype == dtype else Cast(given, dtype)
 
-    def _operation(self, ref: Ref) -> Expr:
+    def _read_operation(self, ref: Ref) -> Expr:
         node, dtype = self._run.graph.nodes[ref.node], self._dtype(ref)
         if node.selector.startswith("constantWithScalar") and _is_number(node.arguments[0]):
             return Constant(node.arguments[0], dtype)  # type: ignore[arg-type]
         if node.selector.startswith("constantWithRealPart") and dtype.kind is Kind.COMPLEX:
             real, imaginary = node.arguments[:2]
-            return complexes.number(complex(real, imaginary), dtype)  # type: ignore[arg-type]
+            return complexes.complex_constant(complex(real, imaginary), dtype)  # type: ignore[arg-type]
         if node.selector == "castTensor:toType":
-            return Cast(self._argument(node.arguments[0], dtype), dtype)
+            return Cast(self._read_argument(node.arguments[0], dtype), dtype)
         if self._elementwise and node.selector.startswith(_SHAPES):
-            return self._argument(node.arguments[0], dtype)
+            return self._read_argument(node.arguments[0], dtype)
         row = by_selector().get(node.selector)
         if row is not None:
-            return Call(row.op, tuple(self._argument(each, dtype) for each in node.arguments if _is_ref(each)), dtype)
+            return Call(
+                row.op, tuple(self._read_argument(each, dtype) for each in node.arguments if _is_ref(each)), dtype
+            )
         if self._elementwise:
-            raise _beyond(f"the operation `{node.selector}`, which is not elementwise")
+            raise _unsupported(f"the operation `{node.selector}`, which is not elementwise")
         op = f"{node.selector}[{ref.output}]" if ref.output else node.selector
         named = zip(node.selector.split(":"), node.arguments, strict=False)
-        numbers = _numbers(node.results[ref.output])
-        return Call(op, tuple(self._argument(_typed(part, each), dtype, numbers) for part, each in named), dtype)
+        numbers = _list_numbers(node.results[ref.output])
+        return Call(
+            op, tuple(self._read_argument(_name_type(part, each), dtype, numbers) for part, each in named), dtype
+        )
 
-    def _argument(self, value: Any, dtype: DType, numbers: Sequence[float] = ()) -> Expr:
-        """An argument of an operation; `numbers` are those that its bytes are."""
+    def _read_argument(self, value: Any, dtype: DType, numbers: Sequence[float] = ()) -> Expr:
+        """An argument of an operation; `numbers` are the values of a bytes argument."""
         if _is_ref(value):
-            return self.of(value)
+            return self.read(value)
         if isinstance(value, bytes) and numbers:
             return Call("list", tuple(Constant(number, dtype) for number in numbers), dtype)
         if isinstance(value, list) and any(map(_is_ref, value)):
-            return Call("list", tuple(self._argument(each, dtype) for each in value), dtype)
-        return Literal(_plain(value), dtype)
+            return Call("list", tuple(self._read_argument(each, dtype) for each in value), dtype)
+        return Literal(_to_value(value), dtype)
 
     def _dtype(self, ref: Ref) -> DType:
         return _dtype(self._run.graph.nodes[ref.node].types[ref.output])
 
 
-def _numbers(result: torch.Tensor | None) -> list[float]:
-    """The real numbers of a result that is a constant, where they are few."""
+def _list_numbers(result: torch.Tensor | None) -> list[float]:
+    """The values of a small, real, constant result."""
     if result is None or result.device.type == "meta" or result.is_complex() or result.numel() > _TABLE:
         return []
     return list(result.flatten().tolist())
 
 
-def _typed(part: str, value: Any) -> Any:
-    """An argument, or a property of a descriptor, by the name that it has: an element type by the name of the type."""
+def _name_type(part: str, value: Any) -> Any:
+    """The value of an argument or descriptor property; a dtype by its name."""
     from aten_overlay.apple.mpsgraph.types import TORCH
 
     if part not in _TYPES or value not in TORCH:
@@ -182,19 +188,19 @@ def _typed(part: str, value: Any) -> Any:
     return dtypes.BY_TORCH[name].metal if name in dtypes.BY_TORCH else name
 
 
-def _plain(value: Any) -> Value:
-    """A decoded argument without its objects: a descriptor is its properties."""
+def _to_value(value: Any) -> Value:
+    """A decoded argument as a plain value; a descriptor as its properties."""
     if isinstance(value, (list, tuple)):
-        return tuple(map(_plain, value))
+        return tuple(map(_to_value, value))
     if hasattr(value, "properties"):
-        return tuple(f"{name}={_plain(_typed(name, each))}" for name, each in value.properties)
+        return tuple(f"{name}={_to_value(_name_type(name, each))}" for name, each in value.properties)
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
     return value if isinstance(value, (bool, int, float, str, type(None))) else type(value).__name__
 
 
-def _is_telling(tensor: torch.Tensor) -> bool:
-    """Whether its elements are not those that anything may be filled with."""
+def _is_distinctive(tensor: torch.Tensor) -> bool:
+    """Whether its elements are unlikely to come from a fill."""
     first = tensor.flatten()[0]
     return bool((tensor != first).any()) or (tensor.is_floating_point() and first.item() not in (0, 1))
 
@@ -210,13 +216,13 @@ def _is_number(value: Any) -> bool:
 def _dtype(dtype: torch.dtype) -> DType:
     name = str(dtype).removeprefix("torch.")
     if name not in dtypes.BY_TORCH:
-        raise _beyond(f"elements of type {name}")
+        raise _unsupported(f"elements of type {name}")
     return dtypes.BY_TORCH[name]
 
 
-def _beyond(what: str) -> PorterError:
-    return _untold(f"the recorded graph has {what}")
+def _unsupported(what: str) -> PorterError:
+    return _unreadable(f"the recorded graph has {what}")
 
 
-def _untold(why: str) -> PorterError:
+def _unreadable(why: str) -> PorterError:
     return PorterError("PTR135", why, hint="See docs/errors/PTR135.md.")

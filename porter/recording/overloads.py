@@ -1,6 +1,6 @@
-"""Calls of overloads that no sample makes, after those of one that samples call: a number for a tensor, in place, out=.
+"""Adapts calls to overloads that no sample calls: a number for a tensor, in place, out=.
 
-A row of its own often serves just such an overload: `eq.Scalar`, `relu_`, `angle.out`.
+Such an overload often has a row of its own: `eq.Scalar`, `relu_`, `angle.out`.
 """
 
 from __future__ import annotations
@@ -11,26 +11,25 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from porter.recording.calls import Made
+from porter.recording.calls import OpCall
 
-# Where a result goes and what it is: an overload that is given its result does not take them.
-# Numbers that host code has no reason to have by itself.
+# Numbers unlikely to appear in host code.
 _FRACTION, _WHOLE = 0.43, 11
-
+# An out= overload does not take these.
 _OPTIONS = frozenset({"dtype", "layout", "device", "pin_memory", "memory_format"})
 
 
-def likened(made: Made, name: str) -> Made | None:
-    """The call as one of the overload of this name in native_functions.yaml: where it is another overload of the same
-    torch that takes the same arguments, or numbers where the call has tensors. None where it is not.
+def adapt_call(call: OpCall, name: str) -> OpCall | None:
+    """The same call for another overload, named as in native_functions.yaml. It has to take the same arguments, or
+    numbers in place of tensors; otherwise None.
 
-    What it writes to is its own: a copy of the argument, or memory like the results of the call.
+    The new call writes to its own memory: a copy of the argument, or new result tensors.
     """
     overload = _overload(name)
-    if overload is None or overload == made.overload:
+    if overload is None or overload == call.overload:
         return None
     schema = overload._schema.arguments
-    given = _given(made, [a for a in schema if not a.is_out])
+    given = _match_arguments(call, [a for a in schema if not a.is_out])
     if given is None:
         return None
     for argument in schema:
@@ -38,10 +37,10 @@ def likened(made: Made, name: str) -> Made | None:
         if argument.alias_info and argument.alias_info.is_write and isinstance(value, torch.Tensor):
             given[argument.name] = value.clone()
     try:
-        results = _results(made, [a.name for a in schema if a.is_out])
-    except (RuntimeError, TypeError, ValueError, IndexError):  # a call that is refused gives no results to write over
+        results = _allocate_results(call, [a.name for a in schema if a.is_out])
+    except (RuntimeError, TypeError, ValueError, IndexError):  # without results there is nothing to allocate for out=
         return None
-    return Made(overload, {**given, **results}) if all(each.numel() for each in results.values()) else None
+    return OpCall(overload, {**given, **results}) if all(each.numel() for each in results.values()) else None
 
 
 def _overload(name: str) -> torch._ops.OpOverload | None:
@@ -51,28 +50,28 @@ def _overload(name: str) -> torch._ops.OpOverload | None:
     return found if isinstance(found, torch._ops.OpOverload) else None
 
 
-def _given(made: Made, parameters: Sequence[Any]) -> dict[str, Any] | None:
-    """The call's arguments as these parameters take them; None where one is missing, or one of them has no place."""
+def _match_arguments(call: OpCall, parameters: Sequence[Any]) -> dict[str, Any] | None:
+    """The call's arguments for these parameters; None if one is missing or left over."""
     given: dict[str, Any] = {}
     for parameter in parameters:
-        if parameter.name in made.arguments:
-            given[parameter.name] = _as(str(parameter.type), made.arguments[parameter.name])
+        if parameter.name in call.arguments:
+            given[parameter.name] = _convert_argument(str(parameter.type), call.arguments[parameter.name])
         elif parameter.has_default_value():
             given[parameter.name] = parameter.default_value
         else:
             return None
-    return given if made.arguments.keys() - given.keys() <= _OPTIONS and _typed(given, parameters) else None
+    return given if call.arguments.keys() - given.keys() <= _OPTIONS and _have_types(given, parameters) else None
 
 
-def _as(kind: str, value: Any) -> Any:
-    """A number of a tensor's own category where a number is taken."""
+def _convert_argument(kind: str, value: Any) -> Any:
+    """Replaces a tensor with a number of its category if the parameter is a number."""
     if "Tensor" in kind or not isinstance(value, torch.Tensor):
         return value
     return _FRACTION if value.is_floating_point() else torch.full((), _WHOLE, dtype=value.dtype).item()
 
 
-def _typed(given: Mapping[str, Any], parameters: Sequence[Any]) -> bool:
-    """Whether tensors are where tensors are taken, and numbers only for what is a number."""
+def _have_types(given: Mapping[str, Any], parameters: Sequence[Any]) -> bool:
+    """Whether numbers are passed only to numeric parameters."""
     for parameter in parameters:
         kind, value = str(parameter.type), given[parameter.name]
         is_number = isinstance(value, (bool, int, float, complex))
@@ -81,9 +80,9 @@ def _typed(given: Mapping[str, Any], parameters: Sequence[Any]) -> bool:
     return True
 
 
-def _results(made: Made, names: Sequence[str]) -> dict[str, torch.Tensor]:
-    """Memory for what the call gives, by the names it goes to. Raises what the call raises."""
+def _allocate_results(call: OpCall, names: Sequence[str]) -> dict[str, torch.Tensor]:
+    """Allocates tensors for the results of a call, by out= name. Raises what the call raises."""
     if not names:
         return {}
-    found = [leaf for leaf in pytree.tree_leaves(made.run()) if isinstance(leaf, torch.Tensor)]
+    found = [leaf for leaf in pytree.tree_leaves(call.run()) if isinstance(leaf, torch.Tensor)]
     return {name: torch.empty_like(each) for name, each in zip(names, found, strict=True)}

@@ -1,6 +1,6 @@
-"""The two readings of an old implementation: what its source says, and what its runs show.
+"""The two readings of an old implementation: from its source, and by running it.
 
-The second one runs the fork's code, in a process of its own, and is kept under a digest of all that it was made from.
+The second runs the fork's code in a separate process, and is cached under a digest of everything it depends on.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from porter.aten.meta import TypeRule, type_rules
+from porter.aten.meta import TypeRule, read_type_rules
 from porter.aten.native_functions import MPS_KEY, NativeFunctions
-from porter.aten.operator import ServedFunction, find_served, is_shared, stubs_behind
+from porter.aten.operator import ServedFunction, find_served, find_stubs_behind, is_shared
 from porter.core import cache, codec, dtypes
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
-from porter.mpsgraph.agreement import agreement
+from porter.mpsgraph.agreement import compare_readings
 from porter.mpsgraph.graph import Case, Graph
 from porter.mpsgraph.printing import graph_lines
-from porter.mpsgraph.recording import Left, Recording
+from porter.mpsgraph.recording import NotRecorded, Recording
 from porter.mpsgraph.source_reader.evaluator import read_graph
 from porter.verdict import client
 from porter.verdict.evidence import digest_old_code, key
@@ -31,12 +31,12 @@ NEWEST = ""
 _Recordings = tuple[Recording, ...]
 
 
-def recordings(
+def get_recordings(
     checkout: Checkout, base: str, macos: str = NEWEST, run: bool = True, progress: Progress = ignore
 ) -> tuple[Recording, ...] | None:
-    """The recordings of an operator's overloads under a macOS release; None where none is cached and `run` is off.
+    """The recordings of an operator's overloads as on a macOS release; None if not cached and `run` is false.
 
-    Raises PTR136 to PTR138, and what building and serving raise.
+    Raises PTR136 to PTR138, and what `request_recordings` raises.
     """
     file = key(digest_old_code(checkout), "recordings", base, macos)
     text = cache.get(file)
@@ -46,101 +46,107 @@ def recordings(
     if not run:
         return None
     request = RecordRequest(checkout.root.resolve(), _target(checkout, base), macos)
-    made = client.request_recordings(request, progress)
-    cache.put(file, codec.encode(made, _Recordings))
-    return made
+    recorded = client.request_recordings(request, progress)
+    cache.put(file, codec.encode(recorded, _Recordings))
+    return recorded
 
 
 def _target(checkout: Checkout, base: str) -> VerifyTarget:
-    rows = [row for entry in NativeFunctions.read(checkout).family(base) if (row := find_served(checkout, entry))]
-    stubs = tuple(dict.fromkeys(stub for row in rows for stub in stubs_behind(checkout, row)))
-    return VerifyTarget(base, tuple(overloads(checkout, rows)), stubs=stubs)
+    rows = [
+        row for entry in NativeFunctions.read(checkout).find_overloads(base) if (row := find_served(checkout, entry))
+    ]
+    stubs = tuple(dict.fromkeys(stub for row in rows for stub in find_stubs_behind(checkout, row)))
+    return VerifyTarget(base, tuple(find_recorded_overloads(checkout, rows)), stubs=stubs)
 
 
-def overloads(checkout: Checkout, rows: Iterable[ServedFunction]) -> Iterator[str]:
-    """What of each row is called to record it: the function whose delegate it is, else its own."""
+def find_recorded_overloads(checkout: Checkout, rows: Iterable[ServedFunction]) -> Iterator[str]:
+    """The overload to call to record each row: the function that delegates to it, or its own."""
     for row in rows:
-        family = NativeFunctions.read(checkout).family(row.function.base)
+        family = NativeFunctions.read(checkout).find_overloads(row.function.base)
         functional = (
             e.name for e in family if e.delegate == row.function.name and not e.name.split(".")[0].endswith("_")
         )
         yield next(functional, row.function.name)
 
 
-def source_graph(checkout: Checkout, row: ServedFunction) -> Graph:
-    """What the source of a row's implementation says, its result of the type that the row's rule gives it.
+def read_source_graph(checkout: Checkout, row: ServedFunction) -> Graph:
+    """The graph read from the source of a row's implementation, with result dtypes by the row's type rule.
 
     Raises what `porter.mpsgraph.source_reader.evaluator.read_graph` raises.
     """
     assert row.implementation is not None
-    family = NativeFunctions.read(checkout).family(row.function.name)
+    family = NativeFunctions.read(checkout).find_overloads(row.function.name)
     names = [e.name for e in family if e.delegate == row.function.name and not e.name.split(".")[0].endswith("_")]
     line = row.function.entry_for("CPU")
     try:
-        rules = type_rules(checkout, (*names, row.function.name.removesuffix(".out"))[0], line.kernel if line else None)
+        rules = read_type_rules(
+            checkout, (*names, row.function.name.removesuffix(".out"))[0], line.kernel if line else None
+        )
     except PorterError:
         return read_graph(checkout, row.implementation, row.function, lambda dtype: dtype)
-    graphs = [_under(checkout, row, rule) for rule in rules]
-    cases = (case for graph, rule in zip(graphs, rules, strict=True) for case in graph.cases if _may(case, rule))
+    graphs = [_read_under_rule(checkout, row, rule) for rule in rules]
+    cases = (
+        case for graph, rule in zip(graphs, rules, strict=True) for case in graph.cases if _is_reachable(case, rule)
+    )
     return replace(graphs[0], cases=tuple(sorted(dict.fromkeys(cases), key=lambda case: dtypes.ALL.index(case.dtype))))
 
 
-def _under(checkout: Checkout, row: ServedFunction, rule: TypeRule) -> Graph:
+def _read_under_rule(checkout: Checkout, row: ServedFunction, rule: TypeRule) -> Graph:
     assert row.implementation is not None
     return read_graph(checkout, row.implementation, row.function, lambda dtype: rule.result(dtype) or dtype)
 
 
-def _may(case: Case, rule: TypeRule) -> bool:
-    """Whether a case can be taken where a type rule applies: no condition of one denies one of the other."""
+def _is_reachable(case: Case, rule: TypeRule) -> bool:
+    """Whether a case is possible under a type rule: none of their conditions contradict."""
     ruled = {condition.text.lstrip("*"): condition.holds for condition in rule.when}
     return all(ruled.get(condition.text, condition.holds) is condition.holds for condition in case.when)
 
 
-def recordings_of(
+def get_row_recordings(
     checkout: Checkout, row: ServedFunction, macos: str = NEWEST, run: bool = True, progress: Progress = ignore
 ) -> tuple[Recording, ...]:
-    """The recordings of the overloads that a row serves. Raises as `recordings` does."""
-    found = recordings(checkout, row.function.base, macos, run, progress)
-    return tuple(each for each in found or () if is_of(checkout, each, row))
+    """The recordings of the overloads that a row serves. Raises as `get_recordings` does."""
+    found = get_recordings(checkout, row.function.base, macos, run, progress)
+    return tuple(each for each in found or () if is_recording_of(checkout, each, row))
 
 
-def recorded_graph(checkout: Checkout, row: ServedFunction, run: bool, progress: Progress = ignore) -> Graph | None:
-    """The graph of a row's recording where it has one; None where it cannot be had, which `explain` says more of."""
+def get_recorded_graph(checkout: Checkout, row: ServedFunction, run: bool, progress: Progress = ignore) -> Graph | None:
+    """The recorded graph of a row; None if there is none, in which case `explain` gives the reason."""
     try:
-        found = recordings_of(checkout, row, run=run, progress=progress)
+        found = get_row_recordings(checkout, row, run=run, progress=progress)
     except PorterError:
         return None
     return next((each.graph for each in found if each.graph.cases), None)
 
 
-def which(checkout: Checkout, rows: Sequence[ServedFunction]) -> Iterator[str]:
-    """The readings that there are of each row on MPSGraph: `source`, `run` (cached by an earlier one), both or none."""
+def list_readings(checkout: Checkout, rows: Sequence[ServedFunction]) -> Iterator[str]:
+    """Yields the available readings of each MPSGraph row: `source`, `run` (if cached), both or none."""
     try:
         evidence = digest_old_code(checkout)
-    except PorterError:  # without torch nothing was run here
+    except PorterError:  # without torch nothing is cached
         evidence = ""
     for row in rows:
         found = ["source"] if _is_read(checkout, row) else []
         text = cache.get(key(evidence, "recordings", row.function.base, NEWEST))
-        made: _Recordings = () if text is None else codec.decode(text, _Recordings)
-        if any(each.graph.cases and is_of(checkout, each, row) for each in made):
+        recorded: _Recordings = () if text is None else codec.decode(text, _Recordings)
+        if any(each.graph.cases and is_recording_of(checkout, each, row) for each in recorded):
             found.append("run")
         yield " and ".join(found)
 
 
 def _is_read(checkout: Checkout, row: ServedFunction) -> bool:
     try:
-        return bool(source_graph(checkout, row).cases)
+        return bool(read_source_graph(checkout, row).cases)
     except PorterError:
         return False
 
 
-def recorded_stages(
+def describe_recordings(
     checkout: Checkout, row: ServedFunction, source: Graph | None, macos: str, progress: Progress = ignore
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What runs show of a row, what was left, and whether the source's reading agrees: titles, each with its lines."""
+    """Yields the recorded graphs of a row as titles and lines: unread calls, notes, and agreement with the source."""
     try:
-        found = recordings_of(checkout, row, macos, progress=progress)
+        found = get_row_recordings(checkout, row, macos, progress=progress)
     except PorterError as error:
         yield "graph, recorded", (str(error),)
         return
@@ -150,11 +156,11 @@ def recorded_stages(
         calls = f"recorded from {len(each.seen)} calls" if each.seen else "not recorded from any call"
         lines = [*graph_lines(each.graph), *_left_lines(each.left), *(f"note: {note}" for note in each.notes)]
         if source is not None and each.seen and not macos:
-            lines.append(str(agreement(source, each, is_shared(row.entry))))
+            lines.append(str(compare_readings(source, each, is_shared(row.entry))))
         yield f"graph, {calls} of {each.name} (backend {HOST}, macOS {macos or 'newest'})", tuple(lines)
 
 
-def _left_lines(left: Iterable[Left]) -> Iterator[str]:
+def _left_lines(left: Iterable[NotRecorded]) -> Iterator[str]:
     """Why calls gave no graph: types with the same reason share a line."""
     groups: dict[str, list[str]] = {}
     for each in left:
@@ -162,8 +168,8 @@ def _left_lines(left: Iterable[Left]) -> Iterator[str]:
     yield from (f"{', '.join(names)}: {told}" for told, names in groups.items())
 
 
-def is_of(checkout: Checkout, recording: Recording, row: ServedFunction) -> bool:
-    """Whether a row serves an overload: its own, one that it is the delegate of, or one that is made of it."""
+def is_recording_of(checkout: Checkout, recording: Recording, row: ServedFunction) -> bool:
+    """Whether a row serves the recorded overload: directly, as its delegate, or as its out= variant."""
     entry = NativeFunctions.read(checkout).by_name.get(recording.name)
     if entry is None or row.function.name in (entry.name, entry.delegate):
         return entry is not None

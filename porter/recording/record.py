@@ -1,7 +1,6 @@
-"""The second reading of an old implementation: run it over its OpInfo samples, and tell the graph that it builds.
+"""The second reading of an old implementation: runs it over its OpInfo samples and records the graphs it builds.
 
-Exact where the source evaluator only understands: branches are taken for real, and every number is what the code made
-of its arguments. What the runs do not tell is said.
+Branches are really taken, and numbers are computed by the code itself. What the runs cannot show is reported.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from porter.core import dtypes
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.mpsgraph.graph import Case, Expr, Graph
-from porter.mpsgraph.recording import Left, Recording, Seen
-from porter.recording.cases import Observed, cases_of, untold
-from porter.recording.expressions import expression
+from porter.mpsgraph.recording import CallSummary, NotRecorded, Recording
+from porter.recording.cases import RecordedCall, build_cases, find_unknown_numbers
+from porter.recording.expressions import build_expression
 from porter.recording.flow import check_flow
 from porter.verdict.backends import host
 from porter.verdict.errors import raising_porter_errors
@@ -29,26 +28,26 @@ if TYPE_CHECKING:
     import torch
 
     from aten_overlay.apple.mpsgraph.recorder import GraphRun
-    from porter.recording.calls import Made
+    from porter.recording.calls import OpCall
 
 
 @dataclass
 class _Readings:
-    """The calls of an overload as one way of reading them has them, and those it cannot read."""
+    """The calls of an overload that one way of reading can read, and those it cannot."""
 
-    observed: list[Observed] = field(default_factory=list)
-    left: list[Left] = field(default_factory=list)
+    observed: list[RecordedCall] = field(default_factory=list)
+    left: list[NotRecorded] = field(default_factory=list)
 
 
-_Calls = list[tuple[DType, "Made"]]  # ordered by type
+_Calls = list[tuple[DType, "OpCall"]]  # ordered by type
 
 
 def record(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()) -> tuple[Recording, ...]:
-    """The recordings of every overload of an operator that OpInfo samples call and that runs graphs, and of those of
-    `overloads` that take what samples give another.
+    """Records every overload of an operator that OpInfo samples call, and those of `overloads` that take the same
+    arguments.
 
-    The OpInfos are those of its name, and those of the full names `through`. Its host code must have been loaded.
-    Raises PTR136 when no sample calls it.
+    Uses the OpInfos named for the operator and those with the full names `through`. Its host code must be loaded.
+    Raises PTR136 if no sample calls it.
     """
     from porter.recording import calls
     from porter.verdict.suite.dispatched import check_gradients
@@ -57,37 +56,37 @@ def record(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()
     made: dict[str, _Calls] = {}
     for dtype in dtypes.ALL:
         for op in _opinfos(base, through):
-            for call in calls.sampled(op, base, dtype):
+            for call in calls.capture_calls(op, base, dtype):
                 made.setdefault(call.name, []).append((dtype, call))
     if not made:
         raise PorterError("PTR136", f"no OpInfo sample calls {base}", hint="Only the source reading is available.")
-    tried = {name: _tried(found) for name, found in made.items()}
-    alike = {name: _alike(list(tried.values()), name) for name in overloads if name not in tried}
+    tried = {name: _vary_calls(found) for name, found in made.items()}
+    alike = {name: _adapt_calls(list(tried.values()), name) for name in overloads if name not in tried}
     return tuple(_recording(name, found) for name, found in sorted((tried | alike).items()) if found)
 
 
-def _tried(made: _Calls) -> _Calls:
-    """A few calls of each type, and the first of them with other arguments."""
+def _vary_calls(made: _Calls) -> _Calls:
+    """A few calls of each dtype, and variations of the first."""
     from porter.recording import calls
 
     found: _Calls = []
     for dtype, group in groupby(made, key=lambda pair: pair[0]):
-        kept = calls.diverse([call for _, call in group])
-        found += [(dtype, call) for call in (*calls.varied(kept[0], dtype), *kept[1:])]
+        kept = calls.pick_diverse_calls([call for _, call in group])
+        found += [(dtype, call) for call in (*calls.vary_arguments(kept[0], dtype), *kept[1:])]
     return found
 
 
-def _alike(tried: Sequence[_Calls], name: str) -> _Calls:
-    """Calls of an overload that no sample makes, after those of the first one that takes what it does.
+def _adapt_calls(tried: Sequence[_Calls], name: str) -> _Calls:
+    """Calls of an overload that no sample calls, adapted from the first one with matching arguments.
 
-    Results of its own are of the shape that the arguments ask for: none is tried with others then.
+    The shape of out= tensors depends on the arguments, so calls with out= are not varied.
     """
-    from porter.recording.overloads import likened
+    from porter.recording.overloads import adapt_call
 
     for each in tried:
-        found = [(dtype, made) for dtype, call in each if (made := likened(call, name))]
+        found = [(dtype, made) for dtype, call in each if (made := adapt_call(call, name))]
         if found:
-            return found if found[0][1].outs() else _tried(found)
+            return found if found[0][1].out_names() else _vary_calls(found)
     return []
 
 
@@ -100,25 +99,25 @@ def _opinfos(base: str, through: Sequence[str]) -> list[Any]:
 
 
 def _recording(name: str, made: _Calls) -> Recording:
-    """Element by element where every graph allows it, else with every operation there is."""
-    plain, whole = _both_ways(made)
+    """Records elementwise if every graph allows it, else with all operations."""
+    plain, whole = _read_both_ways(made)
     readings = plain if plain.observed and len(plain.left) <= len(whole.left) else whole
     tensors, scalars = _parameters(made[0][1])
-    cases, taken = cases_of(readings.observed)
+    cases, taken = build_cases(readings.observed)
     calls = zip(readings.observed, taken, strict=True)
     seen = {repr((each.dtype, sorted(each.arguments.items()))): (each, case) for each, case in calls}
     return Recording(
         name,
         Graph(tensors, scalars, cases),
-        tuple(Seen(each.dtype, each.arguments, case) for each, case in seen.values()),
+        tuple(CallSummary(each.dtype, each.arguments, case) for each, case in seen.values()),
         tuple(dict.fromkeys(readings.left)),
         tuple(_notes(cases)),
     )
 
 
-def _both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
-    """Every call element by element, and with every operation."""
-    from porter.recording.calls import values
+def _read_both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
+    """Reads every call elementwise, and with all operations."""
+    from porter.recording.calls import read_arguments
 
     plain, whole = _Readings(), _Readings()
     begun: set[DType] = set()
@@ -126,46 +125,46 @@ def _both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
         is_first = dtype not in begun
         begun.add(dtype)
         try:
-            ran = _ran(call)
-        except Exception as error:  # whatever the fork's code or torch raises is its refusal
-            if is_first:  # another may have arguments that no caller gives
+            ran = _run_call(call)
+        except Exception as error:  # the fork's code or torch may raise anything
+            if is_first:  # a varied call may have invalid arguments
                 for each in (plain, whole):
-                    each.left.append(Left(dtype, _code(error), _first_line(error)))
+                    each.left.append(NotRecorded(dtype, _find_code(error), _first_line(error)))
             continue
         for each, elementwise in ((plain, True), (whole, False)):
             try:
                 with raising_porter_errors():
-                    found = ran.expression(elementwise)
-                each.observed.append(Observed(dtype, values(call), found))
+                    found = ran.build_expression(elementwise)
+                each.observed.append(RecordedCall(dtype, read_arguments(call), found))
             except PorterError as error:
-                each.left.append(Left(dtype, error.code, error.what))
+                each.left.append(NotRecorded(dtype, error.code, error.what))
     return plain, whole
 
 
 @dataclass(frozen=True)
-class _Ran:
-    """A call and the graphs that it ran; its tensors stay alive, so that an address names one.
+class _RecordedRun:
+    """A call and the graphs it ran. Keeps its tensors alive, so that addresses stay unique.
 
-    `given` are its tensors as they were before it.
+    `given` are copies of its tensors from before the call.
     """
 
-    call: Made
+    call: OpCall
     given: Mapping[str, torch.Tensor]
     runs: tuple[GraphRun, ...]
     results: tuple[torch.Tensor, ...]
     others: bool
 
-    def expression(self, elementwise: bool) -> Expr:
-        """What the call computes. Raises PTR135."""
+    def build_expression(self, elementwise: bool) -> Expr:
+        """The expression that the call computes. Raises PTR135."""
         inputs = self.call.tensors()
         if self.others:
             before = {tensor.data_ptr(): self.given[name] for name, tensor in inputs.items()}
             check_flow(self.runs, before, self.results)
-        return expression(self.runs, inputs, self.given, self.results, elementwise)
+        return build_expression(self.runs, inputs, self.given, self.results, elementwise)
 
 
-def _ran(call: Made) -> _Ran:
-    """Runs one call. Raises what it raises."""
+def _run_call(call: OpCall) -> _RecordedRun:
+    """Runs one call and records its graphs. Raises what the call raises."""
     import torch
     from torch.utils import _pytree as pytree
 
@@ -179,7 +178,7 @@ def _ran(call: Made) -> _Ran:
     finally:
         recorder.on_run = None
     results = tuple(v for v in pytree.tree_leaves(result) if isinstance(v, torch.Tensor))
-    return _Ran(call, given, tuple(runs), results, _other_kernels() > before)
+    return _RecordedRun(call, given, tuple(runs), results, _other_kernels() > before)
 
 
 def _other_kernels() -> int:
@@ -187,25 +186,25 @@ def _other_kernels() -> int:
 
 
 def _notes(cases: Sequence[Case]) -> Iterator[str]:
-    count = sum(1 for case in cases for _ in untold(case.expr))
+    count = sum(1 for case in cases for _ in find_unknown_numbers(case.expr))
     if count:
-        yield f"{count} numbers (`?`) are no function of the arguments that was tried"
+        yield f"{count} numbers (`?`) match no known function of the arguments"
 
 
-def _parameters(call: Made) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _parameters(call: OpCall) -> tuple[tuple[str, ...], tuple[str, ...]]:
     tensors = tuple(call.tensors())
     named = {name.split("[")[0] for name in tensors}
     others = (a.name for a in call.overload._schema.arguments if a.name not in named)
     return tensors, tuple(others)
 
 
-def _code(error: Exception) -> str:
-    """The code that an error of the stand-in tells, else that of a refusal by the fork's own code."""
+def _find_code(error: Exception) -> str:
+    """The code of an error of the stand-in, or `refused` for the fork's own."""
     found = _CODE.match(str(error))
     return found[1] if found else "refused"
 
 
 def _first_line(error: Exception) -> str:
-    """What it says first, without its code."""
+    """The first line of the message, without its code."""
     first = (str(error).splitlines() or [type(error).__name__])[0]
     return _CODE.sub("", first)[:200]

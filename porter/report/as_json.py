@@ -1,4 +1,4 @@
-"""What a script reads: one object per operator, with the keys of docs/json.md."""
+"""Plans and verdicts as JSON objects, with the keys of docs/json.md."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from porter.verdict.result import Verdict
 
 
 def plan_object(
-    plan: Plan, verdict: Mapping[str, Any] | None, losers: Sequence[RejectedCandidate] = ()
+    plan: Plan, verdict: Mapping[str, Any] | None, rejected: Sequence[RejectedCandidate] = ()
 ) -> dict[str, Any]:
-    """A plan as plain values. `functor` is the first of `functors`; `verdict` is null until verified."""
+    """A plan as a JSON object. `functor` is the first of `functors`; `verdict` is null until verified."""
     functors = [_functor(each) for each in plan.functors]
     return {
         "op": plan.op,
@@ -28,7 +28,7 @@ def plan_object(
                 "failed": each.failed,
                 "reason": each.reason,
             }
-            for each in losers
+            for each in rejected
         ],
         "registrations": [
             {"functor": r.functor, "macro": r.macro, "in": r.input, "out": r.output} for r in plan.registrations
@@ -46,7 +46,7 @@ def plan_object(
 
 
 def verdict_object(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as plain values, `dtypes` keyed by torch name."""
+    """A verdict as a JSON object, with `dtypes` keyed by torch name."""
     dtypes = {each.dtype: {k: v for k, v in asdict(each).items() if k != "dtype"} for each in verdict.dtypes}
     return {"ok": verdict.ok, **asdict(verdict), "where": verdict.where, "dtypes": dtypes}
 

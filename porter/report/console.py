@@ -1,4 +1,4 @@
-"""Where a person reads: a terminal through rich, anything else as plain text."""
+"""Terminal output through rich; plain text elsewhere."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a person reads what is written here, on a terminal that can do more than print lines."""
+    """Whether the stream is a terminal that supports more than plain lines."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def console(stream: TextIO, no_color: bool) -> Console:
-    """The console of a stream, as wide as its terminal; without color where that is asked for, also by $NO_COLOR."""
+    """A rich console for a stream, without color if `no_color` or $NO_COLOR is set."""
     from rich.console import Console
 
     plain = no_color or bool(os.environ.get("NO_COLOR"))

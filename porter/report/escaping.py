@@ -1,21 +1,19 @@
-"""Text that comes from a fork, made safe to print."""
+"""Makes text from a fork safe to print."""
 
 from __future__ import annotations
 
 import unicodedata
 
-# Control characters, those that only change how others are shown (right to left), and lone surrogates.
+# Control characters, format characters (such as right-to-left marks) and lone surrogates.
 _HIDDEN = ("Cc", "Cf", "Cs")
 
 
 def printable(text: str, keep: str = "") -> str:
-    """The text with every character that a terminal obeys, or cannot show, written as an escape, except those of
-    `keep`.
-    """
+    """Escapes every character that a terminal would interpret or cannot show, except those in `keep`."""
     if text.isprintable():
         return text
-    return "".join(_escaped(c) if c not in keep and unicodedata.category(c) in _HIDDEN else c for c in text)
+    return "".join(_escape(c) if c not in keep and unicodedata.category(c) in _HIDDEN else c for c in text)
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")

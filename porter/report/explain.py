@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage: its title, and what was found there."""
+    """One stage: its title and its lines."""
 
     title: str
     lines: tuple[str, ...]
@@ -23,11 +23,11 @@ class Stage:
 
 
 def stage_text(stage: Stage) -> str:
-    """The title, and every line below it."""
+    """The title, then the lines, indented."""
     return printable("\n".join([stage.title, *(f"  {line}" for line in stage.lines)]), keep="\n\t")
 
 
-def styled_stage(stage: Stage) -> Text:
+def style_stage(stage: Stage) -> Text:
     """The same for a terminal."""
     from rich.text import Text
 

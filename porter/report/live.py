@@ -1,4 +1,4 @@
-"""One line on the terminal for as long as a step takes: what runs, how much is done, time spent and left."""
+"""A live progress line: what runs, how much is done, elapsed and remaining time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from porter.report.escaping import printable
 if TYPE_CHECKING:
     from rich.progress import Progress, Task, TaskID
 
-# Each operator of a migration counts for the estimate, however long it took.
+# Long enough for every operator of a run to count toward the estimate.
 _ESTIMATE_SECONDS = 24 * 3600.0
 
 
 class LiveLine:
-    """Shows the last step it heard of, on a terminal alone; goes before anything else is printed, and comes back with
-    the next step.
-    """
+    """Shows the current step on a terminal. Hidden while other output is printed."""
 
     def __init__(self, stream: TextIO, no_color: bool) -> None:
         self._stream, self._no_color = stream, no_color
@@ -27,7 +25,7 @@ class LiveLine:
         self._task: TaskID | None = None
 
     def show(self, step: Step) -> None:
-        """Shows a step, with the time since the first."""
+        """Shows a step and the time since the first one."""
         if not self._shown:
             return
         if self._progress is None or self._task is None:
@@ -39,7 +37,7 @@ class LiveLine:
         self._progress.start()
 
     def hide(self) -> None:
-        """Takes the line off the terminal."""
+        """Removes the line from the terminal."""
         if self._progress is not None:
             self._progress.stop()
 
@@ -50,7 +48,7 @@ def _progress(stream: TextIO, no_color: bool) -> Progress:
     from rich.text import Text
 
     class CountColumn(ProgressColumn):
-        """How many are done, and about how long the rest takes."""
+        """The count and the estimated remaining time."""
 
         def render(self, task: Task) -> Text:
             return Text(count(task.completed, task.total, task.time_remaining))
@@ -70,7 +68,7 @@ def _progress(stream: TextIO, no_color: bool) -> Progress:
 
 
 def count(done: float, total: float | None, seconds_left: float | None) -> str:
-    """`3 of 40, 2:05 left`; nothing where there is nothing to count."""
+    """`3 of 40, 2:05 left`, or an empty string without a total."""
     if total is None:
         return ""
     minutes, seconds = divmod(round(seconds_left or 0), 60)

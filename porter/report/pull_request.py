@@ -1,4 +1,4 @@
-"""What goes into the pull request of a port: what moves, what changes for users, and how it was checked."""
+"""The text of a pull request for a port: what moves, what changes for users, and how it was tested."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def pull_request(plan: Plan, verdict: Verdict | None) -> str:
-    """Title, a blank line and the body, in Markdown."""
+    """The title, a blank line and the body, in Markdown."""
     return "\n".join([f"[MPS] Migrate {plan.op} to Metal", "", *_body(plan, verdict)])
 
 
@@ -23,8 +23,8 @@ def _body(plan: Plan, verdict: Verdict | None) -> Iterator[str]:
     yield ""
     yield from (f"- `{f.name}_functor` in `{f.file}`, from {f.origin}" for f in plan.functors)
     yield from (f"- `{c.list}`: `{c.entry}` {c.outcome}" for c in plan.lists if not c.is_kept)
-    yield from (f"- left as it is: {u.reason} ({u.code}, {u.place})" for u in plan.unported)
-    yield from (f"- to decide: {note}" for note in plan.notes)
+    yield from (f"- not ported: {u.reason} ({u.code}, {u.place})" for u in plan.unported)
+    yield from (f"- needs a decision: {note}" for note in plan.notes)
     if verdict is None:
         yield "\nNot verified."
     else:
@@ -35,18 +35,18 @@ def _body(plan: Plan, verdict: Verdict | None) -> Iterator[str]:
 def _changes(verdict: Verdict) -> Iterator[str]:
     if verdict.old_path is None:
         return
-    yield "\n### What changes for users\n"
-    yield from (f"- {line}" for line in verdict.old_path.changes or ("nothing that the OpInfo samples show",))
+    yield "\n### User-facing changes\n"
+    yield from (f"- {line}" for line in verdict.old_path.changes or ("none in the OpInfo samples",))
 
 
 def _checked(verdict: Verdict) -> Iterator[str]:
     from porter.report.verdict import summary
 
-    yield f"\n### How it was checked\n\n{summary(verdict)}"
+    yield f"\n### Test plan\n\n{summary(verdict)}"
     if not verdict.dtypes:
         return
     counts = {c.dtype: c for c in verdict.old_path.counts} if verdict.old_path else {}
-    yield "\n| dtype | tests passed | kernel calls | max ULP | CPU's max ULP | samples as on the CPU: before | now |"
+    yield "\n| dtype | tests passed | kernel calls | max ULP | CPU max ULP | samples matching CPU: before | after |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     for row in verdict.dtypes:
         count = counts.get(row.dtype)

@@ -1,4 +1,4 @@
-"""What `porter setup` found and built."""
+"""The output of `porter setup`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Compiler:
-    """The clang that compiles for the host, and the first line that it says of itself."""
+    """The clang that compiles for the host, and the first line of its version."""
 
     path: str
     version: str
@@ -15,7 +15,7 @@ class Compiler:
 
 @dataclass(frozen=True)
 class Overlay:
-    """Whether something was built ahead, for the backend that verdicts take and for which torch: None without one."""
+    """The installed torch (None if missing), the backend of verdicts, and whether it needed a build."""
 
     torch: str | None = None
     backend: str | None = None
@@ -23,14 +23,14 @@ class Overlay:
 
 
 def compiler_text(compiler: Compiler) -> str:
-    """The compiler in one line."""
+    """One line about the compiler."""
     return f"compiler: {compiler.path} ({compiler.version})"
 
 
 def overlay_text(overlay: Overlay) -> str:
-    """What was built in one line."""
+    """One line about what was built."""
     if overlay.torch is None:
-        return "overlay: none without torch (pip install 'porter[verify]')"
+        return "overlay: not built, torch is not installed (pip install 'porter[verify]')"
     if not overlay.built:
         return f"overlay: nothing to build for the {overlay.backend} backend"
     return f"overlay: built for torch {overlay.torch}"

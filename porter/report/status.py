@@ -1,4 +1,4 @@
-"""The operators of a fork as a table, one line each."""
+"""The operators of a fork as a table."""
 
 from __future__ import annotations
 
@@ -18,17 +18,23 @@ PORTABLE = "portable"
 
 
 class State(Enum):
-    """What the code that serves a row is written in."""
+    """What the MPS code of a row is written in."""
 
     MPSGRAPH = "MPSGraph"
     STUB = "native through a stub"
     METAL = "other Metal"
     OTHER = "other"
+    MIXED = "mixed"
+    UNKNOWN = "unknown"
+
+    @property
+    def builds_graph(self) -> bool:
+        return self in (State.MPSGRAPH, State.MIXED)
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a row is not to be ported."""
+    """Why a row cannot be ported."""
 
     code: str
     what: str
@@ -39,8 +45,8 @@ class Reason:
 
 @dataclass(frozen=True)
 class RowStatus:
-    """One row: its state, why it is not to be ported (None where porter can try), and the readings that there are of
-    an implementation on MPSGraph.
+    """One row: its state, why it cannot be ported (None if it can), and the available readings of an MPSGraph
+    implementation.
     """
 
     name: str
@@ -51,13 +57,13 @@ class RowStatus:
 
     @property
     def portable(self) -> bool:
-        """Whether porter can port it, as far as is known before it tries."""
+        """Whether nothing known prevents a port."""
         return self.reason is None
 
     @property
     def blocked(self) -> bool:
         """Whether it is on MPSGraph and something holds it back."""
-        return self.state is State.MPSGRAPH and not self.portable
+        return self.state.builds_graph and not self.portable
 
     def as_object(self) -> dict[str, str]:
         return {
@@ -71,19 +77,19 @@ class RowStatus:
 
 @dataclass(frozen=True)
 class OperatorStatus:
-    """The rows of one base name that MPS serves."""
+    """The rows of one base name that have an MPS implementation."""
 
     name: str
     rows: tuple[RowStatus, ...]
 
     @property
     def portable(self) -> bool:
-        """Whether there is a row to port."""
+        """Whether any row can be ported."""
         return any(row.portable for row in self.rows)
 
     @property
     def blocked(self) -> bool:
-        """Whether there is a row that something holds back."""
+        """Whether any row is blocked."""
         return any(row.blocked for row in self.rows)
 
     @property
@@ -92,7 +98,7 @@ class OperatorStatus:
 
     @property
     def port(self) -> str:
-        """Whether porter can port it, and what it cannot: the reason, and for how many rows where it is not all."""
+        """`portable`, or the reason it is not, and for how many rows if not all."""
         left = [row for row in self.rows if (row.blocked if self.portable or self.blocked else not row.portable)]
         if not left:
             return PORTABLE
@@ -105,41 +111,41 @@ class OperatorStatus:
 
 
 def status_object(operators: Sequence[OperatorStatus]) -> dict[str, Any]:
-    """What a script reads: counts and rows, and the operators that the rows belong to."""
+    """Counts, rows and operators, with the keys of docs/json.md."""
     rows = [row.as_object() for operator in operators for row in operator.rows]
     return {"counts": counts(operators), "rows": rows, "operators": [each.as_object() for each in operators]}
 
 
 def counts(operators: Sequence[OperatorStatus]) -> dict[str, int]:
-    """How many rows of each state there are."""
+    """The number of rows in each state."""
     found = Counter(row.state for operator in operators for row in operator.rows)
     return {state.value: found[state] for state in State}
 
 
 def status_lines(operators: Sequence[OperatorStatus]) -> Iterator[str]:
-    """The table under its headings, the last column as long as it is, and the counts below it."""
+    """The table as plain text, then the counts."""
     cells = [HEADINGS, *map(_cells, operators)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(HEADINGS) - 1)]
     for row in cells:
         fixed = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
         yield "  ".join((*fixed, row[-1])).rstrip()
-    yield from totals(operators)
+    yield from count_lines(operators)
 
 
-def totals(operators: Sequence[OperatorStatus]) -> Iterator[str]:
-    """Two lines that count: the operators, and their rows by state."""
+def count_lines(operators: Sequence[OperatorStatus]) -> Iterator[str]:
+    """Two lines of counts: operators, and rows by state."""
     able, held = sum(each.portable for each in operators), sum(each.blocked for each in operators)
     yield f"{len(operators)} operators: {able} portable, {held} blocked"
     yield ", ".join(f"{name}: {count}" for name, count in counts(operators).items())
 
 
-def styled_status(operators: Sequence[OperatorStatus]) -> Table:
+def style_status(operators: Sequence[OperatorStatus]) -> Table:
     """The table for a terminal."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0), caption_justify="left")
-    table.caption, table.caption_style = "\n".join(totals(operators)), "bold"
+    table.caption, table.caption_style = "\n".join(count_lines(operators)), "bold"
     for heading in HEADINGS:
         table.add_column(heading, overflow="fold", no_wrap=heading in HEADINGS[:2])
     for operator in operators:

@@ -1,4 +1,4 @@
-"""What a person reads of a plan: the diff, then a short summary. As plain text the diff is what `git apply` takes."""
+"""A plan as text: the diff, then a short summary. `git apply` accepts the plain diff."""
 
 from __future__ import annotations
 
@@ -13,54 +13,55 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-def styled_diff(diff: str) -> Text:
-    """The unified diff with its syntax colored, for a terminal."""
+def style_diff(diff: str) -> Text:
+    """The unified diff with syntax highlighting, for a terminal."""
     from rich.syntax import Syntax
 
     return Syntax("", "diff", theme="ansi_dark").highlight(printable(diff, keep="\n\t"))
 
 
-def summary(plan: Plan, losers: Sequence[RejectedCandidate] = ()) -> str:
-    """What moved, which dtypes are registered, where the functor came from and what it was preferred to, which
-    entries go, what is left to decide.
+def summary(plan: Plan, rejected: Sequence[RejectedCandidate] = ()) -> str:
+    """The summary of a plan: entries moved, dtypes registered, where the functor came from, rejected candidates,
+    removed code and list entries, and open decisions.
     """
-    return "\n".join([plan.op, *(f"  {label:<9}{value}" for label, value in _rows(plan, losers))])
+    return "\n".join([plan.op, *(f"  {label:<9}{value}" for label, value in _rows(plan, rejected))])
 
 
-def styled_summary(plan: Plan, losers: Sequence[RejectedCandidate] = ()) -> Table:
-    """The same for a terminal: values as wide as there is room."""
+def style_summary(plan: Plan, rejected: Sequence[RejectedCandidate] = ()) -> Table:
+    """The same for a terminal, as wide as it is."""
     from rich.table import Table
     from rich.text import Text
 
     grid = Table(box=None, show_header=False, title=Text(plan.op, "bold"), title_justify="left", padding=(0, 0, 0, 2))
     grid.add_column(width=7)
     grid.add_column(overflow="fold")
-    for label, value in _rows(plan, losers):
+    for label, value in _rows(plan, rejected):
         grid.add_row(Text(label, "cyan"), Text(value))
     return grid
 
 
-def _rows(plan: Plan, losers: Sequence[RejectedCandidate]) -> Iterator[tuple[str, str]]:
-    """Labels with their values; a label stands before the first of its values."""
-    yield from _labeled("moved", (f"{e.name}: {e.before} -> {e.after}" for e in plan.entries if e.before != e.after))
-    yield from _labeled("stays", (f"{e.name}: {e.after}" for e in plan.entries if e.before == e.after))
-    yield from _labeled("stub", (f"{s.stub} -> {s.function} ({s.file})" for s in plan.stubs))
+def _rows(plan: Plan, rejected: Sequence[RejectedCandidate]) -> Iterator[tuple[str, str]]:
+    """Labels and values; only the first value of a label carries it."""
+    yield from _label("moved", (f"{e.name}: {e.before} -> {e.after}" for e in plan.entries if e.before != e.after))
+    yield from _label("stays", (f"{e.name}: {e.after}" for e in plan.entries if e.before == e.after))
+    yield from _label("stub", (f"{s.stub} -> {s.function} ({s.file})" for s in plan.stubs))
     for functor in plan.functors:
         pairs = [f"{r.input}->{r.output}" for r in plan.registrations if r.functor == functor.name]
-        yield from _labeled("dtypes", [f"{functor.name}: {' '.join(pairs)}"])
-        yield from _labeled("functor", [f"{functor.name}: from {functor.origin}"])
-    yield from _labeled("not", (f"{each.functor}: from {each.source}: {_told(each)}" for each in losers))
-    yield from _labeled("removed", (f"{r.symbol} ({r.file})" for r in plan.removed))
-    yield from _labeled("lists", (f"{c.list}: {c.entry} {c.outcome}" for c in plan.lists))
-    yield from _labeled("unported", (f"{u.place}: {u.code} {u.reason}" for u in plan.unported))
-    yield from _labeled("decide", plan.notes)
+        yield from _label("dtypes", [f"{functor.name}: {' '.join(pairs)}"])
+        yield from _label("functor", [f"{functor.name}: from {functor.origin}"])
+    yield from _label("not", (f"{each.functor}: from {each.source}: {_describe_rejection(each)}" for each in rejected))
+    yield from _label("removed", (f"{r.symbol} ({r.file})" for r in plan.removed))
+    yield from _label("lists", (f"{c.list}: {c.entry} {c.outcome}" for c in plan.lists))
+    yield from _label("unported", (f"{u.place}: {u.code} {u.reason}" for u in plan.unported))
+    yield from _label("decide", plan.notes)
 
 
-def _told(loser: RejectedCandidate) -> str:
-    kinds = ", ".join(kind.value for kind in loser.kinds)
-    return f"wrong for {kinds} elements in {loser.failed} tests: {loser.reason}"
+def _describe_rejection(candidate: RejectedCandidate) -> str:
+    kinds = ", ".join(kind.value for kind in candidate.kinds)
+    tests = "1 test" if candidate.failed == 1 else f"{candidate.failed} tests"
+    return f"fails {tests} for {kinds} dtypes: {candidate.reason}"
 
 
-def _labeled(label: str, values: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _label(label: str, values: Iterable[str]) -> Iterator[tuple[str, str]]:
     for at, value in enumerate(values):
         yield label if at == 0 else "", printable(value, keep="\n\t")

@@ -19,22 +19,22 @@ REASON_LINES = 6
 
 
 def table(verdict: Verdict) -> str:
-    """Counts by dtype, what failed and why, what is worth noting, and one line that says it all."""
+    """Counts by dtype, the failures, the notes, and a summary line."""
     grid = [_grid([HEADINGS, *map(_row, verdict.dtypes)])] if verdict.dtypes else []
     return "\n".join([*grid, *_failures(verdict), *_notes(verdict), summary(verdict)])
 
 
-def styled(verdict: Verdict) -> Group:
+def style_verdict(verdict: Verdict) -> Group:
     """The same for a terminal."""
     from rich.console import Group
     from rich.text import Text
 
     parts = [Text(text, "red") for text in _failures(verdict)] + [Text(text) for text in _notes(verdict)]
     parts.append(Text(summary(verdict), "bold green" if verdict.ok else "bold red"))
-    return Group(*([_styled_grid(verdict)] if verdict.dtypes else []), *parts)
+    return Group(*([_style_grid(verdict)] if verdict.dtypes else []), *parts)
 
 
-def _styled_grid(verdict: Verdict) -> Table:
+def _style_grid(verdict: Verdict) -> Table:
     from rich.table import Table
 
     grid = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
@@ -58,8 +58,8 @@ def _notes(verdict: Verdict) -> Iterator[str]:
 
 
 def summary(verdict: Verdict) -> str:
-    """One line: the verdict, its counts, and the backend it ran on."""
-    word = "right" if verdict.ok else "WRONG"
+    """PASS or FAIL, the counts, and the backend, in one line."""
+    word = "PASS" if verdict.ok else "FAIL"
     ulp = "" if verdict.max_ulp is None else f", at most {verdict.max_ulp:.2f} ULP"
     return (
         f"{verdict.op}: {word}: {verdict.passed} passed, {verdict.failed} failed, {verdict.skipped} skipped, "
@@ -69,9 +69,9 @@ def summary(verdict: Verdict) -> str:
 
 
 def _old_path(found: Behavior) -> Iterator[str]:
-    """How both paths do in all, and what changes."""
+    """The totals for both paths, and what changes."""
     samples, old, new = (sum(getattr(count, name) for count in found.counts) for name in ("samples", "old", "new"))
-    yield f"as on the CPU: the old path in {old} of {samples} samples, the new path in {new}"
+    yield f"samples that match the CPU: {old} of {samples} on the old path, {new} on the new path"
     yield from (f"  changes: {line}" for line in found.changes)
 
 

@@ -1,4 +1,4 @@
-"""A forked process that makes one answer, and what is said of one that died or took too long."""
+"""A forked process that computes one answer, and the answer for one that died or took too long."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ AnswerOfEnd = Callable[[End], Answer]
 
 
 class Process:
-    """A forked process that makes one answer; `answer_of_end` makes that of one that dies or takes too long.
+    """A forked process that computes one answer. If it dies or takes too long, `answer_of_end` makes the answer.
 
-    It leads a session of its own, so that it can be ended with all that it started.
+    It leads its own session, so that everything it started can be ended with it.
     """
 
     def __init__(self, act: Act, answer_of_end: AnswerOfEnd, limits: Limits | None = None) -> None:
@@ -192,30 +192,30 @@ def _step(selector: selectors.BaseSelector, left: Sequence[Process], progress: P
 
 
 def act_here(act: Act, progress: Progress) -> Answer:
-    """The answer made in this process; an error of any kind is one."""
+    """Computes the answer in this process; an error is also an answer."""
     try:
         with raising_porter_errors():
             return act(progress)
     except PorterError as error:
         return answer_of_error(error)
     except Exception as error:
-        told = f"the answer itself failed: {type(error).__name__}: {error}\n{traceback.format_exc()}"
-        return ErrorAnswer("PTR170", told)
+        what = f"internal error: {type(error).__name__}: {error}\n{traceback.format_exc()}"
+        return ErrorAnswer("PTR170", what)
 
 
 def describe_exit(code: int, log: str) -> str:
-    """How a process ended, and what it wrote last or, where a signal ended it, first."""
+    """How a process ended, with the end of its log, or the start if a signal killed it."""
     if code >= 0:
-        return f"the process ended with exit code {code}\n{log[-1500:]}"
+        return f"the process exited with code {code}\n{log[-1500:]}"
     name = signal.Signals(-code).name
     hint = (
         " (a device pointer was used on the host, or a kernel wrote out of bounds)" if code == -signal.SIGSEGV else ""
     )
-    return f"the process died of {name}{hint}\n{log[:1500]}"
+    return f"the process was killed by {name}{hint}\n{log[:1500]}"
 
 
 def _work(act: Act, writer: int, log: int, parent: int) -> NoReturn:
-    """The process's whole life."""
+    """Runs in the child: sends steps, then the answer, and exits."""
     os.setsid()
     end_with_parent(parent)
     os.dup2(log, 1)

@@ -1,7 +1,7 @@
 """The verdict server: `python -m porter.server.server SOCKET FINGERPRINT BACKEND`, or `--once` for a request on stdin.
 
 It imports torch, the OpInfos and the device, then forks a worker for every request, so that nothing a request loads
-outlives it. It leaves after ten idle minutes, and when torch or porter's own files are no longer those it imported.
+outlives it. It exits after ten idle minutes, or when torch or porter's own files have changed since it imported them.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ def serve(path: Path, fingerprint: str) -> None:
 
 
 def answer(request: Request, progress: Progress = ignore, link: socket.socket | None = None) -> Answer:
-    """The answer to one request: what was asked for, or why there is none. `progress` hears what is done meanwhile.
+    """Answers one request. Reports steps to `progress`.
 
-    Raises PTR176 for limits that are none, and ConnectionAbortedError when the client leaves the `link`.
+    Raises PTR176 for invalid limits, and ConnectionAbortedError when the client closes the `link`.
     """
     limits = read_limits(request.environment)
     if isinstance(request, VerifyRequest):
@@ -107,10 +107,10 @@ def answer(request: Request, progress: Progress = ignore, link: socket.socket | 
 
 
 def _verify(request: VerifyRequest, limits: Limits, progress: Progress, link: socket.socket | None) -> Answer:
-    """A verdict.
+    """Computes a verdict.
 
-    Every arithmetic has a worker of its own, and so has a short run with bounds checked; they run side by side. On
-    hardware there is one run, in this process: Metal does not survive a fork.
+    Each arithmetic runs in its own worker, and so does a short run with bounds checks, all in parallel. On hardware
+    there is one run, in this process, because Metal does not survive a fork.
     """
     if BACKENDS[request.backend].ON_HARDWARE:
         alone = act_here(partial(_run, request, _options(request, request.arithmetic)), progress)
@@ -134,7 +134,7 @@ def _options(request: VerifyRequest, arithmetic: str, checked: bool = False) -> 
 
 
 class _OldPath:
-    """What the implementation that a port takes out does with the samples: cached, or run beside the verdict."""
+    """The sample results of the implementation that a port removes: cached, or run in parallel with the verdict."""
 
     def __init__(self, request: VerifyRequest, limits: Limits) -> None:
         self._found: _Samples | None = None
@@ -150,12 +150,12 @@ class _OldPath:
         self.processes = (Process(partial(_run_old_path, request), _old_code_ended, limits),)
 
     def compare(self, verdict: Verdict, samples: _Samples) -> Verdict:
-        """The verdict with what the old path did, or a note of why that is not known; its process has answered."""
+        """Adds a comparison with the old path, whose process has answered, or a note if it was not run."""
         for process in self.processes:
             found = process.answer
             if isinstance(found, ErrorAnswer):
-                told = f"the old path was not run: {found.code} {found.what.splitlines()[0]}"
-                return replace(verdict, notes=(*verdict.notes, told))
+                note = f"the old path was not run: {found.code} {found.what.splitlines()[0]}"
+                return replace(verdict, notes=(*verdict.notes, note))
             assert isinstance(found, SamplesAnswer)
             self._found = found.samples
             cache.put(self._key, codec.encode(self._found, _Samples))
@@ -183,7 +183,7 @@ def _prepare(request: PrepareRequest, progress: Progress) -> Answer:
 
 
 def _fail(request: VerifyRequest, options: RunOptions, end: End) -> Answer:
-    """The death of a run is a failed verdict, and so is one that takes too long."""
+    """A run that dies or takes too long is a failed verdict."""
     failures = [Failure(end.step, end.how)]
     base = request.target.base
     return VerdictAnswer(verdict_without_tests(base, failures, end.seconds, options.backend, options.arithmetic))
@@ -196,11 +196,11 @@ def _old_code_ended(end: End) -> Answer:
 
 
 def _preparation_ended(end: End) -> Answer:
-    return ErrorAnswer("PTR170", f"the {end.step} ended: {end.how}")
+    return ErrorAnswer("PTR170", f"the {end.step} failed: {end.how}")
 
 
 def _handle(link: socket.socket, listener: socket.socket) -> None:
-    """Answers one connection in a child, so that a request can neither harm nor delay the next."""
+    """Answers one connection in a child process, so that requests are isolated and run in parallel."""
     child = os.fork()
     if child:
         link.close()
@@ -235,7 +235,7 @@ def _write(line: StepStarted | Answer) -> None:
 
 
 def _listen(path: Path) -> socket.socket | None:
-    """The socket, or None if another server came first."""
+    """The listening socket, or None if another server already listens."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     own = path.with_name(f"{path.name}.{os.getpid()}")
     listener.bind(str(own))

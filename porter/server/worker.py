@@ -1,4 +1,4 @@
-"""One verdict, in a worker process: lint, build, load, test, prove the lists."""
+"""One verdict, in a worker process: lint, build, load, test, check the test lists."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ PRELOADED = (
     "porter.verdict.suite.proof",
     "porter.verdict.suite.sample_results",
 )
-# What a run with bounds checked, which is slow, repeats: every layout and target, in two types.
+# The tests of the slow run with bounds checks: all layouts and targets, in two dtypes.
 CHECKED = "(test_layouts or test_out_ or test_inplace) and (float32 or int32)"
 
 
 def preload(backend: str) -> None:
-    """Starts a backend, and imports what every verdict needs."""
+    """Starts a backend and imports what every verdict needs."""
     BACKENDS[backend].start()
     import torch
 
-    torch.set_num_threads(1)  # a fork keeps no thread pool
+    torch.set_num_threads(1)  # a thread pool does not survive a fork
     for module in PRELOADED:
         importlib.import_module(module)
     gc.collect()
-    gc.freeze()  # a fork's collections leave what is imported alone, and so the memory that it shares
+    gc.freeze()  # keep the imported objects in memory shared with forks
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How one worker runs the tests: those of `expr`, on a backend, under an arithmetic, with bounds checked or not."""
+    """How one worker runs the tests: a selection, a backend, an arithmetic, and bounds checks or not."""
 
     expr: str | None
     backend: str
@@ -67,23 +67,23 @@ class RunOptions:
 
 
 def run_old_path(root: Path, target: VerifyTarget, progress: Progress) -> list[SampleResult]:
-    """What an operator of the checkout, as it is, does with every sample."""
+    """The results of all samples on the unmodified checkout."""
     from porter.verdict.suite.sample_results import run_samples
 
     tree = materialise(root, {}, cache.root())
-    subject = make_context(tree, target, host.select_opinfos(target.base))
+    context = make_context(tree, target, host.select_opinfos(target.base))
     progress("build of the old path")
     host.load_operator(tree, VerifyTarget(target.base, stubs=target.stubs), DEFAULT, checked=False)
     progress("old path")
-    return run_samples(subject, progress)
+    return run_samples(context, progress)
 
 
 def verify(
     root: Path, texts: Mapping[str, str], target: VerifyTarget, options: RunOptions, progress: Progress
 ) -> VerdictAnswer:
-    """The verdict of one run, and what the operator does with every sample. Raises NoVerdict.
+    """The verdict of one run, with the result of every sample. Raises NoVerdict.
 
-    `progress` hears what is being done, for the case that the process dies of it.
+    Reports steps to `progress`, which name the failure if the process dies.
     """
     started = time.monotonic()
     tree = materialise(root, texts, cache.root())
@@ -100,7 +100,7 @@ def verify(
 
 
 def _require_compiler() -> None:
-    """Raises NoVerdict where there is no compiler (PTR100), or one without a C++ library (PTR142)."""
+    """Raises NoVerdict if there is no compiler (PTR100) or it lacks a C++ library (PTR142)."""
     from aten_overlay.metal.compiler import find_clang
 
     try:
@@ -111,12 +111,12 @@ def _require_compiler() -> None:
 
 
 def prepare(root: Path, backend: str) -> None:
-    """Builds the stand-in for Apple and what every operator of a checkout shares. Raises what building raises."""
+    """Builds the stand-in for Apple and what all operators of a checkout share. Raises what the backend raises."""
     BACKENDS[backend].prepare(materialise(root, {}, cache.root()))
 
 
 def record(root: Path, target: VerifyTarget, macos: str, progress: Progress) -> tuple[Recording, ...]:
-    """The recordings of an operator as the checkout has it, under a macOS release (`""`: the newest)."""
+    """Records an operator of the checkout as on a macOS release (`""` for the newest)."""
     from porter.recording import record
 
     tree = materialise(root, {}, cache.root())
@@ -131,7 +131,7 @@ def record(root: Path, target: VerifyTarget, macos: str, progress: Progress) -> 
 
 
 def find_lint(tree: Tree) -> list[Failure]:
-    """What Apple's compiler would reject in the kernel files that the plan edits, and not already before it."""
+    """What Apple's compiler would reject in the edited kernel files, unless it was there before."""
     edited = [path for path in tree.texts if path.startswith(KERNELS)]
     found = []
     for path in edited:
@@ -143,7 +143,7 @@ def find_lint(tree: Tree) -> list[Failure]:
 
 
 def find_unregistered(tree: Tree, target: VerifyTarget) -> list[Failure]:
-    """The types that a kernel was planned for and has none: host code may still get by, with casts."""
+    """Planned dtypes without a kernel. The tests may still pass, because host code casts."""
     from aten_overlay.metal.build import Options, host_names
 
     options = Options(include=(tree.root,))
@@ -153,15 +153,15 @@ def find_unregistered(tree: Tree, target: VerifyTarget) -> list[Failure]:
     for given, made in target.pairs:
         pair = re.compile(rf"(?:{'|'.join(map(re.escape, target.kernels))})_\w+_{made}_{given}(?:_|$)")
         if not any(map(pair.match, names)):
-            told = f"no kernel of {', '.join(target.kernels)} takes {given} and gives {made}"
-            found.append(Failure("registration", told, dtype=BY_METAL[given].torch, place=next(iter(files), "")))
+            reason = f"no kernel of {', '.join(target.kernels)} takes {given} and returns {made}"
+            found.append(Failure("registration", reason, dtype=BY_METAL[given].torch, place=next(iter(files), "")))
     return found
 
 
 def _build_and_test(
     tree: Tree, target: VerifyTarget, options: RunOptions, found: list[Failure], progress: Progress, started: float
 ) -> VerdictAnswer:
-    """The verdict where `found` is all that was wrong with the text."""
+    """The verdict, where `found` are the lint failures."""
     backend = BACKENDS[options.backend]
     if not found:
         progress("build")
@@ -173,29 +173,29 @@ def _build_and_test(
         return VerdictAnswer(
             judge.verdict_without_tests(target.base, found, spent, options.backend, options.arithmetic)
         )
-    subject = make_context(tree, target, backend.select_opinfos(target.base))
+    context = make_context(tree, target, backend.select_opinfos(target.base))
     backend.load_operator(tree, target, options.arithmetic, options.checked)
-    return _run_tests(tree, subject, target, options, progress, started)
+    return _run_tests(tree, context, target, options, progress, started)
 
 
 def _run_tests(
-    tree: Tree, subject: Context, target: VerifyTarget, options: RunOptions, progress: Progress, started: float
+    tree: Tree, context: Context, target: VerifyTarget, options: RunOptions, progress: Progress, started: float
 ) -> VerdictAnswer:
     from porter.verdict.suite import proof, runner
     from porter.verdict.suite.sample_results import run_samples
 
-    subject = replace(subject, flushes=options.arithmetic == FLUSH)
-    outcomes = runner.run(subject, _select_both(options.expr, CHECKED) if options.checked else options.expr, progress)
+    context = replace(context, flushes=options.arithmetic == FLUSH or BACKENDS[options.backend].ON_HARDWARE)
+    outcomes = runner.run(context, _select_both(options.expr, CHECKED) if options.checked else options.expr, progress)
     found = judge.judge(target.base, outcomes, 0.0, options.backend, options.arithmetic)
     if options.checked:
         return VerdictAnswer(found)
     found = judge.require_kernel_calls(target, found)
-    progress("proof of the test lists")
-    proven = proof.prove(subject, outcomes)
+    progress("test lists")
+    proven = proof.prove(context, outcomes)
     notes = judge.describe_lists(target, proven.freed, proven.stale, outcomes)
-    progress("every sample")
+    progress("all samples")
     ported = bool(tree.texts) and BACKENDS[options.backend].RUNS_HOST_CODE
-    samples = tuple(run_samples(subject, progress)) if ported else ()
+    samples = tuple(run_samples(context, progress)) if ported else ()
     return VerdictAnswer(judge.add_notes(found, notes, time.monotonic() - started), samples)
 
 
@@ -204,7 +204,7 @@ def _select_both(expr: str | None, other: str) -> str:
 
 
 def make_context(tree: Tree, target: VerifyTarget, selection: Selection) -> Context:
-    """The subject of the tests: the operator, its kernels, and the fork's lists before and after."""
+    """The context of the tests: the operator, its kernels, and the fork's lists before and after."""
     from porter.verdict.suite.context import Context
 
     lists = tree.list_file()
@@ -220,4 +220,5 @@ def make_context(tree: Tree, target: VerifyTarget, selection: Selection) -> Cont
         lists=tree.read(lists) if lists else "",
         lists_before=tree.before(lists) if lists else "",
         precision=tree.read(TEST_MPS) if tree.exists(TEST_MPS) else "",
+        literals=sources.literals(tree, target.kernels),
     )

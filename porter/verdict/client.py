@@ -1,8 +1,8 @@
-"""The client of the verdict server: finds it, starts it when there is none, and sends it a request.
+"""The client of the verdict server: finds or starts the server and sends it requests.
 
-The server keeps torch, the OpInfos and the device imported and forks for every request. There is one for each user and
-environment: its socket's name is a digest of the interpreter, torch and porter's own files, so a change of any starts
-another and the old one leaves.
+The server keeps torch, the OpInfos and the device imported and forks for every request. There is one per user and
+environment: its socket is named by a digest of the interpreter, torch and porter's own files, so that a change to any
+of them starts a new server, and the old one exits.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from porter.verdict.messages import (
 )
 from porter.verdict.result import Verdict
 
-START_SECONDS = 600.0  # the first start of all builds the device
+START_SECONDS = 600.0  # the very first start builds the device
 NO_SERVER = "PORTER_NO_SERVER"
 _PACKAGES = Path(__file__).resolve().parent.parent.parent
 _WATCHED = ("porter", "aten_overlay")
@@ -48,32 +48,31 @@ _CODE = (".py", ".h", ".cpp", ".mm", ".m", ".yaml")
 
 
 def request_verdict(request: VerifyRequest, progress: Progress = ignore) -> Verdict:
-    """The verdict that a request asks for. Raises as `ask` does."""
+    """Requests a verdict. Raises as `ask` does."""
     answer = ask(request, progress)
     assert isinstance(answer, VerdictAnswer)
     return answer.verdict
 
 
 def request_recordings(request: RecordRequest, progress: Progress = ignore) -> tuple[Recording, ...]:
-    """The recordings that a request asks for. Raises PTR136 to PTR138, what building raises, and as `ask` does."""
+    """Requests recordings. Raises PTR136 to PTR138, build errors, and as `ask` does."""
     answer = ask(request, progress)
     assert isinstance(answer, RecordAnswer)
     return answer.recordings
 
 
 def request_preparation(request: PrepareRequest, progress: Progress = ignore) -> None:
-    """Waits until all is built. Raises what building raises, and as `ask` does."""
+    """Waits until everything is built. Raises build errors, and as `ask` does."""
     ask(request, progress)
 
 
 def ask(request: Request, progress: Progress = ignore) -> Answer:
-    """The answer to a request. `progress` hears what is done meanwhile; a process of its own says nothing.
+    """Sends a request and returns the answer. The server reports steps to `progress`.
 
-    Under `$PORTER_NO_SERVER`, and for hardware, which a forked process cannot use, a process of its own answers.
-    Raises PTR170 when no process can be started that answers, PTR176 for limits that are none, and the error that is
-    the answer.
+    If `$PORTER_NO_SERVER` is set, and on hardware, which a forked process cannot use, a new process answers and
+    reports no steps. Raises PTR170 if no process answers, PTR176 for invalid limits, and the error in the answer.
     """
-    from porter.verdict.backends.choice import BACKENDS  # here: reading what is cached does without aten_overlay
+    from porter.verdict.backends.choice import BACKENDS  # here, because reading the cache does not need aten_overlay
 
     request = replace(request, environment=environment.select(environment.SENT))
     limits = read_limits(request.environment)
@@ -87,7 +86,7 @@ def ask(request: Request, progress: Progress = ignore) -> Answer:
 
 
 def fingerprint(backend: str) -> str:
-    """The backend, and a digest of all that its server has read: what it has imported, and environment variables."""
+    """The backend and a digest of everything its server reads: what it imports, and environment variables."""
     return f"{backend}-{digest(digest_imported(), repr(environment.select(environment.PLACES)))[:24]}"
 
 
@@ -104,7 +103,7 @@ def digest_imported() -> str:
 
 
 def private_directory() -> Path:
-    """Where sockets and logs live: only this user may enter it."""
+    """The directory of sockets and logs, accessible only to this user."""
     base = os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/porter-{os.getuid()}"
     folder = Path(base) / "porter" if os.environ.get("XDG_RUNTIME_DIR") else Path(base)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -125,19 +124,19 @@ def _ask_server(request: Request, progress: Progress) -> Answer:
             with _connect(name, progress) as link:
                 return exchange(link, request, progress)
         except (ConnectionError, EOFError, FileNotFoundError):
-            continue  # it left between the look and the question: the second round starts another
+            continue  # it exited before the request; the second round starts another
     raise NoVerdict("PTR170", "the verdict server does not respond", hint=f"See its log: {_log(name)}.")
 
 
 def exchange(link: socket.socket, request: Request, progress: Progress = ignore) -> Answer:
-    """Sends a request on a connection, and reads up to the answer. Raises EOFError where none comes."""
+    """Sends a request and reads until the answer. Raises EOFError if there is none."""
     link.sendall(encode_request(request))
     with link.makefile("rb") as lines:
         for line in lines:
-            said = decode_line(line)
-            if not isinstance(said, StepStarted):
-                return said
-            progress(said.step)
+            message = decode_line(line)
+            if not isinstance(message, StepStarted):
+                return message
+            progress(message.step)
     raise EOFError
 
 

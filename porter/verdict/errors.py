@@ -1,6 +1,6 @@
-"""Where the coded errors of porter and of aten_overlay meet: two classes, the same codes and text.
+"""Converts between the errors of porter and aten_overlay: two classes with the same codes and text.
 
-Calls into aten_overlay are wrapped where porter handles errors, so that no other room knows its class.
+Calls into aten_overlay are wrapped where porter handles errors, so that the rest of porter needs only its own class.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from porter.core.errors import Place, PorterError
 
 @contextmanager
 def raising_porter_errors() -> Iterator[None]:
-    """Turns an OverlayError into the PorterError that says the same, for callers that know nothing of aten_overlay."""
+    """Converts an OverlayError to the same PorterError."""
     try:
         yield
     except OverlayError as error:
@@ -25,7 +25,7 @@ def raising_porter_errors() -> Iterator[None]:
 
 @contextmanager
 def raising_overlay_errors() -> Iterator[None]:
-    """The other way round, for what aten_overlay calls."""
+    """Converts a PorterError to the same OverlayError, for what aten_overlay calls."""
     try:
         yield
     except PorterError as error:
@@ -34,7 +34,7 @@ def raising_overlay_errors() -> Iterator[None]:
 
 
 class NoVerdict(PorterError):
-    """Says nothing about a port: the machine, its processes or the backend are at fault (PTR100, PTR170 to PTR172)."""
+    """There is no verdict, because of the machine, its processes or the backend (PTR100, PTR170 to PTR172)."""
 
 
 class NotNative(PorterError):

@@ -1,4 +1,4 @@
-"""What a result of running a fork's old code depends on: where such results are cached."""
+"""Cache keys for the results of running a fork's old code."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def digest_old_code(checkout: Checkout) -> str:
 
 
 def key(evidence: str, kind: str, base: str, *parts: str) -> Path:
-    """Where a result of one kind for an operator is cached under the digest of what it depends on."""
+    """The cache file of one kind of result for an operator; `evidence` is the digest of what it depends on."""
     return cache.key(kind, base, evidence, *parts)

@@ -1,4 +1,4 @@
-"""How outcomes of tests become a verdict, and how verdicts become one."""
+"""Turns test outcomes into a verdict, and merges verdicts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from porter.verdict.result import BUILD, DEFAULT, HOST, NO_TEST, DTypeVerdict, F
 def verdict_of_error(
     op: str, error: PorterError, seconds: float, backend: str = HOST, arithmetic: str = DEFAULT
 ) -> Verdict:
-    """The verdict on a port that did not get as far as its tests."""
+    """The verdict on a port that failed before its tests."""
     return verdict_without_tests(
         op, [Failure(BUILD, f"{error.code} {error.what}", place=_at(error.place))], seconds, backend, arithmetic
     )
@@ -22,17 +22,17 @@ def verdict_of_error(
 def verdict_without_tests(
     op: str, failures: Sequence[Failure], seconds: float, backend: str = HOST, arithmetic: str = DEFAULT
 ) -> Verdict:
-    """A verdict without tests: what a lint or a build found."""
+    """The verdict on a port that failed its lint or build, without tests."""
     return Verdict(op, backend, arithmetic, 0, len(failures), 0, 0, None, round(seconds, 3), failures=tuple(failures))
 
 
 def judge(op: str, outcomes: Iterable[Any], seconds: float, backend: str = HOST, arithmetic: str = DEFAULT) -> Verdict:
-    """The verdict on test outcomes (`porter.verdict.suite.runner.Outcome`). Without a single test nothing is proven."""
+    """The verdict on test outcomes (`porter.verdict.suite.runner.Outcome`). No tests is a failure."""
     outcomes = list(outcomes)
-    rows = tuple(_of_dtype(dtype, [o for o in outcomes if o.dtype == dtype]) for dtype in _dtypes(outcomes))
+    rows = tuple(_count_dtype(dtype, [o for o in outcomes if o.dtype == dtype]) for dtype in _dtypes(outcomes))
     failures = [Failure(o.test, o.reason, o.dtype, kernel_calls=o.calls) for o in outcomes if o.status == "failed"]
     if not outcomes:
-        failures.append(Failure(NO_TEST, "no test was selected: nothing is proven"))
+        failures.append(Failure(NO_TEST, "no test was selected, so nothing was verified"))
     ulps = [o.max_ulp for o in outcomes if o.max_ulp is not None]
     return Verdict(
         op=op,
@@ -51,53 +51,53 @@ def judge(op: str, outcomes: Iterable[Any], seconds: float, backend: str = HOST,
 
 
 def require_kernel_calls(target: VerifyTarget, found: Verdict) -> Verdict:
-    """The verdict; a failed one where host code judged as it is passes its tests without one call of its kernels."""
+    """Fails a verdict on native code whose tests pass without calling any of its kernels."""
     if not target.as_is or found.kernel_calls or not found.passed:
         return found
-    never = Failure(NO_TEST, f"no test reached a kernel of it ({', '.join(target.kernels)})")
-    return replace(found, failed=found.failed + 1, failures=(*found.failures, never))
+    unreached = Failure(NO_TEST, f"no test reached its kernels ({', '.join(target.kernels)})")
+    return replace(found, failed=found.failed + 1, failures=(*found.failures, unreached))
 
 
 def add_notes(found: Verdict, notes: Iterable[str], seconds: float) -> Verdict:
-    """The verdict with more notes, and the time it took in all."""
+    """Adds notes and the total time to a verdict."""
     return replace(found, notes=(*found.notes, *notes), seconds=round(seconds, 3))
 
 
 def describe_lists(
     target: VerifyTarget, freed: Sequence[str], stale: Sequence[str], outcomes: Iterable[Any]
 ) -> list[str]:
-    """What the proof of the test lists says: tests taken off them (`freed`), and listed ones that pass (`stale`)."""
+    """Notes on the test lists: tests removed from them (`freed`), and listed tests that pass (`stale`)."""
     status = {o.test: o.status for o in outcomes}
-    notes = [f"taken off the test lists: {t} {_word(status.get(t, ''))}" for t in freed]
-    notes += [f"left on the test lists, but passes: {t}" for t in stale if status.get(t) != "xpassed"]
+    notes = [f"removed from the test lists: {t} {_describe_status(status.get(t, ''))}" for t in freed]
+    notes += [f"still on the test lists, but passes: {t}" for t in stale if status.get(t) != "xpassed"]
     if target.removed and not freed:
         gone = ", ".join(f"{e.list}[{e.entry}]" for e in target.removed)
-        notes.append(f"no test that ran depends on the removed entries {gone}")
+        notes.append(f"no selected test depends on the removed entries {gone}")
     return notes
 
 
-def _word(status: str) -> str:
-    return "passes now" if status == "passed" else "still fails"
+def _describe_status(status: str) -> str:
+    return "now passes" if status == "passed" else "still fails"
 
 
 def merge_bounds_check(found: Verdict, checked: Sequence[Verdict]) -> Verdict:
-    """The verdict with what a run with bounds checked found besides, told first: it says which kernel it was."""
-    mine = {(f.test, f.reason) for f in found.failures}
-    new = [f for other in checked for f in other.failures if (f.test, f.reason) not in mine and f.test != NO_TEST]
-    failures = (*(replace(f, reason=f"with bounds checked: {f.reason}") for f in new), *found.failures)
+    """Adds the failures found only with bounds checks, first because they name the kernel."""
+    known = {(f.test, f.reason) for f in found.failures}
+    new = [f for other in checked for f in other.failures if (f.test, f.reason) not in known and f.test != NO_TEST]
+    failures = (*(replace(f, reason=f"with bounds checks: {f.reason}") for f in new), *found.failures)
     return replace(found, failures=failures, failed=len(failures))
 
 
 def merge_arithmetics(verdicts: Sequence[Verdict]) -> Verdict:
-    """One verdict over several arithmetics: the first's counts, every failure, and a note on what depends on one."""
+    """Merges verdicts under several arithmetics: the first one's counts, all failures, and a note if they differ."""
     first, *others = verdicts
     failures, notes = list(first.failures), list(first.notes)
     for other in others:
-        mine = {(f.test, f.dtype) for f in first.failures}
-        new = [f for f in other.failures if (f.test, f.dtype) not in mine]
+        known = {(f.test, f.dtype) for f in first.failures}
+        new = [f for f in other.failures if (f.test, f.dtype) not in known]
         failures += [replace(f, reason=f"under {other.arithmetic} arithmetic: {f.reason}") for f in new]
         if new:
-            notes.append(f"the verdict depends on the arithmetic: {len(new)} tests fail under {other.arithmetic} alone")
+            notes.append(f"the verdict depends on the arithmetic: {len(new)} tests fail only under {other.arithmetic}")
     return replace(
         first,
         arithmetic="+".join(v.arithmetic for v in verdicts),
@@ -113,17 +113,17 @@ def _dtypes(outcomes: Iterable[Any]) -> list[str]:
     return list(dict.fromkeys(o.dtype for o in outcomes if o.dtype))
 
 
-def _of_dtype(dtype: str, outcomes: Sequence[Any]) -> DTypeVerdict:
+def _count_dtype(dtype: str, outcomes: Sequence[Any]) -> DTypeVerdict:
     ulps = [(o.max_ulp, o.cpu_ulp) for o in outcomes if o.max_ulp is not None]
-    mine, theirs = max(ulps, default=(None, None))
+    max_ulp, cpu_ulp = max(ulps, default=(None, None))
     return DTypeVerdict(
         dtype,
         passed=sum(o.status in ("passed", "xpassed") for o in outcomes),
         failed=sum(o.status == "failed" for o in outcomes),
         skipped=sum(o.status in ("skipped", "xfailed") for o in outcomes),
         kernel_calls=sum(o.calls for o in outcomes),
-        max_ulp=mine,
-        cpu_ulp=theirs,
+        max_ulp=max_ulp,
+        cpu_ulp=cpu_ulp,
         seconds=round(sum(o.seconds for o in outcomes), 3),
     )
 

@@ -1,7 +1,7 @@
-"""What the client, the verdict server and its workers say to each other: values, one a line.
+"""The messages of the client, the verdict server and its workers, one per line.
 
-A client sends one request. What comes back are lines that a step has started, then the answer. Every request says what
-of the client's environment it is to be answered under (`porter.verdict.environment.SENT`).
+A client sends one request. The server replies with a line for each step it starts, then the answer. A request carries
+the part of the client's environment that its answer depends on (`porter.verdict.environment.SENT`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from porter.verdict.result import HOST, Verdict, VerifyTarget
 
 @dataclass(frozen=True)
 class VerifyRequest:
-    """The verdict on a target in the checkout at `root` with these `texts`; see `porter.verdict.verify.verify`."""
+    """Asks for the verdict on a target in the checkout at `root` with these `texts`; see `porter.verdict.verify`."""
 
     root: Path
     texts: Mapping[str, str]
@@ -32,7 +32,7 @@ class VerifyRequest:
 
 @dataclass(frozen=True)
 class RecordRequest:
-    """The recordings of a target as the checkout has it, under a macOS release (`""`: the newest)."""
+    """Asks for the recordings of a target in the checkout, as on a macOS release (`""` for the newest)."""
 
     root: Path
     target: VerifyTarget
@@ -43,7 +43,7 @@ class RecordRequest:
 
 @dataclass(frozen=True)
 class PrepareRequest:
-    """All that every verdict on a checkout shares is to be built."""
+    """Asks to build everything that verdicts on a checkout share."""
 
     root: Path
     backend: str
@@ -52,14 +52,14 @@ class PrepareRequest:
 
 @dataclass(frozen=True)
 class StepStarted:
-    """What is being done from now on."""
+    """A step has started."""
 
     step: str
 
 
 @dataclass(frozen=True)
 class VerdictAnswer:
-    """A verdict; one run's has also what the operator did with every sample, where it is one on a port."""
+    """A verdict. From a worker that ran a port, also the result of every sample."""
 
     verdict: Verdict
     samples: tuple[SampleResult, ...] = ()
@@ -67,21 +67,21 @@ class VerdictAnswer:
 
 @dataclass(frozen=True)
 class SamplesAnswer:
-    """What the implementation that a port takes out does with every sample."""
+    """The results of all samples on the implementation that a port removes."""
 
     samples: tuple[SampleResult, ...]
 
 
 @dataclass(frozen=True)
 class RecordAnswer:
-    """What was recorded."""
+    """The recordings."""
 
     recordings: tuple[Recording, ...]
 
 
 @dataclass(frozen=True)
 class PrepareAnswer:
-    """All is built."""
+    """Everything is built."""
 
 
 @dataclass(frozen=True)
@@ -100,32 +100,32 @@ Line = StepStarted | Answer
 
 
 def answer_of_error(error: PorterError) -> ErrorAnswer:
-    """What an error is on its way to the client."""
+    """Converts an error to a message."""
     return ErrorAnswer(error.code, error.what, error.place, error.hint)
 
 
 def error_of_answer(answer: ErrorAnswer) -> PorterError:
-    """The error that was sent."""
+    """Converts a message back to the error."""
     return PorterError(answer.code, answer.what, answer.place, answer.hint)
 
 
 def encode_request(request: Request) -> bytes:
-    """A request as one line."""
+    """Encodes a request as one line."""
     return codec.encode(request, Request).encode() + b"\n"
 
 
 def decode_request(line: bytes | str) -> Request:
-    """The request that `encode_request` was given."""
+    """The inverse of `encode_request`."""
     request: Request = codec.decode(line, Request)
     return request
 
 
 def encode_line(line: Line) -> bytes:
-    """A step or an answer as one line."""
+    """Encodes a step or an answer as one line."""
     return codec.encode(line, Line).encode() + b"\n"
 
 
 def decode_line(line: bytes | str) -> Line:
-    """What `encode_line` was given."""
+    """The inverse of `encode_line`."""
     decoded: Line = codec.decode(line, Line)
     return decoded

@@ -1,22 +1,28 @@
-"""An operator that is native already: its kernels and stubs, read from the fork, so that it can be verified as is."""
+"""Finds the kernels and stubs of an operator that is already native, so that it can be verified as is."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 
-from porter.aten.implementations import Implementation, Language, find_registration, launches, own_text
+from porter.aten.call_graph import parse_source, read_reachable_text
+from porter.aten.implementations import (
+    Implementation,
+    Language,
+    expand_implementation,
+    find_registration,
+    launches_kernel,
+)
 from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
-from porter.aten.operator import ServedFunction, find_served, shared_stubs, stubs_behind
-from porter.aten.reach import parsed, reached_text
+from porter.aten.operator import ServedFunction, find_served, find_shared_stubs, find_stubs_behind
 from porter.core.checkout import Checkout
 from porter.core.layout import INDEXING, KERNELS
+from porter.metal.insertion import find_registrations
 from porter.metal.macros import MacroBook
-from porter.metal.placing import registered
 from porter.verdict.errors import NoKernelNamed, NotNative
 from porter.verdict.result import VerifyTarget
 
-# The names of kernels in host code: an exec_* call's, a pipeline's, and one put together by a format.
+# Kernel names in host code: in an exec_* call, of a pipeline, and in a format string.
 _NAMES = (
     re.compile(r'\bexec_\w+\(\s*[^,"]+,\s*"(\w+)"'),
     re.compile(r'\bget(?:PipelineStateForFunc|MTLFunction|KernelFunction)\(\s*"(\w+?)_?"'),
@@ -26,32 +32,37 @@ _INLINE = re.compile(r'\bR"(\w*)\((?P<source>.*?)\)\1"', re.S)
 _LITERAL = re.compile(r'"([a-z]\w{2,}?)_?(?:\{[^"]*)?"')
 
 
-def launching(checkout: Checkout) -> tuple[str, ...]:
-    """The base names of the operators whose host code launches a Metal kernel, beside a graph or not."""
-    entries = NativeFunctions.read(checkout).entries
-    return tuple(dict.fromkeys(entry.base for entry in entries if _launching(checkout, find_served(checkout, entry))))
+def find_launching_operators(checkout: Checkout) -> tuple[str, ...]:
+    """The base names of the operators whose host code launches a Metal kernel, with or without a graph."""
+    entries = NativeFunctions.read(checkout).all
+    return tuple(
+        dict.fromkeys(entry.base for entry in entries if _launches_kernel(checkout, find_served(checkout, entry)))
+    )
 
 
-def _launching(checkout: Checkout, row: ServedFunction | None) -> bool:
-    found = _implementations(checkout, [row], stubs_behind(checkout, row)) if row else ()
-    return any(each and launches(checkout, each) for each in found)
+def _launches_kernel(checkout: Checkout, row: ServedFunction | None) -> bool:
+    found = _implementations(checkout, [row], find_stubs_behind(checkout, row)) if row else ()
+    return any(each and launches_kernel(checkout, each) for each in found)
 
 
 def native_target(checkout: Checkout, op: str, beside_graphs: bool = False) -> VerifyTarget:
-    """What verify has to know of an operator with Metal kernels; of one that builds graphs too if `beside_graphs`.
+    """The target for an operator with Metal kernels; if `beside_graphs`, also for one that builds graphs too.
 
     Raises PTR012 (no such operator), NoKernelNamed (PTR018) or NotNative (PTR019: no row of it is on Metal).
     """
-    family = NativeFunctions.read(checkout).family(op)
+    family = NativeFunctions.read(checkout).find_overloads(op)
     served = [row for entry in family if (row := find_served(checkout, entry))]
     rows = [row for row in served if row.language is Language.METAL]
-    rows = rows or [row for row in served if beside_graphs and _launching(checkout, row)]
+    rows = rows or [row for row in served if beside_graphs and _launches_kernel(checkout, row)]
+    unknown = next((row.error for row in served if row.error), None)
+    if not rows and unknown:
+        raise unknown
     if not rows:
         raise NotNative(
             "PTR019", f"no row of {op} runs Metal kernels", family[0].place, "Run `porter migrate` to port it."
         )
     shared = [row for row in rows if any(key in row.entry.keys for key in SHARING_KEYS)]
-    stubs = dict.fromkeys(stub for row in shared for stub in shared_stubs(checkout, row.entry))
+    stubs = dict.fromkeys(stub for row in shared for stub in find_shared_stubs(checkout, row.entry))
     found = [each for each in _implementations(checkout, rows, tuple(stubs)) if each]
     kernels = dict.fromkeys(name for each in found for name in _kernels(checkout, each))
     if not kernels:
@@ -77,25 +88,25 @@ def _implementations(
 
 
 def named_kernels(checkout: Checkout, path: str, text: str) -> tuple[str, ...]:
-    """The names of kernels that a text of a host file launches, itself or through what it calls."""
-    texts = tuple(reached_text(checkout, path, text))
+    """The names of the kernels that host code launches, directly or through functions it calls."""
+    texts = tuple(read_reachable_text(checkout, path, text))
     named = [name for each in texts for pattern in _NAMES for name in pattern.findall(each)]
-    return tuple(dict.fromkeys(named or _written(_shaders(checkout, path), texts)))
+    return tuple(dict.fromkeys(named or _find_literals(_shaders(checkout, path), texts)))
 
 
 def _kernels(checkout: Checkout, implementation: Implementation) -> tuple[str, ...]:
-    source = parsed(implementation.file, checkout.read(implementation.file))
-    return named_kernels(checkout, implementation.file, own_text(source, implementation))
+    source = parse_source(implementation.file, checkout.read(implementation.file))
+    return named_kernels(checkout, implementation.file, expand_implementation(source, implementation))
 
 
 def _shaders(checkout: Checkout, file: str) -> str:
-    """The fork's kernel files, and the Metal that a host file holds in strings."""
+    """The fork's kernel files, and the Metal source in strings of a host file."""
     files = (checkout.read(path) for path in checkout.list(KERNELS, ".metal"))
     return "\n".join((*files, *(match["source"] for match in _INLINE.finditer(checkout.read(file)))))
 
 
-def _written(shaders: str, texts: Sequence[str]) -> Iterator[str]:
-    """The strings of host code that begin a name in a kernel's source, for names that are handed on."""
+def _find_literals(shaders: str, texts: Sequence[str]) -> Iterator[str]:
+    """The strings in host code that are prefixes of a kernel name, for names passed to other functions."""
     for text in texts:
         for name in _LITERAL.findall(text):
             if re.search(rf"(?:\b|_){re.escape(name)}(?:_|\b)", shaders):
@@ -103,13 +114,13 @@ def _written(shaders: str, texts: Sequence[str]) -> Iterator[str]:
 
 
 def _pairs(checkout: Checkout, functor: str) -> Iterator[tuple[str, str]]:
-    """The (input, output) Metal types that REGISTER lines give a functor."""
-    indexing = parsed(INDEXING, checkout.read(INDEXING)).macros() if checkout.exists(INDEXING) else ()
+    """The (input, output) Metal types of a functor's REGISTER lines."""
+    indexing = parse_source(INDEXING, checkout.read(INDEXING)).macros() if checkout.exists(INDEXING) else ()
     for path in checkout.list(KERNELS, ".metal"):
         text = checkout.read(path)
         if functor in text:
-            source = parsed(path, text)
+            source = parse_source(path, text)
             book = MacroBook.read((*indexing, *source.macros()))
-            for use in registered(source, book, functor):
+            for use in find_registrations(source, book, functor):
                 for _, instance in book.expand(use.name, use.arguments):
                     yield instance.input, instance.output

@@ -1,4 +1,4 @@
-"""From a plan to what the overlay has to prove of it."""
+"""Verifies a plan."""
 
 from __future__ import annotations
 
@@ -19,13 +19,19 @@ def prove(
     arithmetic: str = "default",
     progress: Progress = ignore,
 ) -> Verdict:
-    """The overlay's verdict on a plan; the checkout itself stays as it is.
+    """The verdict on a plan. Does not change the checkout.
 
     Raises PTR100 or PTR170 to PTR172 if there is no verdict.
     """
+    target, tests = target_of(plan, base), _select_tests(plan, expr)
+    return verify(root, plan.changes.apply(), target, tests, backend, arithmetic, progress)
+
+
+def target_of(plan: Plan, base: str) -> VerifyTarget:
+    """What of a plan is to be verified."""
     gone = [c for c in plan.lists if not c.is_kept]
     stay = [c for c in plan.lists if c.is_kept]
-    target = VerifyTarget(
+    return VerifyTarget(
         base=base,
         rows=tuple(e.name for e in plan.entries),
         kernels=tuple(f.name for f in plan.functors),
@@ -34,11 +40,10 @@ def prove(
         removed=tuple(ListEntry(c.file, c.list, c.entry) for c in gone),
         kept=tuple(ListEntry(c.file, c.list, c.entry) for c in stay),
     )
-    return verify(root, plan.changes.apply(), target, _select_tests(plan, expr), backend, arithmetic, progress)
 
 
 def _select_tests(plan: Plan, expr: str | None) -> str | None:
-    """The tests asked for, without the dtypes that never reach the stub."""
+    """The selected tests, without dtypes that never reach the stub."""
     left_out = " and ".join(f"not mps_{dtype}" for dtype in plan.answered)
     if not left_out:
         return expr

@@ -1,6 +1,6 @@
-"""What kept a call from running on the mps device, as far as the text of its error says.
+"""Classifies why a call failed on the mps device, from the message of its error.
 
-Errors of aten_overlay reach Python through the fork's C++, which keeps their text alone: it begins with their code.
+Errors of aten_overlay reach Python through the fork's C++, which keeps only their message; it starts with their code.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from porter.core.errors import code_in
 
 
 class Refusal(Enum):
-    """A class of errors that carry a code; what the fork's own checks say carries none."""
+    """A class of errors with a code. Errors of the fork's own checks have none."""
 
     NOT_MODELED = auto()  # the stand-in for Apple cannot run it
     VALIDATION = auto()  # Metal's API validation would refuse it on a Mac
@@ -31,6 +31,6 @@ _BY_CODE = {
 
 
 def refusal_in(text: str) -> Refusal | None:
-    """The class of the error in a text; None where it carries no code."""
+    """The class of the error in a message; None if it has no code."""
     code = code_in(text)
     return _BY_CODE.get(code, Refusal.OTHER) if code else None

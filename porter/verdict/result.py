@@ -1,4 +1,4 @@
-"""What a verdict is made of: values that know nothing of how it is had."""
+"""The values that make up a verdict."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class ListEntry:
 
 @dataclass(frozen=True)
 class VerifyTarget:
-    """What is to be verified: an operator, its functors, its stubs, and the dtype pairs (Metal names) they serve.
+    """What to verify: an operator, its functors, its stubs, and the dtype pairs (Metal names) they support.
 
-    `pairs` are (input, output) types; without any, every dtype the tests use has to reach a kernel. `removed` and
-    `kept` are the entries of test lists whose going or staying the verdict proves. Host code that is judged `as_is`
-    may answer some samples without a kernel.
+    `pairs` are (input, output) types; if empty, every dtype the tests use has to reach a kernel. `removed` and `kept`
+    are test list entries whose removal or presence the verdict checks. Host code verified `as_is` may compute some
+    samples without a kernel.
     """
 
     base: str
@@ -49,9 +49,9 @@ class VerifyTarget:
 
 @dataclass(frozen=True)
 class Failure:
-    """One thing that is wrong: a test or a step (`lint`, `build`), the dtype if it has one, why, and where if known.
+    """A failed test or step (`lint`, `build`): its dtype, the reason, and the place if known.
 
-    `kernel_calls` are those of the test: without any, what the kernels compute is not what is wrong.
+    `kernel_calls` are those of the test; if zero, the values that kernels compute are not the cause.
     """
 
     test: str
@@ -63,7 +63,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class DTypeVerdict:
-    """The counts of one dtype (torch name). `max_ulp` is the kernel's, `cpu_ulp` that of ATen's CPU kernel."""
+    """The counts for one dtype (torch name). `max_ulp` is the kernel's error, `cpu_ulp` that of ATen's CPU kernel."""
 
     dtype: str
     passed: int = 0
@@ -77,9 +77,9 @@ class DTypeVerdict:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the tests found. `skipped` counts skips and expected failures; `notes` are worth knowing, not failures.
+    """The result of verification. `skipped` counts skips and expected failures; `notes` are not failures.
 
-    `old_path` says what the implementation that a port takes out does with the same samples.
+    `old_path` compares the port with the implementation it removes, on the same samples.
     """
 
     op: str
@@ -98,10 +98,10 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
-        """Whether something passed and nothing failed."""
+        """Whether at least one test passed and none failed."""
         return self.failed == 0 and self.passed > 0
 
     @property
     def where(self) -> str:
-        """The backend, and what has to be known of it."""
+        """The backend and its limits."""
         return f"{self.backend} (not yet run on Apple hardware)" if self.backend == MPS else self.backend

@@ -1,4 +1,4 @@
-"""The verdict on a port: whether the fork's native code for an operator is right, and on what evidence."""
+"""Verifies the native code of an operator."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def verify(
 ) -> Verdict:
     """Builds the checkout with the plan's `texts` (relative file -> new text) in a private tree, and tests `op` there.
 
-    `expr` selects tests as pytest's -k does. Whatever is wrong with the port is a failure in the verdict; PorterError
-    is raised only where no verdict can be had: PTR100 (no compiler), PTR170 (no torch, or no process that answers),
-    PTR171 (no such backend or arithmetic) or PTR172 (an operator that the backend cannot call). `backend` is one of
-    `choice.BACKENDS`, or `auto`: the fullest one that this machine has. `progress` hears what is being done.
+    `expr` selects tests as pytest's -k does. `backend` is one of `choice.BACKENDS`, or `auto` for the most complete one
+    available. Problems with the port are failures in the verdict; raises PorterError only if there is no verdict:
+    PTR100 (no compiler), PTR170 (no torch, or no process that answers), PTR171 (no such backend or arithmetic) or
+    PTR172 (an operator that the backend cannot call).
     """
     if arithmetic not in (*ARITHMETICS, ALL):
         named = ", ".join((*ARITHMETICS, ALL))
         raise NoVerdict("PTR171", f"unknown arithmetic {arithmetic}", hint=f"Choose one of {named}.")
     chosen = choose_backend(backend)
     if chosen.ON_HARDWARE and arithmetic != DEFAULT:
-        told = f"the {chosen.NAME} backend uses the arithmetic of its GPU"
-        raise NoVerdict("PTR171", told, hint="Omit --arithmetic.")
+        what = f"the {chosen.NAME} backend uses the arithmetic of its GPU"
+        raise NoVerdict("PTR171", what, hint="Omit --arithmetic.")
     request = VerifyRequest(checkout_root.resolve(), texts, op, expr, chosen.NAME, arithmetic)
     return client.request_verdict(request, progress)

@@ -1,4 +1,4 @@
-"""The candidates for what a functor computes, judged one after the other until the verdict is right."""
+"""Tries the candidates for a functor one after another until the verdict passes."""
 
 from __future__ import annotations
 
@@ -19,53 +19,53 @@ Prove = Callable[[Plan], Verdict]
 
 @dataclass(frozen=True)
 class Trial:
-    """A plan with the candidates of this choice, its verdict, and the candidates that it was preferred to."""
+    """A plan with one choice of candidates, its verdict, and the candidates rejected so far."""
 
     choice: CandidateChoice
     plan: Plan
     verdict: Verdict
-    losers: tuple[RejectedCandidate, ...] = ()
+    rejected: tuple[RejectedCandidate, ...] = ()
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """How far from right it is: one that ran no test to its end is further than any that did."""
+        """Lower is better. A plan for which no test passed ranks below any other."""
         return self.verdict.passed == 0, self.verdict.failed
 
-    def wrong(self, kinds: Sequence[Kind]) -> list[Failure]:
-        """The tests of elements of these kinds in which the kernels ran, and computed something else than the CPU."""
+    def value_failures(self, kinds: Sequence[Kind]) -> list[Failure]:
+        """The failed tests of these dtype kinds in which the kernels ran: they computed wrong values."""
         found = (f for f in self.verdict.failures if f.kernel_calls and f.dtype in BY_TORCH)
         return [failure for failure in found if BY_TORCH[failure.dtype].kind in kinds]
 
 
-def judged(checkout: Checkout, plan: Plan, prove: Prove, recorded: RecordedGraph = no_recording) -> Trial:
-    """Proves a plan of the checkout; a candidate that computes wrong values gives way to one that fails fewer tests.
+def choose_candidates(checkout: Checkout, plan: Plan, prove: Prove, recorded: RecordedGraph = no_recording) -> Trial:
+    """Verifies a plan, and replaces each candidate that computes wrong values with one that fails fewer tests.
 
-    Raises what planning and proving raise.
+    Raises what `plan_operator` and `prove` raise.
     """
     best = Trial(FIRST_CANDIDATES, plan, prove(plan))
-    losers: list[RejectedCandidate] = []
+    rejected: list[RejectedCandidate] = []
     for functor in plan.functors:
         for origin in functor.origins:
-            for turn in range(1, origin.count):
-                if not best.wrong(origin.kinds):
+            for index in range(1, origin.count):
+                if not best.value_failures(origin.kinds):
                     break
-                choice = {**best.choice, (functor.name, origin.kinds[0]): turn}
+                choice = {**best.choice, (functor.name, origin.kinds[0]): index}
                 other_plan = plan_operator(checkout, plan.op, choice, recorded)
                 other = Trial(choice, other_plan, prove(other_plan))
                 better = other.rank < best.rank
-                losers.append(_loser(best if better else other, functor.name, origin))
+                rejected.append(_reject(best if better else other, functor.name, origin))
                 best = other if better else best
-    return Trial(best.choice, best.plan, best.verdict, tuple(losers))
+    return Trial(best.choice, best.plan, best.verdict, tuple(rejected))
 
 
-def _loser(trial: Trial, functor: str, origin: Origin) -> RejectedCandidate:
+def _reject(trial: Trial, functor: str, origin: Origin) -> RejectedCandidate:
     [planned] = [each for each in trial.plan.functors if each.name == functor]
     [source] = [each.source for each in planned.origins if each.kinds == origin.kinds]
-    wrong = trial.wrong(origin.kinds) or trial.verdict.failures
-    return RejectedCandidate(functor, origin.kinds, source, len(wrong), _told(wrong))
+    failures = trial.value_failures(origin.kinds) or trial.verdict.failures
+    return RejectedCandidate(functor, origin.kinds, source, len(failures), _describe_failure(failures))
 
 
-def _told(failures: Sequence[Failure]) -> str:
-    """The failure that needs the fewest lines: it names a value."""
+def _describe_failure(failures: Sequence[Failure]) -> str:
+    """The failure with the shortest message, which names a value."""
     failure = min(failures, key=lambda each: each.reason.count("\n"))
     return f"{failure.test.rpartition('.')[2]}: {failure.reason.splitlines()[0]}"

@@ -1,35 +1,36 @@
-"""`porter explain`: each stage of one operator, and how each was found."""
+"""`porter explain`: each stage of the port of one operator."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from porter.aten.implementations import Language
 from porter.aten.operator import Blocked, Operator, ServedFunction, find_migrations
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
-from porter.cpu.kernels import cpu_kernel
+from porter.cpu.kernels import read_cpu_kernel
 from porter.mpsgraph.graph import Graph
 from porter.mpsgraph.printing import graph_lines
 from porter.plan.planner import plan_operator
-from porter.recording.readings import NEWEST, recorded_stages, source_graph
+from porter.recording.readings import NEWEST, describe_recordings, read_source_graph
 from porter.report.explain import Stage
 
 
 def explain(
     checkout: Checkout, op: str, record: bool = True, macos: str = NEWEST, progress: Progress = ignore
 ) -> Iterator[Stage]:
-    """The stages of an operator; one that fails says why, and the next one follows.
+    """Yields the stages of an operator. A stage that fails holds its error, and the next one follows.
 
-    With `record` the old code is run too, under a macOS release, and both readings are compared. Raises PTR012 for an
-    operator that does not exist.
+    With `record`, also runs the old code as on a macOS release and compares both readings. Raises PTR012 if the
+    operator does not exist.
     """
     operator = Operator.read(checkout, op)
     rows = {row.function.name: row for row in operator.served}
     yield Stage("entries", tuple(f"{f.name:<28} {f.place}  {_served(rows.get(f.name))}" for f in operator.functions))
     for row in operator.served:
-        if row.implementation and row.language is Language.MPSGRAPH:
+        if row.error:
+            yield Stage("implementation", (str(row.error),))
+        elif row.implementation and row.builds_graph:
             yield from _implementation(checkout, row, record, macos, progress)
     yield from dict.fromkeys(_stubs(checkout, operator))
     try:
@@ -41,7 +42,7 @@ def explain(
 
 
 def _stubs(checkout: Checkout, operator: Operator) -> Iterator[Stage]:
-    """The stub that each row on MPSGraph can move to, with the CPU's kernel behind it, or why there is none."""
+    """The stub that each MPSGraph row can move to and its CPU kernel, or why there is none."""
     for move in find_migrations(checkout, operator):
         if isinstance(move, Blocked):
             yield Stage("stub", (str(move.error),))
@@ -54,7 +55,7 @@ def _stubs(checkout: Checkout, operator: Operator) -> Iterator[Stage]:
 
 def _served(row: ServedFunction | None) -> str:
     if row is None:
-        return "no MPS line of its own"
+        return "no MPS dispatch of its own"
     return f"{', '.join(row.entry.keys)}: {row.entry.kernel} ({row.language.value})"
 
 
@@ -66,17 +67,17 @@ def _implementation(
     yield Stage("implementation", (f"{found.symbol} at {found.place}, {found.shape}",))
     source: Graph | None = None
     try:
-        source = source_graph(checkout, row)
+        source = read_source_graph(checkout, row)
         yield Stage("graph, read from the source", tuple(graph_lines(source)))
     except PorterError as error:
         yield Stage("graph", (str(error),))
     if record:
-        yield from (Stage(*each) for each in recorded_stages(checkout, row, source, macos, progress))
+        yield from (Stage(*each) for each in describe_recordings(checkout, row, source, macos, progress))
 
 
 def _cpu(checkout: Checkout, stub: str) -> Stage:
     try:
-        cpu = cpu_kernel(checkout, stub)
+        cpu = read_cpu_kernel(checkout, stub)
     except PorterError as error:
         return Stage("reference", (str(error),))
     return Stage("reference", (f"{cpu.function} at {cpu.place}, for {', '.join(map(str, cpu.dtypes))}",))

@@ -1,4 +1,4 @@
-"""`porter migrate`: operators planned, proven and written, one after the other in one fork."""
+"""`porter migrate`: plans, verifies and writes operators, each on top of the ones before it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.core.progress import Progress, Steps, ignore, of_several
+from porter.core.progress import Progress, Steps, ignore, number_progress
 from porter.core.writing import write
 from porter.metal.kernel_spec import RecordedGraph
 from porter.plan.draft import Draft
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator, require_dialect
-from porter.recording.readings import recorded_graph
+from porter.recording.readings import get_recorded_graph
 from porter.workflows.status import portable
 from porter.workflows.verify import Proof
 
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for: the operators, or all that porter can port, and what is done with their plans. Without a
-    `proof` there is no verdict.
-    """
+    """The operators to port, or all that can be, and what to do with their plans. No `proof` means no verdict."""
 
     ops: tuple[str, ...] = ()
     all: bool = False
@@ -37,25 +35,25 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Ported:
-    """The plan that is proven best, its verdict or why there is none, and the candidates it was preferred to. Both are
-    None where no verdict was asked for.
+class PortedOperator:
+    """The best plan, its verdict or the error that prevented one, and the rejected candidates. Both are None if no
+    verdict was requested.
     """
 
     plan: Plan
     verdict: Verdict | None = None
     no_verdict: PorterError | None = None
-    losers: tuple[RejectedCandidate, ...] = ()
+    rejected: tuple[RejectedCandidate, ...] = ()
 
     @property
     def done(self) -> bool:
-        """Whether the plan is complete and nothing speaks against it."""
+        """Whether the plan is complete and its verdict, if requested, passed."""
         return self.plan.complete and self.no_verdict is None and (self.verdict is None or self.verdict.ok)
 
 
 @dataclass(frozen=True)
 class NotPlanned:
-    """One of all operators that could not be planned after all."""
+    """An operator of `--all` that could not be planned."""
 
     op: str
     error: PorterError
@@ -63,16 +61,18 @@ class NotPlanned:
 
 @dataclass(frozen=True)
 class Wrote:
-    """The files that now are as the plans say."""
+    """The files written."""
 
     files: tuple[str, ...]
 
 
-def migrate(checkout: Checkout, request: Request, progress: Steps = ignore) -> Iterator[Ported | NotPlanned | Wrote]:
-    """Each operator's port, planned on what the ones before it leave, and the files written at the end.
+def migrate(
+    checkout: Checkout, request: Request, progress: Steps = ignore
+) -> Iterator[PortedOperator | NotPlanned | Wrote]:
+    """Ports each operator on top of the ones before it, then writes the files.
 
-    Raises PTR002 (all operators of a fork older than the functor dialect), PTR012 (no operator is named), and for a
-    named operator what planning and writing raise.
+    Raises PTR002 (`all` on a fork older than the functor dialect), PTR012 (no operator given), and for a named
+    operator what `plan_operator` and `write` raise.
     """
     if not request.ops and not request.all:
         raise PorterError("PTR012", "no operator is named", hint="Name one, or use --all.")
@@ -81,9 +81,9 @@ def migrate(checkout: Checkout, request: Request, progress: Steps = ignore) -> I
     draft = Draft(checkout)
     ops: Sequence[str] = portable(checkout) if request.all else request.ops
     for at, op in enumerate(ops):
-        tell = of_several(progress, op, at, len(ops))
-        recorded = partial(recorded_graph, checkout, run=request.proof is not None, progress=tell)
-        tell("planning")
+        report_progress = number_progress(progress, op, at, len(ops))
+        recorded = partial(get_recorded_graph, checkout, run=request.proof is not None, progress=report_progress)
+        report_progress("planning")
         try:
             plan = plan_operator(draft.fork, op, recorded=recorded)
         except PorterError as error:
@@ -91,23 +91,27 @@ def migrate(checkout: Checkout, request: Request, progress: Steps = ignore) -> I
                 raise
             yield NotPlanned(op, error)
             continue
-        ported = _prove(draft.fork, plan, request.proof, recorded, tell) if request.proof else Ported(plan)
+        ported = (
+            _prove(draft.fork, plan, request.proof, recorded, report_progress)
+            if request.proof
+            else PortedOperator(plan)
+        )
         yield ported
         draft = draft.follow(ported.plan.changes)
     if request.write:
         yield Wrote(write(checkout, draft.changes, request.force))
 
 
-def _prove(fork: Checkout, plan: Plan, proof: Proof, recorded: RecordedGraph, progress: Progress) -> Ported:
+def _prove(fork: Checkout, plan: Plan, proof: Proof, recorded: RecordedGraph, progress: Progress) -> PortedOperator:
     from porter.verdict.prove import prove
-    from porter.workflows.candidates import judged
+    from porter.workflows.candidates import choose_candidates
 
     def verdict(each: Plan) -> Verdict:
         base = plan.op.split(".")[0]
         return prove(fork.root, each, base, proof.expr, proof.backend, proof.arithmetic, progress)
 
     try:
-        best = judged(fork, plan, verdict, recorded)
+        best = choose_candidates(fork, plan, verdict, recorded)
     except PorterError as error:
-        return Ported(plan, no_verdict=error)
-    return Ported(best.plan, best.verdict, losers=best.losers)
+        return PortedOperator(plan, no_verdict=error)
+    return PortedOperator(best.plan, best.verdict, rejected=best.rejected)

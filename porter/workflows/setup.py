@@ -1,6 +1,4 @@
-"""`porter setup`: the compiler that the overlay needs, found, installed where that is allowed, or named; then all that
-is built once, so that no first verdict waits for it.
-"""
+"""`porter setup`: finds or installs a compiler, and builds ahead what all verdicts share."""
 
 from __future__ import annotations
 
@@ -22,23 +20,23 @@ WITHOUT_ROOT = "ziglang"
 
 
 def set_up() -> Compiler:
-    """Makes sure that a clang of 17 or newer is there, and says which: one that is found, else one of the system's
-    packages where this user may install them, else `ziglang`, where this is a virtual environment.
+    """Returns a clang 17 or newer: an installed one, or else one installed from a system package (as root) or from
+    `ziglang` (in a virtual environment).
 
-    Raises PTR100 or PTR142 where there is none after all.
+    Raises PTR100 or PTR142 if there is none.
     """
-    for install in (_with_apt, _with_pip):
+    for install in (_install_with_apt, _install_with_pip):
         try:
-            return _found()
+            return _describe_compiler()
         except PorterError:
             install()
-    return _found()
+    return _describe_compiler()
 
 
 def prepare(checkout: Checkout, progress: Progress = ignore) -> Overlay:
-    """Builds the stand-in for Apple and what every operator of a checkout shares, and says for which torch.
+    """Builds the stand-in for Apple's frameworks and the host code that all operators of a checkout share.
 
-    Raises PTR166 where the checkout's own shared host code does not compile, and what serving raises.
+    Raises PTR166 if the shared host code does not compile, and what `request_preparation` raises.
     """
     from porter.verdict import client
     from porter.verdict.backends.choice import choose_backend
@@ -53,7 +51,7 @@ def prepare(checkout: Checkout, progress: Progress = ignore) -> Overlay:
     return Overlay(torch, backend.NAME, backend.RUNS_HOST_CODE)
 
 
-def _found() -> Compiler:
+def _describe_compiler() -> Compiler:
     from aten_overlay.metal.compiler import find_clang, version
     from porter.verdict.errors import raising_porter_errors
 
@@ -62,7 +60,7 @@ def _found() -> Compiler:
     return Compiler(str(path), version(path).splitlines()[0])
 
 
-def _with_apt() -> None:
+def _install_with_apt() -> None:
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         return
     subprocess.run(["apt-get", "update", "-qq"], check=False)
@@ -71,7 +69,7 @@ def _with_apt() -> None:
             return
 
 
-def _with_pip() -> None:
+def _install_with_pip() -> None:
     if sys.prefix != sys.base_prefix:
         subprocess.run([sys.executable, "-m", "pip", "install", "-q", WITHOUT_ROOT], check=False)
         importlib.invalidate_caches()

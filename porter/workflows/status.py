@@ -1,4 +1,4 @@
-"""`porter status`: every operator with an MPS dispatch, what it is written in, and whether porter can port it."""
+"""`porter status`: every operator with an MPS implementation, what it is written in, and whether it can be ported."""
 
 from __future__ import annotations
 
@@ -6,34 +6,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from porter.aten.implementations import Language, find_implementation
-from porter.aten.native_functions import SHARING_KEYS, NativeFunctions
+from porter.aten.implementations import Language
+from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import Blocked, Operator, ServedFunction, find_migrations, find_served, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.metal.kernel_spec import check_portable
 from porter.plan.planner import require_dialect
-from porter.recording.readings import which
+from porter.recording.readings import list_readings
 from porter.report.status import OperatorStatus, Reason, RowStatus, State
 
 _NATIVE = Reason("PTR013", "already native")
 _FORWARDS = Reason("PTR013", "its MPS code only calls other operators: nothing to migrate")
 _SHARES = Reason("PTR032", "no MPS kernel was found behind the code it shares with the CPU")
+_STATES = {
+    Language.MPSGRAPH: State.MPSGRAPH,
+    Language.MIXED: State.MIXED,
+    Language.OTHER: State.OTHER,
+    Language.UNKNOWN: State.UNKNOWN,
+}
 
 
 @dataclass(frozen=True)
 class Filters:
-    """Which operators are wanted: those whose name matches one of the patterns, if any, and who can be ported or have
-    something that holds them back. With both, either will do.
-    """
+    """Selects operators that match a pattern, if any, and are portable or blocked; both flags select either."""
 
     patterns: tuple[str, ...] = ()
     portable: bool = False
     blocked: bool = False
 
     def accept(self, operator: OperatorStatus) -> bool:
-        """Whether a state that is asked for is the operator's; any will do where none is."""
+        """Whether the operator has a requested state; true if none is requested."""
         if not self.portable and not self.blocked:
             return True
         return (self.portable and operator.portable) or (self.blocked and operator.blocked)
@@ -43,36 +47,36 @@ EVERY = Filters()
 
 
 def operators(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorStatus, ...]:
-    """The operators that MPS serves, in the file's order, without their readings.
+    """The operators with an MPS implementation, in file order, without readings.
 
-    Raises PTR012 for a pattern that no operator matches.
+    Raises PTR012 if a pattern matches no operator.
     """
-    return tuple(_classified(checkout, filters))
+    return tuple(_classify(checkout, filters))
 
 
 def status(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorStatus, ...]:
     """The operators with the readings of their rows on MPSGraph. Raises as `operators` does."""
-    found = _classified(checkout, filters)
-    old = [row for rows in found.values() for row in rows if row.language is Language.MPSGRAPH]
-    readings = dict(zip((row.function.name for row in old), which(checkout, old), strict=True))
+    found = _classify(checkout, filters)
+    old = [row for rows in found.values() for row in rows if row.builds_graph]
+    readings = dict(zip((row.function.name for row in old), list_readings(checkout, old), strict=True))
     return tuple(replace(each, rows=_with_readings(each.rows, readings)) for each in found)
 
 
 def portable(checkout: Checkout) -> tuple[str, ...]:
-    """The base names of the operators on MPSGraph that nothing known holds back, in the file's order."""
+    """The base names of the MPSGraph operators that can be ported, in file order."""
     return tuple(each.name for each in operators(checkout, Filters(portable=True)))
 
 
-def _classified(checkout: Checkout, filters: Filters) -> dict[OperatorStatus, list[ServedFunction]]:
+def _classify(checkout: Checkout, filters: Filters) -> dict[OperatorStatus, list[ServedFunction]]:
     functions = NativeFunctions.read(checkout)
-    bases = _matching(functions, filters.patterns)
+    bases = _match_bases(functions, filters.patterns)
     served: dict[str, list[ServedFunction]] = {}
-    for entry in functions.entries:
+    for entry in functions.all:
         if entry.base in bases and (row := find_served(checkout, entry)):
             served.setdefault(entry.base, []).append(row)
-    older = _older(checkout)
+    dialect = _find_dialect_reason(checkout)
     found = {
-        OperatorStatus(base, tuple(_row(checkout, functions, row, older) for row in rows)): rows
+        OperatorStatus(base, tuple(_row(checkout, functions, row, dialect) for row in rows)): rows
         for base, rows in served.items()
     }
     return {operator: rows for operator, rows in found.items() if filters.accept(operator)}
@@ -82,18 +86,18 @@ def _with_readings(rows: Sequence[RowStatus], readings: dict[str, str]) -> tuple
     return tuple(replace(row, reading=readings.get(row.name, "")) for row in rows)
 
 
-def _matching(functions: NativeFunctions, patterns: Sequence[str]) -> frozenset[str]:
-    bases = {entry.base for entry in functions.entries}
+def _match_bases(functions: NativeFunctions, patterns: Sequence[str]) -> frozenset[str]:
+    bases = {entry.base for entry in functions.all}
     for pattern in patterns:
         if not any(fnmatchcase(base, pattern) for base in bases):
-            near = functions.near(pattern)
+            near = functions.suggest(pattern)
             hint = f"Did you mean {', '.join(near)}?" if near else "Use shell patterns, such as 'log*'."
             raise PorterError("PTR012", f"no operator matches {pattern}", Place(NATIVE_FUNCTIONS), hint)
     return frozenset(b for b in bases if not patterns or any(fnmatchcase(b, pattern) for pattern in patterns))
 
 
-def _older(checkout: Checkout) -> Reason | None:
-    """Why nothing of a fork that is older than the dialect can be ported; what it lacks `migrate` says."""
+def _find_dialect_reason(checkout: Checkout) -> Reason | None:
+    """The reason if the fork predates the functor dialect; `migrate` lists what is missing."""
     try:
         require_dialect(checkout)
     except PorterError as error:
@@ -101,36 +105,30 @@ def _older(checkout: Checkout) -> Reason | None:
     return None
 
 
-def _row(checkout: Checkout, functions: NativeFunctions, row: ServedFunction, older: Reason | None) -> RowStatus:
+def _row(checkout: Checkout, functions: NativeFunctions, row: ServedFunction, dialect: Reason | None) -> RowStatus:
     state = _state(row)
-    if state is State.MPSGRAPH:
-        reason = _held_back(checkout, functions, row) or older
+    if state.builds_graph:
+        reason = _find_blocker(checkout, functions, row) or dialect
+    elif row.error:
+        reason = Reason(row.error.code, row.error.what)
     else:
-        reason = _other(checkout, row) if state is State.OTHER else _NATIVE
+        reason = _explain_other(row) if state is State.OTHER else _NATIVE
     return RowStatus(row.function.name, row.entry.kernel, state, reason)
 
 
 def _state(row: ServedFunction) -> State:
     if row.language is Language.METAL:
-        return State.STUB if any(key in row.entry.keys for key in SHARING_KEYS) else State.METAL
-    return State.MPSGRAPH if row.language is Language.MPSGRAPH else State.OTHER
+        return State.STUB if is_shared(row.entry) else State.METAL
+    return _STATES[row.language]
 
 
-def _other(checkout: Checkout, row: ServedFunction) -> Reason:
-    """Why a row with neither a graph nor a kernel is left alone: its code is not found, or forwards to others'."""
-    if row.implementation is not None:
-        return _FORWARDS
-    if is_shared(row.entry):
-        return _SHARES
-    try:
-        find_implementation(checkout, row.entry.kernel)
-    except PorterError as error:
-        return Reason(error.code, error.what)
-    return _FORWARDS
+def _explain_other(row: ServedFunction) -> Reason:
+    """Why a row with neither a graph nor a kernel is left alone: no kernel is behind it, or it forwards to others'."""
+    return _FORWARDS if row.implementation is not None else _SHARES
 
 
-def _held_back(checkout: Checkout, functions: NativeFunctions, row: ServedFunction) -> Reason | None:
-    operator = Operator(row.function.name, functions.family(row.function.name), (row,))
+def _find_blocker(checkout: Checkout, functions: NativeFunctions, row: ServedFunction) -> Reason | None:
+    operator = Operator(row.function.name, functions.find_overloads(row.function.name), (row,))
     [outcome] = find_migrations(checkout, operator)
     try:
         if isinstance(outcome, Blocked):

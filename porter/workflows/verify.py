@@ -1,4 +1,4 @@
-"""`porter verify`: a verdict on operators as they stand, or on their ports."""
+"""`porter verify`: a verdict on native operators, or on the ports of others."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 
 from porter.core.checkout import Checkout
 from porter.core.layout import KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS
-from porter.core.progress import Progress, Steps, ignore, of_several
+from porter.core.progress import Progress, Steps, ignore, number_progress
 from porter.plan.planner import plan_operator
 from porter.verdict.errors import NotNative
 from porter.verdict.native import native_target
 from porter.verdict.prove import prove
 from porter.verdict.result import Verdict
 from porter.verdict.verify import verify
-from porter.workflows.candidates import judged
+from porter.workflows.candidates import choose_candidates
 
 
 @dataclass(frozen=True)
 class Proof:
-    """How operators are verified: the tests of an expression as of pytest's -k, on a backend, under an arithmetic."""
+    """How to verify: a pytest -k expression that selects tests, a backend and an arithmetic."""
 
     expr: str | None = None
     backend: str = "auto"
@@ -31,13 +31,13 @@ class Proof:
 def verify_operators(
     checkout: Checkout, ops: Sequence[str], proof: Proof, progress: Steps = ignore
 ) -> Iterator[Verdict]:
-    """The verdict on each operator. Raises what planning and proving raise."""
+    """Yields the verdict on each operator. Raises as `verify_operator` does."""
     for at, op in enumerate(ops):
-        yield verify_operator(checkout, op, proof, of_several(progress, op, at, len(ops)))
+        yield verify_operator(checkout, op, proof, number_progress(progress, op, at, len(ops)))
 
 
 def verify_operator(checkout: Checkout, op: str, proof: Proof, progress: Progress = ignore) -> Verdict:
-    """The verdict on an operator as the fork has it where it is native, else on its port. Raises as `prove` does."""
+    """The verdict on a native operator, or on the port of another. Raises what `plan_operator` and `prove` raise."""
     try:
         target = native_target(checkout, op)
     except NotNative:
@@ -51,12 +51,12 @@ def verify_operator(checkout: Checkout, op: str, proof: Proof, progress: Progres
             arithmetic=proof.arithmetic,
             progress=progress,
         )
-        return judged(checkout, plan, lambda each: proving(each)).verdict
+        return choose_candidates(checkout, plan, lambda each: proving(each)).verdict
     return verify(checkout.root, {}, target, proof.expr, proof.backend, proof.arithmetic, progress)
 
 
-def files_of(checkout: Checkout) -> tuple[Path, ...]:
-    """The files whose change can change the verdict on operators: MPS's own, its headers, the yaml and the lists."""
+def find_watched_files(checkout: Checkout) -> tuple[Path, ...]:
+    """The files that a verdict depends on: the MPS backend, its kernels and headers, and native_functions.yaml."""
     folders = ((MPS, (".h", ".mm")), (OPERATIONS, (".h", ".mm")), (KERNELS, (".metal", ".h")), (METAL_HEADERS, (".h",)))
     names = [path for folder, endings in folders for path in checkout.list(folder, *endings)]
     return tuple(checkout.root / name for name in (NATIVE_FUNCTIONS, *names))

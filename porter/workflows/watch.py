@@ -1,4 +1,4 @@
-"""`porter watch OP`: a new verdict whenever a file of the operator changes."""
+"""`porter watch`: verifies again whenever a file changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Stamp = tuple[int, int] | None
 def watch(
     files: Callable[[], Iterable[Path]], act: Callable[[], None], sleep: Callable[[float], None] = time.sleep
 ) -> None:
-    """Acts once, then again after every change, until interrupted. `files` is asked anew each time: plans change."""
+    """Calls `act` once, then again after every change, until interrupted. Calls `files` each time."""
     try:
         act()
         for _ in changes(files, sleep):
@@ -25,7 +25,7 @@ def watch(
 
 
 def changes(files: Callable[[], Iterable[Path]], sleep: Callable[[float], None] = time.sleep) -> Iterator[list[Path]]:
-    """Yields the files that changed, came or went, once their writer has paused."""
+    """Yields the files that were changed, added or removed, once writes settle."""
     before = _stamps(files())
     while True:
         sleep(PAUSE_SECONDS)

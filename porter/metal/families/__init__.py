@@ -1,4 +1,4 @@
-"""The families of kernels that porter writes, in the order in which they are asked."""
+"""The families of kernels that porter writes, in order of preference."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from porter.metal.kernel import KernelFamily
 FAMILIES: tuple[KernelFamily, ...] = (elementwise,)
 
 
-def family_for(function: NativeFunction, call: StubCall) -> KernelFamily:
-    """The first family that may serve a call of a stub. Raises the first family's refusal where none does."""
+def find_family(function: NativeFunction, call: StubCall) -> KernelFamily:
+    """Returns the first family that may write the kernel of a stub. If none may, raises the first one's refusal."""
     refusals = [family.refusal(function, call) for family in FAMILIES]
     found = next((family for family, refused in zip(FAMILIES, refusals, strict=True) if refused is None), None)
     if found is None:

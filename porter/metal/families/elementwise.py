@@ -1,4 +1,4 @@
-"""Elementwise kernels: a functor beside the fork's own, its REGISTER lines, and a host function that launches them.
+"""Elementwise kernels: a functor next to the fork's own, its REGISTER lines, and a host function that launches it.
 
 Source: c10/metal/indexing.h (the functor dialect), ATen/native/mps/MetalShaderLibrary.h (`exec_*_kernel`).
 """
@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from porter.aten.call_graph import parse_source
 from porter.aten.meta import Promotion
 from porter.aten.metal_functions import Library
 from porter.aten.native_functions import NativeFunction
-from porter.aten.reach import parsed
 from porter.aten.stubs import Stub, StubCall
 from porter.core import dtypes
 from porter.core.checkout import Checkout
@@ -23,14 +23,14 @@ from porter.core.errors import Place, PorterError
 from porter.core.formatting import format_block
 from porter.core.layout import INDEXING, KERNELS, OPERATIONS
 from porter.cpu.kernels import CpuKernel
-from porter.metal.candidates import choose
+from porter.metal.candidates import build_functor
 from porter.metal.functor import Functor, FunctorStyle, functor_text
 from porter.metal.functor_spec import FunctorSpec
-from porter.metal.host import Dialect, HostStyle, function_anchor, kernel_function, registration_anchor
+from porter.metal.host import Dialect, HostStyle, find_function_anchor, find_registration_anchor, write_kernel_function
+from porter.metal.insertion import find_used_macros, insert_functor, insert_includes, insert_registrations
 from porter.metal.kernel import CandidateChoice, Kernel, KernelSpec
 from porter.metal.macros import Instance, MacroBook, MacroFamily
-from porter.metal.placing import functor_edit, include_edits, register_edit, used_macros
-from porter.metal.registration import Line, Need, base_macro, register_lines
+from porter.metal.registration import Line, Need, find_base_macro, register_lines
 
 _ARITIES = (MacroFamily.UNARY, MacroFamily.BINARY, MacroFamily.TERNARY)
 _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
@@ -38,7 +38,7 @@ _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
 
 @dataclass(frozen=True)
 class _Launch:
-    """Where a kernel of one family goes, and how many elements and which scalars its functor takes."""
+    """The files of a kernel, and the number of elements and the scalars that its functor takes."""
 
     family: MacroFamily
     kernel_file: str
@@ -48,7 +48,7 @@ class _Launch:
 
 
 def refusal(function: NativeFunction, call: StubCall) -> PorterError | None:
-    """A functor gives one result, and takes one scalar beside its elements at most."""
+    """Returns PTR018 for a stub with more than one scalar, which a functor cannot take."""
     extra = len(call.stub.signature) - 1
     if extra <= 1:
         return None
@@ -57,24 +57,24 @@ def refusal(function: NativeFunction, call: StubCall) -> PorterError | None:
 
 
 def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
-    """The functor that the candidates of this choice give, registered for every dtype that the CPU serves.
+    """Returns the kernel with this choice of candidates, registered for every dtype that the CPU supports.
 
-    Raises PTR018 (the stub's kernel is no functor), PTR090 to PTR093 (what the fork lacks) or PTR094 (no source).
+    Raises PTR018 (not a functor), PTR090 to PTR093 (the fork lacks something) or PTR094 (no source).
     """
-    stub, name = spec.call.stub, _functor_name(spec.call.stub.name)
-    inputs, scalars = _parameters(spec.function, spec.cpu, spec.call)
+    stub, name = spec.call.stub, _make_functor_name(spec.call.stub.name)
+    inputs, scalars = _read_parameters(spec.function, spec.cpu, spec.call)
     if len(inputs) > 2 and spec.rule.promotion is Promotion.OUTPUT:
         what = f"the inputs of {stub.name} may differ in type, but those of a functor cannot"
         raise PorterError("PTR018", what, spec.call.place, "Port it by hand.")
     launch = _find_launch(fork, len(inputs), scalars)
-    kernels = parsed(launch.kernel_file, fork.read(launch.kernel_file))
+    kernels = parse_source(launch.kernel_file, fork.read(launch.kernel_file))
     style = FunctorStyle.of(kernels.text)
-    names = _known_as(name, spec.function.base, spec.call)
-    described = FunctorSpec(names, inputs, scalars, spec.rule, spec.cpu, spec.graph, Library.read(fork), style)
-    functor = choose(described, {kind: turn for (named, kind), turn in choice.items() if named == name})
-    book = _book(fork, launch.kernel_file)
+    names = _list_known_names(name, spec.function.base, spec.call)
+    functor_spec = FunctorSpec(names, inputs, scalars, spec.rule, spec.cpu, spec.graph, Library.read(fork), style)
+    functor = build_functor(functor_spec, {kind: index for (named, kind), index in choice.items() if named == name})
+    book = _read_macros(fork, launch.kernel_file)
     lines = register_lines(
-        name, tuple(_needs(described, functor, launch.family, book)), book, used_macros(kernels, book)
+        name, tuple(_list_needs(functor_spec, functor, launch.family, book)), book, find_used_macros(kernels, book)
     )
     source = format_block(fork, launch.kernel_file, functor_text(functor, style))
     return Kernel(
@@ -83,48 +83,50 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
         source=source,
         origins=functor.origins,
         registrations=lines,
-        dtypes=described.served,
+        dtypes=functor_spec.served,
         kernel_file=launch.kernel_file,
         host_file=launch.host_file,
         function=HostStyle.of(fork.read(launch.host_file)).function(name),
         notes=(
             *spec.notes,
-            *(f"{name}: the CPU kernel raises when {each}; a GPU kernel cannot" for each in _checks(spec.cpu)),
+            *(f"{name}: the CPU kernel raises when {each}; a GPU kernel cannot" for each in _list_checks(spec.cpu)),
         ),
         steps=(
             lambda fork: _kernel_edits(fork, launch, functor, source, lines),
             lambda fork: _include_edits(fork, launch, functor, stub),
-            lambda fork: _host_edits(fork, launch, name, stub, described),
+            lambda fork: _host_edits(fork, launch, name, stub, functor_spec),
         ),
     )
 
 
-def _functor_name(stub: str) -> str:
-    """What a stub's functor is called: `atan2` of `atan2_stub`, `lerp_scalar_weight` of `lerp_kernel_scalar_weight`."""
+def _make_functor_name(stub: str) -> str:
+    """Returns a functor's name: `atan2` for `atan2_stub`, `lerp_scalar_weight` for `lerp_kernel_scalar_weight`."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", stub).lower()
     return "_".join(word for word in words.removesuffix("_stub").split("_") if word != "kernel")
 
 
-def _known_as(name: str, base: str, call: StubCall) -> tuple[str, ...]:
-    """The names to look a function up by: the operator's own only where this stub is what it means by itself."""
+def _list_known_names(name: str, base: str, call: StubCall) -> tuple[str, ...]:
+    """Returns the names to look up: the functor's, and the operator's if the stub alone computes the operator."""
     chosen_by_name = any('"' in condition.text for condition in call.when)
-    turned = any("-" in argument for argument in call.arguments)
-    return (name,) if base == name or chosen_by_name or turned else (name, base)
+    is_negated = any("-" in argument for argument in call.arguments)
+    return (name,) if base == name or chosen_by_name or is_negated else (name, base)
 
 
-def _checks(cpu: CpuKernel) -> tuple[str, ...]:
+def _list_checks(cpu: CpuKernel) -> tuple[str, ...]:
     return tuple(dict.fromkeys(check for found in cpu.lambdas for check in found.checks))
 
 
-def _parameters(entry: NativeFunction, cpu: CpuKernel, call: StubCall) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The schema's names of the elements and of the scalars that the kernel takes."""
-    if entry.results > 1:
-        what = f"{call.stub.name} has {entry.results} results, but a functor has one"
+def _read_parameters(
+    function: NativeFunction, cpu: CpuKernel, call: StubCall
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the schema's names of the elements and scalars that the kernel takes."""
+    if function.results > 1:
+        what = f"{call.stub.name} has {function.results} results, but a functor has one"
         raise PorterError("PTR018", what, call.place, "Port it by hand.")
-    arity = len(cpu.lambdas[0].params) if cpu.lambdas else sum(a.is_tensor for a in entry.inputs)
+    arity = len(cpu.lambdas[0].params) if cpu.lambdas else sum(a.is_tensor for a in function.inputs)
     if not 1 <= arity <= len(_ARITIES):
         raise PorterError("PTR018", f"{call.stub.name} takes {arity} inputs", call.place, "Port it by hand.")
-    names = tuple(a.name for a in entry.inputs if a.type in ("Tensor", "Tensor(a!)", "Scalar"))[:arity]
+    names = tuple(a.name for a in function.inputs if a.type in ("Tensor", "Tensor(a!)", "Scalar"))[:arity]
     if len(names) != arity:
         raise PorterError(
             "PTR018",
@@ -132,26 +134,26 @@ def _parameters(entry: NativeFunction, cpu: CpuKernel, call: StubCall) -> tuple[
             call.place,
             "Port it by hand.",
         )
-    others = [a.name for a in entry.inputs if a.name not in names]
-    return names, tuple(_scalar_names(others, call)[: len(call.stub.signature) - 1])
+    others = [a.name for a in function.inputs if a.name not in names]
+    return names, tuple(_sort_scalar_names(others, call)[: len(call.stub.signature) - 1])
 
 
-def _scalar_names(names: Sequence[str], call: StubCall) -> list[str]:
-    """The arguments that are no elements, those that the call of the stub speaks of first."""
+def _sort_scalar_names(names: Sequence[str], call: StubCall) -> list[str]:
+    """Sorts the arguments that are not elements: those passed to the stub come first."""
     given = " ".join(call.arguments)
     return sorted(names, key=lambda name: re.search(rf"\b{name}\b", given) is None)
 
 
 def _find_launch(fork: Checkout, arity: int, scalars: tuple[str, ...]) -> _Launch:
-    """What launches functors of so many elements. Raises PTR091 and PTR093 where the fork has no such thing."""
+    """Returns where functors with this number of elements go. Raises PTR091 or PTR093 if the fork has no place."""
     plain = _ARITIES[arity - 1]
     family = MacroFamily(f"{plain.value}_alpha") if scalars else plain
-    Dialect.read(fork).exec_for(family)
-    return _Launch(family, *_files(fork, plain), arity, scalars)
+    Dialect.read(fork).find_exec(family)
+    return _Launch(family, *_find_files(fork, plain), arity, scalars)
 
 
-def _files(checkout: Checkout, family: MacroFamily) -> tuple[str, str]:
-    """The kernel file and the host file of a family: those named after it, else those that launch its kernels."""
+def _find_files(checkout: Checkout, family: MacroFamily) -> tuple[str, str]:
+    """Returns the kernel file and host file of a family: those named after it, else those that launch its kernels."""
     usual = f"{family.value.capitalize()}Kernel"
     named = [(f"{KERNELS}/{usual}.metal", f"{OPERATIONS}/{usual}.mm")]
     others = [(path, f"{OPERATIONS}/{PurePosixPath(path).stem}.mm") for path in checkout.list(KERNELS, ".metal")]
@@ -165,31 +167,31 @@ def _files(checkout: Checkout, family: MacroFamily) -> tuple[str, str]:
     )
 
 
-def _book(checkout: Checkout, kernel_file: str) -> MacroBook:
+def _read_macros(checkout: Checkout, kernel_file: str) -> MacroBook:
     files = (INDEXING, kernel_file)
-    return MacroBook.read(m for path in files for m in parsed(path, checkout.read(path)).macros())
+    return MacroBook.read(m for path in files for m in parse_source(path, checkout.read(path)).macros())
 
 
-def _needs(spec: FunctorSpec, functor: Functor, family: MacroFamily, book: MacroBook) -> Iterator[Need]:
-    """Every served dtype with its result; float arithmetic of two halves asks for opmath where the fork has it."""
+def _list_needs(spec: FunctorSpec, functor: Functor, family: MacroFamily, book: MacroBook) -> Iterator[Need]:
+    """Yields the instances for every supported dtype; with opmath if the functor computes in the element type."""
     plain: list[Instance] = []
     opmath: list[Instance] = []
     several = family in (MacroFamily.BINARY, MacroFamily.TERNARY)
-    raw = _raw_kinds(functor) if several and base_macro(book, family, True).opmath else set()
+    raw = _find_raw_kinds(functor) if several and find_base_macro(book, family, True).opmath else set()
     for dtype in spec.served:
         result = spec.result(dtype)
         assert result is not None
-        made = Instance(dtype.metal, result.metal, _alpha(dtype, result) if spec.scalars else None)
-        whole = dtype is dtypes.FLOAT2 and Kind.FLOATING not in raw
-        (opmath if dtype.kind in raw and not whole else plain).append(made)
+        instance = Instance(dtype.metal, result.metal, _choose_alpha(dtype, result) if spec.scalars else None)
+        is_whole = dtype is dtypes.FLOAT2 and Kind.FLOATING not in raw
+        (opmath if dtype.kind in raw and not is_whole else plain).append(instance)
     if plain:
         yield Need(family, tuple(plain))
     if opmath:
         yield Need(family, tuple(opmath), opmath=True)
 
 
-def _raw_kinds(functor: Functor) -> set[Kind]:
-    """The kinds whose elements are combined in their own type, so that halves would round between operations."""
+def _find_raw_kinds(functor: Functor) -> set[Kind]:
+    """Returns the kinds computed in their own type, so that halves would be rounded between operations."""
     own = [(o.kinds, o.body.statements) for o in functor.overloads if o.body.result == "T"]
     floating = any(_ARITHMETIC.search(line) for kinds, lines in own if Kind.FLOATING in kinds for line in lines)
     if floating:
@@ -200,8 +202,8 @@ def _raw_kinds(functor: Functor) -> set[Kind]:
     return {Kind.COMPLEX} if as_they_are else set()
 
 
-def _alpha(dtype: DType, result: DType) -> str:
-    """The type of a scalar: what `at::toOpMathType` of the computing type is."""
+def _choose_alpha(dtype: DType, result: DType) -> str:
+    """Returns the type of a scalar: `at::toOpMathType` of the type computed in."""
     if result.kind is Kind.COMPLEX:
         return dtypes.FLOAT2.metal
     return dtypes.FLOAT.metal if result.kind is Kind.FLOATING else dtype.metal
@@ -211,36 +213,36 @@ def _kernel_edits(
     fork: Checkout, launch: _Launch, functor: Functor, source: str, lines: Sequence[Line]
 ) -> Iterator[Edit]:
     file = launch.kernel_file
-    kernels = parsed(file, fork.read(file))
+    kernels = parse_source(file, fork.read(file))
     there = kernels.functions_by_name.keys()
-    helpers = [each for each in functor.helpers if not there & parsed(file, each).functions_by_name.keys()]
+    helpers = [each for each in functor.helpers if not there & parse_source(file, each).functions_by_name.keys()]
     text = "".join(f"{format_block(fork, file, helper)}\n\n" for helper in dict.fromkeys(helpers)) + source
-    yield functor_edit(kernels, text, launch.arity)
-    yield register_edit(kernels, "".join(f"{line}\n" for line in lines), launch.family, _book(fork, file))
+    yield insert_functor(kernels, text, launch.arity)
+    yield insert_registrations(kernels, "".join(f"{line}\n" for line in lines), launch.family, _read_macros(fork, file))
 
 
 def _include_edits(fork: Checkout, launch: _Launch, functor: Functor, stub: Stub) -> Iterator[Edit]:
     if functor.headers:
-        yield from include_edits(parsed(launch.kernel_file, fork.read(launch.kernel_file)), functor.headers)
+        yield from insert_includes(parse_source(launch.kernel_file, fork.read(launch.kernel_file)), functor.headers)
     headers = (stub.header, "ATen/OpMathType.h") if launch.scalars else (stub.header,)
-    yield from include_edits(parsed(launch.host_file, fork.read(launch.host_file)), headers)
+    yield from insert_includes(parse_source(launch.host_file, fork.read(launch.host_file)), headers)
 
 
 def _host_edits(fork: Checkout, launch: _Launch, name: str, stub: Stub, spec: FunctorSpec) -> Iterator[Edit]:
     file, family = launch.host_file, launch.family
     text = fork.read(file)
-    house = HostStyle.of(text)
+    style = HostStyle.of(text)
     arguments = {}
     if spec.scalars:
         arguments = {"alpha": spec.scalars[0], "scalar_arg_type": "at::toOpMathType(iter.common_dtype())"}
     if all(spec.result(dtype) is dtypes.BOOL for dtype in spec.served) and family is MacroFamily.BINARY:
         arguments["natural_output_dtype"] = "kBool"
-    body = Dialect.read(fork).exec_for(family).call(name, **arguments)
+    body = Dialect.read(fork).find_exec(family).call(name, **arguments)
     names = ("iter", *spec.scalars)
     params = [(type_.removeprefix("at::"), given) for (type_, _), given in zip(stub.signature, names, strict=False)]
-    at = function_anchor(text)
-    block = format_block(fork, file, kernel_function(house.function(name), params, body))
+    at = find_function_anchor(text)
+    block = format_block(fork, file, write_kernel_function(style.function(name), params, body))
     yield Edit(file, at, at, "\n" + block)
-    at = registration_anchor(text, name)
-    registration = house.registration(name).replace(f"{name}_stub", stub.name, 1)
+    at = find_registration_anchor(text, name)
+    registration = style.registration(name).replace(f"{name}_stub", stub.name, 1)
     yield Edit(file, at, at, registration + "\n")

@@ -1,9 +1,7 @@
-"""A small partial evaluator: runs an MPSGraph implementation for one element type and returns the expression graph it
-builds.
+"""A partial evaluator: runs an MPSGraph implementation for one element type and returns the expression graph it builds.
 
-Statements are interpreted, helpers of the same file and of OperationUtils.mm included; tensors stay symbolic, element
-types are known,
-conditions on arguments fork. What is not understood stops with a coded error at its line: nothing is guessed.
+It interprets statements, including helpers in the same file and in OperationUtils.mm. Tensors are symbolic, element
+types are known, and conditions on arguments fork. Unsupported code raises an error at its line: nothing is guessed.
 """
 
 from __future__ import annotations
@@ -13,73 +11,104 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-from porter.aten.implementations import Implementation, host_sources, own_text
+from porter.aten.call_graph import parse_source
+from porter.aten.implementations import Implementation, expand_implementation, list_host_sources
 from porter.aten.native_functions import Argument as SchemaArgument
 from porter.aten.native_functions import NativeFunction
-from porter.aten.reach import parsed
 from porter.core import dtypes
 from porter.core.checkout import Checkout
 from porter.core.dtypes import DType
 from porter.core.errors import Place
 from porter.core.layout import OPERATION_UTILS
 from porter.languages import cpp
-from porter.languages.flatten import flattened
-from porter.languages.identifiers import mentions
+from porter.languages.depth import too_deep
+from porter.languages.flatten import flatten
+from porter.languages.identifiers import contains_identifier
 from porter.languages.objcpp_parser import Boxed, ObjCParser, Send
 from porter.languages.source import Source
 from porter.mpsgraph.graph import RESULTS, Call, Case, Expr, Graph, Input, Refusal
 from porter.mpsgraph.source_reader import leaves, messages, operators
 from porter.mpsgraph.source_reader.functions import CALLS
-from porter.mpsgraph.source_reader.read_text import ReadText, quoted
+from porter.mpsgraph.source_reader.read_text import ReadText, quote
 from porter.mpsgraph.source_reader.values import (
     EXPRESSIONS,
     GRAPH,
     Argument,
+    CheckFailed,
     Closure,
-    Impossible,
-    Iterator,
+    GraphHandle,
     Paths,
     Record,
-    Refused,
-    Returned,
+    ReturnSignal,
     Scope,
     TensorArg,
+    TensorIterator,
     Test,
-    TheGraph,
     Unknown,
-    not_understood,
-    shown,
+    UnreachablePath,
+    format_value,
+    make_unsupported_error,
 )
 
 _MOST_PATHS = 32
+_MOST_WALKED = 1024  # with those that are refused or cannot be taken
+_MOST_STATEMENTS = 20_000  # in one run
+# Code that does not compile gives values that no construct takes, and helpers that call themselves.
+_MISFITS = (
+    AttributeError,
+    IndexError,
+    KeyError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    ZeroDivisionError,
+    OverflowError,
+)
 
 
 def read_graph(
     checkout: Checkout,
     implementation: Implementation,
-    entry: NativeFunction,
+    native: NativeFunction,
     out_dtype: Callable[[DType], DType],
 ) -> Graph:
-    """The graph of a row's implementation for every element type. `out_dtype` gives the output's type for the inputs'.
+    """Returns the graph of an implementation, for every element type. `out_dtype` maps input types to output types.
 
-    Raises PTR033 at a construct that is not understood, and where no graph is run.
+    Raises PTR033 for an unsupported construct, and if no graph is run.
     """
+    try:
+        return _read_graph(checkout, implementation, native, out_dtype)
+    except _MISFITS as error:
+        what = f"{implementation.symbol}, whose values do not fit what they are used for ({type(error).__name__})"
+        raise make_unsupported_error(what, implementation.place) from error
+
+
+def _read_graph(
+    checkout: Checkout,
+    implementation: Implementation,
+    native: NativeFunction,
+    out_dtype: Callable[[DType], DType],
+) -> Graph:
     cases: list[Case] = []
     refusals: list[Refusal] = []
     for dtype in dtypes.ALL:
         pending: list[tuple[bool, ...]] = [()]
+        walked = 0
         while pending and len(cases) < _MOST_PATHS * len(dtypes.ALL):
+            walked += 1
+            if walked > _MOST_WALKED:
+                raise make_unsupported_error(f"{implementation.symbol}, which has too many paths", implementation.place)
             paths = Paths(pending.pop())
             try:
-                expr = Evaluation(checkout, implementation, paths).run(entry, dtype, out_dtype(dtype))
+                expr = Evaluation(checkout, implementation, paths).run(native, dtype, out_dtype(dtype))
                 cases.append(Case(dtype, tuple(paths.taken), expr))
-            except Impossible:
+            except UnreachablePath:
                 pass
-            except Refused as refused:
+            except CheckFailed as refused:
                 refusals.append(Refusal(dtype, refused.text, refused.place))
             pending += paths.pending
-    inputs = tuple(a.name for a in entry.arguments if a.is_tensor and not _written(a))
-    scalars = tuple(a.name for a in entry.arguments if not a.is_tensor)
+    inputs = tuple(a.name for a in native.arguments if a.is_tensor and not _written(a))
+    scalars = tuple(a.name for a in native.arguments if not a.is_tensor)
     return Graph(inputs, scalars, tuple(cases), tuple(dict.fromkeys(refusals)))
 
 
@@ -89,59 +118,66 @@ def _written(argument: SchemaArgument) -> bool:
 
 @lru_cache(maxsize=512)
 def _function(path: str, text: str) -> cpp.Function:
-    return ObjCParser(path, text).function(())
+    return ObjCParser(path, text).checked_function(())
 
 
 def _parsed(reading: ReadText) -> cpp.Function:
     try:
         return _function(reading.source.path, reading.text)
-    except cpp.Unparsed:
-        raise not_understood("this function", reading.first) from None
+    except cpp.TooDeep as error:
+        raise too_deep(reading.place(error.start)) from None
+    except (cpp.ParseError, IndexError):
+        raise make_unsupported_error("this function", reading.first) from None
 
 
 class Evaluation:
-    """One run: one element type, one path through the conditions on arguments."""
+    """One run, for one element type and one path through the conditions on arguments."""
 
     def __init__(self, checkout: Checkout, implementation: Implementation, paths: Paths) -> None:
         self.checkout = checkout
-        self.source = parsed(implementation.file, checkout.read(implementation.file))
+        self.source = parse_source(implementation.file, checkout.read(implementation.file))
         self.implementation = implementation
         self.paths = paths
-        self.results: list[tuple[str, Expr]] = []  # what is written, by the name of the tensor
+        self.results: list[tuple[str, Expr]] = []  # the values written, by tensor name
         self.anonymous = 0
+        self.executed = 0
         self.out = dtypes.FLOAT
-        text = flattened(self.source, own_text(self.source, implementation))
+        text = flatten(self.source, expand_implementation(self.source, implementation))
         self.reading = ReadText(self.source, implementation.place, text, implementation.macro is not None)
 
-    def run(self, entry: NativeFunction, dtype: DType, out: DType) -> Expr:
-        """Calls the implementation with the schema's arguments and returns what it computes into its outputs."""
+    def run(self, native: NativeFunction, dtype: DType, out: DType) -> Expr:
+        """Calls the implementation with the schema's arguments and returns the value of its outputs."""
         self.out = out
         function = _parsed(self.reading)
-        values = [_bound(a, dtype, out) for a in entry.arguments]
+        values = [_bound(a, dtype, out) for a in native.arguments]
         if len(function.parameters) == 1 and "TensorIterator" in function.parameters[0].type:
             tensors = [v for v in values if isinstance(v, TensorArg)]
             inputs = tuple(t for t in tensors if not t.output) or (TensorArg("self", dtype),)
-            values = [Iterator(inputs, TensorArg("out", out, output=True))]
+            values = [TensorIterator(inputs, TensorArg("out", out, output=True))]
         names = [parameter.name for parameter in function.parameters]
         self._call(function, names, values[: len(names)], Scope({"__func__": ""}))
         if not self.results:
-            raise not_understood(f"{self.implementation.symbol} runs no graph of its own", self.implementation.place)
-        return self._written(entry)
+            raise make_unsupported_error(
+                f"{self.implementation.symbol} runs no graph of its own", self.implementation.place
+            )
+        return self._written(native)
 
-    def _written(self, entry: NativeFunction) -> Expr:
-        """The result of a row; of several, all of them, which only a row that names them tells apart."""
-        if entry.results < 2:
+    def _written(self, native: NativeFunction) -> Expr:
+        """Returns the value of the output, or of all of them, which the schema has to name if there are several."""
+        if native.results < 2:
             return self.results[-1][1]
-        written, names = dict(self.results), [a.name for a in entry.arguments if _written(a)]
-        if len(names) != entry.results:
-            raise not_understood(f"which of {entry.results} results each graph writes", self.implementation.place)
+        written, names = dict(self.results), [a.name for a in native.arguments if _written(a)]
+        if len(names) != native.results:
+            raise make_unsupported_error(
+                f"which of {native.results} results each graph writes", self.implementation.place
+            )
         for name in names:
             if name not in written:
-                raise not_understood(f"the result `{name}`, which no graph writes", self.implementation.place)
+                raise make_unsupported_error(f"the result `{name}`, which no graph writes", self.implementation.place)
         return Call(RESULTS, tuple(written[name] for name in names), written[names[0]].dtype)
 
     def place(self, start: int) -> Place:
-        """The line of an offset into the text that is being interpreted."""
+        """Returns the line of an offset into the text being interpreted."""
         return self.reading.place(start)
 
     @contextmanager
@@ -156,7 +192,7 @@ class Evaluation:
         scope = Scope(dict(zip(names, values, strict=False)), outer)
         try:
             self.execute(function.body, scope)
-        except Returned as returned:
+        except ReturnSignal as returned:
             return returned.value
         return None
 
@@ -166,28 +202,28 @@ class Evaluation:
         with self._reading(closure.text):
             try:
                 self.execute(closure.body, scope)
-            except Returned as returned:
+            except ReturnSignal as returned:
                 return returned.value
         return None
 
     def call_helper(self, name: str, values: Sequence[Any], start: int) -> Any:
-        """Calls a function of the same file, of OperationUtils.mm, or one that another file shares as `mps::name`."""
+        """Calls a function of the same file, of OperationUtils.mm, or of another file that shares it as `mps::name`."""
         for source in (*self._sources(), *self._sharing(name)):
             found = [f for f in source.functions_by_name.get(name, ()) if f.wrapper is None]
             chosen = next((f for f in found if f.params.count(",") + 1 == len(values)), found[0] if found else None)
             if chosen:
-                text = flattened(source, source.text[chosen.start : chosen.end])
+                text = flatten(source, source.text[chosen.start : chosen.end])
                 reading = ReadText(source, source.place(chosen.start), text)
                 function = _parsed(reading)
                 names = [parameter.name for parameter in function.parameters]
                 with self._reading(reading):
                     return self._call(function, names, [*values, *self._defaults(chosen.params, len(values))], None)
-        if any(isinstance(value, (*EXPRESSIONS, Closure, TheGraph)) for value in values):
-            raise not_understood(f"a call to {name}", self.place(start))
+        if any(isinstance(value, (*EXPRESSIONS, Closure, GraphHandle)) for value in values):
+            raise make_unsupported_error(f"a call to {name}", self.place(start))
         return Unknown(name)
 
     def _defaults(self, params: str, given: int) -> list[Any]:
-        """Values of the parameters that a call leaves out."""
+        """Returns the default values of parameters that a call omits."""
         defaults = [p.split("=", 1)[1].strip() for p in params.split(",")[given:] if "=" in p]
         return [Unknown(text) if text not in leaves.CONSTANTS else leaves.CONSTANTS[text] for text in defaults]
 
@@ -195,20 +231,23 @@ class Evaluation:
         where = self.reading.source
         found = [where] if where is self.source else [where, self.source]
         if self.checkout.exists(OPERATION_UTILS):
-            found.append(parsed(OPERATION_UTILS, self.checkout.read(OPERATION_UTILS)))
+            found.append(parse_source(OPERATION_UTILS, self.checkout.read(OPERATION_UTILS)))
         return found
 
     def _sharing(self, name: str) -> Iterable[Source]:
-        """The files with a function of a name that other files may call."""
-        for path in host_sources(self.checkout):
+        """Yields the files with a function of this name that other files may call."""
+        for path in list_host_sources(self.checkout):
             text = self.checkout.read(path)
-            if mentions(text, name):
-                source = parsed(path, text)
+            if contains_identifier(text, name):
+                source = parse_source(path, text)
                 if any(not f.static and f.wrapper is None for f in source.functions_by_name.get(name, ())):
                     yield source
 
     def execute(self, statement: cpp.Stmt, scope: Scope) -> None:
         """Runs one statement."""
+        self.executed += 1
+        if self.executed > _MOST_STATEMENTS:
+            raise make_unsupported_error("code that runs this long", self.place(getattr(statement, "start", 0)))
         match statement:
             case cpp.Block(statements=statements):
                 inner = Scope({}, scope)
@@ -217,10 +256,10 @@ class Evaluation:
             case cpp.Declaration(name=name, value=value, type=kind):
                 empty = Record() if kind.endswith(("Dictionary", "Placeholder")) else None
                 scope.names[name] = self.value(value, scope) if value is not None else empty
-            case cpp.Run(value=value):
+            case cpp.ExpressionStatement(value=value):
                 self.value(value, scope)
             case cpp.Return(value=value):
-                raise Returned(self.value(value, scope) if value is not None else None)
+                raise ReturnSignal(self.value(value, scope) if value is not None else None)
             case cpp.If(test=test, then=then, otherwise=otherwise, start=start):
                 if self.truth(self.value(test, scope), start):
                     self.execute(then, scope)
@@ -231,21 +270,21 @@ class Evaluation:
             case cpp.Using():
                 pass
             case _:
-                what = self.reading.described(statement.start) or quoted(getattr(statement, "text", ""))
-                raise not_understood(what, self.place(statement.start))
+                what = self.reading.describe(statement.start) or quote(getattr(statement, "text", ""))
+                raise make_unsupported_error(what, self.place(statement.start))
 
     def truth(self, value: Any, start: int) -> bool:
-        """A condition as a bool; one on an argument forks."""
+        """Returns a condition as a bool. One on an argument forks the evaluation."""
         if isinstance(value, Test):
             return self.paths.decide(value.text)
         if isinstance(value, Argument):
             return self.paths.decide(f"{value.name}.has_value()" if value.optional else value.name)
         if isinstance(value, Unknown):
-            raise not_understood(self.reading.described(start) or f"a branch on {value.text}", self.place(start))
+            raise make_unsupported_error(self.reading.describe(start) or f"a branch on {value.text}", self.place(start))
         return bool(value)
 
     def value(self, expr: Any, scope: Scope) -> Any:
-        """The value of an expression."""
+        """Returns the value of an expression."""
         match expr:
             case cpp.Literal(text=text):
                 return _literal(text)
@@ -271,14 +310,14 @@ class Evaluation:
                 return self.value(yes if self.truth(self.value(test, scope), start) else no, scope)
             case cpp.Unary() | cpp.Binary():
                 return operators.apply(self, expr, scope)
-        raise not_understood(type(expr).__name__, self.place(getattr(expr, "start", 0)))
+        raise make_unsupported_error(type(expr).__name__, self.place(getattr(expr, "start", 0)))
 
     def _name(self, path: str, scope: Scope) -> Any:
         found = scope.find(path)
         return found.names[path] if found else leaves.constant(path)
 
     def assign(self, target: Any, value: Any, scope: Scope) -> Any:
-        """Stores a value under a name, in a record's field or under a key."""
+        """Assigns a value to a name, a record's field or a dictionary's key."""
         match target:
             case cpp.Name(path=path):
                 (scope.find(path) or scope).names[path] = value
@@ -306,7 +345,7 @@ class Evaluation:
             return None
         values = [self.value(argument, scope) for argument in expr.arguments]
         if name == "assert" and values[0] is False:
-            raise Impossible
+            raise UnreachablePath
         if isinstance(function, Closure):
             return self.call_closure(function, values)
         if not path:
@@ -319,18 +358,18 @@ class Evaluation:
         return known if known is not None else self.call_helper(name, values, expr.start)
 
     def _check(self, expr: cpp.Call, scope: Scope) -> None:
-        """A check that fails refuses the element type; one on an argument restricts nothing here."""
+        """Evaluates a check. If it fails, the element type is rejected; a check of an argument is ignored."""
         held = self.value(expr.arguments[0], scope)
         if isinstance(held, (Unknown, Test, Argument)) or held:
             return
         words = [a.text.strip('"') for a in expr.arguments[1:] if isinstance(a, cpp.Literal)]
-        raise Refused(" ".join(words).strip() or "a check of the implementation fails", self.place(expr.start))
+        raise CheckFailed(" ".join(words).strip() or "a check of the implementation fails", self.place(expr.start))
 
     def _method(self, expr: cpp.Call, scope: Scope) -> Any:
         assert isinstance(expr.function, cpp.Member)
         receiver, name = self.value(expr.function.value, scope), expr.function.name
         values = [self.value(argument, scope) for argument in expr.arguments]
-        if isinstance(receiver, Iterator):
+        if isinstance(receiver, TensorIterator):
             return receiver.inputs[int(values[0]) if values else 0] if name.startswith("input") else receiver.output
         if isinstance(receiver, Record) and name == "graph":
             return GRAPH
@@ -338,11 +377,11 @@ class Evaluation:
             target = next((v for v in values if isinstance(v, DType)), receiver.dtype)
             return TensorArg(receiver.name, target, receiver.output, receiver.wrapped)
         if isinstance(receiver, Argument) and name == "equal":
-            return Test(f"{receiver.name} == {shown(values[0])}")
+            return Test(f"{receiver.name} == {format_value(values[0])}")
         if name in ("equals", "equal") and isinstance(receiver, Unknown):
             return True
         if isinstance(receiver, TensorArg) and receiver.output and name == "copy_" and isinstance(values[0], TensorArg):
-            if not values[0].output:  # what a graph wrote to on the way is its result already
+            if not values[0].output:  # the graph has already written its result there
                 copied = leaves.cast(Input(values[0].name, values[0].dtype), receiver.dtype)
                 self.results.append((receiver.name, copied))
             return receiver

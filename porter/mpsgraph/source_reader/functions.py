@@ -1,4 +1,4 @@
-"""OperationUtils and ATen functions that the evaluator models: the leaves at which interpretation stops.
+"""The OperationUtils and ATen functions that the evaluator models instead of interpreting them.
 
 Source: ATen/native/mps/OperationUtils.{h,mm}.
 """
@@ -19,8 +19,8 @@ from porter.mpsgraph.source_reader.values import (
     Record,
     TensorArg,
     Unknown,
-    not_understood,
-    substituted,
+    make_unsupported_error,
+    substitute,
 )
 
 
@@ -28,20 +28,18 @@ def _cached_graph(run: Interpreter, values: list[Any], start: int) -> Record:
     """`LookUpOrCreateCachedGraph<T>(key, instantiate)`: a new record, filled by the lambda."""
     record = Record()
     if not isinstance(values[-1], Closure):
-        raise not_understood("a graph cache without a lambda", run.place(start))
+        raise make_unsupported_error("a graph cache without a lambda", run.place(start))
     run.call_closure(values[-1], [GRAPH, record])
     return record
 
 
 def _ranked_placeholder(run: Interpreter, values: list[Any], start: int) -> Expr:
-    """`mpsGraphRankedPlaceHolder(graph, tensor)` or `(graph, type, shape)`: the second is known by what is fed to
-    it.
-    """
+    """`mpsGraphRankedPlaceHolder(graph, tensor)` or `(graph, type, shape)`; what is fed to the latter comes later."""
     if isinstance(values[1], TensorArg):
         return Input(values[1].name, values[1].dtype)
-    dtype = leaves.dtype_of(values[1])
+    dtype = leaves.get_dtype(values[1])
     if dtype is None:
-        raise not_understood("a placeholder of an unknown type", run.place(start))
+        raise make_unsupported_error("a placeholder of an unknown type", run.place(start))
     run.anonymous += 1
     return Input(f"@{run.anonymous}", dtype)
 
@@ -58,14 +56,14 @@ def _feeds(run: Interpreter, values: list[Any], start: int) -> Record:
     return Record({v.fields.get("getMPSGraphTensor"): v.fields.get("getMPSGraphTensorData") for v in values})
 
 
-def _run(run: Interpreter, values: list[Any], start: int) -> None:
+def _run_graph(run: Interpreter, values: list[Any], start: int) -> None:
     """`runMPSGraph(stream, graph, feeds, outputs)`: the value of the output tensor, its placeholders fed."""
     feeds, outputs = values[2], values[3]
-    known = {key: fed for key, value in _pairs(feeds) if (fed := _fed(key, value)) is not None}
+    known = {key: fed for key, value in _pairs(feeds) if (fed := _read_feed(key, value)) is not None}
     for expr, tensor in _pairs(outputs):
         if not isinstance(expr, EXPRESSIONS) or not isinstance(tensor, TensorArg):
-            raise not_understood("the result of this graph", run.place(start))
-        run.results.append((tensor.name, substituted(expr, known)))
+            raise make_unsupported_error("the result of this graph", run.place(start))
+        run.results.append((tensor.name, substitute(expr, known)))
 
 
 def _pairs(value: Any) -> list[tuple[Any, Any]]:
@@ -76,7 +74,7 @@ def _pairs(value: Any) -> list[tuple[Any, Any]]:
     return list(value.fields.items()) if isinstance(value, Record) else []
 
 
-def _fed(key: Any, value: Any) -> Expr | None:
+def _read_feed(key: Any, value: Any) -> Expr | None:
     if not isinstance(key, EXPRESSIONS):
         return None
     if isinstance(value, TensorArg) and not value.wrapped:
@@ -86,14 +84,14 @@ def _fed(key: Any, value: Any) -> Expr | None:
 
 def _cast(run: Interpreter, values: list[Any], start: int) -> Expr:
     """`castMPSTensor(graph, tensor, type)`."""
-    dtype = leaves.dtype_of(values[2])
+    dtype = leaves.get_dtype(values[2])
     if dtype is None or not isinstance(values[1], EXPRESSIONS):
-        raise not_understood("a cast to an unknown type", run.place(start))
+        raise make_unsupported_error("a cast to an unknown type", run.place(start))
     return leaves.cast(values[1], dtype)
 
 
 def _dtype(run: Interpreter, values: list[Any], start: int) -> Any:
-    return leaves.dtype_of(values[0]) or Unknown("type")
+    return leaves.get_dtype(values[0]) or Unknown("type")
 
 
 def _scalar(run: Interpreter, values: list[Any], start: int) -> Any:
@@ -104,7 +102,7 @@ def _scalar(run: Interpreter, values: list[Any], start: int) -> Any:
 
 
 def _promoted(run: Interpreter, values: list[Any], start: int) -> Any:
-    found = [dtype for value in values if (dtype := leaves.dtype_of(value)) is not None]
+    found = [dtype for value in values if (dtype := leaves.get_dtype(value)) is not None]
     return promote_types(found[0], found[1]) if len(found) == 2 else Unknown("type")
 
 
@@ -114,7 +112,7 @@ def _wrapped(run: Interpreter, values: list[Any], start: int) -> Any:
     return TensorArg(value.name, value.dtype, wrapped=True) if isinstance(value, Argument) else Unknown("scalar tensor")
 
 
-def _made(run: Interpreter, values: list[Any], start: int) -> Any:
+def _make_output(run: Interpreter, values: list[Any], start: int) -> Any:
     """`at::empty(...)`: an output, of the type named."""
     dtype = next((v for v in values if isinstance(v, DType)), None)
     like = next((v for v in values if isinstance(v, TensorArg)), None)
@@ -143,7 +141,7 @@ CALLS = {
     "mpsGraphScalarPlaceHolder": _ranked_placeholder,
     "Placeholder": _placeholder,
     "dictionaryFromPlaceholders": _feeds,
-    "runMPSGraph": _run,
+    "runMPSGraph": _run_graph,
     "castMPSTensor": _cast,
     "getMPSDataType": _dtype,
     "getMPSScalarType": _dtype,
@@ -152,8 +150,8 @@ CALLS = {
     "promoteTypes": _promoted,
     "result_type": _promoted,
     "wrapped_scalar_tensor": _wrapped,
-    "empty": _made,
-    "empty_like": _made,
+    "empty": _make_output,
+    "empty_like": _make_output,
     "str": _text,
     "to_string": _text,
     "Scalar": lambda run, values, start: values[0],

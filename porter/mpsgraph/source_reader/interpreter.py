@@ -1,4 +1,4 @@
-"""What the parts of the evaluator ask of the whole."""
+"""The interface of the evaluator that its parts use."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Interpreter(Protocol):
     out: DType
 
     def value(self, expr: Any, scope: Scope) -> Any:
-        """The value of an expression."""
+        """Returns the value of an expression."""
 
     def truth(self, value: Any, start: int) -> bool:
-        """A condition as a bool; one on an argument forks."""
+        """Returns a condition as a bool. One on an argument forks the evaluation."""
 
     def assign(self, target: Any, value: Any, scope: Scope) -> Any:
-        """Stores a value under a name, in a record's field or under a key."""
+        """Assigns a value to a name, a record's field or a dictionary's key."""
 
     def call_closure(self, closure: Closure, values: Sequence[Any]) -> Any:
         """Calls a lambda or block."""
 
     def place(self, start: int) -> Place:
-        """The line of an offset into the text that is being interpreted."""
+        """Returns the line of an offset into the text being interpreted."""

@@ -1,7 +1,7 @@
-"""The leaf API of the evaluator: what ATen's queries and OperationUtils' helpers answer in the canonical case.
+"""What ATen's queries and OperationUtils' helpers return in the canonical case.
 
-The canonical case: non-empty, dense, contiguous tensors of one shape on the device, none an alias of another, the
-newest macOS.
+The canonical case is non-empty, dense, contiguous tensors of one shape on the device, without aliasing, on the newest
+macOS.
 Source: ATen/native/mps/OperationUtils.{h,mm}, c10/core/ScalarType.h.
 """
 
@@ -67,23 +67,23 @@ _CONSTANT_DTYPES = {
 
 
 def constant(path: str) -> Any:
-    """The value of a name that is no variable; an Unknown where it stands for nothing that matters."""
+    """Returns the value of a name that is not a variable; an Unknown if it does not matter to the graph."""
     last = path.rsplit("::", 1)[-1]
     if last in CONSTANTS:
         return CONSTANTS[last]
     return _CONSTANT_DTYPES.get(last, Unknown(path))
 
 
-def dtype_of(value: Any) -> DType | None:
-    """The element type of whatever has one."""
+def get_dtype(value: Any) -> DType | None:
+    """Returns the element type of a value, or None if it has none."""
     if isinstance(value, DType):
         return value
     return value.dtype if isinstance(value, (TensorArg, Argument, *EXPRESSIONS)) else None
 
 
 def is_class(name: str, value: Any, include_bool: bool) -> bool | None:
-    """`isIntegralType(type, includeBool)` and its kin; None for another function."""
-    dtype = dtype_of(value)
+    """Evaluates `isIntegralType(type, includeBool)` and similar functions; None for any other."""
+    dtype = get_dtype(value)
     if dtype is None:
         return None
     kinds = {
@@ -99,14 +99,14 @@ def is_class(name: str, value: Any, include_bool: bool) -> bool | None:
 
 
 def cast(value: Expr, dtype: DType) -> Expr:
-    """`castTensor`, which is nothing when the type is the same."""
+    """Returns a `castTensor` of an expression, or the expression itself if it already has the type."""
     if value.dtype == dtype:
         return value
     return replace(value, dtype=dtype) if isinstance(value, Scalar) else Cast(value, dtype)
 
 
 def as_expr(value: Any, dtype: DType) -> Expr | None:
-    """A number, argument or expression as a node of an element type."""
+    """Returns a number, argument or expression as a node of an element type."""
     if isinstance(value, (bool, int, float)):
         return Constant(value, dtype)
     if isinstance(value, Argument):
@@ -117,7 +117,7 @@ def as_expr(value: Any, dtype: DType) -> Expr | None:
 
 
 def member(value: Any, name: str) -> Any:
-    """A member or message without arguments; an Unknown where the answer does not matter."""
+    """Returns the value of a member or of a message without arguments; an Unknown if it does not matter."""
     if isinstance(value, TensorArg):
         return _of_tensor(value, name)
     if isinstance(value, EXPRESSIONS):

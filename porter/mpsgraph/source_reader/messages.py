@@ -1,4 +1,4 @@
-"""Messages to MPSGraph and to Foundation's objects, as the evaluator answers them."""
+"""Evaluates messages to MPSGraph and to Foundation objects."""
 
 from __future__ import annotations
 
@@ -11,17 +11,24 @@ from porter.mpsgraph.graph import Call, Expr
 from porter.mpsgraph.operations import Operation, by_selector
 from porter.mpsgraph.source_reader import leaves
 from porter.mpsgraph.source_reader.interpreter import Interpreter
-from porter.mpsgraph.source_reader.values import EXPRESSIONS, Record, Scope, TheGraph, not_understood, shown
+from porter.mpsgraph.source_reader.values import (
+    EXPRESSIONS,
+    GraphHandle,
+    Record,
+    Scope,
+    format_value,
+    make_unsupported_error,
+)
 
 
 def send(run: Interpreter, expr: Send, scope: Scope) -> Any:
-    """The value of a message: one to the graph makes a node of it."""
+    """Returns the value of a message. A message to the graph creates a node."""
     receiver = run.value(expr.receiver, scope)
     if expr.selector in leaves.OBJECTIVE_C:
         return receiver
     if expr.selector == "new":
         return Record()
-    if not isinstance(receiver, TheGraph):
+    if not isinstance(receiver, GraphHandle):
         return leaves.member(receiver, expr.selector)
     selector = expr.selector.removesuffix("name:").removesuffix(":")
     values = [run.value(argument, scope) for argument in expr.arguments]
@@ -33,7 +40,7 @@ def send(run: Interpreter, expr: Send, scope: Scope) -> Any:
         return _operand(run, values[0], expr.start)
     row = by_selector().get(selector)
     if row is None:
-        raise not_understood(f"the MPSGraph operation {expr.selector}", run.place(expr.start))
+        raise make_unsupported_error(f"the MPSGraph operation {expr.selector}", run.place(expr.start))
     count = len(selector.split(":"))
     operands = tuple(_operand(run, value, expr.start) for value in values[:count])
     return Call(row.op, operands, _result(row, operands))
@@ -42,14 +49,14 @@ def send(run: Interpreter, expr: Send, scope: Scope) -> Any:
 def _node(run: Interpreter, value: Any, dtype: Any, start: int) -> Expr:
     node = leaves.as_expr(value, dtype) if isinstance(dtype, DType) else None
     if node is None:
-        raise not_understood(f"the constant {shown(value)}", run.place(start))
+        raise make_unsupported_error(f"the constant {format_value(value)}", run.place(start))
     return node
 
 
 def _operand(run: Interpreter, value: Any, start: int) -> Expr:
     if isinstance(value, EXPRESSIONS):
         return value
-    raise not_understood(f"the operand {shown(value)}", run.place(start))
+    raise make_unsupported_error(f"the operand {format_value(value)}", run.place(start))
 
 
 def _result(row: Operation, operands: tuple[Expr, ...]) -> DType:

@@ -1,4 +1,4 @@
-"""The evaluator's operators: arithmetic on known values, tests on arguments, everything else unknown."""
+"""The evaluator's operators: arithmetic on known values and tests on arguments. Everything else is unknown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from porter.languages import cpp
 from porter.mpsgraph.graph import Call
 from porter.mpsgraph.source_reader import leaves
 from porter.mpsgraph.source_reader.interpreter import Interpreter
-from porter.mpsgraph.source_reader.values import Argument, Scope, Test, Unknown, shown
+from porter.mpsgraph.source_reader.values import Argument, Scope, Test, Unknown, format_value
 
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b,
@@ -27,7 +27,7 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def apply(run: Interpreter, expr: cpp.Unary | cpp.Binary, scope: Scope) -> Any:
-    """The value of an operation; `&&` and `||` ask no side that does not matter, and assignments change the scope."""
+    """Returns the value of an operation. `&&` and `||` short-circuit; assignments change the scope."""
     if isinstance(expr, cpp.Unary):
         return _unary(run, expr, scope)
     if expr.op == "=":
@@ -41,18 +41,22 @@ def apply(run: Interpreter, expr: cpp.Unary | cpp.Binary, scope: Scope) -> Any:
     if expr.op == "==" and isinstance(left, Unknown) and isinstance(right, Unknown) and "::" in left.text:
         return left.text == right.text
     if isinstance(left, Argument) or isinstance(right, Argument):
-        return Test(f"{shown(left)} {expr.op} {shown(right)}")
+        return Test(f"{format_value(left)} {expr.op} {format_value(right)}")
     if isinstance(left, DType) and expr.op == "&":
         return int(left.kind in (dtypes.Kind.FLOATING, dtypes.Kind.COMPLEX))
     if isinstance(left, (int, float)) and isinstance(right, (int, float)) and expr.op in _ARITHMETIC:
         return _ARITHMETIC[expr.op](left, right)
     if isinstance(left, str) and isinstance(right, str) and expr.op == "+":
         return left + right
-    return left if isinstance(left, str) and expr.op == "+" else Unknown(f"{shown(left)} {expr.op} {shown(right)}")
+    return (
+        left
+        if isinstance(left, str) and expr.op == "+"
+        else Unknown(f"{format_value(left)} {expr.op} {format_value(right)}")
+    )
 
 
 def _logical(run: Interpreter, expr: cpp.Binary, left: Any, scope: Scope) -> Any:
-    """`&&` and `||`; a side that does not matter is not asked."""
+    """Evaluates `&&` and `||`, which short-circuit."""
     decides = expr.op == "||"
     if isinstance(left, Unknown):
         right = run.value(expr.right, scope)
@@ -68,7 +72,7 @@ def _logical(run: Interpreter, expr: cpp.Binary, left: Any, scope: Scope) -> Any
 def _equal(run: Interpreter, op: str, left: Any, right: Any) -> Any:
     if isinstance(left, Argument) or isinstance(right, Argument):
         argument, other = (left, right) if isinstance(left, Argument) else (right, left)
-        test = Test(f"{argument.name} == {shown(other)}")
+        test = Test(f"{argument.name} == {format_value(other)}")
         return test if op == "==" else not run.paths.decide(test.text)
     return (left == right) is (op == "==")
 

@@ -1,4 +1,4 @@
-"""What the partial evaluator computes with: graph expressions, tensors known by name and dtype, closures, records."""
+"""The values of the partial evaluator: graph expressions, tensors with a name and dtype, closures and records."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from porter.mpsgraph.source_reader.read_text import ReadText
 
 @dataclass(frozen=True)
 class TensorArg:
-    """A tensor of the operator in the canonical case. `wrapped` is a scalar that the host code wraps into a 0-d CPU
-    tensor.
-    """
+    """A tensor argument in the canonical case. It is `wrapped` if host code wraps a scalar into a 0-d CPU tensor."""
 
     name: str
     dtype: DType
@@ -27,8 +25,9 @@ class TensorArg:
 
 @dataclass(frozen=True)
 class Argument:
-    """A scalar, string or optional argument of the schema, not known while planning; `wrapped` where it was taken out
-    of a tensor that host code had wrapped it in.
+    """A scalar, string or optional argument, unknown while planning.
+
+    It is `wrapped` if it was read from a tensor that host code had wrapped it in.
     """
 
     name: str
@@ -43,26 +42,26 @@ class Argument:
 
 @dataclass(frozen=True)
 class Test:
-    """A condition on an argument of the schema: the evaluation forks on it."""
+    """A condition on an argument, on which the evaluation forks."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """A value that does not matter to the graph (streams, keys, shapes): deciding anything by it is an error."""
+    """A value that does not matter to the graph (a stream, key or shape). A branch on it is an error."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class TheGraph:
-    """The MPSGraph that is being built."""
+class GraphHandle:
+    """The MPSGraph being built."""
 
 
 @dataclass(frozen=True)
-class Iterator:
-    """The TensorIterator of a stub's kernel."""
+class TensorIterator:
+    """The TensorIterator passed to a stub's kernel."""
 
     inputs: tuple[TensorArg, ...]
     output: TensorArg
@@ -77,7 +76,7 @@ class Record:
 
 @dataclass(eq=False)
 class Closure:
-    """A lambda or block with the variables it sees, and the text that it is part of."""
+    """A lambda or block with the variables in scope, and the text it is part of."""
 
     parameters: tuple[str, ...]
     body: cpp.Block
@@ -99,8 +98,8 @@ class Scope:
         return scope
 
 
-class Refused(Exception):
-    """A check of the implementation fails for this element type."""
+class CheckFailed(Exception):
+    """A check of the implementation fails: it rejects this element type."""
 
     def __init__(self, text: str, place: Place) -> None:
         super().__init__(text)
@@ -108,11 +107,11 @@ class Refused(Exception):
         self.place = place
 
 
-class Impossible(Exception):
+class UnreachablePath(Exception):
     """`assert(false)`: this path through the conditions on arguments is never taken."""
 
 
-class Returned(Exception):
+class ReturnSignal(Exception):
     """`return value;`"""
 
     def __init__(self, value: Any) -> None:
@@ -121,7 +120,7 @@ class Returned(Exception):
 
 
 EXPRESSIONS = (Input, Scalar, Constant, Call, Cast)
-GRAPH = TheGraph()
+GRAPH = GraphHandle()
 
 
 @dataclass
@@ -133,9 +132,7 @@ class Paths:
     pending: list[tuple[bool, ...]] = field(default_factory=list)
 
     def decide(self, text: str) -> bool:
-        """Whether a condition holds on this path; the same text, or another value of the same argument, is not asked
-        twice.
-        """
+        """Whether a condition holds on this path. The answer also decides other comparisons of the same argument."""
         known = self._known(text)
         if known is not None:
             return known
@@ -165,19 +162,19 @@ class Paths:
         return None
 
 
-def substituted(expr: Expr, known: dict[Expr, Expr]) -> Expr:
-    """The expression with placeholders replaced by what is fed to them."""
+def substitute(expr: Expr, known: dict[Expr, Expr]) -> Expr:
+    """Returns the expression with placeholders replaced by the values fed to them."""
     if expr in known:
         return known[expr]
     if isinstance(expr, Call):
-        return replace(expr, args=tuple(substituted(arg, known) for arg in expr.args))
+        return replace(expr, args=tuple(substitute(arg, known) for arg in expr.args))
     if isinstance(expr, Cast):
-        return replace(expr, arg=substituted(expr.arg, known))
+        return replace(expr, arg=substitute(expr.arg, known))
     return expr
 
 
-def shown(value: Any) -> str:
-    """A value as conditions and messages write it."""
+def format_value(value: Any) -> str:
+    """Formats a value for conditions and messages."""
     if isinstance(value, (Unknown, Test)):
         return value.text
     if isinstance(value, str):
@@ -187,8 +184,8 @@ def shown(value: Any) -> str:
     return str(getattr(value, "name", value))
 
 
-def not_understood(what: str, place: Place) -> PorterError:
-    """PTR033: the evaluator stops here."""
+def make_unsupported_error(what: str, place: Place) -> PorterError:
+    """Returns the error (PTR033) for code that the evaluator does not support."""
     return PorterError(
         "PTR033", f"not understood: {what}", place, "The overlay can run this code instead; see docs/errors/PTR033.md."
     )

@@ -1,4 +1,4 @@
-"""Which backends there are, and which one is meant."""
+"""The backends, and the choice of one by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from porter.verdict.backends.protocol import Backend
 from porter.verdict.errors import NoVerdict
 from porter.verdict.result import AUTO
 
-# The fullest first: `auto` is the first that this machine has.
+# The most complete first: `auto` is the first one available.
 _BACKENDS: tuple[Backend, ...] = (
     host,
     mps,
@@ -19,7 +19,7 @@ BACKENDS = {backend.NAME: backend for backend in _BACKENDS}
 def choose_backend(name: str) -> Backend:
     """The backend of a name: `auto` is `host` on Linux, `mps` on a Mac with Apple's own GPU, else `kernels`.
 
-    Raises PTR171 for an unknown one and for one that is not made for this machine.
+    Raises PTR171 if it is unknown or does not support this machine.
     """
     if name == AUTO:
         return next(backend for backend in _BACKENDS if backend.available())

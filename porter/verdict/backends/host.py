@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.core.layout import DEVICE, KERNELS, included_as
+from porter.core.layout import DEVICE, KERNELS, spell_include
 from porter.verdict.build.libraries import build, build_shared
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree, materialise
@@ -36,7 +36,7 @@ RUNS_HOST_CODE = True
 
 # The levels that host code asks for, in the order in which they are counted.
 _LEVEL = re.compile(r"\bMACOS_VER_(\d+)_(\d+)_PLUS\b")
-# Endings, by input type, of the kernels that a run with bounds checked needs; it compiles others where it meets them.
+# Suffixes, by input type, of the kernels compiled ahead for a run with bounds checks; others compile on first use.
 CHECKED = ("_float", "_int")
 
 _started: list[tuple[Device, ctypes.CDLL, Compiler, Recorder]] = []
@@ -105,7 +105,7 @@ def _device_headers(fork: Path) -> Path | None:
     headers = {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if p.suffix == ".h"}
     root = cache.root() / "device_headers" / cache.digest(*(part for item in headers.items() for part in item))
     for name, content in headers.items():
-        target = root / included_as(DEVICE) / name
+        target = root / spell_include(DEVICE) / name
         if not target.is_file():
             cache.put(target, content)
     return root
@@ -179,7 +179,7 @@ def set_macos_version(fork: Path, macos: str) -> None:
     from aten_overlay.device import libraries
 
     headers = _device_headers(fork)
-    device = (headers or toolchain.torch_root() / "include") / included_as(DEVICE) / "MPSDevice.h"
+    device = (headers or toolchain.torch_root() / "include") / spell_include(DEVICE) / "MPSDevice.h"
     known = [f"{major}.{minor}" for major, minor in _LEVEL.findall(device.read_text())]
     if macos not in known:
         raise PorterError("PTR138", f"unknown macOS version {macos}", hint=f"Choose one of {', '.join(known)}.")

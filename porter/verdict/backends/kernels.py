@@ -31,19 +31,19 @@ def available() -> bool:
 
 
 def require() -> None:
-    """Every machine will do."""
+    """Supports every machine."""
 
 
 def start() -> None:
-    """There is no device."""
+    """Nothing to start: there is no device."""
 
 
 def prepare(tree: Tree) -> None:
-    """Nothing is built ahead."""
+    """Nothing to build ahead."""
 
 
 def select_opinfos(base: str) -> Selection:
-    """None: nothing counts what is dispatched."""
+    """None: dispatched operators are not counted."""
     return Selection()
 
 

@@ -38,19 +38,19 @@ def available() -> bool:
 
 
 def require() -> None:
-    """Whether there is a GPU, torch says where an operator is loaded."""
+    """Checks nothing yet: `load_operator` checks for a GPU."""
 
 
 def start() -> None:
-    """The wheel has the device."""
+    """Nothing to start: the wheel has the device."""
 
 
 def prepare(tree: Tree) -> None:
-    """Nothing is built ahead."""
+    """Nothing to build ahead."""
 
 
 def select_opinfos(base: str) -> Selection:
-    """None: nothing counts what is dispatched."""
+    """None: dispatched operators are not counted."""
     return Selection()
 
 
@@ -76,5 +76,5 @@ def kernel_calls() -> Mapping[str, int]:
 
 
 def fallbacks() -> Mapping[str, int]:
-    """None is counted."""
+    """Fallbacks are not counted."""
     return {}

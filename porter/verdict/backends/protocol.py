@@ -1,4 +1,4 @@
-"""What a backend is: a module of this package with these names, and a line in `choice`."""
+"""The protocol of a backend: a module of this package with these names, listed in `choice`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Backend(Protocol):
     """Where tests run. Importing a backend imports neither torch nor what needs it: the client chooses one.
 
     One that runs `ON_HARDWARE` has one arithmetic, the GPU's, no bounds checks, and a process that cannot be forked.
-    One that `RUNS_HOST_CODE` runs the fork's own, so that it can run the implementation that a port takes out too.
+    One that `RUNS_HOST_CODE` runs the fork's own, so it can also run the implementation that a port removes.
     """
 
     @property
@@ -27,16 +27,16 @@ class Backend(Protocol):
     def RUNS_HOST_CODE(self) -> bool: ...
 
     def available(self) -> bool:
-        """Whether `auto` may choose it on this machine."""
+        """Whether it is available on this machine."""
 
     def require(self) -> None:
-        """Raises PTR171 where it is asked for by name on a machine that it is not made for."""
+        """Raises PTR171 if it does not support this machine."""
 
     def start(self) -> None:
-        """Brings up what it needs, before the OpInfos are imported."""
+        """Starts the backend, before the OpInfos are imported."""
 
     def prepare(self, tree: Tree) -> None:
-        """Builds ahead what every verdict on a fork needs. Raises what building raises."""
+        """Builds ahead what every verdict on a fork needs. Raises build errors."""
 
     def select_opinfos(self, base: str) -> Selection:
         """The OpInfos that reach an operator without being named for it, where there is a dispatcher to ask."""

@@ -1,4 +1,4 @@
-"""What a backend that runs no host code reads of it: which rows reach the port's kernels."""
+"""For backends that run no host code: reads from its text which rows reach the port's kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds what an edit touched: each host file and registration on its own, found again by all that went in.
+"""Builds what an edit touched: each host file and registration separately, cached by all of its inputs.
 
 A failed compilation is an error with the file and line of the fork; nothing older is ever loaded in its place.
 """
@@ -53,18 +53,18 @@ def build(
     found = registration.generate_parts(yaml_text, parts or [(base,) for base in bases], into)
     stubs = [stub for target in targets for stub in target.stubs]
     needed = tree.files(OPERATIONS, ".mm", ".cpp") if parts else sources.operation_files(tree, found.kernels, stubs)
-    shared = _shared(tree, found.include, recipe, cache)
-    linked = _linked(tree, dict.fromkeys((*shared.files, *needed)), found, recipe, cache)
+    shared = _build_shared(tree, found.include, recipe, cache)
+    linked = _link_library(tree, dict.fromkeys((*shared.files, *needed)), found, recipe, cache)
     return Built(linked.library, found.kernels, tuple(dict.fromkeys((*shared.compiled, *linked.compiled))))
 
 
 def build_shared(tree: Tree, recipe: Recipe, cache: Path) -> None:
     """Builds the host files that every operator needs, for the builds to come. Raises PTR166 and PTR167."""
-    _shared(tree, cache / "generated" / digest(tree.root.name) / "include", recipe, cache)
+    _build_shared(tree, cache / "generated" / digest(tree.root.name) / "include", recipe, cache)
 
 
 @dataclass(frozen=True)
-class _Linked:
+class _LinkedLibrary:
     """A library, all the host files that are in it, and what was compiled just now."""
 
     library: Path
@@ -72,13 +72,15 @@ class _Linked:
     compiled: tuple[str, ...]
 
 
-def _shared(tree: Tree, include: Path, recipe: Recipe, cache: Path) -> _Linked:
+def _build_shared(tree: Tree, include: Path, recipe: Recipe, cache: Path) -> _LinkedLibrary:
     """The host files that every operator uses, and those that they need themselves."""
     nothing = registration.Registration((), include, (), ())
-    return _linked(tree, sources.library_files(tree), nothing, recipe, cache)
+    return _link_library(tree, sources.library_files(tree), nothing, recipe, cache)
 
 
-def _linked(tree: Tree, files: Iterable[str], found: registration.Registration, recipe: Recipe, cache: Path) -> _Linked:
+def _link_library(
+    tree: Tree, files: Iterable[str], found: registration.Registration, recipe: Recipe, cache: Path
+) -> _LinkedLibrary:
     """The library of some host files and the registrations, with every other file that defines what they use."""
     files = [*sources.add_called_files(tree, files)]
     yaml_text = tree.read(NATIVE_FUNCTIONS)
@@ -92,20 +94,20 @@ def _linked(tree: Tree, files: Iterable[str], found: registration.Registration, 
         compiled += [name for name, (_, fresh) in made.items() if fresh]
         try:
             library = _library([path for path, _ in made.values()], recipe, cache)
-            return _Linked(library, tuple(files), tuple(compiled))
+            return _LinkedLibrary(library, tuple(files), tuple(compiled))
         except Undefined as missing:
-            more = [path for path in sources.defining(tree, missing.symbols) if path not in files]
+            more = [path for path in sources.find_defining_files(tree, missing.symbols) if path not in files]
             if not more:
                 raise _link_error(missing, found.kernels) from missing
             files += more
 
 
 class Undefined(Exception):
-    """The linker's words, and the symbols that nothing defines."""
+    """The linker's message and the undefined symbols."""
 
-    def __init__(self, told: str) -> None:
-        super().__init__(told)
-        self.symbols = tuple(dict.fromkeys(m["symbol"].strip() for m in _UNDEFINED.finditer(told)))
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.symbols = tuple(dict.fromkeys(m["symbol"].strip() for m in _UNDEFINED.finditer(message)))
 
 
 def _objects(
@@ -128,13 +130,13 @@ def _object(path: Path, name: str, roots: Mapping[str, Path], recipe: Recipe, ca
 
 
 def _library(made_of: Sequence[Path], recipe: Recipe, cache: Path) -> Path:
-    """The library of these objects. Raises Undefined, for this set of objects from memory the second time."""
+    """The library of these objects. Raises Undefined, cached for this set of objects."""
     target = cache / "libraries" / f"lib{digest(recipe.digest, *recipe.link, *(o.name for o in made_of))}.so"
     undefined = target.with_suffix(".undefined")
     if target.is_file():
         return target
-    if (told := get(undefined)) is not None:
-        raise Undefined(told)
+    if (message := get(undefined)) is not None:
+        raise Undefined(message)
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_suffix(f".{os.getpid()}")
     command = [str(recipe.compiler), "-shared", "-Wl,-z,defs", *map(str, made_of), *recipe.link, "-o", str(part)]
@@ -164,5 +166,5 @@ def _compile_error(name: str, errors: str) -> PorterError:
 def _link_error(missing: Undefined, kernels: Iterable[registration.Kernel]) -> PorterError:
     symbols = missing.symbols
     place = next((k.place for k in kernels if any(f"{k.symbol}::" in s or f"{k.symbol}(" in s for s in symbols)), None)
-    told = "; ".join(symbols[:5]) or str(missing).strip()[-1500:]
-    return PorterError("PTR167", f"the host code does not link: nothing defines {told}", place)
+    message = "; ".join(symbols[:5]) or str(missing).strip()[-1500:]
+    return PorterError("PTR167", f"the host code does not link: nothing defines {message}", place)

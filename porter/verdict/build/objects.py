@@ -1,4 +1,4 @@
-"""Objects of host code, found again by what they were made of: the source and every file that the compiler read.
+"""Object files of host code, cached by the source and every file that the compiler read.
 
 Two plans for a fork differ in a few files, and their trees lie in different places: a file is known by its path inside
 its tree, so that an object of one plan serves every plan that leaves its sources alone.
@@ -34,7 +34,7 @@ class Recipe:
 
 
 class CompileError(Exception):
-    """The compiler's own words."""
+    """The compiler's message."""
 
 
 def compile_object(

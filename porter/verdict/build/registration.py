@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from porter.aten.names import base_of
+from porter.aten.names import parse_base_name
 from porter.core.cache import put_if_changed
 from porter.core.errors import Place, PorterError
 from porter.core.layout import ATEN, NATIVE_FUNCTIONS
@@ -49,7 +49,7 @@ class Row:
 
     @property
     def base(self) -> str:
-        return base_of(self.name)
+        return parse_base_name(self.name)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def generate_parts(yaml_text: str, parts: Iterable[Sequence[str]], out: Path) ->
 
 def native_headers(yaml_text: str, names: Iterable[str], include: Path) -> None:
     """Writes `<name>_native.h` for functions whose MPS kernels the wheel's own headers do not declare."""
-    for base in sorted({base_of(name) for name in names}):
+    for base in sorted({parse_base_name(name) for name in names}):
         mine = rows(yaml_text, [base])
         if not mine:
             continue

@@ -1,11 +1,11 @@
-"""Which of a fork's host files an operator needs, found by the words in them."""
+"""Finds the host files an operator needs, by searching their text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
-from porter.aten.names import base_of
+from porter.aten.names import parse_base_name
 from porter.core.errors import Place, PorterError
 from porter.core.layout import MPS, OPERATIONS
 from porter.verdict.build.registration import Kernel, packaged_yaml, rows
@@ -14,6 +14,8 @@ from porter.verdict.build.tree import Tree
 _SHARED = re.compile(r"^ +(?P<keys>[\w, ]+): (?P<kernel>\w+)(?: *#.*)?$", re.M)
 _NATIVE_HEADER = re.compile(r"#include <ATen/ops/(?P<name>\w+)_native\.h>")
 _DISPATCH_HEADER = re.compile(r"#include <ATen/ops/(?P<name>\w+)_mps_dispatch\.h>")
+_LITERAL = re.compile(r"(?<![\w.])(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d{1,2})?(?=[fFhH]?\b|\B)(?!x)")
+_MOST_LITERALS = 16
 _FUNCTOR = re.compile(r"^[ \t]*REGISTER_\w+\(\s*(?P<name>\w+)", re.M)
 _CALL = re.compile(r"\b(\w+)\(")
 # A function begins at the margin; what it is called stands before the first bracket of its line.
@@ -31,7 +33,7 @@ def operation_files(tree: Tree, kernels: Iterable[Kernel], stubs: Iterable[str])
     for kernel in kernels:
         name = kernel.symbol.removeprefix("structured_")
         if name not in _wheel_kernels(kernel.row):
-            if not _mentioning(tree, {name}):
+            if not _find_mentions(tree, {name}):
                 raise PorterError(
                     "PTR165",
                     f"{kernel.row} dispatches MPS to {name}, which no file in the fork defines",
@@ -39,7 +41,7 @@ def operation_files(tree: Tree, kernels: Iterable[Kernel], stubs: Iterable[str])
                     "Point the row's MPS key at the shared kernel that calls the stub.",
                 )
             words.add(name)
-    return tuple(_mentioning(tree, words))
+    return tuple(_find_mentions(tree, words))
 
 
 def library_files(tree: Tree) -> tuple[str, ...]:
@@ -61,13 +63,13 @@ def add_called_files(tree: Tree, files: Iterable[str]) -> tuple[str, ...]:
         if name in declared
     }
     found = list(dict.fromkeys(files))
-    for path in found:  # it grows on the way
+    for path in found:  # grows while iterating
         called = (defined[name] for name in _CALL.findall(tree.read(path)) if name in defined)
         found += [each for each in dict.fromkeys(called) if each not in found]
     return tuple(found)
 
 
-def defining(tree: Tree, symbols: Iterable[str]) -> tuple[str, ...]:
+def find_defining_files(tree: Tree, symbols: Iterable[str]) -> tuple[str, ...]:
     """The operation files that define functions of these demangled C++ names."""
     names = {m[1] for symbol in symbols if (m := re.search(r"(\w+)(?:\[abi:\w+\])?\(", symbol))}
     if not names:
@@ -102,16 +104,28 @@ def functors_in(text: str) -> frozenset[str]:
     return frozenset(m["name"] for m in _FUNCTOR.finditer(_DEFINITION.sub("", text)))
 
 
+def literals(tree: Tree, kernels: Sequence[str]) -> tuple[float, ...]:
+    """The decimal numbers in the text of functors, but 0 and 1: where they branch, and what they compute with."""
+    found: dict[float, None] = {}
+    for path in tree.kernel_files():
+        text = tree.read(path)
+        for name in kernels:
+            body = re.search(rf"^struct {re.escape(name)}_functor\b.*?^\}};", text, re.M | re.S)
+            numbers = _LITERAL.findall(body[0]) if body else []
+            found.update(dict.fromkeys(float(each) for each in numbers))
+    return tuple(each for each in found if each not in (0, 1))[:_MOST_LITERALS]
+
+
 def check_stub(tree: Tree, stub: str, kernels: Sequence[str]) -> None:
     """Reads which kernel a stub's function runs, where it is written out: a backend that runs no host code has to.
 
     Raises PTR174 when nothing registers the stub, or what does calls another kernel.
     """
-    for path in _mentioning(tree, {stub}):
+    for path in _find_mentions(tree, {stub}):
         text = tree.read(path)
         match = re.search(rf"REGISTER_DISPATCH\(\s*{stub}\s*,\s*&?(?P<function>\w+)\s*\)", text)
         if match is None:
-            return  # made by a macro: only running it could tell
+            return  # defined by a macro, which only running it could show
         body = re.search(rf"\b{match['function']}\([^)]*\)\s*\{{(?P<body>.*?)^\}}", text, re.M | re.S)
         called = _EXEC.findall(body["body"] if body else "")
         if called and not set(called) & set(kernels):
@@ -130,7 +144,7 @@ def check_kernel(tree: Tree, kernel: Kernel, functors: Sequence[str]) -> None:
     name = kernel.symbol.removeprefix("structured_")
     if name in _wheel_kernels(kernel.row):
         return
-    for path in _mentioning(tree, {name}):
+    for path in _find_mentions(tree, {name}):
         text = tree.read(path)
         match = re.search(rf"\b{name}\)?\([^)]*\)\s*\{{(?P<body>.*?)^\}}", text, re.M | re.S)
         if match and set(_EXEC.findall(match["body"])) & set(functors):
@@ -139,7 +153,7 @@ def check_kernel(tree: Tree, kernel: Kernel, functors: Sequence[str]) -> None:
     raise PorterError("PTR174", what, kernel.place, "Point the row's MPS key at the kernel that calls the stub.")
 
 
-def _mentioning(tree: Tree, words: set[str]) -> list[str]:
+def _find_mentions(tree: Tree, words: set[str]) -> list[str]:
     """The operation files that use one of the words outside a comment, or a stub's stem in a `REGISTER` macro."""
     if not words:
         return []
@@ -156,7 +170,7 @@ def _mentioning(tree: Tree, words: set[str]) -> list[str]:
 
 def _wheel_kernels(row: str) -> frozenset[str]:
     """The kernels that the installed torch has for a row, whatever their key."""
-    text = "".join(r.text for r in rows(packaged_yaml(), [base_of(row)]) if r.name == row)
+    text = "".join(r.text for r in rows(packaged_yaml(), [parse_base_name(row)]) if r.name == row)
     return frozenset(m["kernel"] for m in _SHARED.finditer(text) if _in_wheel(m["keys"]))
 
 

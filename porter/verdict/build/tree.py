@@ -1,4 +1,4 @@
-"""The fork as a plan would leave it: links to the checkout's files, and the plan's texts in place of those it edits.
+"""A tree with a plan applied: links to the checkout's files, and the plan's texts for those it edits.
 
 The tree lives in a private cache. The checkout is only ever read.
 """
@@ -17,7 +17,7 @@ from porter.core.errors import Place, PorterError
 from porter.core.layout import DEVICE, KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS, TEST_LISTS
 
 TREES_KEPT = 16
-# A tree that was taken so recently may still be in use by another verdict.
+# A tree used so recently may still be in use by another verdict.
 IN_USE_SECONDS = 3600.0
 _HEADERS = (".h", ".hpp", ".inl")
 _HEADER_FOLDERS = (MPS, OPERATIONS, METAL_HEADERS, DEVICE)
@@ -78,7 +78,7 @@ def materialise(checkout: Path, texts: Mapping[str, str], into: Path) -> Tree:
     links = sorted(_linked(checkout))
     root = into / "trees" / cache.digest(repr((str(checkout), links, sorted(texts.items()))))[:24]
     try:
-        os.utime(root)  # from here on it is in use
+        os.utime(root)  # marks it as in use
     except FileNotFoundError:
         part = root.with_name(f"{root.name}.{os.getpid()}")
         _fill(part, checkout, links, texts)

@@ -1,4 +1,4 @@
-"""How close is close enough: upstream's tolerances, units in the last place, and a float64 reference for the edges."""
+"""Compares results: upstream's tolerances, units in the last place, and a float64 reference for edge values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FLOAT_ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The largest error against float64, in ULP: the kernel's, ATen's CPU kernel's, and where the first one is."""
+    """The largest error against float64 in ULP, of the kernel and of ATen's CPU kernel, and where the former occurs."""
 
     max_ulp: float
     cpu_ulp: float
@@ -30,19 +30,19 @@ class Accuracy:
     beyond: str = ""
 
 
-def widened(value: Any) -> Any:
-    """A tensor of real or complex floats in double precision; anything else as it is."""
+def widen(value: Any) -> Any:
+    """Converts a float or complex tensor to double precision; returns anything else unchanged."""
     if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
         return value
     return value.to(torch.complex128 if value.is_complex() else torch.float64)
 
 
-def flushed(value: Any) -> Any:
-    """A tensor with zeros of their sign for its denormals, as a GPU reads and writes them; anything else as it is."""
+def flush_denormals(value: Any) -> Any:
+    """Replaces denormals with zeros of the same sign, as a GPU may; returns anything but float tensors unchanged."""
     if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()):
         return value
     if value.is_complex():
-        return torch.complex(flushed(value.real), flushed(value.imag))
+        return torch.complex(flush_denormals(value.real), flush_denormals(value.imag))
     small = value.abs() < torch.finfo(value.dtype).smallest_normal
     return torch.where(small, torch.zeros_like(value).copysign(value), value)
 
@@ -59,8 +59,8 @@ def tolerances(lists: Mapping[str, frozenset[str]], op_name: str, dtype: torch.d
 def ulp(got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
     """The distance of `got` from the float64 `want`, in units in the last place of got's dtype at `want`.
 
-    Where `want` is not a normal number of that dtype (NaN, out of range, denormal) the distance is 0: those are
-    compared by kind elsewhere, and a GPU may flush denormals.
+    Zero where `want` is not a normal number of that dtype (NaN, out of range, denormal): these are compared elsewhere,
+    and a GPU may flush denormals.
     """
     info = torch.finfo(got.dtype)
     size = want.abs()
@@ -69,36 +69,40 @@ def ulp(got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
     return torch.where(normal, (got.double() - want).abs() / spacing, 0.0)
 
 
-def accuracy(mps: torch.Tensor, cpu: torch.Tensor, want: torch.Tensor, inputs: list[torch.Tensor]) -> Accuracy:
+def measure_accuracy(mps: torch.Tensor, cpu: torch.Tensor, want: torch.Tensor, inputs: list[torch.Tensor]) -> Accuracy:
     """The errors of both results (same shape, floating) against `want` (float64).
 
-    `beyond` is set when a 16-bit result is off by more than one rounding of a float32 computation would explain and by
-    more than the CPU kernel is: arithmetic was done in 16 bits.
+    `beyond` is set if the error of a 16-bit result exceeds both one rounding of a float32 computation and the error of
+    the CPU kernel, which means that the arithmetic was done in 16 bits.
     """
     mine, theirs = ulp(mps, want), ulp(cpu, want)
     at = int(mine.argmax())
-    where = _where(inputs, at)
-    most = Accuracy(float(mine.max()), float(theirs.max()), where)
+    worst = describe_operands(inputs, at)
+    most = Accuracy(float(mine.max()), float(theirs.max()), worst)
     absolute = (mps.double() - want).abs()
     off = (mine > max(1.0, most.cpu_ulp)) & (absolute > _FLOAT_ROUNDING * (1 + want.abs()))
     if mps.dtype not in HALVES or not bool(off.any()):
         return most
     at = int(torch.where(off, mine, 0.0).argmax())
-    told = f"{float(mine[at]):.1f} ULP at {_where(inputs, at)}: {float(mps[at])} for {float(want[at])}"
+    told = f"{float(mine[at]):.1f} ULP at {describe_operands(inputs, at)}: {float(mps[at])} for {float(want[at])}"
     return Accuracy(
-        most.max_ulp, most.cpu_ulp, where, f"{told} (CPU at most {most.cpu_ulp:.1f} ULP); is opmath missing?"
+        most.max_ulp, most.cpu_ulp, worst, f"{told} (CPU at most {most.cpu_ulp:.1f} ULP); is opmath missing?"
     )
 
 
-def disagreement(
+def find_disagreement(
     mps: torch.Tensor,
     cpu: torch.Tensor,
     reference: torch.Tensor | None,
     inputs: list[torch.Tensor],
     without_denormals: torch.Tensor | None = None,
+    elsewhere: torch.Tensor | None = None,
     **tolerance: Any,
 ) -> str:
-    """Where `mps` is neither the CPU's result nor the rounded double-precision reference: `""` if nowhere.
+    """Where `mps` matches neither the CPU's result nor the rounded double-precision reference; `""` if nowhere.
+
+    `elsewhere` is the CPU's result from other loops (strided ones). Where all of the CPU's results agree on the sign of
+    a zero, or that a denormal is not one, that is demanded too.
 
     `without_denormals` is the CPU's result for flushed inputs, where the arithmetic flushes: right as well.
     Integers and bools have to be equal. NaN matches NaN, and an infinity only itself. A part of a complex number that
@@ -114,24 +118,38 @@ def disagreement(
         wrong &= ~_close(mps, rounded, **tolerance)
         if mps.dtype.is_complex:
             wrong &= ~_close_in_parts(mps, cpu, rounded, **tolerance)
+        elif elsewhere is not None and without_denormals is None:
+            wrong |= _lost_zero_or_denormal(mps, cpu, elsewhere, rounded)
     if not bool(wrong.any()):
         return ""
     at = int(wrong.flatten().nonzero()[0])
     got, want = mps.flatten()[at].item(), cpu.flatten()[at].item()
-    return f"{int(wrong.sum())} of {wrong.numel()} differ, first at {_where(inputs, at)}: {got}, the CPU gives {want}"
+    place = describe_operands(inputs, at)
+    return f"{int(wrong.sum())} of {wrong.numel()} differ, first at {place}: {got}, the CPU gives {want}"
 
 
-def nan_disagreement(mps: torch.Tensor, cpu: torch.Tensor, inputs: list[torch.Tensor]) -> str:
-    """Where one of two results alone is NaN: `""` if nowhere."""
+def find_nan_disagreement(mps: torch.Tensor, cpu: torch.Tensor, inputs: list[torch.Tensor]) -> str:
+    """Where exactly one of two results is NaN; `""` if nowhere."""
     if mps.shape != cpu.shape or not bool((wrong := mps.isnan() != cpu.isnan()).any()):
         return ""
     at = int(wrong.flatten().nonzero()[0])
     got, want = mps.flatten()[at].item(), cpu.flatten()[at].item()
-    return f"{int(wrong.sum())} of {wrong.numel()}, first at {_where(inputs, at)}: {got}, the CPU gives {want}"
+    return (
+        f"{int(wrong.sum())} of {wrong.numel()}, first at {describe_operands(inputs, at)}: {got}, the CPU gives {want}"
+    )
+
+
+def _lost_zero_or_denormal(mps: torch.Tensor, *settled: torch.Tensor) -> torch.Tensor:
+    """Where `mps` is a zero of the wrong sign, or one in place of a denormal, and all of `settled` are agreed."""
+    cpu, *others = settled
+    same = torch.stack([each == cpu for each in others]).all(0)
+    same &= torch.stack([each.signbit() == cpu.signbit() for each in others]).all(0)
+    unsigned = (cpu == 0) & (mps.signbit() != cpu.signbit())
+    return same & (mps == 0) & (unsigned | (cpu != 0))
 
 
 def _close_in_parts(mps: torch.Tensor, cpu: torch.Tensor, exact: torch.Tensor, **tolerance: Any) -> torch.Tensor:
-    """Whether each part is the CPU's, or the exact one, or overflows as the CPU's does where the exact one does not."""
+    """Whether each part matches the CPU or the exact one, or overflows where only the CPU's does."""
     mine, theirs, right = (torch.view_as_real(each.resolve_conj().resolve_neg()) for each in (mps, cpu, exact))
     lost = torch.isfinite(right) & ~torch.isfinite(theirs) & ~torch.isfinite(mine)
     return (_close(mine, theirs, **tolerance) | _close(mine, right, **tolerance) | lost).all(-1)
@@ -146,7 +164,7 @@ def _close(a: torch.Tensor, b: torch.Tensor, atol: float | None = None, rtol: fl
     )
 
 
-def _where(inputs: list[torch.Tensor], at: int) -> str:
+def describe_operands(inputs: list[torch.Tensor], at: int) -> str:
     """The operands at one element of the result, where their shapes let it be told."""
     told = [str(t.flatten()[at].item()) for t in inputs if t.numel() > at]
     return f"({', '.join(told)})" if told else f"element {at}"

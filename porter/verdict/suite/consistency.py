@@ -1,6 +1,6 @@
-"""How one sample is run on mps and on the CPU and compared, with the fork's tolerances.
+"""Runs a sample on mps and on the CPU and compares the results, with the fork's tolerances.
 
-A test whose operator never reached a kernel under test fails: a CPU fallback is always right and proves nothing.
+A test whose operator never reached a kernel under test fails: a CPU fallback always passes and proves nothing.
 """
 
 # mypy: disable-error-code="no-untyped-call, misc, no-any-return, untyped-decorator"
@@ -29,27 +29,31 @@ _OTHER_DEVICE = "Expected all tensors to be on the same device"
 
 
 class Refused(Exception):
-    """The CPU refuses this sample, so there is nothing to compare."""
+    """The CPU raises an error for this sample, so there is nothing to compare."""
 
 
 class Consistency(TestCase):
-    """How a sample is run on both devices and compared, and how a test's kernel calls are counted."""
+    """Runs samples on both devices, compares them, and counts the kernel calls of each test."""
 
     opinfos: OpInfos
 
     @contextmanager
-    def counted(self, dtype: torch.dtype) -> Iterator[None]:
-        """Counts the test's kernel calls, and fails it if none was of a kernel under test."""
+    def count_calls(self, dtype: torch.dtype) -> Iterator[None]:
+        """Counts the test's kernel calls; fails the test if it called no kernel under test."""
         context, before = self.opinfos.context, counters.read()
-        record = results.of(self._testMethodName)
+        record = results.get_record(self._testMethodName)
         self.elements = 0
         try:
             yield
         finally:
             seen = counters.since(before)
-            record.calls, record.kernels, record.fallbacks = context.ported(seen.kernels), seen.kernels, seen.fallbacks
+            record.calls, record.kernels, record.fallbacks = (
+                context.count_ported(seen.kernels),
+                seen.kernels,
+                seen.fallbacks,
+            )
         if self.elements and not record.calls and context.demands(dtype_name(dtype)):
-            self.fail(unreached(record, context.kernels))
+            self.fail(describe_unreached(record, context.kernels))
         if context.as_is and context.fell_back(record.fallbacks):
             self.fail(f"fell back to the CPU: {', '.join(record.fallbacks)}")
 
@@ -61,66 +65,66 @@ class Consistency(TestCase):
 
     def mps(self, op: Callable[..., Any], sample: SampleInput, device: str) -> Any:
         args = samples.mirror((sample.input, *sample.args), device)
-        with execution.calling():
+        with execution.device_context():
             result = op(*args, **samples.mirror(sample.kwargs, device))
-        self.elements += computed_elements(result, args)
+        self.elements += count_computed_elements(result, args)
         return result
 
-    def match(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, device: str, told: str = "") -> None:
-        """Runs a sample on both devices; the results have to be equal within upstream's tolerances."""
+    def match(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, device: str, label: str = "") -> None:
+        """Runs a sample on both devices and asserts that results match within upstream's tolerances."""
         want = self.cpu(op, sample)
         try:
             got = self.mps(op, sample, device)
         except Exception as error:
-            # The operator's own iterator decides whether a CPU scalar may stand beside a tensor of the device.
-            if "CPU scalar" in told and _OTHER_DEVICE in str(error):
+            # The operator's TensorIterator decides whether it allows a CPU scalar.
+            if "CPU scalar" in label and _OTHER_DEVICE in str(error):
                 raise Refused(str(error)) from error
-            raise AssertionError(f"{told}{error}\n{summary(sample)}") from error
-        self.same(op, dtype, sample, got, want, told)
+            raise AssertionError(f"{label}{error}\n{summary(sample)}") from error
+        self.same(op, dtype, sample, got, want, label)
 
-    def same(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, got: Any, want: Any, told: str = "") -> None:
-        """Upstream's comparison. Of 16 bits, a result that is nearer to float64 than the CPU's own is right too."""
+    def same(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, got: Any, want: Any, label: str = "") -> None:
+        """Upstream's comparison; also accepts a 16-bit result that matches float64 where the CPU's does not."""
         tolerance = self.opinfos.tolerances(op, dtype, sample.kwargs)
         try:
             self.assertEqual(got, want, **tolerance, exact_device=False)
         except AssertionError as error:
             plain = isinstance(got, torch.Tensor) and isinstance(want, torch.Tensor)
             if plain and want.dtype in compare.HALVES:
-                exact = self.cpu(op, sample.transform(compare.widened))
-                if not compare.disagreement(to_cpu(got), want.detach(), exact.detach(), []):
+                exact = self.cpu(op, sample.transform(compare.widen))
+                if not compare.find_disagreement(to_cpu(got), want.detach(), exact.detach(), []):
                     return
-            raise AssertionError(f"{told}{error}\n{summary(sample)}") from None
+            raise AssertionError(f"{label}{error}\n{summary(sample)}") from None
 
     def on_device(self, op: Callable[..., Any], target: torch.Tensor, sample: SampleInput, device: str) -> Any:
-        with execution.calling():
+        with execution.device_context():
             return op(target, *samples.mirror(sample.args, device), **samples.mirror(sample.kwargs, device))
 
-    def refused(self, op: OpInfo, sample: SampleInput, device: str, why: str) -> None:
-        """What the CPU refuses has to be refused on the device too."""
+    def check_refusal(self, op: OpInfo, sample: SampleInput, device: str, why: str) -> None:
+        """Asserts that the device raises an error, as the CPU does."""
         try:
             self.mps(op, sample, device)
         except Exception:
             return
-        self.fail(f"accepted on mps, but the CPU refuses: {why}\n{summary(sample)}")
+        self.fail(f"mps accepts it, but the CPU raises: {why}\n{summary(sample)}")
 
     def match_all(self, op: OpInfo, dtype: torch.dtype, found: Iterable[tuple[str, SampleInput]], device: str) -> None:
-        for told, sample in found:
+        for label, sample in found:
             try:
-                self.match(op, dtype, sample, device, f"{told}: ")
+                self.match(op, dtype, sample, device, f"{label}: ")
             except Refused:
                 continue
 
 
-def unreached(record: results.Record, kernels: Sequence[str]) -> str:
-    """Why a test that passed proves nothing: what ran instead of the kernels under test."""
+def describe_unreached(record: results.Record, kernels: Sequence[str]) -> str:
+    """Describes what ran instead of the kernels under test."""
     names = ", ".join(kernels)
     ran = [f"kernel {n}" for n in record.kernels] + [f"CPU fallback of {n}" for n in record.fallbacks]
     instead = f"; it ran {', '.join(ran[:6])}" if ran else "; no kernel ran at all"
     return f"never reached the ported kernel ({names}){instead}"
 
 
-def computed_elements(results: Any, arguments: Any) -> int:
-    """How many elements of the results had to be computed: an argument that is handed back needs no kernel."""
+def count_computed_elements(results: Any, arguments: Any) -> int:
+    """The number of computed elements in the results; a returned argument needs no kernel."""
     given = {id(each) for each in pytree.tree_leaves(arguments)}
     found = [t for t in pytree.tree_leaves(results) if isinstance(t, torch.Tensor)]
     return sum(t.numel() for t in found if id(t) not in given)
@@ -135,7 +139,7 @@ def summary(sample: SampleInput) -> str:
 
 
 class KernelTestBase(DeviceTypeTestBase):
-    """Tests with mps names for a process without the device: their tensors are the CPU's."""
+    """Tests with mps names but CPU tensors, for a process without the device."""
 
     device_type = "mps"
 
@@ -145,7 +149,7 @@ class KernelTestBase(DeviceTypeTestBase):
 
 
 def instantiate(tests: type[TestCase], scope: dict[str, Any]) -> None:
-    """Puts the tests with mps names into a module, in place of the class that they are written in."""
-    if execution.redirected() and KernelTestBase not in device_type_test_bases:
+    """Instantiates the tests with mps names in a module's scope."""
+    if execution.is_redirected() and KernelTestBase not in device_type_test_bases:
         device_type_test_bases.append(KernelTestBase)
     instantiate_device_type_tests(tests, scope, only_for="mps", allow_mps=True)

@@ -1,6 +1,6 @@
-"""What ran on the device: kernel calls by host_name, and operators that fell back to the CPU, by name.
+"""Counts what ran on the device: kernel calls by host_name, and CPU fallbacks by operator name.
 
-The readers are installed by whoever started the device; before that nothing is counted, and a demand for calls fails.
+The code that starts the device installs the readers. Until then nothing is counted.
 """
 
 from __future__ import annotations

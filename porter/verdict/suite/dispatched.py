@@ -1,6 +1,6 @@
-"""Which ATen operators an OpInfo's samples ask of the device: what the dispatcher handed to the counted CPU fallback.
+"""Finds which ATen operators an OpInfo's samples dispatch, by counting CPU fallbacks.
 
-Only a process that runs no fork's code can tell, because there every operator falls back.
+This works only in a process that runs no code of a fork, where every operator falls back.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -25,41 +25,41 @@ SAMPLES = 16
 
 @dataclass(frozen=True)
 class Dispatched:
-    """ATen base names: what a call asks for, and what its backward asks for besides."""
+    """ATen base names: what a call dispatches, and what only its backward dispatches."""
 
     forward: frozenset[str]
     backward: frozenset[str]
 
 
 def check_gradients() -> None:
-    """Raises RuntimeError where no gradient can be had: in a process forked from one whose autograd has run."""
+    """Raises RuntimeError if autograd does not work: in a process forked from one that has used it."""
     torch.ones((), device="mps", requires_grad=True).clone().backward()
 
 
-def dispatched(op: OpInfo) -> Dispatched:
-    """What the first samples of an OpInfo dispatch, in float32 if it has that; a refused one as far as it goes."""
+def record_dispatch(op: OpInfo) -> Dispatched:
+    """What the first samples of an OpInfo dispatch, in float32 if supported; up to the error if one is raised."""
     dtype = _dtype(op)
     if dtype is None:
         return Dispatched(frozenset(), frozenset())
     slopes = op.supports_autograd and dtype.is_floating_point
-    found = [_called(op, sample) for sample in islice(_given(op, dtype, slopes), SAMPLES)]
+    found = [_run_sample(op, sample) for sample in islice(_make_samples(op, dtype, slopes), SAMPLES)]
     forward = frozenset(name for one in found for name in one.forward)
     return Dispatched(forward, frozenset(name for one in found for name in one.backward) - forward)
 
 
 def _dtype(op: OpInfo) -> torch.dtype | None:
-    held = op.supported_dtypes("cpu")
-    return torch.float32 if torch.float32 in held else min(held, key=str, default=None)
+    supported = op.supported_dtypes("cpu")
+    return torch.float32 if torch.float32 in supported else min(supported, key=str, default=None)
 
 
-def _given(op: OpInfo, dtype: torch.dtype, requires_grad: bool) -> Iterator[SampleInput]:
+def _make_samples(op: OpInfo, dtype: torch.dtype, requires_grad: bool) -> Iterator[SampleInput]:
     try:
         yield from op.sample_inputs("cpu", dtype, requires_grad=requires_grad, set_seed=True)
     except Exception:  # samples that this machine cannot make
         return
 
 
-def _called(op: OpInfo, sample: SampleInput) -> Dispatched:
+def _run_sample(op: OpInfo, sample: SampleInput) -> Dispatched:
     before = counters.read()
     results: list[torch.Tensor] = []
     with suppress(Exception):

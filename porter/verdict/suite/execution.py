@@ -1,4 +1,4 @@
-"""How the tests' calls reach the device: as they are, or inside a context that sends an operator to its kernels."""
+"""How test calls reach the device: directly, or in a context that redirects an operator to its kernels."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def redirect(context: AbstractContextManager[Any]) -> None:
     _execution.redirect = context
 
 
-def calling() -> AbstractContextManager[Any]:
+def device_context() -> AbstractContextManager[Any]:
     """The context for a call on the device."""
     return _execution.redirect or nullcontext()
 
 
-def redirected() -> bool:
-    """Whether there is no device, only kernels."""
+def is_redirected() -> bool:
+    """Whether calls are redirected to kernels, without a device."""
     return _execution.redirect is not None

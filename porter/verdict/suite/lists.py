@@ -1,6 +1,6 @@
-"""The fork's MPS test lists, run as its own code: `common_mps.py` (2.8 on) or the functions of `test/test_mps.py`.
+"""Runs the fork's MPS test lists: `common_mps.py` (since 2.8) or the functions of `test/test_mps.py`.
 
-They only decorate OpInfos, so they are executed over the wheel's OpInfos, as edited and as they were.
+They only decorate OpInfos, so they run on the wheel's OpInfos, before and after the edit.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def modifiers(file: str, text: str) -> dict[str, Modifier]:
     Gradients are of OpInfos that the forward list has decorated already, as upstream's second test copies the first's.
     Raises PTR163 when the fork's code does not run on this wheel.
     """
-    found: dict[str, Modifier] = dict.fromkeys(MODIFIERS, _unchanged)
+    found: dict[str, Modifier] = dict.fromkeys(MODIFIERS, _leave_unchanged)
     if text:
-        namespace = _executed(file, text) if file == COMMON_MPS else run(file, _functions(text))
-        found.update({name: _whole(namespace[name]) for name in MODIFIERS if name in namespace})
+        namespace = _execute(file, text) if file == COMMON_MPS else run(file, _functions(text))
+        found.update({name: _collect(namespace[name]) for name in MODIFIERS if name in namespace})
     forward, backward = found[FORWARD], found[GRADIENTS]
     return {**found, GRADIENTS: lambda ops: backward(forward(ops))}
 
@@ -65,17 +65,17 @@ def grad_dtypes(text: str) -> tuple[str, ...]:
 
 def run(file: str, text: str) -> dict[str, Any]:
     """The names that a piece of a fork's test file defines, with those that such files import. Raises PTR163."""
-    return _executed(file, _PRELUDE + text)
+    return _execute(file, _PRELUDE + text)
 
 
-def _executed(file: str, text: str) -> dict[str, Any]:
+def _execute(file: str, text: str) -> dict[str, Any]:
     from torch.testing._internal import common_utils
 
     common_utils.MACOS_VERSION = NEWEST_MACOS  # off a Mac it is 0, and entries for macOS 13 would apply
     module = types.ModuleType("torch.testing._internal.common_mps")
     module.__package__ = "torch.testing._internal"
     try:
-        _on_a_mac(exec)(compile(text, file, "exec"), module.__dict__)
+        _run_as_mac(exec)(compile(text, file, "exec"), module.__dict__)
     except Exception as error:
         line = getattr(error, "lineno", None) or _line(error, file)
         what = f"the test lists fail on this torch: {type(error).__name__}: {error}"
@@ -83,13 +83,13 @@ def _executed(file: str, text: str) -> dict[str, Any]:
     return module.__dict__
 
 
-def _whole(modifier: Modifier) -> Modifier:
-    """The modifier's whole result: those of old forks are generators, which would ask for the Mac later."""
-    return _on_a_mac(lambda ops: list(modifier(ops)))
+def _collect(modifier: Modifier) -> Modifier:
+    """Collects the modifier's result. In old forks it is a generator, which would check the platform too late."""
+    return _run_as_mac(lambda ops: list(modifier(ops)))
 
 
-def _on_a_mac(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, told that it runs on the newest Mac: the lists ask."""
+def _run_as_mac(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Runs the function as on the newest macOS, because the lists check."""
 
     def call(*args: Any) -> Any:
         with ExitStack() as stack:
@@ -120,5 +120,5 @@ def _functions(text: str) -> str:
     return "\n".join(m[0] for m in pattern.finditer(text))
 
 
-def _unchanged(ops: Sequence[Any]) -> Sequence[Any]:
+def _leave_unchanged(ops: Sequence[Any]) -> Sequence[Any]:
     return ops

@@ -16,13 +16,11 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput, UnaryUfuncInfo
 from torch.utils import _pytree as pytree
 
+from porter.core.dtypes import TESTED
 from porter.verdict.suite import lists, samples, tolerances
 from porter.verdict.suite.context import Context
 
-MPS_DTYPES = (
-    torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8,
-    torch.bool, torch.complex64,
-)  # fmt: skip
+MPS_DTYPES: tuple[torch.dtype, ...] = tuple(getattr(torch, dtype.torch) for dtype in TESTED)
 LAYOUT_SAMPLES = 3
 
 
@@ -43,10 +41,10 @@ class OpInfos:
         self._modifiers = lists.modifiers(context.lists_file, context.lists)
         self._made: dict[tuple[str, torch.dtype, bool], list[SampleInput]] = {}
 
-    def chosen(self, modifier: str, besides: Sequence[str] = ()) -> list[OpInfo]:
+    def select(self, modifier: str, besides: Sequence[str] = ()) -> list[OpInfo]:
         """The OpInfos of this run, and those of these full names, as one of the fork's modifiers leaves them."""
         names = {*self.context.through, *besides}
-        found = [comparable(op) for op in op_db if self.context.names(op) or op.full_name in names]
+        found = [make_comparable(op) for op in op_db if self.context.names(op) or op.full_name in names]
         return list(self._modifiers[modifier](found))
 
     def computes(self, one: torch.dtype, other: torch.dtype) -> bool:
@@ -58,13 +56,21 @@ class OpInfos:
         key = (op.formatted_name, dtype, requires_grad)
         if key not in self._made:
             self._made[key] = list(op.sample_inputs("cpu", dtype, requires_grad=requires_grad, set_seed=True))
-        return [samples.copied(sample) for sample in self._made[key]]
+        return [samples.copy_sample(sample) for sample in self._made[key]]
 
-    def some(self, op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
+    def pick_samples(self, op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
         """A few samples with a tensor input, with dimensions where there are any; operands of one shape come first."""
         found = [s for s in self.samples(op, dtype) if isinstance(s.input, torch.Tensor)]
         large = [s for s in found if s.input.ndim > 1 and s.input.numel()] or found
         return sorted(large, key=lambda s: len({t.shape for t in operands(s)}))[:LAYOUT_SAMPLES]
+
+    def pick_kinds(self, op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
+        """The first sample of `pick_samples` with arguments of each kind: tensors, numbers, None."""
+        found: dict[object, SampleInput] = {}
+        for sample in (*self.pick_samples(op, dtype), *self.samples(op, dtype)):
+            if isinstance(sample.input, torch.Tensor):
+                found.setdefault(_kinds(sample), sample)
+        return list(found.values())[:LAYOUT_SAMPLES]
 
 
 @lru_cache(maxsize=1)
@@ -73,7 +79,7 @@ def opinfos(context: Context) -> OpInfos:
     return OpInfos(context)
 
 
-def comparable(op: OpInfo) -> OpInfo:
+def make_comparable(op: OpInfo) -> OpInfo:
     """A copy whose mps dtypes are those that the CPU has too: there is nothing to compare the others with."""
     op = copy.deepcopy(op)
     op.dtypesIf["mps"] = set(op.supported_dtypes("mps")) & set(op.supported_dtypes("cpu"))
@@ -90,7 +96,7 @@ def is_pointwise(op: OpInfo) -> bool:
     return bool(rows) and all(torch.Tag.pointwise in row.tags for row in rows)
 
 
-class over(ops):
+class parametrize_over(ops):
     """`ops`, for a run whose operators may all be of another kind: then there is no test."""
 
     def _parametrize_test(self, test: Any, generic_cls: Any, device_cls: Any) -> Iterator[Any]:
@@ -99,6 +105,11 @@ class over(ops):
 
 def operands(sample: SampleInput) -> list[torch.Tensor]:
     return [v for v in pytree.tree_leaves((sample.input, sample.args)) if isinstance(v, torch.Tensor)]
+
+
+def _kinds(sample: SampleInput) -> object:
+    named = tuple((name, type(value)) for name, value in sorted(sample.kwargs.items()))
+    return tuple(map(type, sample.args)), named
 
 
 def dtype_name(dtype: torch.dtype) -> str:

@@ -1,4 +1,4 @@
-"""What the tests of one run found, kept beside unittest's own record: kernel calls, accuracy, and why."""
+"""What each test of a run recorded, besides unittest's result: kernel calls and accuracy."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ class Record:
 records: dict[str, Record] = {}
 
 
-def of(test: str) -> Record:
+def get_record(test: str) -> Record:
     """The record of a test, by its method name."""
     return records.setdefault(test, Record())

@@ -1,4 +1,4 @@
-"""What an implementation does with every sample, beside what the CPU does: one list for the old code and the new."""
+"""Runs an implementation on every sample and compares it with the CPU, for the old code and the new."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -26,8 +26,8 @@ DTYPES = tuple(getattr(torch, dtype.torch) for dtype in dtypes.TESTED)
 
 
 def run_samples(context: Context, progress: Progress = ignore) -> list[SampleResult]:
-    """The outcome of every sample of the operators under test, and of one at the edges, in every type the CPU has; of
-    one sample in the others. `progress` hears which are next.
+    """The results of the samples of the operators under test and of edge values, in every dtype the CPU supports; of
+    one sample in the others. Reports the next ones to `progress`.
     """
     precision = lists.low_precision(context.precision)
     found: list[SampleResult] = []
@@ -45,10 +45,10 @@ def run_samples(context: Context, progress: Progress = ignore) -> list[SampleRes
 
 
 def _beyond_the_cpu(op: OpInfo, dtype: torch.dtype) -> Iterator[SampleResult]:
-    """Whether the first sample of a type that the CPU has not is computed."""
+    """The result of one sample of a dtype that the CPU does not support."""
     try:
         sample = next(iter(op.sample_inputs("cpu", dtype, set_seed=True)), None)
-    except (RuntimeError, TypeError, ValueError):  # the OpInfo makes none of this type
+    except (RuntimeError, TypeError, ValueError):  # the OpInfo has no samples of this dtype
         return
     if sample is not None:
         yield _run_sample(op, dtype, f"{op.formatted_name} sample 0", sample, {})
@@ -59,7 +59,7 @@ def _samples(op: OpInfo, dtype: torch.dtype) -> Iterator[tuple[str, SampleInput]
     yield from ((f"{op.formatted_name} sample {i}", sample) for i, sample in enumerate(given))
     tensors = [s for s in given if isinstance(s.input, torch.Tensor) and s.input.ndim]
     if tensors:
-        yield f"{op.formatted_name} edge values", samples.at_the_edges(tensors[0], dtype)
+        yield f"{op.formatted_name} edge values", samples.with_edge_values(tensors[0], dtype)
 
 
 def _run_sample(
@@ -69,26 +69,28 @@ def _run_sample(
     want = None
     try:
         want = _leaves(op(sample.input, *sample.args, **sample.kwargs))
-    except Exception as error:  # the CPU refuses it, so there is nothing to compare with
+    except Exception as error:  # the CPU raises an error, so there is nothing to compare
         if refusal_in(str(error)) is not None:
             raise
     try:
         args = samples.mirror((sample.input, *sample.args), "mps")
         got = _leaves(op(*args, **samples.mirror(sample.kwargs, "mps")))
     except Exception as error:
-        told = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-        return SampleResult(kind, name, status_of_error(told, alone=want is not None), told)
+        message = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+        return SampleResult(kind, name, status_of_error(message, alone=want is not None), message)
     if want is None:
         return SampleResult(kind, name, Status.COMPUTED_ALONE)
     exact = (
-        _leaves(op(*_wide((sample.input, *sample.args)), **_wide(sample.kwargs))) if dtype.is_floating_point else want
+        _leaves(op(*_wide((sample.input, *sample.args)), **_wide(sample.kwargs)))
+        if dtype.is_floating_point or dtype.is_complex
+        else want
     )
     operands = list(_leaves((sample.input, sample.args)))
     for mine, theirs, precise in zip(got, want, exact, strict=True):
-        told = compare.disagreement(mine, theirs, precise, operands, **tolerance)
-        if told:
-            nan = compare.nan_disagreement(mine, theirs, operands)
-            return SampleResult(kind, name, Status.DIFFERS, nan or told, bool(nan))
+        message = compare.find_disagreement(mine, theirs, precise, operands, **tolerance)
+        if message:
+            nan = compare.find_nan_disagreement(mine, theirs, operands)
+            return SampleResult(kind, name, Status.DIFFERS, nan or message, bool(nan))
     return SampleResult(kind, name, Status.AGREES, ulp=_ulp(got, exact))
 
 
@@ -106,4 +108,4 @@ def _leaves(value: Any) -> list[torch.Tensor]:
 
 
 def _wide(value: Any) -> Any:
-    return pytree.tree_map(lambda v: v.double() if isinstance(v, torch.Tensor) and v.is_floating_point() else v, value)
+    return pytree.tree_map(compare.widen, value)

@@ -1,6 +1,6 @@
-"""Inputs that OpInfo samples leave out: memory layouts, mixed types, empty and 0-d tensors, and values at the edges.
+"""Inputs that OpInfo samples leave out: memory layouts, mixed dtypes, empty and 0-d tensors, and edge values.
 
-Everything is made on the CPU and mirrored to the device with its storage, strides and offset as they are.
+They are created on the CPU and copied to the device with the same storage, strides and offset.
 """
 
 # mypy: disable-error-code="no-untyped-call, misc, no-any-return"
@@ -8,22 +8,26 @@ Everything is made on the CPU and mirrored to the device with its storage, strid
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
+from porter.verdict.suite.edges import edge_values
+
 Transform = Callable[[torch.Tensor], torch.Tensor]
 
 OFFSET = 3
+COMBINATIONS = 8192
+_SIGNED = (torch.int64, torch.int32, torch.int16, torch.int8)
 
 
 def mirror(value: Any, device: str) -> Any:
-    """A copy on `device`: tensors keep strides and storage offset (also stride 0), a `device` argument that says the
-    CPU says `device`, anything else is left as it is.
+    """A copy on `device`. Tensors keep their strides (even 0) and storage offset; a `device` argument for the CPU
+    becomes `device`; anything else is unchanged.
 
-    CPU scalars stay where they are when they are marked with `stay_on_cpu`.
+    CPU scalars marked with `stay_on_cpu` are not copied.
     """
     if isinstance(value, (list, tuple)):
         return type(value)(mirror(v, device) for v in value)
@@ -44,21 +48,21 @@ def _mirror(tensor: torch.Tensor, device: str) -> torch.Tensor:
 
 
 def on_device(sample: SampleInput) -> SampleInput:
-    """The sample with its tensors, and a device that it names, on the device. Raises TypeError for a double."""
-    moved = sample.transform(_there)
+    """Moves a sample's tensors and `device` argument to the device. Raises TypeError for float64."""
+    moved = sample.transform(_to_device)
     if str(moved.kwargs.get("device", "")).startswith("cpu"):
         moved.kwargs = {**moved.kwargs, "device": torch.device("mps")}
     return moved
 
 
-def _there(value: Any) -> Any:
+def _to_device(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     return value.detach().to("mps").requires_grad_(value.requires_grad)
 
 
-def copied(sample: SampleInput) -> SampleInput:
-    """The sample with tensors of its own, laid out as they are: an operator may write to what it is given."""
+def copy_sample(sample: SampleInput) -> SampleInput:
+    """Copies a sample and keeps its layout, because an operator may write to its arguments."""
     return sample.transform(lambda value: mirror(value, "cpu"))
 
 
@@ -68,20 +72,20 @@ def stay_on_cpu(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def transposed(t: torch.Tensor) -> torch.Tensor:
+def transpose(t: torch.Tensor) -> torch.Tensor:
     return t.transpose(-1, -2).contiguous().transpose(-1, -2) if t.ndim > 1 else t
 
 
-def every_second(t: torch.Tensor) -> torch.Tensor:
+def take_every_second(t: torch.Tensor) -> torch.Tensor:
     return t.repeat_interleave(2, -1)[..., ::2] if t.ndim else t
 
 
-def offset(t: torch.Tensor) -> torch.Tensor:
-    room = torch.cat([t.new_ones(OFFSET), t.flatten()])
-    return room[OFFSET:].view(t.shape)
+def shift(t: torch.Tensor) -> torch.Tensor:
+    storage = torch.cat([t.new_ones(OFFSET), t.flatten()])
+    return storage[OFFSET:].view(t.shape)
 
 
-def expanded(t: torch.Tensor) -> torch.Tensor:
+def expand(t: torch.Tensor) -> torch.Tensor:
     return t[..., :1].expand(t.shape) if t.ndim and t.shape[-1] else t
 
 
@@ -94,16 +98,16 @@ def scalar(t: torch.Tensor) -> torch.Tensor:
 
 
 LAYOUTS: dict[str, Transform] = {
-    "transposed": transposed,
-    "every second element": every_second,
-    "storage offset": offset,
-    "expanded": expanded,
+    "transposed": transpose,
+    "every second element": take_every_second,
+    "storage offset": shift,
+    "expanded": expand,
 }
 POINTWISE: dict[str, Transform] = {"empty": empty, "0-d": scalar}
 
 
-def laid_out(sample: SampleInput, pointwise: bool) -> Iterator[tuple[str, SampleInput]]:
-    """The sample with its tensors in other layouts: all of them, then one alone; with names for messages."""
+def vary_layouts(sample: SampleInput, pointwise: bool) -> Iterator[tuple[str, SampleInput]]:
+    """Yields the sample with other layouts for all tensors, then for one, with names for messages."""
     for name, change in LAYOUTS.items():
         yield name, sample.transform(_on_tensors(change))
         if len(list(_tensors(sample))) > 1:
@@ -114,7 +118,7 @@ def laid_out(sample: SampleInput, pointwise: bool) -> Iterator[tuple[str, Sample
             yield name, sample.transform(_on_tensors(change))
 
 
-def mixed(sample: SampleInput, others: list[torch.dtype]) -> Iterator[tuple[str, SampleInput]]:
+def vary_operands(sample: SampleInput, others: list[torch.dtype]) -> Iterator[tuple[str, SampleInput]]:
     """The sample with its second tensor in other types, as a CPU scalar, as a 0-d tensor and broadcast."""
     if len(list(_tensors(sample))) != 2:
         return
@@ -130,45 +134,52 @@ def mixed(sample: SampleInput, others: list[torch.dtype]) -> Iterator[tuple[str,
     yield "first broadcast", sample.transform(_on_tensors(lambda t: t[..., :1] if t.ndim else t, only=0))
 
 
-def edge_values(dtype: torch.dtype) -> torch.Tensor:
-    """The values at the edges of a type, 1-d: signed zeros, infinities, NaN, denormals, extremes, and beyond 2^24."""
-    if dtype == torch.bool:
-        return torch.tensor([False, True])
-    if dtype.is_complex:
-        part = edge_values(torch.float32)
-        plain = torch.tensor([0.0, -0.0, 1.0, -2.5])
-        real, imaginary = torch.meshgrid(plain, plain, indexing="ij")
-        mixed = torch.complex(part, part.flip(0))
-        return torch.cat([torch.complex(real, imaginary).flatten(), mixed]).to(dtype)
-    if dtype.is_floating_point:
-        info = torch.finfo(dtype)
-        ends = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 7.25, 100.0, info.tiny, info.max, info.smallest_normal / 4, info.eps]
-        both = [s * v for v in (*ends, float("inf")) for s in (1, -1)]
-        return torch.tensor([*both, float("nan")], dtype=torch.float64).to(dtype)
-    whole = torch.iinfo(dtype)
-    wanted = [0, 1, 2, 3, 7, 100, 2**24 - 1, 2**24 + 1, 2**24 + 3, 2**31 - 1, 2**53 + 1, 2**62 + 1, whole.max]
-    # The lowest value is left out: dividing it by -1 traps on the CPU that answers for the reference.
-    signs = (1, -1) if whole.min else (1,)
-    return torch.tensor([s * v for v in wanted if v <= whole.max for s in signs], dtype=dtype)
-
-
-def at_the_edges(sample: SampleInput, dtype: torch.dtype) -> SampleInput:
-    """The sample with its tensors of this type replaced by every combination (two tensors) or every value (others)."""
-    values = edge_values(dtype)
+def with_edge_values(sample: SampleInput, dtype: torch.dtype, literals: Iterable[float] = ()) -> SampleInput:
+    """The sample with its tensors of this type replaced by combinations of edge values: all of them, or thousands."""
+    values = edge_values(dtype, literals)
     count = sum(t.dtype == dtype for t in _tensors(sample))
-    grid = [g.flatten() for g in torch.meshgrid(*[values] * count, indexing="ij")] if 1 <= count <= 2 else []
-    turns = iter(range(count))
+    if count == 1 and not sample.args and not sample.kwargs and dtype in _SIGNED:
+        values = torch.cat([values, values.new_tensor([torch.iinfo(dtype).min])])
+    turns = iter(_combinations(values, count))
 
     def replace(t: torch.Tensor) -> torch.Tensor:
-        if t.dtype != dtype:
-            return scalar(t)
-        turn = next(turns)
-        return grid[turn].clone() if grid else values.roll(5 * turn).clone()
+        return next(turns).clone() if t.dtype == dtype else scalar(t)
 
     return sample.transform(_each_tensor(replace))
 
 
-def spread(sample: SampleInput, dtype: torch.dtype, domain: tuple[float | None, float | None] | None) -> SampleInput:
+def _combinations(values: torch.Tensor, count: int) -> list[torch.Tensor]:
+    """A column for each of `count` operands: together every combination of values, or as many as are affordable."""
+    total = len(values) ** count
+    if total <= COMBINATIONS:
+        return [g.flatten() for g in torch.meshgrid(*[values] * count, indexing="ij")]
+    generator = torch.Generator().manual_seed(0)
+    return [values[torch.randint(len(values), (COMBINATIONS,), generator=generator)] for _ in range(count)]
+
+
+def with_other_scalars(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
+    """The sample with each of its numbers, and what may be one, at values that kernels treat apart."""
+    for place, value in (*enumerate(sample.args), *sample.kwargs.items()):
+        for other in _other_scalars(value):
+            args = tuple(other if i == place else each for i, each in enumerate(sample.args))
+            kwargs = {name: other if name == place else each for name, each in sample.kwargs.items()}
+            yield f"with {other} for {value}", SampleInput(sample.input, args=args, kwargs=kwargs)
+
+
+def _other_scalars(value: Any) -> tuple[Any, ...]:
+    if value is None or isinstance(value, float):
+        return tuple(each for each in (None, 0.0, 0.25, 0.5, 1.0, -1.0) if each != value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return tuple(each for each in (0, 1, -1) if each != value)
+    return ()
+
+
+def with_spread_values(
+    sample: SampleInput,
+    dtype: torch.dtype,
+    domain: tuple[float | None, float | None] | None,
+    literals: Iterable[float] = (),
+) -> SampleInput:
     """The sample with its tensors of this type replaced by 4,096 values of every magnitude, inside the op's domain."""
     generator = torch.Generator().manual_seed(0)
     low, high = domain or (None, None)
@@ -176,18 +187,42 @@ def spread(sample: SampleInput, dtype: torch.dtype, domain: tuple[float | None, 
     def values(t: torch.Tensor) -> torch.Tensor:
         if t.dtype != dtype:
             return scalar(t)
-        plain = torch.empty(2048, dtype=torch.float64).uniform_(-8, 8, generator=generator)
-        exponents = torch.empty(2048, dtype=torch.float64).uniform_(-12, 6, generator=generator)
-        signs = torch.empty(2048, dtype=torch.float64).uniform_(-1, 1, generator=generator).sign()
-        both = torch.cat([plain, signs * torch.exp2(exponents)])
-        mixed = both[torch.randperm(4096, generator=generator)]
-        return mixed.clamp(-math.inf if low is None else low, math.inf if high is None else high).to(dtype)
+        parts = [_magnitudes(dtype, literals, generator) for _ in range(2 if dtype.is_complex else 1)]
+        if dtype.is_complex:
+            return torch.complex(*parts).to(dtype)
+        return parts[0].clamp(-math.inf if low is None else low, math.inf if high is None else high).to(dtype)
 
     return sample.transform(_each_tensor(values))
 
 
-def without_zeros(sample: SampleInput) -> SampleInput:
-    """The sample with the second tensor positive: integer division and powers refuse the rest on the CPU."""
+def _magnitudes(dtype: torch.dtype, literals: Iterable[float], generator: torch.Generator) -> torch.Tensor:
+    """Float64 values: plain ones, powers of two around 1, those of the whole range (denormals too), near literals."""
+    info = torch.finfo(dtype)
+    room = math.log2(info.max)
+
+    def uniform(low: float, high: float) -> torch.Tensor:
+        return torch.empty(1024, dtype=torch.float64).uniform_(low, high, generator=generator)
+
+    signs = uniform(-1, 1).sign()
+    whole = signs * torch.exp2(uniform(math.log2(info.smallest_normal * info.eps), room).clamp(max=room))
+    middles = torch.tensor([1.0, -1.0, 0.5, *literals], dtype=torch.float64)
+    near = middles[torch.arange(1024) % len(middles)] + signs * torch.exp2(uniform(math.log2(info.eps), -2))
+    every = torch.cat([uniform(-8, 8), signs * torch.exp2(uniform(-12, 6)), whole, near])
+    return every[torch.randperm(4096, generator=generator)]
+
+
+def make_strided(value: Any) -> Any:
+    """A tensor as a strided view, which the CPU computes with other loops; anything else as it is."""
+    return take_every_second(value) if isinstance(value, torch.Tensor) else value
+
+
+def replace_zeros(sample: SampleInput) -> SampleInput:
+    """The sample without zeros in the second tensor: integer division refuses them on the CPU."""
+    return sample.transform(_on_tensors(lambda t: torch.where(t == 0, torch.ones_like(t), t), only=1))
+
+
+def remove_zeros(sample: SampleInput) -> SampleInput:
+    """The sample with the second tensor positive: integer powers refuse the rest on the CPU."""
     return sample.transform(_on_tensors(lambda t: torch.where(t > 0, t, torch.ones_like(t)), only=1))
 
 

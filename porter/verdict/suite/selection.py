@@ -1,5 +1,5 @@
-"""Which OpInfos test an operator that none is named for: those that the running dispatcher saw call it, and those whose
-derivatives do where a device serves it (elsewhere its gradient may be made of other operators).
+"""Selects OpInfos for an operator that none is named for: those that dispatch it, and those whose derivative formulas
+call it on a device that implements them (elsewhere the gradient may be composed of other operators).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from porter.aten.names import base_of
+from porter.aten.names import parse_base_name
 from porter.core import cache
 from porter.verdict.errors import NoVerdict
 
@@ -66,7 +66,7 @@ def _derivatives() -> tuple[tuple[str, str], ...]:
     """The base name of every differentiable function, and the text of its formulas."""
     text = (files("torchgen") / "packaged" / "autograd" / "derivatives.yaml").read_text()
     entries = re.split(r"^- name: ", text, flags=re.M)[1:]
-    return tuple((base_of(re.split(r"[\s(]", e, maxsplit=1)[0]), e.partition("\n")[2]) for e in entries)
+    return tuple((parse_base_name(re.split(r"[\s(]", e, maxsplit=1)[0]), e.partition("\n")[2]) for e in entries)
 
 
 @functools.cache
@@ -80,12 +80,12 @@ def table() -> Table:
     file = _file(dispatched.__file__)
     text = cache.get(file)
     if text is None:
-        # In a process of its own, because no fork to come could use the threads of this one's autograd.
-        with ProcessPoolExecutor(1, get_context("fork")) as apart:
-            error = apart.submit(_make, file).exception()
+        # In a separate process: after autograd runs here, no later fork could use it.
+        with ProcessPoolExecutor(1, get_context("fork")) as pool:
+            error = pool.submit(_make, file).exception()
         if error:
-            told = f"cannot determine which operators the OpInfos call: {error}"
-            raise NoVerdict("PTR170", told, hint="Run `porter setup`, which does this first.") from error
+            what = f"cannot determine which operators the OpInfos call: {error}"
+            raise NoVerdict("PTR170", what, hint="Run `porter setup`, which does this first.") from error
         text = file.read_text()
     made: Table = json.loads(text)
     return made
@@ -97,7 +97,7 @@ def _make(file: Path) -> None:
     from porter.verdict.suite import dispatched
 
     dispatched.check_gradients()
-    found = {op.full_name: dispatched.dispatched(op) for op in op_db}
+    found = {op.full_name: dispatched.record_dispatch(op) for op in op_db}
     assert any(one.forward for one in found.values()), "nothing counts what the device does"
     cache.put(file, json.dumps({name: (sorted(one.forward), sorted(one.backward)) for name, one in found.items()}))
 

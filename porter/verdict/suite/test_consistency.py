@@ -10,6 +10,7 @@ The module is imported once for each run: what it tests is that run's context.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -17,113 +18,136 @@ from torch.testing._internal.common_device_type import OpDTypes
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite import compare, execution, results, samples
-from porter.verdict.suite.consistency import Consistency, Refused, computed_elements, instantiate, to_cpu
-from porter.verdict.suite.context import current
-from porter.verdict.suite.opinfos import is_pointwise, operands, opinfos, over
+from porter.verdict.suite import bounds, compare, execution, results, samples
+from porter.verdict.suite.consistency import Consistency, Refused, count_computed_elements, instantiate, to_cpu
+from porter.verdict.suite.context import get_context
+from porter.verdict.suite.opinfos import is_pointwise, operands, opinfos, parametrize_over
 
-OPINFOS = opinfos(current())
-FORWARD = OPINFOS.chosen("mps_ops_modifier")
+OPINFOS = opinfos(get_context())
+FORWARD = OPINFOS.select("mps_ops_modifier")
 
 
 class TestConsistency(Consistency):
-    """Upstream's two tests, and those that put the same samples in other clothes."""
+    """Upstream's two tests, and tests of the same samples with other layouts, dtypes and values."""
 
     opinfos = OPINFOS
 
-    @over(FORWARD, allowed_dtypes=OPINFOS.dtypes)
+    @parametrize_over(FORWARD, allowed_dtypes=OPINFOS.dtypes)
     def test_output_match(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        with self.counted(dtype):
+        with self.count_calls(dtype):
             for sample in OPINFOS.samples(op, dtype):
                 try:
                     self.match(op, dtype, sample, device)
                 except Refused as refused:
-                    self.refused(op, sample, device, str(refused))
+                    self.check_refusal(op, sample, device, str(refused))
 
-    @over(
-        OPINFOS.chosen("mps_ops_grad_modifier", OPINFOS.context.through_backward),
+    @parametrize_over(
+        OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward),
         dtypes=OpDTypes.supported_backward,
         allowed_dtypes=OPINFOS.grad_dtypes,
     )
     def test_output_grad_match(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        with self.counted(dtype):
+        with self.count_calls(dtype):
             for sample in OPINFOS.samples(op, dtype, requires_grad=True):
                 want, wanted_from = _outputs(op, sample)
                 mirrored = _mirrored(sample, device)
-                with execution.calling():
+                with execution.device_context():
                     got, got_from = _outputs(op, mirrored)
-                self.elements += computed_elements(got, got_from)
+                self.elements += count_computed_elements(got, got_from)
                 tolerance = OPINFOS.tolerances(op, dtype, sample.kwargs)
                 for mine, theirs in zip(got, want, strict=True):
                     self.same(op, dtype, sample, mine, theirs)
                 if want:
                     seeds = [torch.rand_like(t, dtype=torch.float64).to(t.dtype) for t in want]
                     slopes = torch.autograd.grad(want, wanted_from, seeds, allow_unused=True)
-                    with execution.calling():
+                    with execution.device_context():
                         ours = torch.autograd.grad(got, got_from, [s.to(device) for s in seeds], allow_unused=True)
                     self.same_slopes(ours, slopes, lambda s=sample, d=seeds: _exact_slopes(op, s, d), **tolerance)
 
     def same_slopes(self, ours: Any, theirs: Any, exact: Callable[[], Any], **tolerance: Any) -> None:
-        """Gradients agree with the CPU's, or else with those in float64: the CPU's own rounding is no fault here."""
+        """Asserts that gradients match the CPU's or those in float64, in case the CPU's own rounding is off."""
         try:
             self.assertEqual(ours, theirs, **tolerance, exact_device=False)
         except AssertionError:
             precise = [e if e is None else e.to(t.dtype) for e, t in zip(exact(), theirs, strict=True)]
             self.assertEqual(ours, precise, **tolerance, exact_device=False)
 
-    @over(FORWARD, allowed_dtypes=OPINFOS.dtypes)
+    @parametrize_over(FORWARD, allowed_dtypes=OPINFOS.dtypes)
     def test_layouts(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        with self.counted(dtype):
-            for sample in OPINFOS.some(op, dtype):
-                self.match_all(op, dtype, samples.laid_out(sample, is_pointwise(op)), device)
+        with self.count_calls(dtype):
+            for sample in OPINFOS.pick_samples(op, dtype):
+                self.match_all(op, dtype, samples.vary_layouts(sample, is_pointwise(op)), device)
 
-    @over([o for o in FORWARD if isinstance(o, BinaryUfuncInfo)], allowed_dtypes=OPINFOS.dtypes)
+    @parametrize_over([o for o in FORWARD if isinstance(o, BinaryUfuncInfo)], allowed_dtypes=OPINFOS.dtypes)
     def test_mixed_dtypes(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         others = [
             d for d in op.supported_dtypes("mps") if d in OPINFOS.dtypes and d != dtype and OPINFOS.computes(d, dtype)
         ]
-        with self.counted(dtype):
-            for sample in OPINFOS.some(op, dtype)[:1]:
-                self.match_all(op, dtype, samples.mixed(sample, sorted(others, key=str)), device)
+        with self.count_calls(dtype):
+            for sample in OPINFOS.pick_samples(op, dtype)[:1]:
+                self.match_all(op, dtype, samples.vary_operands(sample, sorted(others, key=str)), device)
 
-    @over([o for o in FORWARD if is_pointwise(o)], allowed_dtypes=OPINFOS.dtypes)
+    @parametrize_over([o for o in FORWARD if is_pointwise(o)], allowed_dtypes=OPINFOS.dtypes)
     def test_edge_values(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        with self.counted(dtype):
-            for sample in OPINFOS.some(op, dtype)[:1]:
-                self.edges(op, dtype, samples.at_the_edges(sample, dtype), device)
+        with self.count_calls(dtype):
+            for sample in OPINFOS.pick_kinds(op, dtype):
+                edge = samples.with_edge_values(sample, dtype, OPINFOS.context.literals)
+                self.edges(op, dtype, edge, device)
+                for told, other in samples.with_other_scalars(edge):
+                    with suppress(Refused):
+                        self.edges(op, dtype, other, device, f"{told}: ")
 
-    def edges(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, device: str) -> None:
-        try:
-            want = self.cpu(op, sample)
-        except Refused:
-            sample = samples.without_zeros(sample)
-            want = self.cpu(op, sample)
+    def edges(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, device: str, told: str = "") -> None:
+        sample, want = self.answered(op, sample)
         got = pytree.tree_leaves(pytree.tree_map(to_cpu, self.mps(op, sample, device)))
-        precise = flushed = [None] * len(got)
+        precise = flushed = elsewhere = [None] * len(got)
         if dtype.is_floating_point or dtype.is_complex:
-            precise = pytree.tree_leaves(self.cpu(op, sample.transform(compare.widened)))
+            precise = pytree.tree_leaves(self.cpu(op, sample.transform(compare.widen)))
+            elsewhere = pytree.tree_leaves(self.cpu(op, sample.transform(samples.make_strided)))
             if OPINFOS.context.flushes:
-                flushed = pytree.tree_leaves(self.cpu(op, sample.transform(compare.flushed)))
-        for mine, theirs, exact, zeroed in zip(got, pytree.tree_leaves(want), precise, flushed, strict=True):
+                flushed = pytree.tree_leaves(self.cpu(op, sample.transform(compare.flush_denormals)))
+        every = (got, pytree.tree_leaves(want), precise, flushed, elsewhere)
+        for mine, theirs, exact, zeroed, strided in zip(*every, strict=True):
             tolerance = compare.tolerances(OPINFOS.low_precision, op.name, dtype)
-            told = compare.disagreement(mine, theirs, exact, operands(sample), zeroed, **tolerance)
-            if told:
-                self.fail(told)
+            why = compare.find_disagreement(mine, theirs, exact, operands(sample), zeroed, strided, **tolerance)
+            if why:
+                self.fail(f"{told}{why}")
 
-    @over([o for o in FORWARD if is_pointwise(o)], allowed_dtypes=OPINFOS.grad_dtypes)
+    def answered(self, op: OpInfo, sample: SampleInput) -> tuple[SampleInput, Any]:
+        """The sample, without what the CPU refuses in integers, and the CPU's result. Raises Refused."""
+        whole = not sample.input.is_floating_point() and not sample.input.is_complex()
+        for changed in (sample, samples.replace_zeros(sample)) if whole else ():
+            with suppress(Refused):
+                return changed, self.cpu(op, changed)
+        last = samples.remove_zeros(sample) if whole else sample
+        return last, self.cpu(op, last)
+
+    @parametrize_over([o for o in FORWARD if is_pointwise(o)], allowed_dtypes=[*OPINFOS.grad_dtypes, torch.complex64])
     def test_accuracy(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        with self.counted(dtype):
-            for sample in OPINFOS.some(op, dtype)[:1]:
-                dense = samples.spread(sample, dtype, getattr(op, "domain", None))
+        with self.count_calls(dtype):
+            for sample in OPINFOS.pick_kinds(op, dtype):
+                dense = samples.with_spread_values(sample, dtype, getattr(op, "domain", None), OPINFOS.context.literals)
+                if OPINFOS.context.flushes:  # what becomes of denormals is no matter of accuracy then
+                    dense = dense.transform(compare.flush_denormals)
                 got = to_cpu(self.mps(op, dense, device))
                 if not isinstance(got, torch.Tensor) or got.dtype != dtype:
                     return
-                theirs, exact = self.cpu(op, dense), self.cpu(op, dense.transform(compare.widened))
-                found = compare.accuracy(got, theirs, exact, operands(dense))
-                record = results.of(self._testMethodName)
+                theirs, exact = self.cpu(op, dense), self.cpu(op, dense.transform(compare.widen))
+                self.accurate(got, theirs, exact, operands(dense))
+
+    def accurate(self, got: Any, theirs: Any, exact: Any, inputs: list[torch.Tensor]) -> None:
+        """Records the largest error of a real result, and fails where it is beyond its bound."""
+        beyond = bounds.excess(got, theirs, exact, inputs, flushes=OPINFOS.context.flushes)
+        if not got.is_complex():
+            found, record = (
+                compare.measure_accuracy(got, theirs, exact, inputs),
+                results.get_record(self._testMethodName),
+            )
+            if record.max_ulp is None or found.max_ulp > record.max_ulp:
                 record.max_ulp, record.cpu_ulp, record.worst = found.max_ulp, found.cpu_ulp, found.worst
-                if found.beyond:
-                    self.fail(found.beyond)
+            beyond = found.beyond or beyond
+        if beyond:
+            self.fail(beyond)
 
 
 def _exact_slopes(op: OpInfo, sample: SampleInput, seeds: list[torch.Tensor]) -> Any:
@@ -149,7 +173,7 @@ def _differentiable(values: list[Any]) -> list[torch.Tensor]:
 
 
 def _to_double_leaf(value: Any) -> Any:
-    return compare.widened(value).requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
+    return compare.widen(value).requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
 
 
 instantiate(TestConsistency, globals())

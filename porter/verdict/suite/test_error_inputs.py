@@ -1,4 +1,4 @@
-"""`TestErrorInputsMPS.test_error_inputs_<op>_mps`: what OpInfo lists as wrong is refused."""
+"""`TestErrorInputsMPS.test_error_inputs_<op>_mps`: error inputs of OpInfo raise errors."""
 
 # mypy: disable-error-code="no-untyped-call, misc, no-any-return, untyped-decorator"
 # mypy: disable-error-code="arg-type, truthy-function, assignment"
@@ -11,20 +11,22 @@ from torch.testing._internal.opinfo.core import OpInfo
 
 from porter.verdict.suite import execution
 from porter.verdict.suite.consistency import instantiate
-from porter.verdict.suite.context import current
-from porter.verdict.suite.opinfos import opinfos, over
+from porter.verdict.suite.context import get_context
+from porter.verdict.suite.opinfos import opinfos, parametrize_over
 
-OPINFOS = opinfos(current())
+OPINFOS = opinfos(get_context())
 
 
 class TestErrorInputs(TestCase):
-    """The wrong calls that OpInfo lists are refused with the words it lists."""
+    """Error inputs raise the errors that OpInfo lists."""
 
-    @over([o for o in OPINFOS.chosen("mps_ops_error_inputs_modifier") if o.error_inputs_func], dtypes=OpDTypes.none)
+    @parametrize_over(
+        [o for o in OPINFOS.select("mps_ops_error_inputs_modifier") if o.error_inputs_func], dtypes=OpDTypes.none
+    )
     def test_error_inputs(self, device: str, op: OpInfo) -> None:
         for error in op.error_inputs(device, set_seed=False):
             sample = error.sample_input
-            with self.assertRaisesRegex(error.error_type, error.error_regex), execution.calling():
+            with self.assertRaisesRegex(error.error_type, error.error_regex), execution.device_context():
                 op(sample.input, *sample.args, **sample.kwargs)
 
 

@@ -1,4 +1,4 @@
-"""`TestVariantsMPS.test_out_<op>_mps_<dtype>` and `test_inplace`: results written to where the caller says."""
+"""`TestVariantsMPS.test_out_<op>_mps_<dtype>` and `test_inplace`: out= and in-place variants."""
 
 # mypy: disable-error-code="no-untyped-call, misc, no-any-return, untyped-decorator"
 # mypy: disable-error-code="arg-type, truthy-function, assignment"
@@ -12,22 +12,22 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite import compare
 from porter.verdict.suite.consistency import Consistency, instantiate
-from porter.verdict.suite.context import current
-from porter.verdict.suite.opinfos import opinfos, over
+from porter.verdict.suite.context import get_context
+from porter.verdict.suite.opinfos import opinfos, parametrize_over
 
-OPINFOS = opinfos(current())
+OPINFOS = opinfos(get_context())
 GUARD = 64
 
 
 class TestVariants(Consistency):
-    """`out=` and in-place, which must write what they are told to write and nothing beside it."""
+    """`out=` and in-place variants must write to their target and nothing else."""
 
     opinfos = OPINFOS
 
-    @over([o for o in OPINFOS.chosen("mps_ops_modifier") if o.supports_out], allowed_dtypes=OPINFOS.dtypes)
+    @parametrize_over([o for o in OPINFOS.select("mps_ops_modifier") if o.supports_out], allowed_dtypes=OPINFOS.dtypes)
     def test_out(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        with self.counted(dtype):
-            for sample in OPINFOS.some(op, dtype):
+        with self.count_calls(dtype):
+            for sample in OPINFOS.pick_samples(op, dtype):
                 want = op(sample.input, *sample.args, **sample.kwargs)
                 if isinstance(want, torch.Tensor):
                     self.guarded_out(op, dtype, sample, want, device)
@@ -45,11 +45,11 @@ class TestVariants(Consistency):
             if out is None:
                 out = buffer[GUARD : GUARD + step * count].view((*want.shape, step))[..., 0]
             self.mps(lambda *a, o=out, **k: op(*a, **k, out=o), sample, device)
-            told = f"out= a {'dense' if step == 1 else 'strided'} view"
-            self.same(op, dtype, sample, out, want, f"{told}: ")
+            label = f"out= a {'dense' if step == 1 else 'strided'} view"
+            self.same(op, dtype, sample, out, want, f"{label}: ")
             rest = buffer.cpu()[~room]
             if not bool((rest == torch.ones_like(rest)).all()):
-                self.fail(f"{told}: wrote outside of it")
+                self.fail(f"{label}: wrote outside the view")
 
     def resized_out(self, op: OpInfo, sample: SampleInput, want: torch.Tensor, device: str) -> None:
         out = torch.empty(0, dtype=want.dtype, device=device)
@@ -57,7 +57,7 @@ class TestVariants(Consistency):
         self.assertEqual((got.shape, got.dtype), (want.shape, want.dtype), "out= an empty tensor")
 
     def cast_out(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, want: torch.Tensor, device: str) -> None:
-        """`out=` of other types: what the CPU accepts is accepted with the same values, what it refuses is refused."""
+        """`out=` of other dtypes: gives the same values, or an error, as on the CPU."""
         for other in (torch.float32, torch.float16, torch.int64, torch.bool):
             theirs = torch.empty(want.shape, dtype=other)
             ours = torch.empty(want.shape, dtype=other, device=device)
@@ -71,20 +71,20 @@ class TestVariants(Consistency):
                 self.same_cast(op, dtype, sample, ours, theirs)
 
     def same_cast(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, ours: Any, theirs: Any) -> None:
-        """As `same`, for a result in another type: of 16 bits, what float64 rounds to is right too."""
-        told, close = f"out= of {ours.dtype}", {"atol": 1e-2, "rtol": 1e-2, "exact_device": False}
+        """As `same`, for a result in another dtype; also accepts a 16-bit result that matches rounded float64."""
+        label, close = f"out= of {ours.dtype}", {"atol": 1e-2, "rtol": 1e-2, "exact_device": False}
         try:
-            self.assertEqual(ours, theirs, **close, msg=told)
+            self.assertEqual(ours, theirs, **close, msg=label)
         except AssertionError:
             if dtype not in compare.HALVES:
                 raise
-            exact = self.cpu(op, sample.transform(compare.widened))
-            self.assertEqual(ours, exact.to(dtype).to(ours.dtype), **close, msg=told)
+            exact = self.cpu(op, sample.transform(compare.widen))
+            self.assertEqual(ours, exact.to(dtype).to(ours.dtype), **close, msg=label)
 
-    @over([o for o in OPINFOS.chosen("mps_ops_modifier") if o.get_inplace()], allowed_dtypes=OPINFOS.dtypes)
+    @parametrize_over([o for o in OPINFOS.select("mps_ops_modifier") if o.get_inplace()], allowed_dtypes=OPINFOS.dtypes)
     def test_inplace(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        with self.counted(dtype):
-            for sample in OPINFOS.some(op, dtype):
+        with self.count_calls(dtype):
+            for sample in OPINFOS.pick_samples(op, dtype):
                 for step in (1, 2):
                     self.in_place(op, dtype, sample, step, device)
 
@@ -102,10 +102,11 @@ class TestVariants(Consistency):
                 self.on_device(op.get_inplace(), views[1], sample, device)
             return
         self.on_device(op.get_inplace(), views[1], sample, device)
-        self.elements += int((views[0] != target).sum())  # what stays as it was needs no kernel
-        told = "in place" if step == 1 else "in place on a strided view"
-        self.same(op, dtype, sample, views[1], views[0], f"{told}: ")
-        self.assertEqual(buffers[1][..., 1:], buffers[0][..., 1:], f"{told}: wrote beside it", exact_device=False)
+        self.elements += int((views[0] != target).sum())  # unchanged elements need no kernel
+        label = "in place" if step == 1 else "in place on a strided view"
+        self.same(op, dtype, sample, views[1], views[0], f"{label}: ")
+        outside = f"{label}: wrote outside the view"
+        self.assertEqual(buffers[1][..., 1:], buffers[0][..., 1:], outside, exact_device=False)
 
 
 instantiate(TestVariants, globals())

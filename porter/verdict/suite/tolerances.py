@@ -1,4 +1,4 @@
-"""How close a fork's own `test_output_match` asks results to be, computed by its own code for every sample."""
+"""The tolerances of a fork's own `test_output_match`, computed by its own code for every sample."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def tolerances(text: str) -> Tolerances:
     found = _CLASS.search(text)
     members = _members(ast.parse(found[0])) if found else {}
     if not found or _METHOD not in members or _TEST not in members:
-        held = lists.low_precision(text)
-        return lambda op, dtype, kwargs: compare.tolerances(held, op.name, dtype)
+        low_precision = lists.low_precision(text)
+        return lambda op, dtype, kwargs: compare.tolerances(low_precision, op.name, dtype)
     own = lists.run(TEST_MPS, _class(members))["Own"]()
     return lambda op, dtype, kwargs: dict(zip(_NAMES, own.asked(op, dtype, kwargs), strict=True))
 
 
 def _members(module: ast.Module) -> dict[str, ast.stmt]:
-    [held] = module.body
-    assert isinstance(held, ast.ClassDef)
-    plain = (each for each in held.body if isinstance(each, ast.Assign))
+    [found] = module.body
+    assert isinstance(found, ast.ClassDef)
+    plain = (each for each in found.body if isinstance(each, ast.Assign))
     named = {f"value {i}": each for i, each in enumerate(plain)}
-    return {**named, **{each.name: each for each in held.body if isinstance(each, ast.FunctionDef)}}
+    return {**named, **{each.name: each for each in found.body if isinstance(each, ast.FunctionDef)}}
 
 
 def _class(members: Mapping[str, ast.stmt]) -> str:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.aten.names import base_of
+from porter.aten.names import parse_base_name
 from porter.aten.native_functions import NativeFunctions, share_edits
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.edits import Edit
@@ -62,29 +62,29 @@ def applied(text: str, edits: tuple[Edit, ...]) -> str:
 def test_family_of_a_base_name_and_of_an_overload(tmp_path: Path) -> None:
     functions = NativeFunctions.read(fork(tmp_path, ROWS))
     names = ["atan2.out", "atan2_", "atan2"]
-    assert [e.name for e in functions.family("atan2")] == names
-    assert [e.name for e in functions.family("atan2.out")] == names
-    assert [e.name for e in functions.family("atan2_")] == names
+    assert [e.name for e in functions.find_overloads("atan2")] == names
+    assert [e.name for e in functions.find_overloads("atan2.out")] == names
+    assert [e.name for e in functions.find_overloads("atan2_")] == names
 
 
 def test_an_unknown_operator_suggests_similar_names(tmp_path: Path) -> None:
     with pytest.raises(PorterError, match="PTR012") as caught:
-        NativeFunctions.read(fork(tmp_path, ROWS)).family("atan")
+        NativeFunctions.read(fork(tmp_path, ROWS)).find_overloads("atan")
     assert caught.value.hint == "Did you mean atan2?"
 
 
 def test_unknown_overload_names_its_neighbors(tmp_path: Path) -> None:
     with pytest.raises(PorterError, match="PTR012") as caught:
-        NativeFunctions.read(fork(tmp_path, ROWS)).family("atan2.ou")
+        NativeFunctions.read(fork(tmp_path, ROWS)).find_overloads("atan2.ou")
     assert caught.value.hint == "Did you mean atan2.out?"
 
 
 @given(st.text("atn2._subpowlir", max_size=9))
 def test_near_names_exist_and_differ(name: str) -> None:
     functions = NativeFunctions.read(Checkout(EMBEDDED_FORK, "test"))
-    near = functions.near(name)
+    near = functions.suggest(name)
     assert len(set(near)) == len(near)
-    assert all(functions.family(each) for each in near)
+    assert all(functions.find_overloads(each) for each in near)
 
 
 def test_mps_joins_the_shared_entry_and_nothing_else_changes(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_bad_yaml_is_refused_with_its_line(tmp_path: Path, text: str, code: str,
 @given(st.permutations(["CPU", "CUDA", "MTIA", "XPU", "SparseCPU"]), st.integers(1, 5))
 def test_adding_mps_keeps_the_others_in_order(keys: list[str], count: int) -> None:
     chosen = keys[:count]
-    joined = NativeFunctions(()).with_mps(chosen)
+    joined = NativeFunctions(()).add_mps_key(chosen)
     assert [key for key in joined if key != "MPS"] == chosen
     assert joined.count("MPS") == 1
     if "CUDA" in chosen:
@@ -153,7 +153,7 @@ def test_spans_and_lines_follow_an_edit_further_up(comments: int, blanks: int) -
     with_more = "# a comment\n" * comments + "\n" * blanks + ROWS
     fork = Checkout(Path("/nowhere"), "test").layer({NATIVE_FUNCTIONS: with_more})
     lines = with_more.split("\n")
-    entries = NativeFunctions.read(fork).entries
+    entries = NativeFunctions.read(fork).all
     assert len(entries) == ROWS.count("- func:") and any(entry.dispatch for entry in entries)
     for entry in entries:
         assert lines[entry.place.line - 1].startswith("- func:")
@@ -176,4 +176,4 @@ def test_spans_and_lines_follow_an_edit_further_up(comments: int, blanks: int) -
     ],
 )
 def test_a_row_name_gives_its_operator(name: str, base: str) -> None:
-    assert base_of(name) == base
+    assert parse_base_name(name) == base

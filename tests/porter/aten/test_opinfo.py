@@ -11,10 +11,10 @@ from porter.aten.opinfo import (
     MarkDecision,
     OpInfoCall,
     decide_mark,
-    edits_of_marks,
+    edit_marks,
     find_opinfos,
-    marks,
     read_dtypes,
+    read_marks,
 )
 from porter.aten.skip_lists import Change
 from porter.core.change_set import ChangeSet
@@ -58,7 +58,7 @@ def calls(tmp_path: Path, op: str) -> tuple[OpInfoCall, ...]:
 
 
 def after(call: OpInfoCall, decisions: list[MarkDecision]) -> str:
-    text = ChangeSet({call.file: call.text}, edits_of_marks(decisions)).apply().get(call.file, call.text)
+    text = ChangeSet({call.file: call.text}, edit_marks(decisions)).apply().get(call.file, call.text)
     ast.parse(text)
     return text
 
@@ -83,7 +83,7 @@ def test_an_operator_of_nn_functional_needs_no_aten_name(tmp_path: Path) -> None
 
 def test_a_mark_is_removed_only_with_its_reason(tmp_path: Path) -> None:
     [call] = calls(tmp_path, "gelu")
-    decisions = [decide_mark(mark, PORTED) for mark in marks(call)]
+    decisions = [decide_mark(mark, PORTED) for mark in read_marks(call)]
     assert_expected_inline(
         "\n".join(f"{d.mark.line} {d.change.value}: {d.why}" for d in decisions),
         """\
@@ -93,7 +93,7 @@ def test_a_mark_is_removed_only_with_its_reason(tmp_path: Path) -> None:
 20 kept: test_numpy_ref_mps does not test the forward kernel alone
 21 removed: every dtype of the operator is native now""",
     )
-    changes = ChangeSet({call.file: call.text}, edits_of_marks(decisions))
+    changes = ChangeSet({call.file: call.text}, edit_marks(decisions))
     assert_expected_inline(
         changes.diff(context=1).split("+++", 1)[1],
         """\
@@ -119,7 +119,7 @@ def test_a_mark_is_removed_only_with_its_reason(tmp_path: Path) -> None:
 
 def test_a_dtype_that_is_not_ported_keeps_the_marks_that_cover_it(tmp_path: Path) -> None:
     [call] = calls(tmp_path, "gelu")
-    decisions = [decide_mark(mark, {"float32", "float16"}) for mark in marks(call)]
+    decisions = [decide_mark(mark, {"float32", "float16"}) for mark in read_marks(call)]
     assert [d.change.name for d in decisions] == ["KEPT", "KEPT", "NARROWED", "KEPT", "KEPT"]
     assert decisions[0].why == "bfloat16: not part of the port"
 
@@ -130,17 +130,17 @@ def test_removing_any_marks_leaves_valid_python_and_the_other_marks(data: st.Dat
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Checkout, "exists", lambda self, path: True)
         [call] = find_opinfos(checkout, "gelu")
-        found = marks(call)
+        found = read_marks(call)
         gone: list[Mark] = data.draw(st.lists(st.sampled_from(found), unique_by=lambda m: m.line))
         text = after(call, [MarkDecision(mark, Change.REMOVED, (), "") for mark in gone])
         [again] = find_opinfos(checkout.layer({OPINFOS: text}), "gelu")
-    assert [m.text for m in marks(again)] == [m.text for m in found if m not in gone]
+    assert [m.text for m in read_marks(again)] == [m.text for m in found if m not in gone]
 
 
 def test_an_argument_that_would_be_empty_goes_with_its_line() -> None:
     [call] = find_opinfos(Checkout(EMBEDDED_FORK, "embedded"), "ceil")
     every = {d.removeprefix("torch.") for d in call.dtypes or ()}
-    decisions = [decide_mark(mark, every) for mark in marks(call)]
+    decisions = [decide_mark(mark, every) for mark in read_marks(call)]
     assert [d.change for d in decisions] == [Change.REMOVED, Change.REMOVED]
     text = after(call, decisions)
     assert text.count("skips=") == call.text.count("skips=") - 1

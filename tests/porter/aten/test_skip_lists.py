@@ -12,8 +12,8 @@ from porter.aten.skip_lists import (
     ListKind,
     SkipList,
     decide_all,
-    edits_of,
-    entries_for,
+    edit_lists,
+    find_entries,
     read_lists,
 )
 from porter.core.change_set import ChangeSet
@@ -70,7 +70,7 @@ def fork(tmp_path: Path, source: str = SOURCE) -> Checkout:
 
 
 def diff(lists: tuple[SkipList, ...], names: set[str], ported: set[str]) -> str:
-    changes = ChangeSet({s.file: s.text for s in lists}, edits_of(decide_all(lists, names, ported)))
+    changes = ChangeSet({s.file: s.text for s in lists}, edit_lists(decide_all(lists, names, ported)))
     for text in changes.apply().values():
         ast.parse(text)
     return changes.diff(context=1).split("+++", 1)[-1].split("\n", 1)[-1]
@@ -89,9 +89,9 @@ def test_lists_are_found_with_their_kind_function_and_condition(tmp_path: Path) 
 
 
 def test_an_entry_has_its_dtypes_line_and_comment(tmp_path: Path) -> None:
-    [(_, entry)] = entries_for(read_lists(fork(tmp_path)), {"fmod"})
+    [(_, entry)] = find_entries(read_lists(fork(tmp_path)), {"fmod"})
     assert (entry.dtypes, entry.line, entry.readable) == (("float16", "float64"), 25, True)
-    [(_, entry)] = entries_for(read_lists(fork(tmp_path)), {"dot"})
+    [(_, entry)] = find_entries(read_lists(fork(tmp_path)), {"dot"})
     assert (entry.dtypes, entry.line, entry.readable) == (None, 28, False)
 
 
@@ -168,7 +168,7 @@ def test_removing_any_entries_leaves_valid_python_and_all_else(newline: str, dat
     lists = read_lists_of(checkout)
     found = data.draw(st.sampled_from([s for s in lists if s.entries]))
     gone = set(data.draw(st.lists(st.sampled_from([e.name for e in found.entries]), unique=True)))
-    edits = edits_of(Decision(found, name, Change.REMOVED, None, "") for name in gone)
+    edits = edit_lists(Decision(found, name, Change.REMOVED, None, "") for name in gone)
     after = ChangeSet({found.file: text}, edits).apply().get(found.file, text)
     start, end = found.expression.start, found.expression.end
     assert after.startswith(text[:start])

@@ -10,9 +10,9 @@ from expecttest import assert_expected_inline
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.aten.meta import TypeRule, type_rules
-from porter.aten.stubs import StubCall, stubs_of
-from porter.aten.walk import show
+from porter.aten.branches import show
+from porter.aten.meta import TypeRule, read_type_rules
+from porter.aten.stubs import StubCall, find_stubs
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL
 from porter.core.errors import PorterError
@@ -144,7 +144,7 @@ def describe(calls: tuple[StubCall, ...]) -> str:
 
 def test_each_idiom_of_a_shared_implementation_leads_to_its_stub(checkout: Checkout) -> None:
     names = ("twist_out", "spin_out", "turn_Tensor_out", "bend_out_mode", "fold_out", "phase_out", "not_out")
-    found = "\n".join(describe(stubs_of(checkout, name)) for name in names)
+    found = "\n".join(describe(find_stubs(checkout, name)) for name in names)
     assert_expected_inline(
         found,
         """\
@@ -170,11 +170,11 @@ turn_stub() for all, always; line 73
 
 
 def test_the_declaration_gives_parameters_and_header(checkout: Checkout) -> None:
-    stub = stubs_of(checkout, "fold_out")[0].stub
+    stub = find_stubs(checkout, "fold_out")[0].stub
     assert stub.signature == (("TensorIteratorBase&", ""), ("std::optional<double>", ""), ("int64_t", "n"))
     assert stub.header == "ATen/native/Twist.h"
     assert stub.place.line == 8
-    bend = stubs_of(checkout, "bend_out_mode")[1].stub
+    bend = find_stubs(checkout, "bend_out_mode")[1].stub
     assert bend.signature == (("TensorIteratorBase&", ""), ("const Scalar&", "alpha"))
 
 
@@ -191,7 +191,7 @@ def test_an_implementation_without_a_single_stub_is_refused(
     checkout: Checkout, name: str, code: str, says: str
 ) -> None:
     with pytest.raises(PorterError) as caught:
-        stubs_of(checkout, name)
+        find_stubs(checkout, name)
     assert caught.value.code == code
     assert says in caught.value.what
 
@@ -206,11 +206,11 @@ def summary(rules: tuple[TypeRule, ...]) -> str:
 
 def test_type_rules_of_meta_functions_and_plain_ones(checkout: Checkout) -> None:
     rules = [
-        type_rules(checkout, "twist"),
-        type_rules(checkout, "spin"),
-        type_rules(checkout, "bend.Tensor_mode"),
-        type_rules(checkout, "phase", "phase_out"),
-        type_rules(checkout, "not", "not_out"),
+        read_type_rules(checkout, "twist"),
+        read_type_rules(checkout, "spin"),
+        read_type_rules(checkout, "bend.Tensor_mode"),
+        read_type_rules(checkout, "phase", "phase_out"),
+        read_type_rules(checkout, "not", "not_out"),
     ]
     assert_expected_inline(
         "\n".join(map(summary, rules)),
@@ -231,16 +231,16 @@ always:
 
 
 def test_a_refusal_carries_the_message_and_the_line(checkout: Checkout) -> None:
-    refusal = type_rules(checkout, "twist")[0].refused[0]
+    refusal = read_type_rules(checkout, "twist")[0].refused[0]
     assert (refusal.message, refusal.place.line) == ("no complex twist", 4)
-    helper = type_rules(checkout, "bend.Tensor_mode")[0].refused[0]
+    helper = read_type_rules(checkout, "bend.Tensor_mode")[0].refused[0]
     assert (helper.message, helper.place.file) == ("bend wants numbers", f"{NATIVE}/Twist.h")
 
 
 @pytest.mark.parametrize(("name", "code"), [("nothing", "PTR075"), ("odd", "PTR076")])
 def test_an_unknown_type_rule_is_refused(checkout: Checkout, name: str, code: str) -> None:
     with pytest.raises(PorterError) as caught:
-        type_rules(checkout, name)
+        read_type_rules(checkout, name)
     assert caught.value.code == code
 
 
@@ -263,6 +263,6 @@ def test_an_expression_prints_as_it_was_written(text: str) -> None:
 
 @given(st.text(alphabet="ab01 (){}[];,=<>:?+-*&|!.\"'\n", max_size=60))
 def test_any_text_parses_or_is_refused(text: str) -> None:
-    with contextlib.suppress(cpp.Unparsed, PorterError):
+    with contextlib.suppress(cpp.ParseError, PorterError):
         function = cpp_parser.parse_function("x.cpp", f"void f(int a) {{ {text} }}")
         assert (function.name, [each.name for each in function.parameters]) == ("f", ["a"])

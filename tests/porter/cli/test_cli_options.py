@@ -180,7 +180,7 @@ def test_a_plan_is_written_and_taken_back(fork: Path, capsys: pytest.CaptureFixt
     where = ("--checkout", str(fork))
     assert main([*where, "migrate", "atan2", "--no-verify", "--write", "--json"]) == 0
     written = capsys.readouterr()
-    assert "porter undo takes them back" in written.err
+    assert "`porter undo` reverts them" in written.err
     touched = {line[6:] for line in json.loads(written.out)["diff"].splitlines() if line.startswith("+++ b/")}
     assert main([*where, "undo", "--json"]) == 0
     assert set(json.loads(capsys.readouterr().out)["files"]) == touched

@@ -18,9 +18,9 @@ def folder(text: str) -> Folder:
 
 def test_a_pattern_may_span_the_lines_next_to_the_word() -> None:
     text = "first\nWRAP(\n  name)\nlast\n"
-    assert folder(text).holding("name", r"WRAP\(\s*name\b") == ("f.cpp",)
-    assert folder(text).holding("name", r"first\s*WRAP") == ()
-    assert folder(text).holding("named") == ()
+    assert folder(text).files_containing("name", r"WRAP\(\s*name\b") == ("f.cpp",)
+    assert folder(text).files_containing("name", r"first\s*WRAP") == ()
+    assert folder(text).files_containing("named") == ()
 
 
 @given(LINES)
@@ -28,7 +28,7 @@ def test_a_search_of_one_line_finds_what_a_search_of_the_file_finds(text: str) -
     pattern = r"^a\w*\(|\bb\b"
     for word in ("a", "b"):
         around = [line for line in text.split("\n") if word in line and re.search(pattern, line)]
-        found = folder(text).holding(word, pattern)
+        found = folder(text).files_containing(word, pattern)
         assert not around or found
         assert not found or re.search(pattern, text, re.M)
 
@@ -49,7 +49,7 @@ def test_a_search_caches_no_file_and_skips_unreadable_ones(tmp_path: Path) -> No
     (tmp_path / "src" / "a.cpp").write_bytes(b"word \xff")
     (tmp_path / "src" / "a.h").write_text("word")
     checkout = Checkout(tmp_path, "test")
-    assert checkout.folder("src", ".cpp").holding("word") == ("src/a.cpp",)
+    assert checkout.folder("src", ".cpp").files_containing("word") == ("src/a.cpp",)
     assert checkout.folder("src", ".cpp") is checkout.layer({}).folder("src", ".cpp")
     assert checkout.hashes == {}
 

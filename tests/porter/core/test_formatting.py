@@ -43,10 +43,10 @@ def test_an_invalid_style_is_refused(tmp_path: Path) -> None:
 def test_a_missing_program_says_what_to_install(fork: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "clang_format", None)
     monkeypatch.setenv("PATH", "")
-    formatting._program.cache_clear()
+    formatting._find_clang_format.cache_clear()
     try:
         with pytest.raises(PorterError) as caught:
             formatting.format_block(fork, "X.mm", UGLY + " ")
         assert (caught.value.code, caught.value.hint) == ("PTR064", "pip install clang-format")
     finally:
-        formatting._program.cache_clear()
+        formatting._find_clang_format.cache_clear()

@@ -21,5 +21,5 @@ def test_the_roots_of_includes_are_folders_of_the_fork() -> None:
 
 
 def test_an_include_is_spelled_from_below_aten_src() -> None:
-    assert layout.included_as(layout.OPERATIONS) == "ATen/native/mps/operations"
-    assert layout.included_as(layout.INDEXING) == "c10/metal/indexing.h"
+    assert layout.spell_include(layout.OPERATIONS) == "ATen/native/mps/operations"
+    assert layout.spell_include(layout.INDEXING) == "c10/metal/indexing.h"

@@ -11,7 +11,7 @@ from porter.core.checkout import Checkout
 from porter.core.dtypes import BOOL, BY_METAL, FLOAT2
 from porter.core.errors import PorterError
 from porter.core.layout import CPU_KERNELS, NATIVE_FUNCTIONS
-from porter.cpu.kernels import CpuKernel, Lambda, cpu_kernel
+from porter.cpu.kernels import CpuKernel, Lambda, read_cpu_kernel
 
 METAL = """
 namespace c10 {
@@ -266,7 +266,7 @@ def describe_lambda(one: Lambda) -> str:
 
 def test_each_branch_on_the_type_gives_its_lambda(checkout: Checkout) -> None:
     assert_expected_inline(
-        describe(cpu_kernel(checkout, "twist_stub")),
+        describe(read_cpu_kernel(checkout, "twist_stub")),
         """\
 twist_stub: float half bfloat long int short uchar char bool
 [float half bfloat] (a, b) -> T
@@ -287,7 +287,7 @@ return a && b;""",
 
 def test_a_files_own_dispatch_macro_is_looked_through(checkout: Checkout) -> None:
     assert_expected_inline(
-        describe(cpu_kernel(checkout, "level_stub", lambda _: BOOL)),
+        describe(read_cpu_kernel(checkout, "level_stub", lambda _: BOOL)),
         """\
 level_stub: half long int short uchar char bool
 [half long int short uchar char bool] (a, b) -> bool
@@ -297,7 +297,7 @@ return a <= b;""",
 
 def test_branches_on_a_scalar_stay_in_the_kernel(checkout: Checkout) -> None:
     assert_expected_inline(
-        describe(cpu_kernel(checkout, "bend_stub")),
+        describe(read_cpu_kernel(checkout, "bend_stub")),
         """\
 bend_stub: float
 [float] (x, T eps from eps_scalar) -> T
@@ -312,7 +312,7 @@ return x_ / (T(1) - x_);""",
 
 
 def test_helpers_are_inlined_translated_or_taken_from_c10_metal(checkout: Checkout) -> None:
-    found = [describe(cpu_kernel(checkout, name)) for name in ("fold_stub", "step_stub", "wave_stub")]
+    found = [describe(read_cpu_kernel(checkout, name)) for name in ("fold_stub", "step_stub", "wave_stub")]
     assert_expected_inline(
         "\n".join(found),
         """\
@@ -338,7 +338,10 @@ return static_cast<T>(c10::metal::wave(static_cast<c10::metal::opmath_t<T>>(a) *
 
 
 def test_complex_arithmetic_never_becomes_elementwise(checkout: Checkout) -> None:
-    found = [describe(cpu_kernel(checkout, "mix_stub")), describe(cpu_kernel(checkout, "zero_stub", lambda _: BOOL))]
+    found = [
+        describe(read_cpu_kernel(checkout, "mix_stub")),
+        describe(read_cpu_kernel(checkout, "zero_stub", lambda _: BOOL)),
+    ]
     assert_expected_inline(
         "\n".join(found),
         """\
@@ -353,7 +356,7 @@ return metal::all(a == b) || !metal::any(a != T(0)) || metal::any(b != T(0));"""
 
 def test_constants_are_used_in_place_and_need_no_nan_check(checkout: Checkout) -> None:
     assert_expected_inline(
-        describe(cpu_kernel(checkout, "clip_stub")),
+        describe(read_cpu_kernel(checkout, "clip_stub")),
         """\
 clip_stub: float
 [float] (a, b, bool up from up) -> T
@@ -366,7 +369,7 @@ return (b < (c10::metal::max(a + b, static_cast<T>(0.5f))) ? b : (c10::metal::ma
 
 
 def test_functions_of_complex_numbers_are_taken_from_the_table(checkout: Checkout) -> None:
-    kernel = cpu_kernel(checkout, "grow_stub")
+    kernel = read_cpu_kernel(checkout, "grow_stub")
     [only] = kernel.lambdas
     assert (kernel.dtypes, kernel.untranslated) == ((FLOAT2,), ())
     assert only.body == "c10::metal::div(a, T(1, 0) + T(complex_exp(float2(-a))))"
@@ -375,14 +378,14 @@ def test_functions_of_complex_numbers_are_taken_from_the_table(checkout: Checkou
 
 
 def test_elements_of_different_types_are_refused(checkout: Checkout) -> None:
-    kernel = cpu_kernel(checkout, "pick_stub")
+    kernel = read_cpu_kernel(checkout, "pick_stub")
     assert kernel.lambdas == ()
     [refused] = kernel.untranslated
     assert (refused.error.code, "different types: bool, T" in refused.error.what) == ("PTR078", True)
 
 
 def test_vector_math_made_by_a_macro(checkout: Checkout) -> None:
-    found = [describe(cpu_kernel(checkout, name)) for name in ("log1p_stub", "round_stub")]
+    found = [describe(read_cpu_kernel(checkout, name)) for name in ("log1p_stub", "round_stub")]
     assert_expected_inline(
         "\n".join(found),
         """\
@@ -408,19 +411,19 @@ return metal::rint(a);""",
 def test_code_without_a_metal_form_is_named_with_its_line(
     checkout: Checkout, stub: str, code: str, says: str, line: int
 ) -> None:
-    (failure,) = cpu_kernel(checkout, stub).untranslated
+    (failure,) = read_cpu_kernel(checkout, stub).untranslated
     assert (failure.error.code, failure.error.place.line if failure.error.place else 0) == (code, line)
     assert says in failure.error.what
 
 
 def test_a_stub_without_a_cpu_kernel_is_refused(checkout: Checkout) -> None:
     with pytest.raises(PorterError) as caught:
-        cpu_kernel(checkout, "absent_stub")
+        read_cpu_kernel(checkout, "absent_stub")
     assert caught.value.code == "PTR077"
 
 
 def test_a_missing_library_function_is_refused_not_guessed(checkout: Checkout) -> None:
     (checkout.root / "c10/metal/special_math.h").write_text("")
-    kernel = cpu_kernel(checkout, "log1p_stub")
-    assert kernel.lambda_for(BY_METAL["float"]) is None
+    kernel = read_cpu_kernel(checkout, "log1p_stub")
+    assert kernel.find_lambda(BY_METAL["float"]) is None
     assert {failure.error.code for failure in kernel.untranslated} == {"PTR080"}

@@ -27,17 +27,17 @@ def test_the_end_of_a_pair_is_that_of_the_lexed_file(text: str) -> None:
             if depth == 0:
                 end = token.end
                 break
-    assert brackets.behind(whole, 0) == end
+    assert brackets.find_closing_end(whole, 0) == end
 
 
 @given(st.lists(st.sampled_from(["a", "f(a, b)", "x[1, 2]", "{1, 2}", '","', "','", "/* , */ b"]), min_size=2))
 def test_a_split_is_at_the_commas_outside(parts: list[str]) -> None:
-    assert brackets.split(" , ".join(parts)) == parts
+    assert brackets.split_at_commas(" , ".join(parts)) == parts
 
 
 def test_nothing_splits_into_nothing() -> None:
-    assert brackets.split("  ") == []
-    assert brackets.split("std::map<int, float> a, T b", "<>()") == ["std::map<int, float> a", "T b"]
+    assert brackets.split_at_commas("  ") == []
+    assert brackets.split_at_commas("std::map<int, float> a, T b", "<>()") == ["std::map<int, float> a", "T b"]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_nothing_splits_into_nothing() -> None:
     [("((a + b))", "a + b"), ("(a) + (b)", "(a) + (b)"), ("f(a)", "f(a)"), ('("(")', '"("'), ("()", "")],
 )
 def test_brackets_around_all_of_a_text_go(text: str, bare: str) -> None:
-    assert brackets.unwrapped(text) == bare
+    assert brackets.strip_parentheses(text) == bare
 
 
 def test_what_stands_in_brackets_is_not_outside() -> None:

@@ -5,9 +5,9 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.languages.identifiers import mentions
+from porter.languages.identifiers import contains_identifier
 
 
 @given(st.text("ab_é1 .(", max_size=12), st.text("ab_", min_size=1, max_size=3))
 def test_a_word_is_found_where_a_regular_expression_finds_it(text: str, name: str) -> None:
-    assert mentions(text, name) is (re.search(rf"\b{name}\b", text) is not None)
+    assert contains_identifier(text, name) is (re.search(rf"\b{name}\b", text) is not None)

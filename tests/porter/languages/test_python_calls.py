@@ -15,8 +15,8 @@ from porter.languages.python_calls import (
     find_expression,
     insert_strings,
     read_items,
+    read_string,
     remove_items,
-    string_of,
 )
 
 ITEMS = ["'a'", '"b,)"', "f(x, [1])", "{1: 2}", "('c', 'd')", '"e#"', "g[0, 1]", "'''t\n'''"]
@@ -156,8 +156,8 @@ def test_what_is_no_python_is_refused_with_its_line() -> None:
 
 def test_a_string_is_told_from_other_nodes() -> None:
     found = find("x = ['a', b'b', 1, c, 'd' 'e']")
-    assert [string_of(item.value) for item in found.items] == ["a", "", "", "", "de"]
-    assert string_of(None) == ""
+    assert [read_string(item.value) for item in found.items] == ["a", "", "", "", "de"]
+    assert read_string(None) == ""
 
 
 @pytest.mark.parametrize(

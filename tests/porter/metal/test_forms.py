@@ -17,7 +17,8 @@ from porter.core.checkout import EMBEDDED_FORK
 from porter.core.dtypes import Kind
 from porter.metal.forms import form_body
 from porter.mpsgraph.operations import operations
-from porter.verdict.suite import compare, samples
+from porter.verdict.suite import compare
+from porter.verdict.suite.edges import edge_values
 
 OPTIONS = build.Options(include=(EMBEDDED_FORK,))
 HEAD = """#include <c10/metal/special_math.h>
@@ -117,15 +118,15 @@ def spread(count: int, generator: Any) -> Tensor:
 @pytest.mark.parametrize(("kind", "name", "arity"), [(kind, *row) for kind in KINDS for row in rows(kind)])
 def test_a_metal_form_computes_its_function(library: dict[Kind, Library], kind: Kind, name: str, arity: int) -> None:
     dtype = torch.complex64 if kind is Kind.COMPLEX else torch.float32
-    edges = samples.edge_values(dtype)
+    edges = edge_values(dtype)
     grid = [each.flatten() for each in torch.meshgrid(*[edges] * arity, indexing="ij")]
     got, want = run(library[kind], name, *(g.contiguous() for g in grid)), reference(name)(*grid)
-    assert compare.disagreement(got, want, reference(name)(*map(compare.widened, grid)), grid) == ""
+    assert compare.find_disagreement(got, want, reference(name)(*map(compare.widen, grid)), grid) == ""
 
     generator = torch.Generator().manual_seed(0)
     inputs = [spread(20_000, generator) for _ in range(arity)]
     inputs = inputs if kind is Kind.COMPLEX else [each.real.contiguous() for each in inputs]
-    exact = reference(name)(*map(compare.widened, inputs))
+    exact = reference(name)(*map(compare.widen, inputs))
     mine, theirs = (off(each, exact) for each in (run(library[kind], name, *inputs), reference(name)(*inputs)))
     assert float(mine.max()) < max(LIMIT, 2 * float(theirs.nan_to_num(0.0).max()))
 

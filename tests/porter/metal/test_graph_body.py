@@ -10,7 +10,7 @@ from porter.core import dtypes
 from porter.core.dtypes import DType
 from porter.metal.functor import Body, FunctorStyle
 from porter.metal.functor_spec import FunctorSpec
-from porter.metal.graph_body import of_graph
+from porter.metal.graph_body import translate_graph
 from porter.mpsgraph.graph import Call, Case, Graph, Input
 
 
@@ -18,7 +18,9 @@ def body(op: str, dtype: DType) -> Body | None:
     """The body that a graph of one operation gives."""
     graph = Graph(("self",), (), (Case(dtype, (), Call(op, (Input("self", dtype),), dtype)),))
     unread = cast(Any, None)
-    return of_graph(FunctorSpec((), ("self",), (), unread, unread, graph, unread, FunctorStyle.of("")), dtype, "T")
+    return translate_graph(
+        FunctorSpec((), ("self",), (), unread, unread, graph, unread, FunctorStyle.of("")), dtype, "T"
+    )
 
 
 @pytest.mark.parametrize("op", ["floor", "exponent", "sign", "erf"])

@@ -11,10 +11,10 @@ from porter.aten.metal_functions import Library
 from porter.core.dtypes import ALL, FLOAT2, Kind
 from porter.core.errors import Place
 from porter.cpu.kernels import CpuKernel, Lambda
-from porter.metal.candidates import candidates, choose
-from porter.metal.functor import Body, FunctorStyle, merged
+from porter.metal.candidates import build_functor, list_candidates
+from porter.metal.functor import Body, FunctorStyle, merge_overloads
 from porter.metal.functor_spec import FunctorSpec
-from porter.metal.lambda_body import of_lambda, promoted
+from porter.metal.lambda_body import promote_body, translate_lambda
 
 PLACE = Place("Kernel.cpp", 1)
 LOOKS = FunctorStyle("x", ("a", "b"), True, True, "static_cast<float>")
@@ -35,55 +35,55 @@ def subject(*lambdas: Lambda, promotion: Promotion = Promotion.SAME) -> FunctorS
     ],
 )
 def test_a_real_result_takes_the_real_part_of_a_complex_value(body: str, line: str) -> None:
-    found = of_lambda(replace(LAMBDA, body=body), subject(), Kind.COMPLEX, "float")
+    found = translate_lambda(replace(LAMBDA, body=body), subject(), Kind.COMPLEX, "float")
     assert found.statements == (line,)
 
 
 def test_complex_parts_survive_a_parameter_of_the_same_name() -> None:
-    found = of_lambda(replace(LAMBDA, body="z.x + z.y"), subject(), Kind.COMPLEX, "T")
+    found = translate_lambda(replace(LAMBDA, body="z.x + z.y"), subject(), Kind.COMPLEX, "T")
     assert found.statements == ("return x.x + x.y;",)
 
 
 def test_a_cast_is_not_cast_again() -> None:
-    found = of_lambda(replace(LAMBDA, body="T(z) / 2", opmath=True), subject(), Kind.FLOATING, "T")
+    found = translate_lambda(replace(LAMBDA, body="T(z) / 2", opmath=True), subject(), Kind.FLOATING, "T")
     assert found.statements == ("return static_cast<T>(static_cast<float>(x) / 2);",)
 
 
 def test_numbers_of_the_element_type_are_floats_as_written() -> None:
-    found = of_lambda(replace(LAMBDA, body="T(1) + T(0.5f) * z", opmath=True), subject(), Kind.FLOATING, "T")
+    found = translate_lambda(replace(LAMBDA, body="T(1) + T(0.5f) * z", opmath=True), subject(), Kind.FLOATING, "T")
     assert found.statements == ("return static_cast<T>(1.0f + 0.5f * static_cast<float>(x));",)
 
 
 def test_code_of_helpers_alone_is_computed_in_float() -> None:
-    found = of_lambda(replace(LAMBDA, body="side(z)", helpers=("...",)), subject(), Kind.FLOATING, "T")
+    found = translate_lambda(replace(LAMBDA, body="side(z)", helpers=("...",)), subject(), Kind.FLOATING, "T")
     assert found.statements == ("return static_cast<T>(side(static_cast<float>(x)));",)
 
 
 @pytest.mark.parametrize("statement", ["return side(x);", "return static_cast<T>(side(static_cast<float>(x)));"])
 def test_integers_become_float_before_computing(statement: str) -> None:
-    found = promoted(Body((statement,), "T", "a test"), subject())
+    found = promote_body(Body((statement,), "T", "a test"), subject())
     assert (found.statements, found.result) == (("return side(static_cast<float>(x));",), "float")
 
 
 def test_integers_follow_the_candidate_of_floats() -> None:
     given = subject(replace(LAMBDA, body="side(z)"), promotion=Promotion.FLOAT)
-    [origin, other] = choose(given, {}).origins
+    [origin, other] = build_functor(given, {}).origins
     assert origin.kinds == (Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL)
     assert other.kinds == (Kind.COMPLEX,)
 
 
 def test_an_identical_candidate_is_dropped() -> None:
-    assert len(candidates(subject(LAMBDA), Kind.FLOATING)) == 1
+    assert len(list_candidates(subject(LAMBDA), Kind.FLOATING)) == 1
 
 
 def test_bool_joins_an_overload_that_does_the_same() -> None:
     one, other = Body(("return x;",), "T", "a test"), Body(("return x;",), "bool", "a test")
-    [both] = merged([(Kind.INTEGRAL, one), (Kind.BOOL, other)])
+    [both] = merge_overloads([(Kind.INTEGRAL, one), (Kind.BOOL, other)])
     assert both.kinds == (Kind.INTEGRAL, Kind.BOOL)
-    assert len(merged([(Kind.COMPLEX, one), (Kind.FLOATING, replace(other))])) == 2
+    assert len(merge_overloads([(Kind.COMPLEX, one), (Kind.FLOATING, replace(other))])) == 2
 
 
 def test_complex_elements_take_the_lambda_of_their_type() -> None:
     plain, conjugate = replace(LAMBDA, body="z", dtypes=()), replace(LAMBDA, body="conj(z)", dtypes=(FLOAT2,))
-    [body] = candidates(subject(plain, conjugate), Kind.COMPLEX)
+    [body] = list_candidates(subject(plain, conjugate), Kind.COMPLEX)
     assert body.statements == ("return conj(x);",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from porter.mpsgraph.conditions import Unclear, holds
+from porter.mpsgraph.conditions import Undecided, holds
 
 ARGUMENTS = {"alpha": 1.0, "eps": None, "mode": "floor", "training": True, "self.dim()": 2, "other": 3}
 
@@ -30,5 +30,5 @@ def test_decided(text: str, answer: bool) -> None:
 
 @pytest.mark.parametrize("text", ["beta == 1.0", "alpha == beta", "is_macos_at_least(X)", "alpha + 1"])
 def test_unclear(text: str) -> None:
-    with pytest.raises(Unclear):
+    with pytest.raises(Undecided):
         holds(text, ARGUMENTS)

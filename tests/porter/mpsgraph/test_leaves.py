@@ -6,13 +6,13 @@ from hypothesis import given
 
 from porter.core import dtypes
 from porter.mpsgraph.graph import Call, Constant, Expr, Input
-from porter.mpsgraph.leaves import leaves, size, skeleton, with_leaves
+from porter.mpsgraph.leaves import leaves, replace_leaves, size, skeleton
 from tests.porter.mpsgraph.test_storing import expressions
 
 
 @given(expressions)
 def test_leaves_put_back_give_the_expression(expr: Expr) -> None:
-    assert with_leaves(expr, iter(leaves(expr))) == expr
+    assert replace_leaves(expr, iter(leaves(expr))) == expr
 
 
 def test_the_skeleton_leaves_numbers_out() -> None:

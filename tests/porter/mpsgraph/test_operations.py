@@ -16,10 +16,10 @@ from porter.mpsgraph.operations import (
     by_cpp_name,
     by_op,
     by_selector,
-    headers_of,
+    find_headers,
+    find_written_form,
     helpers,
     operations,
-    written_for,
 )
 
 FILES = tuple(Path(table.__file__).with_name("operations").glob("*.yaml"))
@@ -60,7 +60,7 @@ def test_helpers_stand_behind_those_they_call() -> None:
 
 
 def test_a_written_meaning_brings_all_that_it_calls() -> None:
-    written = written_for("logaddexp", Kind.COMPLEX)
+    written = find_written_form("logaddexp", Kind.COMPLEX)
     assert written is not None
     assert written.arguments == ("z", "w")
     assert written.helpers == ("complex_log_abs", "complex_log1p", "complex_exp", "complex_logaddexp")
@@ -68,9 +68,9 @@ def test_a_written_meaning_brings_all_that_it_calls() -> None:
 
 
 def test_a_meaning_is_found_by_the_cpp_name_too() -> None:
-    assert written_for("abs", Kind.COMPLEX) == written_for("absolute", Kind.COMPLEX) is not None
-    assert written_for("abs", Kind.FLOATING) is None
-    assert written_for("no such function", Kind.COMPLEX) is None
+    assert find_written_form("abs", Kind.COMPLEX) == find_written_form("absolute", Kind.COMPLEX) is not None
+    assert find_written_form("abs", Kind.FLOATING) is None
+    assert find_written_form("no such function", Kind.COMPLEX) is None
 
 
 def test_a_body_of_another_arity_is_none() -> None:
@@ -97,5 +97,5 @@ def test_cpp_forms_stand_behind_using_namespace_metal() -> None:
 
 
 def test_headers_are_those_of_what_a_text_calls() -> None:
-    assert headers_of("c10::metal::erfinv(a) + precise::exp(b)") == ("c10/metal/special_math.h",)
-    assert headers_of("precise::exp(b)") == ()
+    assert find_headers("c10::metal::erfinv(a) + precise::exp(b)") == ("c10/metal/special_math.h",)
+    assert find_headers("precise::exp(b)") == ()

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from porter.aten.condition import Condition
 from porter.core import codec, dtypes
 from porter.mpsgraph import graph
-from porter.mpsgraph.graph import Call, Case, Cast, Constant, Expr, Graph, Input, Literal, Scalar, Untold
-from porter.mpsgraph.recording import Left, Recording, Seen
+from porter.mpsgraph.graph import Call, Case, Cast, Constant, Expr, Graph, Input, Literal, Scalar, UnknownValue
+from porter.mpsgraph.recording import CallSummary, NotRecorded, Recording
 
 names = st.text("abcdef_.()[]", min_size=1, max_size=8)
 types = st.sampled_from(dtypes.ALL)
@@ -20,7 +20,7 @@ leaves: st.SearchStrategy[Expr] = (
     | st.builds(Scalar, names, types)
     | st.builds(Constant, st.booleans() | st.integers() | st.floats(allow_nan=False), types)
     | st.builds(Literal, values, types)
-    | st.builds(Untold, st.lists(values, max_size=3).map(tuple), types)
+    | st.builds(UnknownValue, st.lists(values, max_size=3).map(tuple), types)
 )
 expressions: st.SearchStrategy[Expr] = st.recursive(
     leaves,
@@ -32,10 +32,10 @@ recordings = st.builds(
     Recording,
     names,
     st.builds(Graph, st.tuples(names), st.tuples(names), st.lists(cases, max_size=3).map(tuple)),
-    st.lists(st.builds(Seen, types, st.dictionaries(names, values, max_size=3), st.integers(0, 3)), max_size=2).map(
-        tuple
-    ),
-    st.lists(st.builds(Left, types, names, names), max_size=2).map(tuple),
+    st.lists(
+        st.builds(CallSummary, types, st.dictionaries(names, values, max_size=3), st.integers(0, 3)), max_size=2
+    ).map(tuple),
+    st.lists(st.builds(NotRecorded, types, names, names), max_size=2).map(tuple),
     st.tuples(names),
 )
 

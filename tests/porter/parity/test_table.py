@@ -16,19 +16,19 @@ from porter.parity import table as old_path_table
 from porter.parity.compare import (
     FRESH_BYTE,
     PLAIN,
-    between,
-    compared,
-    equal_elements,
-    floats_only,
-    in_double,
-    near,
-    rounded,
-    unwritten,
+    compare_results,
+    is_near,
+    is_unwritten,
+    lie_between,
+    pick_equal_elements,
+    round_like,
+    to_double,
+    to_double_types,
 )
-from porter.parity.lines import AGREE, DIFFER, LATE, NAN_LOST, OTHER_TYPE, UNCOMPARED, Line
-from porter.parity.old_path import _draws, _is_copied, _varies, judged, spread
-from porter.parity.reached import reached
-from porter.parity.reasons import FAULT, LIMIT, Evidence
+from porter.parity.differences import FAULT, LIMIT, Evidence
+from porter.parity.old_path import _draws, _is_copied, _varies, check_sample, pick_samples
+from porter.parity.operator_trace import trace_operators
+from porter.parity.outcomes import AGREE, DIFFER, LATE, NAN_LOST, OTHER_TYPE, UNCOMPARED, OpInfoResult
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ from porter.parity.reasons import FAULT, LIMIT, Evidence
     ],
 )
 def test_results_agree_or_differ(got: object, want: object, verdict: str) -> None:
-    assert compared(got, want, PLAIN).verdict == verdict
+    assert compare_results(got, want, PLAIN).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_results_agree_or_differ(got: object, want: object, verdict: str) -> Non
     ],
 )
 def test_a_wrong_type_is_told_apart_from_wrong_values(got: torch.Tensor, want: torch.Tensor, alike: bool) -> None:
-    outcome = compared(got, want, PLAIN)
+    outcome = compare_results(got, want, PLAIN)
     assert (outcome.verdict, outcome.values) == (DIFFER, False)
     assert outcome.why.startswith(OTHER_TYPE) is alike
 
@@ -82,26 +82,26 @@ def test_a_seed_set_by_the_sample_is_varied() -> None:
 
 
 @pytest.mark.parametrize(
-    ("got", "is_near"),
+    ("got", "expected"),
     [([100.0, 1.001], True), ([100.0, 1.1], False), ([100.0, torch.inf], False), ([100.0, torch.nan], False)],
 )
-def test_small_differences_are_relative_to_the_largest_magnitude(got: list[float], is_near: bool) -> None:
-    assert near(torch.tensor(got), torch.tensor([100.0, 1.0])) is is_near
+def test_small_differences_are_relative_to_the_largest_magnitude(got: list[float], expected: bool) -> None:
+    assert is_near(torch.tensor(got), torch.tensor([100.0, 1.0])) is expected
 
 
 def test_only_floats_may_be_near_without_being_equal() -> None:
-    assert near(torch.tensor([True, False]), torch.tensor([True, False]))
-    assert not near(torch.tensor([True, False]), torch.tensor([True, True]))
-    assert not near(torch.tensor([2**24 + 1]), torch.tensor([2**24]))
+    assert is_near(torch.tensor([True, False]), torch.tensor([True, False]))
+    assert not is_near(torch.tensor([True, False]), torch.tensor([True, True]))
+    assert not is_near(torch.tensor([2**24 + 1]), torch.tensor([2**24]))
 
 
 def test_spread_bounds_every_element() -> None:
     low, high = torch.tensor([1, 1]), torch.tensor([2, 1])
-    assert between((torch.tensor([2, 1]),), ((low,), (high,)))
-    assert not between((torch.tensor([2, 2]),), ((low,), (high,)))
+    assert lie_between((torch.tensor([2, 1]),), ((low,), (high,)))
+    assert not lie_between((torch.tensor([2, 2]),), ((low,), (high,)))
     nan, one = torch.tensor([torch.nan]), torch.tensor([1.0])
-    assert between(nan, (nan, nan)) and not between(nan, (nan, one)) and not between(one, (nan, one))
-    assert not between(one, (one.half(), one)) and not between(1, (1, 1))
+    assert lie_between(nan, (nan, nan)) and not lie_between(nan, (nan, one)) and not lie_between(one, (nan, one))
+    assert not lie_between(one, (one.half(), one)) and not lie_between(1, (1, 1))
 
 
 def test_a_view_of_a_part_is_not_copied() -> None:
@@ -120,55 +120,55 @@ def test_samples_the_cpu_refuses_are_reported_not_compared() -> None:
     def refuse(sample: SampleInput) -> torch.Tensor:
         raise RuntimeError("no such thing\nand more")
 
-    outcome, ran = judged(refuse, PLAIN, SampleInput(torch.ones(1)))
+    outcome, ran = check_sample(refuse, PLAIN, SampleInput(torch.ones(1)))
     assert (outcome.verdict, outcome.why) == (UNCOMPARED, "the CPU refuses it: RuntimeError: no such thing")
     assert not ran.graphs
 
 
 def test_samples_are_spread_over_all() -> None:
-    assert spread(range(5), 12) == [0, 1, 2, 3, 4]
-    chosen = spread(range(264), 12)
-    assert chosen == sorted(set(chosen)) == spread(range(264), 12)
+    assert pick_samples(range(5), 12) == [0, 1, 2, 3, 4]
+    chosen = pick_samples(range(264), 12)
+    assert chosen == sorted(set(chosen)) == pick_samples(range(264), 12)
     assert len(chosen) == 12 and chosen[0] < 66 and chosen[-1] > 198
 
 
 def test_widening_a_sample_keeps_its_integers() -> None:
     whole, half = torch.ones(2, dtype=torch.int32), torch.full((2,), 0.1, dtype=torch.float16, requires_grad=True)
-    assert in_double(whole) is whole and in_double(torch.int32) is torch.int32
-    assert in_double(torch.float16) is torch.float64 and in_double(torch.complex64) is torch.complex128
-    wide = in_double(half)
+    assert to_double(whole) is whole and to_double(torch.int32) is torch.int32
+    assert to_double(torch.float16) is torch.float64 and to_double(torch.complex64) is torch.complex128
+    wide = to_double(half)
     assert wide.dtype is torch.float64 and wide.requires_grad and torch.equal(wide.half(), half)
-    [back, index] = rounded((wide / 3, whole), (half, whole))
+    [back, index] = round_like((wide / 3, whole), (half, whole))
     assert back.dtype is torch.float16 and index is whole
-    assert floats_only(torch.int32) is torch.float64 and floats_only(whole) is whole
-    assert rounded([torch.tensor([2.7, -2.7])], [whole])[0].tolist() == [2, -2]
+    assert to_double_types(torch.int32) is torch.float64 and to_double_types(whole) is whole
+    assert round_like([torch.tensor([2.7, -2.7])], [whole])[0].tolist() == [2, -2]
 
 
 def test_equal_elements_may_come_in_another_order() -> None:
     source = torch.tensor([[2.0, 1.0, 1.0]])
     values, first, other = torch.tensor([[1.0, 1.0, 2.0]]), torch.tensor([[1, 2, 0]]), torch.tensor([[2, 1, 0]])
-    assert equal_elements(source, (values, other), (values, first))
-    assert not equal_elements(source, (values, torch.tensor([[0, 1, 2]])), (values, first))
-    assert not equal_elements(source, (values + 1, other), (values, first))
-    assert not equal_elements(source, torch.tensor([[1, 2, 9]]), first)
-    assert not equal_elements(source, torch.tensor([[1, 1, 0]]), first)  # one twice
-    assert not equal_elements(torch.tensor([[torch.nan, 0.0]]), torch.tensor([[1]]), torch.tensor([[0]]))
+    assert pick_equal_elements(source, (values, other), (values, first))
+    assert not pick_equal_elements(source, (values, torch.tensor([[0, 1, 2]])), (values, first))
+    assert not pick_equal_elements(source, (values + 1, other), (values, first))
+    assert not pick_equal_elements(source, torch.tensor([[1, 2, 9]]), first)
+    assert not pick_equal_elements(source, torch.tensor([[1, 1, 0]]), first)  # one twice
+    assert not pick_equal_elements(torch.tensor([[torch.nan, 0.0]]), torch.tensor([[1]]), torch.tensor([[0]]))
     rows = torch.tensor([[1, 2, 2], [0, 1, 1]])
-    assert equal_elements(rows, torch.tensor([[1], [2]]), torch.tensor([[2], [1]]))
-    assert not equal_elements(rows, torch.tensor([[1], [0]]), torch.tensor([[2], [1]]))
+    assert pick_equal_elements(rows, torch.tensor([[1], [2]]), torch.tensor([[2], [1]]))
+    assert not pick_equal_elements(rows, torch.tensor([[1], [0]]), torch.tensor([[2], [1]]))
 
 
 def test_unwritten_results_are_recognized_by_their_bytes() -> None:
     fresh = torch.full((4,), FRESH_BYTE, dtype=torch.uint8).view(torch.float32)
     nan, one = torch.tensor([torch.nan]), torch.ones(1)
-    assert unwritten((fresh, one), (nan, one), (True, False))
-    assert not unwritten((fresh, one), (nan, one), (False, True))  # a graph was asked for it
-    assert not unwritten((fresh, one), (nan, torch.zeros(1)), (True, True))
-    assert not unwritten(one, one, (True,))
+    assert is_unwritten((fresh, one), (nan, one), (True, False))
+    assert not is_unwritten((fresh, one), (nan, one), (False, True))  # a graph was asked for it
+    assert not is_unwritten((fresh, one), (nan, torch.zeros(1)), (True, True))
+    assert not is_unwritten(one, one, (True,))
 
 
 def test_every_dispatched_operator_is_reached() -> None:
-    with reached() as names:
+    with trace_operators() as names:
         torch.nn.functional.linear(torch.ones(2, 3), torch.ones(4, 3))
     assert {"linear", "t", "mm"} <= names
     assert "add" not in names
@@ -176,7 +176,7 @@ def test_every_dispatched_operator_is_reached() -> None:
 
 def test_calls_below_a_cpu_fallback_are_not_reached() -> None:
     counts: dict[str, int] = {}
-    with reached(lambda: counts.copy()) as names:
+    with trace_operators(lambda: counts.copy()) as names:
         counts["aten::linear"] = 1
         torch.nn.functional.linear(torch.ones(2, 3), torch.ones(4, 3))
         torch.ones(2).abs()
@@ -204,23 +204,23 @@ def evidence() -> Evidence:
         ("refused", "PTR131 x", FAULT, "PTR131 x"),
         ("precision", "0.1", "precision", "0.1"),
         ("refused", "PTR126: too large", LIMIT, "the Metal API's validation: PTR126: too large"),
-        ("refused", "PTR127 none", LIMIT, "its host code asks for what is not defined: PTR127 none"),
+        ("refused", "PTR127 none", LIMIT, "its host code relies on undefined behavior: PTR127 none"),
         ("differ", "int32 (2,), the CPU gives float64 (2,)", FAULT, "int32 (2,), the CPU gives float64 (2,)"),
-        ("differ", f"{NAN_LOST}: 8", LIMIT, "its graph asks for operations that leave NaN out"),
+        ("differ", f"{NAN_LOST}: 8", LIMIT, "its graph uses operations that drop NaN"),
         (
             "differ",
             f"{LATE}: 8",
             LIMIT,
-            f"its host code computes in floats what the CPU does in the result's type: {LATE}: 8",
+            f"its host code computes in floats, the CPU in the result's dtype: {LATE}: 8",
         ),
-        ("differ", f"{OTHER_TYPE}: int32", LIMIT, f"the type is the host code's: {OTHER_TYPE}: int32"),
-        ("differ", "never written: 3", LIMIT, "its host code leaves the result as the memory was"),
+        ("differ", f"{OTHER_TYPE}: int32", LIMIT, f"the host code chooses the dtype: {OTHER_TYPE}: int32"),
+        ("differ", "never written: 3", LIMIT, "its host code leaves the result uninitialized"),
     ],
 )
 def test_a_difference_listed_by_the_fork_belongs_to_the_old_path(
     evidence: Evidence, verdict: str, why: str, kind: str, told: str
 ) -> None:
-    reason = evidence.reason(verdict, why)
+    reason = evidence.classify(verdict, why)
     assert (reason.kind, reason.evidence) == (kind, told)
 
 
@@ -241,7 +241,7 @@ def test_checks_are_read_from_the_mps_code_of_the_fork(tmp_path: Path) -> None:
 
 def test_only_refusals_by_the_stand_in_count_as_faults() -> None:
     reasons = (("uncompared", "the CPU refuses it: no", 2), ("uncompared", "the CPU refuses it: PTR134 no", 1))
-    lines = [Line("erf", ("erf",), "bool", {"uncompared": 3}, reasons, 0, ("erf",))]
+    lines = [OpInfoResult("erf", ("erf",), "bool", {"uncompared": 3}, reasons, 0, ("erf",))]
     [row] = old_path_table.table(["erf"], lines, Evidence(()))
     assert row.classes == {FAULT: 1}
 
@@ -249,7 +249,7 @@ def test_only_refusals_by_the_stand_in_count_as_faults() -> None:
 class TestTable(TestCase):
     def test_an_operator_is_compared_by_its_own_opinfos_first(self) -> None:
         lines = [
-            Line(
+            OpInfoResult(
                 "erf",
                 ("erf",),
                 "float32",
@@ -258,10 +258,12 @@ class TestTable(TestCase):
                 4,
                 ("erf", "copy_"),
             ),
-            Line("erf", ("erf",), "bool", {"refused": 2}, (("refused", "no bool", 2),), 0, ("copy_",)),
-            Line("special.erf", ("special_erf",), "float32", {"agree": 9}, (), 9, ("erf", "copy_", "special_erf")),
-            Line("erf", ("erf",), "-", {"died": 1}, (("died", "it died", 1),)),
-            Line(
+            OpInfoResult("erf", ("erf",), "bool", {"refused": 2}, (("refused", "no bool", 2),), 0, ("copy_",)),
+            OpInfoResult(
+                "special.erf", ("special_erf",), "float32", {"agree": 9}, (), 9, ("erf", "copy_", "special_erf")
+            ),
+            OpInfoResult("erf", ("erf",), "-", {"died": 1}, (("died", "it died", 1),)),
+            OpInfoResult(
                 "nn.gelu", (), "float32", {"agree": 2, "precision": 1}, (("precision", "far", 1),), 3, ("gelu", "ceil_")
             ),
         ]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porter.mpsgraph.conditions import Unclear, holds
+from porter.mpsgraph.conditions import Undecided, holds
 from porter.mpsgraph.graph import Value
-from porter.recording.branches import NOT_TOLD, told_apart
+from porter.recording.branches import UNKNOWN_CONDITION, find_distinguishing_conditions
 
 Calls = list[dict[str, Value]]
 
 
 def text(group: Calls, others: Calls) -> str:
-    return " and ".join(map(str, told_apart(group, others)))
+    return " and ".join(map(str, find_distinguishing_conditions(group, others)))
 
 
 def test_a_special_value() -> None:
@@ -52,7 +52,7 @@ def test_two_conditions() -> None:
 
 
 def test_an_undecidable_condition_is_reported() -> None:
-    assert told_apart([{"a": 1}], [{"a": 1}]) == (NOT_TOLD,)
+    assert find_distinguishing_conditions([{"a": 1}], [{"a": 1}]) == (UNKNOWN_CONDITION,)
 
 
 calls = st.lists(
@@ -66,8 +66,8 @@ calls = st.lists(
 
 @given(calls, calls)
 def test_conditions_hold_for_the_group_and_for_no_other(group: Calls, others: Calls) -> None:
-    found = told_apart(group, others)
-    if found == (NOT_TOLD,):
+    found = find_distinguishing_conditions(group, others)
+    if found == (UNKNOWN_CONDITION,):
         assert not {each["b"] for each in group}.isdisjoint({each["b"] for each in others})
         return
     assert not any(each in others for each in group)
@@ -75,7 +75,7 @@ def test_conditions_hold_for_the_group_and_for_no_other(group: Calls, others: Ca
     def all_hold(call: dict[str, Value]) -> bool:
         try:
             return all(holds(each.text, call) is each.holds for each in found)
-        except Unclear:
+        except Undecided:
             return False
 
     assert all(map(all_hold, group))

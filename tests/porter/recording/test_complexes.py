@@ -10,21 +10,21 @@ from hypothesis import strategies as st
 
 from porter.core.dtypes import FLOAT, FLOAT2, HALF2, DType
 from porter.mpsgraph.graph import Call, Cast, Expr, Input
-from porter.mpsgraph.printing import spelled
-from porter.recording.cases import Observed, cases_of
-from porter.recording.complexes import facts, number, whole
+from porter.mpsgraph.printing import format_expr
+from porter.recording.cases import RecordedCall, build_cases
+from porter.recording.complexes import argument_parts, complex_constant, merge_parts
 
 X = Input("self", FLOAT2)
 VALUES = (0.37 + 0.59j, 1.7 - 0.8j, -0.8 + 0.37j, 2 + 0j)
 
 
-def told(make: Callable[[complex], complex], dtype: DType = FLOAT2) -> str:
-    def seen(value: complex) -> Observed:
-        expr = Call("addition", (X, number(make(value), dtype)), dtype)
-        return Observed(dtype, {"alpha": str(value), **facts("alpha", value)}, expr)
+def describe(make: Callable[[complex], complex], dtype: DType = FLOAT2) -> str:
+    def seen(value: complex) -> RecordedCall:
+        expr = Call("addition", (X, complex_constant(make(value), dtype)), dtype)
+        return RecordedCall(dtype, {"alpha": str(value), **argument_parts("alpha", value)}, expr)
 
-    [case] = cases_of([seen(value) for value in VALUES])[0]
-    return spelled(case.expr)
+    [case] = build_cases([seen(value) for value in VALUES])[0]
+    return format_expr(case.expr)
 
 
 @pytest.mark.parametrize("dtype", [FLOAT2, HALF2])
@@ -42,11 +42,11 @@ def told(make: Callable[[complex], complex], dtype: DType = FLOAT2) -> str:
     ],
 )
 def test_forms(make: Callable[[complex], complex], text: str, dtype: DType) -> None:
-    assert told(make, dtype) == f"addition(self, {text})"
+    assert describe(make, dtype) == f"addition(self, {text})"
 
 
 @given(st.complex_numbers(allow_nan=False))
 def test_real_complex_numbers_become_real(value: complex) -> None:
-    expr: Expr = Cast(number(value, FLOAT2), FLOAT)
-    text = spelled(whole(expr))
+    expr: Expr = Cast(complex_constant(value, FLOAT2), FLOAT)
+    text = format_expr(merge_parts(expr))
     assert (text == f"float({value.real})") is (value.imag == 0)

@@ -11,9 +11,9 @@ from aten_overlay.apple.mpsgraph.objects import Ref
 from aten_overlay.apple.mpsgraph.recorder import GraphRun, Node, RecordedGraph
 from aten_overlay.apple.mpsgraph.types import MPS
 from porter.core.errors import PorterError
-from porter.mpsgraph.printing import spelled
-from porter.recording.complexes import whole
-from porter.recording.expressions import expression
+from porter.mpsgraph.printing import format_expr
+from porter.recording.complexes import merge_parts
+from porter.recording.expressions import build_expression
 
 RESULT = Ref(0, 0)
 
@@ -25,8 +25,8 @@ def constant(value: float, address: int) -> GraphRun:
     return GraphRun(RecordedGraph([node]), {}, {}, {RESULT: address})
 
 
-def told(runs: Sequence[GraphRun], given: torch.Tensor, after: torch.Tensor, result: torch.Tensor) -> str:
-    return spelled(whole(expression(runs, {"self": after}, {"self": given}, [result], True)))
+def describe(runs: Sequence[GraphRun], given: torch.Tensor, after: torch.Tensor, result: torch.Tensor) -> str:
+    return format_expr(merge_parts(build_expression(runs, {"self": after}, {"self": given}, [result], True)))
 
 
 def read(given: torch.Tensor, fed: torch.Tensor) -> str:
@@ -34,7 +34,7 @@ def read(given: torch.Tensor, fed: torch.Tensor) -> str:
     result, meta = torch.empty_like(fed), fed.to("meta")
     node = Node("placeholderWithShape:dataType", ([2], MPS[fed.dtype]), (meta,), (fed.dtype,))
     run = GraphRun(RecordedGraph([node]), {RESULT: fed.data_ptr()}, {RESULT: fed}, {RESULT: result.data_ptr()})
-    return told([run], given, given, result)
+    return describe([run], given, given, result)
 
 
 @pytest.mark.parametrize("copied", [False, True])
@@ -43,23 +43,23 @@ def test_graphs_that_write_the_parts_of_a_complex_result(copied: bool) -> None:
     target = elsewhere if copied else result
     runs = [constant(2.0, target.data_ptr()), constant(3.0, target.data_ptr() + 4)]
     wanted = "complexTensorWithRealTensor:imaginaryTensor(2.0, 3.0)"
-    assert told(runs, torch.zeros(2), torch.zeros(2), result) == wanted
+    assert describe(runs, torch.zeros(2), torch.zeros(2), result) == wanted
 
 
 def test_a_complex_result_written_as_reals_is_unknown() -> None:
     result = torch.full((2,), 2 + 2j)
     with pytest.raises(PorterError, match="writes complex elements as pairs of real ones") as refused:
-        told([constant(2.0, result.data_ptr())], torch.zeros(2), torch.zeros(2), result)
+        describe([constant(2.0, result.data_ptr())], torch.zeros(2), torch.zeros(2), result)
     assert refused.value.code == "PTR135"
 
 
 def test_a_copy_holds_the_argument_before_the_call() -> None:
     before, now = torch.tensor([1.0, 2.0]), torch.zeros(2)
-    assert told([], before, before, before.clone()) == "self"
+    assert describe([], before, before, before.clone()) == "self"
     with pytest.raises(PorterError, match="the call ran no graph"):
-        told([], before, now, now)  # it was filled in place
+        describe([], before, now, now)  # it was filled in place
     with pytest.raises(PorterError, match="the call ran no graph"):
-        told([], now, now, now)  # so it may have been, too
+        describe([], now, now, now)  # so it may have been, too
 
 
 @pytest.mark.parametrize(
@@ -84,5 +84,5 @@ def test_element_types_print_by_name_and_bytes_as_numbers() -> None:
     made = torch.tensor([0.5, 2.0])
     data = Node("constantWithData:shape:dataType", (b"8 bytes.", [2], MPS[made.dtype]), (made,), (made.dtype,))
     run = GraphRun(RecordedGraph([data]), {}, {}, {RESULT: made.data_ptr()})
-    found = spelled(expression([run], {"self": torch.zeros(1)}, {}, [made], False))
+    found = format_expr(build_expression([run], {"self": torch.zeros(1)}, {}, [made], False))
     assert found == "constantWithData:shape:dataType(list(0.5, 2.0), [2], float)"

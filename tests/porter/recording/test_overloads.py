@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 import torch
 
-from porter.recording.calls import Made
-from porter.recording.overloads import likened
+from porter.recording.calls import OpCall
+from porter.recording.overloads import adapt_call
 
 X = torch.tensor([0.5, -1.0])
 ATEN = torch.ops.aten
 
 
-def made(overload: torch._ops.OpOverload, **arguments: object) -> Made:
-    return Made(overload, arguments)
+def made(overload: torch._ops.OpOverload, **arguments: object) -> OpCall:
+    return OpCall(overload, arguments)
 
 
-def alike(call: Made, name: str) -> Made:
-    found = likened(call, name)
+def alike(call: OpCall, name: str) -> OpCall:
+    found = adapt_call(call, name)
     assert found is not None
     return found
 
@@ -53,13 +53,13 @@ def test_an_output_is_passed_only_once() -> None:
     "name", ["eq.Tensor", "eq.no_such", "no_such_operator", "lerp.Scalar", "clamp.Tensor", "sum.dim_IntList"]
 )
 def test_what_takes_other_arguments_is_another_call(name: str) -> None:
-    assert likened(made(ATEN.eq.Tensor, self=X, other=X), name) is None
+    assert adapt_call(made(ATEN.eq.Tensor, self=X, other=X), name) is None
 
 
 def test_a_number_is_no_tensor() -> None:
-    assert likened(made(ATEN.eq.Scalar, self=X, other=1.0), "eq.Tensor") is None
+    assert adapt_call(made(ATEN.eq.Scalar, self=X, other=1.0), "eq.Tensor") is None
 
 
 def test_a_refused_call_gives_no_results_to_overwrite() -> None:
     call = made(ATEN.mm.default, self=X.reshape(1, 2), mat2=X.reshape(1, 2))
-    assert likened(call, "mm.out") is None
+    assert adapt_call(call, "mm.out") is None

@@ -11,7 +11,7 @@ from porter.core.errors import PorterError
 from porter.core.layout import OPERATIONS
 from porter.mpsgraph.graph import Call, Case, Graph, Input, Literal
 from porter.plan.planner import plan_operator
-from porter.recording.readings import source_graph
+from porter.recording.readings import read_source_graph
 
 FILE = f"{OPERATIONS}/BinaryOps.mm"
 
@@ -42,7 +42,7 @@ def test_unread_sources_are_replaced_by_recordings(unread: Checkout) -> None:
     plan = plan_operator(unread, "atan2", recorded=recorded)
     assert [row.function.name for row in asked] == ["atan2.out"]
     with pytest.raises(PorterError):
-        source_graph(unread, asked[0])
+        read_source_graph(unread, asked[0])
     assert [functor.origin for functor in plan.functors] == ["Metal's own function, which the old graph names"]
     assert "the graph is that of its runs" in plan.notes[0]
     assert "PTR033" in plan.notes[0]

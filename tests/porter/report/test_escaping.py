@@ -38,11 +38,11 @@ def test_names_of_a_fork_are_escaped(command: list[str], tmp_path: Path, capsys:
     shutil.copytree(EMBEDDED_FORK, fork)
     with (fork / NATIVE_FUNCTIONS).open("a") as yaml:
         yaml.write(
-            '\n- func: "evil\\e[31m.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)"\n  dispatch:\n    MPS: "evil\\e[m"\n'
+            '\n- func: "evil.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)"\n  dispatch:\n    MPS: "evil\\e[m"\n'
         )
     main(["--checkout", str(fork), *command])
     told = capsys.readouterr()
     assert "\x1b" not in told.out + told.err
     assert "checkout: fo\\x1b[31mrk (--checkout)" in told.err
     if command == ["status"]:
-        assert "evil\\x1b[31m  " in told.out
+        assert "evil\\x1b[m" in told.out

@@ -15,7 +15,7 @@ VERDICT = Verdict(
     "atan2", "host", "default", 14, 0, 0, 178, 0.5, 3.2,
     dtypes=(DTypeVerdict("float32", 8, 0, 0, 96, 0.5, 0.79), DTypeVerdict("int64", 6, 0, 0, 82)),
     old_path=Behavior(
-        (PathCount("float32", 10, 10, 10), PathCount("int64", 10, 0, 10)), ("int64: was refused, is computed now",)
+        (PathCount("float32", 10, 10, 10), PathCount("int64", 10, 0, 10)), ("int64: now supported",)
     ),
 )  # fmt: skip
 
@@ -31,15 +31,15 @@ Moves `atan2.out` from MPSGraph to a Metal kernel behind `atan2_stub`.
 - `atan2_functor` in `aten/src/ATen/native/mps/kernels/BinaryKernel.metal`, from Metal's own function, which the old graph names
 - `UNIMPLEMENTED_XFAILLIST`: `atan2` removed
 
-### What changes for users
+### User-facing changes
 
-- int64: was refused, is computed now
+- int64: now supported
 
-### How it was checked
+### Test plan
 
-atan2: right: 14 passed, 0 failed, 0 skipped, 178 kernel calls, at most 0.50 ULP (backend host, default arithmetic, 3.2 s)
+atan2: PASS: 14 passed, 0 failed, 0 skipped, 178 kernel calls, at most 0.50 ULP (backend host, default arithmetic, 3.2 s)
 
-| dtype | tests passed | kernel calls | max ULP | CPU's max ULP | samples as on the CPU: before | now |
+| dtype | tests passed | kernel calls | max ULP | CPU max ULP | samples matching CPU: before | after |
 | --- | --- | --- | --- | --- | --- | --- |
 | float32 | 8/8 | 96 | 0.50 | 0.79 | 10/10 | 10/10 |
 | int64 | 6/6 | 82 |  |  | 0/10 | 10/10 |""",
@@ -52,4 +52,4 @@ def test_not_verified() -> None:
 
 def test_nothing_changes() -> None:
     same = Verdict("atan2", "host", "default", 1, 0, 0, 1, None, 1.0, old_path=Behavior((), ()))
-    assert "- nothing that the OpInfo samples show" in pull_request(PLAN, same)
+    assert "- none in the OpInfo samples" in pull_request(PLAN, same)

@@ -170,7 +170,7 @@ def test_a_worker_that_dies_is_noticed_while_its_child_holds_the_pipe(note: Path
         os._exit(7)
 
     answer = wait([Process(act, ended)])[0]
-    assert isinstance(answer, ErrorAnswer) and "exit code 7" in answer.what
+    assert isinstance(answer, ErrorAnswer) and "code 7" in answer.what
     wait_until_gone(numbers(note))
 
 

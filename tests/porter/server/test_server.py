@@ -109,7 +109,7 @@ def test_a_dead_preparation_reports_its_last_output(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(worker, "prepare", lambda root, backend: os.kill(os.getpid(), signal.SIGKILL))
     found = server.answer(request)
     assert isinstance(found, ErrorAnswer)
-    assert (found.code, "the preparation ended" in found.what, "SIGKILL" in found.what) == ("PTR170", True, True)
+    assert (found.code, "the preparation failed" in found.what, "SIGKILL" in found.what) == ("PTR170", True, True)
 
 
 def test_old_code_that_dies_is_an_error_that_names_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ def test_old_code_that_dies_is_an_error_that_names_the_step(monkeypatch: pytest.
     assert server.answer(RecordRequest(Path("/"), TARGET, "14.4")) == RecordAnswer(())
     monkeypatch.setattr(worker, "record", dying)
     found = server.answer(RecordRequest(Path("/"), TARGET, ""))
-    told = "the old implementation crashed during recording: the process ended with exit code 3\n"
+    told = "the old implementation crashed during recording: the process exited with code 3\n"
     assert found == ErrorAnswer("PTR137", told)
 
 
@@ -137,7 +137,7 @@ def test_a_fault_of_porter_s_own_is_an_error_with_its_traceback(monkeypatch: pyt
     monkeypatch.setattr(worker, "verify", lambda *_: [][1])
     found = server.answer(REQUEST)
     assert isinstance(found, ErrorAnswer)
-    assert found.what.startswith("the answer itself failed: IndexError") and "in act_here" in found.what
+    assert found.what.startswith("internal error: IndexError") and "in act_here" in found.what
 
 
 def test_the_socket_answers_and_closes_when_outdated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

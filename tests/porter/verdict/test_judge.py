@@ -32,7 +32,7 @@ def test_counts_by_dtype() -> None:
 def test_no_test_proves_nothing() -> None:
     found = judge.judge("atan2", [], 0.0)
     assert not found.ok
-    assert [f.reason for f in found.failures] == ["no test was selected: nothing is proven"]
+    assert [f.reason for f in found.failures] == ["no test was selected, so nothing was verified"]
 
 
 def test_the_object_that_a_script_reads_has_a_verdict_and_its_dtypes_by_name() -> None:
@@ -61,7 +61,7 @@ def test_verdicts_of_arithmetics_merge_and_name_dependence() -> None:
     assert found.arithmetic == "default+flush"
     assert found.failed == 2
     assert found.failures[-1].reason == "under flush arithmetic: 0.0 is not 1e-40"
-    assert found.notes[-1] == "the verdict depends on the arithmetic: 1 tests fail under flush alone"
+    assert found.notes[-1] == "the verdict depends on the arithmetic: 1 tests fail only under flush"
 
 
 def test_a_build_that_fails_is_a_failed_verdict_at_its_place() -> None:
@@ -83,5 +83,5 @@ FAIL TestConsistencyMPS.test_output_match_atan2_mps_int64
      differs
      at (0, 1)
 note: TestConsistencyMPS.test_output_match_atan2_mps_int32: passes, though listed
-atan2: WRONG: 3 passed, 1 failed, 1 skipped, 22 kernel calls, at most 1.75 ULP (backend host, default arithmetic, 1.2 s)""",
+atan2: FAIL: 3 passed, 1 failed, 1 skipped, 22 kernel calls, at most 1.75 ULP (backend host, default arithmetic, 1.2 s)""",
     )

@@ -15,7 +15,7 @@ def test_some_test_must_reach_a_kernel() -> None:
     target = VerifyTarget("copysign", kernels=("nextafter",), stubs=("copysign_stub",), as_is=True)
     found = verify(EMBEDDED_FORK, {}, target, MATCH)
     assert found.passed > 0 and not found.ok
-    assert [failure.reason for failure in found.failures] == ["no test reached a kernel of it (nextafter)"]
+    assert [failure.reason for failure in found.failures] == ["no test reached its kernels (nextafter)"]
 
 
 def test_native_host_code_may_not_fall_back() -> None:

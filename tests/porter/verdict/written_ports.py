@@ -6,8 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from porter.core.checkout import EMBEDDED_FORK
+from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.layout import COMMON_MPS, KERNELS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.plan.planner import plan_operator
+from porter.verdict.prove import target_of
 from porter.verdict.result import Verdict, VerifyTarget
 from porter.verdict.verify import verify
 
@@ -97,3 +99,11 @@ def port(name: str, functor: str, pairs: tuple[tuple[str, str], ...]) -> Port:
         HOST_CODE: read[HOST_CODE].replace("} // namespace at::native", host + "} // namespace at::native"),
     }
     return Port(VerifyTarget(name, kernels=(name,), stubs=(f"{name}_stub",), pairs=pairs), texts)
+
+
+def planned(op: str, old: str, new: str) -> Port:
+    """The port of an operator that porter plans, with a fault in its functor: `old`, which must be there, replaced."""
+    plan = plan_operator(Checkout(EMBEDDED_FORK, "embedded"), op)
+    [functor] = [each for each in plan.functors if old in each.source]
+    made = Port(target_of(plan, op), plan.changes.apply())
+    return made.edited(functor.file, functor.source, functor.source.replace(old, new))

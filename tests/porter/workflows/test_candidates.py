@@ -13,15 +13,15 @@ from porter.report.as_json import plan_object
 from porter.report.terminal import summary
 from porter.verdict.judge import judge, verdict_without_tests
 from porter.verdict.result import Failure, Verdict
-from porter.workflows.candidates import judged
+from porter.workflows.candidates import choose_candidates
 
 FORK = Checkout(EMBEDDED_FORK, "test")
 OP = "log1p"
-WRONG = Failure("TestConsistencyMPS.test_accuracy_mps_float32", "2 for 1\nand more", "float32", kernel_calls=3)
+FAILED = Failure("TestConsistencyMPS.test_accuracy_mps_float32", "2 for 1\nand more", "float32", kernel_calls=3)
 
 
-def turn(plan: Plan, kind: Kind = Kind.FLOATING) -> int:
-    [found] = [origin.turn for functor in plan.functors for origin in functor.origins if kind in origin.kinds]
+def index(plan: Plan, kind: Kind = Kind.FLOATING) -> int:
+    [found] = [origin.index for functor in plan.functors for origin in functor.origins if kind in origin.kinds]
     return found
 
 
@@ -32,7 +32,7 @@ def verdict(failures: list[Failure]) -> Verdict:
 
 def verdicts(failures: Callable[[Plan], list[Failure]], seen: list[int]) -> Callable[[Plan], Verdict]:
     def prove(plan: Plan) -> Verdict:
-        seen.append(turn(plan))
+        seen.append(index(plan))
         return verdict(failures(plan))
 
     return prove
@@ -41,18 +41,18 @@ def verdicts(failures: Callable[[Plan], list[Failure]], seen: list[int]) -> Call
 def test_a_candidate_with_wrong_values_is_replaced_and_reported() -> None:
     seen: list[int] = []
     first = plan_operator(FORK, OP)
-    best = judged(FORK, first, verdicts(lambda plan: [WRONG] * (turn(plan) == 0), seen))
-    assert (seen, turn(best.plan), best.verdict.failed) == ([0, 1], 1, 0)
+    best = choose_candidates(FORK, first, verdicts(lambda plan: [FAILED] * (index(plan) == 0), seen))
+    assert (seen, index(best.plan), best.verdict.failed) == ([0, 1], 1, 0)
     assert best.plan.changes.diff() != first.changes.diff()
-    [loser] = best.losers
+    [loser] = best.rejected
     source = first.functors[0].origins[0].source
     assert (loser.functor, loser.source, loser.failed) == (OP, source, 1)
     assert loser.kinds == (Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL)
     assert loser.reason == "test_accuracy_mps_float32: 2 for 1"
-    assert f"{OP}: from {source}: wrong for floating, integral, bool elements in 1 tests: {loser.reason}" in summary(
-        best.plan, best.losers
+    assert f"{OP}: from {source}: fails 1 test for floating, integral, bool dtypes: {loser.reason}" in summary(
+        best.plan, best.rejected
     )
-    assert plan_object(best.plan, None, best.losers)["losers"] == [
+    assert plan_object(best.plan, None, best.rejected)["losers"] == [
         {
             "functor": OP,
             "kinds": ["floating", "integral", "bool"],
@@ -66,23 +66,25 @@ def test_a_candidate_with_wrong_values_is_replaced_and_reported() -> None:
 def test_a_rejected_candidate_shows_its_shortest_failure() -> None:
     short = Failure("T.test_edge_values_mps_float32", "1 differs, first at 2.0", "float32", kernel_calls=1)
     plan = plan_operator(FORK, OP)
-    best = judged(FORK, plan, lambda each: verdict([WRONG, short] if turn(each) == 0 else []))
-    assert [loser.reason for loser in best.losers] == ["test_edge_values_mps_float32: 1 differs, first at 2.0"]
+    best = choose_candidates(FORK, plan, lambda each: verdict([FAILED, short] if index(each) == 0 else []))
+    assert [loser.reason for loser in best.rejected] == ["test_edge_values_mps_float32: 1 differs, first at 2.0"]
 
 
 def test_the_candidate_with_the_fewest_failures_is_kept() -> None:
     seen: list[int] = []
     counts = {0: 2, 1: 3}
-    best = judged(FORK, plan_operator(FORK, OP), verdicts(lambda plan: [WRONG] * counts[turn(plan)], seen))
-    assert (seen, turn(best.plan), best.verdict.failed) == ([0, 1], 0, 2)
-    assert [loser.failed for loser in best.losers] == [3]
+    best = choose_candidates(FORK, plan_operator(FORK, OP), verdicts(lambda plan: [FAILED] * counts[index(plan)], seen))
+    assert (seen, index(best.plan), best.verdict.failed) == ([0, 1], 0, 2)
+    assert [loser.failed for loser in best.rejected] == [3]
 
 
 def test_a_candidate_that_does_not_compile_is_worse_than_any_that_does() -> None:
     broken = verdict_without_tests(OP, [Failure("build", "PTR101 the Metal source does not compile")], 0.0)
-    best = judged(FORK, plan_operator(FORK, OP), lambda plan: broken if turn(plan) else verdict([WRONG, WRONG]))
-    assert (turn(best.plan), best.verdict.failed) == (0, 2)
-    assert [loser.reason for loser in best.losers] == ["build: PTR101 the Metal source does not compile"]
+    best = choose_candidates(
+        FORK, plan_operator(FORK, OP), lambda plan: broken if index(plan) else verdict([FAILED, FAILED])
+    )
+    assert (index(best.plan), best.verdict.failed) == (0, 2)
+    assert [loser.reason for loser in best.rejected] == ["build: PTR101 the Metal source does not compile"]
 
 
 @pytest.mark.parametrize(
@@ -94,16 +96,16 @@ def test_a_candidate_that_does_not_compile_is_worse_than_any_that_does() -> None
 )
 def test_failures_unrelated_to_values_keep_the_candidate(failure: Failure) -> None:
     seen: list[int] = []
-    best = judged(FORK, plan_operator(FORK, OP), verdicts(lambda plan: [failure], seen))
-    assert (seen, best.losers) == ([0], ())
+    best = choose_candidates(FORK, plan_operator(FORK, OP), verdicts(lambda plan: [failure], seen))
+    assert (seen, best.rejected) == ([0], ())
 
 
 def test_a_wrong_dtype_kind_leaves_the_other_kinds_unchanged() -> None:
     plan = plan_operator(FORK, "exp2")
     other = Failure("t", "r", "complex64", kernel_calls=1)
-    assert turn(plan, Kind.FLOATING) == 0
-    best = judged(FORK, plan, lambda each: verdict([other] * (turn(each, Kind.COMPLEX) == 0)))
-    assert (turn(best.plan, Kind.COMPLEX), turn(best.plan, Kind.FLOATING)) == (1, 0)
+    assert index(plan, Kind.FLOATING) == 0
+    best = choose_candidates(FORK, plan, lambda each: verdict([other] * (index(each, Kind.COMPLEX) == 0)))
+    assert (index(best.plan, Kind.COMPLEX), index(best.plan, Kind.FLOATING)) == (1, 0)
 
 
 def test_a_verdict_counts_kernel_calls() -> None:

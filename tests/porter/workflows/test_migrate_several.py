@@ -12,7 +12,7 @@ from porter.core.progress import Progress, Step
 from porter.verdict import client
 from porter.verdict.messages import VerdictAnswer, VerifyRequest
 from porter.verdict.result import Verdict
-from porter.workflows.migrate import NotPlanned, Ported, Request, migrate
+from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
 from porter.workflows.verify import Proof, verify_operators
 
 FORK = Checkout(EMBEDDED_FORK, "test")
@@ -20,7 +20,7 @@ FORK = Checkout(EMBEDDED_FORK, "test")
 
 @pytest.fixture
 def answering(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that says what it does and finds every port right."""
+    """A server that reports its steps and passes every port."""
 
     def ask(asked: VerifyRequest, progress: Progress) -> VerdictAnswer:
         progress("build")
@@ -35,7 +35,7 @@ def test_operators_are_counted_while_they_are_planned_and_proven(answering: None
     assert heard == [
         Step("erf: planning", 0, 2), Step("erf: build", 0, 2), Step("log1p: planning", 1, 2), Step("log1p: build", 1, 2)
     ]  # fmt: skip
-    assert all(isinstance(each, Ported) and each.done and each.verdict for each in found)
+    assert all(isinstance(each, PortedOperator) and each.done and each.verdict for each in found)
 
 
 def test_a_single_operator_is_not_counted(answering: None) -> None:
@@ -50,14 +50,14 @@ def test_a_port_without_the_verdict_asked_for_is_not_done(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(client, "ask", ask)
     [found] = migrate(FORK, Request(("erf",), proof=Proof()))
-    assert isinstance(found, Ported)
+    assert isinstance(found, PortedOperator)
     assert found.no_verdict is not None and found.no_verdict.code == "PTR170"
     assert not found.done
 
 
 def test_the_second_plan_stands_on_the_first() -> None:
     first, second = migrate(FORK, Request(("erf", "log1p")))
-    assert isinstance(first, Ported) and isinstance(second, Ported)
+    assert isinstance(first, PortedOperator) and isinstance(second, PortedOperator)
     [file] = {functor.file for functor in (*first.plan.functors, *second.plan.functors)}
     assert "struct erf_functor" in second.plan.changes.base[file]
 
@@ -69,7 +69,7 @@ def test_one_of_all_that_fails_does_not_stop_the_rest(monkeypatch: pytest.Monkey
     refused, ported = migrate(FORK, Request(all=True))
     assert isinstance(refused, NotPlanned)
     assert (refused.op, refused.error.code) == ("exp", "PTR013")
-    assert isinstance(ported, Ported)
+    assert isinstance(ported, PortedOperator)
 
 
 def test_no_operator_is_refused(tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         raise OverlayError("PTR100", "no clang++ 17 or newer was found")
 
     monkeypatch.setattr(compiler, "find_clang", missing)
-    monkeypatch.setattr(setup, "_with_apt", lambda: ways.append("apt"))
-    monkeypatch.setattr(setup, "_with_pip", lambda: ways.append("pip"))
+    monkeypatch.setattr(setup, "_install_with_apt", lambda: ways.append("apt"))
+    monkeypatch.setattr(setup, "_install_with_pip", lambda: ways.append("pip"))
     return ways
 
 
@@ -56,7 +56,7 @@ def test_a_missing_compiler_is_refused_after_every_attempt(tried: list[str]) -> 
 def test_nothing_is_installed_outside_of_a_virtual_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("ran pip"))
-    setup._with_pip()
+    setup._install_with_pip()
 
 
 def test_the_overlay_is_built_for_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,4 +78,4 @@ def test_nothing_is_built_for_unused_backends(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(choice, "choose_backend", lambda name: choice.BACKENDS["mps"])
     assert "nothing to build for the mps backend" in overlay_text(setup.prepare(Checkout(EMBEDDED_FORK, "named")))
     monkeypatch.setattr(setup, "find_spec", lambda name: None)
-    assert "none without torch" in overlay_text(setup.prepare(Checkout(EMBEDDED_FORK, "named")))
+    assert "not built, torch is not installed" in overlay_text(setup.prepare(Checkout(EMBEDDED_FORK, "named")))

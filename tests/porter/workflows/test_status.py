@@ -53,14 +53,14 @@ logit      3     MPSGraph, other                   portable
 sub        1     other Metal                       PTR013 already native
 remainder  2     MPSGraph, other                   portable
 4 operators: 2 portable, 0 blocked
-MPSGraph: 3, native through a stub: 1, other Metal: 1, other: 2""",
+MPSGraph: 3, native through a stub: 1, other Metal: 1, other: 2, mixed: 0, unknown: 0""",
     )
 
 
 def test_everything_that_is_not_portable_has_a_reason_with_a_code(held: Checkout) -> None:
     found = operators(held)
     rows = [row for operator in found for row in operator.rows]
-    assert {row.state for row in rows} == set(State)
+    assert {row.state for row in rows} == set(State) - {State.MIXED, State.UNKNOWN}
     assert all(row.reason is None for row in rows if row.portable)
     assert {str(row.reason)[:6] for row in rows if not row.portable} == {"PTR013", "PTR032", "PTR071"}
 
@@ -118,7 +118,14 @@ def test_all_operators_of_an_older_fork_are_refused_at_once(older: Checkout) -> 
 
 def test_json_has_the_keys_that_it_had(fork: Checkout) -> None:
     found = status_object(operators(fork, Filters(("erf",))))
-    assert found["counts"] == {"MPSGraph": 1, "native through a stub": 0, "other Metal": 0, "other": 0}
+    assert found["counts"] == {
+        "MPSGraph": 1,
+        "native through a stub": 0,
+        "other Metal": 0,
+        "other": 0,
+        "mixed": 0,
+        "unknown": 0,
+    }
     assert found["rows"] == [
         {"name": "erf.out", "kernel": "erf_out_mps", "class": "MPSGraph", "reason": "", "reading": ""}
     ]

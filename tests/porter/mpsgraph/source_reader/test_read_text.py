@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from porter.core.errors import Place
 from porter.languages.source import Source
-from porter.mpsgraph.source_reader.read_text import ReadText, quoted
+from porter.mpsgraph.source_reader.read_text import ReadText, quote
 
 TEXT = """static void f(int n) {
   for (const auto i : c10::irange(g(n),
@@ -45,12 +45,12 @@ def reading(of_macro: bool = False) -> ReadText:
 )
 def test_a_construct_is_described_by_kind_and_head(at: str, told: str, line: int) -> None:
     start = TEXT.index(at)
-    assert reading().described(start) == told
+    assert reading().describe(start) == told
     assert reading().place(start) == Place("f.mm", line)
     assert reading(of_macro=True).place(start) == Place("f.mm", 40)
 
 
 @given(st.text(min_size=1))
 def test_quoted_code_is_one_short_line(text: str) -> None:
-    shown = quoted(text)
+    shown = quote(text)
     assert len(shown.splitlines()) == 1 and len(shown) <= 105

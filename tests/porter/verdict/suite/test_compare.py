@@ -24,59 +24,59 @@ def test_sixteen_bit_arithmetic_is_told_from_rounding() -> None:
     x = torch.linspace(0.1, 3, 400).half()
     exact = x.double() * x.double() + 1.0
     rounded = exact.to(torch.float16)
-    assert compare.accuracy(rounded, rounded, exact, [x]).beyond == ""
+    assert compare.measure_accuracy(rounded, rounded, exact, [x]).beyond == ""
     sloppy = (torch.exp(x.double()).half() * 1.003).half()
-    found = compare.accuracy(sloppy, torch.exp(x.double()).half(), torch.exp(x.double()), [x])
+    found = compare.measure_accuracy(sloppy, torch.exp(x.double()).half(), torch.exp(x.double()), [x])
     assert "is opmath missing?" in found.beyond
 
 
 def test_disagreement_takes_the_cpu_or_the_reference() -> None:
     mps, cpu = torch.tensor([1.0, float("nan"), 5.0]), torch.tensor([1.0, float("nan"), 4.0])
-    assert compare.disagreement(mps, cpu, torch.tensor([1.0, 2.0, 5.0], dtype=torch.float64), []) == ""
-    told = compare.disagreement(mps, cpu, None, [torch.tensor([7.0, 8.0, 9.0])])
+    assert compare.find_disagreement(mps, cpu, torch.tensor([1.0, 2.0, 5.0], dtype=torch.float64), []) == ""
+    told = compare.find_disagreement(mps, cpu, None, [torch.tensor([7.0, 8.0, 9.0])])
     assert told == "1 of 3 differ, first at (9.0): 5.0, the CPU gives 4.0"
 
 
 def test_flushed_results_are_accepted_under_flush_arithmetic() -> None:
     x = torch.tensor([1e-40, -1e-40, 0.5])
-    zeroed = compare.flushed(x)
+    zeroed = compare.flush_denormals(x)
     assert zeroed.tolist() == [0.0, 0.0, 0.5] and torch.signbit(zeroed).tolist() == [False, True, False]
-    told = compare.disagreement(torch.tensor([0.0, 0.0, 1.0]), x.ceil(), None, [x])
+    told = compare.find_disagreement(torch.tensor([0.0, 0.0, 1.0]), x.ceil(), None, [x])
     assert told == "1 of 3 differ, first at (9.99994610111476e-41): 0.0, the CPU gives 1.0"
-    assert compare.disagreement(torch.tensor([0.0, 0.0, 1.0]), x.ceil(), None, [x], zeroed.ceil()) == ""
-    assert compare.disagreement(torch.tensor([0.0, 0.0, 0.0]), x.ceil(), None, [x], zeroed.ceil()) != ""
-    assert compare.flushed(torch.tensor([complex(1e-40, 2)])).tolist() == [2j]
-    assert compare.flushed(torch.tensor([1])).tolist() == [1]
+    assert compare.find_disagreement(torch.tensor([0.0, 0.0, 1.0]), x.ceil(), None, [x], zeroed.ceil()) == ""
+    assert compare.find_disagreement(torch.tensor([0.0, 0.0, 0.0]), x.ceil(), None, [x], zeroed.ceil()) != ""
+    assert compare.flush_denormals(torch.tensor([complex(1e-40, 2)])).tolist() == [2j]
+    assert compare.flush_denormals(torch.tensor([1])).tolist() == [1]
 
 
 def test_complex_numbers_are_compared_with_the_reference_too() -> None:
     mps, exact = torch.tensor([1 + 1j, 2 + 0j]), torch.tensor([1 + 1j, 2.5 + 0j], dtype=torch.complex128)
-    assert compare.disagreement(mps, torch.tensor([3 + 0j, 2 + 0j]), exact, []) == ""
-    told = compare.disagreement(mps, torch.tensor([3 + 0j, 3 + 0j]), exact, [])
+    assert compare.find_disagreement(mps, torch.tensor([3 + 0j, 2 + 0j]), exact, []) == ""
+    told = compare.find_disagreement(mps, torch.tensor([3 + 0j, 3 + 0j]), exact, [])
     assert told == "1 of 2 differ, first at element 1: (2+0j), the CPU gives (3+0j)"
 
 
 def test_complex_overflow_of_the_cpu_is_not_demanded() -> None:
     inf, nan = float("inf"), float("nan")
     cpu, exact = torch.tensor([complex(nan, -inf)]), torch.tensor([complex(1e38, -1e38)], dtype=torch.complex128)
-    assert compare.disagreement(torch.tensor([complex(inf, -inf)]), cpu, exact, []) == ""
-    assert compare.disagreement(torch.tensor([2 + 0j]), cpu, exact, []) != ""
-    assert compare.disagreement(torch.tensor([complex(inf, 0)]), torch.tensor([1 + 0j]), exact, []) != ""
+    assert compare.find_disagreement(torch.tensor([complex(inf, -inf)]), cpu, exact, []) == ""
+    assert compare.find_disagreement(torch.tensor([2 + 0j]), cpu, exact, []) != ""
+    assert compare.find_disagreement(torch.tensor([complex(inf, 0)]), torch.tensor([1 + 0j]), exact, []) != ""
     half = torch.tensor([complex(1e38, -1e300)], dtype=torch.complex128)
-    assert compare.disagreement(torch.tensor([complex(inf, -inf)]), cpu, half, []) == ""
-    assert compare.disagreement(torch.tensor([complex(inf, inf)]), cpu, half, []) != ""
+    assert compare.find_disagreement(torch.tensor([complex(inf, -inf)]), cpu, half, []) == ""
+    assert compare.find_disagreement(torch.tensor([complex(inf, inf)]), cpu, half, []) != ""
     beyond = torch.tensor([complex(1e300, 0)], dtype=torch.complex128)
-    assert compare.disagreement(torch.tensor([complex(nan, 0)]), torch.tensor([complex(inf, 0)]), beyond, []) != ""
+    assert compare.find_disagreement(torch.tensor([complex(nan, 0)]), torch.tensor([complex(inf, 0)]), beyond, []) != ""
 
 
 def test_integers_must_be_equal() -> None:
     a, b = torch.tensor([2**24 + 1]), torch.tensor([2**24])
-    assert "16777217" in compare.disagreement(a, b, None, [])
+    assert "16777217" in compare.find_disagreement(a, b, None, [])
 
 
 def test_types_and_shapes_must_match() -> None:
-    assert "torch.int64" in compare.disagreement(torch.ones(2), torch.ones(2, dtype=torch.int64), None, [])
-    assert "(3,)" in compare.disagreement(torch.ones(2), torch.ones(3), None, [])
+    assert "torch.int64" in compare.find_disagreement(torch.ones(2), torch.ones(2, dtype=torch.int64), None, [])
+    assert "(3,)" in compare.find_disagreement(torch.ones(2), torch.ones(3), None, [])
 
 
 def test_the_low_precision_lists_loosen_their_types() -> None:
@@ -84,3 +84,17 @@ def test_the_low_precision_lists_loosen_their_types() -> None:
     assert compare.tolerances(lists, "add", torch.bfloat16) == {"atol": 5e-2, "rtol": 5e-2}
     assert compare.tolerances(lists, "add", torch.float32) == {"atol": None, "rtol": None}
     assert compare.tolerances(lists, "mul", torch.float16) == {"atol": None, "rtol": None}
+
+
+def test_the_sign_of_a_zero_is_demanded_where_the_cpu_is_sure_of_it() -> None:
+    minus, plus = torch.tensor([-0.0]), torch.tensor([0.0])
+    assert "0.0, the CPU gives -0.0" in compare.find_disagreement(plus, minus, minus.double(), [], None, minus)
+    assert compare.find_disagreement(plus, minus, minus.double(), [], None, plus) == ""
+    assert compare.find_disagreement(plus, minus, plus.double(), [], None, minus) == ""
+    assert compare.find_disagreement(minus, minus, minus.double(), [], None, minus) == ""
+
+
+def test_a_denormal_is_no_zero_unless_it_is_flushed() -> None:
+    tiny, zero = torch.tensor([1e-40]), torch.tensor([0.0])
+    assert compare.find_disagreement(zero, tiny, tiny.double(), [], None, tiny) != ""
+    assert compare.find_disagreement(zero, tiny, tiny.double(), [], zero, tiny) == ""

@@ -61,7 +61,7 @@ def test_the_low_precision_lists_are_read() -> None:
 
 def test_a_host_name_belongs_to_the_longest_functor() -> None:
     context = Context(kernels=("div",), functors=("div", "div_floor"))
-    assert context.ported({"div_dense_float_float": 2, "div_floor_dense_float_float": 3, "divide_dense": 1}) == 2
+    assert context.count_ported({"div_dense_float_float": 2, "div_floor_dense_float_float": 3, "divide_dense": 1}) == 2
 
 
 @pytest.mark.parametrize(

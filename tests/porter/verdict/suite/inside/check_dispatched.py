@@ -13,7 +13,7 @@ import aten_overlay
 from porter.core import cache
 from porter.core.errors import PorterError
 from porter.verdict.suite import counters, opinfos, samples, selection
-from porter.verdict.suite.dispatched import dispatched
+from porter.verdict.suite.dispatched import record_dispatch
 
 device = aten_overlay.start()
 
@@ -50,13 +50,13 @@ def test_a_derivative_is_tested_through_its_function(tmp_path: Path, monkeypatch
 
 
 def test_an_operator_behind_a_composite_is_found() -> None:
-    found = dispatched(named("nn.functional.interpolate.bicubic"))
+    found = record_dispatch(named("nn.functional.interpolate.bicubic"))
     assert "upsample_bicubic2d" in found.forward and "upsample_bilinear2d" not in found.forward
     assert "upsample_bicubic2d_backward" in found.backward
 
 
 def test_forward_calls_are_not_listed_as_backward() -> None:
-    found = dispatched(named("mul"))
+    found = record_dispatch(named("mul"))
     assert "mul" in found.forward and "mul" not in found.backward
 
 
@@ -69,11 +69,11 @@ def test_a_device_argument_is_mirrored_too() -> None:
 def test_gradients_are_compared_only_in_types_of_the_cpu() -> None:
     op = named("polar")
     assert torch.float16 in op.supported_backward_dtypes("mps") - op.supported_dtypes("cpu")
-    assert torch.float16 not in opinfos.comparable(op).supported_backward_dtypes("mps")
+    assert torch.float16 not in opinfos.make_comparable(op).supported_backward_dtypes("mps")
 
 
 def test_without_gradients_there_is_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dispatched(named("mul"))
+    record_dispatch(named("mul"))
     monkeypatch.setattr(cache, "root", lambda: tmp_path)
     selection.table.cache_clear()
     with pytest.raises(PorterError, match=r"PTR170.*autograd's threading"):

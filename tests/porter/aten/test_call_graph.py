@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from porter.aten.implementations import Language, find_implementation, find_language, find_registration, launches
-from porter.aten.reach import reached_text
+from porter.aten.call_graph import read_reachable_text
+from porter.aten.implementations import Language, find_implementation, find_language, find_registration, launches_kernel
 from porter.core.checkout import Checkout
 from porter.core.layout import KERNELS, NATIVE_FUNCTIONS, OPERATIONS
-from porter.verdict.native import launching, native_target
+from porter.verdict.native import find_launching_operators, native_target
 
 HEADER = "#include <ATen/native/mps/operations/Fold.h>\n"
 FILES = {
@@ -89,7 +89,7 @@ def _write(root: Path, files: Mapping[str, str]) -> None:
 
 
 def test_calls_are_followed_into_the_file_beside_an_included_header(checkout: Checkout) -> None:
-    texts = list(reached_text(checkout, f"{OPERATIONS}/Bend.mm", "bend_out_mps(self, out);"))
+    texts = list(read_reachable_text(checkout, f"{OPERATIONS}/Bend.mm", "bend_out_mps(self, out);"))
     assert [text.partition("(")[0] for text in texts] == [
         "bend_out_mps",
         "void bend_out_mps",
@@ -102,7 +102,7 @@ def test_every_overload_is_reached_and_a_file_not_included_is_not(checkout: Chec
     assert find_language(checkout, find_implementation(checkout, "bend_mps")) is Language.METAL
     twist = find_implementation(checkout, "twist_mps")
     assert find_language(checkout, twist) is Language.OTHER
-    assert not launches(checkout, twist)
+    assert not launches_kernel(checkout, twist)
 
 
 def test_a_stub_may_be_registered_for_mps_by_name(checkout: Checkout) -> None:
@@ -111,7 +111,7 @@ def test_a_stub_may_be_registered_for_mps_by_name(checkout: Checkout) -> None:
 
 
 def test_a_native_operator_is_found_through_a_stub_that_is_handed_on(checkout: Checkout) -> None:
-    assert launching(checkout) == ("bend", "spin")
+    assert find_launching_operators(checkout) == ("bend", "spin")
     target = native_target(checkout, "spin")
     assert (target.stubs, target.kernels, target.as_is) == (("spin_stub",), ("spin",), True)
 

@@ -1,7 +1,7 @@
-"""Why the old path and the CPU differ: its own limit, precision, or a fault of the stand-in. Found, never decreed.
+"""Classifies why the old path and the CPU differ: a limit of the old path, precision, or a fault of the stand-in.
 
-A limit has evidence: a check in the fork's source that says what the error says, an error of Metal's validation, a
-result that nothing wrote, or one of another type. That its own tests expect a failure is none: they do not say which.
+A limit needs evidence: a check in the fork's source with the same message, an error of Metal's validation, a result
+that nothing wrote, or one of another dtype. An expected failure in the fork's tests does not count.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from functools import lru_cache
 
 from porter.core.checkout import Checkout
 from porter.core.layout import DEVICE, MPS, OPERATIONS
-from porter.parity.lines import LATE, NAN_LOST, OTHER_TYPE, PRECISION, REFUSED, UNWRITTEN
+from porter.parity.outcomes import LATE, NAN_LOST, OTHER_TYPE, PRECISION, REFUSED, UNWRITTEN
 from porter.verdict.refusals import Refusal, refusal_in
 
 LIMIT, FAULT = "limit", "fault"
 _SOURCES = (MPS, OPERATIONS, DEVICE)
 _LITERAL = re.compile(r'"((?:[^"\\\n]|\\.){12,})"')
-# Checks whose text the source does not spell: a dispatch on types by its name, an assertion by its condition.
+# Checks whose message is not in the source: a type dispatch shows its name, an assertion its condition.
 _DISPATCH = re.compile(r'\bAT_DISPATCH_\w+\((?:[^"();]|\([^()]*\))*("\w+")')
 _ASSERTION = re.compile(r"\bTORCH_(?:INTERNAL_ASSERT|CHECK)\(([^\";]{12,}?)\);")
 
@@ -34,7 +34,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a fork says of itself: the texts of its checks by their place."""
+    """The messages of a fork's own checks, with their places."""
 
     checks: tuple[tuple[str, str], ...]
 
@@ -42,29 +42,29 @@ class Evidence:
     def read(checkout: Checkout) -> Evidence:
         return Evidence(tuple(_checks(checkout)))
 
-    def reason(self, verdict: str, why: str) -> Reason:
-        """Of one difference of a sample."""
+    def classify(self, verdict: str, why: str) -> Reason:
+        """Classifies one difference."""
         if verdict == PRECISION:
             return Reason(PRECISION, why)
         if why.startswith(UNWRITTEN):
-            return Reason(LIMIT, "its host code leaves the result as the memory was")
+            return Reason(LIMIT, "its host code leaves the result uninitialized")
         refusal = refusal_in(why)
         if refusal is Refusal.VALIDATION:
             return Reason(LIMIT, f"the Metal API's validation: {why}")
         if refusal is Refusal.UNDEFINED:
-            return Reason(LIMIT, f"its host code asks for what is not defined: {why}")
+            return Reason(LIMIT, f"its host code relies on undefined behavior: {why}")
         if why.startswith(NAN_LOST):
-            return Reason(LIMIT, "its graph asks for operations that leave NaN out")
+            return Reason(LIMIT, "its graph uses operations that drop NaN")
         if why.startswith(LATE):
-            return Reason(LIMIT, f"its host code computes in floats what the CPU does in the result's type: {why}")
+            return Reason(LIMIT, f"its host code computes in floats, the CPU in the result's dtype: {why}")
         if why.startswith(OTHER_TYPE):
-            return Reason(LIMIT, f"the type is the host code's: {why}")
+            return Reason(LIMIT, f"the host code chooses the dtype: {why}")
         if verdict == REFUSED and refusal is None and (place := self._check(why)):
             return Reason(LIMIT, place)
         return Reason(FAULT, why)
 
     def _check(self, why: str) -> str:
-        """The place of the longest text of the source that is in the error."""
+        """The place of the longest check message contained in the error."""
         found = [(len(text), place) for text, place in self.checks if text in why]
         return max(found)[1] if found else ""
 

@@ -1,7 +1,7 @@
-"""Walking a shared implementation for one element type: what is decided by the type is decided, other branches fork.
+"""Walks the branches of a shared implementation for one element type.
 
-The canonical case is walked: dense, non-empty, same-shaped tensors on the device, no CPU scalar among them, and an
-output of the type that the operator gives its result.
+Conditions that the type decides are evaluated; both sides of any other are followed. The canonical case is assumed:
+dense, non-empty tensors of one shape on the device, no CPU scalars, and an output of the operator's result type.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ CANONICAL = {"is_scalar": False, "hasMKL": False, "is_cpu_scalar": False, "defin
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known: the input's and output's type, and what local names stand for.
+    """The known facts: the input and output types, and the values of local names.
 
-    `asked` tells afterwards whether any condition asked for a type: what asks for none is the same for all types.
+    `asked` collects the type queries made; code that makes none is the same for all types.
     """
 
     input: DType
@@ -42,11 +42,11 @@ class Facts:
     asked: set[str] = field(default_factory=set, compare=False)
 
     def bind(self, name: str, value: cpp.Expr) -> Facts:
-        """The same with one more local name."""
+        """Returns the facts with one more local name."""
         return replace(self, names={**self.names, name: value})
 
     def resolve(self, value: cpp.Expr) -> cpp.Expr:
-        """What a name stands for, down to the first thing that is not a local name."""
+        """Returns the value of a name, following local names as far as they go."""
         seen = set()
         while isinstance(value, cpp.Name) and value.path in self.names and value.path not in seen:
             seen.add(value.path)
@@ -55,25 +55,25 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Reached:
-    """A statement that is executed when all of `when` hold."""
+class ExecutedStatement:
+    """A statement that is executed if all of `when` hold."""
 
     statement: cpp.Stmt
     facts: Facts
     when: tuple[Condition, ...]
 
 
-def reached(body: cpp.Stmt, facts: Facts, when: tuple[Condition, ...] = ()) -> list[Reached]:
-    """Every simple statement that is executed for these facts, in order."""
-    found: list[Reached] = []
+def list_executed(body: cpp.Stmt, facts: Facts, when: tuple[Condition, ...] = ()) -> list[ExecutedStatement]:
+    """Returns the simple statements that are executed under these facts, in order."""
+    found: list[ExecutedStatement] = []
     _walk(body, facts, when, found)
     return found
 
 
 def _walk(
-    body: cpp.Stmt, facts: Facts, when: tuple[Condition, ...], found: list[Reached]
+    body: cpp.Stmt, facts: Facts, when: tuple[Condition, ...], found: list[ExecutedStatement]
 ) -> tuple[Facts, tuple[Condition, ...] | None]:
-    """Facts and conditions that hold behind the statement; no conditions (None) when nothing gets there."""
+    """Returns the facts and conditions that hold after the statement; None for conditions if that is unreachable."""
     if isinstance(body, cpp.Block):
         for statement in body.statements:
             facts, left = _walk(statement, facts, when, found)
@@ -83,14 +83,14 @@ def _walk(
         return facts, when
     if isinstance(body, cpp.If):
         return facts, _fork(body, facts, when, found)
-    found.append(Reached(body, facts, when))
+    found.append(ExecutedStatement(body, facts, when))
     if isinstance(body, cpp.Declaration) and body.value is not None:
         return facts.bind(body.name, body.value), when
     return facts, None if isinstance(body, cpp.Return) else when
 
 
 def _fork(
-    body: cpp.If, facts: Facts, when: tuple[Condition, ...], found: list[Reached]
+    body: cpp.If, facts: Facts, when: tuple[Condition, ...], found: list[ExecutedStatement]
 ) -> tuple[Condition, ...] | None:
     decided = decide(body.test, facts)
     otherwise = body.otherwise or cpp.Block(())
@@ -108,7 +108,7 @@ def _fork(
 
 
 def decide(test: cpp.Expr, facts: Facts) -> bool | None:
-    """Whether a condition holds, or None if the element type alone does not say."""
+    """Whether a condition holds, or None if the element type does not decide it."""
     test = facts.resolve(test)
     if isinstance(test, cpp.Paren):
         return decide(test.value, facts)
@@ -132,7 +132,7 @@ def _decide_binary(test: cpp.Binary, facts: Facts) -> bool | None:
         if ending in sides:
             return ending
         return None if None in sides else not ending
-    left, right = type_named(test.left, facts), type_named(test.right, facts)
+    left, right = resolve_scalar_type(test.left, facts), resolve_scalar_type(test.right, facts)
     if test.op not in ("==", "!=") or left is None or right is None:
         return None
     return (left == right) == (test.op == "==")
@@ -140,29 +140,29 @@ def _decide_binary(test: cpp.Binary, facts: Facts) -> bool | None:
 
 def _decide_call(test: cpp.Call, facts: Facts) -> bool | None:
     if isinstance(test.function, cpp.Member):
-        name, subject = test.function.name, type_named(test.function, facts)
+        name, named = test.function.name, resolve_scalar_type(test.function, facts)
         if name in _MEMBER_CLASSES:
             owner = _owner_type(test.function.value, facts)
             return owner.aten in _MEMBER_CLASSES[name]
         if name == "defined" and show(test.function.value) == "maybe_get_output()":
             return False
-        return CANONICAL.get(name) if subject is None else None
+        return CANONICAL.get(name) if named is None else None
     if not isinstance(test.function, cpp.Name):
         return None
     name = test.function.last
     if name in CANONICAL:
         return CANONICAL[name]
-    subject = type_named(test.arguments[0], facts) if test.arguments else None
-    if subject is None:
+    named = resolve_scalar_type(test.arguments[0], facts) if test.arguments else None
+    if named is None:
         return None
     if name == "isIntegralType":
         with_bool = len(test.arguments) > 1 and show(test.arguments[1]) == "true"
-        return subject in _INTEGRAL or (with_bool and subject == BOOL.aten)
-    return subject in _CLASSES[name] if name in _CLASSES else None
+        return named in _INTEGRAL or (with_bool and named == BOOL.aten)
+    return named in _CLASSES[name] if name in _CLASSES else None
 
 
-def type_named(value: cpp.Expr, facts: Facts) -> str | None:
-    """The ScalarType (`Float`, `BFloat16`) an expression stands for, or None if it is not one."""
+def resolve_scalar_type(value: cpp.Expr, facts: Facts) -> str | None:
+    """Returns the ScalarType (`Float`, `BFloat16`) of a type expression, or None for any other expression."""
     value = facts.resolve(value)
     if isinstance(value, cpp.Name):
         last = value.last
@@ -171,15 +171,15 @@ def type_named(value: cpp.Expr, facts: Facts) -> str | None:
     if isinstance(value, cpp.Call) and isinstance(value.function, cpp.Member):
         if value.function.name not in _TYPE_QUERIES:
             return None
-        return queried(value, facts).aten
+        return resolve_type_query(value, facts).aten
     if isinstance(value, cpp.Call) and isinstance(value.function, cpp.Name) and value.function.path in _TYPE_QUERIES:
         facts.asked.add(value.function.path)
         return facts.output.aten
     return None
 
 
-def queried(value: cpp.Call, facts: Facts) -> DType:
-    """The type behind `iter.common_dtype()` or `self.scalar_type()`; an iterator's plain `dtype()` is its output's."""
+def resolve_type_query(value: cpp.Call, facts: Facts) -> DType:
+    """Returns the type of `iter.common_dtype()` or `self.scalar_type()`; an iterator's `dtype()` is its output's."""
     assert isinstance(value.function, cpp.Member)
     owner, name = value.function.value, value.function.name
     facts.asked.add(name)
@@ -201,18 +201,18 @@ def _owner_type(owner: cpp.Expr, facts: Facts) -> DType:
     return facts.output if root in _OUTPUTS or aliased in _OUTPUTS else facts.input
 
 
-def calls_in(value: cpp.Expr | None) -> Iterator[cpp.Call]:
-    """Every call inside an expression, outermost first, not looking into lambdas."""
+def find_calls(value: cpp.Expr | None) -> Iterator[cpp.Call]:
+    """Yields the calls in an expression, outermost first, without those in lambdas."""
     if value is None:
         return
     if isinstance(value, cpp.Call):
         yield value
-    for part in parts_of(value):
-        yield from calls_in(part)
+    for part in get_operands(value):
+        yield from find_calls(part)
 
 
-def parts_of(value: cpp.Expr) -> tuple[cpp.Expr, ...]:
-    """The direct operands of an expression."""
+def get_operands(value: cpp.Expr) -> tuple[cpp.Expr, ...]:
+    """Returns the direct operands of an expression."""
     if isinstance(value, cpp.Call):
         return (value.function, *value.arguments)
     if isinstance(value, cpp.Binary):
@@ -226,13 +226,13 @@ def parts_of(value: cpp.Expr) -> tuple[cpp.Expr, ...]:
     return ()
 
 
-def value_of(statement: cpp.Stmt) -> cpp.Expr | None:
-    """The expression a simple statement evaluates."""
-    return statement.value if isinstance(statement, cpp.Run | cpp.Return | cpp.Declaration) else None
+def get_expression(statement: cpp.Stmt) -> cpp.Expr | None:
+    """Returns the expression that a simple statement evaluates, or None."""
+    return statement.value if isinstance(statement, cpp.ExpressionStatement | cpp.Return | cpp.Declaration) else None
 
 
 def show(value: cpp.Expr) -> str:
-    """An expression as C++ text."""
+    """Returns an expression as C++ text."""
     if isinstance(value, cpp.Name):
         return value.path + (f"<{', '.join(value.arguments)}>" if value.arguments else "")
     if isinstance(value, cpp.Literal):

@@ -1,11 +1,11 @@
-"""Where new text goes in a `.metal` file: a functor beside its siblings, REGISTER lines beside theirs, an include in
-its order.
-"""
+"""Inserts functors, REGISTER lines and includes next to similar ones in a `.metal` file."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 from porter.core.edits import Edit
 from porter.languages.lexer import TokenKind
@@ -24,20 +24,20 @@ _ARITY = {
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(if\w*|endif)\b", re.M)
 
 
-def functor_edit(source: Source, text: str, arity: int) -> Edit:
-    """Inserts a functor after the last one of its arity; before the first registration where there is none."""
-    structs = list(_functors(source))
+def insert_functor(source: Source, text: str, arity: int) -> Edit:
+    """Returns the edit that inserts a functor after the last one of its arity, or before the first registration."""
+    structs = list(_find_functors(source))
     siblings = [end for end, params in structs if params == arity] or [end for end, _ in structs]
     if siblings:
-        at = _line_end(source.text, max(siblings))
+        at = _find_line_end(source.text, max(siblings))
         return Edit(source.path, at, at, "\n" + text)
-    at = _first_registration(source)
+    at = _find_first_registration(source)
     return Edit(source.path, at, at, text + "\n")
 
 
-def register_edit(source: Source, text: str, family: MacroFamily, book: MacroBook) -> Edit:
-    """Inserts REGISTER lines after the last of their family, as a block of their own where the siblings' are."""
-    runs = list(_runs(source, book))
+def insert_registrations(source: Source, text: str, family: MacroFamily, book: MacroBook) -> Edit:
+    """Returns the edit that inserts REGISTER lines after the last of their family, in a block if others are."""
+    runs = list(_find_runs(source, book))
     same = [run for run in runs if _family(run[-1], book) is family]
     chosen = (
         same or [run for run in runs if (_ARITY.get(_family(run[-1], book) or family) == _ARITY.get(family))] or runs
@@ -46,44 +46,46 @@ def register_edit(source: Source, text: str, family: MacroFamily, book: MacroBoo
         end = len(source.text)
         return Edit(source.path, end, end, ("" if source.text.endswith("\n") else "\n") + "\n" + text)
     run = chosen[-1]
-    at = _line_end(source.text, run[-1].end)
-    apart = len(chosen) > 1 and all(_one_operator(run) for run in chosen)
-    return Edit(source.path, at, at, ("\n" if apart or (_one_operator(run) and len(run) > 2) else "") + text)
+    at = _find_line_end(source.text, run[-1].end)
+    apart = len(chosen) > 1 and all(_serves_one_operator(run) for run in chosen)
+    return Edit(source.path, at, at, ("\n" if apart or (_serves_one_operator(run) and len(run) > 2) else "") + text)
 
 
-def include_edits(source: Source, headers: tuple[str, ...]) -> Iterator[Edit]:
+def insert_includes(source: Source, headers: tuple[str, ...]) -> Iterator[Edit]:
     """`#include` lines for headers that the file lacks, each in the order of the includes around it."""
-    always = [include for include in source.includes() if not _conditional(source.text, include.start)]
+    conditional = _is_conditional(source.text, [include.start for include in source.includes()])
+    always = [include for include in source.includes() if include.start not in conditional]
     present = {include.path for include in always}
     for header in headers:
         if header in present:
             continue
         before = [i for i in always if i.path < header and i.path.split("/")[0] == header.split("/")[0]]
         first = always[0] if always else None
-        at = _line_end(source.text, before[-1].end) if before else (first.start if first else 0)
+        at = _find_line_end(source.text, before[-1].end) if before else (first.start if first else 0)
         yield Edit(source.path, at, at, f"#include <{header}>\n")
 
 
-def _conditional(text: str, offset: int) -> bool:
-    """Whether an offset is between an `#if` and its `#endif`."""
-    opened = sum(1 if m[1].startswith("if") else -1 for m in _CONDITION.finditer(text, 0, offset))
-    return opened > 0
+def _is_conditional(text: str, offsets: Iterable[int]) -> frozenset[int]:
+    """Which of some offsets are between an `#if` and its `#endif`."""
+    marks = [(match.end(), 1 if match[1].startswith("if") else -1) for match in _CONDITION.finditer(text)]
+    opened, at = [0, *accumulate(change for _, change in marks)], [end for end, _ in marks]
+    return frozenset(offset for offset in offsets if opened[bisect_right(at, offset)] > 0)
 
 
-def used_macros(source: Source, book: MacroBook) -> frozenset[str]:
-    """The registration macros that the file uses already."""
+def find_used_macros(source: Source, book: MacroBook) -> frozenset[str]:
+    """Returns the registration macros that the file uses."""
     return frozenset(use.name for use in source.macro_uses() if book.expand(use.name, use.arguments))
 
 
-def registered(source: Source, book: MacroBook, name: str) -> tuple[MacroUse, ...]:
-    """The lines that register kernels of an operator."""
+def find_registrations(source: Source, book: MacroBook, name: str) -> tuple[MacroUse, ...]:
+    """Returns the macro uses that register kernels of a functor."""
     return tuple(
         use for use in source.macro_uses() if use.arguments[:1] == (name,) and book.expand(use.name, use.arguments)
     )
 
 
-def _functors(source: Source) -> Iterator[tuple[int, int]]:
-    """The end offset of every `*_functor` struct and how many element parameters its operator takes."""
+def _find_functors(source: Source) -> Iterator[tuple[int, int]]:
+    """Yields the end of every `*_functor` struct and the number of element parameters of its operator."""
     code = source.code
     for at, token in enumerate(code[:-2]):
         if token.text != "struct" or not code[at + 1].text.endswith("_functor") or code[at + 2].text != "{":
@@ -96,13 +98,13 @@ def _functors(source: Source) -> Iterator[tuple[int, int]]:
             yield code[end + 1].end, sum(1 for param in params if not re.search(r"\b(alpha|\w*A)\b", param))
 
 
-def _runs(source: Source, book: MacroBook) -> Iterator[list[MacroUse]]:
-    """Stretches of registration lines with nothing between them."""
+def _find_runs(source: Source, book: MacroBook) -> Iterator[list[MacroUse]]:
+    """Yields runs of registration lines with nothing in between."""
     run: list[MacroUse] = []
     for use in source.macro_uses():
         if not book.expand(use.name, use.arguments):
             continue
-        if run and source.text[run[-1].end : use.start].strip(" ") != "\n":
+        if run and source.text[run[-1].end : use.start].strip(" \r") != "\n":
             yield run
             run = []
         run.append(use)
@@ -110,7 +112,7 @@ def _runs(source: Source, book: MacroBook) -> Iterator[list[MacroUse]]:
         yield run
 
 
-def _one_operator(run: list[MacroUse]) -> bool:
+def _serves_one_operator(run: list[MacroUse]) -> bool:
     return len({use.arguments[0] for use in run}) == 1
 
 
@@ -119,7 +121,7 @@ def _family(use: MacroUse, book: MacroBook) -> MacroFamily | None:
     return made[0][0].family if made else None
 
 
-def _first_registration(source: Source) -> int:
+def _find_first_registration(source: Source) -> int:
     for token in source.tokens:
         if token.kind is TokenKind.DIRECTIVE and "define" in token.text and "REGISTER" in token.text:
             return token.start
@@ -127,6 +129,6 @@ def _first_registration(source: Source) -> int:
     return uses[0].start if uses else len(source.text)
 
 
-def _line_end(text: str, offset: int) -> int:
+def _find_line_end(text: str, offset: int) -> int:
     end = text.find("\n", offset)
     return end + 1 if end >= 0 else len(text)

@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def apart(make: Callable[[], Iterable[T]], died: T, seconds: float | None = None) -> Iterator[T]:
-    """What `make` yields in a process of its own, as it comes; then `died` where that process did not live to its end.
+def run_isolated(make: Callable[[], Iterable[T]], crashed: T, seconds: float | None = None) -> Iterator[T]:
+    """What `make` yields in a forked process, as it comes; then `crashed` if that process died before its end.
 
     After `seconds` without anything new the process is ended, with all that it started.
     """
     receive, send = Pipe(duplex=False)
-    child = get_context("fork").Process(target=_tell, args=(make, send))
+    child = get_context("fork").Process(target=_send_results, args=(make, send))
     child.start()
     send.close()
     while (found := _next(receive, seconds)) is not None:
@@ -27,13 +27,13 @@ def apart(make: Callable[[], Iterable[T]], died: T, seconds: float | None = None
             break
         yield from found
     else:
-        yield died
+        yield crashed
     with suppress(ProcessLookupError):
         os.killpg(child.pid or 0, signal.SIGKILL)
     child.join()
 
 
-def _tell(make: Callable[[], Iterable[T]], send: Connection[Any, Any]) -> None:
+def _send_results(make: Callable[[], Iterable[T]], send: Connection[Any, Any]) -> None:
     """The child's whole life: a tuple of one for each thing made, and an empty one at the end."""
     os.setpgid(0, 0)
     for each in make():

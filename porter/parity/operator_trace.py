@@ -1,4 +1,4 @@
-"""Which operators a call reaches: every name that the dispatcher is asked for on the way, at any depth."""
+"""Traces which operators a call reaches through the dispatcher, at any depth."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -12,11 +12,11 @@ _NAMESPACE = "aten::"
 
 
 @contextmanager
-def reached(fallbacks: Callable[[], Mapping[str, int]] = dict) -> Iterator[set[str]]:
-    """A set that holds, once the block has run to its end, the names without overload of the operators called in it.
+def trace_operators(fallbacks: Callable[[], Mapping[str, int]] = dict) -> Iterator[set[str]]:
+    """Yields a set that, after the block, holds the base names of the operators called in it.
 
-    An operator that is made of others is there with them, and so are those that autograd calls. What an operator calls
-    that fell back to the CPU is not: `fallbacks` counts them by full name since the start.
+    Includes composite operators and those that autograd calls, but not what an operator called after it fell back to
+    the CPU; `fallbacks` returns the fallbacks since the start by full name.
     """
     from torch.autograd import profiler_legacy  # the other profiler prints
 

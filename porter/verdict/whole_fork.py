@@ -1,11 +1,11 @@
-"""A library with every operator of a fork that MPS serves."""
+"""Builds and loads a library with every MPS operator of a fork."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from porter.aten.native_functions import MPS_KEY, SHARING_KEYS, NativeFunctions
-from porter.aten.stubs import stubs_of
+from porter.aten.stubs import find_stubs
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
@@ -17,34 +17,34 @@ from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import raising_porter_errors
 from porter.verdict.result import VerifyTarget
 
-AT_ONCE = 16
+PART_SIZE = 16
 
 
 @dataclass(frozen=True)
-class Fit:
-    """Which operators of a fork its library can hold, in the file's order, and why not the others, by base name."""
+class Coverage:
+    """The operators of a fork that its library can hold, in file order, and by base name why it cannot hold others."""
 
     bases: tuple[str, ...]
     absent: dict[str, str]
 
 
 @dataclass(frozen=True)
-class Whole:
-    """The library, and the tree that it was built from."""
+class WholeFork:
+    """The library and the tree it was built from."""
 
     built: Built
     tree: Tree
 
 
-def fit(checkout: Checkout, tree: Tree) -> Fit:
-    """Asks each operator's rows, and the device, once the host has started and before anything is loaded.
+def find_coverage(checkout: Checkout, tree: Tree) -> Coverage:
+    """Finds which operators can be built. Call it after the host has started and before anything is loaded.
 
-    What the device itself makes, such as empty tensors and views, stays its own.
+    Leaves out what the device itself implements, such as empty tensors and views.
     """
     functions = NativeFunctions.read(checkout)
     host_code = "\n".join(tree.read(path) for path in tree.files(OPERATIONS, ".mm", ".cpp"))
     absent: dict[str, str] = {}
-    every = tuple(dict.fromkeys(entry.base for entry in functions.entries if entry.entry_for(MPS_KEY)))
+    every = tuple(dict.fromkeys(entry.base for entry in functions.all if entry.entry_for(MPS_KEY)))
     for base in every:
         try:
             with raising_porter_errors():
@@ -52,63 +52,63 @@ def fit(checkout: Checkout, tree: Tree) -> Fit:
         except PorterError as error:
             absent[base] = f"{error.code} {error.what}"
         else:
-            if _provided(functions, base):
-                absent[base] = "the stand-in's device has it as its own"
-    return Fit(tuple(base for base in every if base not in absent), absent)
+            if _is_provided_by_device(functions, base):
+                absent[base] = "the stand-in's device implements it"
+    return Coverage(tuple(base for base in every if base not in absent), absent)
 
 
-def build_whole(checkout: Checkout) -> Whole:
-    """Builds the library of the operators that fit; the first time takes minutes. Raises what `build` raises."""
+def build_whole(checkout: Checkout) -> WholeFork:
+    """Builds the library, which takes minutes the first time. Raises what `build` raises."""
     tree = materialise(checkout.root, {}, cache.root())
     functions = NativeFunctions.read(checkout)
-    bases = fit(checkout, tree).bases
-    parts = [bases[i : i + AT_ONCE] for i in range(0, len(bases), AT_ONCE)]
+    bases = find_coverage(checkout, tree).bases
+    parts = [bases[i : i + PART_SIZE] for i in range(0, len(bases), PART_SIZE)]
     targets = [VerifyTarget(base, stubs=shared_stubs(checkout, functions, base)) for base in bases]
-    return Whole(build(tree, targets, host.recipe(tree.root), cache.root(), parts), tree)
+    return WholeFork(build(tree, targets, host.recipe(tree.root), cache.root(), parts), tree)
 
 
-def _provided(functions: NativeFunctions, base: str) -> bool:
-    """Whether the device has a kernel of its own for a row of the operator."""
+def _is_provided_by_device(functions: NativeFunctions, base: str) -> bool:
+    """Whether the device itself has a kernel for a row of the operator."""
     import torch
 
-    rows = (entry.name for entry in functions.family(base) if entry.entry_for(MPS_KEY))
+    rows = (entry.name for entry in functions.find_overloads(base) if entry.entry_for(MPS_KEY))
     return any(torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{row}", "MPS") for row in rows)
 
 
-def load_whole(whole: Whole) -> None:
-    """Loads it into this process, once the host has started."""
+def load_whole(whole: WholeFork) -> None:
+    """Loads the library into this process. The host must have started."""
     host.load(whole.built.library, whole.tree.root, (), "default", checked=False)
 
 
-def unserved(checkout: Checkout, found: Fit) -> tuple[str, ...]:
-    """The MPS rows of its operators that the loaded library does not serve: their calls fall back to the CPU."""
+def find_unserved_rows(checkout: Checkout, found: Coverage) -> tuple[str, ...]:
+    """The MPS rows that the loaded library does not implement: their calls fall back to the CPU."""
     import torch
 
-    rows = [entry for entry in NativeFunctions.read(checkout).entries if entry.entry_for(MPS_KEY)]
+    rows = [entry for entry in NativeFunctions.read(checkout).all if entry.entry_for(MPS_KEY)]
     mine = [entry.name for entry in rows if entry.base in found.bases]
     return tuple(n for n in mine if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{n}", "MPS"))
 
 
 def _try_rows(tree: Tree, base: str, host_code: str) -> None:
-    """Raises what keeps an operator's rows from being registered or built."""
+    """Raises the error that prevents registering or building an operator's rows."""
     found = registration.generate(tree.read(NATIVE_FUNCTIONS), [base], cache.root() / "generated" / "rows")
     unseen = [kernel for kernel in found.kernels if kernel.symbol.removeprefix("structured_") not in host_code]
     sources.operation_files(tree, unseen, ())
 
 
 def shared_stubs(checkout: Checkout, functions: NativeFunctions, base: str) -> tuple[str, ...]:
-    """The stubs that the lines call which an operator's rows share with other devices."""
+    """The stubs called by the kernels that an operator's rows share with other devices."""
     shared = [
         line.kernel
-        for entry in functions.family(base)
+        for entry in functions.find_overloads(base)
         if (line := entry.entry_for(MPS_KEY)) and set(SHARING_KEYS) & set(line.keys)
     ]
     return tuple(dict.fromkeys(name for kernel in shared for name in _stubs(checkout, kernel)))
 
 
 def _stubs(checkout: Checkout, kernel: str) -> tuple[str, ...]:
-    """None for a kernel that calls none."""
+    """The stubs that a kernel calls."""
     try:
-        return tuple(call.stub.name for call in stubs_of(checkout, kernel))
+        return tuple(call.stub.name for call in find_stubs(checkout, kernel))
     except PorterError:
         return ()

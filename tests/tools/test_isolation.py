@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from shared.apart import apart
+from shared.isolation import run_isolated
 
 
 def _dying() -> Iterator[int]:
@@ -23,8 +23,8 @@ def _endless() -> Iterator[int]:
 
 @pytest.mark.parametrize("make", [_dying, _endless])
 def test_results_survive_a_process_that_dies_or_hangs(make: object) -> None:
-    assert list(apart(make, -1, seconds=0.5)) == [1, -1]  # type: ignore[arg-type]
+    assert list(run_isolated(make, -1, seconds=0.5)) == [1, -1]  # type: ignore[arg-type]
 
 
 def test_a_process_that_ends_says_so() -> None:
-    assert list(apart(lambda: range(3), -1, seconds=60)) == [0, 1, 2]
+    assert list(run_isolated(lambda: range(3), -1, seconds=60)) == [0, 1, 2]

@@ -1,0 +1,53 @@
+"""The functions that an implementation calls, in its own file and in files whose headers it includes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from porter.core.checkout import Checkout
+from porter.core.layout import OPERATIONS, spell_include
+from porter.languages.source import Source
+
+_INCLUDE = re.compile(rf"^#include <{spell_include(OPERATIONS)}/(\w+)\.h>", re.M)
+_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+
+
+@lru_cache(maxsize=256)
+def parse_source(path: str, text: str) -> Source:
+    """Lexes a file. The same text is only lexed once."""
+    return Source.parse(path, text)
+
+
+def read_reachable_text(checkout: Checkout, path: str, text: str) -> Iterator[str]:
+    """A text of a file, and the text of every function that it calls, directly or not; all overloads of each."""
+    pending, seen, places = [(path, text)], set[tuple[str, int]](), dict[str, list[str]]()
+    while pending:
+        file, body = pending.pop()
+        yield body
+        words = set(_WORD.findall(body))
+        if file not in places:
+            places[file] = _find_reachable_files(checkout, file)
+        for reachable in places[file]:
+            file_text = checkout.read(reachable)
+            functions = parse_source(reachable, file_text).functions_by_name
+            for function in (each for name in sorted(words & functions.keys()) for each in functions[name]):
+                if (reachable, function.start) not in seen:
+                    seen.add((reachable, function.start))
+                    pending.append((reachable, file_text[function.start : function.end]))
+
+
+def _find_reachable_files(checkout: Checkout, path: str) -> list[str]:
+    """A file, the operator headers that it includes, directly or not, and the files beside those headers."""
+    found, pending, named = [path], [path], set[str]()
+    while pending:
+        for name in _INCLUDE.findall(checkout.read(pending.pop())):
+            if name in named:
+                continue
+            named.add(name)
+            siblings = (f"{OPERATIONS}/{name}{suffix}" for suffix in (".h", ".mm"))
+            new = [reachable for reachable in siblings if reachable != path and checkout.exists(reachable)]
+            found += new
+            pending += new
+    return found

@@ -1,0 +1,88 @@
+"""How far a result may be off: a bound for each function and dtype, from float64 and from what ATen's CPU reaches.
+
+Nothing here knows an operator. Results are put into bins by their magnitude, because a function is often hard to
+compute where it is near zero and easy elsewhere; in each bin a kernel may be a few times as far off as the CPU.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from porter.verdict.suite import compare
+
+TIMES = 4.0
+# ULP that no kernel is blamed for: Metal's own functions are off by up to 6; 16 bits are computed in 32.
+FLOOR, FLOOR_OF_HALVES = 8.0, 2.0
+_BINS = 2400
+
+
+def excess(
+    mps: torch.Tensor,
+    cpu: torch.Tensor,
+    want: torch.Tensor,
+    inputs: list[torch.Tensor],
+    flushes: bool = False,
+) -> str:
+    """Where a floating result is off by more than its bound: `""` if nowhere.
+
+    `want` is the result in double precision; all have one shape. The error of a complex number is relative to all of
+    it, not to each part. Of those, and where the arithmetic `flushes`, what denormals give is not judged; of complex
+    numbers whose arithmetic flushes, nothing is.
+    """
+    mine, theirs = ulp_with_denormals(mps, want), ulp_with_denormals(cpu, want)
+    allowed = _bound(theirs, want, FLOOR_OF_HALVES if mps.dtype in compare.HALVES else FLOOR)
+    over = (mine > allowed) & (mps != cpu)
+    if flushes and mps.is_complex():  # a part that is flushed inside may be the whole result's
+        return ""
+    if flushes or mps.is_complex():
+        over &= _judged(mps, inputs)
+    if not bool(over.any()):
+        return ""
+    at = int(torch.where(over, mine / allowed, 0.0).argmax())
+    error, most = float(mine.flatten()[at]), float(allowed.flatten()[at])
+    got, right = mps.flatten()[at].item(), want.flatten()[at].item()
+    told = f"off by {error:.1f} ULP at {compare.describe_operands(inputs, at)}: {got} for {right}"
+    return f"{told}; the bound is {most:.1f} ULP, from the CPU's"
+
+
+def ulp_with_denormals(got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
+    """The distance of `got` from the float64 `want` in the spacing of got's dtype at `want`, denormals included.
+
+    0 where `want` is NaN or out of range; infinite where `got` alone is.
+    """
+    info = torch.finfo(got.dtype)
+    size = want.abs()
+    counted = size <= info.max
+    got = got.to(want.dtype)
+    spacing = torch.exp2(_exponent(torch.where(counted, size, 1.0)).clamp(min=_least_exponent(info))) * info.eps
+    off = ((got - want).abs() / spacing).nan_to_num(nan=torch.inf, posinf=torch.inf)
+    return torch.where(counted, off, 0.0)
+
+
+def _bound(theirs: torch.Tensor, want: torch.Tensor, floor: float) -> torch.Tensor:
+    """What each result may be off by: `TIMES` the CPU's largest error among results of its magnitude, or `floor`."""
+    bins = (_exponent(want.abs().nan_to_num(nan=1.0)) + _BINS // 2).clamp(1, _BINS - 2).long()
+    most = torch.zeros(_BINS, dtype=torch.float64).scatter_reduce_(0, bins.flatten(), theirs.flatten(), "amax")
+    around = torch.stack([most.roll(step) for step in (-1, 0, 1)]).amax(0)
+    return (TIMES * around[bins]).clamp(min=floor)
+
+
+def _judged(result: torch.Tensor, inputs: list[torch.Tensor]) -> torch.Tensor:
+    """Where neither the result nor an operand is a denormal or a zero."""
+    kept = _normal(result)
+    for each in inputs:
+        if each.shape == result.shape and each.dtype == result.dtype:
+            kept = kept & _normal(each)
+    return kept
+
+
+def _normal(value: torch.Tensor) -> torch.Tensor:
+    return value.abs() >= torch.finfo(value.dtype).smallest_normal
+
+
+def _exponent(size: torch.Tensor) -> torch.Tensor:
+    return torch.floor(torch.log2(size)).clamp(-_BINS, _BINS)
+
+
+def _least_exponent(info: torch.finfo) -> float:
+    return float(torch.log2(torch.tensor(info.smallest_normal, dtype=torch.float64)))

@@ -1,0 +1,60 @@
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from porter.verdict.suite import bounds
+
+X = torch.logspace(-6, 1, 500, dtype=torch.float64).float()
+RIGHT = torch.log1p(X.double())
+
+
+def test_a_result_as_good_as_the_cpu_is_within_its_bound() -> None:
+    assert bounds.excess(torch.log1p(X), torch.log1p(X), RIGHT, [X]) == ""
+    assert bounds.excess(RIGHT.float(), torch.log1p(X), RIGHT, [X]) == ""
+
+
+def test_lost_digits_are_beyond_it() -> None:
+    told = bounds.excess(torch.log(1 + X), torch.log1p(X), RIGHT, [X])
+    assert told.startswith("off by ") and told.endswith("the bound is 8.0 ULP, from the CPU's")
+
+
+def test_where_the_cpu_loses_digits_a_kernel_may() -> None:
+    naive = torch.log(1 + X)
+    assert bounds.excess(torch.nextafter(naive, X), naive, RIGHT, [X]) == ""
+
+
+def test_a_bad_cpu_excuses_results_of_its_magnitude_alone() -> None:
+    cpu, mine = RIGHT.float(), RIGHT.float()
+    cpu[X > 5] *= 1.01
+    mine[X > 5] *= 1.02
+    assert bounds.excess(mine, cpu, RIGHT, [X]) == ""
+    mine[0] *= 1.01
+    assert "off by" in bounds.excess(mine, cpu, RIGHT, [X])
+
+
+def test_infinity_and_nan_are_beyond_every_bound() -> None:
+    for lost in (torch.inf, torch.nan):
+        mine = RIGHT.float()
+        mine[3] = lost
+        assert f"{lost} for" in bounds.excess(mine, RIGHT.float(), RIGHT, [X])
+
+
+def test_denormals_count_unless_they_are_flushed() -> None:
+    x = torch.tensor([1e-40, 1.0])
+    none = torch.tensor([0.0, 1.0])
+    assert "off by" in bounds.excess(none, x, x.double(), [x])
+    assert bounds.excess(none, x, x.double(), [x], flushes=True) == ""
+
+
+def test_the_error_of_a_complex_number_is_relative_to_all_of_it() -> None:
+    want = torch.tensor([complex(1e-9, 1.0)], dtype=torch.complex128)
+    near = torch.tensor([complex(0, 1.0)], dtype=torch.complex64)
+    assert bounds.excess(near, want.to(torch.complex64), want, []) == ""
+    assert "off by" in bounds.excess(near.conj().resolve_conj(), want.to(torch.complex64), want, [])
+
+
+@given(st.floats(min_value=2.0**-149, max_value=2.0**120, width=32))
+def test_the_next_float_is_one_unit_away_denormals_too(value: float) -> None:
+    here = torch.tensor([value], dtype=torch.float32)
+    above = torch.nextafter(here, torch.tensor(torch.inf))
+    assert bounds.ulp_with_denormals(above, here.double()).item() == 1.0
