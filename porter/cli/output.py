@@ -48,18 +48,25 @@ class Output:
         self.json = settings.json
         self._live = LiveLine(sys.stderr, settings.no_color)
 
-    def open_checkout(self) -> Checkout:
-        """The fork to work on, told on stderr; a write that was interrupted is settled first.
-
-        Raises PTR001 for a folder that is none, and what settling raises.
-        """
+    def find_checkout(self) -> Checkout:
+        """The fork to work on, told on stderr. Raises PTR001 for a folder that is none."""
         from porter.core.checkout import find_checkout
-        from porter.core.journal import recover
 
         checkout = find_checkout(self.settings.checkout, Path.cwd(), dict(os.environ))
         self.note(f"checkout: {printable(checkout.root.name)} ({checkout.origin})")
-        settled = recover(checkout)
-        if settled:
+        return checkout
+
+    def open_checkout(self, to_write: bool = False) -> Checkout:
+        """The fork without a write that was interrupted: one is settled, where the command may write.
+
+        Raises PTR001 for a folder that is none, PTR181 for an interrupted write, and what settling raises.
+        """
+        from porter.core.journal import recover, require_settled
+
+        checkout = self.find_checkout()
+        if not to_write:
+            require_settled(checkout)
+        elif settled := recover(checkout):
             self.note(f"an interrupted write was {settled}")
         return checkout
 
