@@ -30,7 +30,7 @@ def make_private(folder: Path) -> Path:
             if folder.lstat().st_uid != os.getuid():
                 raise _not_private(folder, "is a link of another user's")
             folder = folder.resolve()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         found = folder.stat()
         if found.st_uid != os.getuid():
             raise _not_private(folder, "belongs to another user")
@@ -40,6 +40,14 @@ def make_private(folder: Path) -> Path:
             folder.chmod(0o700)
     except OSError as error:
         raise _not_private(folder, f"cannot be used: {error.strerror}") from error
+    return folder
+
+
+def make_folder(folder: Path) -> Path:
+    """Creates a folder and those above it, for this user alone whatever the umask; one that is there stays as it is."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
 

@@ -40,6 +40,7 @@ Prove:
 
 Start:
   setup  Find a compiler, or install one; build what verdicts share.
+  cache  Show how large the cache is; remove what was not used for long.
 
 Options:
   --version                     Show the version and exit.

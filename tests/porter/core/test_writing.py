@@ -225,7 +225,7 @@ def test_a_process_killed_at_any_step_leaves_all_or_none(root: Path) -> None:
         if not died:
             break
     assert outcomes == {"", "rolled back", "finished"}
-    assert step > 30
+    assert step > 20
 
 
 def test_an_undo_killed_at_any_step_leaves_all_or_none(root: Path) -> None:
