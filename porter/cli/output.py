@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from porter.core.progress import Step
-from porter.report.console import console, is_terminal
+from porter.report.console import console, escaped, is_terminal
 from porter.report.escaping import printable
 from porter.report.live import LiveLine
 
@@ -106,6 +106,7 @@ class Output:
     def _print(self, stream: TextIO, plain: str, styled: Styled | None, end: str = "\n", wrap: bool = True) -> None:
         self._live.hide()
         if styled is not None and is_terminal(stream):
-            console(stream, self.settings.no_color).print(styled(), end=end, soft_wrap=not wrap)
+            console(stream, self.settings.no_color).print(escaped(styled()), end=end, soft_wrap=not wrap)
         else:
-            print(plain, end=end, file=stream, flush=True)
+            exact = not wrap and not stream.isatty()  # a diff that a program reads
+            print(plain if exact else printable(plain, keep="\n\t"), end=end, file=stream, flush=True)

@@ -43,12 +43,20 @@ def write_beside(root: Path, path: str, token: str, data: bytes, mode: int | Non
     """Writes what a file is to hold into a new one beside it, which is on the disk when this returns."""
     with _open_parent(root, path, create=True) as (folder, name):
         handle = os.open(_temporary(name, token), _CREATE, 0o666, dir_fd=folder)
-        with open(handle, "wb") as file:  # noqa: PTH123
-            file.write(data)
-            file.flush()
-            if mode is not None:
-                os.chmod(handle, mode)  # noqa: PTH101
-            os.fsync(handle)
+        write_synced(handle, data, mode)
+
+
+def write_synced(handle: int, data: bytes, mode: int | None = None) -> None:
+    """Writes to a new file, waits until it is on the disk, and closes it."""
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(handle, left) :]
+        if mode is not None:
+            os.chmod(handle, mode)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def take_over(root: Path, path: str, token: str) -> None:

@@ -313,10 +313,7 @@ def _blob(entry: Path, file: Touched) -> bytes | None:
 
 
 def _write_synced(path: Path, data: bytes) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    confined.write_synced(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), data)
 
 
 def _sync(folder: Path) -> None:
