@@ -11,6 +11,7 @@ import pytest
 
 import kill_writes
 from porter.core import confined, journal
+from porter.core.errors import PorterError
 
 
 def test_a_write_that_is_ended_or_fails_anywhere_leaves_all_or_nothing() -> None:
@@ -24,7 +25,7 @@ def in_place(root: Path, path: str, token: str, data: bytes, mode: int | None) -
     (root / path).parent.mkdir(parents=True, exist_ok=True)
     (root / path).write_bytes(data)
     confined.write_synced(os.open(root / f"{path}.{token}", os.O_WRONLY | os.O_CREAT, 0o600), data)
-    os.replace(root / f"{path}.{token}", root / path)
+    (root / f"{path}.{token}").replace(root / path)
 
 
 def uncoded(*_: Any) -> None:
@@ -36,7 +37,6 @@ def uncoded(*_: Any) -> None:
     [
         (journal, "_roll_back", lambda *_: None),
         (journal, "_remove_folders", lambda *_: None),
-        (journal, "require_settled", lambda *_: None),
         (journal, "_settle", lambda *_: "rolled back"),
         (journal, "_missing_folders", uncoded),
         (confined, "discard_beside", lambda *_: None),
@@ -47,8 +47,8 @@ def test_the_harness_finds_a_journal_that_is_broken(
     monkeypatch: pytest.MonkeyPatch, where: Any, name: str, fault: Callable[..., Any]
 ) -> None:
     monkeypatch.setattr(where, name, fault)
-    with pytest.MonkeyPatch.context():
-        try:
-            assert kill_writes.run(kills=120).wrong
-        except Exception as error:  # what recovery itself raises is found as well
-            assert not isinstance(error, AssertionError)
+    try:
+        wrong = bool(kill_writes.run(kills=120).wrong)
+    except (PorterError, OSError):  # what recovery itself raises is found as well
+        wrong = True
+    assert wrong
