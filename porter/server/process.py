@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import os
+import secrets
 import signal
+import stat
 import tempfile
 import time
 import traceback
@@ -29,11 +31,12 @@ class Process:
         self._answer_of_end = answer_of_end
         self._started = time.monotonic()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the result)
+        self._mark = secrets.token_hex(16).encode()
         reader, writer = os.pipe()
         self._process = os.fork()
         if self._process == 0:
             os.close(reader)
-            _work(act, writer, self._log.fileno())
+            _work(act, writer, self._log.fileno(), self._mark)
         os.close(writer)
         self._lines = os.fdopen(reader, "rb")
 
@@ -44,7 +47,10 @@ class Process:
             for line in self._lines:
                 if not line.endswith(b"\n"):
                     break  # it died while writing
-                message = decode_line(line)
+                _, mark, text = line.rpartition(self._mark)
+                if not mark:
+                    continue  # host code wrote to a descriptor that is not its own
+                message = decode_line(text)
                 if isinstance(message, StepStarted):
                     step = message.step
                     progress(step)
@@ -83,16 +89,31 @@ def describe_exit(code: int, log: str) -> str:
     return f"the process was killed by {name}{hint}\n{log[:1500]}"
 
 
-def _work(act: Act, writer: int, log: int) -> NoReturn:
-    """Runs in the child: sends steps, then the answer, and exits."""
+def _work(act: Act, writer: int, log: int, mark: bytes) -> NoReturn:
+    """Runs in the child: sends steps, then the answer, and exits. Each line starts with the mark."""
     os.dup2(log, 1)
     os.dup2(log, 2)
+    _disconnect({0, 1, 2, writer, log})
     with contextlib.suppress(BaseException), os.fdopen(writer, "wb") as out:
         faulthandler.enable()
 
         def send_step(step: str) -> None:
-            out.write(encode_line(StepStarted(step)))
+            out.write(mark + encode_line(StepStarted(step)))
             out.flush()
 
-        out.write(encode_line(act_here(act, send_step)))
+        out.write(mark + encode_line(act_here(act, send_step)))
     os._exit(0)
+
+
+def _disconnect(keep: set[int]) -> None:
+    """Leads every socket and pipe that was inherited nowhere: the client's connection, and those of other workers.
+
+    They stay open as numbers, so that none is taken for a file opened later.
+    """
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for handle in sorted(int(each.name) for each in os.scandir("/dev/fd")):
+        with contextlib.suppress(OSError):  # that of the listing itself is closed already
+            mode = os.fstat(handle).st_mode
+            if handle not in keep and (stat.S_ISSOCK(mode) or stat.S_ISFIFO(mode)):
+                os.dup2(nowhere, handle)
+    os.close(nowhere)
