@@ -147,28 +147,27 @@ def _compile_now(source: Path, flags: Sequence[str], language: str, suffix: str,
     read = {path: cache.digest(Path(path).read_bytes()) for path in _parse_rule(listed.read_text())}
     target = record.with_name(f"{record.stem}-{cache.digest(*read.values())[:12]}{suffix}")
     made.replace(target)
+    cache.seal(target)
     listed.unlink()
-    written = record.with_suffix(".part")
-    written.write_text(json.dumps({"result": target.name, "read": read}))
-    written.replace(record)
+    cache.seal(cache.write(record, json.dumps({"result": target.name, "read": read}).encode()))
     return target
 
 
 def _find_recorded(record: Path) -> Path | None:
     """The result of an earlier compilation, if it is there and every file that it read is as it was."""
-    if not record.is_file():
+    if not cache.is_intact(record):
         return None
     values = json.loads(record.read_text())
     result = record.with_name(values["result"])
     unchanged = all(Path(p).is_file() and cache.digest(Path(p).read_bytes()) == d for p, d in values["read"].items())
-    return result if unchanged and result.is_file() else None
+    return result if unchanged and cache.is_intact(result) else None
 
 
 def _link(name: str, objects: Sequence[Path], link: Sequence[str]) -> Path:
     folder = cache_root() / cache.digest("library", *(o.name for o in objects), *link)
     target = folder / f"lib{name}.so"
     with locked(target):
-        if target.is_file():
+        if cache.is_intact(target):
             return target
         made = target.with_suffix(".new")
         command = [clang(), "-shared", "-Wl,-z,defs", f"-Wl,-soname,{target.name}", *map(str, objects), *link]
@@ -178,16 +177,19 @@ def _link(name: str, objects: Sequence[Path], link: Sequence[str]) -> Path:
             message = done.stderr.strip()[-1500:]
             raise OverlayError("PTR144", f"lib{name} does not link:\n{message}", hint="Define the missing symbols.")
         made.replace(target)
-        return target
+        return cache.seal(target)
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Holds the lock beside `path`: two processes never build the same thing at once."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    cache.make_folder(path.parent)
+    handle = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(handle)
 
 
 def _read_contents(deps: Iterable[Path]) -> Iterator[str | bytes]:

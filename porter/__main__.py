@@ -1,8 +1,31 @@
-"""`python -m porter`: the command line of this very package, whichever is installed."""
+"""`python -m porter`: the command line of this very package, whichever is installed.
 
+`-m` puts the current folder first among those that modules come from. Where that is a checkout, its `torch` or `yaml`
+would run: it goes before anything else is imported. (Python itself imports `runpy` before this; `python -P -m porter`
+and `porter` keep a checkout out from the start.)
+"""
+
+import os
 import sys
 
-from porter.cli import main
+
+def leave_out_current_folder() -> None:
+    """Takes out of `sys.path` what `-m` and empty entries of `$PYTHONPATH` put there, unless porter itself is there."""
+    here, own = os.getcwd(), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH109, PTH100, PTH120
+    empty = (os.environ.get("PYTHONPATH") or "x").split(os.pathsep).count("")
+    times = empty + (not getattr(sys.flags, "safe_path", False))
+    if os.path.realpath(here) == os.path.realpath(own):
+        return
+    for _ in range(times):
+        for entry in (here, ""):
+            if entry in sys.path:
+                sys.path.remove(entry)
+                break
+
 
 if __name__ == "__main__":
+    leave_out_current_folder()
+
+    from porter.cli import main
+
     sys.exit(main())

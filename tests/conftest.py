@@ -17,6 +17,14 @@ ROOT = Path(__file__).resolve().parents[1]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+@pytest.fixture(autouse=True)
+def own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """No test writes a journal into the state folder of whoever runs it."""
+    folder = tmp_path_factory.getbasetemp() / "state"
+    monkeypatch.setenv("PORTER_STATE", str(folder))
+    return folder
+
+
 @pytest.fixture
 def python() -> Run:
     """Runs Python with arguments, from the repository's root."""

@@ -37,6 +37,7 @@ AREAS = {
     140: "The `mps` device on Linux",
     160: "Building the fork for a verdict",
     170: "Verdicts",
+    180: "Private folders and interrupted writes",
 }
 
 CODE = re.compile(r"PTR\d{3}")

@@ -114,22 +114,22 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
         compiler.version(compiler.find_clang()), compiler.machine(), str(runtime),
     )  # fmt: skip
     path = compiler.cache_root() / f"{key}.so"
-    if path.exists():
+    if cache.is_intact(path):
         return path
     unit = _unit(text)
     instances = [_find(unit, name) for name in wanted]
     code = generate(unit, wanted, dict(options.constants), _runtime_flags(options), options.checked)
     generated = compiler.cache_root() / f"{key}.cpp"
-    generated.parent.mkdir(parents=True, exist_ok=True)
-    generated.write_text(code, errors="surrogateescape")
+    cache.write(generated, code.encode(errors="surrogateescape"))
     header = ["-include-pch", str(_precompiled_header(options))]
     module = compiler.cache_root() / f"{key}.ll"
-    module.write_text(defined(compiler.run([*flags, *_UNOPTIMIZED, *header, "-o", "-", str(generated)])))
+    lowered = compiler.run([*flags, *_UNOPTIMIZED, *header, "-o", "-", str(generated)])
+    cache.write(module, defined(lowered).encode(errors="surrogateescape"))
     build = _flags_for_module(options)
     if any(shares_state(unit, instance) for instance in instances):
         half = compiler.run([*build, *_HALF_WAY, "-o", "-", str(module)])
         module = compiler.cache_root() / f"{key}.complete.ll"
-        module.write_text(complete_module(half, not options.checked))
+        cache.write(module, complete_module(half, not options.checked).encode(errors="surrogateescape"))
         contraction, _ = ARITHMETICS[options.arithmetic]
         build = ["-x", "ir", "-Wno-everything", *_CODE, *_SECOND_STEP, options.optimization, *contraction]
     return compiler.build_cached(key, ".so", [*build, "-shared"], [str(module), "-x", "none", str(runtime), "-lm"])

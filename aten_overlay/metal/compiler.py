@@ -108,9 +108,9 @@ _HINT = "Fix the source; the message is from the compiler."
 def build_cached(key: str, suffix: str, build: Iterable[str], sources: Sequence[str]) -> Path:
     """The cached file for `key`, made by the compiler with `build` and `sources` if it is not there yet."""
     path = cache_root() / f"{key}{suffix}"
-    if path.exists():
+    if cache.is_intact(path):
         return path
-    path.parent.mkdir(parents=True, exist_ok=True)
+    cache.make_folder(path.parent)
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=suffix)
     os.close(handle)
     try:
@@ -118,7 +118,7 @@ def build_cached(key: str, suffix: str, build: Iterable[str], sources: Sequence[
         Path(temporary).replace(path)
     finally:
         Path(temporary).unlink(missing_ok=True)
-    return path
+    return cache.seal(path)
 
 
 def runtime_library() -> Path:

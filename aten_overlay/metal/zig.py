@@ -36,10 +36,9 @@ def wrap(package: Path) -> Path:
     zig = package / "zig"
     folder = cache.root() / "metal" / "ziglang" / cache.digest(str(zig), str(zig.stat().st_mtime_ns))
     made = folder / "clang++"
-    if made.is_file():
+    if cache.is_intact(made) and cache.is_intact(folder / "ld.lld"):
         return made
-    folder.mkdir(parents=True, exist_ok=True)
-    linker = _script(folder / "ld.lld", [str(zig), "ld.lld"])
+    linker = cache.seal(_script(folder / "ld.lld", [str(zig), "ld.lld"]))
     options = [
         "--driver-mode=g++", f"--target={os.uname().machine}-linux-gnu", "-resource-dir", str(package / "lib"),
         f"--ld-path={linker}", "-Wno-unused-command-line-argument",
@@ -47,12 +46,12 @@ def wrap(package: Path) -> Path:
     unproven = _script(folder / f"clang++.{os.getpid()}", [str(zig), "clang", *options])
     _prove(unproven)
     unproven.replace(made)
-    return made
+    return cache.seal(made)
 
 
 def _script(path: Path, command: list[str]) -> Path:
-    path.write_text(f'#!/bin/sh\nexec {" ".join(map(quote, command))} "$@"\n')
-    path.chmod(0o755)
+    cache.write(path, f'#!/bin/sh\nexec {" ".join(map(quote, command))} "$@"\n'.encode())
+    path.chmod(0o700)
     return path
 
 

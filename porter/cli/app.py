@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from porter import __version__
+from porter.cli.cache import cache
 from porter.cli.explain import explain
 from porter.cli.migrate import migrate
 from porter.cli.options import shared, write_options
@@ -30,7 +31,7 @@ GROUPS = {
     "Port": (migrate, undo),
     "Inspect": (status, explain),
     "Verify": (verify, watch),
-    "Set up": (setup,),
+    "Set up": (setup, cache),
 }
 EXAMPLES = (
     ("porter setup", "install a compiler and build what verdicts share"),

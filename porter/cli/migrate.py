@@ -50,7 +50,7 @@ def migrate(
 
     request = Request(ops, every, write, force, None if no_verify else Proof(expr, backend, arithmetic))
     code = DONE
-    for found in run(output.open_checkout(), request, output.report_step):
+    for found in run(output.open_checkout(write), request, output.report_step):
         match found:
             case PortedOperator():
                 _show(output, found, pull_request, no_verify)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from porter.core.progress import Step
-from porter.report.console import console, is_terminal
+from porter.report.console import console, escaped, is_terminal
 from porter.report.escaping import printable
 from porter.report.live import LiveLine
 
@@ -48,18 +48,25 @@ class Output:
         self.json = settings.json
         self._live = LiveLine(sys.stderr, settings.no_color)
 
-    def open_checkout(self) -> Checkout:
-        """Opens the fork to work on and prints its name to stderr, after recovering from an interrupted write.
-
-        Raises PTR001 if the folder is not a checkout, and what `recover` raises.
-        """
+    def find_checkout(self) -> Checkout:
+        """Finds the fork to work on and prints its name to stderr. Raises PTR001 if the folder is not a checkout."""
         from porter.core.checkout import find_checkout
-        from porter.core.journal import recover
 
         checkout = find_checkout(self.settings.checkout, Path.cwd(), dict(os.environ))
         self.note(f"checkout: {printable(checkout.root.name)} ({checkout.origin})")
-        settled = recover(checkout)
-        if settled:
+        return checkout
+
+    def open_checkout(self, to_write: bool = False) -> Checkout:
+        """Finds the fork, and recovers from an interrupted write if the command may write.
+
+        Raises PTR001 if the folder is not a checkout, PTR181 for an interrupted write, and what `recover` raises.
+        """
+        from porter.core.journal import recover, require_settled
+
+        checkout = self.find_checkout()
+        if not to_write:
+            require_settled(checkout)
+        elif settled := recover(checkout):
             self.note(f"an interrupted write was {settled}")
         return checkout
 
@@ -99,6 +106,7 @@ class Output:
     def _print(self, stream: TextIO, plain: str, render: Render | None, end: str = "\n", wrap: bool = True) -> None:
         self._live.hide()
         if render is not None and is_terminal(stream):
-            console(stream, self.settings.no_color).print(render(), end=end, soft_wrap=not wrap)
+            console(stream, self.settings.no_color).print(escaped(render()), end=end, soft_wrap=not wrap)
         else:
-            print(plain, end=end, file=stream, flush=True)
+            exact = not wrap and not stream.isatty()  # a diff that a program reads
+            print(plain if exact else printable(plain, keep="\n\t"), end=end, file=stream, flush=True)

@@ -11,7 +11,7 @@ def undo(output: Output) -> int:
     """Revert the last write, byte for byte."""
     from porter.core import journal
 
-    files = journal.undo(output.open_checkout())
+    files = journal.undo(output.find_checkout())
     if output.json:
         output.object({"files": list(files)})
     else:

@@ -1,15 +1,22 @@
-"""The cache on disk: its folder, its keys, and reading and writing values."""
+"""The cache on disk: its folder, its keys, and reading and writing values.
+
+A value is stored with its digest, so that a truncated or modified one counts as missing. Only this user has access.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from pathlib import Path
+
+from porter.core.private import make_folder, make_private
 
 
 def root() -> Path:
-    """Returns the cache folder: `$PORTER_CACHE`, else `~/.cache/porter`."""
-    return Path(os.environ.get("PORTER_CACHE") or Path.home() / ".cache" / "porter")
+    """Returns the cache folder: `$PORTER_CACHE`, else `~/.cache/porter`. Raises PTR180 as `make_private` does."""
+    folder = Path(os.environ.get("PORTER_CACHE") or Path.home() / ".cache" / "porter")
+    return make_private(folder) if folder.is_dir() else folder
 
 
 def digest(*parts: str | bytes) -> str:
@@ -28,23 +35,37 @@ def key(kind: str, name: str, *parts: str | bytes) -> Path:
 
 
 def get(path: Path) -> str | None:
-    """Returns the cached text, or None."""
+    """Returns the cached text and marks it as used, or None if there is none or it is damaged."""
     try:
-        return path.read_text()
+        seal, _, data = path.read_bytes().partition(b"\n")
+        if seal != digest(data).encode():
+            return None
+        os.utime(path)
     except FileNotFoundError:
         return None
+    return data.decode("utf-8", "surrogateescape")
 
 
-def put(path: Path, value: str | bytes) -> Path:
+def put(path: Path, value: str) -> Path:
     """Writes a value atomically: another process reads all of it or nothing."""
-    data = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}")
-    part.write_bytes(data)
-    part.replace(path)
+    data = value.encode("utf-8", "surrogateescape")
+    return _write(path, digest(data).encode() + b"\n" + data)
+
+
+def put_if_changed(path: Path, content: str | bytes) -> Path:
+    """Writes a plain file, without a digest, and leaves it untouched if it has this content already."""
+    data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
+    return path if path.is_file() and path.read_bytes() == data else _write(path, data)
+
+
+def _write(path: Path, data: bytes) -> Path:
+    make_folder(path.parent)
+    handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(part).replace(path)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
     return path
-
-
-def put_if_changed(path: Path, text: str) -> Path:
-    """Like `put`, but leaves a file with this text untouched, so that nothing built from it is rebuilt."""
-    return path if get(path) == text else put(path, text)

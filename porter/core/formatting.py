@@ -7,10 +7,13 @@ import subprocess
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
+import yaml
+
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import CLANG_FORMAT
 
+_INHERIT = "InheritParentConfig"
 # The language that clang-format assumes for a suffix; it treats Metal as C++.
 LANGUAGES = {".mm": "block.mm", ".metal": "block.cpp", ".h": "block.cpp", ".cpp": "block.cpp"}
 
@@ -18,13 +21,13 @@ LANGUAGES = {".mm": "block.mm", ".metal": "block.cpp", ".h": "block.cpp", ".cpp"
 def format_block(checkout: Checkout, file: str, block: str) -> str:
     """Returns `block`, whole declarations of `file`, in the fork's style, or unchanged if the fork has none.
 
-    Raises PTR064 (no clang-format) or PTR065 (clang-format failed).
+    Raises PTR064 (no clang-format), PTR065 (clang-format failed) or PTR066 (the style inherits).
     """
     if not block.strip() or not checkout.exists(CLANG_FORMAT):
         return block
-    return _run_clang_format(
-        str(checkout.root / CLANG_FORMAT), checkout.read(CLANG_FORMAT), _choose_file_name(file), block
-    )
+    text = checkout.read(CLANG_FORMAT)
+    _refuse_inheritance(text)
+    return _run_clang_format(str((checkout.root / CLANG_FORMAT).resolve()), text, _choose_file_name(file), block)
 
 
 @lru_cache(maxsize=256)
@@ -33,12 +36,31 @@ def _run_clang_format(style: str, _style_text: str, name: str, text: str) -> str
     ends = len(text) - len(text.rstrip("\r\n"))
     command = [_find_clang_format(), f"--style=file:{style}", f"--assume-filename={name}"]
     data = text.encode("utf-8", "surrogateescape")
-    done = subprocess.run(command, input=data, capture_output=True, check=False)
+    done = subprocess.run(command, input=data, capture_output=True, check=False, cwd="/")  # no style of where we are
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         raise PorterError("PTR065", f"clang-format: {said[0] if said else 'failed'}", Place(CLANG_FORMAT))
     out = done.stdout.decode("utf-8", "surrogateescape")
     return out.rstrip("\r\n") + text[len(text) - ends :]
+
+
+@lru_cache(maxsize=4)
+def _refuse_inheritance(style: str) -> None:
+    """A style that inherits is looked for in the folders above: outside the checkout."""
+    try:
+        documents = list(yaml.safe_load_all(style))
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise PorterError("PTR065", "clang-format: the style is not valid YAML", Place(CLANG_FORMAT)) from error
+    if _INHERIT in style or any(map(_inherits, documents)):
+        hint = f"Write out the inherited settings in {CLANG_FORMAT}."
+        raise PorterError("PTR066", "the style inherits from outside the checkout", Place(CLANG_FORMAT), hint)
+
+
+def _inherits(value: object) -> bool:
+    """However YAML spells it: `style` may hold the word with escapes."""
+    if isinstance(value, dict):
+        return any(_INHERIT in str(part) for pair in value.items() for part in pair)
+    return False
 
 
 def _choose_file_name(file: str) -> str:

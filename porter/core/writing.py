@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+from pathlib import Path
 
 from porter.core import journal
 from porter.core.cache import digest
 from porter.core.change_set import ChangeSet
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
+from porter.core.git import run_git, without_filters
 
 
 def write(checkout: Checkout, changes: ChangeSet, force: bool = False) -> tuple[str, ...]:
@@ -61,29 +61,16 @@ def _refuse_uncommitted(checkout: Checkout, files: tuple[str, ...]) -> None:
     if not any((folder / ".git").exists() for folder in (root.resolve(), *root.resolve().parents)):
         return
     ours = journal.last_written(root)
-    for file in _uncommitted(checkout, files):
+    for file in _uncommitted(root, files):
         if file not in ours or ours[file] != _digest(journal.current(root, file)):
             hint = "Commit or stash them, or pass --force to write alongside them."
             raise PorterError("PTR055", "this file has uncommitted changes", Place(file), hint)
 
 
-def _uncommitted(checkout: Checkout, files: tuple[str, ...]) -> list[str]:
+def _uncommitted(root: Path, files: tuple[str, ...]) -> list[str]:
     """Returns the files with uncommitted changes. Untracked files count if the checkout is the work tree's root."""
-    prefix = _git(checkout, "rev-parse", "--show-prefix").removesuffix("\n")
-    listed = _git(checkout, "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--", *files)
+    prefix = run_git(root, "rev-parse", "--show-prefix").removesuffix("\n")
+    how = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all")
+    listed = run_git(root, *without_filters(root), "status", *how, "--", *files)
     lines = [line for line in listed.split("\0") if line and not (prefix and line.startswith("??"))]
     return [line[3:].removeprefix(prefix) for line in lines]
-
-
-def _git(checkout: Checkout, *arguments: str) -> str:
-    command = ["git", "--literal-pathspecs", "-C", str(checkout.root), *arguments]
-    try:
-        done = subprocess.run(command, capture_output=True, check=False, env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"})
-    except OSError as error:
-        raise PorterError(
-            "PTR063", f"cannot run git: {error.strerror}", hint="Pass --force to skip this check."
-        ) from error
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise PorterError("PTR063", f"git: {said[0] if said else 'failed'}", hint="Pass --force to skip this check.")
-    return done.stdout.decode("utf-8", "surrogateescape")

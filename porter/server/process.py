@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import os
+import secrets
 import selectors
 import signal
 import socket
+import stat
 import tempfile
 import time
 import traceback
@@ -56,6 +58,7 @@ class Process:
         self._started = self._step_started = time.monotonic()
         self._rest = b""
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
+        self._mark = secrets.token_hex(16).encode()
         self._reader, writer = os.pipe()
         os.set_blocking(self._reader, False)
         parent = os.getpid()
@@ -63,7 +66,7 @@ class Process:
         self._process = os.fork()
         if self._process == 0:
             os.close(self._reader)
-            _work(act, writer, self._log.fileno(), parent)
+            _work(act, writer, self._log.fileno(), self._mark, parent)
         os.close(writer)
 
     def fileno(self) -> int:
@@ -103,7 +106,10 @@ class Process:
             self._log.close()
 
     def _hear(self, line: bytes, progress: Progress) -> None:
-        message = decode_line(line)
+        _, mark, text = line.rpartition(self._mark)
+        if not mark:
+            return  # host code wrote to a descriptor that is not its own
+        message = decode_line(text)
         if isinstance(message, StepStarted):
             self._step, self._step_started = message.step, time.monotonic()
             progress(message.step)
@@ -214,18 +220,33 @@ def describe_exit(code: int, log: str) -> str:
     return f"the process was killed by {name}{hint}\n{log[:1500]}"
 
 
-def _work(act: Act, writer: int, log: int, parent: int) -> NoReturn:
-    """Runs in the child: sends steps, then the answer, and exits."""
+def _work(act: Act, writer: int, log: int, mark: bytes, parent: int) -> NoReturn:
+    """Runs in the child: sends steps, then the answer, and exits. Each line starts with the mark."""
     os.setsid()
     end_with_parent(parent)
     os.dup2(log, 1)
     os.dup2(log, 2)
+    _disconnect({0, 1, 2, writer, log})
     with contextlib.suppress(BaseException), os.fdopen(writer, "wb") as out:
         faulthandler.enable()
 
         def send_step(step: str) -> None:
-            out.write(encode_line(StepStarted(step)))
+            out.write(mark + encode_line(StepStarted(step)))
             out.flush()
 
-        out.write(encode_line(act_here(act, send_step)))
+        out.write(mark + encode_line(act_here(act, send_step)))
     os._exit(0)
+
+
+def _disconnect(keep: set[int]) -> None:
+    """Leads every socket and pipe that was inherited nowhere: the client's connection, and those of other workers.
+
+    They stay open as numbers, so that none is taken for a file opened later.
+    """
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for handle in sorted(int(each.name) for each in os.scandir("/dev/fd")):
+        with contextlib.suppress(OSError):  # that of the listing itself is closed already
+            mode = os.fstat(handle).st_mode
+            if handle not in keep and (stat.S_ISSOCK(mode) or stat.S_ISFIFO(mode)):
+                os.dup2(nowhere, handle)
+    os.close(nowhere)

@@ -7,17 +7,19 @@ outlives it. It exits after ten idle minutes, or when torch or porter's own file
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import math
 import os
 import select
 import socket
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from porter.core import cache, codec
+from porter.core import cache, cache_size, codec
 from porter.core.checkout import Checkout
 from porter.core.progress import Progress, ignore
 from porter.server import worker
@@ -50,45 +52,72 @@ from porter.verdict.result import ALL, ARITHMETICS, Failure, Verdict
 
 IDLE_SECONDS = 600.0
 LOOK_SECONDS = 15.0
+PRUNE_SECONDS = 600.0
+LEFT_SECONDS = 24 * 3600.0
 
 _Samples = tuple[SampleResult, ...]
 
 
 def main(arguments: list[str]) -> int:
+    os.umask(0o077)  # what is cached is this user's alone
     if arguments == ["--once"]:
+        _answer_once()
+        return 0
+    path, fingerprint, backend = arguments
+    serve(Path(path), fingerprint, partial(worker.preload, backend))
+    return 0
+
+
+def _answer_once() -> None:
+    """Answers the request on stdin. Only the answer goes to stdout, whatever the code that runs prints."""
+    with os.fdopen(os.dup(1), "wb") as out:
+        os.dup2(2, 1)
         request = decode_request(sys.stdin.readline())
         worker.preload(request.backend)
         end_with_parent(os.getppid())
         adopt_orphans()
+
+        def send_step(step: str) -> None:
+            out.write(encode_line(StepStarted(step)))
+            out.flush()
+
         try:
-            _write(act_here(partial(answer, request), lambda step: _write(StepStarted(step))))
+            out.write(encode_line(act_here(partial(answer, request), send_step)))
         finally:
             end_descendants()
-        return 0
-    path, fingerprint, backend = arguments
-    worker.preload(backend)
-    serve(Path(path), fingerprint)
-    return 0
 
 
-def serve(path: Path, fingerprint: str) -> None:
-    """Answers on the socket until idle or outdated."""
-    listener = _listen(path)
-    if listener is None:
+def serve(path: Path, fingerprint: str, preload: Callable[[], None] = lambda: None) -> None:
+    """Answers on the socket until idle or outdated; at once done where another server has it."""
+    claim = _claim(path)
+    if claim is None:
         return
-    last = time.monotonic()
     try:
-        while time.monotonic() - last < IDLE_SECONDS:
-            ready, _, _ = select.select([listener], [], [], LOOK_SECONDS)
-            _reap()
-            if ready:
-                link, _ = listener.accept()
-                _handle(link, listener)
-                last = time.monotonic()
-            elif client.fingerprint(fingerprint.partition("-")[0]) != fingerprint:
-                return
+        _sweep(path)
+        preload()
+        listener = _listen(path)
+        try:
+            _answer_all(listener, claim, fingerprint)
+        finally:
+            path.unlink(missing_ok=True)
     finally:
-        path.unlink(missing_ok=True)
+        os.close(claim)
+
+
+def _answer_all(listener: socket.socket, claim: int, fingerprint: str) -> None:
+    last, pruned = time.monotonic(), -PRUNE_SECONDS
+    while time.monotonic() - last < IDLE_SECONDS:
+        ready, _, _ = select.select([listener], [], [], LOOK_SECONDS)
+        _reap()
+        if ready:
+            link, _ = listener.accept()
+            _handle(link, listener, claim)
+            last = time.monotonic()
+        elif client.fingerprint(fingerprint.partition("-")[0]) != fingerprint:
+            return
+        elif time.monotonic() - pruned > PRUNE_SECONDS:
+            cache_size.prune(cache_size.bound())
+            pruned = time.monotonic()
 
 
 def answer(request: Request, progress: Progress = ignore, link: socket.socket | None = None) -> Answer:
@@ -199,13 +228,14 @@ def _preparation_ended(end: End) -> Answer:
     return ErrorAnswer("PTR170", f"the {end.step} failed: {end.how}")
 
 
-def _handle(link: socket.socket, listener: socket.socket) -> None:
+def _handle(link: socket.socket, listener: socket.socket, claim: int) -> None:
     """Answers one connection in a child process, so that requests are isolated and run in parallel."""
     child = os.fork()
     if child:
         link.close()
         return
     listener.close()
+    os.close(claim)
     adopt_orphans()
     try:
         with contextlib.suppress(OSError), link, link.makefile("rb") as lines:
@@ -229,30 +259,41 @@ def _answer_line(line: bytes, link: socket.socket) -> Answer:
     return act_here(act, send_step)
 
 
-def _write(line: StepStarted | Answer) -> None:
-    sys.stdout.buffer.write(encode_line(line))
-    sys.stdout.flush()
-
-
-def _listen(path: Path) -> socket.socket | None:
-    """The listening socket, or None if another server already listens."""
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    own = path.with_name(f"{path.name}.{os.getpid()}")
-    listener.bind(str(own))
-    listener.listen(16)
+def _claim(path: Path) -> int | None:
+    """Takes the lock that the only server of a socket holds while it lives; None if another server holds it."""
+    handle = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        os.link(own, path)
-    except FileExistsError:
-        if _answers(path):
-            return None
-        own.replace(path)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        return None
+    os.utime(handle)
+    return handle
+
+
+def _sweep(path: Path) -> None:
+    """Removes what servers left that have ended, a day after their start."""
+    for lock in path.parent.glob("*.lock"):
+        if time.time() - lock.stat().st_mtime < LEFT_SECONDS:
+            continue
+        name = lock.with_suffix("")
+        claim = _claim(name)
+        if claim is not None:
+            for left in (name, name.with_name(f"{name.name}.new"), name.with_name(f"{name.name}.log"), lock):
+                left.unlink(missing_ok=True)
+            os.close(claim)
+
+
+def _listen(path: Path) -> socket.socket:
+    """The socket, which a client finds only when it is answered; what an earlier server left is replaced."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    own = path.with_name(f"{path.name}.new")
     own.unlink(missing_ok=True)
+    listener.bind(str(own))
+    own.chmod(0o600)
+    listener.listen(16)
+    own.replace(path)
     return listener
-
-
-def _answers(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        return probe.connect_ex(str(path)) == 0
 
 
 def _reap() -> None:

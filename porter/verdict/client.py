@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from porter.core.cache import digest
+from porter.core.private import make_private
 from porter.core.progress import Progress, ignore
 from porter.mpsgraph.recording import Recording
 from porter.verdict import environment
@@ -42,6 +43,7 @@ from porter.verdict.result import Verdict
 
 START_SECONDS = 600.0  # the very first start builds the device
 NO_SERVER = "PORTER_NO_SERVER"
+LONGEST_FOLDER = 66  # bytes; with a socket's name within the 103 that every system takes
 _PACKAGES = Path(__file__).resolve().parent.parent.parent
 _WATCHED = ("porter", "aten_overlay")
 _CODE = (".py", ".h", ".cpp", ".mm", ".m", ".yaml")
@@ -103,18 +105,13 @@ def digest_imported() -> str:
 
 
 def private_directory() -> Path:
-    """The directory of sockets and logs, accessible only to this user."""
-    base = os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/porter-{os.getuid()}"
-    folder = Path(base) / "porter" if os.environ.get("XDG_RUNTIME_DIR") else Path(base)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    stat = folder.stat()
-    if stat.st_uid != os.getuid() or stat.st_mode & 0o077:
-        raise NoVerdict(
-            "PTR170",
-            f"{folder} is not private to this user",
-            hint="Remove it, or set XDG_RUNTIME_DIR to a directory you own.",
-        )
-    return folder
+    """Returns the directory of sockets and logs, accessible only to this user. Raises PTR180.
+
+    A `$XDG_RUNTIME_DIR` too long for a socket's path is not used.
+    """
+    base, own = os.environ.get("XDG_RUNTIME_DIR"), Path(f"/tmp/porter-{os.getuid()}")
+    folder = Path(base).absolute() / "porter" if base else own
+    return make_private(folder if len(os.fsencode(folder)) <= LONGEST_FOLDER else own)
 
 
 def _ask_server(request: Request, progress: Progress) -> Answer:
@@ -152,8 +149,15 @@ def _connect(name: str, progress: Progress) -> socket.socket:
         link = _try(path)
         if link is not None:
             return link
-        if child.poll() not in (None, 0):
+        ended = child.poll()
+        if ended:
             raise NoVerdict("PTR170", f"the verdict server did not start:\n{_tail(_log(name))}")
+        if ended == 0:  # another one came first; should that one end, this client's takes its place
+            time.sleep(0.5)
+            link = _try(path)
+            if link is not None:
+                return link
+            child = _start(name, path)
         time.sleep(0.02)
     raise NoVerdict("PTR170", "the verdict server did not start in time", hint=f"See its log: {_log(name)}.")
 
@@ -169,7 +173,8 @@ def _try(path: Path) -> socket.socket | None:
 
 
 def _start(name: str, path: Path) -> subprocess.Popen[bytes]:
-    with _log(name).open("wb") as log:
+    handle = os.open(_log(name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "porter.server.server", str(path), name, name.partition("-")[0]],
             stdin=subprocess.DEVNULL,

@@ -13,7 +13,9 @@ from porter.verdict.limits import TEST_SECONDS, VERDICT_SECONDS
 
 # Names; one that ends in `_` stands for all that begin with it.
 PLACES = ("HOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "TMPDIR")
-READ_AT_START = ("ATEN_", "CC", "CXX", "MKL_", "OMP_", "PORTER_CACHE", "PORTER_CLANG", "PYTORCH_", "TORCH_")
+READ_AT_START = (
+    "ATEN_", "CC", "CXX", "MKL_", "OMP_", "PORTER_CACHE", "PORTER_CACHE_SIZE", "PORTER_CLANG", "PYTORCH_", "TORCH_",
+)  # fmt: skip
 READ_WHEN_RUN = ("METAL_", "MTL_")
 LIMITS = (TEST_SECONDS, VERDICT_SECONDS)
 SENT = (*READ_WHEN_RUN, *LIMITS)

@@ -71,5 +71,5 @@ def _install_with_apt() -> None:
 
 def _install_with_pip() -> None:
     if sys.prefix != sys.base_prefix:
-        subprocess.run([sys.executable, "-m", "pip", "install", "-q", WITHOUT_ROOT], check=False)
+        subprocess.run([sys.executable, "-I", "-m", "pip", "install", "-q", WITHOUT_ROOT], check=False)
         importlib.invalidate_caches()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aten_overlay import toolchain
+from aten_overlay import cache, toolchain
 from aten_overlay.errors import OverlayError
 
 
@@ -123,3 +123,14 @@ def test_processes_that_build_the_same_agree(project: Path) -> None:
 
 def test_makefile_rules_are_read() -> None:
     assert toolchain._parse_rule("a.o: b\\ c.cpp \\\n  d$$e.h\n") == ["b c.cpp", "d$e.h"]
+
+
+@pytest.mark.parametrize("suffix", [".so", ".o", ".json", ".so.seal", ".o.seal", ".json.seal"])
+@pytest.mark.parametrize("damage", [b"", b"\0", b"{"])
+def test_what_was_damaged_is_built_again(project: Path, suffix: str, damage: bytes) -> None:
+    before = build(project).read_bytes()
+    [found] = [path for path in (project / "cache").rglob(f"*{suffix}") if path.is_file()]
+    found.write_bytes(damage)
+    cache._checked.clear()  # as another process sees it
+    again = build(project)
+    assert again.read_bytes() == before and answer(again) == 1

@@ -105,9 +105,7 @@ def _device_headers(fork: Path) -> Path | None:
     headers = {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if p.suffix == ".h"}
     root = cache.root() / "device_headers" / cache.digest(*(part for item in headers.items() for part in item))
     for name, content in headers.items():
-        target = root / spell_include(DEVICE) / name
-        if not target.is_file():
-            cache.put(target, content)
+        cache.put_if_changed(root / spell_include(DEVICE) / name, content)
     return root
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from aten_overlay.cache import is_intact, make_folder, seal
 from porter.core.cache import digest, get, put
 from porter.core.errors import Place, PorterError
 from porter.core.layout import ATEN_ROOT, NATIVE_FUNCTIONS, OPERATIONS
@@ -133,11 +134,11 @@ def _library(made_of: Sequence[Path], recipe: Recipe, cache: Path) -> Path:
     """The library of these objects. Raises Undefined, cached for this set of objects."""
     target = cache / "libraries" / f"lib{digest(recipe.digest, *recipe.link, *(o.name for o in made_of))}.so"
     undefined = target.with_suffix(".undefined")
-    if target.is_file():
+    if is_intact(target):
         return target
     if (message := get(undefined)) is not None:
         raise Undefined(message)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     part = target.with_suffix(f".{os.getpid()}")
     command = [str(recipe.compiler), "-shared", "-Wl,-z,defs", *map(str, made_of), *recipe.link, "-o", str(part)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -146,7 +147,7 @@ def _library(made_of: Sequence[Path], recipe: Recipe, cache: Path) -> Path:
         put(undefined, done.stderr)
         raise Undefined(done.stderr)
     part.replace(target)
-    return target
+    return seal(target)
 
 
 def _compile_error(name: str, errors: str) -> PorterError:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aten_overlay import toolchain
-from porter.core.cache import digest, put
+from aten_overlay.cache import is_intact, make_folder, seal
+from porter.core.cache import digest, get, put
 from porter.core.layout import INCLUDE_ROOTS
 
 
@@ -49,7 +50,7 @@ def compile_object(
     found = _find(folder, roots)
     if found:
         return found, False
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with toolchain.locked(folder):  # workers of one verdict ask for the same objects at once
         found = _find(folder, roots)
         return (found, False) if found else (_compile(source, include, roots, recipe, folder), True)
@@ -57,8 +58,9 @@ def compile_object(
 
 def _find(folder: Path, roots: Mapping[str, Path]) -> Path | None:
     for record in sorted(folder.glob("*.json")) if folder.is_dir() else ():
-        if _is_current(json.loads(record.read_text()), roots):
-            return record.with_suffix(".o")
+        text, found = get(record), record.with_suffix(".o")
+        if text is not None and _is_current(json.loads(text), roots) and is_intact(found):
+            return found
     return None
 
 
@@ -79,6 +81,7 @@ def _compile(source: Path, include: Sequence[str], roots: Mapping[str, Path], re
     listed.unlink()
     target = folder / f"{digest(json.dumps(record))}.o"
     part.replace(target)
+    seal(target)
     put(target.with_suffix(".json"), json.dumps(record))
     return target
 

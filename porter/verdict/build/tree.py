@@ -15,6 +15,7 @@ from pathlib import Path
 from porter.core import cache
 from porter.core.errors import Place, PorterError
 from porter.core.layout import DEVICE, KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS, TEST_LISTS
+from porter.core.private import make_folder
 
 TREES_KEPT = 16
 # A tree used so recently may still be in use by another verdict.
@@ -77,9 +78,12 @@ def materialise(checkout: Path, texts: Mapping[str, str], into: Path) -> Tree:
     checkout = checkout.resolve()
     links = sorted(_linked(checkout))
     root = into / "trees" / cache.digest(repr((str(checkout), links, sorted(texts.items()))))[:24]
+    if root.is_dir() and not _is_filled(root, checkout, links, texts):
+        shutil.rmtree(root, ignore_errors=True)  # another process may repair it too
     try:
         os.utime(root)  # marks it as in use
     except FileNotFoundError:
+        make_folder(root.parent)
         part = root.with_name(f"{root.name}.{os.getpid()}")
         _fill(part, checkout, links, texts)
         _rename(part, root)
@@ -105,6 +109,17 @@ def _fill(root: Path, checkout: Path, links: list[str], texts: Mapping[str, str]
         target = root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def _is_filled(root: Path, checkout: Path, links: list[str], texts: Mapping[str, str]) -> bool:
+    """Whether every link and every text is as `_fill` makes it: a damaged tree would be compiled as it is."""
+    try:
+        linked = all(os.readlink(root / path) == str(checkout / path) for path in links if path not in texts)  # noqa: PTH115
+        return linked and all(
+            (root / path).read_bytes() == text.encode("utf-8", "surrogateescape") for path, text in texts.items()
+        )
+    except OSError:
+        return False
 
 
 def _rename(part: Path, root: Path) -> None:

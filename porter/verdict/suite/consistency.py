@@ -43,8 +43,11 @@ class Consistency(TestCase):
         context, before = self.opinfos.context, counters.read()
         record = results.get_record(self._testMethodName)
         self.elements = 0
+        wrong: AssertionError | None = None
         try:
             yield
+        except AssertionError as error:
+            wrong = error
         finally:
             seen = counters.since(before)
             record.calls, record.kernels, record.fallbacks = (
@@ -53,7 +56,10 @@ class Consistency(TestCase):
                 seen.fallbacks,
             )
         if self.elements and not record.calls and context.demands(dtype_name(dtype)):
-            self.fail(describe_unreached(record, context.kernels))
+            differs = f"\n{wrong}" if wrong else ""
+            self.fail(describe_unreached(record, context.kernels) + differs)
+        if wrong:
+            raise wrong
         if context.as_is and context.fell_back(record.fallbacks):
             self.fail(f"fell back to the CPU: {', '.join(record.fallbacks)}")
 

@@ -86,7 +86,7 @@ def table() -> Table:
         if error:
             what = f"cannot determine which operators the OpInfos call: {error}"
             raise NoVerdict("PTR170", what, hint="Run `porter setup`, which does this first.") from error
-        text = file.read_text()
+        text = cache.get(file) or "{}"
     made: Table = json.loads(text)
     return made
 

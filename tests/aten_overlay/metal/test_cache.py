@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from aten_overlay import cache
 from aten_overlay.metal import compiler
 from aten_overlay.metal.build import compile_kernels
 
@@ -22,3 +23,13 @@ def test_a_touched_header_with_the_same_text_changes_nothing(tmp_path: Path, mon
     for header in include.rglob("*.h"):
         os.utime(header, (0, 0))
     assert compile_kernels(KERNEL.format("other"), ["other"]).is_file()
+
+
+@pytest.mark.parametrize("suffix", [".so", ".pch", ".ll", ".cpp"])
+def test_an_emptied_result_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    monkeypatch.setenv("PORTER_CACHE", str(tmp_path / "cache"))
+    before = compile_kernels(KERNEL.format("one"), ["one"]).read_bytes()
+    for path in (tmp_path / "cache").rglob(f"*{suffix}"):
+        path.write_bytes(b"")
+    cache._checked.clear()  # as another process sees it
+    assert compile_kernels(KERNEL.format("one"), ["one"]).read_bytes() == before

@@ -1,4 +1,4 @@
-"""What serves a row is told by its code, and what cannot be read is unknown, with the code of the error."""
+"""A row is classified by its code; what cannot be read is unknown, with the code of the error."""
 
 from __future__ import annotations
 

@@ -40,6 +40,7 @@ Verify:
 
 Set up:
   setup  Find or install a compiler, and build what all verdicts share.
+  cache  Show the cache's size, and remove what has not been used for long.
 
 Options:
   --version                     Show the version and exit.

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import shutil
+import sys
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from rich.text import Text
 
 from porter.cli import main
+from porter.cli.output import Output, Settings
 from porter.core.checkout import EMBEDDED_FORK
+from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.report.escaping import printable
+
+EVIL = "evil \x1b[31m\x07\x9b\u202e"
 
 
 @given(st.text())
@@ -46,3 +54,43 @@ def test_names_of_a_fork_are_escaped(command: list[str], tmp_path: Path, capsys:
     assert "checkout: fo\\x1b[31mrk (--checkout)" in told.err
     if command == ["status"]:
         assert "evil\\x1b[m" in told.out
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_whatever_is_printed_is_escaped(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    acts: tuple[Callable[[Output], None], ...] = (
+        lambda out: out.text(EVIL, lambda: Text(EVIL)),
+        lambda out: out.note(EVIL, lambda: Text(EVIL)),
+        lambda out: out.note(EVIL),
+        lambda out: out.error(PorterError("PTR012", EVIL, Place(EVIL), EVIL), f"porter: {EVIL}"),
+    )
+    for act in acts:
+        stream = Stream(terminal)
+        monkeypatch.setattr(sys, "stdout", stream)
+        monkeypatch.setattr(sys, "stderr", stream)
+        act(Output(Settings(no_color=True)))
+        assert "evil" in stream.getvalue()
+        assert not set(stream.getvalue()) & set("\x1b\x07\x9b\u202e")
+
+
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
+def test_a_diff_is_exact_for_a_program_and_escaped_on_a_terminal(term: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", term)
+    for terminal in (False, True):
+        stream = Stream(terminal)
+        monkeypatch.setattr(sys, "stdout", stream)
+        Output(Settings(no_color=True)).diff(EVIL, lambda: Text(EVIL))
+        assert (stream.getvalue() == EVIL) is not terminal
+        assert ("\x1b" in stream.getvalue()) is not terminal
+
+
+class Stream(io.StringIO):
+    """A stream that is a terminal, or is none."""
+
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal

@@ -297,7 +297,7 @@ def ask_as_server(environment: dict[str, str]) -> str:
     """What the child of a server that handles a connection answers."""
     ours, theirs = socket.socketpair()
     with socket.socket() as listener, ours:
-        server._handle(theirs, listener)
+        server._handle(theirs, listener, os.open(os.devnull, os.O_RDONLY))
         answer = client.exchange(ours, replace(REQUEST, environment=environment))
     os.wait()
     assert isinstance(answer, ErrorAnswer)

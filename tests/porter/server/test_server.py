@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import platform
 import signal
 import socket
 import stat
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +35,8 @@ from porter.verdict.messages import (
     RecordRequest,
     VerdictAnswer,
     VerifyRequest,
+    encode_line,
+    encode_request,
 )
 from porter.verdict.result import ListEntry, Verdict, VerifyTarget
 from porter.verdict.verify import verify
@@ -175,13 +181,122 @@ def test_an_error_keeps_its_place_on_the_way_to_the_client(monkeypatch: pytest.M
     assert str(refused.value) == "a/BinaryKernel.mm:7: PTR166 no member\n  mend it"
 
 
-def test_the_directory_is_private(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder with a short path, as runtime folders have, which pytest's own are not."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def test_the_directory_is_private(monkeypatch: pytest.MonkeyPatch, short: Path) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
     folder = client.private_directory()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     folder.chmod(0o755)
-    with pytest.raises(PorterError, match="not private"):
+    assert stat.S_IMODE(client.private_directory().stat().st_mode) == 0o700
+    (folder / "socket").touch()
+    folder.chmod(0o777)
+    with pytest.raises(PorterError, match="PTR180"):
         client.private_directory()
+
+
+def test_a_folder_that_is_a_link_of_the_user_s_own_is_used(monkeypatch: pytest.MonkeyPatch, short: Path) -> None:
+    (short / "real").mkdir()
+    (short / "link").symlink_to(short / "real")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short / "link"))
+    assert client.private_directory().resolve() == short / "real" / "porter"
+
+
+def test_a_long_runtime_folder_leaves_room_for_the_socket_s_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("x" * 90)))
+    monkeypatch.setattr(client, "make_private", lambda folder: folder)
+    folder = client.private_directory()
+    assert len(str(folder / f"kernels-{'0' * 24}.lock")) <= 103
+
+
+def test_a_second_server_leaves_the_first_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    claim = server._claim(path)
+    assert claim is not None
+    listener = server._listen(path)
+    server.serve(path, "kernels-1", preload=lambda: pytest.fail("it imports nothing"))
+    with socket.socket(socket.AF_UNIX) as link:
+        link.connect(str(path))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["socket", "socket.lock"]
+    os.close(claim)
+    listener.close()
+
+
+def test_the_socket_of_a_server_that_was_killed_is_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    server._listen(path).close()
+    (tmp_path / "socket.new").touch()
+    listener = server._listen(path)
+    with socket.socket(socket.AF_UNIX) as link:
+        link.connect(str(path))
+    listener.close()
+    assert [each.name for each in tmp_path.iterdir()] == ["socket"]
+
+
+def test_what_ended_servers_left_is_removed_and_others_stay(tmp_path: Path) -> None:
+    for name in ("old", "living", "new"):
+        for suffix in ("", ".log", ".lock"):
+            (tmp_path / f"{name}{suffix}").touch()
+    claim = server._claim(tmp_path / "living")
+    for name in ("old", "living"):
+        os.utime(tmp_path / f"{name}.lock", (0, 0))
+    server._sweep(tmp_path / "socket")
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "living",
+        "living.lock",
+        "living.log",
+        "new",
+        "new.lock",
+        "new.log",
+    ]
+    assert claim is not None
+    os.close(claim)
+
+
+def test_host_code_that_writes_to_any_descriptor_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    forged = encode_line(VerdictAnswer(Verdict("atan2", "kernels", "default", 999, 0, 0, 7, None, 0.5)))
+
+    def straying(root: Path, texts: object, target: VerifyTarget, options: RunOptions, progress: Progress) -> Any:
+        for handle in range(3, 1024):
+            for stray in (b"garbage", forged, b"\n", forged[:-1]):
+                with contextlib.suppress(OSError):
+                    os.write(handle, stray)
+        return passing(root, texts, target, options, progress)
+
+    ours, theirs = socket.socketpair()
+    monkeypatch.setattr(worker, "verify", straying)
+    with ours, theirs:
+        heard: list[str] = []
+        assert verdict_of(server.answer(REQUEST, heard.append)).passed == 3
+        assert heard == ["every test", "every test"]
+        ours.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            ours.recv(1)
+
+
+def test_the_answer_of_a_process_of_its_own_is_all_that_it_prints(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    def printing(*_: Any) -> Answer:
+        os.write(1, b"noise")
+        return PrepareAnswer()
+
+    monkeypatch.setattr(worker, "preload", lambda backend: None)
+    monkeypatch.setattr(server, "answer", printing)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(encode_request(PrepareRequest(Path("/"), "host")).decode()))
+    umask, out = os.umask(0o077), os.dup(1)
+    try:
+        assert server.main(["--once"]) == 0
+    finally:
+        os.umask(umask)
+        os.dup2(out, 1)
+        os.close(out)
+    assert capfd.readouterr().out == encode_line(PrepareAnswer()).decode()
 
 
 def test_the_fingerprint_follows_the_settings_and_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What changes for users, told from the same samples on the old path and the new one."""
+"""What changes for users, from the same samples on the old path and the new one."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from aten_overlay import cache as overlay_cache
 from aten_overlay.metal.compiler import find_clang
 from porter.core.checkout import EMBEDDED_FORK
 from porter.core.errors import Place, PorterError
@@ -114,3 +115,19 @@ def test_every_header_is_written_before_the_first_file_is_compiled(
     tree = materialise(EMBEDDED_FORK, {NATIVE_FUNCTIONS: text}, tmp_path)
     build.build(tree, [VerifyTarget("copysign", stubs=("copysign_stub",))], recipe, tmp_path)
     assert {"copysign_native.h", "as_strided_native.h"} <= written
+
+
+@pytest.mark.parametrize("kind", ["objects/*/*.o", "objects/*/*.json", "libraries/*.so"])
+@pytest.mark.parametrize("damage", [b"", b"{"])
+def test_what_was_damaged_is_built_again(tmp_path: Path, recipe: Recipe, kind: str, damage: bytes) -> None:
+    path = source(tmp_path, 'extern "C" int twice(int x) { return x + x; }\n')
+
+    def made() -> Path:
+        found, _ = build._object(path, NAME, roots(tmp_path), recipe, tmp_path)
+        return build._library([found], recipe, tmp_path)
+
+    before = made().read_bytes()
+    [found] = tmp_path.glob(kind)
+    found.write_bytes(damage)
+    overlay_cache._checked.clear()  # as another process sees it
+    assert made().read_bytes() == before

@@ -1,0 +1,116 @@
+"""How large the cache is, and keeping it below a bound: what was not used for longest goes first."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from porter.core import cache
+from porter.core.errors import PorterError
+
+DEFAULT_BOUND = "2G"
+# What was used so recently may still be in use by a verdict.
+IN_USE_SECONDS = 3600.0
+# Folders whose folders are used, and so removed, as one.
+_WHOLE = ("trees", "generated", "device_headers")
+_SEAL, _LOCK = ".seal", ".lock"
+_SIZE = re.compile(r"(\d{1,15})([KMGT]?)B?", re.I)
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the cache holds of one kind: a folder of it."""
+
+    name: str
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """Files that are used together, and when they last were."""
+
+    paths: tuple[Path, ...]
+    bytes: int
+    used: float
+
+
+def parse_size(text: str) -> int:
+    """Bytes of `500M` or `2G`. Raises PTR006 for anything else."""
+    match = _SIZE.fullmatch(text.strip())
+    if not match:
+        raise PorterError("PTR006", f"{text!r} is not a size", hint="Give one such as 500M or 2G.")
+    return int(match[1]) * _UNITS[match[2].upper()]
+
+
+def bound() -> int:
+    """The bytes that the cache may have: `$PORTER_CACHE_SIZE`, else 2G. Raises PTR006 for what is no size."""
+    return parse_size(os.environ.get("PORTER_CACHE_SIZE") or DEFAULT_BOUND)
+
+
+def measure() -> tuple[Kind, ...]:
+    """Each kind with its size, the largest first."""
+    root = cache.root()
+    folders = sorted(each for each in root.iterdir() if each.is_dir()) if root.is_dir() else []
+    kinds = [Kind(each.name, len(sizes), sum(sizes)) for each in folders for sizes in [_sizes(each)]]
+    return tuple(sorted(kinds, key=lambda kind: -kind.bytes))
+
+
+def prune(most: int) -> int:
+    """Removes what was not used for longest until no more than `most` bytes are left, and tells how many went.
+
+    What was used within the last hour stays.
+    """
+    entries = sorted(_entries(cache.root()), key=lambda entry: entry.used)
+    total, removed = sum(entry.bytes for entry in entries), 0
+    for entry in entries:
+        if total - removed <= most or time.time() - entry.used < IN_USE_SECONDS:
+            break
+        for path in entry.paths:
+            _remove(path)
+        removed += entry.bytes
+    return removed
+
+
+def _entries(root: Path) -> Iterator[_Entry]:
+    groups: dict[Path, list[Path]] = {}
+    for path in _files(root):
+        inside = path.relative_to(root).parts
+        whole = inside[0] in _WHOLE and len(inside) > 2
+        one = root.joinpath(*inside[:2]) if whole else path.with_name(path.name.removesuffix(_SEAL))
+        groups.setdefault(one, []).append(path)
+    for one, paths in groups.items():
+        found = [stat for path in paths if (stat := _stat(path))]
+        folder = _stat(one) if one.is_dir() else None
+        used = max((stat.st_mtime for stat in (*found, *([folder] if folder else []))), default=0.0)
+        yield _Entry((one,) if folder else tuple(paths), sum(stat.st_size for stat in found), used)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Locks are left: whoever holds one would not keep others out any more."""
+    for base, _, names in os.walk(folder):
+        yield from (Path(base, name) for name in names if not name.endswith(_LOCK))
+
+
+def _sizes(folder: Path) -> list[int]:
+    return [stat.st_size for path in _files(folder) if (stat := _stat(path))]
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.lstat()
+    except FileNotFoundError:  # another process removed it
+        return None
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)  # another process may remove it too
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,57 @@
+"""Folders that belong to this user alone, whatever the umask: where porter keeps what it is to believe later."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from porter.core.errors import PorterError
+
+_OTHERS_WRITE = 0o022
+_OTHERS = 0o077
+
+
+def state_root() -> Path:
+    """The folder of journals: `$PORTER_STATE`, else `$XDG_STATE_HOME/porter`, else `~/.local/state/porter`."""
+    if own := os.environ.get("PORTER_STATE"):
+        return Path(own)
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "porter"
+
+
+def make_private(folder: Path) -> Path:
+    """Creates a folder that only this user may enter, or closes one to others that is this user's already; the folder
+    itself, where this is a link of the user's own.
+
+    Raises PTR180 where that is not possible: it is another user's, or others could have written into it.
+    """
+    try:
+        if folder.is_symlink():
+            if folder.lstat().st_uid != os.getuid():
+                raise _not_private(folder, "is a link of another user's")
+            folder = folder.resolve()
+        make_folder(folder)
+        found = folder.stat()
+        if found.st_uid != os.getuid():
+            raise _not_private(folder, "belongs to another user")
+        if found.st_mode & _OTHERS_WRITE and any(folder.iterdir()):
+            raise _not_private(folder, "is open to what other users write")
+        if found.st_mode & _OTHERS:
+            folder.chmod(0o700)
+    except OSError as error:
+        raise _not_private(folder, f"cannot be used: {error.strerror}") from error
+    return folder
+
+
+def make_folder(folder: Path) -> Path:
+    """Creates a folder and those above it, for this user alone whatever the umask; one that is there stays as it is."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def _not_private(folder: Path, why: str) -> PorterError:
+    return PorterError(
+        "PTR180", f"{folder} {why}", hint="Remove it, or name another folder; see the page of this code."
+    )

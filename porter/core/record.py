@@ -1,0 +1,88 @@
+"""What a journal entry says of a write or undo, and how it is read: a record that fits in every field, or none."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from porter.core.confined import is_plain, read
+
+KINDS = ("write", "undo")
+LARGEST = 1 << 26  # bytes of a record
+_TOKEN = re.compile(r"[0-9a-f]{8}", re.A)
+_DIGEST = re.compile(r"[0-9a-f]{32}", re.A)
+_BLOB = re.compile(r"[0-9]{1,9}", re.A)
+
+
+@dataclass(frozen=True)
+class Touched:
+    """A file of an entry: digests before and after (None where it does not exist), its mode, its blob's name."""
+
+    path: str
+    before: str | None
+    after: str | None
+    mode: int | None
+    blob: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """What an entry did: `kind` is write or undo, `number` its place in the history, `folders` those it creates."""
+
+    kind: str
+    number: int
+    token: str
+    files: tuple[Touched, ...]
+    folders: tuple[str, ...]
+
+
+def read_record(path: Path) -> Record:
+    """The record in a file. Raises OSError (unreadable) or ValueError (it is none)."""
+    data = read(path.parent, path.name)
+    _require(len(data) <= LARGEST, "size")
+    try:
+        return parse_record(json.loads(data))
+    except RecursionError as error:
+        raise ValueError("nesting") from error
+
+
+def parse_record(raw: Any) -> Record:
+    """The record of a JSON value. Raises ValueError for one that differs in a field, its type or its form."""
+    _require_keys(raw, Record)
+    _require(raw["kind"] in KINDS, "kind")
+    _require(_is_number(raw["number"], 1, 10**9), "number")
+    _require(_matches(_TOKEN, raw["token"]), "token")
+    _require(isinstance(raw["files"], list) and isinstance(raw["folders"], list), "lists")
+    _require(all(map(is_plain, raw["folders"])), "folders")
+    files = tuple(map(_parse_file, raw["files"]))
+    _require(len({each.path for each in files}) == len(files), "paths")
+    return Record(raw["kind"], raw["number"], raw["token"], files, tuple(raw["folders"]))
+
+
+def _parse_file(raw: Any) -> Touched:
+    _require_keys(raw, Touched)
+    _require(is_plain(raw["path"]), "path")
+    _require(all(raw[name] is None or _matches(_DIGEST, raw[name]) for name in ("before", "after")), "digest")
+    _require(raw["mode"] is None or _is_number(raw["mode"], 0, 0o7777), "mode")
+    _require(_matches(_BLOB, raw["blob"]), "blob")
+    return Touched(**raw)
+
+
+def _require_keys(raw: Any, kind: type[Record] | type[Touched]) -> None:
+    _require(isinstance(raw, dict) and set(raw) == {field.name for field in fields(kind)}, kind.__name__)
+
+
+def _is_number(value: object, least: int, most: int) -> bool:
+    return type(value) is int and least <= value <= most
+
+
+def _matches(pattern: re.Pattern[str], value: object) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _require(fits: bool, what: str) -> None:
+    if not fits:
+        raise ValueError(what)

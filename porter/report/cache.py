@@ -1,0 +1,33 @@
+"""What `porter cache` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from porter.core.cache_size import Kind
+from porter.report.escaping import printable
+
+
+def cache_text(root: Path, bound: int, kinds: Sequence[Kind], removed: int | None) -> str:
+    """Where the cache is, a line for each kind, and the size of all of it; what was removed, where that was asked."""
+    total = sum(kind.bytes for kind in kinds)
+    width = max((len(kind.name) for kind in kinds), default=0)
+    lines = [f"  {printable(kind.name):<{width}}  {_size(kind.bytes):>9}  {kind.files} files" for kind in kinds]
+    lines = [f"cache: {printable(str(root))}", *lines, f"{_size(total)} of at most {_size(bound)}"]
+    return "\n".join(lines if removed is None else [*lines, f"removed {_size(removed)}"])
+
+
+def cache_object(root: Path, bound: int, kinds: Sequence[Kind], removed: int | None) -> dict[str, Any]:
+    """The same for a script."""
+    told = [{"name": kind.name, "files": kind.files, "bytes": kind.bytes} for kind in kinds]
+    return {"root": str(root), "bound": bound, "kinds": told, "removed": removed or 0}
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1024 or unit == "GB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    raise AssertionError
