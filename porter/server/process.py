@@ -1,4 +1,4 @@
-"""A forked process that computes one answer, and the answer for a process that died."""
+"""A forked process that computes one answer, and the answer for one that died or took too long."""
 
 from __future__ import annotations
 
@@ -6,64 +6,195 @@ import contextlib
 import faulthandler
 import os
 import secrets
+import selectors
 import signal
+import socket
 import stat
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NoReturn
 
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
+from porter.server.ending import catches, end_tree, end_with_parent, has_exited
 from porter.verdict.errors import raising_porter_errors
+from porter.verdict.limits import PRINT_KERNEL, Limits, out_of_time
 from porter.verdict.messages import Answer, ErrorAnswer, StepStarted, answer_of_error, decode_line, encode_line
 
+# How often a process is looked at whose end no closed pipe tells, since a child of its own holds the pipe open.
+LOOK_SECONDS = 0.25
+# How long a process has to do what takes no time: to exit once it has closed its pipe, to print its kernel.
+_GRACE_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class End:
+    """How a process ended without an answer: in which step, how, after how many seconds, and whether it had no more."""
+
+    step: str
+    how: str
+    seconds: float
+    out_of_time: bool = False
+
+
 Act = Callable[[Progress], Answer]
-# Makes the answer from the step it died in, how it ended, and the seconds it ran.
-AnswerOfEnd = Callable[[str, str, float], Answer]
+AnswerOfEnd = Callable[[End], Answer]
 
 
 class Process:
-    """A forked process that computes one answer. If it dies, `answer_of_end` makes the answer."""
+    """A forked process that computes one answer. If it dies or takes too long, `answer_of_end` makes the answer.
 
-    def __init__(self, act: Act, answer_of_end: AnswerOfEnd) -> None:
+    It leads its own session, so that everything it started can be ended with it.
+    """
+
+    def __init__(self, act: Act, answer_of_end: AnswerOfEnd, limits: Limits | None = None) -> None:
+        self.answer: Answer | None = None
         self._answer_of_end = answer_of_end
-        self._started = time.monotonic()
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the result)
+        self._limits = limits or Limits()
+        self._step = "worker"
+        self._started = self._step_started = time.monotonic()
+        self._rest = b""
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `close`)
         self._mark = secrets.token_hex(16).encode()
-        reader, writer = os.pipe()
+        self._reader, writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        parent = os.getpid()
+        self._code: int | None = None
         self._process = os.fork()
         if self._process == 0:
-            os.close(reader)
-            _work(act, writer, self._log.fileno(), self._mark)
+            os.close(self._reader)
+            _work(act, writer, self._log.fileno(), self._mark, parent)
         os.close(writer)
-        self._lines = os.fdopen(reader, "rb")
 
-    def result(self, progress: Progress = ignore) -> Answer:
-        """Waits for the answer. If the process died, the last step it started names the failure."""
-        step, answer = "worker", None
-        with self._lines:
-            for line in self._lines:
-                if not line.endswith(b"\n"):
-                    break  # it died while writing
-                _, mark, text = line.rpartition(self._mark)
-                if not mark:
-                    continue  # host code wrote to a descriptor that is not its own
-                message = decode_line(text)
-                if isinstance(message, StepStarted):
-                    step = message.step
-                    progress(step)
-                else:
-                    answer = message
-        _, status = os.waitpid(self._process, 0)
-        with self._log:
-            self._log.seek(0)
-            log = self._log.read().decode(errors="replace")
-        if answer is not None:
-            return answer
-        end = describe_exit(os.waitstatus_to_exitcode(status), log)
-        return self._answer_of_end(step, end, time.monotonic() - self._started)
+    def fileno(self) -> int:
+        """The pipe that it writes to."""
+        return self._reader
+
+    def read(self, progress: Progress) -> None:
+        """Takes in what it wrote. The step that it started last names the failure of one that ends unanswered."""
+        try:
+            while self.answer is None and (data := os.read(self._reader, 1 << 16)):
+                *lines, self._rest = (self._rest + data).split(b"\n")
+                for line in lines:
+                    self._hear(line, progress)
+        except BlockingIOError:
+            return
+        if self.answer is None:
+            self._answer_for(self._exit_code())
+
+    def look(self, progress: Progress) -> None:
+        """Notices that it has ended, or its time."""
+        if self.answer is None and self.seconds_left() <= 0:
+            self.answer = self._answer_of_end(self._run_out())
+        if self.answer is None and (code := self._poll()) is not None:
+            self.read(progress)  # what it wrote last
+            self._answer_for(code)
+
+    def seconds_left(self) -> float:
+        """How long it may go on with its step."""
+        of_step = self._step_started + self._limits.of_step(self._step)
+        return min(of_step, self._started + self._limits.verdict) - time.monotonic()
+
+    def close(self) -> None:
+        """Ends it, with all that it started."""
+        self._reap()
+        if not self._log.closed:
+            os.close(self._reader)
+            self._log.close()
+
+    def _hear(self, line: bytes, progress: Progress) -> None:
+        _, mark, text = line.rpartition(self._mark)
+        if not mark:
+            return  # host code wrote to a descriptor that is not its own
+        message = decode_line(text)
+        if isinstance(message, StepStarted):
+            self._step, self._step_started = message.step, time.monotonic()
+            progress(message.step)
+        else:
+            self.answer = message
+
+    def _answer_for(self, code: int) -> None:
+        if self.answer is None:
+            seconds = time.monotonic() - self._started
+            self.answer = self._answer_of_end(End(self._step, describe_exit(code, self._read_log()), seconds))
+
+    def _run_out(self) -> End:
+        """The end of its time, named by the kernel that it runs."""
+        seconds = time.monotonic() - self._started
+        failure = out_of_time(self._step, self._limits, seconds, self._running_kernel())
+        return End(self._step, failure.reason, seconds, out_of_time=True)
+
+    def _running_kernel(self) -> str:
+        if not catches(self._process, PRINT_KERNEL):
+            return ""
+        before = len(self._read_log())
+        os.kill(self._process, PRINT_KERNEL)
+        end = time.monotonic() + _GRACE_SECONDS
+        while time.monotonic() < end and self._poll() is None:
+            said = self._read_log()[before:]
+            if said.endswith("running\n"):
+                return said.splitlines()[-1]
+            time.sleep(0.02)
+        return ""
+
+    def _exit_code(self) -> int:
+        """Of a process that closed its pipe, which one does that ends."""
+        end = time.monotonic() + _GRACE_SECONDS
+        while self._poll() is None and time.monotonic() < end:
+            time.sleep(0.002)
+        return self._reap()
+
+    def _poll(self) -> int | None:
+        """How it exited, if it has."""
+        return self._reap() if self._code is not None or has_exited(self._process) else None
+
+    def _reap(self) -> int:
+        """Ends it with all that it started, once: from then on its number may be another process's."""
+        if self._code is None:
+            end_tree(self._process)
+            self._code = os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
+        return self._code
+
+    def _read_log(self) -> str:
+        size = os.fstat(self._log.fileno()).st_size
+        return os.pread(self._log.fileno(), size, 0).decode(errors="replace")
+
+
+def wait(processes: Sequence[Process], progress: Progress = ignore, link: socket.socket | None = None) -> list[Answer]:
+    """Their answers, in order; `progress` hears the steps of all. In the end none of them is left.
+
+    Raises ConnectionAbortedError when the client at the other end of `link` leaves.
+    """
+    try:
+        with selectors.DefaultSelector() as selector:
+            for process in processes:
+                selector.register(process, selectors.EVENT_READ)
+            if link is not None:
+                selector.register(link, selectors.EVENT_READ)
+            while left := [process for process in processes if process.answer is None]:
+                _step(selector, left, progress)
+                for process in left:
+                    if process.answer is not None:
+                        selector.unregister(process)
+        return [process.answer for process in processes if process.answer is not None]
+    finally:
+        for process in processes:
+            process.close()
+
+
+def _step(selector: selectors.BaseSelector, left: Sequence[Process], progress: Progress) -> None:
+    soonest = min(process.seconds_left() for process in left)
+    for key, _ in selector.select(max(0.0, min(LOOK_SECONDS, soonest))):
+        if isinstance(key.fileobj, socket.socket):
+            if not key.fileobj.recv(1 << 12):
+                raise ConnectionAbortedError("the client left")
+        elif isinstance(key.fileobj, Process):
+            key.fileobj.read(progress)
+    for process in left:
+        process.look(progress)
 
 
 def act_here(act: Act, progress: Progress) -> Answer:
@@ -89,8 +220,10 @@ def describe_exit(code: int, log: str) -> str:
     return f"the process was killed by {name}{hint}\n{log[:1500]}"
 
 
-def _work(act: Act, writer: int, log: int, mark: bytes) -> NoReturn:
+def _work(act: Act, writer: int, log: int, mark: bytes, parent: int) -> NoReturn:
     """Runs in the child: sends steps, then the answer, and exits. Each line starts with the mark."""
+    os.setsid()
+    end_with_parent(parent)
     os.dup2(log, 1)
     os.dup2(log, 2)
     _disconnect({0, 1, 2, writer, log})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import select
 import socket
@@ -22,13 +23,16 @@ from porter.core import cache, cache_size, codec
 from porter.core.checkout import Checkout
 from porter.core.progress import Progress, ignore
 from porter.server import worker
-from porter.server.process import Process, act_here
+from porter.server.ending import adopt_orphans, end_descendants, end_with_parent
+from porter.server.process import End, Process, act_here, wait
 from porter.server.worker import RunOptions
 from porter.verdict import client
 from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.behavior import SampleResult, compare_paths
+from porter.verdict.environment import take_over
 from porter.verdict.evidence import digest_old_code, key
 from porter.verdict.judge import merge_arithmetics, merge_bounds_check, verdict_without_tests
+from porter.verdict.limits import Limits, read_limits
 from porter.verdict.messages import (
     Answer,
     ErrorAnswer,
@@ -70,7 +74,17 @@ def _answer_once() -> None:
         os.dup2(2, 1)
         request = decode_request(sys.stdin.readline())
         worker.preload(request.backend)
-        out.write(encode_line(act_here(partial(answer, request), ignore)))
+        end_with_parent(os.getppid())
+        adopt_orphans()
+
+        def send_step(step: str) -> None:
+            out.write(encode_line(StepStarted(step)))
+            out.flush()
+
+        try:
+            out.write(encode_line(act_here(partial(answer, request), send_step)))
+        finally:
+            end_descendants()
 
 
 def serve(path: Path, fingerprint: str, preload: Callable[[], None] = lambda: None) -> None:
@@ -106,36 +120,42 @@ def _answer_all(listener: socket.socket, claim: int, fingerprint: str) -> None:
             pruned = time.monotonic()
 
 
-def answer(request: Request, progress: Progress = ignore) -> Answer:
-    """Answers one request. Reports steps to `progress`."""
+def answer(request: Request, progress: Progress = ignore, link: socket.socket | None = None) -> Answer:
+    """Answers one request. Reports steps to `progress`.
+
+    Raises PTR176 for invalid limits, and ConnectionAbortedError when the client closes the `link`.
+    """
+    limits = read_limits(request.environment)
     if isinstance(request, VerifyRequest):
-        return _verify(request, progress)
+        return _verify(request, limits, progress, link)
     if isinstance(request, RecordRequest):
-        return Process(partial(_record, request), _old_code_ended).result(progress)
-    return Process(partial(_prepare, request), _preparation_ended).result(progress)
+        process = Process(partial(_record, request), _old_code_ended, limits)
+    else:
+        process = Process(partial(_prepare, request), _preparation_ended, replace(limits, verdict=math.inf))
+    return wait([process], progress, link)[0]
 
 
-def _verify(request: VerifyRequest, progress: Progress) -> Answer:
+def _verify(request: VerifyRequest, limits: Limits, progress: Progress, link: socket.socket | None) -> Answer:
     """Computes a verdict.
 
     Each arithmetic runs in its own worker, and so does a short run with bounds checks, all in parallel. On hardware
     there is one run, in this process, because Metal does not survive a fork.
     """
     if BACKENDS[request.backend].ON_HARDWARE:
-        alone = act_here(partial(_run, request, _options(request, request.arithmetic)), ignore)
+        alone = act_here(partial(_run, request, _options(request, request.arithmetic)), progress)
         return replace(alone, samples=()) if isinstance(alone, VerdictAnswer) else alone
     arithmetics = ARITHMETICS if request.arithmetic == ALL else (request.arithmetic,)
     runs = [_options(request, arithmetic) for arithmetic in arithmetics]
     runs.append(_options(request, arithmetics[0], checked=True))
-    old = _OldPath(request)
-    started = [Process(partial(_run, request, options), partial(_fail, request, options)) for options in runs]
-    answers = [process.result(progress) for process in started]
+    old = _OldPath(request, limits)
+    started = [Process(partial(_run, request, options), partial(_fail, request, options), limits) for options in runs]
+    answers = wait([*started, *old.processes], progress, link)[: len(runs)]
     found = [each for each in answers if isinstance(each, VerdictAnswer)]
     if len(found) < len(answers):
         return next(each for each in answers if not isinstance(each, VerdictAnswer))
     plain = merge_arithmetics([each.verdict for each in found[:-1]])
     merged = merge_bounds_check(plain, [found[-1].verdict])
-    return VerdictAnswer(old.compare(merged, found[0].samples, progress))
+    return VerdictAnswer(old.compare(merged, found[0].samples))
 
 
 def _options(request: VerifyRequest, arithmetic: str, checked: bool = False) -> RunOptions:
@@ -145,9 +165,9 @@ def _options(request: VerifyRequest, arithmetic: str, checked: bool = False) -> 
 class _OldPath:
     """The sample results of the implementation that a port removes: cached, or run in parallel with the verdict."""
 
-    def __init__(self, request: VerifyRequest) -> None:
+    def __init__(self, request: VerifyRequest, limits: Limits) -> None:
         self._found: _Samples | None = None
-        self._process: Process | None = None
+        self.processes: tuple[Process, ...] = ()
         if not request.texts or not BACKENDS[request.backend].RUNS_HOST_CODE:
             return
         evidence = digest_old_code(Checkout(request.root, "named"))
@@ -156,12 +176,12 @@ class _OldPath:
         if text is not None:
             self._found = codec.decode(text, _Samples)
             return
-        self._process = Process(partial(_run_old_path, request), _old_code_ended)
+        self.processes = (Process(partial(_run_old_path, request), _old_code_ended, limits),)
 
-    def compare(self, verdict: Verdict, samples: _Samples, progress: Progress) -> Verdict:
-        """Adds a comparison with the old path to a verdict, or a note if the old path was not run."""
-        if self._process:
-            found = self._process.result(progress)
+    def compare(self, verdict: Verdict, samples: _Samples) -> Verdict:
+        """Adds a comparison with the old path, whose process has answered, or a note if it was not run."""
+        for process in self.processes:
+            found = process.answer
             if isinstance(found, ErrorAnswer):
                 note = f"the old path was not run: {found.code} {found.what.splitlines()[0]}"
                 return replace(verdict, notes=(*verdict.notes, note))
@@ -191,19 +211,21 @@ def _prepare(request: PrepareRequest, progress: Progress) -> Answer:
     return PrepareAnswer()
 
 
-def _fail(request: VerifyRequest, options: RunOptions, step: str, end: str, seconds: float) -> Answer:
-    """A run that dies is a failed verdict."""
-    failures = [Failure(step, end)]
+def _fail(request: VerifyRequest, options: RunOptions, end: End) -> Answer:
+    """A run that dies or takes too long is a failed verdict."""
+    failures = [Failure(end.step, end.how)]
     base = request.target.base
-    return VerdictAnswer(verdict_without_tests(base, failures, seconds, options.backend, options.arithmetic))
+    return VerdictAnswer(verdict_without_tests(base, failures, end.seconds, options.backend, options.arithmetic))
 
 
-def _old_code_ended(step: str, end: str, _seconds: float) -> Answer:
-    return ErrorAnswer("PTR137", f"the old implementation crashed during {step}: {end}")
+def _old_code_ended(end: End) -> Answer:
+    if end.out_of_time:
+        return ErrorAnswer("PTR175", end.how.removeprefix("PTR175 "))
+    return ErrorAnswer("PTR137", f"the old implementation crashed during {end.step}: {end.how}")
 
 
-def _preparation_ended(step: str, end: str, _seconds: float) -> Answer:
-    return ErrorAnswer("PTR170", f"the {step} failed: {end}")
+def _preparation_ended(end: End) -> Answer:
+    return ErrorAnswer("PTR170", f"the {end.step} failed: {end.how}")
 
 
 def _handle(link: socket.socket, listener: socket.socket, claim: int) -> None:
@@ -214,12 +236,14 @@ def _handle(link: socket.socket, listener: socket.socket, claim: int) -> None:
         return
     listener.close()
     os.close(claim)
+    adopt_orphans()
     try:
         with contextlib.suppress(OSError), link, link.makefile("rb") as lines:
             line = lines.readline()
             if line:
                 link.sendall(encode_line(_answer_line(line, link)))
     finally:
+        end_descendants()
         os._exit(0)
 
 
@@ -227,7 +251,12 @@ def _answer_line(line: bytes, link: socket.socket) -> Answer:
     def send_step(step: str) -> None:
         link.sendall(encode_line(StepStarted(step)))
 
-    return act_here(lambda progress: answer(decode_request(line), progress), send_step)
+    def act(progress: Progress) -> Answer:
+        request = decode_request(line)
+        take_over(request.environment)
+        return answer(request, progress, link)
+
+    return act_here(act, send_step)
 
 
 def _claim(path: Path) -> int | None:

@@ -75,7 +75,7 @@ def run_old_path(root: Path, target: VerifyTarget, progress: Progress) -> list[S
     progress("build of the old path")
     host.load_operator(tree, VerifyTarget(target.base, stubs=target.stubs), DEFAULT, checked=False)
     progress("old path")
-    return run_samples(context)
+    return run_samples(context, progress)
 
 
 def verify(
@@ -195,7 +195,7 @@ def _run_tests(
     notes = judge.describe_lists(target, proven.freed, proven.stale, outcomes)
     progress("all samples")
     ported = bool(tree.texts) and BACKENDS[options.backend].RUNS_HOST_CODE
-    samples = tuple(run_samples(context)) if ported else ()
+    samples = tuple(run_samples(context, progress)) if ported else ()
     return VerdictAnswer(judge.add_notes(found, notes, time.monotonic() - started), samples)
 
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,7 +21,10 @@ from porter.core.cache import digest
 from porter.core.private import make_private
 from porter.core.progress import Progress, ignore
 from porter.mpsgraph.recording import Recording
+from porter.verdict import environment
 from porter.verdict.errors import NoVerdict
+from porter.verdict.judge import verdict_without_tests
+from porter.verdict.limits import Limits, out_of_time, read_limits
 from porter.verdict.messages import (
     Answer,
     ErrorAnswer,
@@ -43,7 +47,6 @@ LONGEST_FOLDER = 66  # bytes; with a socket's name within the 103 that every sys
 _PACKAGES = Path(__file__).resolve().parent.parent.parent
 _WATCHED = ("porter", "aten_overlay")
 _CODE = (".py", ".h", ".cpp", ".mm", ".m", ".yaml")
-_SETTINGS = ("PORTER_CACHE", "PORTER_CLANG", "CC", "CXX")
 
 
 def request_verdict(request: VerifyRequest, progress: Progress = ignore) -> Verdict:
@@ -69,27 +72,36 @@ def ask(request: Request, progress: Progress = ignore) -> Answer:
     """Sends a request and returns the answer. The server reports steps to `progress`.
 
     If `$PORTER_NO_SERVER` is set, and on hardware, which a forked process cannot use, a new process answers and
-    reports no steps. Raises PTR170 if no process answers, and the error if the answer is one.
+    reports no steps. Raises PTR170 if no process answers, PTR176 for invalid limits, and the error in the answer.
     """
     from porter.verdict.backends.choice import BACKENDS  # here, because reading the cache does not need aten_overlay
 
-    alone = os.environ.get(NO_SERVER) or BACKENDS[request.backend].ON_HARDWARE
-    answer = _ask_process(request) if alone else _ask_server(request, progress)
+    request = replace(request, environment=environment.select(environment.SENT))
+    limits = read_limits(request.environment)
+    on_hardware = BACKENDS[request.backend].ON_HARDWARE
+    alone = os.environ.get(NO_SERVER) or on_hardware
+    seconds = limits.verdict if on_hardware else None  # a server's process limits itself those that it forks
+    answer = _ask_process(request, seconds) if alone else _ask_server(request, progress)
     if isinstance(answer, ErrorAnswer):
         raise error_of_answer(answer)
     return answer
 
 
 def fingerprint(backend: str) -> str:
-    """The backend and a digest of everything its server imports: interpreter, torch, porter's code and settings."""
-    parts: list[object] = [sys.executable, sys.version, *(os.environ.get(name, "") for name in _SETTINGS)]
+    """The backend and a digest of everything its server reads: what it imports, and environment variables."""
+    return f"{backend}-{digest(digest_imported(), repr(environment.select(environment.PLACES)))[:24]}"
+
+
+def digest_imported() -> str:
+    """A digest of the interpreter, torch, porter's code, and variables that these read. Raises PTR170 without torch."""
+    parts: list[object] = [sys.executable, sys.version, environment.select(environment.READ_AT_START)]
     spec = find_spec("torch")
     if spec is None or spec.origin is None:
         raise NoVerdict("PTR170", "torch is not installed", hint="Run `pip install 'porter[verify]'`.")
     parts += [spec.origin, (Path(spec.origin).parent / "version.py").stat().st_mtime_ns]
     for package in _WATCHED:
         parts += sorted(_stamps(_PACKAGES / package))
-    return f"{backend}-{digest(repr(parts))[:24]}"
+    return digest(repr(parts))
 
 
 def private_directory() -> Path:
@@ -174,21 +186,35 @@ def _start(name: str, path: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def _ask_process(request: Request) -> Answer:
-    done = subprocess.run(
-        [sys.executable, "-m", "porter.server.server", "--once"],
-        input=encode_request(request),
-        capture_output=True,
-        cwd=_PACKAGES,
-        env=_environment(),
-        check=False,
-    )
+def _ask_process(request: Request, seconds: float | None) -> Answer:
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "porter.server.server", "--once"],
+            input=encode_request(request),
+            capture_output=True,
+            cwd=_PACKAGES,
+            env=_environment(),
+            check=False,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired as expired:
+        return _out_of_time(request, expired)
     lines = done.stdout.splitlines()
-    if not lines:
+    said = decode_line(lines[-1]) if lines else None
+    if said is None or isinstance(said, StepStarted):
         raise NoVerdict("PTR170", f"the verdict process exited without an answer:\n{done.stderr.decode()[-2000:]}")
-    answer = decode_line(lines[-1])
-    assert not isinstance(answer, StepStarted)
-    return answer
+    return said
+
+
+def _out_of_time(request: Request, expired: subprocess.TimeoutExpired) -> Answer:
+    """What a process that was ended says: on hardware its tests cannot be forked, so that the whole is ended."""
+    *lines, _ = (expired.stdout or b"").split(b"\n")
+    steps = [said.step for said in map(decode_line, lines) if isinstance(said, StepStarted)]
+    failure = out_of_time(steps[-1] if steps else "worker", Limits(verdict=expired.timeout), expired.timeout)
+    if not isinstance(request, VerifyRequest):
+        return ErrorAnswer("PTR175", failure.reason.removeprefix("PTR175 "))
+    of = request.target.base, [failure], expired.timeout, request.backend, request.arithmetic
+    return VerdictAnswer(verdict_without_tests(*of))
 
 
 def _environment() -> dict[str, str]:

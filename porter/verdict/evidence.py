@@ -7,15 +7,15 @@ from pathlib import Path
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.layout import KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS
-from porter.verdict import client
-from porter.verdict.result import HOST
+from porter.verdict import client, environment
 
 
 def digest_old_code(checkout: Checkout) -> str:
-    """A digest of the fork's host code and kernels, torch and porter. Raises PTR170 without torch."""
+    """A digest of the fork's host code and kernels, torch, porter and its environment. Raises PTR170 without torch."""
     folders = [checkout.folder(folder, ".h", ".mm", ".metal") for folder in (MPS, OPERATIONS, KERNELS)]
     files = (part for folder in folders for file in folder.files for part in file)
-    return cache.digest(client.fingerprint(HOST), checkout.read(NATIVE_FUNCTIONS), *files)
+    settings = repr(environment.select(environment.READ_WHEN_RUN))
+    return cache.digest(client.digest_imported(), settings, checkout.read(NATIVE_FUNCTIONS), *files)
 
 
 def key(evidence: str, kind: str, base: str, *parts: str) -> Path:

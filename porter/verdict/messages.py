@@ -1,13 +1,13 @@
 """The messages of the client, the verdict server and its workers, one per line.
 
-A client sends one request. The server replies with a line for each step it starts, then the answer. A request that
-depends on the client's environment would need a field for it.
+A client sends one request. The server replies with a line for each step it starts, then the answer. A request carries
+the part of the client's environment that its answer depends on (`porter.verdict.environment.SENT`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from porter.core import codec
@@ -27,6 +27,7 @@ class VerifyRequest:
     expr: str | None
     backend: str
     arithmetic: str
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class RecordRequest:
     target: VerifyTarget
     macos: str
     backend: str = HOST
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class PrepareRequest:
 
     root: Path
     backend: str
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,12 @@
 #include "engine.h"
 
 #include <dlfcn.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -36,6 +39,24 @@ struct Calls {
   std::mutex mutex;
   std::map<std::string, uint64_t> counts;
 };
+
+// The kernel that runs now, for a signal's handler: nothing it calls may allocate or lock.
+std::atomic<const char*> running{nullptr};
+
+struct Running {
+  explicit Running(const char* name) : outer(running.exchange(name)) {}
+  ~Running() { running = outer; }
+  const char* outer;
+};
+
+void print_running(int) {
+  const int before = errno;
+  if (const char* name = running) {
+    const auto put = [](const char* text) { return write(STDERR_FILENO, text, std::strlen(text)) < 0; };
+    put("kernel `") || put(name) || put("` was running\n");
+  }
+  errno = before;
+}
 
 Calls& calls() {
   static auto& value = *new Calls;
@@ -216,6 +237,7 @@ void launch(const pm_kernel* kernel, const Arguments& given, Size threads, Size 
   call.error = error;
   call.error_size = sizeof error;
   count(kernel->host_name);
+  const Running now(kernel->host_name);
   if (kernel->launch(&call) != PM_OK) {
     throw std::runtime_error(std::string("PTR126: ") + error);
   }
@@ -257,6 +279,13 @@ uint8_t* porter_bundle(unsigned long* size) {
 
 void porter_launch_options(uint32_t flags, uint64_t seed, uint32_t threads) {
   options = {flags, seed, threads};
+}
+
+void porter_print_kernel_on(int signal) {
+  struct sigaction action {};
+  action.sa_handler = print_running;
+  action.sa_flags = SA_RESTART;
+  sigaction(signal, &action, nullptr);
 }
 
 size_t porter_kernel_calls(char* text, size_t size) {

@@ -32,6 +32,9 @@ void porter_launch_options(uint32_t flags, uint64_t seed, uint32_t threads);
 /* Launches since the start: lines of "host_name count". Returns the size that the whole text needs. */
 size_t porter_kernel_calls(char* text, size_t size);
 
+/* From now on this signal makes the process print "kernel `host_name` was running" to stderr, if one does. */
+void porter_print_kernel_on(int signal);
+
 #ifdef __cplusplus
 }
 #endif

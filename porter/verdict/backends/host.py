@@ -19,6 +19,7 @@ from porter.verdict.build.libraries import build, build_shared
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import NoVerdict, raising_overlay_errors
+from porter.verdict.limits import PRINT_KERNEL
 from porter.verdict.native import native_target
 from porter.verdict.result import HOST, VerifyTarget
 from porter.verdict.suite import counters, selection
@@ -67,6 +68,7 @@ def start() -> None:
     library = ctypes.CDLL(str(build_frameworks()), mode=ctypes.RTLD_GLOBAL)
     library.porter_kernel_calls.restype = ctypes.c_size_t
     library.porter_kernel_calls.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    library.porter_print_kernel_on(PRINT_KERNEL)
     compiler = Compiler(library)
     compiler.install()
     recorder = Recorder(Frameworks(library), device.host_address)

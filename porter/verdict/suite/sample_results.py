@@ -14,7 +14,9 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
 from porter.core import dtypes
+from porter.core.progress import Progress, ignore
 from porter.verdict.behavior import SampleResult, Status, status_of_error
+from porter.verdict.limits import SAMPLES_OF
 from porter.verdict.refusals import refusal_in
 from porter.verdict.suite import compare, lists, samples
 from porter.verdict.suite.context import Context
@@ -23,9 +25,9 @@ SAMPLES = 12
 DTYPES = tuple(getattr(torch, dtype.torch) for dtype in dtypes.TESTED)
 
 
-def run_samples(context: Context) -> list[SampleResult]:
+def run_samples(context: Context, progress: Progress = ignore) -> list[SampleResult]:
     """The results of the samples of the operators under test and of edge values, in every dtype the CPU supports; of
-    one sample in the others.
+    one sample in the others. Reports the next ones to `progress`.
     """
     precision = lists.low_precision(context.precision)
     found: list[SampleResult] = []
@@ -33,6 +35,7 @@ def run_samples(context: Context) -> list[SampleResult]:
         if not context.names(op) and op.full_name not in context.through:
             continue
         for dtype in DTYPES:
+            progress(f"{SAMPLES_OF} {op.formatted_name} {dtype}")
             if dtype in op.supported_dtypes("cpu"):
                 tolerance = compare.tolerances(precision, op.name, dtype)
                 found += (_run_sample(op, dtype, name, sample, tolerance) for name, sample in _samples(op, dtype))

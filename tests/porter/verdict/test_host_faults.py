@@ -130,3 +130,21 @@ def test_host_code_that_does_not_compile(atan2: Port) -> None:
     verdict = wrong.verdict("test_output_match and float32")
     assert "PTR166" in reasons(verdict)
     assert f"{LIBRARY}:68" in reasons(verdict)
+
+
+def test_a_kernel_that_never_ends(trace: Port, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORTER_TEST_SECONDS", "1")
+    wrong = trace.edited(
+        REDUCTION, "  float sum = 0;\n", "  float sum = 0;\n  volatile uint turn = 1;\n  while (turn) {}\n"
+    )
+    told = reasons(wrong.verdict("test_output_match and float32"))
+    assert "PTR175 test_output_match_trace_mps_float32 took longer than 1 s and was ended" in told
+    assert "kernel `trace_float` was running" in told
+
+
+def test_host_code_that_hangs(atan2: Port, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORTER_TEST_SECONDS", "1")
+    wrong = atan2.edited(LIBRARY, "bind_operand(encoder, iter, 2, other, 2);", "for (volatile int turn = 1; turn;) {}")
+    told = reasons(wrong.verdict("test_output_match and float32"))
+    assert "PTR175 test_output_match_atan2_mps_float32 took longer than 1 s and was ended" in told
+    assert "was running" not in told

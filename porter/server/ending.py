@@ -1,0 +1,106 @@
+"""How processes are ended with all that they started, so that none outlives whoever asked."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+_PROC = Path("/proc")
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans() -> None:
+    """Makes this process the parent of every descendant whose own parent ends, where the system knows of it."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_with_parent(parent: int) -> None:
+    """Makes this process end when the process that forked it does."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)  # it ended before
+
+
+def end_tree(process: int) -> None:
+    """Ends a child that leads a process group, the group, and all its descendants in other groups.
+
+    The child must not have been waited for, as its number may be another process's then. Raises ValueError for what
+    is no child of this process: everything that is not one's own stays alone.
+    """
+    if process <= 1 or (_PROC.is_dir() and process not in _children()[os.getpid()]):
+        raise ValueError(f"{process} is no child of {os.getpid()}")
+    found = _stop_descendants(process)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process, signal.SIGKILL)
+    for each in (process, *found):
+        _send(each, signal.SIGKILL)
+
+
+def end_descendants() -> None:
+    """Ends all that this process and its children started."""
+    for each in _stop_descendants(os.getpid()):
+        _send(each, signal.SIGKILL)
+
+
+def has_exited(process: int) -> bool:
+    """Whether a child is over, without waiting for it: its number stays its own. No where the system cannot tell."""
+    if not hasattr(os, "waitid"):
+        return False
+    return os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def catches(process: int, number: signal.Signals) -> bool:
+    """Whether a process has a handler for a signal, which would end it otherwise; by `/proc`, else no."""
+    with contextlib.suppress(OSError):
+        for line in (_PROC / str(process) / "status").read_text().splitlines():
+            if line.startswith("SigCgt:"):
+                return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    return False
+
+
+def _stop_descendants(process: int) -> set[int]:
+    """Stopped processes start no others: the set is whole when a look finds none that is new."""
+    stopped: set[int] = set()
+    while new := _descendants(process) - stopped:
+        for each in new:
+            _send(each, signal.SIGSTOP)
+        stopped |= new
+    return stopped
+
+
+def _descendants(process: int) -> set[int]:
+    children = _children()
+    found: set[int] = set()
+    left = [process]
+    while left:
+        new = [child for child in children[left.pop()] if child not in found]
+        found.update(new)
+        left += new
+    return found
+
+
+def _children() -> Mapping[int, list[int]]:
+    """The children of every process, zombies included."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for entry in _PROC.glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            fields = entry.read_text(errors="replace").rpartition(")")[2].split()
+            found[int(fields[1])].append(int(entry.parent.name))
+    return found
+
+
+def _send(process: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(process, number)
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)

@@ -1,0 +1,62 @@
+"""How long a test and a verdict may take, and how a process that takes longer is asked what it is doing."""
+
+from __future__ import annotations
+
+import math
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from porter.verdict.errors import NoVerdict
+from porter.verdict.result import Failure
+
+TEST_SECONDS = "PORTER_TEST_SECONDS"
+VERDICT_SECONDS = "PORTER_VERDICT_SECONDS"
+# A process of the host backend that gets this signal prints the kernel that it runs.
+PRINT_KERNEL = signal.SIGUSR1
+SAMPLES_OF = "samples of"
+_LIMITED = ("test_", SAMPLES_OF)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The seconds that one test may take, and all that is run for one request."""
+
+    test: float = 60.0
+    verdict: float = 600.0
+
+    def of_step(self, step: str) -> float:
+        """The seconds for one step: a build or a recording may take what the whole may."""
+        return self.test if step.startswith(_LIMITED) else math.inf
+
+
+def read_limits(environment: Mapping[str, str]) -> Limits:
+    """The limits that `$PORTER_TEST_SECONDS` and `$PORTER_VERDICT_SECONDS` set. Raises PTR176 for what is no time."""
+    usual = Limits()
+    return Limits(
+        _seconds(environment, TEST_SECONDS, usual.test), _seconds(environment, VERDICT_SECONDS, usual.verdict)
+    )
+
+
+def out_of_time(step: str, limits: Limits, seconds: float, kernel: str = "") -> Failure:
+    """What is wrong with a step that ran when a limit was hit; `kernel` is what the process said of the one it ran."""
+    of_verdict = seconds >= limits.verdict
+    what = f"the verdict, in {step}," if of_verdict else step
+    limit = limits.verdict if of_verdict else limits.of_step(step)
+    told = f": {kernel}" if kernel else ""
+    return Failure(step, f"PTR175 {what} took longer than {limit:g} s and was ended{told}")
+
+
+def _seconds(environment: Mapping[str, str], name: str, usual: float) -> float:
+    text = environment.get(name)
+    if not text:
+        return usual
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise NoVerdict(
+            "PTR176", f"${name} is {text}, not a number of seconds", hint="Set a number above 0, or unset it."
+        )
+    return seconds
