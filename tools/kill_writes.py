@@ -4,7 +4,8 @@
 
 For random changes of a small checkout, a child process is ended before, in the middle of or after each such call, or
 the call fails (disk full, read-only, I/O error), once or from there on. What recovery then leaves must be the tree from
-before or the one from after, with nothing beside it, and every error must be a coded one.
+before or the one from after, with nothing beside it, and every error must be a coded one. Or somebody else replaces a
+file right before such a call, and the child goes on or is ended some calls later: that file must stay as it is.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from porter.core import journal
+from porter.core import exchange, journal
 from porter.core.change_set import ChangeSet
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
@@ -28,10 +29,12 @@ from porter.core.errors import PorterError
 from porter.core.writing import write
 from shared.arguments import parser
 
-CALLS = ("open", "write", "mkdir", "rmdir", "unlink", "replace", "rename", "chmod", "fsync")
+CALLS = ("open", "write", "mkdir", "rmdir", "unlink", "link", "replace", "rename", "chmod", "fsync")
 KILLS = ("before", "middle", "after")
 ERRORS = (errno.ENOSPC, errno.EROFS, errno.EIO)
 KILLED, REFUSED, BROKEN = 9, 3, 4
+EDIT = b"somebody else's edit"
+ENDED_AFTER = (0, 1, 2, 3)  # calls from an edit to the end of the process; 0: it goes on
 NAMES = ("a.mm", "sub/b.py", "sub/deep/c.h", "new/deep/d.metal", "e", "other/f.yaml")
 
 Texts = Mapping[str, bytes]
@@ -39,12 +42,15 @@ Texts = Mapping[str, bytes]
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens at the call of a number: the process ends, or the call fails (`lasting`: every later one too)."""
+    """What happens at the call of a number: the process ends, the call fails (`lasting`: every later one too), or
+    somebody replaces a file (`edit`) and the process ends `ended_after` calls later."""
 
     step: int
     kill: str = ""
     error: int = 0
     lasting: bool = False
+    edit: str = ""
+    ended_after: int = 0
 
 
 @dataclass(frozen=True)
@@ -66,12 +72,12 @@ class Result:
 
 
 def make_subject(source: random.Random) -> Subject:
-    """A random change: files that are edited, created, removed and left alone, at least one of them changed."""
+    """A random change: files that are edited, created, removed and left alone, one at least edited."""
     while True:
         before = {name: source.randbytes(source.randrange(40)) for name in NAMES if source.random() < 0.6}
         after = {name: source.randbytes(source.randrange(40)) for name in NAMES if source.random() < 0.6}
         after |= {name: before[name] for name in before if source.random() < 0.3}
-        if before != after and before:
+        if any(name in after and after[name] != before[name] for name in before):
             return Subject(before, after)
 
 
@@ -130,16 +136,25 @@ def _faults(subject: Subject, action: Action, earlier: tuple[Action, Fault] | No
     """Every fault of an action, tried, until the action has no call of that number any more."""
     kinds = [Fault(0, kill=kill) for kill in KILLS]
     kinds += [Fault(0, error=error, lasting=lasting) for error in ERRORS for lasting in (False, True)]
+    if earlier is None:
+        kinds += [Fault(0, edit=name, ended_after=later) for name in _edited(subject) for later in ENDED_AFTER]
     for kind in kinds:
         step = 0
         while True:
-            fault = Fault(step, kind.kill, kind.error, kind.lasting)
+            fault = replace(kind, step=step)
             if not _try(subject, action, earlier, fault, result):
                 break
             yield fault
             if result.wrong:
                 return
             step += 1
+
+
+def _edited(subject: Subject) -> list[str]:
+    """A file that changes and one that is removed, as far as there are any."""
+    changed = [name for name in subject.before if subject.before[name] != subject.after.get(name)]
+    removed = [name for name in changed if name not in subject.after]
+    return [*[name for name in changed if name in subject.after][:1], *removed[:1]]
 
 
 def _try(subject: Subject, action: Action, earlier: tuple[Action, Fault] | None, fault: Fault, result: Result) -> bool:
@@ -152,13 +167,14 @@ def _try(subject: Subject, action: Action, earlier: tuple[Action, Fault] | None,
         if first is _undo:
             _write(root, subject)
         if earlier:
-            _in_child(lambda: earlier[0](root, subject), earlier[1])
-        code, met = _in_child(lambda: action(root, subject), fault)
+            _in_child(lambda: earlier[0](root, subject), earlier[1], root)
+        code, met = _in_child(lambda: action(root, subject), fault, root)
         if not met:
             return False
         result.kills += code == KILLED
         result.failures += code != KILLED
-        wrong = _check(root, subject, code, result)
+        check = _check_edit if fault.edit else _check
+        wrong = check(root, replace_file(subject, fault.edit), code, result)
         if wrong:
             where = f"{action.__name__.strip('_')}, {fault}" + (f", after {earlier[1]}" if earlier else "")
             result.wrong = (*result.wrong, f"{where}: {wrong}: {subject}")
@@ -189,6 +205,28 @@ def _check(root: Path, subject: Subject, code: int, result: Result) -> str:
     return "" if _folders(root) == _folders_of(subject.before) else "folders are left"
 
 
+def _check_edit(root: Path, subject: Subject, code: int, result: Result) -> str:
+    """What is wrong with what is left of a checkout in which somebody replaced a file meanwhile."""
+    if code == BROKEN:
+        return "an error without a code"
+    try:
+        outcome = journal.recover(Checkout(root, "the harness")) or "nothing to do"
+    except PorterError as error:
+        outcome = error.code
+    found = {name: data for name, data in _read(root).items() if data != EDIT}
+    result.outcomes[f"edited: {outcome}"] += 1
+    if len(found) == len(_read(root)):
+        return f"the edit is lost: {found}"
+    settled = found in (subject.before, subject.after) or outcome == "PTR059"
+    return "" if settled else f"a mixed tree around the edit: {found}"
+
+
+def replace_file(subject: Subject, edited: str) -> Subject:
+    """The subject without a file, or as it is for no name."""
+    kept = [{name: data for name, data in texts.items() if name != edited} for texts in (subject.before, subject.after)]
+    return Subject(*kept)
+
+
 def _lay_out(root: Path, texts: Texts) -> None:
     root.mkdir()
     for name, data in texts.items():
@@ -203,7 +241,7 @@ def _read(root: Path) -> dict[str, bytes]:
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
         for path in files
-        if not (pending and path.name.endswith(".porter"))
+        if not (pending and path.name.endswith((".porter", ".ready")))
     }
 
 
@@ -215,7 +253,7 @@ def _folders_of(texts: Texts) -> set[str]:
     return {parent.as_posix() for name in texts for parent in Path(name).parents} - {"."}
 
 
-def _in_child(act: Callable[[], object], fault: Fault) -> tuple[int, bool]:
+def _in_child(act: Callable[[], object], fault: Fault, root: Path) -> tuple[int, bool]:
     """How a child ends that acts under a fault, and whether the fault was met."""
     receive, send = os.pipe()
     child = os.fork()
@@ -223,7 +261,8 @@ def _in_child(act: Callable[[], object], fault: Fault) -> tuple[int, bool]:
         code = BROKEN
         try:
             tell, leave = os.write, os._exit
-            _inject(fault, lambda: tell(send, b"."), leave)
+            edit = _editor(root / fault.edit)
+            _inject(fault, lambda: tell(send, b"."), edit, leave)
             act()
             code = 0
         except PorterError:
@@ -236,7 +275,20 @@ def _in_child(act: Callable[[], object], fault: Fault) -> tuple[int, bool]:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), was_met
 
 
-def _inject(fault: Fault, meet: Callable[[], object], leave: Callable[[int], Any]) -> None:
+def _editor(path: Path) -> Callable[[], None]:
+    """Replaces a file as editors do, by a rename; its calls are not counted."""
+    real = {name: getattr(os, name) for name in ("open", "write", "close", "replace")}
+
+    def edit() -> None:
+        handle = real["open"](f"{path}.new", os.O_WRONLY | os.O_CREAT, 0o644)
+        real["write"](handle, EDIT)
+        real["close"](handle)
+        real["replace"](f"{path}.new", path)
+
+    return edit
+
+
+def _inject(fault: Fault, meet: Callable[[], object], edit: Callable[[], object], leave: Callable[[int], Any]) -> None:
     """Replaces what `os` offers to change the disk; `fsync` is counted and not waited for."""
     count = [-1]
 
@@ -245,7 +297,13 @@ def _inject(fault: Fault, meet: Callable[[], object], leave: Callable[[int], Any
             if name == "open" and not args[1] & os.O_CREAT:
                 return real(*args, **kwargs)
             count[0] += 1
-            if count[0] == fault.step or (fault.lasting and count[0] > fault.step):
+            if fault.edit:
+                if count[0] == fault.step:
+                    meet()
+                    edit()
+                elif fault.ended_after and count[0] == fault.step + fault.ended_after:
+                    leave(KILLED)
+            elif count[0] == fault.step or (fault.lasting and count[0] > fault.step):
                 meet()
                 if fault.error:
                     raise OSError(fault.error, os.strerror(fault.error))
@@ -260,6 +318,7 @@ def _inject(fault: Fault, meet: Callable[[], object], leave: Callable[[int], Any
 
     for name in CALLS:
         setattr(os, name, faulty(name, getattr(os, name)))
+    setattr(exchange, "exchange_names", faulty("exchange_names", exchange.exchange_names))  # noqa: B010
 
 
 def main() -> int:

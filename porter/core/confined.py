@@ -13,6 +13,9 @@ from contextlib import contextmanager, suppress
 from errno import EEXIST, EINVAL, ENOTEMPTY
 from pathlib import Path, PurePosixPath
 
+from porter.core import exchange
+from porter.core.cache import digest
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -27,10 +30,8 @@ def is_plain(path: object) -> bool:
 
 def read(root: Path, path: str) -> bytes:
     """The bytes of a regular file. Raises OSError for anything else."""
-    with _open_parent(root, path) as (folder, name), open(os.open(name, _READ, dir_fd=folder), "rb") as file:  # noqa: PTH123
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(EINVAL, "not a regular file", path)
-        return file.read()
+    with _open_parent(root, path) as (folder, name):
+        return _read(folder, name)
 
 
 def mode(root: Path, path: str) -> int:
@@ -59,24 +60,54 @@ def write_synced(handle: int, data: bytes, mode: int | None = None) -> None:
         os.close(handle)
 
 
-def take_over(root: Path, path: str, token: str) -> None:
-    """The file becomes what was written beside it."""
+def swap_in(root: Path, path: str, token: str, expected: str | None) -> bool:
+    """Replaces a file with what was written beside it, if its digest is the expected one (None: no file is there).
+
+    Where the system can exchange two names at once, an edit made at any moment is kept. Returns False, with the file
+    as it was found, if it is another one.
+    """
     with _open_parent(root, path) as (folder, name):
-        os.replace(_temporary(name, token), name, src_dir_fd=folder, dst_dir_fd=folder)
+        ready = _ready(name, token)
+        os.rename(_temporary(name, token), ready, src_dir_fd=folder, dst_dir_fd=folder)
+        swapped = _link_new(folder, ready, name) if expected is None else _exchange(folder, ready, name, expected)
+        with suppress(FileNotFoundError):  # it was renamed where names cannot be exchanged
+            os.unlink(ready, dir_fd=folder)
         os.fsync(folder)
+        return swapped
 
 
-def remove(root: Path, path: str) -> None:
-    """Removes a file."""
+def take_away(root: Path, path: str, token: str, expected: str) -> bool:
+    """Removes a file if its digest is the expected one. Returns False, with the file as it was found, if it is not."""
     with _open_parent(root, path) as (folder, name):
-        os.unlink(name, dir_fd=folder)
+        ready = _ready(name, token)
+        try:
+            os.rename(name, ready, src_dir_fd=folder, dst_dir_fd=folder)
+        except FileNotFoundError:
+            return False
+        removed = digest(_read(folder, ready)) == expected
+        if not removed:
+            _link_new(folder, ready, name)
+        os.unlink(ready, dir_fd=folder)
         os.fsync(folder)
+        return removed
+
+
+def put_back(root: Path, path: str, token: str, ours: set[str | None]) -> None:
+    """Puts back a file that an interrupted `swap_in` or `take_away` displaced, unless its digest is one of ours."""
+    with suppress(FileNotFoundError), _open_parent(root, path) as (folder, name):
+        ready = _ready(name, token)
+        if digest(_read(folder, ready)) in ours:
+            return
+        if not _link_new(folder, ready, name):
+            exchange.exchange_names(folder, ready, name)
 
 
 def discard_beside(root: Path, path: str, token: str) -> None:
     """Removes what was written beside a file, if it is there."""
     with suppress(FileNotFoundError), _open_parent(root, path) as (folder, name):
-        os.unlink(_temporary(name, token), dir_fd=folder)
+        for beside in (_temporary(name, token), _ready(name, token)):
+            with suppress(FileNotFoundError):
+                os.unlink(beside, dir_fd=folder)
 
 
 def remove_empty_folder(root: Path, path: str) -> None:
@@ -87,6 +118,37 @@ def remove_empty_folder(root: Path, path: str) -> None:
         except OSError as error:
             if error.errno not in (ENOTEMPTY, EEXIST):
                 raise
+
+
+def _read(folder: int, name: str) -> bytes:
+    with open(os.open(name, _READ, dir_fd=folder), "rb") as file:  # noqa: PTH123
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(EINVAL, "not a regular file", name)
+        return file.read()
+
+
+def _link_new(folder: int, old: str, new: str) -> bool:
+    """Gives a file a second name unless the name is taken."""
+    try:
+        os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _exchange(folder: int, ready: str, name: str, expected: str) -> bool:
+    try:
+        if not exchange.exchange_names(folder, ready, name):
+            if digest(_read(folder, name)) != expected:
+                return False
+            os.replace(ready, name, src_dir_fd=folder, dst_dir_fd=folder)
+            return True
+    except FileNotFoundError:
+        return False
+    if digest(_read(folder, ready)) == expected:
+        return True
+    exchange.exchange_names(folder, ready, name)
+    return False
 
 
 @contextmanager
@@ -109,3 +171,8 @@ def _open_parent(root: Path, path: str, create: bool = False) -> Iterator[tuple[
 
 def _temporary(name: str, token: str) -> str:
     return f".{name}.{token}.porter"
+
+
+def _ready(name: str, token: str) -> str:
+    """A name that only ever holds a complete file: the new text before the exchange, the displaced one after it."""
+    return f".{name}.{token}.ready"

@@ -32,6 +32,14 @@ from porter.core.record import Record, Touched, read_record
 _STATES = ("preparing", "pending", "done")
 
 
+class _ChangedMeanwhileError(Exception):
+    """A file was changed between the last check and its replacement."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
 def home_of(root: Path) -> Path:
     """The folder of a checkout's journal: it is found by where the checkout lies."""
     place = root.resolve()
@@ -82,7 +90,8 @@ def undo(checkout: Checkout) -> tuple[str, ...]:
                 raise PorterError("PTR058", "this file has changed since porter wrote it", Place(file.path))
         contents = {f.path: _blob(entry, f) for f in record.files}
         modes = {f.path: f.mode for f in record.files if f.mode is not None}
-        perform(root, "undo", contents, modes, record.number, record.folders)
+        expected = {f.path: f.after for f in record.files}
+        perform(root, "undo", contents, expected, modes, record.number, record.folders)
     return tuple(f.path for f in record.files)
 
 
@@ -90,22 +99,33 @@ def perform(
     root: Path,
     kind: str,
     contents: Mapping[str, bytes | None],
+    expected: Mapping[str, str | None],
     modes: Mapping[str, int] | None = None,
     number: int | None = None,
     folders: tuple[str, ...] | None = None,
 ) -> None:
     """Gives every file its new content (None: it goes), all or none. The caller holds the lock.
 
-    Raises PTR060 if the system refuses, with everything rolled back, and PTR061 (a path leads out of the checkout).
+    `expected` has the digest of every file's content before (None: there is no file).
+    With everything rolled back, raises PTR060 if the system refuses, or PTR054 or PTR058 if a file was changed at the
+    last moment: its new content stays. Raises PTR061 if a path leads out of the checkout.
     """
     home = home_of(root)
     targets = {path: target(root, path) for path in contents}
     made = _missing_folders(root, targets) if folders is None else folders
     number = (_history(home) or [0])[-1] + 1 if number is None else number
     try:
-        record = _prepare(root, Record(kind, number, secrets.token_hex(4), (), made), contents)
+        record = _prepare(root, Record(kind, number, secrets.token_hex(4), (), made), contents, expected)
         _carry_out(root, record, contents, modes or {})
         _finish(root, record)
+    except _ChangedMeanwhileError as error:
+        settle_pending(root, error.path)
+        code, what = (
+            ("PTR054", "changed after it was read")
+            if kind == "write"
+            else ("PTR058", "has changed since porter wrote it")
+        )
+        raise PorterError(code, f"this file {what}", Place(error.path)) from error
     except OSError as error:
         settle_pending(root)
         if any(current(root, path) != data for path, data in contents.items()):
@@ -116,8 +136,8 @@ def perform(
         raise
 
 
-def settle_pending(root: Path) -> str:
-    """`recover` for a caller that holds the lock."""
+def settle_pending(root: Path, changed: str | None = None) -> str:
+    """`recover` for a caller that holds the lock, and knows of a file that was changed: it is left as it is."""
     home = home_of(root)
     try:
         for name in ("preparing", "done"):
@@ -125,24 +145,25 @@ def settle_pending(root: Path) -> str:
                 shutil.rmtree(home / name)
         if not (home / "pending").is_dir():
             return ""
-        return _settle(root, _read_record(home / "pending"))
+        return _settle(root, _read_record(home / "pending"), changed)
     except OSError as error:
         place = Place(str(error.filename)) if error.filename else None
         told = f"cannot settle an interrupted write: {error.strerror}"
         raise PorterError("PTR060", told, place, "Make the file and its folder writable and try again.") from error
 
 
-def _settle(root: Path, record: Record) -> str:
+def _settle(root: Path, record: Record, changed: str | None) -> str:
     for file in record.files:
+        confined.put_back(root.resolve(), _inside(root, file.path), record.token, {file.before, file.after})
         confined.discard_beside(root.resolve(), _inside(root, file.path), record.token)
     states = {f.path: _state(root, f.path) for f in record.files}
     if all(states[f.path] == f.after for f in record.files):
         _finish(root, record)
         return "finished"
     for file in record.files:
-        if states[file.path] not in (file.before, file.after):
-            raise PorterError("PTR059", "this file changed after an interrupted write", Place(file.path))
-    _roll_back(root, record, states)
+        if states[file.path] not in (file.before, file.after) and file.path != changed:
+            raise _changed_since(file.path)
+    _roll_back(root, record)
     return "rolled back"
 
 
@@ -205,7 +226,9 @@ def _state(root: Path, path: str) -> str | None:
     return None if data is None else digest(data)
 
 
-def _prepare(root: Path, record: Record, contents: Mapping[str, bytes | None]) -> Record:
+def _prepare(
+    root: Path, record: Record, contents: Mapping[str, bytes | None], expected: Mapping[str, str | None]
+) -> Record:
     """Writes the journal entry; from its last rename on, the write is known to the next process."""
     home = home_of(root)
     folder = home / "preparing"
@@ -217,6 +240,8 @@ def _prepare(root: Path, record: Record, contents: Mapping[str, bytes | None]) -
             _write_synced(folder / str(i), before)
         mode = None if before is None else confined.mode(root.resolve(), _inside(root, path))
         states = [None if d is None else digest(d) for d in (before, data)]
+        if states[0] != expected[path]:
+            raise _ChangedMeanwhileError(path)
         files.append(Touched(path, states[0], states[1], mode, str(i)))
     record = Record(record.kind, record.number, record.token, tuple(files), record.folders)
     _write_synced(folder / "record.json", json.dumps(asdict(record), indent=1).encode())
@@ -236,10 +261,17 @@ def _carry_out(root: Path, record: Record, contents: Mapping[str, bytes | None],
             mode = file.mode if file.mode is not None else modes.get(file.path)
             confined.write_beside(base, places[file.path], record.token, data, mode)
     for file in record.files:
-        if contents[file.path] is None:
-            confined.remove(base, places[file.path])
-        else:
-            confined.take_over(base, places[file.path], record.token)
+        _exchange(base, places[file.path], record.token, file.path, file.before, file.after)
+
+
+def _exchange(base: Path, place: str, token: str, path: str, old: str | None, new: str | None) -> None:
+    """Gives a file its new content, or removes it. Raises _ChangedMeanwhileError if it has not its old content."""
+    if new is not None:
+        done = confined.swap_in(base, place, token, old)
+    else:
+        done = old is None or confined.take_away(base, place, token, old)
+    if not done:
+        raise _ChangedMeanwhileError(path)
 
 
 def _finish(root: Path, record: Record) -> None:
@@ -259,17 +291,20 @@ def _finish(root: Path, record: Record) -> None:
             shutil.rmtree(home / "done")
 
 
-def _roll_back(root: Path, record: Record, states: Mapping[str, str | None]) -> None:
+def _roll_back(root: Path, record: Record) -> None:
+    """Gives the files that have their new content the old one. Raises PTR059 if one changes in this moment."""
     base, pending = root.resolve(), home_of(root) / "pending"
     for file in record.files:
         place = _inside(root, file.path)
-        if states[file.path] == file.before:
+        confined.discard_beside(base, place, record.token)
+        if _state(root, file.path) != file.after:
             continue
-        if file.before is None:
-            confined.remove(base, place)
-            continue
-        confined.write_beside(base, place, record.token, _blob(pending, file) or b"", file.mode)
-        confined.take_over(base, place, record.token)
+        if (data := _blob(pending, file)) is not None:
+            confined.write_beside(base, place, record.token, data, file.mode)
+        try:
+            _exchange(base, place, record.token, file.path, file.after, file.before)
+        except _ChangedMeanwhileError as error:
+            raise _changed_since(file.path) from error
     if record.kind == "write":
         _remove_folders(root, record.folders)
     pending.replace(pending.with_name("done"))
@@ -322,6 +357,10 @@ def _sync(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _changed_since(path: str) -> PorterError:
+    return PorterError("PTR059", "this file changed after an interrupted write", Place(path))
 
 
 def _nothing_to_undo() -> PorterError:

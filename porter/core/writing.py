@@ -28,7 +28,8 @@ def write(checkout: Checkout, changes: ChangeSet, force: bool = False) -> tuple[
         if not force:
             _refuse_uncommitted(checkout, changes.files)
         before = {file: _bytes(changes.base.get(file)) for file in contents}
-        journal.perform(checkout.root, "write", {f: d for f, d in contents.items() if d != before[f]})
+        changed = {f: d for f, d in contents.items() if d != before[f]}
+        journal.perform(checkout.root, "write", changed, {f: _digest(before[f]) for f in changed})
     return tuple(file for file in contents if contents[file] != before[file])
 
 

@@ -18,7 +18,9 @@ def test_a_write_that_is_ended_or_fails_anywhere_leaves_all_or_nothing() -> None
     result = kill_writes.run(kills=250)
     assert result.wrong == ()
     assert result.kills == 250 and result.failures > 50
-    assert set(result.outcomes) == {"nothing to do", "finished", "rolled back"}
+    assert {"nothing to do", "finished", "rolled back", "edited: nothing to do", "edited: PTR059"} == set(
+        result.outcomes
+    )
 
 
 def in_place(root: Path, path: str, token: str, data: bytes, mode: int | None) -> None:
@@ -26,6 +28,11 @@ def in_place(root: Path, path: str, token: str, data: bytes, mode: int | None) -
     (root / path).write_bytes(data)
     confined.write_synced(os.open(root / f"{path}.{token}", os.O_WRONLY | os.O_CREAT, 0o600), data)
     (root / f"{path}.{token}").replace(root / path)
+
+
+def unchecked(root: Path, path: str, token: str, _expected: str | None) -> bool:
+    (root / path).with_name(f".{(root / path).name}.{token}.porter").replace(root / path)
+    return True
 
 
 def uncoded(*_: Any) -> None:
@@ -41,6 +48,8 @@ def uncoded(*_: Any) -> None:
         (journal, "_missing_folders", uncoded),
         (confined, "discard_beside", lambda *_: None),
         (confined, "write_beside", in_place),
+        (confined, "swap_in", unchecked),
+        (confined, "put_back", lambda *_: None),
     ],
 )
 def test_the_harness_finds_a_journal_that_is_broken(
@@ -48,7 +57,7 @@ def test_the_harness_finds_a_journal_that_is_broken(
 ) -> None:
     monkeypatch.setattr(where, name, fault)
     try:
-        wrong = bool(kill_writes.run(kills=120).wrong)
+        wrong = bool(kill_writes.run(kills=400, seed=10).wrong)
     except (PorterError, OSError):  # what recovery itself raises is found as well
         wrong = True
     assert wrong

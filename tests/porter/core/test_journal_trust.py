@@ -138,8 +138,8 @@ def test_a_file_written_to_is_not_reached_through_a_new_link(tmp_path: Path) -> 
     (outside / "file").write_text("precious")
     for act in (
         lambda: confined.write_beside(tmp_path / "root", "sub/file", "t", b"x", None),
-        lambda: confined.take_over(tmp_path / "root", "sub/file", "t"),
-        lambda: confined.remove(tmp_path / "root", "sub/file"),
+        lambda: confined.swap_in(tmp_path / "root", "sub/file", "t", "d"),
+        lambda: confined.take_away(tmp_path / "root", "sub/file", "t", "d"),
         lambda: confined.read(tmp_path / "root", "sub/file"),
         lambda: confined.remove_empty_folder(tmp_path / "root", "sub/file"),
     ):

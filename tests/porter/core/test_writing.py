@@ -251,7 +251,7 @@ def test_a_recovery_killed_at_any_step_can_be_repeated(root: Path) -> None:
     step = 0
     while True:
         checkout, changes = planned(root)
-        assert killed_at(2, partial(write, checkout, changes), ("replace",))
+        assert killed_at(2, partial(write, checkout, changes), ("rename",))
         died = killed_at(step, partial(recover, checkout))
         recover(checkout)
         assert tree(root) == BEFORE
@@ -291,7 +291,7 @@ def test_a_failed_system_call_leaves_the_checkout_unchanged(root: Path, step: in
 
 def test_a_file_changed_after_an_interrupted_write_is_left_alone(root: Path) -> None:
     checkout, changes = planned(root)
-    assert killed_at(2, lambda: write(checkout, changes), ("replace",))
+    assert killed_at(2, lambda: write(checkout, changes), ("rename",))
     (root / "a.mm").write_bytes(b"mine")
     found = tree(root)
     assert code(lambda: recover(checkout)) == "PTR059"
