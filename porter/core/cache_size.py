@@ -1,4 +1,4 @@
-"""How large the cache is, and keeping it below a bound: what was not used for longest goes first."""
+"""Measures the cache and keeps it below a limit by removing the least recently used files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from porter.core import cache
 from porter.core.errors import PorterError
 
 DEFAULT_BOUND = "2G"
-# What was used so recently may still be in use by a verdict.
+# A verdict may still be using files used so recently.
 IN_USE_SECONDS = 3600.0
-# Folders whose folders are used, and so removed, as one.
+# The subfolders of these are each used, and removed, as a unit.
 _WHOLE = ("trees", "generated", "device_headers")
 _SEAL, _LOCK = ".seal", ".lock"
 _SIZE = re.compile(r"(\d{1,15})([KMGT]?)B?", re.I)
@@ -25,7 +25,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 @dataclass(frozen=True)
 class Kind:
-    """What the cache holds of one kind: a folder of it."""
+    """The size of one folder of the cache."""
 
     name: str
     files: int
@@ -34,7 +34,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class _Entry:
-    """Files that are used together, and when they last were."""
+    """Files that are used together, and the time of their last use."""
 
     paths: tuple[Path, ...]
     bytes: int
@@ -42,7 +42,7 @@ class _Entry:
 
 
 def parse_size(text: str) -> int:
-    """Bytes of `500M` or `2G`. Raises PTR006 for anything else."""
+    """Converts `500M` or `2G` to bytes. Raises PTR006 for anything else."""
     match = _SIZE.fullmatch(text.strip())
     if not match:
         raise PorterError("PTR006", f"{text!r} is not a size", hint="Give one such as 500M or 2G.")
@@ -50,12 +50,12 @@ def parse_size(text: str) -> int:
 
 
 def bound() -> int:
-    """The bytes that the cache may have: `$PORTER_CACHE_SIZE`, else 2G. Raises PTR006 for what is no size."""
+    """Returns the limit in bytes: `$PORTER_CACHE_SIZE`, else 2G. Raises PTR006 if it is not a size."""
     return parse_size(os.environ.get("PORTER_CACHE_SIZE") or DEFAULT_BOUND)
 
 
 def measure() -> tuple[Kind, ...]:
-    """Each kind with its size, the largest first."""
+    """Returns the size of each folder of the cache, largest first."""
     root = cache.root()
     folders = sorted(each for each in root.iterdir() if each.is_dir()) if root.is_dir() else []
     kinds = [Kind(each.name, len(sizes), sum(sizes)) for each in folders for sizes in [_sizes(each)]]
@@ -63,9 +63,9 @@ def measure() -> tuple[Kind, ...]:
 
 
 def prune(most: int) -> int:
-    """Removes what was not used for longest until no more than `most` bytes are left, and tells how many went.
+    """Removes the least recently used files until at most `most` bytes are left. Returns the bytes removed.
 
-    What was used within the last hour stays.
+    Files used within the last hour stay.
     """
     entries = sorted(_entries(cache.root()), key=lambda entry: entry.used)
     total, removed = sum(entry.bytes for entry in entries), 0
@@ -93,7 +93,7 @@ def _entries(root: Path) -> Iterator[_Entry]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Locks are left: whoever holds one would not keep others out any more."""
+    """Yields all files but locks: removing one that is held would let a second process take it."""
     for base, _, names in os.walk(folder):
         yield from (Path(base, name) for name in names if not name.endswith(_LOCK))
 

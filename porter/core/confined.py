@@ -1,7 +1,7 @@
-"""Files below a folder, reached without following a symbolic link: every step is opened from the one before it.
+"""File operations below a folder that never follow a symbolic link: each directory is opened relative to its parent.
 
-Paths are relative, with forward slashes, and hold no link when they are given; where one was put since, the system
-refuses with an OSError.
+Paths are relative, with forward slashes, and contain no link when passed in. If one was planted since, the operation
+raises OSError.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def is_plain(path: object) -> bool:
-    """Whether this is a relative path that leads to nothing above its folder."""
+    """Returns whether this is a relative path without `.` or `..`."""
     if not isinstance(path, str) or not path or "\0" in path or path.startswith("/"):
         return False
     return not {"", ".", ".."} & set(path.split("/"))
 
 
 def read(root: Path, path: str) -> bytes:
-    """The bytes of a regular file. Raises OSError for anything else."""
+    """Returns the bytes of a regular file. Raises OSError for anything else."""
     with _open_parent(root, path) as (folder, name):
         return _read(folder, name)
 
 
 def mode(root: Path, path: str) -> int:
-    """The permission bits of a file."""
+    """Returns the permission bits of a file."""
     with _open_parent(root, path) as (folder, name):
         return stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
 
 
 def write_beside(root: Path, path: str, token: str, data: bytes, mode: int | None) -> None:
-    """Writes what a file is to hold into a new one beside it, which is on the disk when this returns."""
+    """Writes the new content of a file to a temporary file beside it and syncs it."""
     with _open_parent(root, path, create=True) as (folder, name):
         handle = os.open(_temporary(name, token), _CREATE, 0o666, dir_fd=folder)
         write_synced(handle, data, mode)
 
 
 def write_synced(handle: int, data: bytes, mode: int | None = None) -> None:
-    """Writes to a new file, waits until it is on the disk, and closes it."""
+    """Writes to an open file, syncs and closes it."""
     try:
         left = memoryview(data)
         while left:
@@ -61,10 +61,10 @@ def write_synced(handle: int, data: bytes, mode: int | None = None) -> None:
 
 
 def swap_in(root: Path, path: str, token: str, expected: str | None) -> bool:
-    """Replaces a file with what was written beside it, if its digest is the expected one (None: no file is there).
+    """Replaces a file with what `write_beside` wrote, if it still has the expected digest (None: it does not exist).
 
-    Where the system can exchange two names at once, an edit made at any moment is kept. Returns False, with the file
-    as it was found, if it is another one.
+    Returns False and leaves the file alone otherwise. Where the system can exchange two names atomically, no edit is
+    lost, whenever it is made.
     """
     with _open_parent(root, path) as (folder, name):
         ready = _ready(name, token)
@@ -77,7 +77,7 @@ def swap_in(root: Path, path: str, token: str, expected: str | None) -> bool:
 
 
 def take_away(root: Path, path: str, token: str, expected: str) -> bool:
-    """Removes a file if its digest is the expected one. Returns False, with the file as it was found, if it is not."""
+    """Removes a file if it still has the expected digest. Returns False and leaves it alone otherwise."""
     with _open_parent(root, path) as (folder, name):
         ready = _ready(name, token)
         try:
@@ -93,7 +93,7 @@ def take_away(root: Path, path: str, token: str, expected: str) -> bool:
 
 
 def put_back(root: Path, path: str, token: str, ours: set[str | None]) -> None:
-    """Puts back a file that an interrupted `swap_in` or `take_away` displaced, unless its digest is one of ours."""
+    """Restores a file that an interrupted `swap_in` or `take_away` displaced, unless its digest is one of `ours`."""
     with suppress(FileNotFoundError), _open_parent(root, path) as (folder, name):
         ready = _ready(name, token)
         if digest(_read(folder, ready)) in ours:
@@ -103,7 +103,7 @@ def put_back(root: Path, path: str, token: str, ours: set[str | None]) -> None:
 
 
 def discard_beside(root: Path, path: str, token: str) -> None:
-    """Removes what was written beside a file, if it is there."""
+    """Removes the temporary files beside a file, if any."""
     with suppress(FileNotFoundError), _open_parent(root, path) as (folder, name):
         for beside in (_temporary(name, token), _ready(name, token)):
             with suppress(FileNotFoundError):
@@ -111,7 +111,7 @@ def discard_beside(root: Path, path: str, token: str) -> None:
 
 
 def remove_empty_folder(root: Path, path: str) -> None:
-    """Removes a folder that is there and holds nothing."""
+    """Removes a folder if it exists and is empty."""
     with suppress(FileNotFoundError), _open_parent(root, path) as (folder, name):
         try:
             os.rmdir(name, dir_fd=folder)
@@ -128,7 +128,7 @@ def _read(folder: int, name: str) -> bytes:
 
 
 def _link_new(folder: int, old: str, new: str) -> bool:
-    """Gives a file a second name unless the name is taken."""
+    """Hard-links a file. Returns False if the new name exists."""
     try:
         os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     except FileExistsError:
@@ -153,7 +153,7 @@ def _exchange(folder: int, ready: str, name: str, expected: str) -> bool:
 
 @contextmanager
 def _open_parent(root: Path, path: str, create: bool = False) -> Iterator[tuple[int, str]]:
-    """A handle of the folder that a path is in, and its last name."""
+    """Yields a descriptor of the parent folder, and the file name."""
     *folders, name = PurePosixPath(path).parts
     handle = os.open(root, _FOLDER)
     try:
@@ -174,5 +174,5 @@ def _temporary(name: str, token: str) -> str:
 
 
 def _ready(name: str, token: str) -> str:
-    """A name that only ever holds a complete file: the new text before the exchange, the displaced one after it."""
+    """A name that only ever holds a complete file: the new content before the exchange, the displaced file after it."""
     return f".{name}.{token}.ready"

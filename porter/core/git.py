@@ -1,4 +1,4 @@
-"""git, asked about a checkout whose own configuration is not trusted: nothing that it names is run."""
+"""Running git in a checkout whose own configuration is not trusted: no program that it names is run."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 
 from porter.core.errors import PorterError
 
-# What of a repository's configuration would run a program or a hook, or believe another repository inside it.
+# Turns off what a repository's configuration can use to run a program or a hook, or to name another repository.
 _SAFE = (
     "core.fsmonitor=false", "core.hooksPath=/dev/null", "core.untrackedCache=false", "core.sshCommand=false",
     "core.askPass=", "diff.external=", "status.submoduleSummary=false", "safe.bareRepository=explicit",
 )  # fmt: skip
-# Where git looks: told by `-C` alone, also where porter is run from a hook.
+# Only `-C` says where git looks, even if porter runs in a hook.
 _PLACES = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_EXTERNAL_DIFF",
 )  # fmt: skip
-# No lock is taken, nothing is asked of a person, and nothing is fetched: no transport is allowed.
+# No locks, no prompts, and no fetching: no transport is allowed.
 _SETTINGS = {
     "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none",
 }  # fmt: skip
@@ -27,7 +27,7 @@ _FILTER = re.compile(r"filter\..+\.(?:clean|smudge|process)", re.S | re.I)
 
 
 def run_git(root: Path, *arguments: str) -> str:
-    """What git says of the checkout at `root`. Raises PTR063 where it fails or is not there."""
+    """Runs git in the checkout at `root` and returns its output. Raises PTR063 if it fails or is missing."""
     safe = [part for setting in _SAFE for part in ("-c", setting)]
     command = ["git", "--literal-pathspecs", "--no-pager", "-C", str(root), *safe, *arguments]
     kept = {name: value for name, value in os.environ.items() if name not in _PLACES}
@@ -44,9 +44,9 @@ def run_git(root: Path, *arguments: str) -> str:
 
 
 def without_filters(root: Path) -> list[str]:
-    """Options that turn off the programs that files would go through on their way into the repository.
+    """Returns options that turn off all configured clean and smudge filters.
 
-    Raises PTR063 where one has a name that options cannot give, and as `run_git` does.
+    Raises PTR063 for a filter whose name cannot be given on the command line, and as `run_git` does.
     """
     names = run_git(root, "config", "--includes", "--name-only", "-z", "--list").split("\0")
     filters = dict.fromkeys(name for name in names if _FILTER.fullmatch(name))

@@ -1,13 +1,13 @@
-"""Writing files all or none, and taking them back: the journal of a checkout.
+"""The journal of a checkout: writes are atomic across files and can be undone.
 
-It lies in this user's private state folder and never in the checkout, of which nothing is believed:
+It is in this user's private state folder, never in the checkout, which is not trusted:
 
-    preparing   a journal entry being written: nothing of the checkout has been touched
-    pending     the entry of a write or undo under way: the texts from before it, and `record.json`
+    preparing   an entry being written: the checkout has not been touched yet
+    pending     the entry of a write or undo in progress: the files' earlier contents, and `record.json`
     history/N   the entries of finished writes, oldest first
-    done        an entry being thrown away
+    done        an entry being deleted
 
-A folder changes its role by one rename, so that a process killed anywhere leaves a state that `recover` settles.
+Each change of state is one rename, so `recover` can handle what a process leaves that is killed at any point.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ class _ChangedMeanwhileError(Exception):
 
 
 def home_of(root: Path) -> Path:
-    """The folder of a checkout's journal: it is found by where the checkout lies."""
+    """Returns the folder of a checkout's journal, which depends on the checkout's path."""
     place = root.resolve()
     return state_root() / "journals" / f"{place.name}-{digest(str(place))[:16]}"
 
 
 def require_settled(checkout: Checkout) -> None:
-    """For a command that writes nothing. Raises PTR181 where a write or undo was interrupted."""
+    """Raises PTR181 if a write or undo was interrupted. For commands that write nothing."""
     if (home_of(checkout.root) / "pending").is_dir():
         raise PorterError(
-            "PTR181", "a write to this checkout was interrupted", hint="Run `porter undo`, which takes it back."
+            "PTR181", "a write to this checkout was interrupted", hint="Run `porter undo`, which reverts it."
         )
 
 
 def recover(checkout: Checkout) -> str:
-    """Settles what an interrupted write left: "" (nothing), "finished" or "rolled back".
+    """Finishes or rolls back an interrupted write. Returns "finished", "rolled back", or "" if there is none.
 
-    Raises PTR056 (another process is at it), PTR059 (a file was changed since), PTR060 (the system refused), PTR062
+    Raises PTR056 (another process is writing), PTR059 (a file was changed since), PTR060 (the system refused), PTR062
     (unreadable journal) and PTR180 (the state folder is not private).
     """
     home = home_of(checkout.root)
@@ -68,7 +68,7 @@ def recover(checkout: Checkout) -> str:
 
 
 def undo(checkout: Checkout) -> tuple[str, ...]:
-    """Takes the last written change set back byte for byte and tells its files; an interrupted one counts as written.
+    """Reverts the last write byte for byte, even an interrupted one. Returns the files.
 
     Raises PTR057 (nothing to undo), PTR058 (a file was changed since), and what `recover` and `perform` raise.
     """
@@ -104,11 +104,11 @@ def perform(
     number: int | None = None,
     folders: tuple[str, ...] | None = None,
 ) -> None:
-    """Gives every file its new content (None: it goes), all or none. The caller holds the lock.
+    """Replaces the contents of files (None: removes them), all or none. The caller holds the lock.
 
-    `expected` has the digest of every file's content before (None: there is no file).
-    With everything rolled back, raises PTR060 if the system refuses, or PTR054 or PTR058 if a file was changed at the
-    last moment: its new content stays. Raises PTR061 if a path leads out of the checkout.
+    `expected` maps each file to the digest of its current content, or None if it does not exist. Raises PTR054 or
+    PTR058 if a file has another one, even at the last moment, PTR060 if the system refuses, and PTR061 if a path
+    leads out of the checkout, each with everything rolled back.
     """
     home = home_of(root)
     targets = {path: target(root, path) for path in contents}
@@ -137,7 +137,7 @@ def perform(
 
 
 def settle_pending(root: Path, changed: str | None = None) -> str:
-    """`recover` for a caller that holds the lock, and knows of a file that was changed: it is left as it is."""
+    """`recover` for a caller that holds the lock. `changed` is a file to leave alone."""
     home = home_of(root)
     try:
         for name in ("preparing", "done"):
@@ -148,7 +148,7 @@ def settle_pending(root: Path, changed: str | None = None) -> str:
         return _settle(root, _read_record(home / "pending"), changed)
     except OSError as error:
         place = Place(str(error.filename)) if error.filename else None
-        told = f"cannot settle an interrupted write: {error.strerror}"
+        told = f"cannot recover from an interrupted write: {error.strerror}"
         raise PorterError("PTR060", told, place, "Make the file and its folder writable and try again.") from error
 
 
@@ -168,7 +168,7 @@ def _settle(root: Path, record: Record, changed: str | None) -> str:
 
 
 def last_written(root: Path) -> dict[str, str | None]:
-    """For every file in the history, the digest porter left it with."""
+    """Returns the digest that porter left each file of the history with."""
     home = home_of(root)
     entries = [_read_record(home / "history" / str(n)) for n in _history(home)]
     return {file.path: file.after for record in entries for file in record.files}
@@ -195,7 +195,7 @@ def locked(checkout: Checkout) -> Iterator[None]:
 
 
 def target(root: Path, path: str) -> Path:
-    """The file a path means, behind symbolic links. Raises PTR061 if that is outside the checkout."""
+    """Resolves a path. Raises PTR061 if it leads out of the checkout."""
     base = root.resolve()
     try:
         full = (base / path).resolve()
@@ -207,7 +207,7 @@ def target(root: Path, path: str) -> Path:
 
 
 def current(root: Path, path: str) -> bytes | None:
-    """A file's bytes, or None if there is none. Raises PTR061, and PTR060 if it cannot be read."""
+    """Returns a file's bytes, or None if it does not exist. Raises PTR061, and PTR060 if it cannot be read."""
     try:
         return confined.read(root.resolve(), _inside(root, path))
     except FileNotFoundError:
@@ -217,7 +217,7 @@ def current(root: Path, path: str) -> bytes | None:
 
 
 def _inside(root: Path, path: str) -> str:
-    """The path of `target` below the root: there is no link on it."""
+    """Returns the path of `target` relative to the root, without links."""
     return target(root, path).relative_to(root.resolve()).as_posix()
 
 
@@ -229,7 +229,7 @@ def _state(root: Path, path: str) -> str | None:
 def _prepare(
     root: Path, record: Record, contents: Mapping[str, bytes | None], expected: Mapping[str, str | None]
 ) -> Record:
-    """Writes the journal entry; from its last rename on, the write is known to the next process."""
+    """Writes the journal entry. After the last rename, the next process knows of the write."""
     home = home_of(root)
     folder = home / "preparing"
     folder.mkdir(mode=0o700)
@@ -252,7 +252,7 @@ def _prepare(
 
 
 def _carry_out(root: Path, record: Record, contents: Mapping[str, bytes | None], modes: Mapping[str, int]) -> None:
-    """First every new text beside its target, where a full disk shows; then the renames."""
+    """Writes all new contents beside the files, where a full disk shows first, then replaces them."""
     base = root.resolve()
     places = {f.path: _inside(root, f.path) for f in record.files}
     for file in record.files:
@@ -265,7 +265,7 @@ def _carry_out(root: Path, record: Record, contents: Mapping[str, bytes | None],
 
 
 def _exchange(base: Path, place: str, token: str, path: str, old: str | None, new: str | None) -> None:
-    """Gives a file its new content, or removes it. Raises _ChangedMeanwhileError if it has not its old content."""
+    """Replaces or removes a file. Raises _ChangedMeanwhileError if its digest is not `old`."""
     if new is not None:
         done = confined.swap_in(base, place, token, old)
     else:
@@ -275,7 +275,7 @@ def _exchange(base: Path, place: str, token: str, path: str, old: str | None, ne
 
 
 def _finish(root: Path, record: Record) -> None:
-    """The entry of a write joins the history; that of an undo goes, with the one it took back."""
+    """Moves the entry of a write to the history; deletes that of an undo together with the entry it reverted."""
     home = home_of(root)
     entry = home / "history" / str(record.number)
     if record.kind == "write":
@@ -292,7 +292,7 @@ def _finish(root: Path, record: Record) -> None:
 
 
 def _roll_back(root: Path, record: Record) -> None:
-    """Gives the files that have their new content the old one. Raises PTR059 if one changes in this moment."""
+    """Restores the files that have their new content. Raises PTR059 if one is changed at this moment."""
     base, pending = root.resolve(), home_of(root) / "pending"
     for file in record.files:
         place = _inside(root, file.path)
@@ -312,7 +312,7 @@ def _roll_back(root: Path, record: Record) -> None:
 
 
 def _missing_folders(root: Path, targets: Mapping[str, Path]) -> tuple[str, ...]:
-    """The folders a write will create, the deepest last."""
+    """Returns the folders that a write will create, deepest last."""
     base = root.resolve()
     missing = {p for place in targets.values() for p in place.parents if p.is_relative_to(base) and not p.exists()}
     return tuple(str(p.relative_to(base)) for p in sorted(missing))

@@ -1,4 +1,4 @@
-"""Folders that belong to this user alone, whatever the umask: where porter keeps what it is to believe later."""
+"""Folders that only this user can access, whatever the umask. porter trusts only what it finds in these."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OTHERS = 0o077
 
 
 def state_root() -> Path:
-    """The folder of journals: `$PORTER_STATE`, else `$XDG_STATE_HOME/porter`, else `~/.local/state/porter`."""
+    """Returns the folder for journals: `$PORTER_STATE`, else `$XDG_STATE_HOME/porter`, else `~/.local/state/porter`."""
     if own := os.environ.get("PORTER_STATE"):
         return Path(own)
     base = os.environ.get("XDG_STATE_HOME")
@@ -20,10 +20,9 @@ def state_root() -> Path:
 
 
 def make_private(folder: Path) -> Path:
-    """Creates a folder that only this user may enter, or closes one to others that is this user's already; the folder
-    itself, where this is a link of the user's own.
+    """Creates a folder with mode 700, or sets this mode on an existing one. Resolves a link that this user owns.
 
-    Raises PTR180 where that is not possible: it is another user's, or others could have written into it.
+    Raises PTR180 if the folder belongs to another user, or others could have written to it.
     """
     try:
         if folder.is_symlink():
@@ -35,7 +34,7 @@ def make_private(folder: Path) -> Path:
         if found.st_uid != os.getuid():
             raise _not_private(folder, "belongs to another user")
         if found.st_mode & _OTHERS_WRITE and any(folder.iterdir()):
-            raise _not_private(folder, "is open to what other users write")
+            raise _not_private(folder, "can be written to by other users")
         if found.st_mode & _OTHERS:
             folder.chmod(0o700)
     except OSError as error:
@@ -44,7 +43,7 @@ def make_private(folder: Path) -> Path:
 
 
 def make_folder(folder: Path) -> Path:
-    """Creates a folder and those above it, for this user alone whatever the umask; one that is there stays as it is."""
+    """Creates a folder and its parents with mode 700, whatever the umask. Existing ones keep their mode."""
     if not folder.is_dir():
         make_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)

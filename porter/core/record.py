@@ -1,4 +1,4 @@
-"""What a journal entry says of a write or undo, and how it is read: a record that fits in every field, or none."""
+"""The record of a write or undo in the journal. Reading validates every field."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BLOB = re.compile(r"[0-9]{1,9}", re.A)
 
 @dataclass(frozen=True)
 class Touched:
-    """A file of an entry: digests before and after (None where it does not exist), its mode, its blob's name."""
+    """A file of an entry: digests before and after (None if it does not exist), mode, and the name of its copy."""
 
     path: str
     before: str | None
@@ -30,7 +30,7 @@ class Touched:
 
 @dataclass(frozen=True)
 class Record:
-    """What an entry did: `kind` is write or undo, `number` its place in the history, `folders` those it creates."""
+    """A write or undo: `number` is its place in the history, `folders` are the ones it creates."""
 
     kind: str
     number: int
@@ -40,7 +40,7 @@ class Record:
 
 
 def read_record(path: Path) -> Record:
-    """The record in a file. Raises OSError (unreadable) or ValueError (it is none)."""
+    """Reads a record. Raises OSError if the file is unreadable, ValueError if it is not a record."""
     data = read(path.parent, path.name)
     _require(len(data) <= LARGEST, "size")
     try:
@@ -50,7 +50,7 @@ def read_record(path: Path) -> Record:
 
 
 def parse_record(raw: Any) -> Record:
-    """The record of a JSON value. Raises ValueError for one that differs in a field, its type or its form."""
+    """Converts a JSON value to a record. Raises ValueError for an unknown, missing or invalid field."""
     _require_keys(raw, Record)
     _require(raw["kind"] in KINDS, "kind")
     _require(_is_number(raw["number"], 1, 10**9), "number")

@@ -164,7 +164,7 @@ class Process:
 
 
 def wait(processes: Sequence[Process], progress: Progress = ignore, link: socket.socket | None = None) -> list[Answer]:
-    """Their answers, in order; `progress` hears the steps of all. In the end none of them is left.
+    """Waits for the answers and returns them in order. Reports all steps to `progress`. Ends every process.
 
     Raises ConnectionAbortedError when the client at the other end of `link` leaves.
     """
@@ -239,7 +239,7 @@ def _work(act: Act, writer: int, log: int, mark: bytes, parent: int) -> NoReturn
 
 
 def _disconnect(keep: set[int]) -> None:
-    """Leads every socket and pipe that was inherited nowhere: the client's connection, and those of other workers.
+    """Redirects inherited sockets and pipes to /dev/null: the client's connection, and those of other workers.
 
     They stay open as numbers, so that none is taken for a file opened later.
     """
