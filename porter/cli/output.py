@@ -53,7 +53,7 @@ class Output:
         from porter.core.checkout import find_checkout
 
         checkout = find_checkout(self.settings.checkout, Path.cwd(), dict(os.environ))
-        self.note(f"checkout: {printable(checkout.root.name)} ({checkout.origin})")
+        self.note(f"checkout: {printable(checkout.root.resolve().name)} ({checkout.origin})")
         return checkout
 
     def open_checkout(self, to_write: bool = False) -> Checkout:
