@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from porter.kernels.coreai_face import TorchMetalKernel
 from porter.kernels.functions import custom_function
 from porter.kernels.kernel import Kernel, MetalParameter
-from porter.kernels.mlx_face import MetalKernel, metal_kernel
+from porter.kernels.metal_kernel import MetalKernel, metal_kernel
 from porter.kernels.references import differentiate
+from porter.kernels.torch_metal_kernel import TorchMetalKernel
 
 __all__ = [
     "Kernel",

@@ -14,8 +14,8 @@ from porter.core.errors import PorterError
 from porter.kernels.call import Value
 from porter.kernels.cases import to_device
 from porter.kernels.compare import BY_TYPE, compare
+from porter.kernels.measuring import measure
 from porter.kernels.references import Reference
-from porter.kernels.timing import measure
 
 GROUPS: tuple[tuple[int, int, int], ...] = tuple((n, 1, 1) for n in (32, 64, 128, 256, 512, 1024))
 Group: TypeAlias = Sequence[int] | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from porter.kernels.timing import measure
+from porter.kernels.measuring import measure
 
 
 class Stage:
