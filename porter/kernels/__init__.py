@@ -1,0 +1,19 @@
+"""Kernels that a person writes: `MetalKernel` takes the body alone, and generates the rest."""
+
+from __future__ import annotations
+
+from porter.kernels.functions import custom_function
+from porter.kernels.kernel import Kernel, MetalParameter
+from porter.kernels.metal_kernel import MetalKernel, metal_kernel
+from porter.kernels.references import differentiate
+from porter.kernels.torch_metal_kernel import TorchMetalKernel
+
+__all__ = [
+    "Kernel",
+    "MetalKernel",
+    "MetalParameter",
+    "TorchMetalKernel",
+    "custom_function",
+    "differentiate",
+    "metal_kernel",
+]
