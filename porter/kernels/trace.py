@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from porter.kernels.script import Case, Difference, Script, compare, on_cpu, widened
+from porter.kernels.compare import Difference
+from porter.kernels.script import Case, Script, find_difference, on_cpu, widened
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,8 @@ def _trace_case(script: Script, case: Case) -> Iterator[StageResult]:
         expected = stage.results(stage.reference, on_cpu(values))
         precise = stage.results(stage.reference, widened(values))
         got = stage.results(stage.run, values)
-        found = (
-            compare(stage.name, name, got[name], expected[name], precise[name], script.tolerance)
-            for name in stage.gives
-        )
-        difference = next(filter(None, found), None)
+        found = find_difference(stage, got, expected, precise, script.tolerance)
+        difference = found.difference if found else None
         yield StageResult(str(case), stage.name, difference)
         if difference is not None:
             return

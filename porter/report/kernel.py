@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from porter.kernels.checking import CaseResult
-    from porter.kernels.script import Difference
+    from porter.kernels.compare import Difference
+    from porter.kernels.script import WrongStage
     from porter.kernels.timing import Timing
     from porter.kernels.trace import StageResult
 
@@ -49,11 +50,13 @@ def check_lines(name: str, results: Sequence[CaseResult]) -> list[str]:
 
 def check_object(name: str, results: Sequence[CaseResult]) -> dict[str, Any]:
     failed = [
-        {"case": each.case, "error": each.error, **difference_object(each.difference)}
-        for each in results
-        if not each.ok
+        {"case": each.case, "error": each.error, **_wrong_stage(each.difference)} for each in results if not each.ok
     ]
     return {"script": name, "ok": not failed, "passed": len(results) - len(failed), "failed": failed}
+
+
+def _wrong_stage(found: WrongStage | None) -> dict[str, Any]:
+    return {} if found is None else {"stage": found.stage, **difference_object(found.difference)}
 
 
 def difference_object(difference: Difference | None) -> dict[str, Any]:
@@ -66,13 +69,12 @@ def trace_lines(result: StageResult) -> list[str]:
     difference = result.difference
     if difference is None:
         return [f"{result.case}  {result.stage}: as its reference"]
-    where = f"{difference.result}[{', '.join(map(str, difference.index))}]" if difference.index else difference.result
     return [
         f"{result.case}  {result.stage}: DIFFERS",
-        f"  at        {where}",
+        f"  at        {difference.output}{list(difference.index)}",
         f"  expected  {difference.expected}",
         f"  got       {difference.got}",
-        f"  differs   {difference.count} of {difference.of} elements",
+        f"  differs   {difference.count} of {difference.total} elements",
         *(f"  written   {line}" for line in result.writers),
     ]
 

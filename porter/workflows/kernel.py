@@ -77,6 +77,6 @@ def _checked(shuffle: int | None) -> AbstractContextManager[None]:
     """The overlay's checks, where there is one."""
     if sys.platform == "darwin":
         return nullcontext()
-    from aten_overlay.device.shader import Mode, running
+    from porter.kernels.launch import Mode, running
 
-    return running(Mode(checked=True, shuffle=shuffle))
+    return running(Mode(checked=True, shuffle=shuffle, poison=True))
