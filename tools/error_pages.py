@@ -38,6 +38,7 @@ AREAS = {
     160: "Building the fork for a verdict",
     170: "Verdicts",
     180: "Private folders and interrupted writes",
+    200: "Kernels that a person writes",
 }
 
 CODE = re.compile(r"PTR\d{3}")

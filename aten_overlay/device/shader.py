@@ -9,7 +9,9 @@ import ctypes
 import math
 import struct
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +40,29 @@ calls: Counter[str] = Counter()  # launches by host_name, since the start
 
 
 @dataclass(frozen=True)
+class Mode:
+    """How kernels compile and run: `checked` refuses what lies out of bounds, `shuffle` is the seed of an order of
+    lanes and threadgroups.
+    """
+
+    checked: bool = False
+    shuffle: int | None = None
+
+
+_mode = ContextVar("mode", default=Mode())
+
+
+@contextmanager
+def running(mode: Mode) -> Iterator[None]:
+    """Compiles and launches kernels in this mode. A library keeps the one it was compiled in."""
+    token = _mode.set(mode)
+    try:
+        yield
+    finally:
+        _mode.reset(token)
+
+
+@dataclass(frozen=True)
 class Bound:
     """Memory bound to a kernel's argument: where the kernel starts, and the whole of the buffer it lies in."""
 
@@ -63,7 +88,7 @@ class ShaderLibrary:
     """
 
     def __init__(self, source: str, device: Device) -> None:
-        options = Options(include=(device.fork,))
+        options = Options(include=(device.fork,), checked=_mode.get().checked)
         try:
             self._names = host_names(source, options)
             self._library = Library(compile_kernels(source, self._names, options))
@@ -124,7 +149,7 @@ class MetalKernel:
     ) -> None:
         calls[self._name] += 1
         try:
-            self._library.run(self._name, bound, grid, group, resident=resident)
+            self._library.run(self._name, bound, grid, group, resident=resident, shuffle=_mode.get().shuffle)
         except OverlayError as error:
             raise RuntimeError(str(error)) from error
 

@@ -1,0 +1,90 @@
+"""What one call of a kernel gives: operands, grid, outputs and template, checked and in one form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+
+from porter.kernels.kernel import AddressSpace, Operand, TemplateArgument
+from porter.kernels.types import metal_type
+
+Number: TypeAlias = bool | int | float
+Value: TypeAlias = torch.Tensor | Number
+TemplateValue: TypeAlias = torch.dtype | bool | int
+# Tensors of fewer elements lie in Metal's constant address space, as MLX passes them.
+SMALL = 8
+_NUMBERS: Mapping[type, torch.dtype] = {bool: torch.bool, int: torch.int32, float: torch.float32}
+
+
+@dataclass(frozen=True)
+class Output:
+    """The shape and the element type of one output."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: `inputs` and `outputs` in the order of the kernel's names, three dimensions of threads."""
+
+    inputs: tuple[Value, ...]
+    outputs: tuple[Output, ...]
+    grid: tuple[int, int, int]
+    threadgroup: tuple[int, int, int]
+    template: tuple[TemplateArgument, ...] = ()
+    init_value: Number | None = None
+
+    @property
+    def group(self) -> tuple[int, int, int]:
+        """Threads of a threadgroup: never more than the grid has."""
+        x, y, z = (min(group, grid) for group, grid in zip(self.threadgroup, self.grid, strict=True))
+        return x, y, z
+
+
+def operand(name: str, value: Value, in_device: bool = False) -> Operand:
+    """How input `name` is passed: numbers and small tensors as constants, unless tensors are always `in_device`."""
+    if not isinstance(value, torch.Tensor):
+        return Operand(name, _name(_NUMBERS[type(value)]), 0, AddressSpace.CONSTANT)
+    small = value.numel() < SMALL and not in_device
+    space = AddressSpace.CONSTANT if small else AddressSpace.DEVICE
+    return Operand(name, _name(value.dtype), value.dim(), space)
+
+
+def output_operand(name: str, output: Output) -> Operand:
+    """How output `name` is passed."""
+    return Operand(name, _name(output.dtype), len(output.shape))
+
+
+def template_arguments(template: Mapping[str, TemplateValue]) -> tuple[TemplateArgument, ...]:
+    """Template parameters and values in Metal's words."""
+    return tuple(_template_argument(name, value) for name, value in template.items())
+
+
+def _template_argument(name: str, value: TemplateValue) -> TemplateArgument:
+    if isinstance(value, torch.dtype):
+        return TemplateArgument("typename", name, _name(value))
+    if isinstance(value, bool):
+        return TemplateArgument("bool", name, str(value).lower())
+    return TemplateArgument("int", name, str(value))
+
+
+def _name(dtype: torch.dtype) -> str:
+    """Metal's name of a type that has been checked to have one."""
+    name = metal_type(dtype)
+    assert name is not None, dtype
+    return name
+
+
+def number_type(value: Number) -> torch.dtype:
+    """The element type that a number is passed as."""
+    return _NUMBERS[type(value)]
+
+
+def three(sizes: Sequence[int]) -> tuple[int, int, int]:
+    """One to three sizes as three."""
+    x, y, z = (*sizes, *[1] * (3 - len(sizes)))
+    return x, y, z

@@ -1,0 +1,112 @@
+"""What is wrong with a kernel, told when it is made."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from porter.core.errors import PorterError
+from porter.kernels.attributes import ATTRIBUTES, nearest_attributes, resembles_attribute
+from porter.kernels.body import is_declared, words
+from porter.kernels.kernel import Kernel, MetalParameter
+from porter.kernels.signature import Content
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_KEYWORDS = """
+    alignas alignof auto bool break case char class const constant constexpr continue decltype default delete device do
+    double else enum explicit extern false float for friend goto half if inline int kernel long mutable namespace new
+    operator private protected public register return short signed sizeof static struct switch template this thread
+    threadgroup true try typedef typename uchar uint ulong union unsigned ushort using virtual void volatile while
+    fragment vertex metal bfloat size_t"""
+_RESERVED = frozenset(_KEYWORDS.split())
+
+
+def check_kernel(kernel: Kernel) -> None:
+    """Raises PTR200-PTR204 for a kernel that cannot be written as Metal."""
+    _check_name(kernel)
+    if not kernel.outputs:
+        raise PorterError("PTR202", f"kernel `{kernel.name}` has no outputs", hint="Name at least one output.")
+    if not words(kernel.body):
+        raise PorterError(
+            "PTR202", f"kernel `{kernel.name}` has an empty body", hint="Write the statements between the braces."
+        )
+    for parameter in kernel.parameters:
+        _check_parameter(parameter)
+    _check_names(kernel)
+    _check_attributes(kernel)
+    for name, word in kernel.placeholders:
+        if name not in kernel.inputs:
+            raise PorterError(
+                "PTR201", f"template_dtypes names `{name}`, which is not an input of kernel `{kernel.name}`",
+                hint=f"The inputs are {', '.join(kernel.inputs)}.",
+            )  # fmt: skip
+        _check_identifier(word, "placeholder")
+
+
+def _check_name(kernel: Kernel) -> None:
+    if not _IDENTIFIER.fullmatch(kernel.name) or kernel.name in _RESERVED:
+        raise PorterError(
+            "PTR200", f"`{kernel.name}` cannot name a Metal function", hint="Use letters, digits and underscores."
+        )
+
+
+def _check_identifier(name: str, what: str) -> None:
+    if not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
+        raise PorterError(
+            "PTR201", f"{what} `{name}` is not a name in Metal", hint="Use letters, digits and underscores, no keyword."
+        )
+
+
+def _check_names(kernel: Kernel) -> None:
+    named = list(_named(kernel))
+    for name, what in named:
+        _check_identifier(name, what)
+    counts = Counter(name for name, _ in named)
+    twice = next((name for name, _ in named if counts[name] > 1), None)
+    if twice is not None:
+        places = " and as ".join(what for name, what in named if name == twice)
+        raise PorterError("PTR201", f"`{twice}` stands as {places}", hint="Give each argument a name of its own.")
+    for name, what in named:
+        if name in ATTRIBUTES and what in ("input", "output"):
+            raise PorterError(
+                "PTR201", f"{what} `{name}` has the name of a Metal attribute", hint="Give it another name."
+            )
+
+
+def _named(kernel: Kernel) -> Iterator[tuple[str, str]]:
+    """Every argument's name and what it is, those included that the body asks for by the name of a tensor."""
+    yield from ((name, "input") for name in kernel.inputs)
+    yield from ((name, "output") for name in kernel.outputs)
+    yield from ((p.name, "Metal parameter") for p in kernel.parameters)
+    asked = words(kernel.body)
+    for name in (*kernel.inputs, *kernel.outputs):
+        for content in Content:
+            if content is not Content.DATA and name + content.value in asked:
+                yield name + content.value, f"what `{name}` is described by"
+
+
+def _check_parameter(parameter: MetalParameter) -> None:
+    attribute = ATTRIBUTES.get(parameter.attribute)
+    if attribute is None:
+        _refuse_attribute(parameter.attribute, f"Metal parameter `{parameter.name}`")
+    elif parameter.dtype not in attribute.types:
+        raise PorterError(
+            "PTR204",
+            f"Metal parameter `{parameter.name}` is a `{parameter.dtype}`, which [[{attribute.name}]] cannot be",
+            hint=f"Use one of {', '.join(attribute.types)}.",
+        )
+
+
+def _check_attributes(kernel: Kernel) -> None:
+    """Raises PTR203 for a word of the body that looks like an attribute and is none."""
+    known = {name for name, _ in _named(kernel)} | ATTRIBUTES.keys()
+    for word in sorted(words(kernel.body) - known):
+        if resembles_attribute(word) and not is_declared(kernel.body, word) and word not in words(kernel.header):
+            _refuse_attribute(word, f"the body of kernel `{kernel.name}`")
+
+
+def _refuse_attribute(name: str, where: str) -> None:
+    near = nearest_attributes(name)
+    hint = f"Did you mean {' or '.join(near)}?" if near else "See the Metal specification's table of input attributes."
+    raise PorterError("PTR203", f"{where} names `{name}`, which is not a Metal attribute", hint=hint)

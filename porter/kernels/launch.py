@@ -1,0 +1,140 @@
+"""Runs generated source on the mps device: the stand-in's on Linux, Apple's on a Mac.
+
+Both go through `torch.mps.compile_shader`. Not yet run on Apple hardware.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from aten_overlay.errors import OverlayError
+from porter.core.errors import Place, PorterError
+from porter.kernels.call import Call, Number, Value, operand, output_operand
+from porter.kernels.kernel import Kernel
+from porter.kernels.signature import Buffer, Content, Generated, generate
+from porter.kernels.validation import DEVICE, check_call, check_generated
+
+_NARROW = {bool: "uint8", int: "int32"}
+MOST_SHARED = 32 * 1024
+
+
+def write_source(kernel: Kernel, call: Call) -> Generated:
+    """The source of `kernel` for the types of `call`. Raises PTR213."""
+    inputs = tuple(operand(n, v, kernel.tensors) for n, v in zip(kernel.inputs, call.inputs, strict=True))
+    outputs = tuple(output_operand(n, o) for n, o in zip(kernel.outputs, call.outputs, strict=True))
+    generated = generate(kernel, inputs, outputs, call.template)
+    check_generated(kernel, generated)
+    return generated
+
+
+def launch(kernel: Kernel, call: Call) -> tuple[torch.Tensor, ...]:
+    """Runs `kernel` on the mps device; its outputs.
+
+    Raises PTR208-PTR220 before the launch for what cannot run.
+    """
+    check_call(kernel, call)
+    generated = write_source(kernel, call)
+    require_device(kernel)
+    function = getattr(compiled(generated.source), generated.function)
+    _check_limits(kernel, call, function)
+    inputs = tuple(_laid_out(kernel, value) for value in call.inputs)
+    outputs = tuple(_allocate(o.shape, o.dtype, call.init_value) for o in call.outputs)
+    if 0 not in call.grid:
+        _run(function, kernel, generated, call, inputs, outputs)
+    return outputs
+
+
+def require_device(kernel: Kernel) -> None:
+    """Raises PTR220 if this process has no mps device."""
+    if not torch.backends.mps.is_available():
+        raise PorterError(
+            "PTR220", f"kernel `{kernel.name}` needs the mps device, and this process has none",
+            hint="Run the program with `python -m aten_overlay SCRIPT.py`, or on a Mac.",
+        )  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def compiled(source: str) -> Any:
+    """The library that `source` compiles to. Raises PTR219 with the compiler's message."""
+    try:
+        return torch.mps.compile_shader(source)
+    except SyntaxError as error:
+        cause = error.__cause__
+        found = cause.place if isinstance(cause, OverlayError) else None
+        place = Place(found.file, found.line) if found else None
+        what = f"the kernel does not compile: {cause.what if isinstance(cause, OverlayError) else error}"
+        raise PorterError(
+            "PTR219", what, place, "Fix the body or the header; verbose=True prints the whole source."
+        ) from error
+
+
+def _check_limits(kernel: Kernel, call: Call, function: Any) -> None:
+    """Raises PTR212 or PTR214 if the pipeline allows fewer threads, or less memory, than is asked for."""
+    most = function.max_threads_per_threadgroup
+    threads = call.group[0] * call.group[1] * call.group[2]
+    if threads > most:
+        raise PorterError(
+            "PTR212", f"threadgroup {call.group} of kernel `{kernel.name}` has {threads} threads; it takes {most}",
+            hint="Make `threadgroup` smaller; the grid may stay.",
+        )  # fmt: skip
+    shared = function.static_thread_group_memory_length
+    if shared > MOST_SHARED:
+        raise PorterError(
+            "PTR214", f"kernel `{kernel.name}` declares {shared} bytes of threadgroup memory; Metal has {MOST_SHARED}",
+            hint="Make its threadgroup arrays smaller.",
+        )  # fmt: skip
+
+
+def _laid_out(kernel: Kernel, value: Value) -> Value:
+    return value.contiguous() if isinstance(value, torch.Tensor) and kernel.row_contiguous else value
+
+
+def _allocate(shape: Sequence[int], dtype: torch.dtype, init_value: Number | None) -> torch.Tensor:
+    if init_value is None:
+        return torch.empty(shape, dtype=dtype, device=DEVICE)
+    return torch.full(shape, init_value, dtype=dtype, device=DEVICE)
+
+
+def _run(
+    function: Any,
+    kernel: Kernel,
+    generated: Generated,
+    call: Call,
+    inputs: Sequence[Value],
+    outputs: Sequence[torch.Tensor],
+) -> None:
+    given: Mapping[str, Value] = dict(zip((*kernel.inputs, *kernel.outputs), (*inputs, *outputs), strict=True))
+    arguments: list[Any] = []
+    casts: dict[int, str] = {}
+    for index, buffer in enumerate(generated.buffers):
+        value, narrow = _argument(buffer, given[buffer.operand])
+        arguments.append(value)
+        if narrow:
+            casts[index] = narrow
+    function(*arguments, threads=list(call.grid), group_size=list(call.group), arg_casts=casts or None)
+
+
+def _argument(buffer: Buffer, value: Value) -> tuple[object, str]:
+    """What is bound for a buffer, and how `compile_shader` has to narrow it: it passes 64-bit integers by itself."""
+    if buffer.content is Content.DATA:
+        return (value, "") if isinstance(value, torch.Tensor) else (value, _NARROW.get(type(value), ""))
+    shape, strides, offset = _layout(value)
+    match buffer.content:
+        case Content.SHAPE:
+            return shape, "int32"
+        case Content.STRIDES:
+            return strides, ""
+        case Content.RANK:
+            return 0 if not isinstance(value, torch.Tensor) else value.dim(), "int32"
+    return offset, ""
+
+
+def _layout(value: Value) -> tuple[list[int], list[int], int]:
+    """Shape, strides and storage offset; a value without dimensions has one of size 1, for lists may not be empty."""
+    if not isinstance(value, torch.Tensor):
+        return [1], [1], 0
+    return list(value.shape) or [1], list(value.stride()) or [1], int(value.storage_offset())

@@ -1,0 +1,2 @@
+typedef half float16_t;
+typedef bfloat bfloat16_t;

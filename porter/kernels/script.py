@@ -1,0 +1,247 @@
+"""A script that holds kernels: what they compute, on which inputs they are checked, and at which sizes they are timed.
+
+A script has a module-level value `SCRIPT`. A pipeline has several stages, each with a reference of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Values = Mapping[str, Any]
+Function = Callable[..., Any]
+FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+# Relative and absolute error allowed against a float64 reference: results are rounded once, sums are in float32.
+_TOLERANCES = {torch.float32: 2e-5, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
+
+
+class Kind(Enum):
+    """What a kernel's threads share, which bounds its time on the host."""
+
+    ELEMENTWISE = "elementwise"
+    ROW_WISE = "row-wise"
+    MATRIX = "matrix"
+    ATOMIC = "atomic"
+    PIPELINE = "pipeline"
+    MODEL = "model"
+
+    @property
+    def target(self) -> float | None:
+        """The most times the torch operator that the kernel may take on the host; None if that says little."""
+        return {Kind.ELEMENTWISE: 1.2, Kind.ROW_WISE: 8.0}.get(self)
+
+
+class Layout(Enum):
+    """How the inputs of a case lie in memory."""
+
+    DENSE = "dense"
+    STRIDED = "strided"
+    TRANSPOSED = "transposed"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of inputs: its size, element type and layout. The same case always has the same values."""
+
+    size: tuple[int, ...]
+    dtype: torch.dtype = torch.float32
+    layout: Layout = Layout.DENSE
+    device: str = "mps"
+
+    def __str__(self) -> str:
+        return f"{'x'.join(map(str, self.size))}-{str(self.dtype).removeprefix('torch.')}-{self.layout.value}"
+
+    def normal(self, *shape: int, seed: int = 0) -> Tensor:
+        """Normally distributed numbers. `seed` tells tensors of one shape apart."""
+        values = torch.randn(shape, generator=self._generator(shape, seed))
+        return self.place(values.to(self.dtype))
+
+    def uniform(self, *shape: int, low: float, high: float, seed: int = 0) -> Tensor:
+        """Numbers between two bounds."""
+        values = torch.rand(shape, generator=self._generator(shape, seed)) * (high - low) + low
+        return self.place(values.to(self.dtype))
+
+    def integers(self, *shape: int, below: int, dtype: torch.dtype = torch.int32, seed: int = 0) -> Tensor:
+        """Integers from 0 up."""
+        return self.place(torch.randint(below, shape, generator=self._generator(shape, seed)).to(dtype))
+
+    def place(self, values: Tensor) -> Tensor:
+        """The same values on the device, in this case's layout."""
+        values = values.to(self.device)
+        if self.layout is Layout.STRIDED and values.dim():
+            *outer, last = values.shape
+            wide = torch.zeros((*outer, 2 * last + 1), dtype=values.dtype, device=values.device)
+            wide[..., 1::2] = values
+            return wide[..., 1::2]
+        if self.layout is Layout.TRANSPOSED and values.dim() > 1:
+            return values.transpose(-1, -2).contiguous().transpose(-1, -2)
+        return values
+
+    def _generator(self, shape: tuple[int, ...], seed: int) -> torch.Generator:
+        return torch.Generator().manual_seed(zlib.crc32(repr((self.size, shape, seed)).encode()))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step: a function that calls a kernel, and the torch code that says what it computes.
+
+    Both take the values named `takes` and return those named `gives`. `simple` is the same step written plainly.
+    """
+
+    name: str
+    run: Function
+    reference: Function
+    takes: tuple[str, ...]
+    gives: tuple[str, ...] = ("out",)
+    simple: Function | None = None
+
+    def results(self, function: Function, values: Values) -> dict[str, Any]:
+        """What one of the stage's functions returns, by name."""
+        found = function(*(values[name] for name in self.takes))
+        found = found if isinstance(found, tuple) else (found,)
+        return dict(zip(self.gives, found, strict=True))
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A wrong call: it has to raise ValueError or TypeError with `argument` in the message."""
+
+    argument: str
+    call: Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first element of a result that is not what the reference says. `index` is empty if the shapes differ."""
+
+    stage: str
+    result: str
+    index: tuple[int, ...]
+    expected: Any
+    got: Any
+    count: int = 1
+    of: int = 1
+
+    def __str__(self) -> str:
+        where = f"{self.result}[{', '.join(map(str, self.index))}]" if self.index else self.result
+        more = f" ({self.count} of {self.of} elements differ)" if self.of > 1 else ""
+        return f"stage {self.stage}: {where} is {self.got}, expected {self.expected}{more}"
+
+
+@dataclass(frozen=True)
+class Script:
+    """What a script holds. `tolerance` scales the error that is allowed; `benchmark` are the sizes that are timed."""
+
+    summary: str
+    kind: Kind
+    stages: tuple[Stage, ...]
+    inputs: Callable[[Case], Values]
+    sizes: tuple[tuple[int, ...], ...]
+    benchmark: tuple[tuple[int, ...], ...]
+    dtypes: tuple[torch.dtype, ...] = FLOATS
+    layouts: tuple[Layout, ...] = tuple(Layout)
+    refusals: tuple[Refusal, ...] = ()
+    tolerance: float = 1.0
+
+    def cases(self, device: str = "mps") -> Iterator[Case]:
+        """The largest size in every element type and layout, and the other sizes in the first of both."""
+        largest = max(self.sizes, key=math.prod)
+        for size in self.sizes:
+            if size != largest:
+                yield Case(size, self.dtypes[0], self.layouts[0], device)
+        for dtype, layout in product(self.dtypes, self.layouts):
+            yield Case(largest, dtype, layout, device)
+
+    def find_difference(self, case: Case) -> Difference | None:
+        """The first difference of any stage, in either tier. Each stage gets what the reference of those before it
+        gave, so that one wrong stage makes no other one wrong.
+        """
+        values = dict(self.inputs(case))
+        for stage in self.stages:
+            expected = stage.results(stage.reference, on_cpu(values))
+            precise = stage.results(stage.reference, widened(values))
+            for function in filter(None, (stage.run, stage.simple)):
+                got = stage.results(function, values)
+                for name in stage.gives:
+                    found = compare(stage.name, name, got[name], expected[name], precise[name], self.tolerance)
+                    if found:
+                        return found
+            values |= moved(expected, case.device)
+        return None
+
+    def check(self, case: Case) -> None:
+        """Raises AssertionError with the first difference."""
+        found = self.find_difference(case)
+        assert found is None, f"{case}: {found}"
+
+    def check_refusals(self) -> None:
+        """Raises AssertionError if a wrong call is not refused with the argument's name."""
+        for refusal in self.refusals:
+            try:
+                refusal.call()
+            except (TypeError, ValueError) as error:
+                assert refusal.argument in str(error), f"`{refusal.argument}` is not named: {error}"
+            else:
+                raise AssertionError(f"a wrong `{refusal.argument}` is not refused")
+
+
+def on_cpu(values: Values) -> dict[str, Any]:
+    """The same values on the CPU."""
+    return moved(values, "cpu")
+
+
+def moved(values: Values, device: str) -> dict[str, Any]:
+    """The same values on a device."""
+    return {name: v.detach().to(device) if isinstance(v, Tensor) else v for name, v in values.items()}
+
+
+def widened(values: Values) -> dict[str, Any]:
+    """The same values on the CPU, floating-point ones in float64."""
+    return {name: _widen(value) for name, value in values.items()}
+
+
+def _widen(value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    value = value.detach().cpu()
+    return value.double() if value.is_floating_point() else value
+
+
+def compare(
+    stage: str, name: str, got: Tensor, expected: Tensor, precise: Tensor, tolerance: float
+) -> Difference | None:
+    """The first element that differs. `expected` tells the shape and the element type, `precise` the values."""
+    found, wanted = (f"{tuple(t.shape)} {t.dtype}" for t in (got, expected))
+    if found != wanted:
+        return Difference(stage, name, (), wanted, found)
+    got = _widen(got)
+    if got.is_floating_point():
+        allowed = _TOLERANCES[expected.dtype] * tolerance
+        wrong = ~torch.isclose(got, precise.to(got.dtype), rtol=allowed, atol=allowed, equal_nan=True)
+    else:
+        wrong = got != precise
+    if not bool(wrong.any()):
+        return None
+    index = tuple(int(i) for i in wrong.nonzero()[0])
+    return Difference(stage, name, index, precise[index].item(), got[index].item(), int(wrong.sum()), wrong.numel())
+
+
+def expect(holds: bool, what: str) -> None:
+    """Raises ValueError with `what`, which names the argument, unless the condition holds."""
+    if not holds:
+        raise ValueError(what)
+
+
+def run_script(file: str) -> None:
+    """Runs `porter kernel check` on a script, in place of this process: the device has to come up before torch."""
+    os.execv(sys.executable, [sys.executable, "-m", "porter", "kernel", "check", file])

@@ -1,0 +1,145 @@
+"""What is wrong with a call, told before anything is launched, by the name of the argument."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+import torch
+
+from porter.core.dtypes import Kind
+from porter.core.errors import PorterError
+from porter.kernels.call import Call, Number, Value, number_type, three
+from porter.kernels.kernel import Kernel
+from porter.kernels.signature import MOST_BUFFERS, Content, Generated, described
+from porter.kernels.types import describe, is_atomic, limits, metal_type
+
+MOST_THREADS = 1024
+DEVICE = "mps"
+_DIMENSIONS = 3
+
+
+def check_call(kernel: Kernel, call: Call) -> None:
+    """Raises PTR208, PTR209, PTR212 and PTR215-PTR218 for a call that the kernel cannot run."""
+    for name, value in zip(kernel.inputs, call.inputs, strict=True):
+        if isinstance(value, torch.Tensor):
+            _check_tensor(kernel, name, value)
+        else:
+            _check_number(kernel, name, value)
+    for name, output in zip(kernel.outputs, call.outputs, strict=True):
+        _check_type(kernel, f"output `{name}`", output.dtype)
+        if kernel.atomic_outputs and not is_atomic(output.dtype):
+            raise PorterError(
+                "PTR216", f"output `{name}` of kernel `{kernel.name}` is {_short(output.dtype)}, which has no atomic",
+                hint="With atomic_outputs, outputs are float32, int32, uint32 or uint64.",
+            )  # fmt: skip
+        if call.init_value is not None:
+            _check_init_value(kernel, name, output.dtype, call.init_value)
+    threads = math.prod(call.group)
+    if threads > MOST_THREADS:
+        _refuse_threads(kernel, call.group, MOST_THREADS)
+
+
+def check_generated(kernel: Kernel, generated: Generated) -> None:
+    """Raises PTR213 if the kernel takes more buffers than Metal binds."""
+    if len(generated.buffers) > MOST_BUFFERS:
+        raise PorterError(
+            "PTR213", f"kernel `{kernel.name}` takes {len(generated.buffers)} buffers; Metal binds {MOST_BUFFERS}",
+            hint="Pass several arrays as one; shapes, strides and ndim that the body names count too.",
+        )  # fmt: skip
+
+
+def _refuse_threads(kernel: Kernel, group: Sequence[int], most: int) -> None:
+    raise PorterError(
+        "PTR212",
+        f"threadgroup {tuple(group)} of kernel `{kernel.name}` has {math.prod(group)} threads; it takes {most}",
+        hint="Make `threadgroup` smaller; the grid may stay.",
+    )
+
+
+def sizes(kernel: Kernel, what: str, given: object) -> tuple[int, int, int]:
+    """A grid or a threadgroup as three numbers. Raises PTR211."""
+    hint = "Give one to three whole numbers of threads: (1024, 1, 1)."
+    numbers: object = [given] if isinstance(given, (int, torch.SymInt)) else given
+    if not isinstance(numbers, Sequence) or isinstance(numbers, str) or not 1 <= len(numbers) <= _DIMENSIONS:
+        raise PorterError("PTR211", f"`{what}` of kernel `{kernel.name}` is {given!r}", hint=hint)
+    least = 1 if what.startswith("thread") and what != "threads_per_grid" else 0
+    for number in numbers:
+        if not isinstance(number, (int, torch.SymInt)) or isinstance(number, bool) or number < least:
+            raise PorterError("PTR211", f"`{what}` of kernel `{kernel.name}` holds {number!r}", hint=hint)
+    return three(numbers)
+
+
+def check_count(kernel: Kernel, what: str, given: Collection[object], names: Sequence[str]) -> None:
+    """Raises PTR205 or PTR206 unless `given` has one entry for each of `names`."""
+    if len(given) != len(names):
+        code = "PTR205" if what == "inputs" else "PTR206"
+        raise PorterError(
+            code, f"`{what}` of kernel `{kernel.name}` has {len(given)} entries for {len(names)} names",
+            hint=f"Give one for each of {', '.join(names)}.",
+        )  # fmt: skip
+
+
+def _check_tensor(kernel: Kernel, name: str, value: torch.Tensor) -> None:
+    what = f"input `{name}`"
+    _check_type(kernel, what, value.dtype)
+    is_number = value.device.type == "cpu" and value.dim() == 0
+    if value.device.type != DEVICE and not is_number:
+        raise PorterError(
+            "PTR208", f"{what} of kernel `{kernel.name}` is on {value.device}, not on {DEVICE}",
+            hint=f'Move it: {name}.to("{DEVICE}").',
+        )  # fmt: skip
+    if value.is_conj() or value.is_neg() or value.layout is not torch.strided:
+        raise PorterError(
+            "PTR218", f"{what} of kernel `{kernel.name}` is a conjugate, negative or sparse view",
+            hint=f"Pass {name}.resolve_conj().resolve_neg() or {name}.to_dense().",
+        )  # fmt: skip
+    strided = Content.STRIDES in described(kernel, name)
+    if not kernel.row_contiguous and not strided and not value.is_contiguous():
+        raise PorterError(
+            "PTR218", f"{what} of kernel `{kernel.name}` is not contiguous, and the body does not name {name}_strides",
+            hint=f"Index by elem_to_loc with {name}_strides, or leave ensure_row_contiguous on.",
+        )  # fmt: skip
+
+
+def _check_type(kernel: Kernel, what: str, dtype: torch.dtype) -> None:
+    if metal_type(dtype) is None:
+        hint = "Convert it to float32." if dtype == torch.float64 else "Convert it to a type that Metal has."
+        raise PorterError(
+            "PTR209", f"{what} of kernel `{kernel.name}` is {_short(dtype)}, which Metal does not have", hint=hint
+        )
+
+
+def _check_number(kernel: Kernel, name: str, value: Value) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return
+    _check_range(kernel, f"input `{name}`", value, number_type(value), f"Pass a 0-d int64 tensor for `{name}`.")
+
+
+def _check_init_value(kernel: Kernel, name: str, dtype: torch.dtype, value: Number) -> None:
+    what = f"init_value for output `{name}`"
+    kind = describe(dtype).kind
+    if isinstance(value, float) and kind in (Kind.INTEGRAL, Kind.BOOL):
+        raise PorterError(
+            "PTR217", f"{what} of kernel `{kernel.name}` is {value}, but the output is {_short(dtype)}",
+            hint="Give a whole number.",
+        )  # fmt: skip
+    if isinstance(value, int) and kind is Kind.INTEGRAL:
+        low, high = limits(dtype) or (value, value)
+        if not low <= value <= high:
+            raise PorterError(
+                "PTR217", f"{what} of kernel `{kernel.name}` is {value}, which {_short(dtype)} cannot hold",
+                hint=f"Give a value from {low} to {high}.",
+            )  # fmt: skip
+
+
+def _check_range(kernel: Kernel, what: str, value: int, dtype: torch.dtype, hint: str) -> None:
+    low, high = limits(dtype) or (value, value)
+    if not low <= value <= high:
+        raise PorterError(
+            "PTR215", f"{what} of kernel `{kernel.name}` is {value}, which {_short(dtype)} cannot hold", hint=hint
+        )
+
+
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

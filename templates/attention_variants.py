@@ -1,0 +1,165 @@
+"""Causal, sliding-window and grouped-query attention: one kernel in which the variants are template parameters.
+
+A query at position i sees the keys up to `keys - queries + i`: with as many keys as queries those up to itself, and with
+more, as when tokens follow a cache, all of the cache too. Each key and value head serves several query heads.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from porter.kernels import MetalKernel
+from porter.kernels.script import FLOATS, Case, Kind, Refusal, Script, Stage, Values, expect, run_script
+
+WIDEST_HEAD = 128
+
+# CAUSAL leaves out keys after the query, WINDOW (0: none) those before its last WINDOW ones; SHARED query heads have one
+# key head. One simdgroup a query; each lane takes every 32nd key that the query sees.
+KERNEL = MetalKernel(
+    "attention_variant",
+    input_names=["query", "key", "value", "scale", "queries", "keys"],
+    output_names=["out"],
+    source="""
+    uint row = thread_position_in_grid.y;
+    uint lane = thread_index_in_simdgroup;
+    int position = int(row % uint(queries)) + int(keys) - int(queries);
+    uint head = row / uint(queries) / SHARED;
+    int end = CAUSAL ? min(int(keys), position + 1) : int(keys);
+    int begin = WINDOW > 0 ? max(0, position + 1 - WINDOW) : 0;
+    float q[D], result[D];
+    for (int d = 0; d < D; ++d) {
+      q[d] = float(query[row * D + d]) * scale;
+      result[d] = 0;
+    }
+    float top = -3.0e38f, sum = 0;
+    for (int j = begin + int(lane); j < end; j += 32) {
+      auto k = key + (head * uint(keys) + uint(j)) * D;
+      auto v = value + (head * uint(keys) + uint(j)) * D;
+      float score = 0;
+      for (int d = 0; d < D; ++d) score += q[d] * float(k[d]);
+      float higher = max(top, score);
+      float keep = exp(top - higher), gain = exp(score - higher);
+      for (int d = 0; d < D; ++d) result[d] = result[d] * keep + gain * float(v[d]);
+      sum = sum * keep + gain;
+      top = higher;
+    }
+    float highest = simd_max(top);
+    float keep = exp(top - highest);
+    sum = simd_sum(sum * keep);
+    for (int d = 0; d < D; ++d) {
+      float total = simd_sum(result[d] * keep);
+      if (lane == uint(d) % 32) out[row * D + d] = T(total / sum);
+    }
+    """,
+)
+
+
+def causal(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """No query sees a key after it."""
+    return attend(query, key, value, causal=True)
+
+
+def sliding_window(query: Tensor, key: Tensor, value: Tensor, window: int) -> Tensor:
+    """A query sees itself and the `window - 1` keys before it."""
+    expect(window > 0, f"window has to be positive, not {window}")
+    return attend(query, key, value, causal=True, window=window)
+
+
+def grouped_query(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Neighboring query heads share a key head; every query sees every key."""
+    return attend(query, key, value)
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, causal: bool = False, window: int = 0) -> Tensor:
+    """Attention in any combination of the variants."""
+    check_arguments(query, key, value, causal)
+    batch, heads, queries, width = query.shape
+    shared = heads // key.shape[1]
+    inputs = {"query": query, "key": key, "value": value, "scale": 1 / math.sqrt(width)}
+    outputs = KERNEL(
+        inputs={**inputs, "queries": queries, "keys": key.shape[2]},
+        template={"T": query.dtype, "D": width, "SHARED": shared, "CAUSAL": causal, "WINDOW": window},
+        grid=(32, batch * heads * queries, 1),
+        threadgroup=(32, 4, 1),
+        output_shapes={"out": query.shape},
+        output_dtypes={"out": query.dtype},
+    )
+    return outputs["out"]
+
+
+def check_arguments(query: Tensor, key: Tensor, value: Tensor, causal: bool) -> None:
+    expect(query.dtype in FLOATS, f"query has to be float, half or bfloat16, not {query.dtype}")
+    expect(query.dim() == 4, f"query has to be (batch, heads, length, width), not {tuple(query.shape)}")
+    batch, heads, queries, width = query.shape
+    expect(0 < width <= WIDEST_HEAD, f"query has to have a width of 1 to {WIDEST_HEAD}, not {width}")
+    for name, tensor in (("key", key), ("value", value)):
+        expect(tensor.dtype == query.dtype, f"{name} has to be {query.dtype} as query is, not {tensor.dtype}")
+        fits = tensor.dim() == 4 and tensor.shape[0] == batch and tensor.shape[3] == width
+        expect(fits, f"{name} has to be ({batch}, heads, length, {width}), not {tuple(tensor.shape)}")
+    expect(value.shape == key.shape, f"value has to have the shape {tuple(key.shape)} of key, not {tuple(value.shape)}")
+    expect(key.shape[1] > 0 and heads % key.shape[1] == 0, f"key has {key.shape[1]} heads, which do not divide {heads}")
+    expect(key.shape[2] >= (queries if causal else 1), f"key has too few positions, {key.shape[2]}, for {queries} queries")
+
+
+def see(query: Tensor, key: Tensor, window: int = 0) -> Tensor:
+    """Which key each query sees: those up to its own position, and of them the last `window`."""
+    position = torch.arange(query.shape[2])[:, None] + key.shape[2] - query.shape[2]
+    behind = position - torch.arange(key.shape[2])[None, :]
+    return (behind >= 0) & (behind < window) if window else behind >= 0
+
+
+def causal_reference(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    seen = see(query, key).to(query.device)
+    return torch.nn.functional.scaled_dot_product_attention(query, key, value, seen, enable_gqa=True)
+
+
+def window_reference(query: Tensor, key: Tensor, value: Tensor, window: int) -> Tensor:
+    seen = see(query, key, window).to(query.device)
+    return torch.nn.functional.scaled_dot_product_attention(query, key, value, seen, enable_gqa=True)
+
+
+def grouped_reference(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return torch.nn.functional.scaled_dot_product_attention(query, key, value, enable_gqa=True)
+
+
+def make_inputs(case: Case) -> Values:
+    heads, key_heads, queries, keys, width = case.size
+    return {
+        "query": case.normal(2, heads, queries, width),
+        "key": case.normal(2, key_heads, keys, width, seed=1),
+        "value": case.normal(2, key_heads, keys, width, seed=2),
+        "window": 5,
+    }
+
+
+def try_heads(heads: int, key_heads: int, queries: int, keys: int) -> Tensor:
+    """A causal call on zeros."""
+    key = torch.zeros(1, key_heads, keys, 8)
+    return causal(torch.zeros(1, heads, queries, 8), key, key)
+
+
+TENSORS = ("query", "key", "value")
+SCRIPT = Script(
+    summary="causal, sliding-window and grouped-query attention",
+    kind=Kind.ROW_WISE,
+    stages=(
+        Stage("causal", causal, causal_reference, TENSORS, ("causal",)),
+        Stage("sliding_window", sliding_window, window_reference, (*TENSORS, "window"), ("windowed",)),
+        Stage("grouped_query", grouped_query, grouped_reference, TENSORS, ("grouped",)),
+    ),
+    inputs=make_inputs,
+    sizes=((1, 1, 1, 1, 16), (4, 2, 7, 39, 16), (6, 2, 35, 35, 16)),
+    benchmark=((8, 2, 128, 256, 64),),
+    refusals=(
+        Refusal("key", lambda: try_heads(4, 3, 2, 2)),
+        Refusal("key", lambda: try_heads(4, 2, 3, 2)),
+        Refusal("window", lambda: sliding_window(*(torch.zeros(1, 1, 2, 8) for _ in range(3)), window=0)),
+        Refusal("query", lambda: causal(*(torch.zeros(1, 1, 2, 8, dtype=torch.int32) for _ in range(3)))),
+    ),
+)
+
+if __name__ == "__main__":
+    run_script(__file__)

@@ -1,0 +1,126 @@
+"""Rotary position embedding of (batch, heads, length, width): pairs (i, i + width / 2) turn by position * base^(-2i / width).
+
+Simple: one pair a thread, sine and cosine included. Expert: one thread turns a pair of every head, since heads share their
+angles. Both read any strides, as those of a transposed (batch, length, heads, width) tensor.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from porter.kernels import MetalKernel
+from porter.kernels.script import FLOATS, Case, Kind, Refusal, Script, Stage, Values, expect, run_script
+
+NAMES = ["x", "first", "slope"]
+ANGLE = """
+    float angle = float(int(first) + int(position)) * exp(float(pair) * slope);
+    float c = cos(angle), s = sin(angle);
+"""
+TURN = """
+      ulong from = batch * x_strides[0] + head * x_strides[1] + position * x_strides[2] + pair * x_strides[3];
+      ulong to = ((ulong(batch) * heads + head) * length + position) * 2 * half_width + pair;
+      float a = float(x[from]), b = float(x[from + half_width * x_strides[3]]);
+      out[to] = T(a * c - b * s);
+      out[to + half_width] = T(a * s + b * c);
+"""
+
+SIMPLE = MetalKernel(
+    "rope_simple",
+    input_names=NAMES,
+    output_names=["out"],
+    ensure_row_contiguous=False,
+    source=f"""
+    uint pair = thread_position_in_grid.x;
+    uint position = thread_position_in_grid.y;
+    uint heads = uint(x_shape[1]), length = uint(x_shape[2]), half_width = uint(x_shape[3]) / 2;
+    uint batch = thread_position_in_grid.z / heads, head = thread_position_in_grid.z % heads;
+    {ANGLE}
+    {TURN}
+    """,
+)
+EXPERT = MetalKernel(
+    "rope",
+    input_names=NAMES,
+    output_names=["out"],
+    ensure_row_contiguous=False,
+    source=f"""
+    uint pair = thread_position_in_grid.x;
+    uint position = thread_position_in_grid.y;
+    uint batch = thread_position_in_grid.z;
+    uint heads = uint(x_shape[1]), length = uint(x_shape[2]), half_width = uint(x_shape[3]) / 2;
+    {ANGLE}
+    for (uint head = 0; head < heads; ++head) {{
+      {TURN}
+    }}
+    """,
+)
+
+
+def rope(x: Tensor, first: int = 0, base: float = 10000.0) -> Tensor:
+    """Turns the pairs of `x`, whose first position is `first`."""
+    check_arguments(x, base)
+    return launch(EXPERT, x, first, base, x.shape[0])
+
+
+def rope_simple(x: Tensor, first: int = 0, base: float = 10000.0) -> Tensor:
+    """The same, with every angle computed once a head."""
+    check_arguments(x, base)
+    return launch(SIMPLE, x, first, base, x.shape[0] * x.shape[1])
+
+
+def launch(kernel: MetalKernel, x: Tensor, first: int, base: float, depth: int) -> Tensor:
+    """Runs a kernel over the pairs, positions and `depth` heads or batches."""
+    width = x.shape[3]
+    slope = float(-2 * torch.log(torch.tensor(base, dtype=torch.float64)) / width)
+    outputs = kernel(
+        inputs={"x": x, "first": first, "slope": slope},
+        template={"T": x.dtype},
+        grid=(width // 2, x.shape[2], depth),
+        threadgroup=(32, 4, 1),
+        output_shapes={"out": x.shape},
+        output_dtypes={"out": x.dtype},
+    )
+    result: Tensor = outputs["out"]
+    return result
+
+
+def check_arguments(x: Tensor, base: float) -> None:
+    expect(x.dtype in FLOATS, f"x has to be float, half or bfloat16, not {x.dtype}")
+    expect(x.dim() == 4, f"x has to be (batch, heads, length, width), not {tuple(x.shape)}")
+    expect(x.shape[3] > 0 and x.shape[3] % 2 == 0, f"x has to have an even width, not {x.shape[3]}")
+    expect(base > 1, f"base has to be more than 1, not {base}")
+
+
+def reference(x: Tensor, first: int = 0, base: float = 10000.0) -> Tensor:
+    wide = torch.promote_types(x.dtype, torch.float32)
+    half_width = x.shape[3] // 2
+    positions = torch.arange(first, first + x.shape[2], dtype=wide, device=x.device)
+    pairs = torch.arange(half_width, dtype=wide, device=x.device)
+    angles = positions[:, None] * base ** (-pairs / half_width)
+    a, b = x[..., :half_width].to(wide), x[..., half_width:].to(wide)
+    turned = torch.cat((a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()), -1)
+    return turned.to(x.dtype)
+
+
+def make_inputs(case: Case) -> Values:
+    return {"x": case.normal(*case.size), "first": 3, "base": 10000.0}
+
+
+SCRIPT = Script(
+    summary="rotary position embedding of several heads",
+    kind=Kind.ELEMENTWISE,
+    stages=(Stage("rope", rope, reference, ("x", "first", "base"), simple=rope_simple),),
+    inputs=make_inputs,
+    sizes=((1, 1, 1, 2), (2, 3, 5, 34), (1, 2, 65, 16), (0, 2, 3, 4)),
+    benchmark=((2, 8, 1024, 64), (1, 7, 1000, 66)),
+    tolerance=5,
+    refusals=(
+        Refusal("x", lambda: rope(torch.zeros(2, 3, 4))),
+        Refusal("x", lambda: rope(torch.zeros(1, 1, 2, 3))),
+        Refusal("base", lambda: rope(torch.zeros(1, 1, 2, 4), base=0.0)),
+    ),
+)
+
+if __name__ == "__main__":
+    run_script(__file__)
