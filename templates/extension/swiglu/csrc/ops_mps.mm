@@ -14,6 +14,20 @@ $name::Kernels& kernels() {
   return value;
 }
 
+// The suffix of the kernels of an element type.
+std::string suffix(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kFloat:
+      return "_float";
+    case at::kHalf:
+      return "_half";
+    case at::kBFloat16:
+      return "_bfloat";
+    default:
+      TORCH_CHECK_TYPE(false, "swiglu: no kernel takes ", tensor.scalar_type());
+  }
+}
+
 void check(const at::Tensor& gate, const at::Tensor& up) {
   TORCH_CHECK(up.device() == gate.device(), "swiglu: gate is on ", gate.device(), " and up is on ", up.device());
   TORCH_CHECK(gate.sizes() == up.sizes(), "swiglu: gate has shape ", gate.sizes(), " and up has shape ", up.sizes());
@@ -25,7 +39,7 @@ at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) {
   check(gate, up);
   const at::Tensor x = gate.contiguous(), y = up.contiguous();
   at::Tensor out = at::empty_like(x);
-  $name::launch(kernels().get("swiglu_" + $name::metal_type(x)), {x, y, out}, out.numel());
+  $name::launch(kernels().get("swiglu" + suffix(x)), {x, y, out}, out.numel());
   return out;
 }
 
@@ -35,7 +49,7 @@ std::tuple<at::Tensor, at::Tensor> swiglu_backward(const at::Tensor& grad, const
   check(gate, grad);
   const at::Tensor g = grad.contiguous(), x = gate.contiguous(), y = up.contiguous();
   at::Tensor grad_gate = at::empty_like(x), grad_up = at::empty_like(y);
-  $name::launch(kernels().get("swiglu_backward_" + $name::metal_type(x)), {g, x, y, grad_gate, grad_up}, x.numel());
+  $name::launch(kernels().get("swiglu_backward" + suffix(x)), {g, x, y, grad_gate, grad_up}, x.numel());
   return {grad_gate, grad_up};
 }
 

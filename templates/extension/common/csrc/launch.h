@@ -8,6 +8,7 @@
 #import <Metal/Metal.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -26,24 +27,10 @@ inline NSUInteger offset_of(const at::Tensor& tensor) {
   return tensor.storage_offset() * tensor.element_size();
 }
 
-// Metal's name of an element type.
-inline std::string metal_type(const at::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case at::kFloat:
-      return "float";
-    case at::kHalf:
-      return "half";
-    case at::kBFloat16:
-      return "bfloat";
-    default:
-      TORCH_CHECK_TYPE(false, "$name: no kernel takes ", tensor.scalar_type());
-  }
-}
-
 // Kernels of one Metal source. Source and kernels are compiled once, when they are first used.
 class Kernels {
  public:
-  explicit Kernels(const char* source) : source_(source) {}
+  explicit Kernels(std::string source) : source_(std::move(source)) {}
 
   // The kernel of this name. Raises if the source does not compile or has no such kernel.
   id<MTLComputePipelineState> get(const std::string& name) {
@@ -65,7 +52,7 @@ class Kernels {
     });
     NSError* error = nil;
     if (!library_) {
-      library_ = [device newLibraryWithSource:[NSString stringWithUTF8String:source_] options:nil error:&error];
+      library_ = [device newLibraryWithSource:[NSString stringWithUTF8String:source_.c_str()] options:nil error:&error];
       TORCH_CHECK(library_, "$name: the kernels do not compile: ", [[error localizedDescription] UTF8String]);
     }
     id<MTLFunction> function = [library_ newFunctionWithName:[NSString stringWithUTF8String:name.c_str()]];
@@ -75,33 +62,45 @@ class Kernels {
     return made;
   }
 
-  const char* source_;
+  std::string source_;
   std::mutex mutex_;
   id<MTLLibrary> library_ = nil;
   std::map<std::string, id<MTLComputePipelineState>> pipelines_;
 };
 
-// Encodes a kernel over `threads` threads, with the tensors bound at 0, 1, 2 and so on.
+// Encodes a kernel over `threads` threads in groups of `group`; `bind` binds its arguments.
 //
 // The encoder is PyTorch's own: a command buffer takes one at a time, and PyTorch's may be open. Only PyTorch's serial
 // queue may use it, and no exception may leave the block, because none crosses dispatch_sync on macOS.
-inline void launch(id<MTLComputePipelineState> pipeline, const std::vector<at::Tensor>& tensors, int64_t threads) {
-  TORCH_CHECK(threads <= std::numeric_limits<uint32_t>::max(), "$name: ", threads, " threads are too many");
-  if (threads == 0) {
+inline void launch(id<MTLComputePipelineState> pipeline, MTLSize threads, MTLSize group,
+                   const std::function<void(id<MTLComputeCommandEncoder>)>& bind) {
+  const NSUInteger most = [pipeline maxTotalThreadsPerThreadgroup];
+  TORCH_CHECK_VALUE(group.width * group.height * group.depth <= most, "$name: a threadgroup has at most ", most,
+                    " threads");
+  for (const NSUInteger length : {threads.width, threads.height, threads.depth}) {
+    TORCH_CHECK_VALUE(length <= std::numeric_limits<uint32_t>::max(), "$name: ", length, " threads are too many");
+  }
+  if (threads.width * threads.height * threads.depth == 0) {
     return;  // Metal refuses an empty grid, and an empty tensor has no buffer
   }
-  const NSUInteger most = [pipeline maxTotalThreadsPerThreadgroup];
   dispatch_sync(torch::mps::get_dispatch_queue(), ^{
     @autoreleasepool {
       id<MTLComputeCommandEncoder> encoder = at::mps::getCurrentMPSStream()->commandEncoder();
       [encoder setComputePipelineState:pipeline];
-      NSUInteger index = 0;
-      for (const at::Tensor& tensor : tensors) {
-        [encoder setBuffer:buffer_of(tensor) offset:offset_of(tensor) atIndex:index++];
-      }
-      [encoder dispatchThreads:MTLSizeMake(threads, 1, 1)
-          threadsPerThreadgroup:MTLSizeMake(std::min<NSUInteger>(threads, most), 1, 1)];
+      bind(encoder);
+      [encoder dispatchThreads:threads threadsPerThreadgroup:group];
       torch::mps::commit();  // ends the encoder, and starts the work while Python goes on
+    }
+  });
+}
+
+// Encodes a kernel over as many threads, with the tensors bound at 0, 1, 2 and so on.
+inline void launch(id<MTLComputePipelineState> pipeline, const std::vector<at::Tensor>& tensors, int64_t threads) {
+  const auto group = std::clamp<NSUInteger>(threads, 1, [pipeline maxTotalThreadsPerThreadgroup]);
+  launch(pipeline, MTLSizeMake(threads, 1, 1), MTLSizeMake(group, 1, 1), [&](id<MTLComputeCommandEncoder> encoder) {
+    NSUInteger index = 0;
+    for (const at::Tensor& tensor : tensors) {
+      [encoder setBuffer:buffer_of(tensor) offset:offset_of(tensor) atIndex:index++];
     }
   });
 }

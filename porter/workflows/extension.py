@@ -1,0 +1,16 @@
+"""`porter extension new`: makes the project, then writes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from porter.kernels.extension import project
+
+
+def start_extension(name: str, kernels: Path | None, folder: Path) -> tuple[Path, ...]:
+    """Writes an extension `name`, with the kernels of a file if one is given. Raises PTR251-PTR255."""
+    if kernels is None:
+        return project.write(project.example(name), folder)
+    from porter.kernels.extension.from_kernels import project_of_file
+
+    return project.write(project_of_file(name, kernels), folder)
