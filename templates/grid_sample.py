@@ -1,8 +1,8 @@
 """Bilinear grid sampling of channels-last images, forward and backward (align_corners off, zeros outside).
 
-`x` is (batch, height, width, channels), `grid` is (batch, rows, columns, 2) with x before y. Backward needs `init_value`
-and atomics, since several samples meet in one pixel. Simple: an atomic addition to the grid's gradient for every channel.
-Expert: channels padded to whole simdgroups, so that `simd_sum` adds up 32 of them before one atomic addition.
+`x` is (batch, height, width, channels), `grid` is (batch, rows, columns, 2) with x before y. Backward needs
+`init_value` and atomics, since several samples meet in one pixel. Simple: an atomic addition to the grid's gradient for
+every channel. Expert: channels padded to whole simdgroups, so that `simd_sum` adds up 32 before one atomic addition.
 """
 
 from __future__ import annotations

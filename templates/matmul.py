@@ -1,7 +1,7 @@
 """Matrix product with simdgroup matrices: 8x8 blocks that a simdgroup holds in its registers.
 
-Simple: one thread an element of the product. Expert: one threadgroup a 32x32 tile; its four simdgroups hold a quarter of
-it each, and the operands' blocks pass through threadgroup memory, zeros where the matrices end.
+Simple: one thread an element of the product. Expert: one threadgroup a 32x32 tile; its four simdgroups hold a quarter
+of it each, and the operands' blocks pass through threadgroup memory, zeros where the matrices end.
 """
 
 from __future__ import annotations

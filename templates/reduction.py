@@ -1,7 +1,7 @@
 """The sum of all elements, in two launches: a sum for each chunk, then the sum of those.
 
-Simple: one thread a chunk. Expert: one threadgroup a chunk; lanes add up what they read, simdgroups reduce in registers,
-and threadgroup memory holds one number a simdgroup.
+Simple: one thread a chunk. Expert: one threadgroup a chunk; lanes add up what they read, simdgroups reduce in
+registers, and threadgroup memory holds one number a simdgroup.
 """
 
 from __future__ import annotations

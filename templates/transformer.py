@@ -1,4 +1,4 @@
-"""End to end: `nn.RMSNorm` replaced by a kernel in a small transformer, trained for a few steps, also with torch.compile.
+"""End to end: a kernel in place of `nn.RMSNorm` in a small transformer, trained with and without torch.compile.
 
 The kernel is a torch operator with a gradient, so that autograd and torch.compile take it like any other. Each stage
 trains the same model from the same start and gives the loss of every step; the reference is the stock model on the CPU.
@@ -25,7 +25,7 @@ FORWARD = """
     float scale = rsqrt(simd_sum(squares) / float(n) + eps);
     for (uint i = lane; i < n; i += 32) out[row * n + i] = x[row * n + i] * scale * weight[i];
 """
-# With y = x * scale: the gradient of x is scale * (g * weight - y * mean(g * weight * y)), that of weight the sum of g * y.
+# With y = x * scale, the gradient of x is scale * (g * weight - y * mean(g * weight * y)), of weight the sum of g * y.
 BACKWARD = MetalKernel(
     "rms_norm_gradient",
     input_names=["x", "weight", "gradient", "eps", "columns"],

@@ -49,7 +49,8 @@ class Mode:
     shuffle: int | None = None
 
 
-_mode = ContextVar("mode", default=Mode())
+_PLAIN = Mode()
+_mode: ContextVar[Mode] = ContextVar("mode", default=_PLAIN)
 
 
 @contextmanager

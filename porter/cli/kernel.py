@@ -9,4 +9,6 @@ from porter.cli.kernel_new import new
 from porter.cli.kernel_trace import trace
 from porter.cli.options import group
 
-kernel = group("kernel", "Start, check, time and trace Metal kernels of your own.", new, list_templates, check, bench, trace)
+kernel = group(
+    "kernel", "Start, check, time and trace Metal kernels of your own.", new, list_templates, check, bench, trace
+)

@@ -30,9 +30,9 @@ def bench(output: Output, file: Path | None, every: bool) -> int:
         raise click.UsageError("give FILE or --all")
     if not output.json:
         output.text(TIMING_HEADING)
-    for name, kind, target, timing in time_scripts((file,) if file else (), output.report_step):
+    for name, timing in time_scripts((file,) if file else (), output.report_step):
         if output.json:
-            output.object(timing_object(name, kind, target, timing))
+            output.object(timing_object(name, timing))
         else:
-            output.text(timing_line(name, target, timing))
+            output.text(timing_line(name, timing))
     return DONE

@@ -42,6 +42,9 @@ class Command(click.Command):
 class Group(click.Group):
     """A command with commands of its own, and the global options before or after its name."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self.format_commands(ctx, formatter)
         write_options(ctx, formatter)

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from porter.kernels.script import Case, Script, Stage, Values, moved, on_cpu
+from porter.kernels.script import Case, Kind, Script, Stage, Values, moved, on_cpu
 
 ROUNDS = 20
 _SECONDS = 1.0  # a measurement ends after this long, and after three rounds
@@ -25,6 +25,7 @@ class Timing:
     """Milliseconds of one case: of the kernels, of their simple tier (None without one), and of torch."""
 
     case: str
+    kind: Kind
     kernel: float
     simple: float | None
     torch: float
@@ -59,7 +60,7 @@ def _measure_case(script: Script, case: Case) -> Timing:
         simple += times[2] if len(times) > 2 else times[0]
         values |= moved(stage.results(stage.reference, on_host), case.device)
     has_simple = any(stage.simple for stage in script.stages)
-    return Timing(str(case), kernel * 1e3, simple * 1e3 if has_simple else None, reference * 1e3)
+    return Timing(str(case), script.kind, kernel * 1e3, simple * 1e3 if has_simple else None, reference * 1e3)
 
 
 def _runs(stage: Stage, values: Values, on_host: Values) -> list[Callable[[], Any]]:

@@ -21,9 +21,9 @@ class StageResult:
     writers: tuple[str, ...] = ()
 
 
-def trace(script: Script) -> Iterator[StageResult]:
+def trace(script: Script, device: str = "mps") -> Iterator[StageResult]:
     """The stages of every case in order, up to the first that differs."""
-    for case in script.cases():
+    for case in script.cases(device):
         for result in _trace_case(script, case):
             yield result
             if result.difference is not None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,9 +12,18 @@ if TYPE_CHECKING:
     from porter.kernels.script import Difference
     from porter.kernels.timing import Timing
     from porter.kernels.trace import StageResult
-    from porter.workflows.templates import Template
 
 _MOST = 5  # failures that are shown
+
+
+@dataclass(frozen=True)
+class Template:
+    """One template: its file's name without `.py`, a line about it, and what its threads share."""
+
+    name: str
+    summary: str
+    kind: str
+    path: Path
 
 
 def template_lines(templates: Sequence[Template]) -> list[str]:
@@ -80,16 +90,17 @@ def trace_object(result: StageResult) -> dict[str, Any]:
 TIMING_HEADING = f"{'template':<19}{'case':<34}{'kernel':>10}{'simple':>10}{'torch':>10}{'ratio':>8}{'to simple':>11}"
 
 
-def timing_line(name: str, target: float | None, timing: Timing) -> str:
+def timing_line(name: str, timing: Timing) -> str:
     """One row: milliseconds, the ratio to torch and to the simple tier, and what is over its target."""
     simple = f"{timing.simple:10.3f}" if timing.simple is not None else f"{'':>10}"
     to_simple = f"{timing.to_simple:11.2f}" if timing.to_simple is not None else f"{'':>11}"
-    over = [f"over {target}"] if target is not None and timing.ratio > target else []
+    target = timing.kind.target
+    over = [f"over {target:g}"] if target is not None and timing.ratio > target else []
     over += ["slower than simple"] if timing.to_simple is not None and timing.to_simple > 1 else []
     row = f"{name:<19}{timing.case:<34}{timing.kernel:10.3f}{simple}{timing.torch:10.3f}{timing.ratio:8.2f}{to_simple}"
     return "  ".join([row, *over])
 
 
-def timing_object(name: str, kind: str, target: float | None, timing: Timing) -> dict[str, Any]:
-    own = {**asdict(timing), "ratio": timing.ratio, "to_simple": timing.to_simple}
-    return {"template": name, "kind": kind, "target": target, **own}
+def timing_object(name: str, timing: Timing) -> dict[str, Any]:
+    own = {**asdict(timing), "kind": timing.kind.value, "ratio": timing.ratio, "to_simple": timing.to_simple}
+    return {"template": name, "target": timing.kind.target, **own}

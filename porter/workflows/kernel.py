@@ -57,8 +57,8 @@ def trace_script(path: Path, shuffle: int | None) -> Iterator[StageResult]:
         yield from trace(load(path))
 
 
-def time_scripts(paths: tuple[Path, ...], steps: Steps) -> Iterator[tuple[str, str, float | None, Timing]]:
-    """The times of each script: its name, kind and target, and one timing. No paths are all templates.
+def time_scripts(paths: tuple[Path, ...], steps: Steps) -> Iterator[tuple[str, Timing]]:
+    """The times of each script: its name, and one timing. No paths are all templates.
 
     Raises PTR238, PTR239 and what `start_device` raises.
     """
@@ -69,9 +69,8 @@ def time_scripts(paths: tuple[Path, ...], steps: Steps) -> Iterator[tuple[str, s
     files = paths or tuple(template.path for template in find_templates())
     for number, path in enumerate(files):
         steps(Step(path.stem, number, len(files)))
-        script = load(path)
-        for timing in measure(script):
-            yield path.stem, script.kind.value, script.kind.target, timing
+        for timing in measure(load(path)):
+            yield path.stem, timing
 
 
 def _checked(shuffle: int | None) -> AbstractContextManager[None]:

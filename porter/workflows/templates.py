@@ -7,24 +7,14 @@ import difflib
 import io
 import keyword
 import tokenize
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 from porter.core.errors import Place, PorterError
+from porter.report.kernel import Template
 
 _BESIDE = Path(__file__).resolve().parents[2] / "templates"
 _SHARED = "share/porter/templates/"  # pyproject.toml installs them there
-
-
-@dataclass(frozen=True)
-class Template:
-    """One template: its file's name without `.py`, a line about it, and what its threads share."""
-
-    name: str
-    summary: str
-    kind: str
-    path: Path
 
 
 def find_templates() -> tuple[Template, ...]:
