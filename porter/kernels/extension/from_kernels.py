@@ -11,15 +11,21 @@ from porter.kernels.extension import files
 from porter.kernels.extension.project import Project, check_name, names_of
 from porter.kernels.extension.reference import HEADER, write_reference
 from porter.kernels.extension.sources import Exported, cpp_registration, cpp_source, python_kernel
+from porter.kernels.kernel import Kernel
 from porter.kernels.metal_kernel import MetalKernel
+from porter.kernels.references import Reference
+from porter.kernels.torch_metal_kernel import TorchMetalKernel
+
+AnyKernel = MetalKernel | TorchMetalKernel
 
 
 def project_of_file(name: str, path: Path) -> Project:
-    """The extension `name` with the kernels of a file. Raises PTR251, PTR253, PTR254 and what running it raises."""
-    return project_of_kernels(check_name(name), find_kernels(path))
+    """The extension `name` with the kernels of a file. Raises PTR251, PTR253-PTR255 and what making kernels raises."""
+    check_name(name)
+    return project_of_kernels(name, [(each.kernel, each.reference) for each in find_kernels(path)])
 
 
-def find_kernels(path: Path) -> tuple[MetalKernel, ...]:
+def find_kernels(path: Path) -> tuple[AnyKernel, ...]:
     """The kernels that are values of a file, in their order. Raises PTR253 if it has none or cannot be run."""
     place = Place(str(path))
     if not path.is_file():
@@ -30,16 +36,16 @@ def find_kernels(path: Path) -> tuple[MetalKernel, ...]:
         raise
     except Exception as error:
         raise PorterError("PTR253", f"the file cannot be run: {error}", place, "Fix it, then try again.") from error
-    found = tuple(dict.fromkeys(value for value in values if isinstance(value, MetalKernel)))
+    found = tuple(dict.fromkeys(value for value in values if isinstance(value, MetalKernel | TorchMetalKernel)))
     if not found:
         hint = "Give the file a module-level `MetalKernel(name, input_names, output_names, source)`."
         raise PorterError("PTR253", "the file has no MetalKernel", place, hint)
     return found
 
 
-def project_of_kernels(name: str, kernels: Sequence[MetalKernel]) -> Project:
-    """The extension `name` with these kernels. Raises PTR254 and PTR255."""
-    exported = [_export(kernel) for kernel in kernels]
+def project_of_kernels(name: str, kernels: Sequence[tuple[Kernel, Reference | None]]) -> Project:
+    """The extension `name` with these kernels and what they compute. Raises PTR254 and PTR255."""
+    exported = [_export(kernel, reference) for kernel, reference in kernels]
     names = [each.kernel.name for each in exported]
     for each in names:
         if names.count(each) > 1:
@@ -59,12 +65,10 @@ def project_of_kernels(name: str, kernels: Sequence[MetalKernel]) -> Project:
     return Project(name, made)
 
 
-def _export(kernel: MetalKernel) -> Exported:
-    value = kernel.kernel
-    if not value.outputs:
+def _export(kernel: Kernel, reference: Reference | None) -> Exported:
+    if not kernel.outputs:
         raise PorterError(
-            "PTR255", f"kernel `{value.name}` gets its inputs and outputs only when it is called",
+            "PTR255", f"kernel `{kernel.name}` gets its inputs and outputs only when it is called",
             hint="Give it input_names and output_names.",
         )  # fmt: skip
-    reference = kernel.reference
-    return Exported(value, write_reference(value.name, reference) if reference else None)
+    return Exported(kernel, write_reference(kernel.name, reference) if reference else None)

@@ -8,7 +8,7 @@
 TORCH_LIBRARY($name, m) {
   for (const auto& kernel : $name::sources()) {
     m.def((kernel.name + "(Tensor[] inputs, SymInt[] grid, SymInt[] threadgroup, SymInt[] output_sizes, "
-           "int[] output_ranks, str[] output_types, str[] definitions, float? init_value=None) -> Tensor[]").c_str());
+           "int[] output_ranks, str[] output_types, str[] definitions, float? init_value) -> Tensor[]").c_str());
   }
 }
 

@@ -64,7 +64,7 @@ id<MTLComputePipelineState> pipeline(const Source& kernel, const std::string& te
   return known.try_emplace(text, text).first->second.get(kernel.function);
 }
 
-void bind(id<MTLComputeCommandEncoder> encoder, const Source& kernel, const std::vector<at::Tensor>& operands) {
+void bind_buffers(id<MTLComputeCommandEncoder> encoder, const Source& kernel, const std::vector<at::Tensor>& operands) {
   NSUInteger index = 0;
   for (const auto& [operand, content] : kernel.buffers) {
     const at::Tensor& tensor = operands[operand];
@@ -121,7 +121,7 @@ std::vector<at::Tensor> run(const Source& kernel, at::TensorList inputs, at::Int
   }
   $name::launch(pipeline(kernel, complete(kernel, operands, definitions)),
                 MTLSizeMake(threads[0], threads[1], threads[2]), MTLSizeMake(group[0], group[1], group[2]),
-                [&](id<MTLComputeCommandEncoder> encoder) { bind(encoder, kernel, operands); });
+                [&](id<MTLComputeCommandEncoder> encoder) { bind_buffers(encoder, kernel, operands); });
   return outputs;
 }
 

@@ -14,6 +14,7 @@ _TYPES = {
     torch.uint8: "uchar", torch.int16: "short", torch.uint16: "ushort", torch.int32: "int", torch.uint32: "uint",
     torch.int64: "long", torch.uint64: "ulong", torch.complex64: "float2",
 }
+_REST = 7  # arguments of an operator behind its inputs
 _NUMBERS = {bool: torch.bool, int: torch.int32, float: torch.float32}
 
 
@@ -101,7 +102,6 @@ def register(op: str, reference: Callable[..., Any] | None) -> None:
 
     def save(ctx: Any, inputs: Any, output: Any) -> None:
         ctx.save_for_backward(*inputs[0])
-        ctx.rest = len(inputs) - 1
 
     def differentiate(ctx: Any, gradients: Sequence[torch.Tensor]) -> Any:
         with torch.enable_grad():
@@ -109,7 +109,7 @@ def register(op: str, reference: Callable[..., Any] | None) -> None:
             wanted = [t for t in inputs if t.requires_grad]
             results = compute(inputs)
             found = iter(torch.autograd.grad(results, wanted, list(gradients), allow_unused=True))
-        return [next(found) if t.requires_grad else None for t in inputs], *[None] * ctx.rest
+        return [next(found) if t.requires_grad else None for t in inputs], *[None] * _REST
 
     torch.library.register_autograd(op, differentiate, setup_context=save)
 
