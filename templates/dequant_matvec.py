@@ -143,7 +143,6 @@ SCRIPT = Script(
     inputs=make_inputs,
     sizes=((1, 32), (7, 96), (3, 1056)),
     benchmark=((4096, 4096), (1001, 4064)),
-    tolerance=20,
     refusals=(
         Refusal("codes", lambda: try_codes(torch.zeros(1, 16), 32)),
         Refusal("codes", lambda: try_codes(torch.zeros(1, 17, dtype=torch.uint8), 32)),

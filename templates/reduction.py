@@ -101,7 +101,6 @@ SCRIPT = Script(
     inputs=make_inputs,
     sizes=((1,), (33,), (3, 4097)),
     benchmark=((1 << 22,), (1 << 20,)),
-    tolerance=10,
     refusals=(
         Refusal("x", lambda: sum_chunks(torch.zeros(3, dtype=torch.int32))),
         Refusal("x", lambda: sum_chunks(torch.zeros(0))),

@@ -115,7 +115,6 @@ SCRIPT = Script(
     inputs=make_inputs,
     sizes=((1, 1, 1, 2), (2, 3, 5, 34), (1, 2, 65, 16), (0, 2, 3, 4)),
     benchmark=((2, 8, 1024, 64), (1, 7, 1000, 66)),
-    tolerance=5,
     refusals=(
         Refusal("x", lambda: rope(torch.zeros(2, 3, 4))),
         Refusal("x", lambda: rope(torch.zeros(1, 1, 2, 3))),

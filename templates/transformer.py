@@ -206,7 +206,6 @@ SCRIPT = Script(
     benchmark=((4, 33, 64, 5),),
     dtypes=(torch.float32,),
     layouts=(Layout.DENSE,),
-    tolerance=10,
     refusals=(
         Refusal("x", lambda: rms_norm(torch.zeros(2, 3, dtype=torch.float16), torch.zeros(3))),
         Refusal("weight", lambda: rms_norm(torch.zeros(2, 3), torch.zeros(4))),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from porter.core.errors import PorterError
-from porter.kernels.script import Case, Difference, Script
+from porter.kernels.script import Case, Script, WrongStage
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class CaseResult:
     """One case: the first difference, or the message of the error that ended it; neither if it passed."""
 
     case: str
-    difference: Difference | None = None
+    difference: WrongStage | None = None
     error: str = ""
 
     @property

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
 import torch
 
 from porter.core.errors import PorterError
-from porter.kernels.call import Call, Number, Output, TemplateValue, Value, template_arguments
-from porter.kernels.checks import check_kernel
+from porter.kernels.benchmark import GROUPS, BenchmarkReport, benchmark
+from porter.kernels.call import Number, TemplateValue, Value, template_arguments
+from porter.kernels.cases import FLOATING
+from porter.kernels.check import CheckReport, check
+from porter.kernels.compare import BY_TYPE, Tolerance
+from porter.kernels.definition import check_kernel
 from porter.kernels.kernel import Kernel
-from porter.kernels.launch import write_source
-from porter.kernels.operator import Operator, Vjp, operator, pack
-from porter.kernels.references import Reference
+from porter.kernels.operator import Operator, Vjp, last_source, operator, pack, run_operator
+from porter.kernels.references import Reference, result_outputs
 from porter.kernels.types import metal_type
-from porter.kernels.validation import check_count, sizes
+from porter.kernels.validation import checked_inputs, output_lengths, output_types, sizes
 
 Inputs: TypeAlias = Mapping[str, Value] | Sequence[Value]
 Shapes: TypeAlias = Mapping[str, Sequence[int]] | Sequence[Sequence[int]]
 DTypes: TypeAlias = Mapping[str, torch.dtype] | Sequence[torch.dtype]
 Template: TypeAlias = Mapping[str, TemplateValue] | Sequence[tuple[str, TemplateValue]]
+_THREADGROUP = (256, 1, 1)
+
+
+class Launch(TypedDict, total=False):
+    """The arguments of a call beside its inputs."""
+
+    grid: Sequence[int]
+    threadgroup: Sequence[int]
+    output_shapes: Shapes
+    output_dtypes: DTypes
+    template: Template
+    init_value: Number | None
 
 
 class MetalKernel:
@@ -32,9 +48,10 @@ class MetalKernel:
     `input_names` and `output_names`, a call names them, in mappings. `ensure_row_contiguous` copies inputs that are
     not; `atomic_outputs` makes every output a pointer to atomics.
 
-    `reference` computes the same with torch: it runs for inputs on the CPU, and `check` compares with it. `vjp` gets the
-    inputs, the gradients of the outputs and the outputs, and returns a gradient for each input;
-    `differentiate(reference)` makes one.
+    `reference` computes the same with torch: it runs for inputs on the CPU, and `check` compares with it. `vjp` gets
+    the inputs, the gradients of the outputs and the outputs, and returns a gradient for each input;
+    `differentiate(reference)` makes one. `launch` gets the inputs and returns the other arguments of a call, for `run`,
+    `check` and `benchmark`; what it leaves out is one thread for each element of the reference's first result.
 
     Raises PTR200-PTR203.
     """
@@ -50,14 +67,15 @@ class MetalKernel:
         atomic_outputs: bool = False,
         reference: Reference | None = None,
         vjp: Vjp | None = None,
+        launch: Callable[..., Launch] | None = None,
     ) -> None:
         self._named = input_names is not None and output_names is not None
-        self._reference, self._vjp = reference, vjp
+        self._reference, self._vjp, self._launch = reference, vjp, launch
         self._draft = Kernel(
             name, tuple(input_names or ()), tuple(output_names or ()), source, header,
             row_contiguous=ensure_row_contiguous, atomic_outputs=atomic_outputs,
         )  # fmt: skip
-        self._source = ""
+        self._best: dict[object, tuple[int, ...]] = {}
         self._operator: Operator | None = None
         if self._named:
             check_kernel(self._draft)
@@ -66,12 +84,12 @@ class MetalKernel:
     @property
     def source(self) -> str:
         """The complete Metal source of the last call; "" before the first."""
-        return self._source
+        return last_source(self.kernel)
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel as a value."""
-        return self._draft
+        """The kernel as a value; inputs and outputs that only calls name are those of the last call."""
+        return self._operator.kernel if self._operator else self._draft
 
     def __call__(
         self,
@@ -91,27 +109,92 @@ class MetalKernel:
         """
         found = self._find_operator(inputs, output_shapes)
         kernel = found.kernel
-        call = Call(
+        arguments = pack(
             _listed(kernel, "inputs", inputs, kernel.inputs),
-            _outputs(kernel, output_shapes, output_dtypes),
             sizes(kernel, "grid", grid),
             sizes(kernel, "threadgroup", threadgroup),
+            output_lengths(kernel, "output_shapes", _ordered(kernel, "output_shapes", output_shapes)),
+            output_types(kernel, _ordered(kernel, "output_dtypes", output_dtypes)),
             template_arguments(_template(kernel, template)),
             init_value,
         )
-        if not torch.compiler.is_compiling():
-            self._source = write_source(kernel, call).source
-            if verbose:
-                print(self._source)
-        result = found.op(*pack(call))
-        results = [result] if isinstance(result, torch.Tensor) else list(result)
+        results = run_operator(found, arguments, verbose)
         if isinstance(output_shapes, Mapping):
             return dict(zip(kernel.outputs, results, strict=True))
         return results
 
+    def run(self, *inputs: Value) -> torch.Tensor | list[torch.Tensor]:
+        """Runs the kernel as its `launch` says; its output, or a list of several. Raises PTR205-PTR222."""
+        return self._run_in_groups(self._best.get(_types(inputs)), inputs)
+
+    def check(
+        self,
+        inputs: Sequence[Value],
+        *,
+        dtypes: Collection[torch.dtype] = FLOATING,
+        fixed: Collection[int] = (),
+        tolerance: Tolerance = BY_TYPE,
+    ) -> CheckReport:
+        """Compares the kernel with its reference over cases made from `inputs`: types, layouts, lengths, large values.
+
+        Lengths of dimensions in `fixed` do not change. Raises PTR221 without a reference.
+        """
+        reference = self._require_reference("check")
+        return check(
+            self._draft.name, self.run, reference, inputs,
+            dtypes=dtypes, fixed=fixed, tolerance=tolerance, gradients=self._vjp is not None,
+            outputs=self._draft.outputs,
+        )  # fmt: skip
+
+    def benchmark(
+        self, examples: Sequence[Sequence[Value]], groups: Sequence[Sequence[int]] | None = None
+    ) -> BenchmarkReport:
+        """Times the kernel against its reference for each of `examples`, inputs of several sizes.
+
+        Tries `groups` of threads; unless given, the usual ones for a kernel whose `launch` leaves the threadgroup open.
+        `run` uses the best from then on for inputs like those of an example. Raises PTR221 without a reference.
+        """
+        reference = self._require_reference("benchmark")
+        if groups is None:
+            fixed = any("threadgroup" in (self._launch(*each) if self._launch else {}) for each in examples)
+            groups = () if fixed else GROUPS
+        report = benchmark(self._draft.name, self._run_in_groups, reference, examples, groups or (None,))
+        for example, measurement in zip(examples, report.measurements, strict=True):
+            if measurement.best.group is not None:
+                self._best[_types(example)] = measurement.best.group
+        return report
+
+    def _run_in_groups(self, group: Sequence[int] | None, inputs: Sequence[Value]) -> torch.Tensor | list[torch.Tensor]:
+        """`run` with another threadgroup."""
+        arguments = self._complete(inputs, self._launch(*inputs) if self._launch else {})
+        if group is not None:
+            arguments["threadgroup"] = group
+        found = self(inputs=list(inputs), **arguments)
+        results = list(found.values()) if isinstance(found, dict) else found
+        return results[0] if len(results) == 1 else results
+
+    def _complete(self, inputs: Sequence[Value], given: Launch) -> Launch:
+        """A launch with what it leaves out. Raises PTR221 if only a reference could tell."""
+        arguments: Launch = {**given}
+        if not {"output_shapes", "output_dtypes", "grid"} <= arguments.keys():
+            outputs = result_outputs(self._draft, self._require_reference("run"), tuple(inputs))
+            arguments.setdefault("output_shapes", [output.shape for output in outputs])
+            arguments.setdefault("output_dtypes", [output.dtype for output in outputs])
+            arguments.setdefault("grid", (math.prod(outputs[0].shape), 1, 1))
+        arguments.setdefault("threadgroup", _THREADGROUP)
+        return arguments
+
+    def _require_reference(self, wanted: str) -> Reference:
+        if self._reference is None:
+            raise PorterError(
+                "PTR221", f"kernel `{self._draft.name}` has no reference, which `{wanted}` needs",
+                hint="Give the kernel reference=, a torch function of its inputs.",
+            )  # fmt: skip
+        return self._reference
+
     def _find_operator(self, inputs: Inputs, output_shapes: Shapes) -> Operator:
         """The operator of this kernel; a call may be the first to name inputs and outputs. Raises PTR201 and PTR205."""
-        if self._operator is not None:
+        if self._named and self._operator is not None:
             return self._operator
         draft = self._draft
         if not isinstance(inputs, Mapping) or not isinstance(output_shapes, Mapping):
@@ -121,52 +204,29 @@ class MetalKernel:
             )  # fmt: skip
         kernel = replace(draft, inputs=draft.inputs or tuple(inputs), outputs=draft.outputs or tuple(output_shapes))
         check_kernel(kernel)
-        return operator(kernel, self._reference, self._vjp)
+        self._operator = operator(kernel, self._reference, self._vjp)
+        return self._operator
+
+
+def _types(inputs: Sequence[Value]) -> object:
+    """What the best threadgroup is remembered for: the types and shapes of inputs."""
+    return tuple((tuple(v.shape), v.dtype) if isinstance(v, torch.Tensor) else None for v in inputs)
 
 
 def _listed(kernel: Kernel, what: str, given: Inputs, names: Sequence[str]) -> tuple[Value, ...]:
     """The inputs in the order of their names. Raises PTR205 and PTR207."""
     if isinstance(given, Mapping):
         _check_keys(kernel, what, given, names)
-        values = tuple(given[name] for name in names)
-    else:
-        check_count(kernel, what, given, names)
-        values = tuple(given)
-    for name, value in zip(names, values, strict=True):
-        if not isinstance(value, (torch.Tensor, bool, int, float)):
-            raise PorterError(
-                "PTR207", f"input `{name}` of kernel `{kernel.name}` is a {type(value).__name__}",
-                hint="Pass a tensor or a number.",
-            )  # fmt: skip
-    return values
+        return checked_inputs(kernel, [given[name] for name in names])
+    return checked_inputs(kernel, given)
 
 
-def _outputs(kernel: Kernel, shapes: Shapes, dtypes: DTypes) -> tuple[Output, ...]:
-    """Shape and type of each output. Raises PTR206 and PTR207."""
-    ordered: list[tuple[object, ...]] = []
-    for what, given in (("output_shapes", shapes), ("output_dtypes", dtypes)):
-        if isinstance(given, Mapping):
-            _check_keys(kernel, what, given, kernel.outputs)
-            ordered.append(tuple(given[name] for name in kernel.outputs))
-        else:
-            check_count(kernel, what, given, kernel.outputs)
-            ordered.append(tuple(given))
-    return tuple(_output(kernel, *each) for each in zip(kernel.outputs, *ordered, strict=True))
-
-
-def _output(kernel: Kernel, name: str, shape: object, dtype: object) -> Output:
-    if not isinstance(dtype, torch.dtype) or metal_type(dtype) is None:
-        raise PorterError(
-            "PTR209", f"the type of output `{name}` of kernel `{kernel.name}` is {dtype!r}, which Metal does not have",
-            hint="Give a torch.dtype such as torch.float32.",
-        )  # fmt: skip
-    lengths = [shape] if isinstance(shape, int) else shape
-    if not isinstance(lengths, Sequence) or not all(isinstance(n, (int, torch.SymInt)) and n >= 0 for n in lengths):
-        raise PorterError(
-            "PTR206", f"the shape of output `{name}` of kernel `{kernel.name}` is {shape!r}",
-            hint="Give the lengths of its dimensions: (4, 16).",
-        )  # fmt: skip
-    return Output(tuple(lengths), dtype)
+def _ordered(kernel: Kernel, what: str, given: Shapes | DTypes) -> list[object]:
+    """What a call gives for the outputs, in the order of their names. Raises PTR206."""
+    if isinstance(given, Mapping):
+        _check_keys(kernel, what, given, kernel.outputs)
+        return [given[name] for name in kernel.outputs]
+    return list(given)
 
 
 def _template(kernel: Kernel, given: Template) -> Mapping[str, TemplateValue]:

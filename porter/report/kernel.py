@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from porter.kernels.checking import CaseResult
-    from porter.kernels.script import Difference
+    from porter.kernels.compare import Difference
+    from porter.kernels.script import WrongStage
     from porter.kernels.timing import Timing
     from porter.kernels.trace import StageResult
+    from porter.kernels.writer import Writer
 
 _MOST = 5  # failures that are shown
 
@@ -49,11 +51,13 @@ def check_lines(name: str, results: Sequence[CaseResult]) -> list[str]:
 
 def check_object(name: str, results: Sequence[CaseResult]) -> dict[str, Any]:
     failed = [
-        {"case": each.case, "error": each.error, **difference_object(each.difference)}
-        for each in results
-        if not each.ok
+        {"case": each.case, "error": each.error, **_wrong_stage(each.difference)} for each in results if not each.ok
     ]
     return {"script": name, "ok": not failed, "passed": len(results) - len(failed), "failed": failed}
+
+
+def _wrong_stage(found: WrongStage | None) -> dict[str, Any]:
+    return {} if found is None else {"stage": found.stage, **difference_object(found.difference)}
 
 
 def difference_object(difference: Difference | None) -> dict[str, Any]:
@@ -66,14 +70,27 @@ def trace_lines(result: StageResult) -> list[str]:
     difference = result.difference
     if difference is None:
         return [f"{result.case}  {result.stage}: as its reference"]
-    where = f"{difference.result}[{', '.join(map(str, difference.index))}]" if difference.index else difference.result
     return [
         f"{result.case}  {result.stage}: DIFFERS",
-        f"  at        {where}",
+        f"  at        {difference.output}{list(difference.index)}",
         f"  expected  {difference.expected}",
         f"  got       {difference.got}",
-        f"  differs   {difference.count} of {difference.of} elements",
-        *(f"  written   {line}" for line in result.writers),
+        f"  differs   {difference.count} of {difference.total} elements",
+        *(f"  {'' if n else 'written':<9} {line}" for n, line in enumerate(_writer_lines(result.writer))),
+    ]
+
+
+def _writer_lines(writer: Writer | None) -> list[str]:
+    if writer is None:
+        return []
+    if writer.thread is None:
+        return [f"by no thread of kernel `{writer.kernel}`"]
+    times = f", the last of {writer.count} stores" if writer.count > 1 else ""
+    place = f"{writer.file}, line {writer.line}" if writer.line else "from an unknown line"
+    return [
+        f"by thread {writer.thread} of kernel `{writer.kernel}`{times}",
+        place,
+        *([writer.text] if writer.text else []),
     ]
 
 
@@ -82,7 +99,7 @@ def trace_object(result: StageResult) -> dict[str, Any]:
         "case": result.case,
         "stage": result.stage,
         "ok": result.difference is None,
-        "writers": list(result.writers),
+        "writer": asdict(result.writer) if result.writer else None,
         **difference_object(result.difference),
     }
 

@@ -54,7 +54,7 @@ def trace_script(path: Path, shuffle: int | None) -> Iterator[StageResult]:
     from porter.kernels.trace import trace
 
     with _checked(shuffle):
-        yield from trace(load(path))
+        yield from trace(load(path), shuffle=shuffle)
 
 
 def time_scripts(paths: tuple[Path, ...], steps: Steps) -> Iterator[tuple[str, Timing]]:
@@ -77,6 +77,6 @@ def _checked(shuffle: int | None) -> AbstractContextManager[None]:
     """The overlay's checks, where there is one."""
     if sys.platform == "darwin":
         return nullcontext()
-    from aten_overlay.device.shader import Mode, running
+    from porter.kernels.launch import Mode, running
 
-    return running(Mode(checked=True, shuffle=shuffle))
+    return running(Mode(checked=True, shuffle=shuffle, poison=True))

@@ -34,7 +34,7 @@ def test_templates_are_also_found_where_a_package_installs_them(
             return ROOT / "templates" / "softmax.py"
 
     monkeypatch.setattr(templates, "_BESIDE", tmp_path / "none")
-    monkeypatch.setattr(templates.metadata, "files", lambda _: [Installed()])
+    monkeypatch.setattr("importlib.metadata.files", lambda _: [Installed()])
     assert [each.name for each in find_templates()] == ["softmax"]
 
 

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from aten_overlay.device.shader import Mode, running
+from porter.kernels.launch import Mode, running
 from porter.kernels.loading import load
 from porter.kernels.script import Case, Kind, Script
 from porter.workflows.templates import find_templates
@@ -19,7 +19,7 @@ CASES = [pytest.param(name, case, id=f"{name}-{case}") for name, script in SCRIP
 
 @pytest.fixture(autouse=True)
 def checked() -> Iterator[None]:
-    with running(Mode(checked=True)):
+    with running(Mode(checked=True, poison=True)):
         yield
 
 
