@@ -1,6 +1,7 @@
 // The hooks through which ATen and torch._C._mps_* reach the device, and the events behind torch.mps.Event.
 #include "device.h"
 #include "memory/memory.h"
+#include "stream.h"
 
 #include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/MPSGeneratorImpl.h>
@@ -64,6 +65,14 @@ class Events {
 Events& events() {
   static auto* instance = new Events();
   return *instance;
+}
+
+const porter_stream* stream = nullptr;
+
+const porter_stream& loaded_stream() {
+  TORCH_CHECK(stream, "PTR250 this process has the mps device without Apple's frameworks, and so no command buffer\n"
+              "  Run the program with python -m aten_overlay, or call aten_overlay.start_frameworks() first.");
+  return *stream;
 }
 
 struct Hooks final : at::MPSHooksInterface {
@@ -135,13 +144,19 @@ struct Hooks final : at::MPSHooksInterface {
     return at::mps::detail::createMPSGenerator();
   }
 
-  void deviceSynchronize() const override {}
-  void commitStream() const override {}
+  void deviceSynchronize() const override {
+    if (stream) {
+      stream->synchronize();
+    }
+  }
+  void commitStream() const override {
+    loaded_stream().commit();
+  }
   void* getCommandBuffer() const override {
-    return nullptr;
+    return loaded_stream().command_buffer();
   }
   void* getDispatchQueue() const override {
-    return nullptr;
+    return loaded_stream().dispatch_queue();
   }
   void profilerStartTrace(const std::string&, bool) const override {}
   void profilerStopTrace() const override {}
@@ -172,6 +187,10 @@ struct Hooks final : at::MPSHooksInterface {
 
 }  // namespace
 }  // namespace porter
+
+extern "C" void porter_set_stream(const porter_stream* given) {
+  porter::stream = given;
+}
 
 namespace at {
 C10_REGISTER_TYPED_CLASS(MPSHooksRegistry, "MPSHooks", porter::Hooks);

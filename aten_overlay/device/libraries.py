@@ -43,9 +43,8 @@ def build_mps(headers: Path | None) -> Path:
     include = ("-I", str(headers)) if headers else ()
     sources = [*sorted((HERE / "mps").glob("*.mm")), *sorted((HERE / "mps").glob("*.cpp"))]
     flags = (*include, *build.general_flags(), *defines, "-I", str(HERE.parent), "-I", str(HERE / "mps"))
-    below = (
-        flag for library in (build.build_frameworks(), memory.build_library()) for flag in toolchain.link_with(library)
-    )
+    libraries = (build.build_frameworks(), build_device(), memory.build_library())
+    below = (flag for library in libraries for flag in toolchain.link_with(library))
     link = (*toolchain.torch_libraries(), *below, "-lstdc++")
     return toolchain.build("porter_mps", sources, flags, [build.INCLUDE], link=link)
 

@@ -1,5 +1,8 @@
+#include <cerrno>
 #include <cstdio>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -95,6 +98,25 @@ std::string porter::format(const char* pattern, va_list given) {
   va_end(arguments);
   return porter::string(text);
 }
++ (instancetype)stringWithContentsOfFile:(NSString*)path encoding:(NSStringEncoding)encoding error:(NSError**)error {
+  return [[[self alloc] initWithContentsOfFile:path encoding:encoding error:error] autorelease];
+}
+- (instancetype)initWithContentsOfFile:(NSString*)path encoding:(NSStringEncoding)encoding error:(NSError**)error {
+  std::ifstream file(porter::text(path), std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (file.bad() || !file.is_open()) {
+    if (error) {
+      *error = [NSError errorWithDomain:@"NSCocoaErrorDomain"
+                                   code:260  // NSFileReadNoSuchFileError
+                               userInfo:@{NSLocalizedDescriptionKey : porter::string("The file “" + porter::text(path) +
+                                                                                     "” couldn’t be opened.")}];
+    }
+    [self release];
+    return nil;
+  }
+  ((PorterString*)self)->_text = std::move(text);
+  return self;
+}
 - (instancetype)initWithUTF8String:(const char*)text {
   ((PorterString*)self)->_text = text;
   return self;
@@ -123,6 +145,18 @@ std::string porter::format(const char* pattern, va_list given) {
 }
 - (NSString*)stringByAppendingString:(NSString*)other {
   return porter::string(porter::text(self) + porter::text(other));
+}
+- (NSString*)stringByAppendingPathComponent:(NSString*)part {
+  const std::string folder = porter::text(self);
+  return porter::string(folder + (folder.empty() || folder.ends_with('/') ? "" : "/") + porter::text(part));
+}
+- (NSString*)stringByDeletingLastPathComponent {
+  const std::string path = porter::text(self);
+  const size_t end = path.rfind('/');
+  return porter::string(end == std::string::npos ? "" : path.substr(0, end == 0 ? 1 : end));
+}
+- (BOOL)hasSuffix:(NSString*)suffix {
+  return porter::text(self).ends_with(porter::text(suffix));
 }
 - (BOOL)hasPrefix:(NSString*)prefix {
   return porter::text(self).starts_with(porter::text(prefix));

@@ -16,9 +16,23 @@ static Size size_of(MTLSize size) {
   return {size.width, size.height, size.depth};
 }
 
+@class PorterEncoder;
+
+@interface PorterCommandBuffer : NSObject <MTLCommandBuffer> {
+ @public
+  MTLCommandBufferStatus _state;
+  std::vector<MTLCommandBufferHandler> _handlers;
+  id<MTLCommandQueue> _queue;
+  PorterEncoder* _open;  // not retained: each of both tells the other when it goes
+  bool _unended;
+}
+@end
+
 @interface PorterEncoder : NSObject <MTLCommandEncoder> {
  @public
   bool _ended;
+  bool _refused;
+  PorterCommandBuffer* _buffer;
 }
 @end
 
@@ -29,9 +43,23 @@ static void check_open(PorterEncoder* encoder) {
     porter::objc::fail("PTR124: a command was encoded after endEncoding");
   }
 }
+static void leave(PorterEncoder* encoder) {
+  if (encoder->_buffer) {
+    encoder->_buffer->_open = nil;
+    encoder->_buffer = nil;
+  }
+}
 - (void)endEncoding {
   check_open(self);
   _ended = true;
+  leave(self);
+}
+- (void)dealloc {
+  if (_buffer && !_refused) {
+    _buffer->_unended = true;
+  }
+  leave(self);
+  [super dealloc];
 }
 - (void)pushDebugGroup:(NSString*)name {
 }
@@ -62,6 +90,7 @@ static void check_open(PorterEncoder* encoder) {
 static Binding& binding_at(PorterComputeEncoder* encoder, NSUInteger index) {
   check_open(encoder);
   if (index >= PM_MAX_BUFFERS) {
+    encoder->_refused = true;
     const std::string who = encoder->_kernel ? encoder->_kernel->host_name : "(none set)";
     porter::objc::fail("PTR124: kernel `" + who + "`: buffer index " + std::to_string(index) +
                        " is beyond the argument table, which ends at " + std::to_string(PM_MAX_BUFFERS - 1));
@@ -73,7 +102,12 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
   if (!encoder->_kernel) {
     porter::objc::fail("PTR124: a dispatch without a pipeline state");
   }
-  porter::metal::launch(encoder->_kernel, encoder->_arguments, threads, group);
+  try {
+    porter::metal::launch(encoder->_kernel, encoder->_arguments, threads, group);
+  } catch (...) {
+    encoder->_refused = true;  // its owner is gone by an exception: what comes next is not to blame
+    throw;
+  }
 }
 - (void)dealloc {
   for (id<MTLBuffer> buffer : _held) {
@@ -153,26 +187,38 @@ void* _Block_copy(const void* block);
 void _Block_release(const void* block);
 }
 
-@interface PorterCommandBuffer : NSObject <MTLCommandBuffer> {
- @public
-  MTLCommandBufferStatus _state;
-  std::vector<MTLCommandBufferHandler> _handlers;
-  id<MTLCommandQueue> _queue;
-}
-@end
-
 @implementation PorterCommandBuffer
 @dynamic label;
+static void check_no_encoder(PorterCommandBuffer* buffer, const char* what) {
+  if ((buffer->_open && !buffer->_open->_refused) || buffer->_unended) {
+    buffer->_unended = false;
+    porter::objc::fail(std::string("PTR124: ") + what + " while an earlier encoder has had no endEncoding");
+  }
+}
+static void begin(PorterCommandBuffer* buffer, PorterEncoder* encoder) {
+  if (buffer->_state == MTLCommandBufferStatusCompleted) {
+    porter::objc::fail("PTR124: an encoder was made of a command buffer that has been committed");
+  }
+  check_no_encoder(buffer, "a second encoder was made of a command buffer");
+  if (buffer->_open) {
+    leave(buffer->_open);
+  }
+  buffer->_open = encoder;
+  encoder->_buffer = buffer;
+}
 - (id<MTLComputeCommandEncoder>)computeCommandEncoder {
   return [self computeCommandEncoderWithDispatchType:MTLDispatchTypeSerial];
 }
 - (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:(MTLDispatchType)type {
   PorterComputeEncoder* made = [[PorterComputeEncoder new] autorelease];
   made->_type = type;
+  begin(self, made);
   return made;
 }
 - (id<MTLBlitCommandEncoder>)blitCommandEncoder {
-  return [[PorterBlitEncoder new] autorelease];
+  PorterBlitEncoder* made = [[PorterBlitEncoder new] autorelease];
+  begin(self, made);
+  return made;
 }
 - (void)encodeSignalEvent:(id<MTLEvent>)event value:(uint64_t)value {
   ((id<MTLSharedEvent>)event).signaledValue = value;
@@ -194,6 +240,7 @@ void _Block_release(const void* block);
   if (_state == MTLCommandBufferStatusCompleted) {
     porter::objc::fail("PTR124: a command buffer was committed twice");
   }
+  check_no_encoder(self, "a command buffer was committed");
   _state = MTLCommandBufferStatusCompleted;
   for (MTLCommandBufferHandler block : std::exchange(_handlers, {})) {
     block(self);
@@ -203,6 +250,9 @@ void _Block_release(const void* block);
 - (void)dealloc {
   for (MTLCommandBufferHandler block : _handlers) {
     _Block_release((const void*)block);
+  }
+  if (_open) {
+    leave(_open);
   }
   [super dealloc];
 }

@@ -57,6 +57,16 @@ extern "C" const void* porter_dispatch_data(dispatch_data_t data, size_t* size);
 }
 @end
 
+// The lines that define a library's macros; the source after them keeps its own line numbers.
+static std::string defines(MTLCompileOptions* options) {
+  std::string text;
+  for (NSString* name in [options.preprocessorMacros allKeys]) {
+    const id value = [options.preprocessorMacros objectForKey:name];
+    text += "#define " + porter::text(name) + " " + porter::text([value description]) + "\n";
+  }
+  return text.empty() ? text : text + "#line 1\n";
+}
+
 @interface PorterDevice : NSObject <MTLDevice>
 @end
 
@@ -86,12 +96,15 @@ extern "C" const void* porter_dispatch_data(dispatch_data_t data, size_t* size);
   return MTLSizeMake(PM_MAX_THREADS_PER_GROUP, PM_MAX_THREADS_PER_GROUP, PM_MAX_THREADS_PER_GROUP);
 }
 - (id<MTLLibrary>)newLibraryWithSource:(NSString*)source options:(MTLCompileOptions*)options error:(NSError**)error {
-  return porter::metal::make_library(porter::text(source), false, error);
+  return porter::metal::make_library(defines(options) + porter::text(source), false, error);
 }
 - (id<MTLLibrary>)newLibraryWithData:(dispatch_data_t)data error:(NSError**)error {
   size_t size = 0;
   const auto* bytes = static_cast<const char*>(porter_dispatch_data(data, &size));
   return porter::metal::make_library(std::string(bytes, size), true, error);
+}
+- (id<MTLLibrary>)newLibraryWithFile:(NSString*)path error:(NSError**)error {
+  return [self newLibraryWithURL:[NSURL fileURLWithPath:path] error:error];
 }
 - (id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError**)error {
   return porter::metal::make_library(porter::text([url path]), true, error);
@@ -103,6 +116,11 @@ extern "C" const void* porter_dispatch_data(dispatch_data_t data, size_t* size);
   return porter::metal::make_buffer(length);
 }
 - (id<MTLBuffer>)newBufferWithBytes:(const void*)bytes length:(NSUInteger)length options:(MTLResourceOptions)options {
+  if (porter_is_device(bytes)) {
+    porter::objc::fail(
+        "PTR124: newBufferWithBytes was given an address of the device: the data pointer of an mps tensor is its "
+        "MTLBuffer, not its bytes; bind that buffer instead");
+  }
   id<MTLBuffer> made = porter::metal::make_buffer(length);
   if (made) {
     std::memcpy([made contents], bytes, length);

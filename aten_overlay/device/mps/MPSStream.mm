@@ -52,11 +52,7 @@ void MPSStream::synchronize(SyncType type) {
 }
 
 void MPSStream::commit() {
-  if (_commandBuffer) {
-    [_commandBuffer commit];
-    [_commandBuffer release];
-    _commandBuffer = nil;
-  }
+  [_commandBuffer commitAndContinue];  // whoever holds it may go on encoding
 }
 
 void MPSStream::addCompletedHandler(MTLCommandBufferHandler block) {

@@ -26,8 +26,8 @@ from porter.verdict.suite import counters, selection
 from porter.verdict.suite.selection import Selection
 
 if TYPE_CHECKING:
-    from aten_overlay.apple.compiler import Compiler
     from aten_overlay.apple.mpsgraph.recorder import Recorder
+    from aten_overlay.device.frameworks import LoadedFrameworks
     from aten_overlay.device.state import Device
 
 NAME = HOST
@@ -39,7 +39,7 @@ _LEVEL = re.compile(r"\bMACOS_VER_(\d+)_(\d+)_PLUS\b")
 # Suffixes, by input type, of the kernels compiled ahead for a run with bounds checks; others compile on first use.
 CHECKED = ("_float", "_int")
 
-_started: list[tuple[Device, ctypes.CDLL, Compiler, Recorder]] = []
+_started: list[tuple[Device, LoadedFrameworks]] = []
 
 
 def available() -> bool:
@@ -58,22 +58,12 @@ def start() -> None:
     if _started:
         return
     import aten_overlay
-    from aten_overlay.apple.build import build_frameworks
-    from aten_overlay.apple.compiler import Compiler
+    from aten_overlay.device import frameworks
 
     device = aten_overlay.start()
-    from aten_overlay.apple.mpsgraph.objects import Frameworks
-    from aten_overlay.apple.mpsgraph.recorder import Recorder
-
-    library = ctypes.CDLL(str(build_frameworks()), mode=ctypes.RTLD_GLOBAL)
-    library.porter_kernel_calls.restype = ctypes.c_size_t
-    library.porter_kernel_calls.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
-    library.porter_print_kernel_on(PRINT_KERNEL)
-    compiler = Compiler(library)
-    compiler.install()
-    recorder = Recorder(Frameworks(library), device.host_address)
-    recorder.install()
-    _started.append((device, library, compiler, recorder))
+    loaded = frameworks.load(device)
+    loaded.library.porter_print_kernel_on(PRINT_KERNEL)
+    _started.append((device, loaded))
 
 
 def recipe(fork: Path) -> Recipe:
@@ -139,11 +129,12 @@ def load(library: Path, fork: Path, prefixes: Sequence[str], arithmetic: str, ch
     from aten_overlay.metal.build import Options
     from aten_overlay.metal.launch import SHUFFLE_LANES
 
-    _, frameworks, compiler, _ = _started[0]
+    _, frameworks = _started[0]
+    compiler = frameworks.compiler
     options = Options(include=(fork,), arithmetic=arithmetic, checked=checked)
     compiler.set_bundle(_kernel_files(fork), options)
     compiler.compile_ahead(lambda name: name.startswith(tuple(prefixes)) and name.endswith(CHECKED if checked else ""))
-    frameworks.porter_launch_options(SHUFFLE_LANES, 0, 1)  # a missing barrier shows in some order
+    frameworks.library.porter_launch_options(SHUFFLE_LANES, 0, 1)  # a missing barrier shows in some order
     ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
 
 
@@ -186,14 +177,14 @@ def set_macos_version(fork: Path, macos: str) -> None:
 
 def recorder() -> Recorder:
     """What records MPSGraph in this process, once it is started."""
-    return _started[0][3]
+    return _started[0][1].recorder
 
 
 def kernel_calls() -> Mapping[str, int]:
     """Kernel calls by host_name since the start."""
-    frameworks = _started[0][1]
-    text = ctypes.create_string_buffer(frameworks.porter_kernel_calls(None, 0))
-    frameworks.porter_kernel_calls(text, len(text))
+    library = _started[0][1].library
+    text = ctypes.create_string_buffer(library.porter_kernel_calls(None, 0))
+    library.porter_kernel_calls(text, len(text))
     pairs = (line.rsplit(" ", 1) for line in text.value.decode().splitlines())
     return {name: int(count) for name, count in pairs}
 

@@ -40,6 +40,8 @@ def tell() -> Callable[[str], str]:
         ("no_bytes", "-1 -1 -1 -1 -1 -1 -1 -1 | left 0"),
         ("summed", "28 1024 32 | left 0"),
         ("kept", "42 | left 0"),
+        ("one_after_the_other", "committed | left 0"),
+        ("macros", "named | left 0"),
     ],
 )
 def test_kernels_read_and_write_bound_buffers(tell: Callable[[str], str], name: str, told: str) -> None:
@@ -59,6 +61,11 @@ def test_kernels_read_and_write_bound_buffers(tell: Callable[[str], str], name: 
         ("freed", "PTR124: kernel `scale`, argument `out` at buffer index 0: the buffer bound there has been freed"),
         ("ended", "PTR124: a command was encoded after endEncoding"),
         ("copied", "PTR124: the source of a copy: bytes 28 to 36 are out of bounds for a buffer of 32"),
+        ("second_encoder", "PTR124: a second encoder was made of a command buffer while an earlier encoder has had no end"),
+        ("open_at_commit", "PTR124: a command buffer was committed while an earlier encoder has had no endEncoding"),
+        ("lost_encoder", "PTR124: a command buffer was committed while an earlier encoder has had no endEncoding"),
+        ("after_commit", "PTR124: an encoder was made of a command buffer that has been committed"),
+        ("device_address", "PTR124: newBufferWithBytes was given an address of the device"),
         ("unknown", "no function"),
     ],
 )

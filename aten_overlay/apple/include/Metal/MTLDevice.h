@@ -5,6 +5,7 @@
 @protocol MTLDevice <NSObject>
 - (id<MTLLibrary>)newLibraryWithSource:(NSString*)source options:(MTLCompileOptions*)options error:(NSError**)error;
 - (id<MTLLibrary>)newLibraryWithData:(dispatch_data_t)data error:(NSError**)error;
+- (id<MTLLibrary>)newLibraryWithFile:(NSString*)path error:(NSError**)error;
 - (id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError**)error;
 - (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function error:(NSError**)error;
 - (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options;

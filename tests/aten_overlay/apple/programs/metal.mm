@@ -295,11 +295,67 @@ const char* ended() {
 
 const char* copied() {
   return tell([](std::ostream& out, Fixture& f) {
+    [f.encoder endEncoding];
     id<MTLBlitCommandEncoder> blit = [f.commands blitCommandEncoder];
     [blit copyFromBuffer:f.in sourceOffset:4 toBuffer:f.out destinationOffset:0 size:8];
     [blit fillBuffer:f.out range:NSMakeRange(8, 8) value:0];
     f.show(out);
     [blit copyFromBuffer:f.in sourceOffset:28 toBuffer:f.out destinationOffset:0 size:8];
+  });
+}
+
+const char* second_encoder() {
+  return tell([](std::ostream& out, Fixture& f) { [f.commands blitCommandEncoder]; });
+}
+
+const char* open_at_commit() {
+  return tell([](std::ostream& out, Fixture& f) { [f.commands commit]; });
+}
+
+const char* lost_encoder() {
+  return tell([](std::ostream& out, Fixture& f) {
+    [f.encoder endEncoding];
+    @autoreleasepool {
+      [f.commands computeCommandEncoder];
+    }
+    [f.commands commit];
+  });
+}
+
+const char* after_commit() {
+  return tell([](std::ostream& out, Fixture& f) {
+    [f.encoder endEncoding];
+    [f.commands commit];
+    [f.commands computeCommandEncoder];
+  });
+}
+
+const char* one_after_the_other() {
+  return tell([](std::ostream& out, Fixture& f) {
+    [f.encoder endEncoding];
+    [[f.commands blitCommandEncoder] endEncoding];
+    [[f.commands computeCommandEncoder] endEncoding];
+    [f.commands commit];
+    out << "committed ";
+  });
+}
+
+const char* device_address() {
+  return tell([](std::ostream& out, Fixture& f) {
+    [f.device newBufferWithBytes:(const void*)f.in length:8 options:MTLResourceStorageModeShared];
+  });
+}
+
+const char* macros() {
+  return tell([](std::ostream& out, Fixture& f) {
+    MTLCompileOptions* options = [[MTLCompileOptions new] autorelease];
+    options.preprocessorMacros = @{@"NAME" : @"named", @"BY" : @3};
+    NSError* error = nil;
+    id<MTLLibrary> made = [f.device newLibraryWithSource:@"kernel void NAME(device float* o) { o[0] = BY; }"
+                                                 options:options
+                                                   error:&error];
+    out << [[made.functionNames firstObject] UTF8String] << " ";
+    [made release];
   });
 }
 

@@ -1,0 +1,65 @@
+"""Apple's commands for programs that run with the device: a compiler of Objective-C++, and stand-ins of macOS's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from shlex import quote
+
+from aten_overlay import cache, toolchain
+from aten_overlay.apple import build
+
+HERE = Path(__file__).resolve().parent
+PROGRAMS = HERE / "bin"
+DRIVER = HERE / "driver.py"
+# Every Python process finds this module when it starts: it brings the device up before the first import of torch.
+CHILDREN = HERE.parent / "children"
+_COMPILERS = {"CC": ("gcc", "cc"), "CXX": ("g++", "c++")}  # the variable, what ours is called, what Linux has
+
+
+def make_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """What a program's environment is to say, so that it and the processes it starts find Apple's commands."""
+    compilers = {variable: str(_write_compiler(variable, environ)) for variable in _COMPILERS}
+    return {
+        "PATH": _put_first(PROGRAMS, environ.get("PATH", os.defpath)),
+        "PYTHONPATH": _put_first(CHILDREN, environ.get("PYTHONPATH", "")),
+        **compilers,
+    }
+
+
+def objective_flags() -> tuple[str, ...]:
+    """Flags for the Objective-C++ of an extension: the language, the frameworks' headers, what numbers are on macOS."""
+    return (*build.LANGUAGE, *build.include_flags(), "-include", str(HERE / "numbers.h"), "-Wno-unused-command-line-argument")
+
+
+def _put_first(folder: Path, paths: str) -> str:
+    others = [path for path in paths.split(os.pathsep) if path and path != str(folder)]
+    return os.pathsep.join((str(folder), *others))
+
+
+def _write_compiler(variable: str, environ: Mapping[str, str]) -> Path:
+    """The compiler that `$CC` or `$CXX` names: what it named before is called for all but Objective-C++."""
+    name, default = _COMPILERS[variable]
+    before = environ.get(variable, "")
+    if Path(before).parent.parent == _folder():
+        return Path(before)
+    settings = {
+        "plain": shlex.split(before) or [default],
+        "objective": [toolchain.clang(), *objective_flags()],
+    }
+    text = json.dumps(settings)
+    made = _folder() / cache.digest(text, sys.executable, str(DRIVER)) / name
+    if not cache.is_intact(made):
+        stored = cache.write(made.with_suffix(".json"), text.encode())
+        words = (sys.executable, "-I", "-S", str(DRIVER), str(stored))
+        cache.write(made, f'#!/bin/sh\nexec {" ".join(map(quote, words))} "$@"\n'.encode()).chmod(0o700)
+        cache.seal(made)
+    return made
+
+
+def _folder() -> Path:
+    return cache.root() / "commands"

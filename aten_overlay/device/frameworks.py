@@ -1,0 +1,57 @@
+"""Loads the stand-in for Apple's frameworks into this process, and `at::mps` above it."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aten_overlay.apple.build import build_frameworks
+from aten_overlay.apple.compiler import Compiler
+from aten_overlay.device import libraries
+
+if TYPE_CHECKING:
+    from aten_overlay.apple.mpsgraph.recorder import Recorder
+    from aten_overlay.device.state import Device
+
+
+@dataclass(frozen=True)
+class LoadedFrameworks:
+    """The frameworks as they stand in this process: their library, what compiles Metal, what evaluates MPSGraph."""
+
+    library: ctypes.CDLL
+    compiler: Compiler
+    recorder: Recorder
+
+
+_loaded: list[LoadedFrameworks] = []
+
+
+def load(device: Device) -> LoadedFrameworks:
+    """Loads the frameworks, so that host code finds their symbols. A second call returns the same."""
+    if not _loaded:
+        _loaded.append(_load_now(device))
+    return _loaded[0]
+
+
+def load_mps(headers: Path | None = None) -> ctypes.CDLL:
+    """Loads `at::mps` as these headers declare it, else as the wheel does: what torch::mps and extensions call.
+
+    The frameworks have to be loaded. Raises as `libraries.build_mps` does.
+    """
+    return ctypes.CDLL(str(libraries.build_mps(headers)), mode=ctypes.RTLD_GLOBAL)
+
+
+def _load_now(device: Device) -> LoadedFrameworks:
+    from aten_overlay.apple.mpsgraph.objects import Frameworks  # these import torch
+    from aten_overlay.apple.mpsgraph.recorder import Recorder
+
+    library = ctypes.CDLL(str(build_frameworks()), mode=ctypes.RTLD_GLOBAL)
+    library.porter_kernel_calls.restype = ctypes.c_size_t
+    library.porter_kernel_calls.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    compiler = Compiler(library)
+    compiler.install()
+    recorder = Recorder(Frameworks(library), device.host_address)
+    recorder.install()
+    return LoadedFrameworks(library, compiler, recorder)

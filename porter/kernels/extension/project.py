@@ -1,0 +1,57 @@
+"""A project that builds an extension, as a value, and how it is written."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from porter.core.errors import Place, PorterError
+from porter.kernels.extension import files
+
+_TAKEN = ("torch", "porter", "aten_overlay", "aten", "prim", "test", "tests")
+
+
+@dataclass(frozen=True)
+class Project:
+    """The name of the package and the texts of the project's files by path."""
+
+    name: str
+    files: Mapping[str, str]
+
+
+def example(name: str) -> Project:
+    """A project with one operator, its gradient, and tests of both. Raises PTR251."""
+    return Project(check_name(name), files.fill(files.EXAMPLE, names_of(name)))
+
+
+def check_name(name: str) -> str:
+    """The name, which has to fit a Python package and a namespace of torch's operators. Raises PTR251."""
+    if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name) or name.startswith("_"):
+        raise PorterError(
+            "PTR251", f"`{name}` cannot be the name of an extension", hint="Use letters, digits and underscores."
+        )
+    if name in _TAKEN:
+        raise PorterError("PTR251", f"an extension named {name} would hide another package", hint="Choose another name.")
+    return name
+
+
+def names_of(name: str) -> dict[str, str]:
+    """What stands for `$name` and `$project`."""
+    return {"name": name, "project": name.lower().replace("_", "-")}
+
+
+def write(project: Project, folder: Path) -> tuple[Path, ...]:
+    """Writes a project into a folder that is empty or new. Raises PTR252."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise PorterError(
+            "PTR252", "there is something already", Place(str(folder)), "Choose another NAME or --out, or remove it."
+        )
+    written = []
+    for path, text in project.files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        written.append(target)
+    return tuple(written)

@@ -1,0 +1,23 @@
+"""`porter extension new`: makes the project, then writes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from porter.workflows.kernel import start_device
+
+
+def start_extension(name: str, kernels: Path | None, folder: Path) -> tuple[Path, ...]:
+    """Writes an extension `name`, with the kernels of a file if one is given.
+
+    Raises PTR251-PTR255, and what `start_device` raises for a file, which may use the device.
+    """
+    if kernels is not None:
+        start_device()
+    from porter.kernels.extension import project  # imports torch
+
+    if kernels is None:
+        return project.write(project.example(name), folder)
+    from porter.kernels.extension.from_kernels import project_of_file
+
+    return project.write(project_of_file(name, kernels), folder)
