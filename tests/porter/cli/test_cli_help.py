@@ -38,6 +38,10 @@ Verify:
   verify  Lint, compile and test operators or their ports.
   watch   Verify operators again whenever their files change.
 
+Write:
+  kernel     Start, check, time and trace Metal kernels of your own.
+  extension  Start C++ extensions of PyTorch with Metal kernels.
+
 Set up:
   setup  Find or install a compiler, and build what all verdicts share.
   cache  Show the cache's size, and remove what has not been used for long.
