@@ -33,7 +33,13 @@ def make_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 def objective_flags() -> tuple[str, ...]:
     """Flags for the Objective-C++ of an extension: the language, the frameworks' headers, what numbers are on macOS."""
-    return (*build.LANGUAGE, *build.include_flags(), "-include", str(HERE / "numbers.h"), "-Wno-unused-command-line-argument")
+    return (
+        *build.LANGUAGE,
+        *build.include_flags(),
+        "-include",
+        str(HERE / "numbers.h"),
+        "-Wno-unused-command-line-argument",
+    )
 
 
 def _put_first(folder: Path, paths: str) -> str:

@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 OBJECTIVE = (".mm", ".m")
@@ -18,7 +19,13 @@ _DROPPED = {
     "-compatibility_version": 1, "-current_version": 1, "-headerpad_max_install_names": 0, "-ObjC++": 0, "-ObjC": 0,
     "-lobjc": 0, "-lc++": 0, "-stdlib=libc++": 0,
 }  # fmt: skip
-_DROPPED_STARTS = ("-mmacosx-version-min=", "-mmacos-version-min=", "-Wl,-framework,", "-Wl,-undefined,", "-Wl,-rpath,@")
+_DROPPED_STARTS = (
+    "-mmacosx-version-min=",
+    "-mmacos-version-min=",
+    "-Wl,-framework,",
+    "-Wl,-undefined,",
+    "-Wl,-rpath,@",
+)
 _REPLACED = {"-bundle": "-shared", "-dynamiclib": "-shared"}
 
 
@@ -35,7 +42,7 @@ def make_command(settings: Mapping[str, Sequence[str]], arguments: Sequence[str]
 
 
 def _has_objective(arguments: Sequence[str]) -> bool:
-    languages = {after for option, after in zip(arguments, arguments[1:], strict=False) if option == "-x"}
+    languages = {after for option, after in pairwise(arguments) if option == "-x"}
     named = any(argument.endswith(OBJECTIVE) and not argument.startswith("-") for argument in arguments)
     return named or bool(languages & {"objective-c", "objective-c++"})
 

@@ -1,4 +1,4 @@
-"""Brings the mps device up in a Python process that a program with the device started: before its first import of torch.
+"""Brings the mps device up in a Python process that a program with the device started, before torch is imported.
 
 `aten_overlay.start_from_environment` puts this folder first on `$PYTHONPATH`. A `sitecustomize` further down runs too.
 """

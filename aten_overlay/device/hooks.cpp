@@ -70,8 +70,8 @@ Events& events() {
 const porter_stream* stream = nullptr;
 
 const porter_stream& loaded_stream() {
-  TORCH_CHECK(stream, "PTR250 this process has the mps device without Apple's frameworks, and so no command buffer\n"
-              "  Run the program with python -m aten_overlay, or call aten_overlay.start_frameworks() first.");
+  TORCH_CHECK(stream, "PTR250: this process has the mps device without Apple's frameworks, and so no command buffer; run "
+              "the program with python -m aten_overlay, or call aten_overlay.start_frameworks() first");
   return *stream;
 }
 

@@ -25,7 +25,7 @@ from porter.cli.output import DONE, Output
 def new(output: Output, name: str, source: Path | None, out: Path | None) -> int:
     """Start a C++ extension with Metal kernels.
 
-    The project builds with torch.utils.cpp_extension alone: on a Mac as it is, elsewhere under `python -m aten_overlay`.
+    The project builds with torch.utils.cpp_extension alone: on a Mac as it is, on Linux under `python -m aten_overlay`.
     Nothing is overwritten.
     """
     from porter.workflows.extension import start_extension

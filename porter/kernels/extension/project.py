@@ -33,7 +33,9 @@ def check_name(name: str) -> str:
             "PTR251", f"`{name}` cannot be the name of an extension", hint="Use letters, digits and underscores."
         )
     if name in _TAKEN:
-        raise PorterError("PTR251", f"an extension named {name} would hide another package", hint="Choose another name.")
+        raise PorterError(
+            "PTR251", f"an extension named {name} would hide another package", hint="Choose another name."
+        )
     return name
 
 

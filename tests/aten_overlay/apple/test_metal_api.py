@@ -61,7 +61,10 @@ def test_kernels_read_and_write_bound_buffers(tell: Callable[[str], str], name: 
         ("freed", "PTR124: kernel `scale`, argument `out` at buffer index 0: the buffer bound there has been freed"),
         ("ended", "PTR124: a command was encoded after endEncoding"),
         ("copied", "PTR124: the source of a copy: bytes 28 to 36 are out of bounds for a buffer of 32"),
-        ("second_encoder", "PTR124: a second encoder was made of a command buffer while an earlier encoder has had no end"),
+        (
+            "second_encoder",
+            "PTR124: a second encoder was made of a command buffer while an earlier encoder has had no end",
+        ),
         ("open_at_commit", "PTR124: a command buffer was committed while an earlier encoder has had no endEncoding"),
         ("lost_encoder", "PTR124: a command buffer was committed while an earlier encoder has had no endEncoding"),
         ("after_commit", "PTR124: an encoder was made of a command buffer that has been committed"),

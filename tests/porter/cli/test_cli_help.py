@@ -39,7 +39,8 @@ Verify:
   watch   Verify operators again whenever their files change.
 
 Write:
-  kernel  Start, check, time and trace Metal kernels of your own.
+  kernel     Start, check, time and trace Metal kernels of your own.
+  extension  Start C++ extensions of PyTorch with Metal kernels.
 
 Set up:
   setup  Find or install a compiler, and build what all verdicts share.

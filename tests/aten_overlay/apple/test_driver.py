@@ -1,0 +1,51 @@
+"""Commands for macOS's compiler as Linux runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from aten_overlay.apple import commands, driver
+
+SETTINGS = {"plain": ["c++"], "objective": ["clang++", "-fblocks"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ("-O2 -c a.cpp -o a.o", "c++ -O2 -c a.cpp -o a.o"),
+        ("-c a.mm -o a.o", "clang++ -fblocks -c a.mm -o a.o"),
+        ("-x objective-c++ -c a.txt", "clang++ -fblocks -x objective-c++ -c a.txt"),
+        ("-c a.mm -framework Metal -arch arm64 -ObjC++ -O3", "clang++ -fblocks -c a.mm -O3"),
+        ("-bundle -undefined dynamic_lookup a.o -framework Metal -o a.so", "c++ -shared a.o -o a.so"),
+        ("-mmacosx-version-min=12.0 -stdlib=libc++ a.o -Wl,-rpath,@loader_path -lobjc", "c++ a.o"),
+        ("-Ifolder.mm -c a.cpp", "c++ -Ifolder.mm -c a.cpp"),
+        ("-framework", "c++"),
+    ],
+)
+def test_apples_options_are_translated(given: str, made: str) -> None:
+    assert " ".join(driver.make_command(SETTINGS, given.split())) == made
+
+
+def test_the_compilers_that_were_named_are_kept_for_plain_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PORTER_CACHE", str(tmp_path))
+    made = commands.make_environment({"CXX": "ccache g++", "PATH": "/bin", "PYTHONPATH": "mine"})
+    assert json.loads(Path(made["CXX"]).with_suffix(".json").read_text())["plain"] == ["ccache", "g++"]
+    assert made["PATH"].split(":") == [str(commands.PROGRAMS), "/bin"]
+    assert made["PYTHONPATH"].split(":") == [str(commands.CHILDREN), "mine"]
+    assert commands.make_environment(made) == made
+
+
+def test_objective_c_plus_plus_compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    source = tmp_path / "a.mm"
+    source.write_text(
+        "#import <Metal/Metal.h>\n#include <algorithm>\n"
+        "NSUInteger length(id<MTLBuffer> b) { return std::min(long(b.length), 4LL); }\n"
+    )
+    made = commands.make_environment({})["CXX"]
+    command = [made, "-c", str(source), "-o", str(tmp_path / "a.o"), "-framework", "Metal"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

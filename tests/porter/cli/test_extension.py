@@ -1,0 +1,31 @@
+"""`porter extension new` as it is called."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from porter.cli import main
+
+
+def test_the_files_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["extension", "new", "my_ops"]) == 0
+    told = capsys.readouterr()
+    assert sorted(told.out.split()) == sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
+    assert "setup.py build_ext --inplace" in told.err
+
+
+def test_json_names_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["extension", "new", "my_ops", "--out", str(tmp_path / "there"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["folder"] == str(tmp_path / "there") and all(Path(path).is_file() for path in told["files"])
+
+
+def test_a_wrong_name_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["extension", "new", "my-ops", "--out", str(tmp_path / "there")]) == 2
+    assert capsys.readouterr().err.startswith("porter: PTR251 ")

@@ -1,0 +1,77 @@
+"""Projects built by their own setup.py, and their tests run, under the stand-in device."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+HERE = Path(__file__).resolve().parent
+PYTHON = (sys.executable, "-m", "aten_overlay")
+PAIR = re.compile(r"(\d+) (passed|failed)")
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": paths}
+    return subprocess.run(
+        [*PYTHON, *arguments], cwd=folder, capture_output=True, text=True, check=False, env=environment
+    )
+
+
+def build(folder: Path) -> None:
+    done = run(folder, "setup.py", "build_ext", "--inplace")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def count_tests(folder: Path, *arguments: str) -> dict[str, int]:
+    done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments)
+    found = {what: int(count) for count, what in PAIR.findall(done.stdout)}
+    assert found and "error" not in done.stdout.splitlines()[-1], done.stdout[-3000:] + done.stderr[-3000:]
+    return found
+
+
+def make(folder: Path, name: str, *arguments: str) -> None:
+    command = (sys.executable, "-m", "porter", "extension", "new", name, "--out", str(folder), *arguments)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("example") / "fused_ops"
+    make(folder, "fused_ops")
+    build(folder)
+    return folder
+
+
+def test_the_tests_of_a_new_project_pass(example: Path) -> None:
+    assert count_tests(example, "tests") == {"passed": 54}
+
+
+def test_they_find_an_offset_in_elements(example: Path) -> None:
+    """Runs last: it breaks the project."""
+    header = example / "csrc" / "launch.h"
+    right = header.read_text()
+    wrong = right.replace("tensor.storage_offset() * tensor.element_size()", "tensor.storage_offset()")
+    assert wrong != right
+    header.write_text(wrong)
+    (example / "csrc" / "ops_mps.mm").touch()
+    build(example)
+    assert count_tests(example, "tests", "-k", "slice") == {"failed": 1, "passed": 1}
+
+
+def test_an_extension_of_kernels_computes_what_they_do(tmp_path: Path) -> None:
+    folder = tmp_path / "kernel_ops"
+    make(folder, "kernel_ops", "--from", str(HERE / "kernels.py"))
+    build(folder)
+    assert count_tests(folder, "tests") == {"passed": 9}
+    assert count_tests(folder, "-c", "pyproject.toml", "--rootdir", ".", str(HERE / "check_kernels.py")) == {
+        "passed": 12
+    }

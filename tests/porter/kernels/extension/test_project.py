@@ -1,0 +1,140 @@
+"""Projects as values: their names, their files, what they refuse."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+import torch
+from expecttest import assert_expected_inline
+
+from porter.core.errors import PorterError
+from porter.kernels import MetalKernel, TorchMetalKernel
+from porter.kernels.extension import project
+from porter.kernels.extension.from_kernels import project_of_file, project_of_kernels
+from porter.kernels.extension.reference import write_reference
+from porter.kernels.extension.sources import cpp_source
+
+LIMIT = 3.0
+
+
+def scaled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+def limited(x: torch.Tensor) -> torch.Tensor:
+    return x * LIMIT
+
+
+SCALED = MetalKernel("scaled", ["x"], ["out"], "uint i = thread_position_in_grid.x; out[i] = T(x[i] * x_shape[0]);")
+PLACED = TorchMetalKernel("placed", ["A"], ["B"], "B[0, 0] = TYPE(A[1, 0]);", scaled, template_dtypes={"A": "TYPE"})
+
+
+def files(kind: str) -> Mapping[str, str]:
+    if kind == "example":
+        return project.example("my_ops").files
+    return project_of_kernels("my_ops", [(SCALED.kernel, scaled), (PLACED.kernel, None)]).files
+
+
+def code_of(function: Callable[[], object]) -> str:
+    with pytest.raises(PorterError) as caught:
+        function()
+    return caught.value.code
+
+
+@pytest.mark.parametrize("name", ["my-ops", "1st", "", "class", "_ops", "größe", "torch", "a.b", "../a"])
+def test_a_name_that_cannot_be_a_package_is_refused(name: str) -> None:
+    assert code_of(lambda: project.example(name)) == "PTR251"
+
+
+def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    assert code_of(lambda: project.write(project.example("my_ops"), tmp_path)) == "PTR252"
+    assert code_of(lambda: project.write(project.example("my_ops"), tmp_path / "mine")) == "PTR252"
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_every_file_is_written(tmp_path: Path) -> None:
+    written = project.write(project.example("my_ops"), tmp_path / "new")
+    assert_expected_inline(
+        "\n".join(sorted(path.relative_to(tmp_path).as_posix() for path in written)),
+        """\
+new/csrc/kernels.h
+new/csrc/launch.h
+new/csrc/ops.cpp
+new/csrc/ops_mps.mm
+new/my_ops/__init__.py
+new/my_ops/ops.py
+new/pyproject.toml
+new/setup.py
+new/tests/test_ops.py""",
+    )
+
+
+@pytest.mark.parametrize("kind", ["example", "kernels"])
+def test_nothing_is_left_to_fill_in(kind: str) -> None:
+    for path, text in files(kind).items():
+        assert "$" not in text, path
+        if path.endswith(".py"):
+            ast.parse(text)
+
+
+@pytest.mark.parametrize("kind", ["example", "kernels"])
+def test_host_code_uses_what_belongs_to_pytorch(kind: str) -> None:
+    host = "".join(text for path, text in files(kind).items() if path.startswith("csrc/"))
+    assert {"get_command_buffer", "get_dispatch_queue", "commit"} <= set(re.findall(r"torch::mps::(\w+)", host))
+    assert "storage_offset() * tensor.element_size()" in host
+    for own in ("newCommandQueue", "dispatch_queue_create", "computeCommandEncoder]", "MTLCreateSystemDefaultDevice"):
+        assert own not in host
+
+
+def test_the_row_of_a_kernel_leaves_types_to_the_call() -> None:
+    assert_expected_inline(
+        re.sub(r"_[0-9a-f]{8}", "_HASH", cpp_source(SCALED.kernel)),
+        """\
+      {"scaled", "scaled_HASH", {"x", "out"},
+       {{0, Content::kData}, {0, Content::kShape}, {1, Content::kData}},
+       true, R"METAL(#include <metal_stdlib>
+using namespace metal;
+
+[[kernel]] void scaled_HASH(
+    device const type_of_x pointer_to_x x [[buffer(0)]],
+    constant const int* x_shape [[buffer(1)]],
+    device type_of_out* out [[buffer(2)]],
+    uint3 thread_position_in_grid [[thread_position_in_grid]]) {
+#line 1 "scaled body"
+uint i = thread_position_in_grid.x; out[i] = T(x[i] * x_shape[0]);
+}
+)METAL"},""",
+    )
+
+
+def test_a_reference_is_taken_along() -> None:
+    assert files("kernels")["my_ops/references.py"].endswith(
+        "def scaled(x: torch.Tensor) -> torch.Tensor:\n    return x * 2\n"
+    )
+    assert write_reference("k", torch.nn.functional.silu).text == "k_reference = torch.nn.functional.silu\n"
+
+
+@pytest.mark.parametrize("reference", [limited, lambda x: x])
+def test_a_reference_that_needs_its_file_is_refused(reference: Callable[..., torch.Tensor]) -> None:
+    assert code_of(lambda: project_of_kernels("my_ops", [(SCALED.kernel, reference)])) == "PTR254"
+
+
+def test_kernels_of_one_name_are_refused() -> None:
+    assert code_of(lambda: project_of_kernels("my_ops", [(SCALED.kernel, None)] * 2)) == "PTR255"
+
+
+def test_a_kernel_without_names_is_refused() -> None:
+    assert code_of(lambda: project_of_kernels("my_ops", [(MetalKernel("k", source="").kernel, None)])) == "PTR255"
+
+
+@pytest.mark.parametrize("text", [None, "x = 1\n", "raise ValueError('no')\n"])
+def test_a_file_without_kernels_is_refused(text: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "kernels.py"
+    if text is not None:
+        path.write_text(text)
+    assert code_of(lambda: project_of_file("my_ops", path)) == "PTR253"
