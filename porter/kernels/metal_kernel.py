@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import torch
@@ -11,7 +12,9 @@ from porter.core.errors import PorterError
 from porter.kernels.call import Call, Number, Output, TemplateValue, Value, template_arguments
 from porter.kernels.checks import check_kernel
 from porter.kernels.kernel import Kernel
-from porter.kernels.launch import launch, write_source
+from porter.kernels.launch import write_source
+from porter.kernels.operator import Operator, Vjp, operator, pack
+from porter.kernels.references import Reference
 from porter.kernels.types import metal_type
 from porter.kernels.validation import check_count, sizes
 
@@ -29,6 +32,10 @@ class MetalKernel:
     `input_names` and `output_names`, a call names them, in mappings. `ensure_row_contiguous` copies inputs that are
     not; `atomic_outputs` makes every output a pointer to atomics.
 
+    `reference` computes the same with torch: it runs for inputs on the CPU, and `check` compares with it. `vjp` gets the
+    inputs, the gradients of the outputs and the outputs, and returns a gradient for each input;
+    `differentiate(reference)` makes one.
+
     Raises PTR200-PTR203.
     """
 
@@ -41,15 +48,20 @@ class MetalKernel:
         header: str = "",
         ensure_row_contiguous: bool = True,
         atomic_outputs: bool = False,
+        reference: Reference | None = None,
+        vjp: Vjp | None = None,
     ) -> None:
-        self._inputs, self._outputs = input_names, output_names
+        self._named = input_names is not None and output_names is not None
+        self._reference, self._vjp = reference, vjp
         self._draft = Kernel(
             name, tuple(input_names or ()), tuple(output_names or ()), source, header,
             row_contiguous=ensure_row_contiguous, atomic_outputs=atomic_outputs,
         )  # fmt: skip
         self._source = ""
-        if output_names is not None:
+        self._operator: Operator | None = None
+        if self._named:
             check_kernel(self._draft)
+            self._operator = operator(self._draft, reference, vjp)
 
     @property
     def source(self) -> str:
@@ -77,7 +89,8 @@ class MetalKernel:
         `template` gives types, whole numbers and bools to template parameters. `init_value` fills outputs before the
         kernel runs. `verbose` prints the source. Raises PTR205-PTR220.
         """
-        kernel = self._complete(inputs, output_shapes)
+        found = self._find_operator(inputs, output_shapes)
+        kernel = found.kernel
         call = Call(
             _listed(kernel, "inputs", inputs, kernel.inputs),
             _outputs(kernel, output_shapes, output_dtypes),
@@ -86,32 +99,29 @@ class MetalKernel:
             template_arguments(_template(kernel, template)),
             init_value,
         )
-        generated = write_source(kernel, call)
-        self._source = generated.source
-        if verbose:
-            print(generated.source)
-        results = launch(kernel, call)
+        if not torch.compiler.is_compiling():
+            self._source = write_source(kernel, call).source
+            if verbose:
+                print(self._source)
+        result = found.op(*pack(call))
+        results = [result] if isinstance(result, torch.Tensor) else list(result)
         if isinstance(output_shapes, Mapping):
             return dict(zip(kernel.outputs, results, strict=True))
-        return list(results)
+        return results
 
-    def _complete(self, inputs: Inputs, output_shapes: Shapes) -> Kernel:
-        """The kernel with the names of its inputs and outputs, which the call may be the first to give."""
-        if self._inputs is not None and self._outputs is not None:
-            return self._draft
+    def _find_operator(self, inputs: Inputs, output_shapes: Shapes) -> Operator:
+        """The operator of this kernel; a call may be the first to name inputs and outputs. Raises PTR201 and PTR205."""
+        if self._operator is not None:
+            return self._operator
+        draft = self._draft
         if not isinstance(inputs, Mapping) or not isinstance(output_shapes, Mapping):
             raise PorterError(
-                "PTR205", f"kernel `{self._draft.name}` has no names for its inputs and outputs",
+                "PTR205", f"kernel `{draft.name}` has no names for its inputs and outputs",
                 hint="Give input_names and output_names, or pass inputs and output_shapes as mappings.",
             )  # fmt: skip
-        draft = self._draft
-        names, results = self._inputs or tuple(inputs), self._outputs or tuple(output_shapes)
-        kernel = Kernel(
-            draft.name, tuple(names), tuple(results), draft.body, draft.header,
-            row_contiguous=draft.row_contiguous, atomic_outputs=draft.atomic_outputs,
-        )  # fmt: skip
+        kernel = replace(draft, inputs=draft.inputs or tuple(inputs), outputs=draft.outputs or tuple(output_shapes))
         check_kernel(kernel)
-        return kernel
+        return operator(kernel, self._reference, self._vjp)
 
 
 def _listed(kernel: Kernel, what: str, given: Inputs, names: Sequence[str]) -> tuple[Value, ...]:

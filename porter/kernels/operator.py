@@ -1,0 +1,214 @@
+"""A kernel as a torch operator: traced, exported and differentiated like torch's own."""
+
+from __future__ import annotations
+
+import hashlib
+import keyword
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+
+from porter.core.errors import PorterError
+from porter.kernels import references
+from porter.kernels.call import Call, Output, Value
+from porter.kernels.kernel import Kernel, TemplateArgument
+from porter.kernels.launch import launch
+from porter.kernels.references import Reference
+from porter.kernels.validation import DEVICE
+
+# Gets the inputs, the gradients of the outputs and the outputs; a single gradient and a single output come alone.
+Vjp: TypeAlias = Callable[[Sequence[Value], Any, Any], Any]
+NAMESPACE = "porter_kernels"
+_DIGITS = 12
+_REST = (
+    ("Scalar[]", "numbers"),
+    ("SymInt[]", "threads"),
+    ("SymInt[]", "group_size"),
+    ("SymInt[]", "output_sizes"),
+    ("int[]", "output_ranks"),
+    ("ScalarType[]", "output_dtypes"),
+    ("str[]", "template"),
+    ("Scalar?", "init_value"),
+)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A kernel, what it should compute and its gradient, registered with torch as `op`."""
+
+    kernel: Kernel
+    reference: Reference | None
+    vjp: Vjp | None
+    op: Any
+
+
+_operators: dict[str, list[Operator]] = {}
+
+
+def operator(kernel: Kernel, reference: Reference | None, vjp: Vjp | None) -> Operator:
+    """The operator of a kernel: registered once for each kernel, reference and gradient."""
+    name = f"{kernel.name}_{hashlib.sha256(repr(kernel).encode()).hexdigest()[:_DIGITS]}"
+    made = _operators.setdefault(name, [])
+    for each in made:
+        if _is_same(each.reference, reference) and _is_same(each.vjp, vjp):
+            return each
+    suffix = f"_{len(made)}" if made else ""
+    made.append(Operator(kernel, reference, vjp, _register(f"{NAMESPACE}::{name}{suffix}", kernel, reference, vjp)))
+    return made[-1]
+
+
+def pack(call: Call) -> tuple[object, ...]:
+    """The arguments of the operator for a call: a number among the inputs leaves its place empty."""
+    tensors = tuple(v if isinstance(v, torch.Tensor) else None for v in call.inputs)
+    return (
+        *tensors,
+        [v for v in call.inputs if not isinstance(v, torch.Tensor)],
+        list(call.grid),
+        list(call.threadgroup),
+        [n for output in call.outputs for n in output.shape],
+        [len(output.shape) for output in call.outputs],
+        [output.dtype for output in call.outputs],
+        [text for each in call.template for text in (each.kind, each.name, each.value)],
+        call.init_value,
+    )
+
+
+def unpack(kernel: Kernel, arguments: Sequence[Any]) -> Call:
+    """The call that `pack` made the arguments of."""
+    count = len(kernel.inputs)
+    numbers, threads, group, lengths, ranks, dtypes, template, init_value = arguments[count:]
+    rest = iter(numbers)
+    sizes = iter(lengths)
+    shapes = [tuple(next(sizes) for _ in range(rank)) for rank in ranks]
+    return Call(
+        tuple(next(rest) if tensor is None else tensor for tensor in arguments[:count]),
+        tuple(Output(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)),
+        tuple(threads),
+        tuple(group),
+        tuple(TemplateArgument(*template[i : i + 3]) for i in range(0, len(template), 3)),
+        init_value,
+    )
+
+
+def _register(name: str, kernel: Kernel, reference: Reference | None, vjp: Vjp | None) -> Any:
+    def implementation(*arguments: Any) -> Any:
+        return _returned(_compute(kernel, reference, unpack(kernel, arguments)))
+
+    def fake(*arguments: Any) -> Any:
+        return _returned(_imagine(kernel, reference, unpack(kernel, arguments)))
+
+    op = torch.library.custom_op(name, implementation, mutates_args=(), schema=_schema(kernel))
+    op.register_fake(fake)
+    if vjp is not None:
+        backward, setup = _gradient(kernel, vjp)
+        op.register_autograd(backward, setup_context=setup)
+    return op
+
+
+def _schema(kernel: Kernel) -> str:
+    taken = {name for _, name in _REST}
+    names = [f"{name}_" if name in taken or keyword.iskeyword(name) else name for name in kernel.inputs]
+    arguments = [*(f"Tensor? {name}" for name in names), *(f"{type_} {name}" for type_, name in _REST)]
+    results = ", ".join(["Tensor"] * len(kernel.outputs))
+    return f"({', '.join(arguments)}) -> {results if len(kernel.outputs) == 1 else f'({results})'}"
+
+
+def _returned(results: Sequence[torch.Tensor]) -> Any:
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _compute(kernel: Kernel, reference: Reference | None, call: Call) -> Sequence[torch.Tensor]:
+    """The kernel's outputs on the mps device, the reference's on the CPU. Raises PTR221 for a CPU call without one."""
+    if device_of(call.inputs) == DEVICE:
+        return launch(kernel, call)
+    if reference is None:
+        name = next(n for n, v in zip(kernel.inputs, call.inputs, strict=True) if isinstance(v, torch.Tensor))
+        raise PorterError(
+            "PTR221", f"input `{name}` of kernel `{kernel.name}` is on the CPU, and the kernel has no reference",
+            hint=f'Move it: {name}.to("{DEVICE}"), or give the kernel reference=.',
+        )  # fmt: skip
+    results = references.results(kernel, reference, call.inputs)
+    references.check_results(kernel, results, call.outputs)
+    return tuple(_owned(result, call.inputs) for result in results)
+
+
+def device_of(inputs: Sequence[Value]) -> str:
+    """Where a call runs: on the CPU if a tensor with dimensions lies there and none on the mps device."""
+    tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
+    kinds = {t.device.type for t in tensors}
+    return "cpu" if DEVICE not in kinds and any(t.dim() > 0 and t.device.type == "cpu" for t in tensors) else DEVICE
+
+
+def _imagine(kernel: Kernel, reference: Reference | None, call: Call) -> Sequence[torch.Tensor]:
+    """Outputs without data. With a reference their shapes are those it would give, or else PTR222 is raised."""
+    if reference is not None:
+        references.check_results(kernel, references.results(kernel, reference, call.inputs), call.outputs)
+    device = device_of(call.inputs)
+    return tuple(torch.empty(each.shape, dtype=each.dtype, device=device) for each in call.outputs)
+
+
+def _owned(result: torch.Tensor, inputs: Sequence[Value]) -> torch.Tensor:
+    """A dense result that is no view of an input, as an operator has to return it."""
+    dense = result.contiguous()
+    storages = {v.untyped_storage().data_ptr() for v in inputs if isinstance(v, torch.Tensor)}
+    return dense.clone() if dense.untyped_storage().data_ptr() in storages else dense
+
+
+def _gradient(kernel: Kernel, vjp: Vjp) -> tuple[Callable[..., Any], Callable[..., None]]:
+    count = len(kernel.inputs)
+
+    def setup(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
+        outputs = output if isinstance(output, tuple) else (output,)
+        ctx.save_for_backward(*(v for v in inputs[:count] if v is not None), *outputs)
+        ctx.given = [v is not None for v in inputs[:count]]
+        ctx.numbers = inputs[count]
+
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
+        saved = iter(ctx.saved_tensors)
+        numbers = iter(ctx.numbers)
+        primals = tuple(next(saved) if given else next(numbers) for given in ctx.given)
+        outputs = tuple(saved)
+        filled = tuple(torch.zeros_like(o) if g is None else g for g, o in zip(gradients, outputs, strict=True))
+        found = vjp(primals, _returned(filled), _returned(outputs))
+        return (*_checked_gradients(kernel, found, primals), *[None] * len(_REST))
+
+    return backward, setup
+
+
+def _checked_gradients(kernel: Kernel, found: Any, primals: Sequence[Value]) -> Iterator[torch.Tensor | None]:
+    """One gradient for each input, of its shape. Raises PTR226."""
+    gradients = (found,) if found is None or isinstance(found, torch.Tensor) else tuple(found)
+    if len(gradients) != len(kernel.inputs):
+        raise PorterError(
+            "PTR226", f"the vjp of kernel `{kernel.name}` gives {len(gradients)} gradients",
+            hint=f"Return one for each of {', '.join(kernel.inputs)}; None for those without.",
+        )  # fmt: skip
+    for name, gradient, primal in zip(kernel.inputs, gradients, primals, strict=True):
+        if gradient is None or not isinstance(primal, torch.Tensor):
+            yield None
+            continue
+        if gradient.shape != primal.shape:
+            raise PorterError(
+                "PTR226", f"the vjp of kernel `{kernel.name}` gives `{name}` a gradient of shape "
+                f"{tuple(gradient.shape)}, not {tuple(primal.shape)}",
+                hint=f"Return a gradient of the shape of `{name}`.",
+            )  # fmt: skip
+        yield gradient
+
+
+def _is_same(one: Callable[..., object] | None, other: Callable[..., object] | None) -> bool:
+    """Whether two functions are one, or come from one definition and closed over equal values."""
+    if one is other:
+        return True
+    codes = getattr(one, "__code__", None), getattr(other, "__code__", None)
+    if None in codes or codes[0] is not codes[1]:
+        return False
+    return _bound_values(one) == _bound_values(other)
+
+
+def _bound_values(function: Callable[..., object] | None) -> tuple[int, ...]:
+    cells = getattr(function, "__closure__", None) or ()
+    defaults = (*(getattr(function, "__defaults__", None) or ()), getattr(function, "__self__", None))
+    return tuple(id(value) for value in (*(cell.cell_contents for cell in cells), *defaults))

@@ -1,0 +1,88 @@
+"""What a kernel should compute, as a torch function of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from porter.core.errors import PorterError
+from porter.kernels.call import Number, Output, Value
+from porter.kernels.kernel import Kernel
+
+# Gets the inputs in order; its results are the outputs, a single one alone.
+Reference: TypeAlias = Callable[..., Any]
+
+
+def results(kernel: Kernel, reference: Reference, inputs: Sequence[Value]) -> tuple[torch.Tensor, ...]:
+    """What the reference gives, always as a tuple. Raises PTR222 for something else than a tensor for each output."""
+    found = reference(*inputs)
+    given = (found,) if isinstance(found, torch.Tensor) else found
+    if not isinstance(given, (tuple, list)) or not all(isinstance(each, torch.Tensor) for each in given):
+        raise PorterError(
+            "PTR222", f"the reference of kernel `{kernel.name}` gives a {type(found).__name__}",
+            hint="Return a tensor for each output.",
+        )  # fmt: skip
+    if len(given) != len(kernel.outputs):
+        raise PorterError(
+            "PTR222", f"the reference of kernel `{kernel.name}` gives {len(given)} results",
+            hint=f"Return one for each of {', '.join(kernel.outputs)}.",
+        )  # fmt: skip
+    return tuple(given)
+
+
+def check_results(kernel: Kernel, found: Sequence[torch.Tensor], outputs: Sequence[Output]) -> None:
+    """Raises PTR222 if the reference's results have other shapes or types than the call declares."""
+    for name, result, output in zip(kernel.outputs, found, outputs, strict=True):
+        if tuple(result.shape) != output.shape or result.dtype != output.dtype:
+            raise PorterError(
+                "PTR222",
+                f"output `{name}` of kernel `{kernel.name}` is declared as {_written(output)}, and its reference gives "
+                f"{_written(Output(tuple(result.shape), result.dtype))}",
+                hint="Correct the shapes and types of the call, or the reference.",
+            )
+
+
+def result_outputs(kernel: Kernel, reference: Reference, inputs: Sequence[Value]) -> tuple[Output, ...]:
+    """Shape and type of each result, without computing them."""
+    described = tuple((tuple(v.shape), v.dtype) if isinstance(v, torch.Tensor) else v for v in inputs)
+    return _imagined(kernel, reference, described)
+
+
+@lru_cache(maxsize=1024)
+def _imagined(
+    kernel: Kernel, reference: Reference, inputs: tuple[tuple[tuple[int, ...], torch.dtype] | Number, ...]
+) -> tuple[Output, ...]:
+    with FakeTensorMode():
+        values = [torch.empty(v[0], dtype=v[1]) if isinstance(v, tuple) else v for v in inputs]
+        found = results(kernel, reference, values)
+    return tuple(Output(tuple(each.shape), each.dtype) for each in found)
+
+
+def differentiate(reference: Reference) -> Callable[[Sequence[Value], Any, Any], Any]:
+    """A vjp for a kernel with this reference: torch's own derivative of the reference."""
+
+    def vjp(primals: Sequence[Value], cotangents: Any, outputs: Any) -> tuple[torch.Tensor | None, ...]:
+        places = [i for i, v in enumerate(primals) if isinstance(v, torch.Tensor) and v.is_floating_point()]
+
+        def of_tensors(*tensors: torch.Tensor) -> Any:
+            values = list(primals)
+            for place, tensor in zip(places, tensors, strict=True):
+                values[place] = tensor
+            found = reference(*values)
+            return tuple(found) if isinstance(found, list) else found
+
+        pull = torch.func.vjp(of_tensors, *(primals[i] for i in places))[1]
+        gradients: list[torch.Tensor | None] = [None] * len(primals)
+        for place, gradient in zip(places, pull(cotangents), strict=True):
+            gradients[place] = gradient
+        return tuple(gradients)
+
+    return vjp
+
+
+def _written(output: Output) -> str:
+    return f"{str(output.dtype).removeprefix('torch.')} of shape {tuple(output.shape)}"
