@@ -59,17 +59,18 @@ class Bound:
 class ShaderLibrary:
     """Metal source compiled for the host: each kernel is an attribute.
 
+    `checked` makes an access out of bounds an error; `shuffle` is the seed of a shuffled lane order.
     Raises SyntaxError with the compiler's message if the source does not compile.
     """
 
-    def __init__(self, source: str, device: Device) -> None:
-        options = Options(include=(device.fork,))
+    def __init__(self, source: str, device: Device, *, checked: bool = False, shuffle: int | None = None) -> None:
+        options = Options(include=(device.fork,), checked=checked)
         try:
             self._names = host_names(source, options)
             self._library = Library(compile_kernels(source, self._names, options))
         except OverlayError as error:
             raise SyntaxError(f"Failed to create metal library, error: {error}") from error
-        self._device = device
+        self._device, self._shuffle = device, shuffle
 
     def __dir__(self) -> list[str]:
         return list(self._names)
@@ -79,7 +80,7 @@ class ShaderLibrary:
             raise (AttributeError if name.startswith("__") else RuntimeError)(
                 f"Failed to create function state object for: {name}"
             )
-        return MetalKernel(self._library, name, self._device)
+        return MetalKernel(self._library, name, self._device, self._shuffle)
 
 
 class MetalKernel:
@@ -88,8 +89,8 @@ class MetalKernel:
     max_threads_per_threadgroup = _MOST_THREADS
     thread_execution_width = _WIDTH
 
-    def __init__(self, library: Library, name: str, device: Device) -> None:
-        self._library, self._name, self._device = library, name, device
+    def __init__(self, library: Library, name: str, device: Device, shuffle: int | None = None) -> None:
+        self._library, self._name, self._device, self._shuffle = library, name, device, shuffle
 
     @property
     def static_thread_group_memory_length(self) -> int:
@@ -124,7 +125,7 @@ class MetalKernel:
     ) -> None:
         calls[self._name] += 1
         try:
-            self._library.run(self._name, bound, grid, group, resident=resident)
+            self._library.run(self._name, bound, grid, group, resident=resident, shuffle=self._shuffle)
         except OverlayError as error:
             raise RuntimeError(str(error)) from error
 

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from porter.kernels.functions import custom_function
 from porter.kernels.kernel import Kernel, MetalParameter
 from porter.kernels.metal_kernel import MetalKernel, metal_kernel
+from porter.kernels.references import differentiate
+from porter.kernels.torch_metal_kernel import TorchMetalKernel
 
-__all__ = ["Kernel", "MetalKernel", "MetalParameter", "metal_kernel"]
+__all__ = [
+    "Kernel",
+    "MetalKernel",
+    "MetalParameter",
+    "TorchMetalKernel",
+    "custom_function",
+    "differentiate",
+    "metal_kernel",
+]

@@ -5,12 +5,17 @@ Both go through `torch.mps.compile_shader`. Not yet run on Apple hardware.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import torch
 
+from aten_overlay.device import load
+from aten_overlay.device.shader import ShaderLibrary
 from aten_overlay.errors import OverlayError
 from porter.core.errors import Place, PorterError
 from porter.kernels.call import Call, Number, Value, operand, output_operand
@@ -18,12 +23,45 @@ from porter.kernels.kernel import Kernel
 from porter.kernels.signature import Buffer, Content, Generated, generate
 from porter.kernels.validation import DEVICE, check_call, check_generated
 
+
+@dataclass(frozen=True)
+class Mode:
+    """How the stand-in runs kernels. Apple's device knows none of this.
+
+    `checked` makes an access out of bounds an error; `shuffle` is the seed of a shuffled lane order; `poison` fills
+    outputs without a start value with what no kernel writes.
+    """
+
+    checked: bool = False
+    shuffle: int | None = None
+    poison: bool = False
+
+
+PLAIN = Mode()
+_mode: ContextVar[Mode] = ContextVar("mode", default=PLAIN)
+_POISON = 0xA5
 _NARROW = {bool: "uint8", int: "int32"}
 MOST_SHARED = 32 * 1024
 
 
+@contextmanager
+def running(mode: Mode) -> Iterator[None]:
+    """Runs the kernels of a block in `mode`."""
+    token = _mode.set(mode)
+    try:
+        yield
+    finally:
+        _mode.reset(token)
+
+
 def write_source(kernel: Kernel, call: Call) -> Generated:
-    """The source of `kernel` for the types of `call`. Raises PTR213."""
+    """The source of `kernel` for the types of `call`. Raises PTR208-PTR218 for what cannot run."""
+    check_call(kernel, call)
+    return write_signature(kernel, call)
+
+
+def write_signature(kernel: Kernel, call: Call) -> Generated:
+    """The source for types that Metal has. Raises PTR213."""
     inputs = tuple(operand(n, v, kernel.tensors) for n, v in zip(kernel.inputs, call.inputs, strict=True))
     outputs = tuple(output_operand(n, o) for n, o in zip(kernel.outputs, call.outputs, strict=True))
     generated = generate(kernel, inputs, outputs, call.template)
@@ -36,10 +74,9 @@ def launch(kernel: Kernel, call: Call) -> tuple[torch.Tensor, ...]:
 
     Raises PTR208-PTR220 before the launch for what cannot run.
     """
-    check_call(kernel, call)
     generated = write_source(kernel, call)
     require_device(kernel)
-    function = getattr(compiled(generated.source), generated.function)
+    function = getattr(compiled(generated.source, _mode.get()), generated.function)
     _check_limits(kernel, call, function)
     inputs = tuple(_laid_out(kernel, value) for value in call.inputs)
     outputs = tuple(_allocate(o.shape, o.dtype, call.init_value) for o in call.outputs)
@@ -58,18 +95,26 @@ def require_device(kernel: Kernel) -> None:
 
 
 @lru_cache(maxsize=256)
-def compiled(source: str) -> Any:
+def compiled(source: str, mode: Mode) -> Any:
     """The library that `source` compiles to. Raises PTR219 with the compiler's message."""
+    device = load.started()
     try:
-        return torch.mps.compile_shader(source)
+        if device is None or mode == PLAIN:
+            return torch.mps.compile_shader(source)
+        return ShaderLibrary(source, device, checked=mode.checked, shuffle=mode.shuffle)
     except SyntaxError as error:
-        cause = error.__cause__
-        found = cause.place if isinstance(cause, OverlayError) else None
-        place = Place(found.file, found.line) if found else None
-        what = f"the kernel does not compile: {cause.what if isinstance(cause, OverlayError) else error}"
-        raise PorterError(
-            "PTR219", what, place, "Fix the body or the header; verbose=True prints the whole source."
-        ) from error
+        what, place = _compile_error(error)
+        hint = "Fix the body or the header; verbose=True prints the whole source."
+        raise PorterError("PTR219", f"the kernel does not compile: {what}", place, hint) from error
+
+
+def _compile_error(error: SyntaxError) -> tuple[str, Place | None]:
+    """What the compiler said, and of which line where that is known by itself."""
+    cause = error.__cause__
+    if not isinstance(cause, OverlayError):
+        return str(error), None
+    what = cause.what.removeprefix("the Metal source does not compile: ")
+    return what, Place(cause.place.file, cause.place.line) if cause.place else None
 
 
 def _check_limits(kernel: Kernel, call: Call, function: Any) -> None:
@@ -95,7 +140,10 @@ def _laid_out(kernel: Kernel, value: Value) -> Value:
 
 def _allocate(shape: Sequence[int], dtype: torch.dtype, init_value: Number | None) -> torch.Tensor:
     if init_value is None:
-        return torch.empty(shape, dtype=dtype, device=DEVICE)
+        empty = torch.empty(shape, dtype=dtype, device=DEVICE)
+        if _mode.get().poison and empty.numel():
+            empty.view(-1).view(torch.uint8).fill_(_POISON)
+        return empty
     return torch.full(shape, init_value, dtype=dtype, device=DEVICE)
 
 

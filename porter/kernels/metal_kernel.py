@@ -9,14 +9,13 @@ from typing import TypeAlias
 import torch
 
 from porter.core.errors import PorterError
-from porter.kernels.call import Call, Number, Output, TemplateValue, Value, template_arguments
+from porter.kernels.call import Number, TemplateValue, Value, template_arguments
 from porter.kernels.checks import check_kernel
 from porter.kernels.kernel import Kernel
-from porter.kernels.launch import write_source
-from porter.kernels.operator import Operator, Vjp, operator, pack
+from porter.kernels.operator import Operator, Vjp, operator, pack, run_operator
 from porter.kernels.references import Reference
 from porter.kernels.types import metal_type
-from porter.kernels.validation import check_count, sizes
+from porter.kernels.validation import checked_inputs, output_lengths, output_types, sizes
 
 Inputs: TypeAlias = Mapping[str, Value] | Sequence[Value]
 Shapes: TypeAlias = Mapping[str, Sequence[int]] | Sequence[Sequence[int]]
@@ -32,8 +31,8 @@ class MetalKernel:
     `input_names` and `output_names`, a call names them, in mappings. `ensure_row_contiguous` copies inputs that are
     not; `atomic_outputs` makes every output a pointer to atomics.
 
-    `reference` computes the same with torch: it runs for inputs on the CPU, and `check` compares with it. `vjp` gets the
-    inputs, the gradients of the outputs and the outputs, and returns a gradient for each input;
+    `reference` computes the same with torch: it runs for inputs on the CPU, and `check` compares with it. `vjp` gets
+    the inputs, the gradients of the outputs and the outputs, and returns a gradient for each input;
     `differentiate(reference)` makes one.
 
     Raises PTR200-PTR203.
@@ -91,20 +90,17 @@ class MetalKernel:
         """
         found = self._find_operator(inputs, output_shapes)
         kernel = found.kernel
-        call = Call(
+        arguments = pack(
             _listed(kernel, "inputs", inputs, kernel.inputs),
-            _outputs(kernel, output_shapes, output_dtypes),
             sizes(kernel, "grid", grid),
             sizes(kernel, "threadgroup", threadgroup),
+            output_lengths(kernel, "output_shapes", _ordered(kernel, "output_shapes", output_shapes)),
+            output_types(kernel, _ordered(kernel, "output_dtypes", output_dtypes)),
             template_arguments(_template(kernel, template)),
             init_value,
         )
-        if not torch.compiler.is_compiling():
-            self._source = write_source(kernel, call).source
-            if verbose:
-                print(self._source)
-        result = found.op(*pack(call))
-        results = [result] if isinstance(result, torch.Tensor) else list(result)
+        results, source = run_operator(found, arguments, verbose)
+        self._source = source or self._source
         if isinstance(output_shapes, Mapping):
             return dict(zip(kernel.outputs, results, strict=True))
         return results
@@ -128,45 +124,16 @@ def _listed(kernel: Kernel, what: str, given: Inputs, names: Sequence[str]) -> t
     """The inputs in the order of their names. Raises PTR205 and PTR207."""
     if isinstance(given, Mapping):
         _check_keys(kernel, what, given, names)
-        values = tuple(given[name] for name in names)
-    else:
-        check_count(kernel, what, given, names)
-        values = tuple(given)
-    for name, value in zip(names, values, strict=True):
-        if not isinstance(value, (torch.Tensor, bool, int, float)):
-            raise PorterError(
-                "PTR207", f"input `{name}` of kernel `{kernel.name}` is a {type(value).__name__}",
-                hint="Pass a tensor or a number.",
-            )  # fmt: skip
-    return values
+        return checked_inputs(kernel, [given[name] for name in names])
+    return checked_inputs(kernel, given)
 
 
-def _outputs(kernel: Kernel, shapes: Shapes, dtypes: DTypes) -> tuple[Output, ...]:
-    """Shape and type of each output. Raises PTR206 and PTR207."""
-    ordered: list[tuple[object, ...]] = []
-    for what, given in (("output_shapes", shapes), ("output_dtypes", dtypes)):
-        if isinstance(given, Mapping):
-            _check_keys(kernel, what, given, kernel.outputs)
-            ordered.append(tuple(given[name] for name in kernel.outputs))
-        else:
-            check_count(kernel, what, given, kernel.outputs)
-            ordered.append(tuple(given))
-    return tuple(_output(kernel, *each) for each in zip(kernel.outputs, *ordered, strict=True))
-
-
-def _output(kernel: Kernel, name: str, shape: object, dtype: object) -> Output:
-    if not isinstance(dtype, torch.dtype) or metal_type(dtype) is None:
-        raise PorterError(
-            "PTR209", f"the type of output `{name}` of kernel `{kernel.name}` is {dtype!r}, which Metal does not have",
-            hint="Give a torch.dtype such as torch.float32.",
-        )  # fmt: skip
-    lengths = [shape] if isinstance(shape, int) else shape
-    if not isinstance(lengths, Sequence) or not all(isinstance(n, (int, torch.SymInt)) and n >= 0 for n in lengths):
-        raise PorterError(
-            "PTR206", f"the shape of output `{name}` of kernel `{kernel.name}` is {shape!r}",
-            hint="Give the lengths of its dimensions: (4, 16).",
-        )  # fmt: skip
-    return Output(tuple(lengths), dtype)
+def _ordered(kernel: Kernel, what: str, given: Shapes | DTypes) -> list[object]:
+    """What a call gives for the outputs, in the order of their names. Raises PTR206."""
+    if isinstance(given, Mapping):
+        _check_keys(kernel, what, given, kernel.outputs)
+        return [given[name] for name in kernel.outputs]
+    return list(given)
 
 
 def _template(kernel: Kernel, given: Template) -> Mapping[str, TemplateValue]:

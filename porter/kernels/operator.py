@@ -12,23 +12,25 @@ import torch
 
 from porter.core.errors import PorterError
 from porter.kernels import references
-from porter.kernels.call import Call, Output, Value
+from porter.kernels.call import Call, Number, Output, Value, three
 from porter.kernels.kernel import Kernel, TemplateArgument
-from porter.kernels.launch import launch
+from porter.kernels.launch import launch, write_signature, write_source
 from porter.kernels.references import Reference
+from porter.kernels.types import metal_type
 from porter.kernels.validation import DEVICE
 
 # Gets the inputs, the gradients of the outputs and the outputs; a single gradient and a single output come alone.
 Vjp: TypeAlias = Callable[[Sequence[Value], Any, Any], Any]
 NAMESPACE = "porter_kernels"
 _DIGITS = 12
+_TORCH = "torch."
 _REST = (
     ("Scalar[]", "numbers"),
     ("SymInt[]", "threads"),
     ("SymInt[]", "group_size"),
     ("SymInt[]", "output_sizes"),
     ("int[]", "output_ranks"),
-    ("ScalarType[]", "output_dtypes"),
+    ("str[]", "output_dtypes"),  # by name: torch's own checks of an operator cannot read a list of types
     ("str[]", "template"),
     ("Scalar?", "init_value"),
 )
@@ -59,45 +61,69 @@ def operator(kernel: Kernel, reference: Reference | None, vjp: Vjp | None) -> Op
     return made[-1]
 
 
-def pack(call: Call) -> tuple[object, ...]:
-    """The arguments of the operator for a call: a number among the inputs leaves its place empty."""
-    tensors = tuple(v if isinstance(v, torch.Tensor) else None for v in call.inputs)
+def pack(
+    inputs: Sequence[Value],
+    grid: Sequence[int],
+    threadgroup: Sequence[int],
+    shapes: Sequence[Sequence[int]],
+    dtypes: Sequence[torch.dtype] = (),
+    template: Sequence[TemplateArgument] = (),
+    init_value: Number | None = None,
+) -> tuple[object, ...]:
+    """The arguments of an operator. A number among the inputs leaves its place empty.
+
+    Without `dtypes` the outputs have the types of the reference's results.
+    """
     return (
-        *tensors,
-        [v for v in call.inputs if not isinstance(v, torch.Tensor)],
-        list(call.grid),
-        list(call.threadgroup),
-        [n for output in call.outputs for n in output.shape],
-        [len(output.shape) for output in call.outputs],
-        [output.dtype for output in call.outputs],
-        [text for each in call.template for text in (each.kind, each.name, each.value)],
-        call.init_value,
+        *(v if isinstance(v, torch.Tensor) else None for v in inputs),
+        [v for v in inputs if not isinstance(v, torch.Tensor)],
+        list(grid),
+        list(threadgroup),
+        [length for shape in shapes for length in shape],
+        [len(shape) for shape in shapes],
+        [str(dtype).removeprefix(_TORCH) for dtype in dtypes],
+        [text for each in template for text in (each.kind, each.name, each.value)],
+        init_value,
     )
 
 
-def unpack(kernel: Kernel, arguments: Sequence[Any]) -> Call:
-    """The call that `pack` made the arguments of."""
+def unpack(kernel: Kernel, reference: Reference | None, arguments: Sequence[Any]) -> Call:
+    """The call that `pack` made arguments of."""
     count = len(kernel.inputs)
-    numbers, threads, group, lengths, ranks, dtypes, template, init_value = arguments[count:]
-    rest = iter(numbers)
-    sizes = iter(lengths)
+    numbers, threads, group, lengths, ranks, names, template, init_value = arguments[count:]
+    rest, sizes = iter(numbers), iter(lengths)
+    inputs = tuple(next(rest) if tensor is None else tensor for tensor in arguments[:count])
     shapes = [tuple(next(sizes) for _ in range(rank)) for rank in ranks]
+    dtypes = [getattr(torch, name) for name in names]
+    if not names and reference is not None:
+        dtypes = [each.dtype for each in references.result_outputs(kernel, reference, inputs)]
     return Call(
-        tuple(next(rest) if tensor is None else tensor for tensor in arguments[:count]),
+        inputs,
         tuple(Output(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)),
-        tuple(threads),
-        tuple(group),
+        three(threads),
+        three(group),
         tuple(TemplateArgument(*template[i : i + 3]) for i in range(0, len(template), 3)),
         init_value,
     )
 
 
+def run_operator(found: Operator, arguments: Sequence[object], verbose: bool) -> tuple[list[torch.Tensor], str]:
+    """The outputs of a call, and its source unless it is only traced, which `verbose` prints. Raises PTR208-PTR222."""
+    source = ""
+    if not torch.compiler.is_compiling():
+        source = _source(found.kernel, unpack(found.kernel, found.reference, arguments))
+        if verbose:
+            print(source)
+    result = found.op(*arguments)
+    return [result] if isinstance(result, torch.Tensor) else list(result), source
+
+
 def _register(name: str, kernel: Kernel, reference: Reference | None, vjp: Vjp | None) -> Any:
     def implementation(*arguments: Any) -> Any:
-        return _returned(_compute(kernel, reference, unpack(kernel, arguments)))
+        return _returned(_compute(kernel, reference, unpack(kernel, reference, arguments)))
 
     def fake(*arguments: Any) -> Any:
-        return _returned(_imagine(kernel, reference, unpack(kernel, arguments)))
+        return _returned(_imagine(kernel, reference, unpack(kernel, reference, arguments)))
 
     op = torch.library.custom_op(name, implementation, mutates_args=(), schema=_schema(kernel))
     op.register_fake(fake)
@@ -122,6 +148,8 @@ def _returned(results: Sequence[torch.Tensor]) -> Any:
 def _compute(kernel: Kernel, reference: Reference | None, call: Call) -> Sequence[torch.Tensor]:
     """The kernel's outputs on the mps device, the reference's on the CPU. Raises PTR221 for a CPU call without one."""
     if device_of(call.inputs) == DEVICE:
+        if reference is not None:
+            references.check_declared(kernel, reference, call)
         return launch(kernel, call)
     if reference is None:
         name = next(n for n, v in zip(kernel.inputs, call.inputs, strict=True) if isinstance(v, torch.Tensor))
@@ -139,6 +167,17 @@ def device_of(inputs: Sequence[Value]) -> str:
     tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
     kinds = {t.device.type for t in tensors}
     return "cpu" if DEVICE not in kinds and any(t.dim() > 0 and t.device.type == "cpu" for t in tensors) else DEVICE
+
+
+def _source(kernel: Kernel, call: Call) -> str:
+    """The Metal source of a call; "" for one on the CPU with types that Metal lacks.
+
+    Raises PTR208-PTR218 for a call on the mps device that cannot run.
+    """
+    if device_of(call.inputs) == DEVICE:
+        return write_source(kernel, call).source
+    types = [v.dtype for v in call.inputs if isinstance(v, torch.Tensor)] + [o.dtype for o in call.outputs]
+    return "" if None in map(metal_type, types) else write_signature(kernel, call).source
 
 
 def _imagine(kernel: Kernel, reference: Reference | None, call: Call) -> Sequence[torch.Tensor]:

@@ -7,10 +7,15 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
 
 from porter.core.errors import PorterError
-from porter.kernels.call import Number, Output, Value
+from porter.kernels.call import Call, Number, Output, Value
 from porter.kernels.kernel import Kernel
 
 # Gets the inputs in order; its results are the outputs, a single one alone.
@@ -37,17 +42,33 @@ def results(kernel: Kernel, reference: Reference, inputs: Sequence[Value]) -> tu
 def check_results(kernel: Kernel, found: Sequence[torch.Tensor], outputs: Sequence[Output]) -> None:
     """Raises PTR222 if the reference's results have other shapes or types than the call declares."""
     for name, result, output in zip(kernel.outputs, found, outputs, strict=True):
-        if tuple(result.shape) != output.shape or result.dtype != output.dtype:
-            raise PorterError(
-                "PTR222",
-                f"output `{name}` of kernel `{kernel.name}` is declared as {_written(output)}, and its reference gives "
-                f"{_written(Output(tuple(result.shape), result.dtype))}",
-                hint="Correct the shapes and types of the call, or the reference.",
-            )
+        _check_output(kernel, name, output, Output(tuple(result.shape), result.dtype))
+
+
+def check_declared(kernel: Kernel, reference: Reference, call: Call) -> None:
+    """Raises PTR222 if a call declares other outputs than the reference gives, where that is known without data."""
+    try:
+        expected = result_outputs(kernel, reference, call.inputs)
+    except (DataDependentOutputException, DynamicOutputShapeException):
+        return
+    for name, output, wanted in zip(kernel.outputs, call.outputs, expected, strict=True):
+        _check_output(kernel, name, output, wanted)
+
+
+def _check_output(kernel: Kernel, name: str, output: Output, wanted: Output) -> None:
+    if output != wanted:
+        raise PorterError(
+            "PTR222",
+            f"output `{name}` of kernel `{kernel.name}` is declared as {_written(output)}, and its reference gives "
+            f"{_written(wanted)}",
+            hint="Correct the shapes and types of the call, or the reference.",
+        )
 
 
 def result_outputs(kernel: Kernel, reference: Reference, inputs: Sequence[Value]) -> tuple[Output, ...]:
     """Shape and type of each result, without computing them."""
+    if any(isinstance(v, (FakeTensor, torch.SymInt, torch.SymFloat)) for v in inputs):
+        return tuple(Output(tuple(each.shape), each.dtype) for each in results(kernel, reference, inputs))
     described = tuple((tuple(v.shape), v.dtype) if isinstance(v, torch.Tensor) else v for v in inputs)
     return _imagined(kernel, reference, described)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from typing import cast
 
 import torch
 
@@ -70,7 +71,51 @@ def sizes(kernel: Kernel, what: str, given: object) -> tuple[int, int, int]:
     return three(numbers)
 
 
-def check_count(kernel: Kernel, what: str, given: Collection[object], names: Sequence[str]) -> None:
+def checked_inputs(kernel: Kernel, given: Sequence[object]) -> tuple[Value, ...]:
+    """The inputs of a call in order. Raises PTR205 and PTR207."""
+    _check_count(kernel, "inputs", given, kernel.inputs)
+    values: list[Value] = []
+    for name, value in zip(kernel.inputs, given, strict=True):
+        if not isinstance(value, (torch.Tensor, bool, int, float, torch.SymInt, torch.SymFloat)):
+            raise PorterError(
+                "PTR207", f"input `{name}` of kernel `{kernel.name}` is a {type(value).__name__}",
+                hint="Pass a tensor or a number.",
+            )  # fmt: skip
+        values.append(cast(Value, value))
+    return tuple(values)
+
+
+def output_types(kernel: Kernel, given: Sequence[object]) -> tuple[torch.dtype, ...]:
+    """The element type of each output. Raises PTR206 and PTR209."""
+    _check_count(kernel, "output_dtypes", given, kernel.outputs)
+    types = []
+    for name, dtype in zip(kernel.outputs, given, strict=True):
+        if not isinstance(dtype, torch.dtype):
+            raise PorterError(
+                "PTR209", f"the type of output `{name}` of kernel `{kernel.name}` is {dtype!r}",
+                hint="Give a torch.dtype such as torch.float32.",
+            )  # fmt: skip
+        types.append(dtype)
+    return tuple(types)
+
+
+def output_lengths(kernel: Kernel, what: str, given: Sequence[object]) -> tuple[tuple[int, ...], ...]:
+    """The shape of each output. Raises PTR206."""
+    _check_count(kernel, what, given, kernel.outputs)
+    return tuple(_lengths(kernel, name, shape) for name, shape in zip(kernel.outputs, given, strict=True))
+
+
+def _lengths(kernel: Kernel, name: str, shape: object) -> tuple[int, ...]:
+    lengths: object = [shape] if isinstance(shape, int) else shape
+    if not isinstance(lengths, Sequence) or not all(isinstance(n, (int, torch.SymInt)) and n >= 0 for n in lengths):
+        raise PorterError(
+            "PTR206", f"the shape of output `{name}` of kernel `{kernel.name}` is {shape!r}",
+            hint="Give the lengths of its dimensions: (4, 16).",
+        )  # fmt: skip
+    return tuple(lengths)
+
+
+def _check_count(kernel: Kernel, what: str, given: Collection[object], names: Sequence[str]) -> None:
     """Raises PTR205 or PTR206 unless `given` has one entry for each of `names`."""
     if len(given) != len(names):
         code = "PTR205" if what == "inputs" else "PTR206"

@@ -1,0 +1,51 @@
+"""`custom_function`: a function with a gradient of its own, as MLX's decorator makes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+class custom_function:
+    """A function of tensors whose gradient `vjp` gives, instead of what it is made of.
+
+    `@f.vjp` decorates a function of the inputs, the gradients of the outputs and the outputs; a single gradient and a
+    single output come alone. It returns a gradient for each input.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._vjp: Callable[[Any, Any, Any], Any] | None = None
+
+    def vjp(self, function: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+        """Sets the gradient; returns `function`."""
+        self._vjp = function
+        return function
+
+    def __call__(self, *inputs: Any) -> Any:
+        if self._vjp is None:
+            return self._function(*inputs)
+        return _WithGradient.apply(self._function, self._vjp, *inputs)  # type: ignore[no-untyped-call]
+
+
+class _WithGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, function: Callable[..., Any], vjp: Callable[..., Any], *inputs: Any) -> Any:
+        found = function(*inputs)
+        outputs = (found,) if isinstance(found, torch.Tensor) else tuple(found)
+        ctx.vjp = vjp
+        ctx.given = [None if isinstance(v, torch.Tensor) else v for v in inputs]
+        tensors = [v for v in inputs if isinstance(v, torch.Tensor)]
+        ctx.save_for_backward(*tensors, *outputs)
+        ctx.count = len(tensors)
+        return found if isinstance(found, torch.Tensor) else outputs
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        tensors, outputs = iter(ctx.saved_tensors[: ctx.count]), ctx.saved_tensors[ctx.count :]
+        primals = tuple(next(tensors) if value is None else value for value in ctx.given)
+        alone = len(outputs) == 1
+        found = ctx.vjp(primals, gradients[0] if alone else gradients, outputs[0] if alone else outputs)
+        return None, None, *((found,) if isinstance(found, torch.Tensor) else found)

@@ -1,0 +1,91 @@
+"""`TorchMetalKernel`: a kernel with a torch definition, called as Core AI's is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from porter.core.errors import PorterError
+from porter.kernels.call import Value
+from porter.kernels.checks import check_kernel
+from porter.kernels.kernel import Kernel, MetalParameter
+from porter.kernels.operator import Vjp, operator, pack, run_operator
+from porter.kernels.references import Reference
+from porter.kernels.validation import checked_inputs, output_lengths, sizes
+
+
+class TorchMetalKernel:
+    """A Metal kernel from the text between its braces, with `torch_defn` computing the same.
+
+    `metal_params` are arguments that Metal fills, under names of your own. `template_dtypes` pairs an input with a word
+    of `src` that stands for its Metal type. Inputs and results are tensors: `A.get_extent(0)` is the length of the
+    innermost dimension, and `A[column, row]` counts from it. `vjp` is that of `MetalKernel`.
+
+    Raises PTR200-PTR204.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        input_names: Sequence[str],
+        result_names: Sequence[str],
+        src: str,
+        torch_defn: Reference,
+        metal_params: Sequence[MetalParameter] = (),
+        template_dtypes: Mapping[str, str] | None = None,
+        helper_src: str = "",
+        vjp: Vjp | None = None,
+    ) -> None:
+        kernel = Kernel(
+            name, tuple(input_names), tuple(result_names), src, helper_src, tuple(metal_params),
+            tuple((template_dtypes or {}).items()), tensors=True,
+        )  # fmt: skip
+        check_kernel(kernel)
+        self._operator = operator(kernel, torch_defn, vjp)
+        self._source = ""
+
+    @property
+    def source(self) -> str:
+        """The complete Metal source of the last call; "" before the first."""
+        return self._source
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel as a value."""
+        return self._operator.kernel
+
+    def __call__(
+        self,
+        *inputs: Value,
+        threads_per_grid: Sequence[int],
+        threads_per_thread_group: Sequence[int],
+        result_shapes: Sequence[Sequence[int]],
+        verbose: bool = False,
+    ) -> torch.Tensor | list[torch.Tensor]:
+        """Runs the kernel; its result, or a list of several. Their types are those of `torch_defn`.
+
+        Raises PTR205-PTR222.
+        """
+        kernel = self.kernel
+        values = checked_inputs(kernel, inputs)
+        _check_placeholders(kernel, values)
+        arguments = pack(
+            values,
+            sizes(kernel, "threads_per_grid", threads_per_grid),
+            sizes(kernel, "threads_per_thread_group", threads_per_thread_group),
+            output_lengths(kernel, "result_shapes", result_shapes),
+        )
+        results, source = run_operator(self._operator, arguments, verbose)
+        self._source = source or self._source
+        return results[0] if len(results) == 1 else results
+
+
+def _check_placeholders(kernel: Kernel, values: Sequence[Value]) -> None:
+    """Raises PTR207 for a number where the kernel takes its element type from a tensor."""
+    for name, word in kernel.placeholders:
+        if not isinstance(values[kernel.inputs.index(name)], torch.Tensor):
+            raise PorterError(
+                "PTR207", f"input `{name}` of kernel `{kernel.name}` is a number, and `{word}` stands for its type",
+                hint="Pass a tensor.",
+            )  # fmt: skip

@@ -1,0 +1,194 @@
+"""A kernel as a torch operator: on the CPU, traced, compiled, exported, differentiated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.library import opcheck
+
+from porter.core.errors import PorterError
+from porter.kernels import MetalKernel, differentiate
+from porter.kernels.operator import operator, pack
+
+
+def reference(x: torch.Tensor, y: torch.Tensor, k: float) -> torch.Tensor:
+    return torch.sin(x) * y + k
+
+
+KERNEL = MetalKernel(
+    "sin_times", ["x", "y", "grid"], ["out"],
+    "uint i = thread_position_in_grid.x; out[i] = sin(x[i]) * y[i] + grid;",
+    reference=reference, vjp=differentiate(reference),
+)  # fmt: skip
+PRODUCT_GRADIENT = MetalKernel(
+    "product_gradient", ["x", "y", "g"], ["dx", "dy"],
+    "uint i = thread_position_in_grid.x; dx[i] = g[i] * y[i]; dy[i] = g[i] * x[i];",
+    reference=lambda x, y, g: (g * y, g * x),
+)  # fmt: skip
+
+
+def elementwise(kernel: MetalKernel, inputs: list[Any], count: int = 1) -> Any:
+    x = inputs[0]
+    results = kernel(
+        inputs=inputs, grid=(x.numel(), 1, 1), threadgroup=(64, 1, 1),
+        output_shapes=[x.shape] * count, output_dtypes=[x.dtype] * count,
+    )  # fmt: skip
+    assert isinstance(results, list)
+    return results[0] if count == 1 else results
+
+
+def product_vjp(primals: Any, cotangent: torch.Tensor, _: Any) -> Any:
+    return elementwise(PRODUCT_GRADIENT, [*primals, cotangent], 2)
+
+
+PRODUCT = MetalKernel(
+    "product", ["x", "y"], ["out"], "uint i = thread_position_in_grid.x; out[i] = x[i] * y[i];",
+    reference=torch.mul, vjp=product_vjp,
+)  # fmt: skip
+
+
+def sin_times(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    result: torch.Tensor = elementwise(KERNEL, [x, y, 0.5])
+    return result
+
+
+def given(device: str, dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor]:
+    torch.manual_seed(0)
+    x, y = torch.randn(10, dtype=dtype), torch.randn(10, dtype=dtype)
+    return x.to(device).requires_grad_(), y.to(device).requires_grad_()
+
+
+@pytest.mark.parametrize("device", ["cpu", "mps"])
+def test_a_gradient_from_the_reference(device: str) -> None:
+    x, y = given(device)
+    sin_times(x, y).sum().backward()
+    assert x.grad is not None and y.grad is not None
+    assert torch.allclose(x.grad.cpu(), (torch.cos(x) * y).cpu()) and torch.allclose(y.grad.cpu(), torch.sin(x).cpu())
+
+
+def test_a_gradient_from_a_second_kernel() -> None:
+    x, y = given("mps")
+    elementwise(PRODUCT, [x, y]).sum().backward()
+    assert x.grad is not None and torch.equal(x.grad, y)
+    assert torch.autograd.gradcheck(lambda *v: elementwise(PRODUCT, list(v)), given("cpu", torch.float64))
+
+
+@pytest.mark.filterwarnings("ignore:Input #")
+def test_gradcheck() -> None:
+    assert torch.autograd.gradcheck(sin_times, given("cpu", torch.float64))
+    assert torch.autograd.gradcheck(sin_times, given("mps"), eps=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("device", ["cpu", "mps"])
+def test_compile_without_a_graph_break(device: str, backend: str) -> None:
+    torch._dynamo.reset()
+    x, y = given(device)
+
+    def whole(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return sin_times(x * 2, y) + 1
+
+    compiled = torch.compile(whole, fullgraph=True, backend=backend)
+    result = compiled(x, y)
+    assert torch.allclose(result, whole(x, y))
+    result.sum().backward()
+    assert x.grad is not None and torch.allclose(x.grad.cpu(), (2 * torch.cos(2 * x) * y).cpu(), atol=1e-5)
+
+
+class Model(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return sin_times(x, y) + 1
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("device", ["cpu", "mps"])
+def test_export_keeps_the_kernel_through_decompositions(device: str, dynamic: bool, strict: bool) -> None:
+    shapes = ({0: torch.export.Dim("n")}, {0: torch.export.Dim("n")}) if dynamic else None
+    x, y = (t.detach() for t in given(device))
+    exported = torch.export.export(Model(), (x, y), dynamic_shapes=shapes, strict=strict).run_decompositions()
+    called = [str(n.target) for n in exported.graph.nodes if n.op == "call_function"]
+    assert sum("porter_kernels.sin_times_" in name for name in called) == 1
+    x, y = (torch.randn(33 if dynamic else 10, device=device) for _ in range(2))
+    assert torch.allclose(exported.module()(x, y), sin_times(x, y) + 1)
+
+
+@pytest.mark.parametrize("device", ["cpu", "mps"])
+def test_opcheck(device: str) -> None:
+    x, y = given(device)
+    op = operator(KERNEL.kernel, reference, differentiate(reference)).op
+    arguments = pack([x, y, 0.5], (10, 1, 1), (64, 1, 1), [(10,)], [torch.float32])
+    tests = ["test_schema", "test_faketensor", "test_aot_dispatch_dynamic"]
+    tests += ["test_autograd_registration"] if device == "cpu" else []  # torch's own knows no mps device
+    assert set(opcheck(op, arguments, test_utils=tests).values()) == {"SUCCESS"}
+
+
+def test_fake_tensors_have_the_shapes_of_the_call() -> None:
+    with torch._subclasses.FakeTensorMode():
+        x = torch.empty(10, device="mps")
+        out = sin_times(x, x)
+    assert out.shape == (10,) and out.device.type == "mps"
+
+
+def test_a_kernel_made_twice_is_one_operator() -> None:
+    def make(value: float) -> Any:
+        return operator(KERNEL.kernel, lambda x, y, k: x + value, None)
+
+    first = make(1.0)
+    one = 1.0
+    assert operator(KERNEL.kernel, reference, None) is operator(KERNEL.kernel, reference, None)
+    assert make(one) is not make(2.0) and first.op is not make(2.0).op
+
+
+def test_a_reference_that_returns_its_input() -> None:
+    kernel = MetalKernel("same", ["x"], ["out"], "out[thread_position_in_grid.x] = x[thread_position_in_grid.x];",
+                         reference=lambda x: x)  # fmt: skip
+    x = torch.ones(4)
+    out = elementwise(kernel, [x])
+    out += 1
+    assert x.tolist() == [1] * 4
+
+
+def test_numbers_reach_the_reference_as_numbers() -> None:
+    seen: list[object] = []
+
+    def remember(x: torch.Tensor, a: object, b: object, c: object) -> torch.Tensor:
+        seen[:] = [a, b, c]
+        return x * 1
+
+    kernel = MetalKernel("n", ["x", "a", "b", "c"], ["out"], "out[0] = a + b + c;", reference=remember)
+    elementwise(kernel, [torch.ones(3), 2, True, 0.25])
+    assert seen == [2, True, 0.25] and [type(v) for v in seen] == [int, bool, float]
+
+
+def test_no_reference_no_cpu() -> None:
+    kernel = MetalKernel("f", ["x"], ["out"], "out[0] = x[0];")
+    with pytest.raises(PorterError, match=r"PTR221.*\n.*reference="):
+        elementwise(kernel, [torch.ones(3)])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda x: 3, "gives a int"),
+        (lambda x: (x, x), "gives 2 results"),
+        (lambda x: x.double(), "float64 of shape"),
+        (lambda x: x[:2], r"shape \(2,\)"),
+    ],
+)
+@pytest.mark.parametrize("device", ["cpu", "mps"])
+def test_a_reference_that_gives_something_else(wrong: Any, message: str, device: str) -> None:
+    kernel = MetalKernel("f", ["x"], ["out"], "out[0] = x[0];", reference=wrong)
+    with pytest.raises(PorterError, match=f"PTR222.*{message}"):
+        elementwise(kernel, [torch.ones(3, device=device)])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"), [(lambda p, c, o: (c, c), "gives 2 gradients"), (lambda p, c, o: c[:1], r"`x`.*\(1,\)")]
+)
+def test_a_vjp_that_gives_something_else(wrong: Any, message: str) -> None:
+    kernel = MetalKernel("f", ["x"], ["out"], "out[0] = x[0];", reference=lambda x: x * 1, vjp=wrong)
+    with pytest.raises(PorterError, match=f"PTR226.*{message}"):
+        elementwise(kernel, [torch.ones(3, requires_grad=True)]).sum().backward()
