@@ -1,0 +1,56 @@
+"""The guides of docs/kernels: every snippet is run or says that it is not, and every link leads to something."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.docs.snippets import PAGES, Snippet, read_snippets
+
+ROOT = PAGES.parents[1]
+SNIPPETS = read_snippets()
+INSIDE = Path(__file__).parent / "inside" / "check_kernel_guides.py"
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
+LONGEST = 120
+
+
+def test_every_snippet_on_the_device(passes_inside: Callable[[Path], None]) -> None:
+    passes_inside(INSIDE)
+
+
+@pytest.mark.parametrize("snippet", [s for s in SNIPPETS if s.language == "console" and s.is_run], ids=str)
+def test_a_console_shows_what_the_commands_print(snippet: Snippet, tmp_path: Path) -> None:
+    for command, shown in re.findall(r"^\$ porter ([^\n]*)\n((?:(?!\$ ).*\n)*)", snippet.text, re.MULTILINE):
+        done = subprocess.run(
+            [sys.executable, "-m", "porter", *command.split()], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert re.fullmatch(pattern(shown), done.stdout), f"porter {command} prints\n{done.stdout}{done.stderr}"
+
+
+def pattern(shown: str) -> str:
+    """What a page shows, where a line `...` stands for any lines."""
+    return "".join(r"(?:.*\n)*?" if line == "...\n" else re.escape(line) for line in shown.splitlines(keepends=True))
+
+
+def test_what_is_not_run_says_so() -> None:
+    assert {s.language for s in SNIPPETS if s.is_run} <= {"python", "metal", "console", "text"}
+    assert Counter(s.language for s in SNIPPETS if not s.is_run) == {}
+
+
+def test_every_text_block_is_the_output_of_a_snippet() -> None:
+    shown = {(s.page, s.output) for s in SNIPPETS if s.is_run}
+    assert [str(s) for s in SNIPPETS if s.language == "text" and (s.page, s.text) not in shown] == []
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in PAGES.glob("*.md")))
+def test_a_page_is_short_listed_and_leads_somewhere(page: str) -> None:
+    text = (PAGES / page).read_text()
+    assert len(text.splitlines()) <= LONGEST
+    assert [link for link in LINK.findall(text) if not (PAGES / link).exists()] == []
+    assert page == "README.md" or f"]({page})" in (PAGES / "README.md").read_text()
