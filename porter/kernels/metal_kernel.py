@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
 import torch
 
 from porter.core.errors import PorterError
 from porter.kernels.call import Number, TemplateValue, Value, template_arguments
-from porter.kernels.checks import check_kernel
+from porter.kernels.cases import FLOATING
+from porter.kernels.check import CheckReport, check
+from porter.kernels.compare import BY_TYPE, Tolerance
+from porter.kernels.definition import check_kernel
 from porter.kernels.kernel import Kernel
 from porter.kernels.operator import Operator, Vjp, operator, pack, run_operator
-from porter.kernels.references import Reference
+from porter.kernels.references import Reference, result_outputs
 from porter.kernels.types import metal_type
 from porter.kernels.validation import checked_inputs, output_lengths, output_types, sizes
 
@@ -21,6 +25,18 @@ Inputs: TypeAlias = Mapping[str, Value] | Sequence[Value]
 Shapes: TypeAlias = Mapping[str, Sequence[int]] | Sequence[Sequence[int]]
 DTypes: TypeAlias = Mapping[str, torch.dtype] | Sequence[torch.dtype]
 Template: TypeAlias = Mapping[str, TemplateValue] | Sequence[tuple[str, TemplateValue]]
+_THREADGROUP = (256, 1, 1)
+
+
+class Launch(TypedDict, total=False):
+    """The arguments of a call beside its inputs."""
+
+    grid: Sequence[int]
+    threadgroup: Sequence[int]
+    output_shapes: Shapes
+    output_dtypes: DTypes
+    template: Template
+    init_value: Number | None
 
 
 class MetalKernel:
@@ -33,7 +49,8 @@ class MetalKernel:
 
     `reference` computes the same with torch: it runs for inputs on the CPU, and `check` compares with it. `vjp` gets
     the inputs, the gradients of the outputs and the outputs, and returns a gradient for each input;
-    `differentiate(reference)` makes one.
+    `differentiate(reference)` makes one. `launch` gets the inputs and returns the other arguments of a call, for `run`,
+    `check` and `benchmark`; what it leaves out is one thread for each element of the reference's first result.
 
     Raises PTR200-PTR203.
     """
@@ -49,9 +66,10 @@ class MetalKernel:
         atomic_outputs: bool = False,
         reference: Reference | None = None,
         vjp: Vjp | None = None,
+        launch: Callable[..., Launch] | None = None,
     ) -> None:
         self._named = input_names is not None and output_names is not None
-        self._reference, self._vjp = reference, vjp
+        self._reference, self._vjp, self._launch = reference, vjp, launch
         self._draft = Kernel(
             name, tuple(input_names or ()), tuple(output_names or ()), source, header,
             row_contiguous=ensure_row_contiguous, atomic_outputs=atomic_outputs,
@@ -104,6 +122,57 @@ class MetalKernel:
         if isinstance(output_shapes, Mapping):
             return dict(zip(kernel.outputs, results, strict=True))
         return results
+
+    def run(self, *inputs: Value) -> torch.Tensor | list[torch.Tensor]:
+        """Runs the kernel as its `launch` says; its output, or a list of several. Raises PTR205-PTR222."""
+        return self._run_in_groups(None, inputs)
+
+    def check(
+        self,
+        inputs: Sequence[Value],
+        *,
+        dtypes: Collection[torch.dtype] = FLOATING,
+        fixed: Collection[int] = (),
+        tolerance: Tolerance = BY_TYPE,
+    ) -> CheckReport:
+        """Compares the kernel with its reference over cases made from `inputs`: types, layouts, lengths, large values.
+
+        Lengths of dimensions in `fixed` do not change. Raises PTR221 without a reference.
+        """
+        reference = self._require_reference("check")
+        return check(
+            self._draft.name, self.run, reference, inputs,
+            dtypes=dtypes, fixed=fixed, tolerance=tolerance, gradients=self._vjp is not None,
+            outputs=self._draft.outputs,
+        )  # fmt: skip
+
+    def _run_in_groups(self, group: Sequence[int] | None, inputs: Sequence[Value]) -> torch.Tensor | list[torch.Tensor]:
+        """`run` with another threadgroup."""
+        arguments = self._complete(inputs, self._launch(*inputs) if self._launch else {})
+        if group is not None:
+            arguments["threadgroup"] = group
+        found = self(inputs=list(inputs), **arguments)
+        results = list(found.values()) if isinstance(found, dict) else found
+        return results[0] if len(results) == 1 else results
+
+    def _complete(self, inputs: Sequence[Value], given: Launch) -> Launch:
+        """A launch with what it leaves out. Raises PTR221 if only a reference could tell."""
+        arguments: Launch = {**given}
+        if not {"output_shapes", "output_dtypes", "grid"} <= arguments.keys():
+            outputs = result_outputs(self._draft, self._require_reference("run"), tuple(inputs))
+            arguments.setdefault("output_shapes", [output.shape for output in outputs])
+            arguments.setdefault("output_dtypes", [output.dtype for output in outputs])
+            arguments.setdefault("grid", (math.prod(outputs[0].shape), 1, 1))
+        arguments.setdefault("threadgroup", _THREADGROUP)
+        return arguments
+
+    def _require_reference(self, wanted: str) -> Reference:
+        if self._reference is None:
+            raise PorterError(
+                "PTR221", f"kernel `{self._draft.name}` has no reference, which `{wanted}` needs",
+                hint="Give the kernel reference=, a torch function of its inputs.",
+            )  # fmt: skip
+        return self._reference
 
     def _find_operator(self, inputs: Inputs, output_shapes: Shapes) -> Operator:
         """The operator of this kernel; a call may be the first to name inputs and outputs. Raises PTR201 and PTR205."""

@@ -8,7 +8,7 @@ import torch
 
 from porter.core.errors import PorterError
 from porter.kernels.call import Value
-from porter.kernels.checks import check_kernel
+from porter.kernels.definition import check_kernel
 from porter.kernels.kernel import Kernel, MetalParameter
 from porter.kernels.operator import Vjp, operator, pack, run_operator
 from porter.kernels.references import Reference
