@@ -1,7 +1,7 @@
 """Causal, sliding-window and grouped-query attention: one kernel in which the variants are template parameters.
 
-A query at position i sees the keys up to `keys - queries + i`: with as many keys as queries those up to itself, and with
-more, as when tokens follow a cache, all of the cache too. Each key and value head serves several query heads.
+A causal query at position i sees the keys up to `keys - queries + i`: with as many keys as queries those up to itself,
+and with more, as when tokens follow a cache, all of the cache too. Each key and value head serves several query heads.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from porter.kernels.script import FLOATS, Case, Kind, Refusal, Script, Stage, Va
 
 WIDEST_HEAD = 128
 
-# CAUSAL leaves out keys after the query, WINDOW (0: none) those before its last WINDOW ones; SHARED query heads have one
-# key head. One simdgroup a query; each lane takes every 32nd key that the query sees.
+# CAUSAL leaves out keys after the query, WINDOW (0: none) those before its last WINDOW ones; SHARED query heads have
+# one key head. One simdgroup a query; each lane takes every 32nd key that the query sees.
 KERNEL = MetalKernel(
     "attention_variant",
     input_names=["query", "key", "value", "scale", "queries", "keys"],
@@ -101,7 +101,8 @@ def check_arguments(query: Tensor, key: Tensor, value: Tensor, causal: bool) -> 
         expect(fits, f"{name} has to be ({batch}, heads, length, {width}), not {tuple(tensor.shape)}")
     expect(value.shape == key.shape, f"value has to have the shape {tuple(key.shape)} of key, not {tuple(value.shape)}")
     expect(key.shape[1] > 0 and heads % key.shape[1] == 0, f"key has {key.shape[1]} heads, which do not divide {heads}")
-    expect(key.shape[2] >= (queries if causal else 1), f"key has too few positions, {key.shape[2]}, for {queries} queries")
+    fewest = queries if causal else 1
+    expect(key.shape[2] >= fewest, f"key has {key.shape[2]} positions, fewer than the {fewest} that queries need")
 
 
 def see(query: Tensor, key: Tensor, window: int = 0) -> Tensor:

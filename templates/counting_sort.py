@@ -1,7 +1,7 @@
 """Counting sort, a pipeline of three launches: histogram, prefix sum, scatter.
 
-Each stage has a reference, so that `porter kernel trace` finds the first one that is wrong. The histogram has two tiers.
-Simple: every thread adds to the counts in device memory. Expert: threadgroups count in their own memory first.
+Each stage has a reference, so that `porter kernel trace` finds the first one that is wrong. The histogram has two
+tiers. Simple: every thread adds to the counts in device memory. Expert: threadgroups count in their own memory first.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ SCAN = MetalKernel(
     starts[i] = before;
     """,
 )
-# The next free place of each bin is counted in `taken`: threads of one key get places in any order, but their keys are equal.
+# `taken` counts the places of each bin: threads of one key get them in any order, but their keys are equal.
 SCATTER = MetalKernel(
     "scatter_keys",
     input_names=["keys", "starts"],

@@ -53,7 +53,8 @@ EXPERT = MetalKernel(
     squares = simd_sum(squares);
     if (thread_index_in_simdgroup == 0) partial[simdgroup_index_in_threadgroup] = squares;
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    squares = simd_sum(thread_index_in_simdgroup < simdgroups_per_threadgroup ? partial[thread_index_in_simdgroup] : 0.0f);
+    uint other = thread_index_in_simdgroup;
+    squares = simd_sum(other < simdgroups_per_threadgroup ? partial[other] : 0.0f);
     float scale = rsqrt(squares / float(n) + eps);
     if (WIDE) {
       const device vec<T, 4>* row = (const device vec<T, 4>*)(x + start);

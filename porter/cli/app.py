@@ -13,6 +13,7 @@ import click
 from porter import __version__
 from porter.cli.cache import cache
 from porter.cli.explain import explain
+from porter.cli.kernel import kernel
 from porter.cli.migrate import migrate
 from porter.cli.options import shared, write_options
 from porter.cli.output import DONE, NOT_PLANNED, Output, Settings
@@ -31,6 +32,7 @@ GROUPS = {
     "Port": (migrate, undo),
     "Inspect": (status, explain),
     "Verify": (verify, watch),
+    "Write": (kernel,),
     "Set up": (setup, cache),
 }
 EXAMPLES = (

@@ -18,11 +18,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from porter.kernels.cases import FLOATING as FLOATS
+from porter.kernels.compare import BY_TYPE, Difference, Tolerance, compare
+
 Values = Mapping[str, Any]
 Function = Callable[..., Any]
-FLOATS = (torch.float32, torch.float16, torch.bfloat16)
-# Relative and absolute error allowed against a float64 reference: results are rounded once, sums are in float32.
-_TOLERANCES = {torch.float32: 2e-5, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 
 
 class Kind(Enum):
@@ -121,26 +121,19 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """The first element of a result that is not what the reference says. `index` is empty if the shapes differ."""
+class WrongStage:
+    """The first stage that is not as its reference, and where."""
 
     stage: str
-    result: str
-    index: tuple[int, ...]
-    expected: Any
-    got: Any
-    count: int = 1
-    of: int = 1
+    difference: Difference
 
     def __str__(self) -> str:
-        where = f"{self.result}[{', '.join(map(str, self.index))}]" if self.index else self.result
-        more = f" ({self.count} of {self.of} elements differ)" if self.of > 1 else ""
-        return f"stage {self.stage}: {where} is {self.got}, expected {self.expected}{more}"
+        return f"stage {self.stage}: {self.difference}"
 
 
 @dataclass(frozen=True)
 class Script:
-    """What a script holds. `tolerance` scales the error that is allowed; `benchmark` are the sizes that are timed."""
+    """What a script holds. `benchmark` are the sizes that are timed."""
 
     summary: str
     kind: Kind
@@ -151,7 +144,7 @@ class Script:
     dtypes: tuple[torch.dtype, ...] = FLOATS
     layouts: tuple[Layout, ...] = tuple(Layout)
     refusals: tuple[Refusal, ...] = ()
-    tolerance: float = 1.0
+    tolerance: Tolerance = BY_TYPE
 
     def cases(self, device: str = "mps") -> Iterator[Case]:
         """The largest size in every element type and layout, and the other sizes in the first of both."""
@@ -162,7 +155,7 @@ class Script:
         for dtype, layout in product(self.dtypes, self.layouts):
             yield Case(largest, dtype, layout, device)
 
-    def find_difference(self, case: Case) -> Difference | None:
+    def find_difference(self, case: Case) -> WrongStage | None:
         """The first difference of any stage, in either tier. Each stage gets what the reference of those before it
         gave, so that one wrong stage makes no other one wrong.
         """
@@ -172,10 +165,9 @@ class Script:
             precise = stage.results(stage.reference, widened(values))
             for function in filter(None, (stage.run, stage.simple)):
                 got = stage.results(function, values)
-                for name in stage.gives:
-                    found = compare(stage.name, name, got[name], expected[name], precise[name], self.tolerance)
-                    if found:
-                        return found
+                found = find_difference(stage, got, expected, precise, self.tolerance)
+                if found is not None:
+                    return found
             values |= moved(expected, case.device)
         return None
 
@@ -217,23 +209,18 @@ def _widen(value: Any) -> Any:
     return value.double() if value.is_floating_point() else value
 
 
-def compare(
-    stage: str, name: str, got: Tensor, expected: Tensor, precise: Tensor, tolerance: float
-) -> Difference | None:
-    """The first element that differs. `expected` tells the shape and the element type, `precise` the values."""
-    found, wanted = (f"{tuple(t.shape)} {t.dtype}" for t in (got, expected))
-    if found != wanted:
-        return Difference(stage, name, (), wanted, found)
-    got = _widen(got)
-    if got.is_floating_point():
-        allowed = _TOLERANCES[expected.dtype] * tolerance
-        wrong = ~torch.isclose(got, precise.to(got.dtype), rtol=allowed, atol=allowed, equal_nan=True)
-    else:
-        wrong = got != precise
-    if not bool(wrong.any()):
-        return None
-    index = tuple(int(i) for i in wrong.nonzero()[0])
-    return Difference(stage, name, index, precise[index].item(), got[index].item(), int(wrong.sum()), wrong.numel())
+def find_difference(
+    stage: Stage, got: Values, expected: Values, precise: Values, tolerance: Tolerance
+) -> WrongStage | None:
+    """The first result that differs. `expected` tells its shape and type, `precise` its values."""
+    for name in stage.gives:
+        found, wanted = (f"{tuple(values[name].shape)} {values[name].dtype}" for values in (got, expected))
+        if found != wanted:
+            return WrongStage(stage.name, Difference(name, (), wanted, found, 1, 1))
+        _, difference = compare(name, got[name].detach().cpu(), precise[name], tolerance)
+        if difference is not None:
+            return WrongStage(stage.name, difference)
+    return None
 
 
 def expect(holds: bool, what: str) -> None:

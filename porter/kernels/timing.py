@@ -1,0 +1,94 @@
+"""Times a script's tiers beside the torch operator, in one process.
+
+On the host the operator runs on the CPU: a ratio says what the host makes of the kernel, not what a GPU would.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from porter.kernels.script import Case, Kind, Script, Stage, Values, moved, on_cpu
+
+ROUNDS = 20
+_SECONDS = 1.0  # a measurement ends after this long, and after three rounds
+_FEWEST = 3
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Milliseconds of one case: of the kernels, of their simple tier (None without one), and of torch."""
+
+    case: str
+    kind: Kind
+    kernel: float
+    simple: float | None
+    torch: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long as torch the kernels take."""
+        return self.kernel / self.torch
+
+    @property
+    def to_simple(self) -> float | None:
+        """How many times as long as their simple tier the kernels take."""
+        return self.kernel / self.simple if self.simple else None
+
+
+def measure(script: Script) -> Iterator[Timing]:
+    """Every size to time, in the script's first two element types."""
+    for size in script.benchmark:
+        for dtype in script.dtypes[:2]:
+            case = Case(size, dtype)
+            yield _measure_case(script, case)
+
+
+def _measure_case(script: Script, case: Case) -> Timing:
+    values = dict(script.inputs(case))
+    kernel, simple, reference = 0.0, 0.0, 0.0
+    for stage in script.stages:
+        on_host = on_cpu(values) if sys.platform != "darwin" else values
+        runs = _runs(stage, values, on_host)
+        times = _fastest(runs)
+        kernel, reference = kernel + times[0], reference + times[1]
+        simple += times[2] if len(times) > 2 else times[0]
+        values |= moved(stage.results(stage.reference, on_host), case.device)
+    has_simple = any(stage.simple for stage in script.stages)
+    return Timing(str(case), script.kind, kernel * 1e3, simple * 1e3 if has_simple else None, reference * 1e3)
+
+
+def _runs(stage: Stage, values: Values, on_host: Values) -> list[Callable[[], Any]]:
+    runs = [lambda: stage.results(stage.run, values), lambda: stage.results(stage.reference, on_host)]
+    simple = stage.simple
+    return [*runs, lambda: stage.results(simple, values)] if simple else runs
+
+
+def _fastest(runs: list[Callable[[], Any]]) -> list[float]:
+    """Seconds of the fastest round of each, in turns, so that what else the machine does slows all of them.
+
+    The first two rounds, which compile and warm caches, do not count.
+    """
+    for run in runs * 2:
+        run()
+    best = [float("inf")] * len(runs)
+    end = time.perf_counter() + _SECONDS
+    for done in range(ROUNDS):
+        if done >= _FEWEST and time.perf_counter() > end:
+            break
+        for index, run in enumerate(runs):
+            best[index] = min(best[index], _seconds(run))
+    return best
+
+
+def _seconds(run: Callable[[], Any]) -> float:
+    torch.mps.synchronize()
+    start = time.perf_counter()
+    run()
+    torch.mps.synchronize()
+    return time.perf_counter() - start

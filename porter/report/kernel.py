@@ -1,0 +1,108 @@
+"""What the `porter kernel` commands print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from porter.kernels.checking import CaseResult
+    from porter.kernels.compare import Difference
+    from porter.kernels.script import WrongStage
+    from porter.kernels.timing import Timing
+    from porter.kernels.trace import StageResult
+
+_MOST = 5  # failures that are shown
+
+
+@dataclass(frozen=True)
+class Template:
+    """One template: its file's name without `.py`, a line about it, and what its threads share."""
+
+    name: str
+    summary: str
+    kind: str
+    path: Path
+
+
+def template_lines(templates: Sequence[Template]) -> list[str]:
+    """A line for each template."""
+    names = max((len(each.name) for each in templates), default=0)
+    kinds = max((len(each.kind) for each in templates), default=0)
+    return [f"{each.name:<{names}}  {each.kind:<{kinds}}  {each.summary}" for each in templates]
+
+
+def template_object(template: Template) -> dict[str, Any]:
+    return {"name": template.name, "summary": template.summary, "kind": template.kind}
+
+
+def check_lines(name: str, results: Sequence[CaseResult]) -> list[str]:
+    """The cases that failed, and the counts."""
+    failed = [result for result in results if not result.ok]
+    lines = [f"{result.case}: {result.difference or result.error}" for result in failed[:_MOST]]
+    if len(failed) > _MOST:
+        lines.append(f"and {len(failed) - _MOST} more")
+    verdict = "FAIL" if failed else "PASS"
+    return [*lines, f"{verdict} {name}: {len(results) - len(failed)} passed, {len(failed)} failed (host)"]
+
+
+def check_object(name: str, results: Sequence[CaseResult]) -> dict[str, Any]:
+    failed = [
+        {"case": each.case, "error": each.error, **_wrong_stage(each.difference)} for each in results if not each.ok
+    ]
+    return {"script": name, "ok": not failed, "passed": len(results) - len(failed), "failed": failed}
+
+
+def _wrong_stage(found: WrongStage | None) -> dict[str, Any]:
+    return {} if found is None else {"stage": found.stage, **difference_object(found.difference)}
+
+
+def difference_object(difference: Difference | None) -> dict[str, Any]:
+    """Empty for none."""
+    return {} if difference is None else {**asdict(difference), "index": list(difference.index)}
+
+
+def trace_lines(result: StageResult) -> list[str]:
+    """A line for a stage, and where it first differs."""
+    difference = result.difference
+    if difference is None:
+        return [f"{result.case}  {result.stage}: as its reference"]
+    return [
+        f"{result.case}  {result.stage}: DIFFERS",
+        f"  at        {difference.output}{list(difference.index)}",
+        f"  expected  {difference.expected}",
+        f"  got       {difference.got}",
+        f"  differs   {difference.count} of {difference.total} elements",
+        *(f"  written   {line}" for line in result.writers),
+    ]
+
+
+def trace_object(result: StageResult) -> dict[str, Any]:
+    return {
+        "case": result.case,
+        "stage": result.stage,
+        "ok": result.difference is None,
+        "writers": list(result.writers),
+        **difference_object(result.difference),
+    }
+
+
+TIMING_HEADING = f"{'template':<19}{'case':<34}{'kernel':>10}{'simple':>10}{'torch':>10}{'ratio':>8}{'to simple':>11}"
+
+
+def timing_line(name: str, timing: Timing) -> str:
+    """One row: milliseconds, the ratio to torch and to the simple tier, and what is over its target."""
+    simple = f"{timing.simple:10.3f}" if timing.simple is not None else f"{'':>10}"
+    to_simple = f"{timing.to_simple:11.2f}" if timing.to_simple is not None else f"{'':>11}"
+    target = timing.kind.target
+    over = [f"over {target:g}"] if target is not None and timing.ratio > target else []
+    over += ["slower than simple"] if timing.to_simple is not None and timing.to_simple > 1 else []
+    row = f"{name:<19}{timing.case:<34}{timing.kernel:10.3f}{simple}{timing.torch:10.3f}{timing.ratio:8.2f}{to_simple}"
+    return "  ".join([row, *over])
+
+
+def timing_object(name: str, timing: Timing) -> dict[str, Any]:
+    own = {**asdict(timing), "kind": timing.kind.value, "ratio": timing.ratio, "to_simple": timing.to_simple}
+    return {"template": name, "target": timing.kind.target, **own}

@@ -1,0 +1,82 @@
+"""`porter kernel check`, `bench` and `trace`: starts the device, then runs a script.
+
+The device has to come up before torch is imported, which importing `porter.kernels` does.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from porter.core.progress import Step, Steps
+from porter.verdict.errors import raising_porter_errors
+from porter.workflows.templates import find_templates
+
+if TYPE_CHECKING:
+    from porter.kernels.checking import CaseResult
+    from porter.kernels.timing import Timing
+    from porter.kernels.trace import StageResult
+
+
+def start_device() -> None:
+    """Brings up the stand-in's mps device; a Mac has its own. Raises PTR100 and PTR140-PTR146."""
+    if sys.platform == "darwin":
+        return
+    import aten_overlay
+
+    with raising_porter_errors():
+        aten_overlay.start()
+
+
+def check_script(path: Path, steps: Steps) -> Iterator[CaseResult]:
+    """The result of every case, with bounds checked. Raises PTR238, PTR239 and what `start_device` raises."""
+    start_device()
+    from porter.kernels.checking import check
+    from porter.kernels.loading import load
+
+    with _checked(None):
+        script = load(path)
+        for number, result in enumerate(check(script)):
+            steps(Step(f"{path.name}: {result.case}", number + 1))
+            yield result
+
+
+def trace_script(path: Path, shuffle: int | None) -> Iterator[StageResult]:
+    """Stage after stage, up to the first that differs, with bounds checked and lanes in another order if asked.
+
+    Raises PTR238, PTR239 and what `start_device` raises.
+    """
+    start_device()
+    from porter.kernels.loading import load
+    from porter.kernels.trace import trace
+
+    with _checked(shuffle):
+        yield from trace(load(path))
+
+
+def time_scripts(paths: tuple[Path, ...], steps: Steps) -> Iterator[tuple[str, Timing]]:
+    """The times of each script: its name, and one timing. No paths are all templates.
+
+    Raises PTR238, PTR239 and what `start_device` raises.
+    """
+    start_device()
+    from porter.kernels.loading import load
+    from porter.kernels.timing import measure
+
+    files = paths or tuple(template.path for template in find_templates())
+    for number, path in enumerate(files):
+        steps(Step(path.stem, number, len(files)))
+        for timing in measure(load(path)):
+            yield path.stem, timing
+
+
+def _checked(shuffle: int | None) -> AbstractContextManager[None]:
+    """The overlay's checks, where there is one."""
+    if sys.platform == "darwin":
+        return nullcontext()
+    from porter.kernels.launch import Mode, running
+
+    return running(Mode(checked=True, shuffle=shuffle, poison=True))

@@ -1,0 +1,85 @@
+"""`porter kernel list` and `porter kernel new`: the templates, read without running them, and copied."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import io
+import keyword
+import tokenize
+from importlib import metadata
+from pathlib import Path
+
+from porter.core.errors import Place, PorterError
+from porter.report.kernel import Template
+
+_BESIDE = Path(__file__).resolve().parents[2] / "templates"
+_SHARED = "share/porter/templates/"  # pyproject.toml installs them there
+
+
+def find_templates() -> tuple[Template, ...]:
+    """Every template by name, from the repository or from the installed package."""
+    return tuple(_read(path) for path in sorted(_find_files()))
+
+
+def find_template(name: str) -> Template:
+    """The template of that name. Raises PTR235."""
+    found = {template.name: template for template in find_templates()}
+    if name not in found:
+        near = difflib.get_close_matches(name, found)
+        hint = f"Did you mean {', '.join(near)}?" if near else "`porter kernel list` shows them."
+        raise PorterError("PTR235", f"there is no template named {name}", hint=hint)
+    return found[name]
+
+
+def write_new(name: str, own: str | None, folder: Path) -> Path:
+    """Copies a template as `own`.py into a folder, with its functions renamed. Raises PTR235-PTR237."""
+    template = find_template(name)
+    own = own or template.name
+    if not own.isidentifier() or keyword.iskeyword(own):
+        raise PorterError("PTR237", f"`{own}` cannot be the name of a module", hint="Use letters, digits and _.")
+    path = folder / f"{own}.py"
+    text = rename(template.path.read_text(), template.name, own)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with path.open("x") as file:
+            file.write(text)
+    except FileExistsError:
+        hint = "Choose another --name or --out."
+        raise PorterError("PTR236", "the file exists already", Place(str(path)), hint) from None
+    return path
+
+
+def rename(source: str, old: str, new: str) -> str:
+    """Python source with names `old` and `old_...` changed, also as whole strings, but not as attributes."""
+    lines = source.splitlines(keepends=True)
+    before = ""
+    edits = []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        text = token.string.strip("\"'") if token.type == tokenize.STRING else token.string
+        named = text.isidentifier() and (text == old or text.startswith(f"{old}_"))
+        if named and before != "." and token.type in (tokenize.NAME, tokenize.STRING):
+            edits.append((token.start, len(token.string), token.string.replace(old, new, 1)))
+        before = token.string
+    for (row, column), length, text in reversed(edits):
+        line = lines[row - 1]
+        lines[row - 1] = line[:column] + text + line[column + length :]
+    return "".join(lines)
+
+
+def _find_files() -> list[Path]:
+    if _BESIDE.is_dir():
+        return list(_BESIDE.glob("*.py"))
+    files = metadata.files("porter") or ()
+    return [Path(str(each.locate())) for each in files if _SHARED in each.as_posix() and each.suffix == ".py"]
+
+
+def _read(path: Path) -> Template:
+    """What a template says of itself in `SCRIPT = Script(summary=..., kind=Kind...)`."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            given = {each.arg: each.value for each in node.value.keywords}
+            summary, kind = given.get("summary"), given.get("kind")
+            if isinstance(summary, ast.Constant) and isinstance(kind, ast.Attribute):
+                return Template(path.stem, str(summary.value), kind.attr.lower().replace("_", "-"), path)
+    raise PorterError("PTR239", "the script has no SCRIPT", Place(str(path)))

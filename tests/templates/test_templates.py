@@ -1,0 +1,10 @@
+"""The templates under the plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+
+def test_every_template(passes_inside: Callable[[Path], None]) -> None:
+    passes_inside(Path(__file__).parent / "inside" / "check_templates.py")
