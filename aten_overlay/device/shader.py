@@ -59,18 +59,21 @@ class Bound:
 class ShaderLibrary:
     """Metal source compiled for the host: each kernel is an attribute.
 
-    `checked` makes an access out of bounds an error; `shuffle` is the seed of a shuffled lane order.
+    `checked` makes an access out of bounds an error; `shuffle` is the seed of a shuffled lane order; `traced`
+    tells who writes what (see aten_overlay/metal/tracing.py), one thread after the other.
     Raises SyntaxError with the compiler's message if the source does not compile.
     """
 
-    def __init__(self, source: str, device: Device, *, checked: bool = False, shuffle: int | None = None) -> None:
-        options = Options(include=(device.fork,), checked=checked)
+    def __init__(
+        self, source: str, device: Device, *, checked: bool = False, shuffle: int | None = None, traced: bool = False
+    ) -> None:
+        options = Options(include=(device.fork,), checked=checked or traced, traced=traced)
         try:
             self._names = host_names(source, options)
             self._library = Library(compile_kernels(source, self._names, options))
         except OverlayError as error:
             raise SyntaxError(f"Failed to create metal library, error: {error}") from error
-        self._device, self._shuffle = device, shuffle
+        self._device, self._shuffle, self._threads = device, shuffle, int(traced)
 
     def __dir__(self) -> list[str]:
         return list(self._names)
@@ -80,7 +83,7 @@ class ShaderLibrary:
             raise (AttributeError if name.startswith("__") else RuntimeError)(
                 f"Failed to create function state object for: {name}"
             )
-        return MetalKernel(self._library, name, self._device, self._shuffle)
+        return MetalKernel(self._library, name, self._device, self._shuffle, self._threads)
 
 
 class MetalKernel:
@@ -89,8 +92,11 @@ class MetalKernel:
     max_threads_per_threadgroup = _MOST_THREADS
     thread_execution_width = _WIDTH
 
-    def __init__(self, library: Library, name: str, device: Device, shuffle: int | None = None) -> None:
-        self._library, self._name, self._device, self._shuffle = library, name, device, shuffle
+    def __init__(
+        self, library: Library, name: str, device: Device, shuffle: int | None = None, threads: int = 0
+    ) -> None:
+        self._library, self._name, self._device = library, name, device
+        self._shuffle, self._threads = shuffle, threads
 
     @property
     def static_thread_group_memory_length(self) -> int:
@@ -125,7 +131,9 @@ class MetalKernel:
     ) -> None:
         calls[self._name] += 1
         try:
-            self._library.run(self._name, bound, grid, group, resident=resident, shuffle=self._shuffle)
+            self._library.run(
+                self._name, bound, grid, group, resident=resident, threads=self._threads, shuffle=self._shuffle
+            )
         except OverlayError as error:
             raise RuntimeError(str(error)) from error
 

@@ -22,6 +22,7 @@ from aten_overlay.metal.completion import complete_module
 from aten_overlay.metal.declarations import Instance, Unit, parse
 from aten_overlay.metal.generate import Value, find_definition, generate, shares_state
 from aten_overlay.metal.lexer import read
+from aten_overlay.metal.tracing import FLAGS, mark_lines
 from aten_overlay.metal.undefined import defined
 
 __all__ = ["ARITHMETICS", "Argument", "Options", "arguments", "compile_kernels", "host_names"]
@@ -68,7 +69,8 @@ _SECOND_STEP = ("-mllvm", "-disable-x86-domain-reassignment") if os.uname().mach
 class Options:
     """How to compile.
 
-    `arithmetic` is a key of ARITHMETICS; `checked` catches out-of-bounds accesses (slow); `constants` are the function
+    `arithmetic` is a key of ARITHMETICS; `checked` catches out-of-bounds accesses (slow); `traced`, with `checked`, tells
+    of lines (see tracing.py); `constants` are the function
     constants' values by index or name; `metal_version` as `__METAL_VERSION__` has it (310 = 3.1).
     """
 
@@ -76,6 +78,7 @@ class Options:
     defines: tuple[str, ...] = ()
     arithmetic: str = "default"
     checked: bool = False
+    traced: bool = False
     constants: tuple[tuple[int | str, Value], ...] = ()
     metal_version: int = 310
     optimization: str = "-O2"
@@ -124,6 +127,7 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
     header = ["-include-pch", str(_precompiled_header(options))]
     module = compiler.cache_root() / f"{key}.ll"
     lowered = compiler.run([*flags, *_UNOPTIMIZED, *header, "-o", "-", str(generated)])
+    lowered = mark_lines(lowered) if options.traced else lowered
     cache.write(module, defined(lowered).encode(errors="surrogateescape"))
     build = _flags_for_module(options)
     if any(shares_state(unit, instance) for instance in instances):
@@ -160,7 +164,10 @@ def _flags(options: Options) -> list[str]:
         raise ValueError(f"arithmetic must be one of {', '.join(ARITHMETICS)}, not {options.arithmetic!r}")
     contraction, _ = ARITHMETICS[options.arithmetic]
     checks = _CHECKED if options.checked else ()
-    return [*_LANGUAGE, *_CODE, compiler.BY_CONTENT, options.optimization, *contraction, *checks, *options.extra]
+    traces = FLAGS if options.traced else ()
+    return [
+        *_LANGUAGE, *_CODE, compiler.BY_CONTENT, options.optimization, *contraction, *checks, *traces, *options.extra,
+    ]  # fmt: skip
 
 
 def _runtime_flags(options: Options) -> str:

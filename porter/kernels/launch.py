@@ -5,12 +5,13 @@ Both go through `torch.mps.compile_shader`. Not yet run on Apple hardware.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -29,17 +30,24 @@ class Mode:
     """How the stand-in runs kernels. Apple's device knows none of this.
 
     `checked` makes an access out of bounds an error; `shuffle` is the seed of a shuffled lane order; `poison` fills
-    outputs without a start value with what no kernel writes.
+    outputs without a start value with what no kernel writes; `traced` tells who writes what.
     """
 
     checked: bool = False
     shuffle: int | None = None
     poison: bool = False
+    traced: bool = False
 
 
 PLAIN = Mode()
 _mode: ContextVar[Mode] = ContextVar("mode", default=PLAIN)
+# Gets a kernel and its outputs, before each launch.
+Observer: TypeAlias = Callable[[Kernel, Sequence[torch.Tensor]], None]
+_observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 _POISON = 0xA5
+# A traced kernel has to run one thread after the other, as only one with a synchronizing function does.
+_BODY = re.compile(r'^(?=#line \d+ "[^"]* body"$)', re.MULTILINE)
+_SYNCHRONIZE = "metal::simdgroup_barrier(metal::mem_flags::mem_none);\n"
 _NARROW = {bool: "uint8", int: "int32"}
 MOST_SHARED = 32 * 1024
 
@@ -52,6 +60,16 @@ def running(mode: Mode) -> Iterator[None]:
         yield
     finally:
         _mode.reset(token)
+
+
+@contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    """Calls `observer` before each launch of a block."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
 
 
 def write_source(kernel: Kernel, call: Call) -> Generated:
@@ -101,7 +119,8 @@ def compiled(source: str, mode: Mode) -> Any:
     try:
         if device is None or mode == PLAIN:
             return torch.mps.compile_shader(source)
-        return ShaderLibrary(source, device, checked=mode.checked, shuffle=mode.shuffle)
+        text = _BODY.sub(_SYNCHRONIZE, source) if mode.traced else source
+        return ShaderLibrary(text, device, checked=mode.checked, shuffle=mode.shuffle, traced=mode.traced)
     except SyntaxError as error:
         what, place = _compile_error(error)
         hint = "Fix the body or the header; verbose=True prints the whole source."
@@ -163,6 +182,9 @@ def _run(
         arguments.append(value)
         if narrow:
             casts[index] = narrow
+    observer = _observer.get()
+    if observer is not None:
+        observer(kernel, outputs)
     function(*arguments, threads=list(call.grid), group_size=list(call.group), arg_casts=casts or None)
 
 

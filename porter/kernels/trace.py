@@ -8,30 +8,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from porter.kernels.compare import Difference
-from porter.kernels.script import Case, Script, find_difference, on_cpu, widened
+from porter.kernels.script import Case, Script, Stage, Values, find_difference, on_cpu, widened
+from porter.kernels.writer import Writer, find_writer
 
 
 @dataclass(frozen=True)
 class StageResult:
-    """One stage of one case, how it differs (None if it does not), and what is known of who wrote the element."""
+    """One stage of one case, how it differs (None if it does not), and who wrote the element, if known."""
 
     case: str
     stage: str
     difference: Difference | None = None
-    writers: tuple[str, ...] = ()
+    writer: Writer | None = None
 
 
-def trace(script: Script, device: str = "mps") -> Iterator[StageResult]:
+def trace(script: Script, device: str = "mps", shuffle: int | None = None) -> Iterator[StageResult]:
     """The stages of every case in order, up to the first that differs."""
     for case in script.cases(device):
-        for result in _trace_case(script, case):
+        for result in _trace_case(script, case, shuffle):
             yield result
             if result.difference is not None:
                 return
 
 
-def _trace_case(script: Script, case: Case) -> Iterator[StageResult]:
+def _trace_case(script: Script, case: Case, shuffle: int | None) -> Iterator[StageResult]:
     values = dict(script.inputs(case))
     for stage in script.stages:
         expected = stage.results(stage.reference, on_cpu(values))
@@ -39,7 +42,16 @@ def _trace_case(script: Script, case: Case) -> Iterator[StageResult]:
         got = stage.results(stage.run, values)
         found = find_difference(stage, got, expected, precise, script.tolerance)
         difference = found.difference if found else None
-        yield StageResult(str(case), stage.name, difference)
+        writer = _find_writer(stage, values, difference, shuffle) if difference and difference.index else None
+        yield StageResult(str(case), stage.name, difference, writer)
         if difference is not None:
             return
         values |= got
+
+
+def _find_writer(stage: Stage, values: Values, difference: Difference, shuffle: int | None) -> Writer | None:
+    def run() -> Tensor:
+        result: Tensor = stage.results(stage.run, values)[difference.output]
+        return result
+
+    return find_writer(run, difference.index, shuffle)

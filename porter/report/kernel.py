@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from porter.kernels.script import WrongStage
     from porter.kernels.timing import Timing
     from porter.kernels.trace import StageResult
+    from porter.kernels.writer import Writer
 
 _MOST = 5  # failures that are shown
 
@@ -75,7 +76,21 @@ def trace_lines(result: StageResult) -> list[str]:
         f"  expected  {difference.expected}",
         f"  got       {difference.got}",
         f"  differs   {difference.count} of {difference.total} elements",
-        *(f"  written   {line}" for line in result.writers),
+        *(f"  {'' if n else 'written':<9} {line}" for n, line in enumerate(_writer_lines(result.writer))),
+    ]
+
+
+def _writer_lines(writer: Writer | None) -> list[str]:
+    if writer is None:
+        return []
+    if writer.thread is None:
+        return [f"by no thread of kernel `{writer.kernel}`"]
+    times = f", the last of {writer.count} stores" if writer.count > 1 else ""
+    place = f"{writer.file}, line {writer.line}" if writer.line else "from an unknown line"
+    return [
+        f"by thread {writer.thread} of kernel `{writer.kernel}`{times}",
+        place,
+        *([writer.text] if writer.text else []),
     ]
 
 
@@ -84,7 +99,7 @@ def trace_object(result: StageResult) -> dict[str, Any]:
         "case": result.case,
         "stage": result.stage,
         "ok": result.difference is None,
-        "writers": list(result.writers),
+        "writer": asdict(result.writer) if result.writer else None,
         **difference_object(result.difference),
     }
 

@@ -54,7 +54,7 @@ def trace_script(path: Path, shuffle: int | None) -> Iterator[StageResult]:
     from porter.kernels.trace import trace
 
     with _checked(shuffle):
-        yield from trace(load(path))
+        yield from trace(load(path), shuffle=shuffle)
 
 
 def time_scripts(paths: tuple[Path, ...], steps: Steps) -> Iterator[tuple[str, Timing]]:

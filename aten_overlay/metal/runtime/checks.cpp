@@ -6,8 +6,29 @@
 #include <stdio.h>
 #include <string.h>
 
+// The memory that tracing.py watches, and the last store to it.
+struct pm_watched {
+  uint64_t low, high;
+  const char* file;
+  uint32_t line, thread[3], count;
+};
+extern "C" {
+PM_EXPORT pm_watched pm_watch;
+PM_EXPORT void pm_trace_line(const char* file, uint32_t line);
+}
+
 namespace pm {
 namespace {
+thread_local const char* traced_file = nullptr;
+thread_local uint32_t traced_line = 0;
+
+void record(uintptr_t address, size_t size) {
+  if (address >= pm_watch.high || address + size <= pm_watch.low || !locate_thread(pm_watch.thread)) return;
+  pm_watch.file = traced_file;
+  pm_watch.line = traced_line;
+  ++pm_watch.count;
+}
+
 struct Range {
   uintptr_t low, high;
 };
@@ -73,6 +94,7 @@ const pm_argument* nearest(uintptr_t address, long& offset) {
 
 void check(uintptr_t address, size_t size, bool store) {
   if (!active || size == 0) return;
+  if (store && pm_watch.high) record(address, size);
   for (int i = 0; i < own().count; ++i)
     if (address >= own().ranges[i].low && address + size <= own().ranges[i].high) return;
   report(address, size, store);
@@ -113,6 +135,11 @@ void end_checks() { active = false; }
 }  // namespace pm
 
 using pm::check;
+
+void pm_trace_line(const char* file, uint32_t line) {
+  pm::traced_file = file;
+  pm::traced_line = line;
+}
 
 #pragma GCC visibility push(default)
 extern "C" {

@@ -181,6 +181,17 @@ void restart(Group& g) {
 }
 }  // namespace
 
+bool locate_thread(uint32_t position[3]) {
+  if (!current_group) return false;
+  const pm_group& where = current_group->where;
+  uint32_t rest = current_group->current;
+  for (int d = 0; d < 3; ++d) {
+    position[d] = where.at[d] * where.grid->group[d] + rest % where.size[d];
+    rest /= where.size[d];
+  }
+  return true;
+}
+
 int run_on_fibers(const Job& job, uint64_t begin, uint64_t end, Failure& failure) {
   Group& g = own_group();
   ThreadgroupMemory memory(job);

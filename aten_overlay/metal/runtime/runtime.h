@@ -50,4 +50,6 @@ struct ThreadgroupMemory {
 void begin_checks(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* escape);
 void end_checks();
 void allow(const void* low, size_t size);
+// Where in the grid the thread is that runs on a fiber now; false without one.
+bool locate_thread(uint32_t position[3]);
 }  // namespace pm
