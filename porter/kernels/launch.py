@@ -87,12 +87,8 @@ def write_signature(kernel: Kernel, call: Call) -> Generated:
     return generated
 
 
-def launch(kernel: Kernel, call: Call) -> tuple[torch.Tensor, ...]:
-    """Runs `kernel` on the mps device; its outputs.
-
-    Raises PTR208-PTR220 before the launch for what cannot run.
-    """
-    generated = write_source(kernel, call)
+def launch(kernel: Kernel, call: Call, generated: Generated) -> tuple[torch.Tensor, ...]:
+    """Runs a call that was checked on the mps device; its outputs. Raises PTR212, PTR214, PTR219 and PTR220."""
     require_device(kernel)
     function = getattr(compiled(generated.source, _mode.get()), generated.function)
     _check_limits(kernel, call, function)

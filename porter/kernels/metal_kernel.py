@@ -10,13 +10,14 @@ from typing import TypeAlias, TypedDict
 import torch
 
 from porter.core.errors import PorterError
+from porter.kernels.benchmark import GROUPS, BenchmarkReport, benchmark
 from porter.kernels.call import Number, TemplateValue, Value, template_arguments
 from porter.kernels.cases import FLOATING
 from porter.kernels.check import CheckReport, check
 from porter.kernels.compare import BY_TYPE, Tolerance
 from porter.kernels.definition import check_kernel
 from porter.kernels.kernel import Kernel
-from porter.kernels.operator import Operator, Vjp, operator, pack, run_operator
+from porter.kernels.operator import Operator, Vjp, last_source, operator, pack, run_operator
 from porter.kernels.references import Reference, result_outputs
 from porter.kernels.types import metal_type
 from porter.kernels.validation import checked_inputs, output_lengths, output_types, sizes
@@ -74,7 +75,7 @@ class MetalKernel:
             name, tuple(input_names or ()), tuple(output_names or ()), source, header,
             row_contiguous=ensure_row_contiguous, atomic_outputs=atomic_outputs,
         )  # fmt: skip
-        self._source = ""
+        self._best: dict[object, tuple[int, ...]] = {}
         self._operator: Operator | None = None
         if self._named:
             check_kernel(self._draft)
@@ -83,12 +84,12 @@ class MetalKernel:
     @property
     def source(self) -> str:
         """The complete Metal source of the last call; "" before the first."""
-        return self._source
+        return last_source(self.kernel)
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel as a value."""
-        return self._draft
+        """The kernel as a value; inputs and outputs that only calls name are those of the last call."""
+        return self._operator.kernel if self._operator else self._draft
 
     def __call__(
         self,
@@ -117,15 +118,14 @@ class MetalKernel:
             template_arguments(_template(kernel, template)),
             init_value,
         )
-        results, source = run_operator(found, arguments, verbose)
-        self._source = source or self._source
+        results = run_operator(found, arguments, verbose)
         if isinstance(output_shapes, Mapping):
             return dict(zip(kernel.outputs, results, strict=True))
         return results
 
     def run(self, *inputs: Value) -> torch.Tensor | list[torch.Tensor]:
         """Runs the kernel as its `launch` says; its output, or a list of several. Raises PTR205-PTR222."""
-        return self._run_in_groups(None, inputs)
+        return self._run_in_groups(self._best.get(_types(inputs)), inputs)
 
     def check(
         self,
@@ -145,6 +145,24 @@ class MetalKernel:
             dtypes=dtypes, fixed=fixed, tolerance=tolerance, gradients=self._vjp is not None,
             outputs=self._draft.outputs,
         )  # fmt: skip
+
+    def benchmark(
+        self, examples: Sequence[Sequence[Value]], groups: Sequence[Sequence[int]] | None = None
+    ) -> BenchmarkReport:
+        """Times the kernel against its reference for each of `examples`, inputs of several sizes.
+
+        Tries `groups` of threads; unless given, the usual ones for a kernel whose `launch` leaves the threadgroup open.
+        `run` uses the best from then on for inputs like those of an example. Raises PTR221 without a reference.
+        """
+        reference = self._require_reference("benchmark")
+        if groups is None:
+            fixed = any("threadgroup" in (self._launch(*each) if self._launch else {}) for each in examples)
+            groups = () if fixed else GROUPS
+        report = benchmark(self._draft.name, self._run_in_groups, reference, examples, groups or (None,))
+        for example, measurement in zip(examples, report.measurements, strict=True):
+            if measurement.best.group is not None:
+                self._best[_types(example)] = measurement.best.group
+        return report
 
     def _run_in_groups(self, group: Sequence[int] | None, inputs: Sequence[Value]) -> torch.Tensor | list[torch.Tensor]:
         """`run` with another threadgroup."""
@@ -176,7 +194,7 @@ class MetalKernel:
 
     def _find_operator(self, inputs: Inputs, output_shapes: Shapes) -> Operator:
         """The operator of this kernel; a call may be the first to name inputs and outputs. Raises PTR201 and PTR205."""
-        if self._operator is not None:
+        if self._named and self._operator is not None:
             return self._operator
         draft = self._draft
         if not isinstance(inputs, Mapping) or not isinstance(output_shapes, Mapping):
@@ -186,7 +204,13 @@ class MetalKernel:
             )  # fmt: skip
         kernel = replace(draft, inputs=draft.inputs or tuple(inputs), outputs=draft.outputs or tuple(output_shapes))
         check_kernel(kernel)
-        return operator(kernel, self._reference, self._vjp)
+        self._operator = operator(kernel, self._reference, self._vjp)
+        return self._operator
+
+
+def _types(inputs: Sequence[Value]) -> object:
+    """What the best threadgroup is remembered for: the types and shapes of inputs."""
+    return tuple((tuple(v.shape), v.dtype) if isinstance(v, torch.Tensor) else None for v in inputs)
 
 
 def _listed(kernel: Kernel, what: str, given: Inputs, names: Sequence[str]) -> tuple[Value, ...]:

@@ -47,6 +47,7 @@ class Operator:
 
 
 _operators: dict[str, list[Operator]] = {}
+_sources: dict[Kernel, str] = {}
 
 
 def operator(kernel: Kernel, reference: Reference | None, vjp: Vjp | None) -> Operator:
@@ -107,15 +108,17 @@ def unpack(kernel: Kernel, reference: Reference | None, arguments: Sequence[Any]
     )
 
 
-def run_operator(found: Operator, arguments: Sequence[object], verbose: bool) -> tuple[list[torch.Tensor], str]:
-    """The outputs of a call, and its source unless it is only traced, which `verbose` prints. Raises PTR208-PTR222."""
-    source = ""
-    if not torch.compiler.is_compiling():
-        source = _source(found.kernel, unpack(found.kernel, found.reference, arguments))
-        if verbose:
-            print(source)
+def run_operator(found: Operator, arguments: Sequence[object], verbose: bool) -> list[torch.Tensor]:
+    """The outputs of a call; `verbose` prints its source first. Raises PTR208-PTR222."""
+    if verbose and not torch.compiler.is_compiling():
+        print(_source(found.kernel, unpack(found.kernel, found.reference, arguments)))
     result = found.op(*arguments)
-    return [result] if isinstance(result, torch.Tensor) else list(result), source
+    return [result] if isinstance(result, torch.Tensor) else list(result)
+
+
+def last_source(kernel: Kernel) -> str:
+    """The Metal source of a kernel's last call; "" before the first, and for types that Metal lacks."""
+    return _sources.get(kernel, "")
 
 
 def _register(name: str, kernel: Kernel, reference: Reference | None, vjp: Vjp | None) -> Any:
@@ -150,7 +153,10 @@ def _compute(kernel: Kernel, reference: Reference | None, call: Call) -> Sequenc
     if device_of(call.inputs) == DEVICE:
         if reference is not None:
             references.check_declared(kernel, reference, call)
-        return launch(kernel, call)
+        generated = write_source(kernel, call)
+        _sources[kernel] = generated.source
+        return launch(kernel, call, generated)
+    _sources[kernel] = _source(kernel, call)
     if reference is None:
         name = next(n for n, v in zip(kernel.inputs, call.inputs, strict=True) if isinstance(v, torch.Tensor))
         raise PorterError(

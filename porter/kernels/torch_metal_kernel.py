@@ -10,7 +10,7 @@ from porter.core.errors import PorterError
 from porter.kernels.call import Value
 from porter.kernels.definition import check_kernel
 from porter.kernels.kernel import Kernel, MetalParameter
-from porter.kernels.operator import Vjp, operator, pack, run_operator
+from porter.kernels.operator import Vjp, last_source, operator, pack, run_operator
 from porter.kernels.references import Reference
 from porter.kernels.validation import checked_inputs, output_lengths, sizes
 
@@ -43,12 +43,11 @@ class TorchMetalKernel:
         )  # fmt: skip
         check_kernel(kernel)
         self._operator = operator(kernel, torch_defn, vjp)
-        self._source = ""
 
     @property
     def source(self) -> str:
         """The complete Metal source of the last call; "" before the first."""
-        return self._source
+        return last_source(self.kernel)
 
     @property
     def kernel(self) -> Kernel:
@@ -76,8 +75,7 @@ class TorchMetalKernel:
             sizes(kernel, "threads_per_thread_group", threads_per_thread_group),
             output_lengths(kernel, "result_shapes", result_shapes),
         )
-        results, source = run_operator(self._operator, arguments, verbose)
-        self._source = source or self._source
+        results = run_operator(self._operator, arguments, verbose)
         return results[0] if len(results) == 1 else results
 
 

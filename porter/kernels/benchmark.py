@@ -1,0 +1,134 @@
+"""`benchmark`: a kernel against torch over several sizes, with the threadgroup that is best for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import torch
+
+from aten_overlay.device import load
+from porter.core.errors import PorterError
+from porter.kernels.call import Value
+from porter.kernels.cases import to_device
+from porter.kernels.compare import BY_TYPE, compare
+from porter.kernels.measuring import measure
+from porter.kernels.references import Reference
+
+GROUPS: tuple[tuple[int, int, int], ...] = tuple((n, 1, 1) for n in (32, 64, 128, 256, 512, 1024))
+Group: TypeAlias = Sequence[int] | None
+RunInGroups: TypeAlias = Callable[[Group, Sequence[Value]], Any]
+Measure: TypeAlias = Callable[[Callable[[], object]], float]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of the kernel with one threadgroup; without a group, with that of its `launch`."""
+
+    group: tuple[int, ...] | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One size: the inputs as text, the kernel's timings from the fastest on, and the seconds that torch takes."""
+
+    inputs: str
+    timings: tuple[Timing, ...]
+    torch_seconds: float
+
+    @property
+    def best(self) -> Timing:
+        """The fastest."""
+        return self.timings[0]
+
+    @property
+    def ratio(self) -> float:
+        """The kernel's time in units of torch's: below 1 the kernel is faster."""
+        return self.best.seconds / self.torch_seconds
+
+
+@dataclass(frozen=True)
+class BenchmarkReport:
+    """What a benchmark measured, and on what."""
+
+    kernel: str
+    device: str
+    measurements: tuple[Measurement, ...]
+
+    def __str__(self) -> str:
+        head = f"{self.kernel} on {self.device}: seconds of the kernel / seconds of torch"
+        rows = (
+            f"  {m.ratio:7.2f}  {m.best.seconds * 1e6:10.1f} us  {m.torch_seconds * 1e6:10.1f} us"
+            f"  {_written(m.best.group)}  {m.inputs}"
+            for m in self.measurements
+        )
+        return "\n".join((head, "    ratio         kernel          torch  threadgroup  inputs", *rows))
+
+
+def benchmark(
+    name: str,
+    run: RunInGroups,
+    reference: Reference,
+    examples: Sequence[Sequence[Value]],
+    groups: Sequence[Group],
+    measured: Measure = measure,
+) -> BenchmarkReport:
+    """Times `run(group, inputs)` for every example and group, and the reference on the same inputs.
+
+    The reference runs where torch computes itself: on the CPU beside the stand-in, on the device of a Mac.
+    """
+    measurements = tuple(_measure(run, reference, example, groups, measured) for example in examples)
+    return BenchmarkReport(name, "the stand-in" if load.started() else "mps", measurements)
+
+
+def _measure(
+    run: RunInGroups, reference: Reference, example: Sequence[Value], groups: Sequence[Group], measured: Measure
+) -> Measurement:
+    inputs = [to_device(v) if isinstance(v, torch.Tensor) else v for v in example]
+    baseline = [v.cpu() if load.started() and isinstance(v, torch.Tensor) else v for v in inputs]
+    timings = [
+        Timing(tuple(group) if group else None, measured(partial(run, group, inputs)))
+        for group in _agreeing(run, inputs, groups)
+    ]
+    fastest = tuple(sorted(timings, key=lambda timing: timing.seconds))
+    return Measurement(_describe(inputs), fastest, measured(lambda: reference(*baseline)))
+
+
+def _agreeing(
+    run: Callable[[Group, Sequence[Value]], Any], inputs: Sequence[Value], groups: Sequence[Group]
+) -> list[Group]:
+    """The groups with which a kernel computes what it does with the first: a fast wrong answer is none."""
+    first, *others = groups
+    expected = _listed(run(first, inputs))
+    found: list[Group] = [first]
+    for group in others:
+        try:
+            got = _listed(run(group, inputs))
+        except PorterError:
+            continue
+        differ = (compare("", a, b, BY_TYPE)[1] for a, b in zip(got, expected, strict=True))
+        if not any(differ):
+            found.append(group)
+    return found
+
+
+def _listed(found: Any) -> list[torch.Tensor]:
+    return [t.cpu() for t in ([found] if isinstance(found, torch.Tensor) else found)]
+
+
+def _describe(inputs: Sequence[Value]) -> str:
+    """Types and shapes: `float32[4, 16], 0.5`."""
+    return ", ".join(_describe_one(value) for value in inputs)
+
+
+def _describe_one(value: Value) -> str:
+    if not isinstance(value, torch.Tensor):
+        return str(value)
+    return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+
+
+def _written(group: tuple[int, ...] | None) -> str:
+    return f"{'as launched' if group is None else 'x'.join(map(str, group)):11}"
