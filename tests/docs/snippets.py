@@ -43,7 +43,9 @@ def _read_page(path: Path) -> list[Snippet]:
         language, *marks = fence["info"].split() or [""]
         following = fences[at + 1] if at + 1 < len(fences) else None
         joined = following is not None and following["info"] == "text"
-        output = following["text"] if following and joined and not text[fence.end() : following.start()].strip() else None
+        output = (
+            following["text"] if following and joined and not text[fence.end() : following.start()].strip() else None
+        )
         line = text.count("\n", 0, fence.start()) + 2
         found.append(Snippet(path.name, line, language, tuple(marks), fence["text"], output))
     return found

@@ -31,7 +31,11 @@ def test_every_snippet_on_the_device(passes_inside: Callable[[Path], None]) -> N
 def test_a_console_shows_what_the_commands_print(snippet: Snippet, tmp_path: Path) -> None:
     for command, shown in re.findall(r"^\$ porter ([^\n]*)\n((?:(?!\$ ).*\n)*)", snippet.text, re.MULTILINE):
         done = subprocess.run(
-            [sys.executable, "-m", "porter", *command.split()], cwd=tmp_path, capture_output=True, text=True, check=False
+            [sys.executable, "-m", "porter", *command.split()],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert re.fullmatch(pattern(shown), done.stdout), f"porter {command} prints\n{done.stdout}{done.stderr}"
 
