@@ -69,9 +69,9 @@ _SECOND_STEP = ("-mllvm", "-disable-x86-domain-reassignment") if os.uname().mach
 class Options:
     """How to compile.
 
-    `arithmetic` is a key of ARITHMETICS; `checked` catches out-of-bounds accesses (slow); `traced`, with `checked`, tells
-    of lines (see tracing.py); `constants` are the function
-    constants' values by index or name; `metal_version` as `__METAL_VERSION__` has it (310 = 3.1).
+    `arithmetic` is a key of ARITHMETICS; `checked` catches out-of-bounds accesses (slow); `traced`, with it,
+    tells of lines (see tracing.py); `constants` are the function constants' values by index or name; `metal_version`
+    as `__METAL_VERSION__` has it (310 = 3.1).
     """
 
     include: tuple[Path, ...] = ()

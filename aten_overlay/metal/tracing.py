@@ -80,7 +80,7 @@ def _runtime() -> ctypes.CDLL:
 
 
 def mark_lines(module: str) -> str:
-    """LLVM IR with a call that tells of its line before each store and call of the source, instead of debug information.
+    """LLVM IR with a call that tells of the line before each store and call, instead of debug information.
 
     Lines of the standard library do not count: the line that called it stays.
     """

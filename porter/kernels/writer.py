@@ -73,7 +73,7 @@ def find_writer(run: Callable[[], Tensor], index: Sequence[int], shuffle: int | 
                 return
             start = device.host_address(output.untyped_storage().data_ptr())
             size = output.element_size()
-            watcher.move(start + (output.storage_offset() + place.element) * size, size)
+            watcher.move(start + (int(output.storage_offset()) + place.element) * size, size)
 
         with observing(watch), running(Mode(checked=True, shuffle=shuffle, traced=True)):
             run()
@@ -97,7 +97,7 @@ def _find_place(
 ) -> _Place | None:
     """The last output that shares the result's memory, or else has its shape: of the one the result is a copy."""
     outputs = [(n, k, out) for n, (_, each) in enumerate(launches) for k, out in enumerate(each)][::-1]
-    at = sum(i * stride for i, stride in zip(index, result.stride(), strict=True)) + result.storage_offset()
+    at = sum(i * stride for i, stride in zip(index, result.stride(), strict=True)) + int(result.storage_offset())
     for launch, number, output in outputs:
         if output.untyped_storage().data_ptr() == result.untyped_storage().data_ptr():
             return _Place(launch, number, at)

@@ -38,6 +38,9 @@ Verify:
   verify  Lint, compile and test operators or their ports.
   watch   Verify operators again whenever their files change.
 
+Write:
+  kernel  Start, check, time and trace Metal kernels of your own.
+
 Set up:
   setup  Find or install a compiler, and build what all verdicts share.
   cache  Show the cache's size, and remove what has not been used for long.
