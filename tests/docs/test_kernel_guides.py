@@ -9,8 +9,10 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 
+from porter.cli.app import app
 from tests.docs.snippets import PAGES, Snippet, read_snippets
 
 ROOT = PAGES.parents[1]
@@ -18,7 +20,8 @@ SNIPPETS = read_snippets()
 INSIDE = Path(__file__).parent / "inside" / "check_kernel_guides.py"
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
-LONGEST = 120
+COMMAND = re.compile(r"(?:`|^\$ )porter ([a-z]+)(?: ([a-z]+))?", re.MULTILINE)
+LONGEST = 125
 # The page comes with the scaffold of extensions.
 ELSEWHERE = {"extensions.md"}
 
@@ -62,3 +65,30 @@ def test_a_page_is_short_listed_and_leads_somewhere(page: str) -> None:
     links = set(LINK.findall(FENCED.sub("", text)))
     assert [link for link in sorted(links - ELSEWHERE) if not (PAGES / link).exists()] == []
     assert page == "README.md" or f"]({page})" in (PAGES / "README.md").read_text()
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in PAGES.glob("*.md")))
+def test_a_command_that_a_page_names_exists(page: str) -> None:
+    named = {match.groups() for match in COMMAND.finditer((PAGES / page).read_text())}
+    assert sorted(" ".join(words) for words in named if not is_command(*words)) == []
+
+
+def is_command(name: str, second: str) -> bool:
+    """Whether `porter NAME SECOND` begins with a command: a group's commands are named in full."""
+    found = app.commands.get(name)
+    return found is not None and (not isinstance(found, click.Group) or second in found.commands)
+
+
+def test_a_page_is_read_as_a_reader_sees_it(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text(
+        "```python\nprint(1)\n```\n\n```text\n1\n```\n\nNext:\n\n```sh not-run\nls\n```\nMore.\n```text\n2\n```\n"
+    )
+    first, shown, second, alone = read_snippets(tmp_path)
+    assert (first.language, first.line, first.text, first.output) == ("python", 2, "print(1)\n", "1\n")
+    assert (second.language, second.is_run, second.output) == ("sh", False, None)
+    assert [shown.text, alone.text] == ["1\n", "2\n"]
+
+
+def test_a_line_of_dots_stands_for_any_lines() -> None:
+    assert re.fullmatch(pattern("a\n...\nz\n"), "a\nb\nc\nz\n")
+    assert not re.fullmatch(pattern("a\nb\n"), "a\nc\n")

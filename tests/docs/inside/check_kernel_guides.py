@@ -27,6 +27,20 @@ def test_metal(snippet: Snippet) -> None:
     assert dir(torch.mps.compile_shader(snippet.text)), "the source has no kernel"
 
 
+@pytest.mark.parametrize(
+    ("text", "output", "error"),
+    [
+        ("print(1)", "2\n", AssertionError),
+        ("raise ValueError(3)", "ValueError: 4\n", AssertionError),
+        ("raise ValueError(3)", None, ValueError),
+        ("print(snippet)", None, NameError),
+    ],
+)
+def test_a_snippet_that_does_something_else_fails(text: str, output: str | None, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        test_python(Snippet("page.md", 1, "python", (), text, output))
+
+
 def run(snippet: Snippet) -> str:
     """What the snippet prints, with the last lines of a traceback if its page shows some."""
     printed = io.StringIO()
