@@ -1,6 +1,7 @@
 #include "device.h"
 #include "memory/memory.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -9,7 +10,18 @@
 namespace porter {
 namespace {
 
-struct DeviceAllocator final : c10::Allocator {
+using c10::CachingDeviceAllocator::DeviceStats;
+
+c10::CachingAllocator::Stat stat_of(const porter_memory_count& count) {
+  c10::CachingAllocator::Stat stat;
+  stat.current = static_cast<int64_t>(count.current);
+  stat.peak = static_cast<int64_t>(count.peak);
+  stat.allocated = static_cast<int64_t>(count.added);
+  stat.freed = static_cast<int64_t>(count.removed);
+  return stat;
+}
+
+struct DeviceAllocator final : c10::DeviceAllocator {
   c10::DataPtr allocate(size_t size) override {
     void* address = porter_device_alloc(size);
     if (address == nullptr && size != 0) {
@@ -26,6 +38,33 @@ struct DeviceAllocator final : c10::Allocator {
 
   void copy_data(void* to, const void* from, size_t size) const override {
     std::memcpy(porter_host_address(to), porter_host_address(from), size);
+  }
+
+  bool initialized() override {
+    return true;
+  }
+  void emptyCache(c10::MempoolId_t) override {
+    porter_memory_trim();
+  }
+  void recordStream(const c10::DataPtr&, c10::Stream) override {}  // there is one stream
+  // What Apple's allocator counts: the bytes of all pools together, allocated and reserved.
+  DeviceStats getDeviceStats(c10::DeviceIndex) override {
+    constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    const auto counts = porter_memory_counts();
+    DeviceStats stats;
+    stats.allocated_bytes[kAll] = stat_of(counts.allocated);
+    stats.reserved_bytes[kAll] = stat_of(counts.reserved);
+    return stats;
+  }
+  void resetAccumulatedStats(c10::DeviceIndex) override {
+    porter_memory_reset_totals();
+  }
+  void resetPeakStats(c10::DeviceIndex) override {
+    porter_memory_reset_peaks();
+  }
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex) override {
+    const auto use = porter_memory_use();
+    return {use.capacity - use.reserved, use.capacity};
   }
 };
 

@@ -11,6 +11,10 @@ inline const c10::Device kDevice(c10::DeviceType::MPS, 0);
 
 c10::Allocator* allocator();
 
+// Host memory that the device counts as pinned: any other host memory, remembered by its address.
+c10::Allocator* pinned_allocator();
+bool is_pinned(const void* address);
+
 // Raises TypeError for an element type that the device has not.
 void check_type(c10::ScalarType type);
 

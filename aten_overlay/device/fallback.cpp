@@ -35,21 +35,31 @@ void count(const c10::OperatorHandle& op) {
   ++counts().calls[c10::toString(op.operator_name())];
 }
 
-// The CPU's own default generator, seeded from the device's while an operator that takes no generator runs.
+// The CPU's own default generator, seeded from the device's while an operator that takes no generator runs. Where it
+// draws no number, as attention without dropout, the device's stream stays where it was.
 class BorrowedDefaultGenerator {
  public:
-  BorrowedDefaultGenerator() : generator_(at::detail::getDefaultCPUGenerator()), saved_(generator_.get_state()) {
-    generator_.set_state(host_generator(at::mps::detail::getDefaultMPSGenerator()).get_state());
+  BorrowedDefaultGenerator()
+      : generator_(at::detail::getDefaultCPUGenerator()),
+        device_(at::mps::detail::getDefaultMPSGenerator()),
+        saved_(generator_.get_state()),
+        before_(device_.get_state()) {
+    generator_.set_state(host_generator(device_).get_state());
+    seeded_ = generator_.get_state();
   }
   BorrowedDefaultGenerator(const BorrowedDefaultGenerator&) = delete;
   BorrowedDefaultGenerator& operator=(const BorrowedDefaultGenerator&) = delete;
   ~BorrowedDefaultGenerator() {
+    const at::Tensor after = generator_.get_state();
+    if (std::memcmp(after.const_data_ptr(), seeded_.const_data_ptr(), seeded_.nbytes()) == 0) {
+      device_.set_state(before_);
+    }
     generator_.set_state(saved_);
   }
 
  private:
-  at::Generator generator_;
-  at::Tensor saved_;
+  at::Generator generator_, device_;
+  at::Tensor saved_, before_, seeded_;
 };
 
 bool takes_generator(const c10::Argument& argument) {

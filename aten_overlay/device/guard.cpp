@@ -10,6 +10,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// The types that PyTorch names for Apple's GPUs: no 64-bit floats, nothing quantized.
+constexpr c10::ScalarTypeIndex kTypes[] = {c10::kIndex_Bool, c10::kIndex_Byte, c10::kIndex_Char, c10::kIndex_Short,
+    c10::kIndex_Int, c10::kIndex_Long, c10::kIndex_UInt16, c10::kIndex_UInt32, c10::kIndex_UInt64, c10::kIndex_Half,
+    c10::kIndex_BFloat16, c10::kIndex_Float, c10::kIndex_ComplexHalf, c10::kIndex_ComplexFloat};
+
 c10::Stream only_stream() {
   return c10::Stream(c10::Stream::DEFAULT, kDevice);
 }
@@ -30,6 +35,15 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   void uncheckedSetDevice(c10::Device) const noexcept override {}
   c10::DeviceIndex deviceCount() const noexcept override {
     return 1;
+  }
+
+  c10::DeviceCapability getDeviceCapability(c10::Device) const override {
+    c10::DeviceCapability made;
+    made.capability_data.capability_bits = 0;
+    for (const c10::ScalarTypeIndex type : kTypes) {
+      made.capability_data.capability_bits |= uint64_t{1} << type;
+    }
+    return made;
   }
 
   c10::Stream getStream(c10::Device) const override {

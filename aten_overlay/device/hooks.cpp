@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <sstream>
 
 namespace porter {
 namespace {
@@ -38,11 +39,16 @@ class Events {
     std::lock_guard<std::mutex> lock(mutex_);
     at(id);
   }
+  bool recorded(uint32_t id) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return at(id).recorded.has_value();
+  }
   double elapsed(uint32_t start, uint32_t end) {
     std::lock_guard<std::mutex> lock(mutex_);
     const Event &first = at(start), &second = at(end);
     TORCH_CHECK(first.timed && second.timed, "Events were not created with argument 'enable_timing=True'");
     TORCH_CHECK(first.recorded && second.recorded, "Events were not recorded before their elapsed time was asked for");
+    TORCH_CHECK(*second.recorded >= *first.recorded, "End event ", end, " was not recorded after start event ", start);
     return std::chrono::duration<double, std::milli>(*second.recorded - *first.recorded).count();
   }
 
@@ -73,6 +79,35 @@ const porter_stream& loaded_stream() {
   TORCH_CHECK(stream, "PTR250: this process has the mps device without Apple's frameworks, and so no command buffer; run "
               "the program with python -m aten_overlay, or call aten_overlay.start_frameworks() first");
   return *stream;
+}
+
+// The state of torch.mps.profiler: what it is asked for is checked as on Apple, and there is nowhere to write it.
+class Tracing {
+ public:
+  void start(const std::string& modes) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    TORCH_CHECK(!started_, "Tracing Signposts is already enabled");
+    std::stringstream words(modes);
+    for (std::string mode; std::getline(words, mode, ',');) {
+      TORCH_CHECK(mode.empty() || mode == "interval" || mode == "event", "Invalid Signpost trace mode: ", mode);
+      started_ |= !mode.empty();
+    }
+    TORCH_WARN_ONCE("torch.mps.profiler writes OS signposts for Xcode Instruments. The stand-in device has neither, so "
+        "nothing is recorded; torch.profiler records operators here too.");
+  }
+  void stop() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    started_ = false;
+  }
+
+ private:
+  std::mutex mutex_;
+  bool started_ = false;
+};
+
+Tracing& tracing() {
+  static auto* instance = new Tracing();
+  return *instance;
 }
 
 struct Hooks final : at::MPSHooksInterface {
@@ -114,7 +149,10 @@ struct Hooks final : at::MPSHooksInterface {
     return allocator();
   }
   c10::Allocator* getPinnedMemoryAllocator() const override {
-    return c10::GetAllocator(c10::DeviceType::CPU);
+    return pinned_allocator();
+  }
+  bool isPinnedPtr(const void* address) const override {
+    return is_pinned(address) || porter_is_device(address);
   }
   void emptyCache() const override {
     porter_memory_trim();
@@ -158,8 +196,12 @@ struct Hooks final : at::MPSHooksInterface {
   void* getDispatchQueue() const override {
     return loaded_stream().dispatch_queue();
   }
-  void profilerStartTrace(const std::string&, bool) const override {}
-  void profilerStopTrace() const override {}
+  void profilerStartTrace(const std::string& modes, bool) const override {
+    tracing().start(modes);
+  }
+  void profilerStopTrace() const override {
+    tracing().stop();
+  }
 
   uint32_t acquireEvent(bool timed) const override {
     return events().acquire(timed);
@@ -177,8 +219,7 @@ struct Hooks final : at::MPSHooksInterface {
     events().check(id);
   }
   bool queryEvent(uint32_t id) const override {
-    events().check(id);
-    return true;
+    return events().recorded(id);
   }
   double elapsedTimeOfEvents(uint32_t start, uint32_t end) const override {
     return events().elapsed(start, end);

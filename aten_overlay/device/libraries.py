@@ -8,7 +8,9 @@ from aten_overlay import memory, toolchain
 from aten_overlay.apple import build
 
 HERE = Path(__file__).resolve().parent
-_DEVICE = ("allocator", "convolution", "copy", "fallback", "generator", "guard", "hooks", "host_call", "tensors")
+_DEVICE = (
+    "allocator", "convolution", "copy", "fallback", "generator", "guard", "hooks", "host_call", "pinned", "tensors",
+)  # fmt: skip
 
 # How the interfaces of ATen/mps differ between versions: what to define where a header has this text.
 _VERSIONS = (

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 #include <vector>
 
 namespace {
@@ -22,16 +23,30 @@ struct Block {
   size_t chunk;  // bytes taken from the pool: a power of two
 };
 
+struct Count : porter_memory_count {
+  Count() : porter_memory_count{} {}
+  void add(size_t bytes) {
+    current += bytes;
+    added += bytes;
+    peak = std::max(peak, current);
+  }
+  void remove(size_t bytes) {
+    current -= bytes;
+    removed += bytes;
+  }
+};
+
 struct Pool {
   char* device;
   char* host;
   std::mutex mutex;
   size_t top = 0;
   size_t limit = kCapacity;
-  size_t allocated = 0;
   size_t overruns = 0;
+  Count allocated, reserved;
   std::map<char*, Block> live;
   std::map<size_t, std::vector<char*>> free_chunks;
+  std::set<char*> returned;  // free chunks whose pages the system has
 };
 
 char* reserve(int access) {
@@ -71,19 +86,53 @@ size_t chunk_for(size_t size) {
   return chunk;
 }
 
-char* take_chunk(Pool& p, size_t chunk) {
+void trim(Pool& p) {
+  for (const auto& [chunk, addresses] : p.free_chunks) {
+    for (char* address : addresses) {
+      if (chunk >= kPage && p.returned.insert(address).second) {
+        madvise(host_of(p, address), chunk, MADV_DONTNEED);
+        p.reserved.remove(chunk);
+      }
+    }
+  }
+}
+
+// Whether `chunk` more bytes may be reserved, if need be after giving back what is free.
+bool has_room(Pool& p, size_t chunk) {
+  if (p.reserved.current + chunk > p.limit) {
+    trim(p);
+  }
+  return p.reserved.current + chunk <= p.limit;
+}
+
+char* reuse_chunk(Pool& p, size_t chunk) {
   auto& free_list = p.free_chunks[chunk];
-  if (!free_list.empty()) {
-    char* address = free_list.back();
-    free_list.pop_back();
+  if (free_list.empty()) {
+    return nullptr;
+  }
+  char* address = free_list.back();
+  if (p.returned.count(address) != 0) {
+    if (!has_room(p, chunk)) {
+      return nullptr;
+    }
+    p.returned.erase(address);
+    p.reserved.add(chunk);
+  }
+  free_list.pop_back();
+  return address;
+}
+
+char* take_chunk(Pool& p, size_t chunk) {
+  if (char* address = reuse_chunk(p, chunk)) {
     return address;
   }
   const size_t alignment = std::min(chunk, kPage);
   const size_t start = (p.top + alignment - 1) / alignment * alignment;
-  if (start + chunk > p.limit) {
+  if (start + chunk > kCapacity || !has_room(p, chunk)) {
     return nullptr;
   }
   p.top = start + chunk;
+  p.reserved.add(chunk);
   return p.device + start;
 }
 
@@ -109,7 +158,7 @@ void* porter_device_alloc(size_t size) {
   }
   std::memset(host_of(p, address), PORTER_FRESH_BYTE, size + kRedZone);
   p.live[address] = {size, chunk};
-  p.allocated += size;
+  p.allocated.add(size);
   return address;
 }
 
@@ -125,7 +174,7 @@ void porter_device_free(void* address) {
     std::abort();
   }
   p.overruns += overrun(p, found->first, found->second.size);
-  p.allocated -= found->second.size;
+  p.allocated.remove(found->second.size);
   p.free_chunks[found->second.chunk].push_back(found->first);
   p.live.erase(found);
 }
@@ -167,7 +216,27 @@ void* porter_allocation(const void* address, size_t* size) {
 struct porter_memory_use porter_memory_use(void) {
   Pool& p = pool();
   std::lock_guard<std::mutex> lock(p.mutex);
-  return {p.allocated, p.top, p.limit, kCapacity, p.live.size(), p.overruns};
+  return {p.allocated.current, p.reserved.current, p.limit, kCapacity, p.live.size(), p.overruns};
+}
+
+struct porter_memory_counts porter_memory_counts(void) {
+  Pool& p = pool();
+  std::lock_guard<std::mutex> lock(p.mutex);
+  return {p.allocated, p.reserved};
+}
+
+void porter_memory_reset_peaks(void) {
+  Pool& p = pool();
+  std::lock_guard<std::mutex> lock(p.mutex);
+  p.allocated.peak = p.allocated.current;
+  p.reserved.peak = p.reserved.current;
+}
+
+void porter_memory_reset_totals(void) {
+  Pool& p = pool();
+  std::lock_guard<std::mutex> lock(p.mutex);
+  p.allocated.added = p.allocated.removed = 0;
+  p.reserved.added = p.reserved.removed = 0;
 }
 
 void porter_memory_limit(uint64_t bytes) {
@@ -179,13 +248,7 @@ void porter_memory_limit(uint64_t bytes) {
 void porter_memory_trim(void) {
   Pool& p = pool();
   std::lock_guard<std::mutex> lock(p.mutex);
-  for (const auto& [chunk, addresses] : p.free_chunks) {
-    for (char* address : addresses) {
-      if (chunk >= kPage) {
-        madvise(host_of(p, address), chunk, MADV_DONTNEED);
-      }
-    }
-  }
+  trim(p);
 }
 
 uint64_t porter_memory_overruns(void) {

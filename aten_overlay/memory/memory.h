@@ -33,7 +33,7 @@ void* porter_allocation(const void* address, size_t* size);
 
 struct porter_memory_use {
   uint64_t allocated;    /* bytes of live allocations, as asked for */
-  uint64_t reserved;     /* bytes taken from the pool, freed but kept ones included */
+  uint64_t reserved;     /* bytes of the pool in use, freed but kept ones included */
   uint64_t limit;        /* most bytes that may be reserved */
   uint64_t capacity;     /* bytes of the pool */
   uint64_t allocations;  /* live allocations */
@@ -41,10 +41,23 @@ struct porter_memory_use {
 };
 struct porter_memory_use porter_memory_use(void);
 
+/* A count of bytes over time: what it is now, the most it was, and all that was ever added and taken away. */
+struct porter_memory_count {
+  uint64_t current, peak, added, removed;
+};
+struct porter_memory_counts {
+  struct porter_memory_count allocated, reserved;
+};
+struct porter_memory_counts porter_memory_counts(void);
+
+/* Makes the most what it is now; forgets what was added and taken away. */
+void porter_memory_reset_peaks(void);
+void porter_memory_reset_totals(void);
+
 /* Most bytes that may be reserved from now on. */
 void porter_memory_limit(uint64_t bytes);
 
-/* Gives the pages of freed allocations back to the system. */
+/* Gives the freed allocations of whole pages back to the system: they are not reserved any more. */
 void porter_memory_trim(void);
 
 /* Writes past the end of live and freed allocations found since the start: checks every live one now. */

@@ -108,16 +108,25 @@ struct Allocator final : IMPSAllocator {
   c10::Storage getHostAliasStorage(const c10::Storage&) const {
     TORCH_CHECK(false, "the stand-in gives host aliases through torch.mps only");
   }
-  void emptyCache(c10::MempoolId_t) {}
+  static c10::DeviceAllocator& counted() {
+    return *c10::getDeviceAllocator(c10::DeviceType::MPS);
+  }
+  void emptyCache(c10::MempoolId_t pool) {
+    counted().emptyCache(pool);
+  }
   bool initialized() {
     return true;
   }
   void recordStream(const DataPtr&, c10::Stream) {}
-  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) {
-    return {};
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex index) {
+    return counted().getDeviceStats(index);
   }
-  void resetAccumulatedStats(c10::DeviceIndex) {}
-  void resetPeakStats(c10::DeviceIndex) {}
+  void resetAccumulatedStats(c10::DeviceIndex index) {
+    counted().resetAccumulatedStats(index);
+  }
+  void resetPeakStats(c10::DeviceIndex index) {
+    counted().resetPeakStats(index);
+  }
 #endif
 };
 
