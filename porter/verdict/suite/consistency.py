@@ -22,6 +22,7 @@ from torch.testing._internal.common_utils import TestCase
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
+from porter.verdict.result import Finding
 from porter.verdict.suite import compare, counters, execution, results, samples
 from porter.verdict.suite.opinfos import OpInfos, dtype_name
 
@@ -62,6 +63,21 @@ class Consistency(TestCase):
             raise wrong
         if context.as_is and context.fell_back(record.fallbacks):
             self.fail(f"fell back to the CPU: {', '.join(record.fallbacks)}")
+
+    @contextmanager
+    def noting(self, at: int, before: counters.Counts) -> Iterator[None]:
+        """Notes what is wrong with a sample, and how many kernels ran for it since `before`, and goes on."""
+        try:
+            yield
+        except AssertionError as error:
+            calls = self.opinfos.context.count_ported(counters.since(before).kernels)
+            found = Finding(results.describe_error(error), calls, at)
+            results.get_record(self._testMethodName).findings.append(found)
+
+    def raise_noted(self) -> None:
+        """Fails the test for the first that was noted."""
+        for found in results.get_record(self._testMethodName).findings:
+            raise AssertionError(found.what)
 
     def cpu(self, op: Callable[..., Any], sample: SampleInput) -> Any:
         try:

@@ -18,7 +18,7 @@ from torch.testing._internal.common_device_type import OpDTypes
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite import bounds, compare, execution, results, samples
+from porter.verdict.suite import bounds, compare, counters, execution, results, samples
 from porter.verdict.suite.consistency import Consistency, Refused, count_computed_elements, instantiate, to_cpu
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.opinfos import is_pointwise, operands, opinfos, parametrize_over
@@ -48,21 +48,25 @@ class TestConsistency(Consistency):
     )
     def test_output_grad_match(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype):
-            for sample in OPINFOS.samples(op, dtype, requires_grad=True):
+            for at, sample in enumerate(OPINFOS.samples(op, dtype, requires_grad=True)):
                 want, wanted_from = _outputs(op, sample)
                 mirrored = _mirrored(sample, device)
+                before = counters.read()
                 with execution.device_context():
                     got, got_from = _outputs(op, mirrored)
                 self.elements += count_computed_elements(got, got_from)
-                tolerance = OPINFOS.tolerances(op, dtype, sample.kwargs)
-                for mine, theirs in zip(got, want, strict=True):
-                    self.same(op, dtype, sample, mine, theirs)
+                with self.noting(at, before):
+                    for mine, theirs in zip(got, want, strict=True):
+                        self.same(op, dtype, sample, mine, theirs)
                 if want:
+                    tolerance = OPINFOS.tolerances(op, dtype, sample.kwargs)
                     seeds = [torch.rand_like(t, dtype=torch.float64).to(t.dtype) for t in want]
                     slopes = torch.autograd.grad(want, wanted_from, seeds, allow_unused=True)
-                    with execution.device_context():
-                        ours = torch.autograd.grad(got, got_from, [s.to(device) for s in seeds], allow_unused=True)
-                    self.same_slopes(ours, slopes, lambda s=sample, d=seeds: _exact_slopes(op, s, d), **tolerance)
+                    with self.noting(at, counters.read()):
+                        with execution.device_context():
+                            ours = torch.autograd.grad(got, got_from, [s.to(device) for s in seeds], allow_unused=True)
+                        self.same_slopes(ours, slopes, lambda s=sample, d=seeds: _exact_slopes(op, s, d), **tolerance)
+            self.raise_noted()
 
     def same_slopes(self, ours: Any, theirs: Any, exact: Callable[[], Any], **tolerance: Any) -> None:
         """Asserts that gradients match the CPU's or those in float64, in case the CPU's own rounding is off."""
