@@ -25,8 +25,15 @@ class EarlierResult:
 
 
 def find_candidates(verdict: Verdict) -> tuple[str, ...]:
-    """The failed tests that found nothing wrong which kernels under test computed: the fork may have had them."""
-    return tuple(f.test for f in verdict.failures if f.findings and not any(e.kernel_calls for e in f.findings))
+    """The failed tests that compared samples and found nothing wrong in one for which a kernel under test ran.
+
+    The fork may have had these failures. A test that breaks otherwise has compared nothing, and is not excused.
+    """
+    return tuple(f.test for f in verdict.failures if f.findings and all(map(_may_be_older, f.findings)))
+
+
+def _may_be_older(found: Finding) -> bool:
+    return found.sample >= 0 and not found.kernel_calls
 
 
 def tell_apart(verdict: Verdict, before: Mapping[str, EarlierResult]) -> Verdict:
@@ -49,7 +56,7 @@ def _had(before: EarlierResult, now: Failure) -> bool:
     if before.status != FAILED or not now.findings:
         return False
     known = {(each.sample, each.what) for each in before.findings}
-    return all(not each.kernel_calls and (each.sample, each.what) in known for each in now.findings)
+    return all(_may_be_older(each) and (each.sample, each.what) in known for each in now.findings)
 
 
 def _move(row: DTypeVerdict, count: int) -> DTypeVerdict:

@@ -51,7 +51,7 @@ class VerifyTarget:
 class Finding:
     """One thing that a test found wrong, and how many calls of kernels under test computed it.
 
-    `sample` is the index of the sample, for tests that tell their findings apart.
+    `sample` is the number of what was compared, or negative if the test broke before it compared.
     """
 
     what: str

@@ -51,8 +51,20 @@ def test_what_failed_before_in_the_same_words_and_no_kernel_computed_is_not_the_
         (WRONG, before(WRONG[0], replace(WRONG[1], sample=1)), "failed"),
         (WRONG, before(WRONG[0], replace(WRONG[1], what="4 of 9 differ")), "failed"),
         ((WRONG[0], replace(WRONG[1], kernel_calls=1)), before(*WRONG), "failed"),
+        ((replace(WRONG[0], sample=-1),), before(replace(WRONG[0], sample=-1)), "failed"),
     ],
-    ids=["passed", "skipped", "xfailed", "not run", "nothing found", "fewer", "other sample", "other words", "kernel"],
+    ids=[
+        "passed",
+        "skipped",
+        "xfailed",
+        "not run",
+        "nothing found",
+        "fewer",
+        "other sample",
+        "other words",
+        "kernel",
+        "broken",
+    ],
 )
 def test_every_other_failure_stays_one(now: tuple[Finding, ...], then: dict[str, EarlierResult], status: str) -> None:
     found = tell_apart(verdict(*now), then)
@@ -65,6 +77,7 @@ def test_only_tests_in_which_no_kernel_computed_what_is_wrong_are_run_before() -
     assert find_candidates(verdict(*WRONG)) == (GRADIENT,)
     assert find_candidates(verdict(WRONG[0], Finding("forward", 2, 1))) == ()
     assert find_candidates(judge.verdict_without_tests("silu", verdict(*WRONG).failures[:0], 0.0)) == ()
+    assert find_candidates(verdict(replace(WRONG[0], sample=-1))) == ()
     ended = replace(verdict(*WRONG).failures[0], findings=())
     assert find_candidates(judge.verdict_without_tests("silu", [ended], 0.0)) == ()
 
