@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -23,6 +24,9 @@ class Record:
     findings: list[Finding] = field(default_factory=list)
 
 
+_TREE = re.compile(r"/[^\s\"']*/trees/[0-9a-f]+/")  # a file's path in the tree that it was compiled in
+
+
 records: dict[str, Record] = {}
 
 
@@ -36,4 +40,5 @@ def describe_error(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     text = str(error).split("\nTo execute this test")[0].split("\nException raised from")[0].strip()
+    text = _TREE.sub("", text)
     return text if isinstance(error, AssertionError) and text else f"{type(error).__name__}: {text}"
