@@ -26,6 +26,7 @@ from porter.core import confined
 from porter.core.cache import digest
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
+from porter.core.interrupts import held_back
 from porter.core.private import make_private, state_root
 from porter.core.record import Record, Touched, read_record
 
@@ -102,18 +103,19 @@ def perform(
     targets = {path: target(root, path) for path in contents}
     made = _missing_folders(root, targets) if folders is None else folders
     number = (_history(home) or [0])[-1] + 1 if number is None else number
-    try:
-        record = _prepare(root, Record(kind, number, secrets.token_hex(4), (), made), contents)
-        _carry_out(root, record, contents, modes or {})
-        _finish(root, record)
-    except OSError as error:
-        settle_pending(root)
-        if any(current(root, path) != data for path, data in contents.items()):
-            place = Place(str(error.filename)) if error.filename else None
-            raise PorterError("PTR060", f"cannot write: {error.strerror}; nothing was changed", place) from error
-    except BaseException:
-        settle_pending(root)
-        raise
+    with held_back():
+        try:
+            record = _prepare(root, Record(kind, number, secrets.token_hex(4), (), made), contents)
+            _carry_out(root, record, contents, modes or {})
+            _finish(root, record)
+        except OSError as error:
+            settle_pending(root)
+            if any(current(root, path) != data for path, data in contents.items()):
+                place = Place(str(error.filename)) if error.filename else None
+                raise PorterError("PTR060", f"cannot write: {error.strerror}; nothing was changed", place) from error
+        except BaseException:
+            settle_pending(root)
+            raise
 
 
 def settle_pending(root: Path) -> str:
@@ -125,7 +127,8 @@ def settle_pending(root: Path) -> str:
                 shutil.rmtree(home / name)
         if not (home / "pending").is_dir():
             return ""
-        return _settle(root, _read_record(home / "pending"))
+        with held_back():
+            return _settle(root, _read_record(home / "pending"))
     except OSError as error:
         place = Place(str(error.filename)) if error.filename else None
         told = f"cannot settle an interrupted write: {error.strerror}"
