@@ -6,7 +6,10 @@ and `porter` keep a checkout out from the start.)
 """
 
 import os
+import signal
 import sys
+
+INTERRUPTED = 130
 
 
 def leave_out_current_folder() -> None:
@@ -23,9 +26,25 @@ def leave_out_current_folder() -> None:
                 break
 
 
+def main() -> int:
+    """Runs one command, ended by Ctrl-C without a traceback: at once while it starts or ends, else by cleaning up."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # ignored, as under nohup, or another's
+        from porter.cli import main as run
+
+        return run()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from porter.cli import main as run
+
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        code = run()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        return INTERRUPTED
+    return code
+
+
 if __name__ == "__main__":
     leave_out_current_folder()
-
-    from porter.cli import main
-
     sys.exit(main())

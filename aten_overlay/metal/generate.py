@@ -215,14 +215,14 @@ def _normal(source: Source, start: int, end: int) -> list[str]:
 
 def _duplicate_edits(unit: Unit) -> list[Edit]:
     """Blanks functions that were distinguished by address space alone. Raises PTR104 when they differ otherwise."""
-    source, seen, edits = unit.source, {}, []
+    source, seen, edits, enclosing = unit.source, {}, [], _find_enclosing(unit)
     for declaration in unit.declarations:
         if declaration.body < 0 or source.match[declaration.body] + 1 != declaration.end:
             continue
         head = tuple(_normal(source, declaration.start, declaration.body))
         if "(" not in head:
             continue
-        key = (declaration.scope, declaration.in_class and _find_enclosing(unit, declaration), head)
+        key = (declaration.scope, declaration.in_class and enclosing[declaration.start], head)
         body = _normal(source, declaration.body, declaration.end)
         if key not in seen:
             seen[key] = body
@@ -263,11 +263,18 @@ def _find_waiting(unit: Unit) -> set[str]:
     return found
 
 
-def _find_enclosing(unit: Unit, declaration: Declaration) -> int:
-    outer = [
-        d.start for d in unit.declarations if d.body >= 0 and d.body < declaration.start and d.end >= declaration.end
-    ]
-    return max(outer, default=-1)
+def _find_enclosing(unit: Unit) -> dict[int, int]:
+    """For the start of every declaration, that of the innermost one whose body it is in, or -1."""
+    found: dict[int, int] = {}
+    around: list[Declaration] = []
+    for declaration in sorted(unit.declarations, key=lambda each: (each.start, -each.end)):
+        while around and around[-1].end < declaration.end:
+            around.pop()
+        inner = (each.start for each in reversed(around) if each.body < declaration.start)
+        found.setdefault(declaration.start, next(inner, -1))
+        if declaration.body >= 0:
+            around.append(declaration)
+    return found
 
 
 def _removal(source: Source, declaration: Declaration) -> Edit:

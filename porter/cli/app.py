@@ -23,7 +23,7 @@ from porter.cli.status import status
 from porter.cli.undo import undo
 from porter.cli.verify import verify
 from porter.cli.watch import watch
-from porter.core.errors import PorterError
+from porter.core.errors import PorterError, coded
 
 INTERRUPTED = 130
 USAGE = "PTR006"
@@ -125,6 +125,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Output(Settings()).error(PorterError(USAGE, error.format_message(), hint=f"Run `{path} --help` for usage."))
     except PorterError as error:
         Output(Settings()).error(error)
+    except OSError as error:
+        if (refused := coded(error)) is None:
+            raise
+        Output(Settings()).error(refused)
     except click.Abort:
         return INTERRUPTED
     return NOT_PLANNED

@@ -10,6 +10,7 @@ import os
 import tempfile
 from pathlib import Path
 
+from porter.core.errors import coded
 from porter.core.private import make_folder, make_private
 
 
@@ -17,6 +18,16 @@ def root() -> Path:
     """Returns the cache folder: `$PORTER_CACHE`, else `~/.cache/porter`. Raises PTR180 as `make_private` does."""
     folder = Path(os.environ.get("PORTER_CACHE") or Path.home() / ".cache" / "porter")
     return make_private(folder) if folder.is_dir() else folder
+
+
+def require_writable() -> None:
+    """Raises PTR182 if nothing can be written to the cache folder."""
+    try:
+        handle, probe = tempfile.mkstemp(dir=make_folder(root()), prefix=".probe.")
+        os.close(handle)
+        Path(probe).unlink()
+    except OSError as error:
+        raise coded(error) or error from error
 
 
 def digest(*parts: str | bytes) -> str:

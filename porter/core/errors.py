@@ -5,9 +5,11 @@ Every code has a page `docs/errors/PTR0xx.md`; a test keeps pages and codes in s
 
 from __future__ import annotations
 
+import errno
 import re
 from dataclasses import dataclass
 
+_REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE)
 _CODE = re.compile(r"\bPTR\d{3}\b")
 
 
@@ -36,6 +38,16 @@ class PorterError(Exception):
         where = f"{self.place}: " if self.place else ""
         hint = f"\n  {self.hint}" if self.hint else ""
         return f"{where}{self.code} {self.what}{hint}"
+
+
+def coded(error: OSError) -> PorterError | None:
+    """PTR182 for what a system refuses whatever the program: rights, a read-only or full disk. None for the rest."""
+    if error.errno not in _REFUSALS:
+        return None
+    place = Place(str(error.filename)) if error.filename else None
+    return PorterError(
+        "PTR182", f"the system refused: {error.strerror}", place, "Make it writable, or make room, and try again."
+    )
 
 
 def code_in(text: str) -> str:

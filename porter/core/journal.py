@@ -26,6 +26,7 @@ from porter.core import confined
 from porter.core.cache import digest
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
+from porter.core.interrupts import held_back
 from porter.core.private import make_private, state_root
 from porter.core.record import Record, Touched, read_record
 
@@ -114,26 +115,22 @@ def perform(
     targets = {path: target(root, path) for path in contents}
     made = _missing_folders(root, targets) if folders is None else folders
     number = (_history(home) or [0])[-1] + 1 if number is None else number
-    try:
-        record = _prepare(root, Record(kind, number, secrets.token_hex(4), (), made), contents, expected)
-        _carry_out(root, record, contents, modes or {})
-        _finish(root, record)
-    except _ChangedMeanwhileError as error:
-        settle_pending(root, error.path)
-        code, what = (
-            ("PTR054", "changed after it was read")
-            if kind == "write"
-            else ("PTR058", "has changed since porter wrote it")
-        )
-        raise PorterError(code, f"this file {what}", Place(error.path)) from error
-    except OSError as error:
-        settle_pending(root)
-        if any(current(root, path) != data for path, data in contents.items()):
-            place = Place(str(error.filename)) if error.filename else None
-            raise PorterError("PTR060", f"cannot write: {error.strerror}; nothing was changed", place) from error
-    except BaseException:
-        settle_pending(root)
-        raise
+    with held_back():
+        try:
+            record = _prepare(root, Record(kind, number, secrets.token_hex(4), (), made), contents, expected)
+            _carry_out(root, record, contents, modes or {})
+            _finish(root, record)
+        except _ChangedMeanwhileError as error:
+            settle_pending(root, error.path)
+            raise _changed_meanwhile(kind, error.path) from error
+        except OSError as error:
+            settle_pending(root)
+            if any(current(root, path) != data for path, data in contents.items()):
+                place = Place(str(error.filename)) if error.filename else None
+                raise PorterError("PTR060", f"cannot write: {error.strerror}; nothing was changed", place) from error
+        except BaseException:
+            settle_pending(root)
+            raise
 
 
 def settle_pending(root: Path, changed: str | None = None) -> str:
@@ -145,7 +142,8 @@ def settle_pending(root: Path, changed: str | None = None) -> str:
                 shutil.rmtree(home / name)
         if not (home / "pending").is_dir():
             return ""
-        return _settle(root, _read_record(home / "pending"), changed)
+        with held_back():
+            return _settle(root, _read_record(home / "pending"), changed)
     except OSError as error:
         place = Place(str(error.filename)) if error.filename else None
         told = f"cannot recover from an interrupted write: {error.strerror}"
@@ -357,6 +355,12 @@ def _sync(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _changed_meanwhile(kind: str, path: str) -> PorterError:
+    if kind == "write":
+        return PorterError("PTR054", "this file changed after it was read", Place(path))
+    return PorterError("PTR058", "this file has changed since porter wrote it", Place(path))
 
 
 def _changed_since(path: str) -> PorterError:

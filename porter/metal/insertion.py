@@ -91,10 +91,10 @@ def _find_functors(source: Source) -> Iterator[tuple[int, int]]:
         if token.text != "struct" or not code[at + 1].text.endswith("_functor") or code[at + 2].text != "{":
             continue
         end = source.partners[at + 2]
-        operators = [i for i in range(at + 2, end) if code[i].text == "operator"]
-        if operators:
-            bracket = operators[0] + 3
-            params = source.arguments(bracket)
+        operators = (i for i in range(at + 2, end) if code[i].text == "operator")
+        calls = [i + 3 for i in operators if "".join(token.text for token in code[i + 1 : i + 4]) == "()("]
+        if calls and end + 1 < len(code):
+            params = source.arguments(calls[0])
             yield code[end + 1].end, sum(1 for param in params if not re.search(r"\b(alpha|\w*A)\b", param))
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from porter.plan.plan import Plan, PlannedFunctor, RejectedCandidate
-from porter.verdict.result import Verdict
+from porter.verdict.result import Failure, Verdict
 
 
 def plan_object(
@@ -46,9 +46,15 @@ def plan_object(
 
 
 def verdict_object(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as a JSON object, with `dtypes` keyed by torch name."""
+    """A verdict as a JSON object, with `dtypes` keyed by torch name, and each failure before and after the port."""
     dtypes = {each.dtype: {k: v for k, v in asdict(each).items() if k != "dtype"} for each in verdict.dtypes}
-    return {"ok": verdict.ok, **asdict(verdict), "where": verdict.where, "dtypes": dtypes}
+    failures = {name: [_failure(each) for each in getattr(verdict, name)] for name in ("failures", "failed_before")}
+    return {"ok": verdict.ok, **asdict(verdict), "where": verdict.where, "dtypes": dtypes, **failures}
+
+
+def _failure(failure: Failure) -> dict[str, Any]:
+    shown = {name: value for name, value in asdict(failure).items() if name != "findings"}
+    return {**shown, "after": "failed"}
 
 
 def _functor(functor: PlannedFunctor) -> dict[str, str]:

@@ -21,7 +21,7 @@ REASON_LINES = 6
 def table(verdict: Verdict) -> str:
     """Counts by dtype, the failures, the notes, and a summary line."""
     grid = [_grid([HEADINGS, *map(_row, verdict.dtypes)])] if verdict.dtypes else []
-    return "\n".join([*grid, *_failures(verdict), *_notes(verdict), summary(verdict)])
+    return "\n".join([*grid, *_failures(verdict), *_failed_before(verdict), *_notes(verdict), summary(verdict)])
 
 
 def style_verdict(verdict: Verdict) -> Group:
@@ -29,7 +29,10 @@ def style_verdict(verdict: Verdict) -> Group:
     from rich.console import Group
     from rich.text import Text
 
-    parts = [Text(text, "red") for text in _failures(verdict)] + [Text(text) for text in _notes(verdict)]
+    parts = [Text(text, "red") for text in _failures(verdict)] + [
+        Text(text, "yellow") for text in _failed_before(verdict)
+    ]
+    parts += [Text(text) for text in _notes(verdict)]
     parts.append(Text(summary(verdict), "bold green" if verdict.ok else "bold red"))
     return Group(*([_style_grid(verdict)] if verdict.dtypes else []), *parts)
 
@@ -51,6 +54,13 @@ def _failures(verdict: Verdict) -> Iterator[str]:
         yield f"... and {len(verdict.failures) - MOST_FAILURES} more failures"
 
 
+def _failed_before(verdict: Verdict) -> Iterator[str]:
+    """The failures that are not the port's, each in one line."""
+    for failure in verdict.failed_before:
+        reason = printable(failure.reason.strip().partition("\n")[0])
+        yield f"before: failed, after: failed {failure.test}: {reason}"
+
+
 def _notes(verdict: Verdict) -> Iterator[str]:
     yield from (printable(f"note: {note}", keep="\n\t") for note in verdict.notes)
     if verdict.old_path:
@@ -60,10 +70,11 @@ def _notes(verdict: Verdict) -> Iterator[str]:
 def summary(verdict: Verdict) -> str:
     """PASS or FAIL, the counts, and the backend, in one line."""
     word = "PASS" if verdict.ok else "FAIL"
+    before = f"{len(verdict.failed_before)} failed before the port and after, " if verdict.failed_before else ""
     ulp = "" if verdict.max_ulp is None else f", at most {verdict.max_ulp:.2f} ULP"
     return (
         f"{verdict.op}: {word}: {verdict.passed} passed, {verdict.failed} failed, {verdict.skipped} skipped, "
-        f"{verdict.kernel_calls} kernel calls{ulp} (backend {verdict.where}, {verdict.arithmetic} arithmetic, "
+        f"{before}{verdict.kernel_calls} kernel calls{ulp} (backend {verdict.where}, {verdict.arithmetic} arithmetic, "
         f"{verdict.seconds:.1f} s)"
     )
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from porter.core.errors import PorterError
+from porter.core.errors import PorterError, coded
 from porter.core.progress import Progress, ignore
 from porter.server.ending import catches, end_tree, end_with_parent, has_exited
 from porter.verdict.errors import raising_porter_errors
@@ -205,6 +205,8 @@ def act_here(act: Act, progress: Progress) -> Answer:
     except PorterError as error:
         return answer_of_error(error)
     except Exception as error:
+        if isinstance(error, OSError) and (refused := coded(error)) is not None:
+            return answer_of_error(refused)
         what = f"internal error: {type(error).__name__}: {error}\n{traceback.format_exc()}"
         return ErrorAnswer("PTR170", what)
 

@@ -23,8 +23,9 @@ from porter.core import cache, cache_size, codec
 from porter.core.checkout import Checkout
 from porter.core.progress import Progress, ignore
 from porter.server import worker
+from porter.server.baseline import compare_with_baseline
 from porter.server.ending import adopt_orphans, end_descendants, end_with_parent
-from porter.server.process import End, Process, act_here, wait
+from porter.server.process import Act, End, Process, act_here, wait
 from porter.server.worker import RunOptions
 from porter.verdict import client
 from porter.verdict.backends.choice import BACKENDS
@@ -144,6 +145,7 @@ def _verify(request: VerifyRequest, limits: Limits, progress: Progress, link: so
     if BACKENDS[request.backend].ON_HARDWARE:
         alone = act_here(partial(_run, request, _options(request, request.arithmetic)), progress)
         return replace(alone, samples=()) if isinstance(alone, VerdictAnswer) else alone
+    began = time.monotonic()
     arithmetics = ARITHMETICS if request.arithmetic == ALL else (request.arithmetic,)
     runs = [_options(request, arithmetic) for arithmetic in arithmetics]
     runs.append(_options(request, arithmetics[0], checked=True))
@@ -153,7 +155,12 @@ def _verify(request: VerifyRequest, limits: Limits, progress: Progress, link: so
     found = [each for each in answers if isinstance(each, VerdictAnswer)]
     if len(found) < len(answers):
         return next(each for each in answers if not isinstance(each, VerdictAnswer))
-    plain = merge_arithmetics([each.verdict for each in found[:-1]])
+    left = replace(limits, verdict=max(limits.verdict - (time.monotonic() - began), 0.1))
+
+    def run(act: Act) -> Answer:
+        return wait([Process(act, _old_code_ended, left)], progress, link)[0]
+
+    plain = merge_arithmetics([compare_with_baseline(request, each.verdict, run) for each in found[:-1]])
     merged = merge_bounds_check(plain, [found[-1].verdict])
     return VerdictAnswer(old.compare(merged, found[0].samples))
 

@@ -6,7 +6,7 @@ import gc
 import importlib
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from porter.metal.lint import lint
 from porter.verdict import judge
 from porter.verdict.backends import host
 from porter.verdict.backends.choice import BACKENDS
+from porter.verdict.baseline import EarlierResult
 from porter.verdict.build import sources
 from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import NoVerdict, raising_porter_errors
@@ -76,6 +77,21 @@ def run_old_path(root: Path, target: VerifyTarget, progress: Progress) -> list[S
     host.load_operator(tree, VerifyTarget(target.base, stubs=target.stubs), DEFAULT, checked=False)
     progress("old path")
     return run_samples(context, progress)
+
+
+def run_baseline(
+    root: Path, target: VerifyTarget, tests: Collection[str], arithmetic: str, progress: Progress
+) -> list[EarlierResult]:
+    """What comes of tests (their names in outcomes) on the unmodified checkout: its old code computes the operator."""
+    from porter.verdict.suite import runner
+
+    tree = materialise(root, {}, cache.root())
+    old = VerifyTarget(target.base, stubs=target.stubs)
+    context = make_context(tree, replace(old, pairs=target.pairs), host.select_opinfos(target.base))
+    progress("build of the old path")
+    host.load_operator(tree, old, arithmetic, checked=False)
+    outcomes = runner.run(replace(context, flushes=arithmetic == FLUSH), " or ".join(tests), progress)
+    return [EarlierResult(each.test, each.status, each.findings) for each in outcomes if each.test in tests]
 
 
 def verify(

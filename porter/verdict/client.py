@@ -17,7 +17,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from porter.core.cache import digest
+from porter.core.cache import digest, require_writable
 from porter.core.private import make_private
 from porter.core.progress import Progress, ignore
 from porter.mpsgraph.recording import Recording
@@ -72,10 +72,12 @@ def ask(request: Request, progress: Progress = ignore) -> Answer:
     """Sends a request and returns the answer. The server reports steps to `progress`.
 
     If `$PORTER_NO_SERVER` is set, and on hardware, which a forked process cannot use, a new process answers and
-    reports no steps. Raises PTR170 if no process answers, PTR176 for invalid limits, and the error in the answer.
+    reports no steps. Raises PTR170 if no process answers, PTR176 for invalid limits, PTR182 for a read-only cache, and
+    the error in the answer.
     """
     from porter.verdict.backends.choice import BACKENDS  # here, because reading the cache does not need aten_overlay
 
+    require_writable()
     request = replace(request, environment=environment.select(environment.SENT))
     limits = read_limits(request.environment)
     on_hardware = BACKENDS[request.backend].ON_HARDWARE

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from porter.core import cache
 from porter.core.checkout import Checkout
-from porter.core.layout import KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.core.layout import DEVICE, KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS, TEST_LISTS
 from porter.verdict import client, environment
 
 
@@ -16,6 +16,14 @@ def digest_old_code(checkout: Checkout) -> str:
     files = (part for folder in folders for file in folder.files for part in file)
     settings = repr(environment.select(environment.READ_WHEN_RUN))
     return cache.digest(client.digest_imported(), settings, checkout.read(NATIVE_FUNCTIONS), *files)
+
+
+def digest_tested_code(checkout: Checkout) -> str:
+    """A digest of what the result of a test on the fork depends on: its old code, its headers and its test lists."""
+    folders = [checkout.folder(folder, ".h", ".hpp", ".inl") for folder in (DEVICE, METAL_HEADERS, MPS, OPERATIONS)]
+    files = (part for folder in folders for file in folder.files for part in file)
+    lists = (checkout.read(path) for path in TEST_LISTS if checkout.exists(path))
+    return cache.digest(digest_old_code(checkout), *lists, *files)
 
 
 def key(evidence: str, kind: str, base: str, *parts: str) -> Path:

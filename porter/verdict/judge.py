@@ -30,7 +30,11 @@ def judge(op: str, outcomes: Iterable[Any], seconds: float, backend: str = HOST,
     """The verdict on test outcomes (`porter.verdict.suite.runner.Outcome`). No tests is a failure."""
     outcomes = list(outcomes)
     rows = tuple(_count_dtype(dtype, [o for o in outcomes if o.dtype == dtype]) for dtype in _dtypes(outcomes))
-    failures = [Failure(o.test, o.reason, o.dtype, kernel_calls=o.calls) for o in outcomes if o.status == "failed"]
+    failures = [
+        Failure(o.test, o.reason, o.dtype, kernel_calls=o.calls, findings=o.findings)
+        for o in outcomes
+        if o.status == "failed"
+    ]
     if not outcomes:
         failures.append(Failure(NO_TEST, "no test was selected, so nothing was verified"))
     ulps = [o.max_ulp for o in outcomes if o.max_ulp is not None]
@@ -91,8 +95,9 @@ def merge_bounds_check(found: Verdict, checked: Sequence[Verdict]) -> Verdict:
 def merge_arithmetics(verdicts: Sequence[Verdict]) -> Verdict:
     """Merges verdicts under several arithmetics: the first one's counts, all failures, and a note if they differ."""
     first, *others = verdicts
-    failures, notes = list(first.failures), list(first.notes)
+    failures, notes, before = list(first.failures), list(first.notes), list(first.failed_before)
     for other in others:
+        before += [f for f in other.failed_before if f.test not in {each.test for each in before}]
         known = {(f.test, f.dtype) for f in first.failures}
         new = [f for f in other.failures if (f.test, f.dtype) not in known]
         failures += [replace(f, reason=f"under {other.arithmetic} arithmetic: {f.reason}") for f in new]
@@ -104,6 +109,7 @@ def merge_arithmetics(verdicts: Sequence[Verdict]) -> Verdict:
         failed=len(failures),
         failures=tuple(failures),
         notes=tuple(notes),
+        failed_before=tuple(before),
         seconds=max(v.seconds for v in verdicts),
         kernel_calls=sum(v.kernel_calls for v in verdicts),
     )

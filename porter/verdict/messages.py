@@ -13,6 +13,7 @@ from pathlib import Path
 from porter.core import codec
 from porter.core.errors import Place, PorterError
 from porter.mpsgraph.recording import Recording
+from porter.verdict.baseline import EarlierResult
 from porter.verdict.behavior import SampleResult
 from porter.verdict.result import HOST, Verdict, VerifyTarget
 
@@ -73,6 +74,13 @@ class SamplesAnswer:
 
 
 @dataclass(frozen=True)
+class BaselineAnswer:
+    """What came of tests on the fork before a port."""
+
+    tests: tuple[EarlierResult, ...]
+
+
+@dataclass(frozen=True)
 class RecordAnswer:
     """The recordings."""
 
@@ -95,7 +103,7 @@ class ErrorAnswer:
 
 
 Request = VerifyRequest | RecordRequest | PrepareRequest
-Answer = VerdictAnswer | SamplesAnswer | RecordAnswer | PrepareAnswer | ErrorAnswer
+Answer = VerdictAnswer | SamplesAnswer | BaselineAnswer | RecordAnswer | PrepareAnswer | ErrorAnswer
 Line = StepStarted | Answer
 
 

@@ -48,10 +48,23 @@ class VerifyTarget:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """One thing that a test found wrong, and how many calls of kernels under test computed it.
+
+    `sample` is the number of what was compared, or negative if the test broke before it compared.
+    """
+
+    what: str
+    kernel_calls: int
+    sample: int = -1
+
+
+@dataclass(frozen=True)
 class Failure:
     """A failed test or step (`lint`, `build`): its dtype, the reason, and the place if known.
 
-    `kernel_calls` are those of the test; if zero, the values that kernels compute are not the cause.
+    `kernel_calls` are those of the test; if zero, the values that kernels compute are not the cause. `before` is the
+    status of the same test on the fork before the port: `failed`, `passed`, ..., `not run`, or `""` without a port.
     """
 
     test: str
@@ -59,6 +72,8 @@ class Failure:
     dtype: str = ""
     place: str = ""
     kernel_calls: int = 0
+    before: str = ""
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,13 +88,15 @@ class DTypeVerdict:
     max_ulp: float | None = None
     cpu_ulp: float | None = None
     seconds: float = 0.0
+    failed_before: int = 0
 
 
 @dataclass(frozen=True)
 class Verdict:
     """The result of verification. `skipped` counts skips and expected failures; `notes` are not failures.
 
-    `old_path` compares the port with the implementation it removes, on the same samples.
+    `old_path` compares the port with the implementation it removes, on the same samples. `failed_before` are failures
+    that the fork had before the port, in values that the port does not compute; they are not among `failures`.
     """
 
     op: str
@@ -95,6 +112,7 @@ class Verdict:
     failures: tuple[Failure, ...] = ()
     notes: tuple[str, ...] = ()
     old_path: Behavior | None = None
+    failed_before: tuple[Failure, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -54,6 +54,11 @@ def test_random_damage_ends_in_an_answer_or_a_code(kind: tuple[str, ...], python
     assert done.stdout.endswith(" 0 failures\n")
 
 
+def test_metal_that_once_took_too_long_is_read_or_refused() -> None:
+    _, work = fuzz.metal_source(fuzz.metal_files(), seed=9, number=6396)
+    assert fuzz.watched(work) == ""
+
+
 def test_an_error_without_a_code_is_a_failure() -> None:
     def work() -> None:
         raise KeyError("a")

@@ -8,8 +8,9 @@ A test whose operator never reached a kernel under test fails: a CPU fallback al
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -22,7 +23,8 @@ from torch.testing._internal.common_utils import TestCase
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite import compare, counters, execution, results, samples
+from porter.verdict.result import Finding
+from porter.verdict.suite import compare, composed, counters, execution, results, samples
 from porter.verdict.suite.opinfos import OpInfos, dtype_name
 
 _OTHER_DEVICE = "Expected all tensors to be on the same device"
@@ -36,10 +38,11 @@ class Consistency(TestCase):
     """Runs samples on both devices, compares them, and counts the kernel calls of each test."""
 
     opinfos: OpInfos
+    noted = 0
 
     @contextmanager
-    def count_calls(self, dtype: torch.dtype) -> Iterator[None]:
-        """Counts the test's kernel calls; fails the test if it called no kernel under test."""
+    def count_calls(self, dtype: torch.dtype, op: OpInfo) -> Iterator[None]:
+        """Counts the test's kernel calls; fails the test if it called no kernel under test, or noted something."""
         context, before = self.opinfos.context, counters.read()
         record = results.get_record(self._testMethodName)
         self.elements = 0
@@ -55,13 +58,39 @@ class Consistency(TestCase):
                 seen.kernels,
                 seen.fallbacks,
             )
-        if self.elements and not record.calls and context.demands(dtype_name(dtype)):
+        wrong = wrong or self.first_noted()
+        if (
+            self.elements
+            and not record.calls
+            and context.demands(dtype_name(dtype))
+            and not (record.fallbacks and composed.computes_all(op, self.opinfos.samples(op, dtype), record.fallbacks))
+        ):
             differs = f"\n{wrong}" if wrong else ""
             self.fail(describe_unreached(record, context.kernels) + differs)
         if wrong:
             raise wrong
         if context.as_is and context.fell_back(record.fallbacks):
             self.fail(f"fell back to the CPU: {', '.join(record.fallbacks)}")
+
+    @contextmanager
+    def noting(self, before: Counter[str] | None = None) -> Iterator[None]:
+        """Notes what is wrong with a sample, and how many kernels under test ran for it, and goes on."""
+        before = counters.read_kernels() if before is None else before
+        self.noted += 1
+        try:
+            yield
+        except AssertionError as error:
+            calls = self.opinfos.context.count_ported(counters.read_kernels() - before)
+            found = Finding(results.describe_error(error), calls, self.noted)
+            results.get_record(self._testMethodName).findings.append(found)
+
+    def first_noted(self) -> AssertionError | None:
+        return next((AssertionError(each.what) for each in results.get_record(self._testMethodName).findings), None)
+
+    def raise_noted(self) -> None:
+        """Fails the test for the first thing that was noted."""
+        if wrong := self.first_noted():
+            raise wrong
 
     def cpu(self, op: Callable[..., Any], sample: SampleInput) -> Any:
         try:
@@ -115,10 +144,8 @@ class Consistency(TestCase):
 
     def match_all(self, op: OpInfo, dtype: torch.dtype, found: Iterable[tuple[str, SampleInput]], device: str) -> None:
         for label, sample in found:
-            try:
+            with self.noting(), suppress(Refused):
                 self.match(op, dtype, sample, device, f"{label}: ")
-            except Refused:
-                continue
 
 
 def describe_unreached(record: results.Record, kernels: Sequence[str]) -> str:

@@ -39,6 +39,11 @@ def read() -> Counts:
     return Counts(Counter(_readers.kernels()), Counter(_readers.fallbacks()))
 
 
+def read_kernels() -> Counter[str]:
+    """The running total of kernel calls alone."""
+    return Counter(_readers.kernels())
+
+
 def since(before: Counts) -> Counts:
     """What happened since an earlier reading."""
     now = read()

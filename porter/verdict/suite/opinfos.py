@@ -55,7 +55,8 @@ class OpInfos:
         """The OpInfo's samples, in memory of their own: making them takes longer than most tests."""
         key = (op.formatted_name, dtype, requires_grad)
         if key not in self._made:
-            self._made[key] = list(op.sample_inputs("cpu", dtype, requires_grad=requires_grad, set_seed=True))
+            made = op.sample_inputs("cpu", dtype, requires_grad=requires_grad, set_seed=True)
+            self._made[key] = [samples.keep_on_cpu(op, sample) for sample in made]
         return [samples.copy_sample(sample) for sample in self._made[key]]
 
     def pick_samples(self, op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:

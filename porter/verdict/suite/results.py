@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
+
+from porter.verdict.result import Finding
 
 
 @dataclass
 class Record:
-    """One test: its calls of the kernels under test, everything that ran, and its accuracy if it measured any."""
+    """One test: its calls of the kernels under test, everything that ran, its accuracy if it measured any, and what it
+    found wrong if it tells that apart.
+    """
 
     calls: int = 0
     kernels: Counter[str] = field(default_factory=Counter)
@@ -16,6 +21,10 @@ class Record:
     max_ulp: float | None = None
     cpu_ulp: float | None = None
     worst: str = ""
+    findings: list[Finding] = field(default_factory=list)
+
+
+_TREE = re.compile(r"/[^\s\"']*/trees/[0-9a-f]+/")  # a file's path in the tree that it was compiled in
 
 
 records: dict[str, Record] = {}
@@ -24,3 +33,12 @@ records: dict[str, Record] = {}
 def get_record(test: str) -> Record:
     """The record of a test, by its method name."""
     return records.setdefault(test, Record())
+
+
+def describe_error(error: BaseException) -> str:
+    """The message of an exception, without torch's advice on how to run the test again."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    text = str(error).split("\nTo execute this test")[0].split("\nException raised from")[0].strip()
+    text = _TREE.sub("", text)
+    return text if isinstance(error, AssertionError) and text else f"{type(error).__name__}: {text}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from porter.core.progress import Progress, ignore
+from porter.verdict.result import Finding
 from porter.verdict.suite import results
 from porter.verdict.suite.context import Context, set_context
 
@@ -29,7 +30,8 @@ class Outcome:
     """One test. `status` is passed, failed, skipped, xfailed (as its list says) or xpassed (passes though listed).
 
     `dtype` is a torch name (`""` for tests without one), `calls` the calls of kernels under test, `max_ulp` and
-    `cpu_ulp` the largest errors against float64, where measured, of the kernel and of ATen's CPU kernel.
+    `cpu_ulp` the largest errors against float64, where measured, of the kernel and of ATen's CPU kernel. `findings` are
+    all that a failed test found wrong.
     """
 
     test: str
@@ -41,6 +43,7 @@ class Outcome:
     max_ulp: float | None = None
     cpu_ulp: float | None = None
     worst: str = ""
+    findings: tuple[Finding, ...] = ()
 
 
 def run(context: Context, expression: str | None = None, progress: Progress = ignore) -> list[Outcome]:
@@ -165,15 +168,18 @@ class _Result(unittest.TestResult):
                 max_ulp=record.max_ulp,
                 cpu_ulp=record.cpu_ulp,
                 worst=record.worst,
+                findings=_findings(record, reason) if status == "failed" else (),
             )
         )
 
 
 def _reason(err: object) -> str:
-    """The message of an exception, without torch's advice on how to run the test again."""
     assert isinstance(err, tuple)
-    _, error, _ = err
-    while error.__cause__ is not None:
-        error = error.__cause__
-    text = str(error).split("\nTo execute this test")[0].split("\nException raised from")[0].strip()
-    return text if isinstance(error, AssertionError) and text else f"{type(error).__name__}: {text}"
+    return results.describe_error(err[1])
+
+
+def _findings(record: results.Record, reason: str) -> tuple[Finding, ...]:
+    """What a test told apart, and why it failed, if that is something else."""
+    if any(found.what == reason for found in record.findings):
+        return tuple(record.findings)
+    return (*record.findings, Finding(reason, record.calls))

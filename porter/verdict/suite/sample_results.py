@@ -55,7 +55,8 @@ def _beyond_the_cpu(op: OpInfo, dtype: torch.dtype) -> Iterator[SampleResult]:
 
 
 def _samples(op: OpInfo, dtype: torch.dtype) -> Iterator[tuple[str, SampleInput]]:
-    given = list(islice(op.sample_inputs("cpu", dtype, set_seed=True), SAMPLES))
+    made = islice(op.sample_inputs("cpu", dtype, set_seed=True), SAMPLES)
+    given = [samples.keep_on_cpu(op, sample) for sample in made]
     yield from ((f"{op.formatted_name} sample {i}", sample) for i, sample in enumerate(given))
     tensors = [s for s in given if isinstance(s.input, torch.Tensor) and s.input.ndim]
     if tensors:

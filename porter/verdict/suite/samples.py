@@ -8,6 +8,7 @@ They are created on the CPU and copied to the device with the same storage, stri
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -20,6 +21,9 @@ Transform = Callable[[torch.Tensor], torch.Tensor]
 
 OFFSET = 3
 COMBINATIONS = 8192
+SINGLE_VALUES = 16
+_INDICES = (torch.int64, torch.int32)
+_ON_CPU = re.compile(r"\bto be on (?:the )?cpu\b", re.I)
 _SIGNED = (torch.int64, torch.int32, torch.int16, torch.int8)
 
 
@@ -33,7 +37,7 @@ def mirror(value: Any, device: str) -> Any:
         return type(value)(mirror(v, device) for v in value)
     if isinstance(value, dict):
         return {k: device if k == "device" and str(v) == "cpu" else mirror(v, device) for k, v in value.items()}
-    if not isinstance(value, torch.Tensor) or getattr(value, "stays_on_cpu", False):
+    if not isinstance(value, torch.Tensor) or _stays_on_cpu(value):
         return value
     return _mirror(value, device)
 
@@ -70,6 +74,27 @@ def stay_on_cpu(tensor: torch.Tensor) -> torch.Tensor:
     """Marks a 0-d tensor as a CPU scalar operand."""
     tensor.stays_on_cpu = True  # type: ignore[attr-defined]
     return tensor
+
+
+def keep_on_cpu(op: Callable[..., Any], sample: SampleInput) -> SampleInput:
+    """The sample, with tensors of integers beside its input marked to stay on the CPU if ATen takes them there alone.
+
+    ATen is asked on the meta device, which runs no code of the fork.
+    """
+    beside = [t for t in (*sample.args, *sample.kwargs.values()) if isinstance(t, torch.Tensor) and t.dtype in _INDICES]
+    if beside:
+        meta = sample.transform(_each_tensor(lambda t: t.detach().to("meta")))
+        try:
+            op(meta.input, *meta.args, **meta.kwargs)
+        except Exception as error:
+            if _ON_CPU.search(str(error)):
+                for tensor in beside:
+                    stay_on_cpu(tensor)
+    return sample
+
+
+def _stays_on_cpu(tensor: torch.Tensor) -> bool:
+    return getattr(tensor, "stays_on_cpu", False)
 
 
 def transpose(t: torch.Tensor) -> torch.Tensor:
@@ -146,6 +171,23 @@ def with_edge_values(sample: SampleInput, dtype: torch.dtype, literals: Iterable
         return next(turns).clone() if t.dtype == dtype else scalar(t)
 
     return sample.transform(_each_tensor(replace))
+
+
+def take_single_values(sample: SampleInput) -> list[SampleInput]:
+    """Samples whose tensors beside the first have one element each, for operators that take a value for many.
+
+    The values are those of the sample's columns, which are of one length: each differs from the one before.
+    """
+    first, *others = _tensors(sample)
+    if not others or any(t.ndim != 1 or t.shape != first.shape for t in others):
+        return []
+    rows = torch.linspace(0, len(first) - 1, SINGLE_VALUES).long().tolist()
+    return [sample.transform(_after_first(lambda t, i=i: t[i : i + 1].clone())) for i in rows]
+
+
+def _after_first(change: Transform) -> Callable[[Any], Any]:
+    seen = iter(range(1_000_000))
+    return _each_tensor(lambda t: change(t) if next(seen) else t)
 
 
 def _combinations(values: torch.Tensor, count: int) -> list[torch.Tensor]:
@@ -244,7 +286,7 @@ def _tensors(sample: SampleInput) -> Iterator[torch.Tensor]:
 
 
 def _each_tensor(change: Transform) -> Callable[[Any], Any]:
-    return lambda value: change(value) if isinstance(value, torch.Tensor) else value
+    return lambda value: change(value) if isinstance(value, torch.Tensor) and not _stays_on_cpu(value) else value
 
 
 def _on_tensors(change: Transform, only: int | None = None) -> Callable[[Any], Any]:

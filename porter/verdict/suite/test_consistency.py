@@ -18,7 +18,7 @@ from torch.testing._internal.common_device_type import OpDTypes
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite import bounds, compare, execution, results, samples
+from porter.verdict.suite import bounds, compare, counters, execution, results, samples
 from porter.verdict.suite.consistency import Consistency, Refused, count_computed_elements, instantiate, to_cpu
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.opinfos import is_pointwise, operands, opinfos, parametrize_over
@@ -34,12 +34,13 @@ class TestConsistency(Consistency):
 
     @parametrize_over(FORWARD, allowed_dtypes=OPINFOS.dtypes)
     def test_output_match(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        with self.count_calls(dtype):
+        with self.count_calls(dtype, op):
             for sample in OPINFOS.samples(op, dtype):
-                try:
-                    self.match(op, dtype, sample, device)
-                except Refused as refused:
-                    self.check_refusal(op, sample, device, str(refused))
+                with self.noting():
+                    try:
+                        self.match(op, dtype, sample, device)
+                    except Refused as refused:
+                        self.check_refusal(op, sample, device, str(refused))
 
     @parametrize_over(
         OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward),
@@ -47,22 +48,25 @@ class TestConsistency(Consistency):
         allowed_dtypes=OPINFOS.grad_dtypes,
     )
     def test_output_grad_match(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        with self.count_calls(dtype):
+        with self.count_calls(dtype, op):
             for sample in OPINFOS.samples(op, dtype, requires_grad=True):
                 want, wanted_from = _outputs(op, sample)
                 mirrored = _mirrored(sample, device)
+                before = counters.read_kernels()
                 with execution.device_context():
                     got, got_from = _outputs(op, mirrored)
                 self.elements += count_computed_elements(got, got_from)
-                tolerance = OPINFOS.tolerances(op, dtype, sample.kwargs)
-                for mine, theirs in zip(got, want, strict=True):
-                    self.same(op, dtype, sample, mine, theirs)
+                with self.noting(before):
+                    for mine, theirs in zip(got, want, strict=True):
+                        self.same(op, dtype, sample, mine, theirs)
                 if want:
+                    tolerance = OPINFOS.tolerances(op, dtype, sample.kwargs)
                     seeds = [torch.rand_like(t, dtype=torch.float64).to(t.dtype) for t in want]
                     slopes = torch.autograd.grad(want, wanted_from, seeds, allow_unused=True)
-                    with execution.device_context():
-                        ours = torch.autograd.grad(got, got_from, [s.to(device) for s in seeds], allow_unused=True)
-                    self.same_slopes(ours, slopes, lambda s=sample, d=seeds: _exact_slopes(op, s, d), **tolerance)
+                    with self.noting():
+                        with execution.device_context():
+                            ours = torch.autograd.grad(got, got_from, [s.to(device) for s in seeds], allow_unused=True)
+                        self.same_slopes(ours, slopes, lambda s=sample, d=seeds: _exact_slopes(op, s, d), **tolerance)
 
     def same_slopes(self, ours: Any, theirs: Any, exact: Callable[[], Any], **tolerance: Any) -> None:
         """Asserts that gradients match the CPU's or those in float64, in case the CPU's own rounding is off."""
@@ -74,7 +78,7 @@ class TestConsistency(Consistency):
 
     @parametrize_over(FORWARD, allowed_dtypes=OPINFOS.dtypes)
     def test_layouts(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        with self.count_calls(dtype):
+        with self.count_calls(dtype, op):
             for sample in OPINFOS.pick_samples(op, dtype):
                 self.match_all(op, dtype, samples.vary_layouts(sample, is_pointwise(op)), device)
 
@@ -83,18 +87,20 @@ class TestConsistency(Consistency):
         others = [
             d for d in op.supported_dtypes("mps") if d in OPINFOS.dtypes and d != dtype and OPINFOS.computes(d, dtype)
         ]
-        with self.count_calls(dtype):
+        with self.count_calls(dtype, op):
             for sample in OPINFOS.pick_samples(op, dtype)[:1]:
                 self.match_all(op, dtype, samples.vary_operands(sample, sorted(others, key=str)), device)
 
     @parametrize_over([o for o in FORWARD if is_pointwise(o)], allowed_dtypes=OPINFOS.dtypes)
     def test_edge_values(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        with self.count_calls(dtype):
+        with self.count_calls(dtype, op):
             for sample in OPINFOS.pick_kinds(op, dtype):
                 edge = samples.with_edge_values(sample, dtype, OPINFOS.context.literals)
-                self.edges(op, dtype, edge, device)
+                for each in self.accepted(op, edge):
+                    with self.noting():
+                        self.edges(op, dtype, each, device)
                 for told, other in samples.with_other_scalars(edge):
-                    with suppress(Refused):
+                    with self.noting(), suppress(Refused):
                         self.edges(op, dtype, other, device, f"{told}: ")
 
     def edges(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, device: str, told: str = "") -> None:
@@ -113,6 +119,14 @@ class TestConsistency(Consistency):
             if why:
                 self.fail(f"{told}{why}")
 
+    def accepted(self, op: OpInfo, sample: SampleInput) -> list[SampleInput]:
+        """The sample, or if the CPU refuses operands of one length, those with single values in all but the first."""
+        try:
+            self.answered(op, sample)
+        except Refused:
+            return samples.take_single_values(sample) or [sample]
+        return [sample]
+
     def answered(self, op: OpInfo, sample: SampleInput) -> tuple[SampleInput, Any]:
         """The sample, without what the CPU refuses in integers, and the CPU's result. Raises Refused."""
         whole = not sample.input.is_floating_point() and not sample.input.is_complex()
@@ -124,16 +138,23 @@ class TestConsistency(Consistency):
 
     @parametrize_over([o for o in FORWARD if is_pointwise(o)], allowed_dtypes=[*OPINFOS.grad_dtypes, torch.complex64])
     def test_accuracy(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        with self.count_calls(dtype):
+        with self.count_calls(dtype, op):
             for sample in OPINFOS.pick_kinds(op, dtype):
-                dense = samples.with_spread_values(sample, dtype, getattr(op, "domain", None), OPINFOS.context.literals)
-                if OPINFOS.context.flushes:  # what becomes of denormals is no matter of accuracy then
-                    dense = dense.transform(compare.flush_denormals)
-                got = to_cpu(self.mps(op, dense, device))
-                if not isinstance(got, torch.Tensor) or got.dtype != dtype:
-                    return
-                theirs, exact = self.cpu(op, dense), self.cpu(op, dense.transform(compare.widen))
-                self.accurate(got, theirs, exact, operands(dense))
+                spread = samples.with_spread_values(
+                    sample, dtype, getattr(op, "domain", None), OPINFOS.context.literals
+                )
+                for dense in self.accepted(op, spread):
+                    with self.noting():
+                        self.precise(op, dtype, dense, device)
+
+    def precise(self, op: OpInfo, dtype: torch.dtype, dense: SampleInput, device: str) -> None:
+        """Measures a result against float64, if it is of the type of the test."""
+        if OPINFOS.context.flushes:  # what becomes of denormals is no matter of accuracy then
+            dense = dense.transform(compare.flush_denormals)
+        got = to_cpu(self.mps(op, dense, device))
+        if isinstance(got, torch.Tensor) and got.dtype == dtype:
+            theirs, exact = self.cpu(op, dense), self.cpu(op, dense.transform(compare.widen))
+            self.accurate(got, theirs, exact, operands(dense))
 
     def accurate(self, got: Any, theirs: Any, exact: Any, inputs: list[torch.Tensor]) -> None:
         """Records the largest error of a real result, and fails where it is beyond its bound."""

@@ -6,19 +6,20 @@
 from __future__ import annotations
 
 from torch.testing._internal.common_device_type import OpDTypes
-from torch.testing._internal.common_utils import TestCase
 from torch.testing._internal.opinfo.core import OpInfo
 
 from porter.verdict.suite import execution
-from porter.verdict.suite.consistency import instantiate
+from porter.verdict.suite.consistency import Consistency, instantiate
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.opinfos import opinfos, parametrize_over
 
 OPINFOS = opinfos(get_context())
 
 
-class TestErrorInputs(TestCase):
+class TestErrorInputs(Consistency):
     """Error inputs raise the errors that OpInfo lists."""
+
+    opinfos = OPINFOS
 
     @parametrize_over(
         [o for o in OPINFOS.select("mps_ops_error_inputs_modifier") if o.error_inputs_func], dtypes=OpDTypes.none
@@ -26,8 +27,13 @@ class TestErrorInputs(TestCase):
     def test_error_inputs(self, device: str, op: OpInfo) -> None:
         for error in op.error_inputs(device, set_seed=False):
             sample = error.sample_input
-            with self.assertRaisesRegex(error.error_type, error.error_regex), execution.device_context():
+            with (
+                self.noting(),
+                self.assertRaisesRegex(error.error_type, error.error_regex),
+                execution.device_context(),
+            ):
                 op(sample.input, *sample.args, **sample.kwargs)
+        self.raise_noted()
 
 
 instantiate(TestErrorInputs, globals())

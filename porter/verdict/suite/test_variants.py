@@ -26,7 +26,7 @@ class TestVariants(Consistency):
 
     @parametrize_over([o for o in OPINFOS.select("mps_ops_modifier") if o.supports_out], allowed_dtypes=OPINFOS.dtypes)
     def test_out(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        with self.count_calls(dtype):
+        with self.count_calls(dtype, op):
             for sample in OPINFOS.pick_samples(op, dtype):
                 want = op(sample.input, *sample.args, **sample.kwargs)
                 if isinstance(want, torch.Tensor):
@@ -83,7 +83,7 @@ class TestVariants(Consistency):
 
     @parametrize_over([o for o in OPINFOS.select("mps_ops_modifier") if o.get_inplace()], allowed_dtypes=OPINFOS.dtypes)
     def test_inplace(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        with self.count_calls(dtype):
+        with self.count_calls(dtype, op):
             for sample in OPINFOS.pick_samples(op, dtype):
                 for step in (1, 2):
                     self.in_place(op, dtype, sample, step, device)

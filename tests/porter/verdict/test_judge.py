@@ -39,17 +39,17 @@ def test_the_object_that_a_script_reads_has_a_verdict_and_its_dtypes_by_name() -
     values = json.loads(json.dumps(verdict_object(judge.judge("atan2", OUTCOMES, 1.25))))
     assert_expected_inline(
         " ".join(values),
-        """ok op backend arithmetic passed failed skipped kernel_calls max_ulp seconds dtypes failures notes old_path where""",
+        """ok op backend arithmetic passed failed skipped kernel_calls max_ulp seconds dtypes failures notes old_path failed_before where""",
     )
     assert (values["ok"], values["where"], values["old_path"]) == (False, "host", None)
     assert list(values["dtypes"]) == ["float32", "int64", "int32"]
     assert_expected_inline(
         json.dumps(values["dtypes"]["int64"]),
-        """{"passed": 0, "failed": 1, "skipped": 0, "kernel_calls": 9, "max_ulp": null, "cpu_ulp": null, "seconds": 0.25}""",
+        """{"passed": 0, "failed": 1, "skipped": 0, "kernel_calls": 9, "max_ulp": null, "cpu_ulp": null, "seconds": 0.25, "failed_before": 0}""",
     )
     assert_expected_inline(
         json.dumps(values["failures"][0]),
-        """{"test": "TestConsistencyMPS.test_output_match_atan2_mps_int64", "reason": "differs\\nat (0, 1)", "dtype": "int64", "place": "", "kernel_calls": 9}""",
+        """{"test": "TestConsistencyMPS.test_output_match_atan2_mps_int64", "reason": "differs\\nat (0, 1)", "dtype": "int64", "place": "", "kernel_calls": 9, "before": "", "after": "failed"}""",
     )
 
 

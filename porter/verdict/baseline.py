@@ -1,0 +1,63 @@
+"""Tells the failures that a fork had before a port from those that the port made.
+
+A failure is the fork's own only if the same test, run on the fork as it was, failed too, in the same words, and no
+kernel under test computed any of what it found wrong. A port whose kernels repeat an error of the old code is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from porter.verdict.result import DTypeVerdict, Failure, Finding, Verdict
+
+NOT_RUN = "not run"
+FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class EarlierResult:
+    """What came of a test on the fork before the port: its status, and all that it found wrong."""
+
+    test: str
+    status: str
+    findings: tuple[Finding, ...] = ()
+
+
+def find_candidates(verdict: Verdict) -> tuple[str, ...]:
+    """The failed tests that compared samples and found nothing wrong in one for which a kernel under test ran.
+
+    The fork may have had these failures. A test that breaks otherwise has compared nothing, and is not excused.
+    """
+    return tuple(f.test for f in verdict.failures if f.findings and all(map(_may_be_older, f.findings)))
+
+
+def _may_be_older(found: Finding) -> bool:
+    return found.sample >= 0 and not found.kernel_calls
+
+
+def tell_apart(verdict: Verdict, before: Mapping[str, EarlierResult]) -> Verdict:
+    """The verdict on a port, with every failure's status before it, and without those that the fork had before."""
+    failures = [replace(each, before=_status(before.get(each.test))) for each in verdict.failures]
+    theirs = [each for each in failures if each.test in before and _had(before[each.test], each)]
+    ours = [each for each in failures if each not in theirs]
+    rows = tuple(_move(row, sum(each.dtype == row.dtype for each in theirs)) for row in verdict.dtypes)
+    return replace(
+        verdict, failed=len(ours), failures=tuple(ours), failed_before=(*verdict.failed_before, *theirs), dtypes=rows
+    )
+
+
+def _status(found: EarlierResult | None) -> str:
+    return found.status if found else NOT_RUN
+
+
+def _had(before: EarlierResult, now: Failure) -> bool:
+    """Whether the test failed before, and no kernel under test computed anything that was not wrong before."""
+    if before.status != FAILED or not now.findings:
+        return False
+    known = {(each.sample, each.what) for each in before.findings}
+    return all(_may_be_older(each) and (each.sample, each.what) in known for each in now.findings)
+
+
+def _move(row: DTypeVerdict, count: int) -> DTypeVerdict:
+    return replace(row, failed=row.failed - count, failed_before=row.failed_before + count)

@@ -1,0 +1,28 @@
+"""What ATen computes of an operator on the CPU by calling other operators, such as `fill_` for a constant result.
+
+A row that MPS shares with the CPU does the same on the device: there is no call of a kernel to demand.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import torch
+from torch.autograd.profiler import profile
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from porter.verdict.suite.context import aten_names, base_name
+
+
+def computes_all(op: OpInfo, samples: Sequence[SampleInput], ran: Collection[str]) -> bool:
+    """Whether ATen on the CPU calls, for every sample, all operators that `ran` on the device, and none is `op`."""
+    names = {base_name(name) for name in ran}
+    return names.isdisjoint(aten_names(op)) and all(names <= _called(op, sample) for sample in samples)
+
+
+def _called(op: OpInfo, sample: SampleInput) -> set[str]:
+    with torch.no_grad(), profile() as seen:
+        op(sample.input, *sample.args, **sample.kwargs)
+    return {base_name(event.name) for event in seen.function_events}

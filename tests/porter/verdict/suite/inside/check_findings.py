@@ -1,0 +1,35 @@
+"""What a gradient test finds wrong is told apart by sample and by the kernels that computed it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import aten_overlay
+from porter.verdict.suite import counters, runner
+from porter.verdict.suite.context import Context
+
+device = aten_overlay.start()
+TEST = "test_output_grad_match_nn_functional_silu_mps_float16"
+
+
+@pytest.fixture(autouse=True)
+def counted() -> Any:
+    counters.install(dict, device.fallbacks)
+
+
+def test_a_gradient_that_is_imprecise_in_half_is_found_by_sample_and_computed_by_no_kernel() -> None:
+    """Where nothing serves silu_backward, ATen composes it of operators that each round to half."""
+    [found] = runner.run(Context(bases=("silu",)), TEST)
+    assert (found.status, found.reason) == ("failed", found.findings[0].what)
+    assert "Mismatched elements" in found.reason
+    assert {each.kernel_calls for each in found.findings} == {0}
+    assert len({each.sample for each in found.findings}) == len(found.findings) > 0
+
+
+def test_a_kernel_that_is_not_reached_is_a_finding_of_its_own() -> None:
+    [found] = runner.run(Context(bases=("silu",), kernels=("silu",)), TEST)
+    assert found.reason.startswith("never reached the ported kernel (silu)")
+    assert (found.findings[-1].what, found.findings[-1].sample) == (found.reason, -1)
+    assert len(found.findings) > 1

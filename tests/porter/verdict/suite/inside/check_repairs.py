@@ -1,0 +1,74 @@
+"""Tests that once broke for reasons of their own, on a device where the CPU computes everything: all have to pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import SampleInput
+
+import aten_overlay
+from porter.verdict.suite import composed, counters, runner, samples
+from porter.verdict.suite.context import Context
+
+device = aten_overlay.start()
+
+
+@pytest.fixture(autouse=True)
+def counted() -> Any:
+    counters.install(dict, device.fallbacks)
+
+
+def statuses(base: str, expression: str, *kernels: str) -> dict[str, str]:
+    found = runner.run(Context(bases=(base,), kernels=kernels), expression)
+    return {each.test.rpartition(".")[2]: each.status + each.reason for each in found}
+
+
+def named(full_name: str) -> Any:
+    return next(op for op in op_db if op.full_name == full_name)
+
+
+def test_an_operator_that_takes_one_weight_for_many_elements_is_tested_with_edge_values() -> None:
+    found = statuses("prelu", "(test_edge_values or test_accuracy) and float32")
+    assert len(found) == 2 and set(found.values()) == {"passed"}
+
+
+def test_single_values_are_those_of_the_columns() -> None:
+    column = torch.arange(64.0)
+    found = samples.take_single_values(SampleInput(column, args=(column.clone(), 2)))
+    assert len(found) == samples.SINGLE_VALUES
+    assert all(torch.equal(each.input, column) and each.args[1] == 2 for each in found)
+    assert [each.args[0].tolist() for each in found][::15] == [[0.0], [63.0]]
+    assert samples.take_single_values(SampleInput(column)) == []
+    assert samples.take_single_values(SampleInput(column, args=(torch.ones(()),))) == []
+
+
+def test_indices_that_an_operator_takes_on_the_cpu_stay_there() -> None:
+    found = statuses("tensor_split", "(test_output_match or test_output_grad_match) and float32")
+    assert len(found) == 2 and set(found.values()) == {"passed"}
+
+
+def test_indices_that_a_device_takes_go_there() -> None:
+    [sample, *_] = named("gather").sample_inputs("cpu", torch.float32)
+    index = samples.keep_on_cpu(named("gather"), sample).args[1]
+    assert samples.mirror(index, "mps").device.type == "mps"
+
+
+def test_what_aten_answers_by_fill_needs_no_kernel_and_all_else_does() -> None:
+    library = torch.library.Library("aten", "IMPL", "MPS")
+    library.impl("signbit", lambda tensor: torch.empty_like(tensor, dtype=torch.bool).fill_(False))
+    found = statuses("signbit", "test_output_match", "signbit")
+    assert found["test_output_match_signbit_mps_uint8"] == "passed"
+    for dtype in ("int8", "float32"):
+        told = found[f"test_output_match_signbit_mps_{dtype}"]
+        assert told.startswith("failednever reached the ported kernel (signbit); it ran CPU fallback of aten::fill_")
+
+
+@pytest.mark.parametrize(("ran", "known"), [(("aten::fill_.Scalar",), True), (("aten::signbit.out",), False),
+                                            (("aten::fill_.Scalar", "aten::copy_"), False)])  # fmt: skip
+def test_only_what_the_cpu_calls_too_counts(ran: tuple[str, ...], known: bool) -> None:
+    unsigned = [SampleInput(torch.tensor([1, 2], dtype=torch.uint8))]
+    assert composed.computes_all(named("signbit"), unsigned, ran) is known
+    assert not composed.computes_all(named("signbit"), [SampleInput(torch.tensor([1, 2]))], ran)

@@ -1,0 +1,91 @@
+"""Which failures of a port the fork had before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from porter.report.as_json import verdict_object
+from porter.report.verdict import table
+from porter.verdict import judge
+from porter.verdict.baseline import EarlierResult, find_candidates, tell_apart
+from porter.verdict.result import Finding, Verdict
+from porter.verdict.suite.runner import Outcome
+
+GRADIENT = "TestConsistencyMPS.test_output_grad_match_silu_mps_float16"
+FORWARD = "TestConsistencyMPS.test_output_match_silu_mps_float16"
+WRONG = (Finding("1 of 20 differ", 0, sample=0), Finding("3 of 9 differ", 0, sample=2))
+PASSED = Outcome(FORWARD, "float16", "passed", "", 9, 0.1)
+
+
+def verdict(*findings: Finding) -> Verdict:
+    failed = Outcome(GRADIENT, "float16", "failed", findings[0].what, 4, 0.1, findings=findings)
+    return judge.judge("silu", [PASSED, failed], 1.0)
+
+
+def before(*findings: Finding, status: str = "failed") -> dict[str, EarlierResult]:
+    return {GRADIENT: EarlierResult(GRADIENT, status, findings)}
+
+
+def test_what_failed_before_in_the_same_words_and_no_kernel_computed_is_not_the_port_s() -> None:
+    found = tell_apart(verdict(*WRONG), before(Finding("forward", 0, 0), *WRONG))
+    assert (found.ok, found.passed, found.failed, found.failures) == (True, 1, 0, ())
+    assert [(each.test, each.before) for each in found.failed_before] == [(GRADIENT, "failed")]
+    assert [(row.failed, row.failed_before) for row in found.dtypes] == [(0, 1)]
+    shown = verdict_object(found)["failed_before"][0]
+    assert (shown["before"], shown["after"], "findings" in shown) == ("failed", "failed", False)
+    assert f"before: failed, after: failed {GRADIENT}: 1 of 20 differ" in table(found)
+    assert "PASS: 1 passed, 0 failed, 0 skipped, 1 failed before the port and after" in table(found)
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "status"),
+    [
+        (WRONG, before(status="passed"), "passed"),
+        (WRONG, before(status="skipped"), "skipped"),
+        (WRONG, before(*WRONG, status="xfailed"), "xfailed"),
+        (WRONG, {}, "not run"),
+        (WRONG, before(), "failed"),
+        (WRONG, before(WRONG[0]), "failed"),
+        (WRONG, before(WRONG[0], replace(WRONG[1], sample=1)), "failed"),
+        (WRONG, before(WRONG[0], replace(WRONG[1], what="4 of 9 differ")), "failed"),
+        ((WRONG[0], replace(WRONG[1], kernel_calls=1)), before(*WRONG), "failed"),
+        ((replace(WRONG[0], sample=-1),), before(replace(WRONG[0], sample=-1)), "failed"),
+    ],
+    ids=[
+        "passed",
+        "skipped",
+        "xfailed",
+        "not run",
+        "nothing found",
+        "fewer",
+        "other sample",
+        "other words",
+        "kernel",
+        "broken",
+    ],
+)
+def test_every_other_failure_stays_one(now: tuple[Finding, ...], then: dict[str, EarlierResult], status: str) -> None:
+    found = tell_apart(verdict(*now), then)
+    assert (found.ok, found.failed, found.failed_before) == (False, 1, ())
+    assert [each.before for each in found.failures] == [status]
+    assert [(row.failed, row.failed_before) for row in found.dtypes] == [(1, 0)]
+
+
+def test_only_tests_in_which_no_kernel_computed_what_is_wrong_are_run_before() -> None:
+    assert find_candidates(verdict(*WRONG)) == (GRADIENT,)
+    assert find_candidates(verdict(WRONG[0], Finding("forward", 2, 1))) == ()
+    assert find_candidates(judge.verdict_without_tests("silu", verdict(*WRONG).failures[:0], 0.0)) == ()
+    assert find_candidates(verdict(replace(WRONG[0], sample=-1))) == ()
+    ended = replace(verdict(*WRONG).failures[0], findings=())
+    assert find_candidates(judge.verdict_without_tests("silu", [ended], 0.0)) == ()
+
+
+def test_under_several_arithmetics_each_has_its_own() -> None:
+    told = tell_apart(verdict(*WRONG), before(*WRONG))
+    fused = replace(verdict(*WRONG), arithmetic="fused")
+    both = judge.merge_arithmetics([told, tell_apart(fused, before(*WRONG))])
+    assert (both.ok, len(both.failed_before)) == (True, 1)
+    one = judge.merge_arithmetics([told, tell_apart(fused, before(status="passed"))])
+    assert (one.ok, [each.before for each in one.failures]) == (False, ["passed"])
