@@ -35,23 +35,26 @@ def main() -> int:
     return int(not same)
 
 
-def same_results(first: Path | str, second: Path | str, functor: str, root: Path) -> bool:
+def same_results(
+    first: Path | str, second: Path | str, functor: str, root: Path, second_root: Path | None = None
+) -> bool:
     """Whether every dense kernel of `functor` gives the same bits in both. Its names must be the same.
 
-    Raises ValueError where the first has none.
+    The second may have headers of its own, below `second_root`. Raises ValueError where the first has none.
     """
-    options = Options(include=(root,))
+    options, others = Options(include=(root,)), Options(include=(second_root or root,))
     names = [n for n in host_names(first, options) if _is_dense(n, functor)]
     if not names:
         raise ValueError(f"{functor} has no dense kernel to compare")
-    if names != [n for n in host_names(second, options) if _is_dense(n, functor)]:
+    if names != [n for n in host_names(second, others) if _is_dense(n, functor)]:
         return False
-    libraries = [Library(compile_kernels(text, names, options)) for text in (first, second)]
+    sides = ((first, options), (second, others))
+    libraries = [Library(compile_kernels(text, names, own)) for text, own in sides]
     return all(_agree(libraries, name, arguments(first, name, options)) for name in names)
 
 
 def _is_dense(name: str, functor: str) -> bool:
-    return name.startswith(f"{functor}_dense_") and "cast" not in name and "scalar" not in name
+    return name.startswith(f"{functor}_dense_") and "cast" not in name and "dense_scalar" not in name
 
 
 def _agree(libraries: list[Library], name: str, declared: tuple[Argument, ...]) -> bool:

@@ -25,6 +25,7 @@ from porter.verdict.suite.opinfos import is_pointwise, operands, opinfos, parame
 
 OPINFOS = opinfos(get_context())
 FORWARD = OPINFOS.select("mps_ops_modifier")
+PLANNED_COMPLEX = [torch.complex64] if "complex64" in OPINFOS.context.dtypes else []
 
 
 class TestConsistency(Consistency):
@@ -47,6 +48,13 @@ class TestConsistency(Consistency):
         allowed_dtypes=OPINFOS.grad_dtypes,
     )
     def test_output_grad_match(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        self.match_gradients(device, dtype, op)
+
+    @parametrize_over(FORWARD, dtypes=OpDTypes.supported_backward, allowed_dtypes=PLANNED_COMPLEX)
+    def test_complex_gradients(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        self.match_gradients(device, dtype, op)
+
+    def match_gradients(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype):
             for sample in OPINFOS.samples(op, dtype, requires_grad=True):
                 want, wanted_from = _outputs(op, sample)
@@ -93,7 +101,7 @@ class TestConsistency(Consistency):
             for sample in OPINFOS.pick_kinds(op, dtype):
                 edge = samples.with_edge_values(sample, dtype, OPINFOS.context.literals)
                 self.edges(op, dtype, edge, device)
-                for told, other in samples.with_other_scalars(edge):
+                for told, other in samples.with_other_scalars(edge, OPINFOS.context.literals):
                     with suppress(Refused):
                         self.edges(op, dtype, other, device, f"{told}: ")
 
