@@ -41,12 +41,16 @@ class Region:
 
 @dataclass(frozen=True)
 class Subject:
-    """A native operator: what to verify, the texts in which its files differ from the fork's, and its own parts."""
+    """A native operator: what to verify, the texts in which its files differ from the fork's, and its own parts.
+
+    `failing` are tests that fail without a mutant, where that is known.
+    """
 
     op: str
     target: VerifyTarget
     texts: Mapping[str, str]
     regions: tuple[Region, ...]
+    failing: tuple[str, ...] = ()
 
     def text(self, file: str) -> str:
         return self.texts[file] if file in self.texts else _fork_text(file)

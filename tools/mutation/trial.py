@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum
 from functools import cache, lru_cache, partial
 from pathlib import Path
@@ -26,6 +27,8 @@ from porter.verdict.result import BUILD, DEFAULT, HOST
 
 # Errors of compilers: such a mutant is no program.
 _NO_PROGRAM = ("PTR101", "PTR105", "PTR109", "PTR166")
+# Inputs of each kernel that decide whether a survivor computes the same.
+ROWS = 1 << 19
 QUICK = "test_accuracy or test_edge_values"
 _OWN_NAME = re.compile(rb"[0-9a-f]{32}\.cpp")
 
@@ -45,9 +48,15 @@ def start() -> None:
     worker.preload(HOST)
 
 
-def passes(subject: Subject) -> bool:
-    """Whether the subject itself has a good verdict: else every mutant would count as caught."""
-    return not any(_find_failure(subject, subject.texts, checked=checked) for checked in (False, True))
+def find_failing(subject: Subject) -> tuple[str, ...]:
+    """The tests that fail without a mutant, and so tell nothing of one."""
+    found: list[str] = []
+    for checked in (False, True):
+        answer = _ask(subject, subject.texts, RunOptions(None, HOST, DEFAULT, checked))
+        if isinstance(answer, ErrorAnswer):
+            raise RuntimeError(f"{subject.op} has no verdict: {answer.code} {answer.what}")
+        found += [failure.test for failure in answer.verdict.failures]
+    return tuple(dict.fromkeys(found))
 
 
 def try_mutant(subject: Subject, mutant: Mutant) -> tuple[Fate, str]:
@@ -69,19 +78,25 @@ def try_mutant(subject: Subject, mutant: Mutant) -> tuple[Fate, str]:
 
 def _find_failure(subject: Subject, texts: Mapping[str, str], expr: str | None = None, checked: bool = False) -> str:
     """The first failure of a verdict, of all its tests or some; `""` for a good one."""
-    options = RunOptions(expr, HOST, DEFAULT, checked, first_failure=True)
-    answer = Process(partial(_verify, subject, texts, options), _died).result(ignore)
+    answer = _ask(subject, texts, RunOptions(expr, HOST, DEFAULT, checked, first_failure=True))
     if isinstance(answer, ErrorAnswer):
         return f"{answer.code} {answer.what.splitlines()[0]}"
-    assert isinstance(answer, VerdictAnswer)
     if answer.verdict.ok:
         return ""
     first = answer.verdict.failures[0]
     return first.reason.splitlines()[0] if first.test == BUILD else first.test
 
 
+def _ask(subject: Subject, texts: Mapping[str, str], options: RunOptions) -> VerdictAnswer | ErrorAnswer:
+    telling = [f"not {test}" for test in subject.failing]
+    expr = " and ".join([*([f"({options.expr})"] if options.expr else []), *telling]) or None
+    answer = Process(partial(_verify, subject, texts, replace(options, expr=expr)), _died).result(ignore)
+    assert isinstance(answer, (VerdictAnswer, ErrorAnswer))
+    return answer
+
+
 def _verify(subject: Subject, texts: Mapping[str, str], options: RunOptions, progress: Progress) -> Answer:
-    if options.expr == QUICK:
+    if (options.expr or "").startswith(f"({QUICK})"):
         kernels = host.compiler()
         compile_ahead = kernels.compile_ahead
         kernels.compile_ahead = lambda wanted: compile_ahead(  # type: ignore[method-assign]
@@ -117,7 +132,7 @@ def _same_bits(subject: Subject, texts: Mapping[str, str]) -> bool:
     """Whether the mutant's dense kernels give the bits of the subject's on every tested input."""
     first, second = (materialise(EMBEDDED_FORK, each, stored.root()).root for each in (subject.texts, texts))
     return all(
-        same_results(first / path, second / path, kernel, first, second)
+        same_results(first / path, second / path, kernel, first, second, ROWS)
         for kernel in subject.target.kernels
         for path in _registering(first, kernel)
     )

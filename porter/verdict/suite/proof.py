@@ -47,9 +47,10 @@ def find_lost(context: Context, outcomes: Sequence[runner.Outcome], expression: 
     Fewer tests than before the edit prove less, whoever edits the lists. Of tests of this suite, which no list speaks
     of, one that is skipped is none.
     """
-    before, after = (set(_unlisted(context, text)) for text in (context.lists_before, context.lists))
-    wanted = runner.matcher(expression)
-    yield from sorted(test for test in before - after if wanted(test))
+    if context.lists != context.lists_before:
+        before, after = (set(_unlisted(context, text)) for text in (context.lists_before, context.lists))
+        wanted = runner.matcher(expression)
+        yield from sorted(test for test in before - after if wanted(test))
     for each in outcomes:
         own = not each.test.partition(".")[2].startswith(runner.UPSTREAM)
         if own and each.status == "skipped" and each.dtype in context.dtypes:

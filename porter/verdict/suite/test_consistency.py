@@ -18,14 +18,14 @@ from torch.testing._internal.common_device_type import OpDTypes
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite import bounds, compare, execution, results, samples
+from porter.verdict.suite import beyond, bounds, compare, execution, results, samples
 from porter.verdict.suite.consistency import Consistency, Refused, count_computed_elements, instantiate, to_cpu
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.opinfos import is_pointwise, operands, opinfos, parametrize_over
 
 OPINFOS = opinfos(get_context())
 FORWARD = OPINFOS.select("mps_ops_modifier")
-PLANNED_COMPLEX = [torch.complex64] if "complex64" in OPINFOS.context.dtypes else []
+PLANNED_COMPLEX = [torch.complex64] if OPINFOS.plans(torch.complex64) else []
 
 
 class TestConsistency(Consistency):
@@ -142,6 +142,25 @@ class TestConsistency(Consistency):
                     return
                 theirs, exact = self.cpu(op, dense), self.cpu(op, dense.transform(compare.widen))
                 self.accurate(got, theirs, exact, operands(dense))
+
+    @parametrize_over([o for o in FORWARD if is_pointwise(o)], dtypes=OpDTypes.none)
+    def test_types_beyond_the_cpu(self, device: str, op: OpInfo) -> None:
+        """Planned types that the CPU has no kernel for match the results of a wider type."""
+        for dtype, wide in beyond.WIDER.items():
+            if OPINFOS.plans(dtype) and dtype not in op.supported_dtypes("cpu") and wide in op.supported_dtypes("cpu"):
+                with self.count_calls(dtype):
+                    for sample in OPINFOS.pick_kinds(op, wide):
+                        spread = samples.with_spread_values(sample, wide, getattr(op, "domain", None))
+                        self.beyond_the_cpu(op, spread.transform(beyond.convert(wide, dtype)), device)
+                    self.assertGreater(self.elements, 0, f"no sample of {dtype} reaches a kernel")
+
+    def beyond_the_cpu(self, op: OpInfo, sample: SampleInput, device: str) -> None:
+        try:
+            got = to_cpu(self.mps(op, sample, device))
+        except NotImplementedError:  # an overload of the operator that is not ported, which the CPU has to compute
+            return
+        precise = sample.transform(compare.widen)
+        self.assertEqual("", beyond.excess(got, self.cpu(op, precise), operands(precise)))
 
     def accurate(self, got: Any, theirs: Any, exact: Any, inputs: list[torch.Tensor]) -> None:
         """Records the largest error of a real result, and fails where it is beyond its bound."""
