@@ -35,26 +35,34 @@ def main() -> int:
     return int(not same)
 
 
-def same_results(first: Path | str, second: Path | str, functor: str, root: Path) -> bool:
-    """Whether every dense kernel of `functor` gives the same bits in both. Its names must be the same.
+def same_results(
+    first: Path | str,
+    second: Path | str,
+    functor: str,
+    root: Path,
+    second_root: Path | None = None,
+    rows: int | None = None,
+) -> bool:
+    """Whether every dense kernel of `functor` gives the same bits in both, for `rows` inputs.
 
-    Raises ValueError where the first has none.
+    Its names must be the same. The second may have headers of its own, below `second_root`. Raises ValueError where the first has none.
     """
-    options = Options(include=(root,))
+    options, others = Options(include=(root,)), Options(include=(second_root or root,))
     names = [n for n in host_names(first, options) if _is_dense(n, functor)]
     if not names:
         raise ValueError(f"{functor} has no dense kernel to compare")
-    if names != [n for n in host_names(second, options) if _is_dense(n, functor)]:
+    if names != [n for n in host_names(second, others) if _is_dense(n, functor)]:
         return False
-    libraries = [Library(compile_kernels(text, names, options)) for text in (first, second)]
-    return all(_agree(libraries, name, arguments(first, name, options)) for name in names)
+    sides = ((first, options), (second, others))
+    libraries = [Library(compile_kernels(text, names, own)) for text, own in sides]
+    return all(_agree(libraries, name, arguments(first, name, options), rows or ROWS) for name in names)
 
 
 def _is_dense(name: str, functor: str) -> bool:
-    return name.startswith(f"{functor}_dense_") and "cast" not in name and "scalar" not in name
+    return name.startswith(f"{functor}_dense_") and "cast" not in name and "dense_scalar" not in name
 
 
-def _agree(libraries: list[Library], name: str, declared: tuple[Argument, ...]) -> bool:
+def _agree(libraries: list[Library], name: str, declared: tuple[Argument, ...], rows: int) -> bool:
     rng = np.random.default_rng(0)
     bound = [a for a in declared if a.kind == "buffer"]
     sizes = libraries[0].argument_sizes(name)
@@ -64,13 +72,13 @@ def _agree(libraries: list[Library], name: str, declared: tuple[Argument, ...]) 
         for argument in bound[1:]:
             size = sizes[argument.name]
             if argument.type == "constant uint &":
-                inputs.append(np.array([ROWS], np.uint32))
+                inputs.append(np.array([rows], np.uint32))
             else:
-                inputs.append(_patterns(rng, 1 if _is_shared(argument) else ROWS, size, mask))
+                inputs.append(_patterns(rng, 1 if _is_shared(argument) else rows, size, mask))
         results = []
         for library in libraries:
-            out = np.zeros(ROWS * sizes[bound[0].name], np.uint8)
-            library.run(name, [out, *inputs], [ROWS])
+            out = np.zeros(rows * sizes[bound[0].name], np.uint8)
+            library.run(name, [out, *inputs], [rows])
             results.append(out)
         if not np.array_equal(results[0], results[1]):
             return False

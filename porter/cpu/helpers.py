@@ -70,23 +70,13 @@ class Helpers:
         return tuple(source for name, source in self.translated.items() if name in needed)
 
     def _find_definition(self, name: str, arity: int, dtype: DType) -> Definition | None:
-        for path in (self.path, *self._headers()):
+        for path in (self.path, *find_headers(self.checkout, self.path)):
             specialised = r"(?:\s*<[^;{}()]*>)?"
             found = find_definitions(path, self.checkout.read(path), rf"\b{re.escape(name)}{specialised}")
             fitting = [one for one in found if _fits(one, arity, dtype)]
             if fitting:
                 return min(fitting, key=lambda one: _rank_overload(one, dtype))
         return None
-
-    def _headers(self) -> list[str]:
-        included = [*_INCLUDE.findall(self.checkout.read(self.path)), *_EVERYWHERE]
-        paths = [
-            root + name[len(prefix) :]
-            for name in included
-            for prefix, root in INCLUDE_ROOTS.items()
-            if name.startswith(prefix)
-        ]
-        return [path for path in paths if self.checkout.exists(path)]
 
     def _translate(self, translator: Translator, found: Definition, arguments: list[TypedText]) -> TypedText:
         """Inlines a function of one expression; translates any other to a function template (another for complex)."""
@@ -113,6 +103,18 @@ class Helpers:
         head = f"template <typename T>\ninline {result} {name}({parameters}) {{"
         self.translated[name] = "\n".join([head, *(f"  {line}" for line in lines), "}"])
         return TypedText(f"{name}({', '.join(a.text for a in arguments)})", result)
+
+
+def find_headers(checkout: Checkout, path: str) -> list[str]:
+    """Returns the headers of the checkout in which functions that a kernel file calls may be defined."""
+    included = [*_INCLUDE.findall(checkout.read(path)), *_EVERYWHERE]
+    paths = [
+        root + name[len(prefix) :]
+        for name in included
+        for prefix, root in INCLUDE_ROOTS.items()
+        if name.startswith(prefix)
+    ]
+    return [path for path in paths if checkout.exists(path)]
 
 
 def part_type(function: cpp.Function, dtype: DType) -> str:

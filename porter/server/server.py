@@ -29,10 +29,10 @@ from porter.server.process import Act, End, Process, act_here, wait
 from porter.server.worker import RunOptions
 from porter.verdict import client
 from porter.verdict.backends.choice import BACKENDS
-from porter.verdict.behavior import SampleResult, compare_paths
+from porter.verdict.behavior import SampleResult, compare_paths, find_lost
 from porter.verdict.environment import take_over
 from porter.verdict.evidence import digest_old_code, key
-from porter.verdict.judge import merge_arithmetics, merge_bounds_check, verdict_without_tests
+from porter.verdict.judge import merge_arithmetics, merge_bounds_check, require_samples, verdict_without_tests
 from porter.verdict.limits import Limits, read_limits
 from porter.verdict.messages import (
     Answer,
@@ -197,7 +197,8 @@ class _OldPath:
             cache.put(self._key, codec.encode(self._found, _Samples))
         if self._found is None or not samples:
             return verdict
-        return replace(verdict, old_path=compare_paths(self._found, samples))
+        whole = require_samples(verdict, find_lost(self._found, samples))
+        return replace(whole, old_path=compare_paths(self._found, samples))
 
 
 def _run(request: VerifyRequest, options: RunOptions, progress: Progress) -> Answer:

@@ -22,6 +22,7 @@ from porter.verdict.backends import host
 from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.baseline import EarlierResult
 from porter.verdict.build import sources
+from porter.verdict.build.literals import literals
 from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import NoVerdict, raising_porter_errors
 from porter.verdict.messages import VerdictAnswer
@@ -59,12 +60,16 @@ def preload(backend: str) -> None:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How one worker runs the tests: a selection, a backend, an arithmetic, and bounds checks or not."""
+    """How one worker runs the tests: a selection, a backend, an arithmetic, and bounds checks or not.
+
+    With `first_failure`, it stops there: whether there is one is all that is asked.
+    """
 
     expr: str | None
     backend: str
     arithmetic: str
     checked: bool = False
+    first_failure: bool = False
 
 
 def run_old_path(root: Path, target: VerifyTarget, progress: Progress) -> list[SampleResult]:
@@ -201,11 +206,13 @@ def _run_tests(
     from porter.verdict.suite.sample_results import run_samples
 
     context = replace(context, flushes=options.arithmetic == FLUSH or BACKENDS[options.backend].ON_HARDWARE)
-    outcomes = runner.run(context, _select_both(options.expr, CHECKED) if options.checked else options.expr, progress)
+    selected = _select_both(options.expr, CHECKED) if options.checked else options.expr
+    outcomes = runner.run(context, selected, progress, options.first_failure)
     found = judge.judge(target.base, outcomes, 0.0, options.backend, options.arithmetic)
-    if options.checked:
+    if options.checked or (options.first_failure and not found.ok):
         return VerdictAnswer(found)
     found = judge.require_kernel_calls(target, found)
+    found = judge.require_tests(found, proof.find_lost(context, outcomes, options.expr))
     progress("test lists")
     proven = proof.prove(context, outcomes)
     notes = judge.describe_lists(target, proven.freed, proven.stale, outcomes)
@@ -236,5 +243,5 @@ def make_context(tree: Tree, target: VerifyTarget, selection: Selection) -> Cont
         lists=tree.read(lists) if lists else "",
         lists_before=tree.before(lists) if lists else "",
         precision=tree.read(TEST_MPS) if tree.exists(TEST_MPS) else "",
-        literals=sources.literals(tree, target.kernels),
+        literals=literals(tree, target),
     )

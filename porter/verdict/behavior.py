@@ -86,6 +86,12 @@ def compare_paths(old: Sequence[SampleResult], new: Sequence[SampleResult]) -> B
     return Behavior(tuple(counts), tuple(f"{', '.join(dtypes)}: {line}" for line, dtypes in lines.items()))
 
 
+def find_lost(old: Sequence[SampleResult], new: Sequence[SampleResult]) -> tuple[SampleResult, ...]:
+    """The samples that the new path refuses, though the CPU computes them and the old path agreed with it."""
+    agreed = {(each.dtype, each.sample) for each in old if each.status == Status.AGREES}
+    return tuple(each for each in new if each.status == Status.REFUSED and (each.dtype, each.sample) in agreed)
+
+
 def _unknown(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
     found = [each for pair in pairs for each in pair if each.status == Status.UNKNOWN]
     if found:

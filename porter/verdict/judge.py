@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from porter.core.errors import Place, PorterError
+from porter.verdict.behavior import SampleResult
 from porter.verdict.result import BUILD, DEFAULT, HOST, NO_TEST, DTypeVerdict, Failure, Verdict, VerifyTarget
 
 
@@ -52,6 +53,23 @@ def judge(op: str, outcomes: Iterable[Any], seconds: float, backend: str = HOST,
         failures=tuple(failures),
         notes=tuple(f"{o.test}: {o.reason}" for o in outcomes if o.status == "xpassed"),
     )
+
+
+def require_tests(found: Verdict, lost: Iterable[str]) -> Verdict:
+    """Fails a verdict on an edit of the test lists that leaves fewer tests than there were."""
+    reason = "no longer tested: the edited lists skip it or expect it to fail"
+    failures = (*found.failures, *(Failure(test, reason) for test in dict.fromkeys(lost)))
+    return replace(found, failed=len(failures), failures=failures)
+
+
+def require_samples(found: Verdict, lost: Sequence[SampleResult]) -> Verdict:
+    """Fails a verdict on a port that refuses, in some type, what the old path computed."""
+    first = {each.dtype: each for each in reversed(lost)}
+    failures = [
+        Failure(each.sample, f"no longer computed, as before the port: {each.message}", dtype)
+        for dtype, each in first.items()
+    ]
+    return replace(found, failed=found.failed + len(failures), failures=(*found.failures, *failures))
 
 
 def require_kernel_calls(target: VerifyTarget, found: Verdict) -> Verdict:

@@ -80,4 +80,6 @@ def _same(mine: Any, theirs: Any) -> bool:
 
 
 def _equal(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
-    return torch.equal(mine.nan_to_num(), theirs.nan_to_num()) if mine.is_floating_point() else torch.equal(mine, theirs)
+    return (
+        torch.equal(mine.nan_to_num(), theirs.nan_to_num()) if mine.is_floating_point() else torch.equal(mine, theirs)
+    )

@@ -180,6 +180,11 @@ def recorder() -> Recorder:
     return _started[0][1].recorder
 
 
+def compiler() -> Compiler:
+    """What compiles kernels in this process, once it is started."""
+    return _started[0][2]
+
+
 def kernel_calls() -> Mapping[str, int]:
     """Kernel calls by host_name since the start."""
     library = _started[0][1].library

@@ -14,8 +14,6 @@ from porter.verdict.build.tree import Tree
 _SHARED = re.compile(r"^ +(?P<keys>[\w, ]+): (?P<kernel>\w+)(?: *#.*)?$", re.M)
 _NATIVE_HEADER = re.compile(r"#include <ATen/ops/(?P<name>\w+)_native\.h>")
 _DISPATCH_HEADER = re.compile(r"#include <ATen/ops/(?P<name>\w+)_mps_dispatch\.h>")
-_LITERAL = re.compile(r"(?<![\w.])(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d{1,2})?(?=[fFhH]?\b|\B)(?!x)")
-_MOST_LITERALS = 16
 _FUNCTOR = re.compile(r"^[ \t]*REGISTER_\w+\(\s*(?P<name>\w+)", re.M)
 _CALL = re.compile(r"\b(\w+)\(")
 # A function begins at the margin; what it is called stands before the first bracket of its line.
@@ -102,18 +100,6 @@ def functors(tree: Tree) -> tuple[str, ...]:
 def functors_in(text: str) -> frozenset[str]:
     """The functors that one kernel file registers."""
     return frozenset(m["name"] for m in _FUNCTOR.finditer(_DEFINITION.sub("", text)))
-
-
-def literals(tree: Tree, kernels: Sequence[str]) -> tuple[float, ...]:
-    """The decimal numbers in the text of functors, but 0 and 1: where they branch, and what they compute with."""
-    found: dict[float, None] = {}
-    for path in tree.kernel_files():
-        text = tree.read(path)
-        for name in kernels:
-            body = re.search(rf"^struct {re.escape(name)}_functor\b.*?^\}};", text, re.M | re.S)
-            numbers = _LITERAL.findall(body[0]) if body else []
-            found.update(dict.fromkeys(float(each) for each in numbers))
-    return tuple(each for each in found if each not in (0, 1))[:_MOST_LITERALS]
 
 
 def check_stub(tree: Tree, stub: str, kernels: Sequence[str]) -> None:

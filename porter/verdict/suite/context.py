@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from porter.aten.names import parse_base_name
@@ -63,7 +64,12 @@ class Context:
 
 def aten_names(op: OpInfo) -> frozenset[str]:
     """The names an OpInfo's operator may have in ATen."""
-    return frozenset((op.name, op.aten_name, op.name.removeprefix("nn.functional."), op.name.replace(".", "_")))
+    return _aten_names(op.name, op.aten_name)
+
+
+@cache
+def _aten_names(name: str, aten_name: str) -> frozenset[str]:
+    return frozenset((name, aten_name, name.removeprefix("nn.functional."), name.replace(".", "_")))
 
 
 def base_name(name: str) -> str:

@@ -22,12 +22,14 @@ def edge_values(dtype: torch.dtype, literals: Iterable[float] = ()) -> torch.Ten
     if dtype == torch.bool:
         return torch.tensor([False, True])
     if dtype.is_complex:
-        return _complex(dtype)
+        return _complex(dtype, literals)
     if dtype.is_floating_point:
         return _floating(dtype, literals)
     whole = torch.iinfo(dtype)
     around = [2**power + step for power in (*_COARSE, *_ENDS) for step in (-1, 0, 1)]
-    wanted = dict.fromkeys([0, 1, 2, 3, 7, 100, *sorted(around), 2**24 + 3, whole.max - 1, whole.max])
+    near = [int(literal) + step for literal in literals if abs(literal) < 2**62 for step in (-1, 0, 1)]
+    small = [0, 1, 2, 3, 7, 100, *sorted({abs(each) for each in near})]
+    wanted = dict.fromkeys([*small, *sorted(around), 2**24 + 3, whole.max - 1, whole.max])
     # The lowest value is left out: dividing it by -1 traps on the CPU that answers for the reference.
     signs = (1, -1) if whole.min else (1,)
     return torch.tensor([s * v for v in wanted if v <= whole.max for s in signs], dtype=dtype)
@@ -40,8 +42,8 @@ def _floating(dtype: torch.dtype, literals: Iterable[float]) -> torch.Tensor:
     # From 1 / eps on there are no fractions; beyond the square roots of the ends, squares leave the type.
     large = [1 / info.eps, 0.5 / info.eps - 0.5, math.sqrt(info.max) * 1.5, info.max]
     ends = [0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 7.25, 100.0, *small, *large, *_range_of_powers(info)]
-    near = [v for literal in literals for v in _beside(literal, dtype)]
-    ends += [v for v in (*_beside(1.0, dtype), *near) if v not in ends]
+    near = [v for literal in literals for v in values_beside(literal, dtype)]
+    ends += [v for v in (*values_beside(1.0, dtype), *near) if v not in ends]
     both = [s * v for v in (*ends, math.inf) for s in (1, -1)]
     return torch.tensor([*both, math.nan], dtype=torch.float64).to(dtype)
 
@@ -53,22 +55,22 @@ def _range_of_powers(info: torch.finfo) -> Iterator[float]:
         yield -math.log(info.smallest_normal * math.sqrt(info.eps), base)
 
 
-def _beside(value: float, dtype: torch.dtype) -> Iterator[float]:
+def values_beside(value: float, dtype: torch.dtype) -> Iterator[float]:
     """A value in a type, and its neighbors."""
     here = torch.tensor(value, dtype=dtype)
     yield from (float(each) for each in (here, *(torch.nextafter(here, here.new_tensor(e)) for e in (-1e4, 1e4))))
 
 
-def _complex(dtype: torch.dtype) -> torch.Tensor:
-    """Both sides of the axes, on which the branch cuts lie, at every size; infinities beside what is finite.
-
-    Two infinities are left out of the grid: kernels make NaN of what C calls 0 or an infinity.
+def _complex(dtype: torch.dtype, literals: Iterable[float]) -> torch.Tensor:
+    """Both sides of the axes, on which the branch cuts lie, at every size; infinities beside what is finite and each
+    other; absolute values that are literals, and what is beside them.
     """
     info = torch.finfo(torch.float32)
     small = info.smallest_normal
     ends = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 7.25, 100.0, small, info.max, small / 4, info.eps, math.inf]
     part = torch.tensor([*(s * v for v in ends for s in (1, -1)), math.nan])
-    axis = torch.tensor([0.0, -0.0, 1e-5, -1e-5, 0.5, -0.5, 1.0, -1.0, -2.5, math.inf, -math.inf])
+    axis = torch.tensor([s * v for v in (0.0, 1e-5, 0.5, 1.0, 2.5, math.inf) for s in (1, -1)])
     real, imaginary = torch.meshgrid(axis, axis, indexing="ij")
-    grid = torch.complex(real, imaginary)[~(real.isinf() & imaginary.isinf())]
-    return torch.cat([grid, torch.complex(part, part.flip(0))]).to(dtype)
+    sizes = torch.tensor([v for literal in literals for v in values_beside(literal, torch.float32)])
+    sides = [torch.complex(sizes, torch.zeros_like(sizes)), torch.complex(sizes * 0.6, sizes * -0.8)]
+    return torch.cat([torch.complex(real, imaginary).flatten(), torch.complex(part, part.flip(0)), *sides]).to(dtype)

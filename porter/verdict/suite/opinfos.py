@@ -47,6 +47,10 @@ class OpInfos:
         found = [make_comparable(op) for op in op_db if self.context.names(op) or op.full_name in names]
         return list(self._modifiers[modifier](found))
 
+    def plans(self, dtype: torch.dtype) -> bool:
+        """Whether a kernel is planned for this type."""
+        return dtype_name(dtype) in self.context.dtypes
+
     def computes(self, one: torch.dtype, other: torch.dtype) -> bool:
         """Whether a kernel computes in the type that these two are promoted to."""
         return not self.context.dtypes or dtype_name(torch.promote_types(one, other)) in self.context.dtypes

@@ -41,23 +41,58 @@ def prove(context: Context, outcomes: Sequence[runner.Outcome]) -> Proof:
     return Proof(tuple(sorted(before - after)), tuple(sorted(stale)))
 
 
+def find_lost(context: Context, outcomes: Sequence[runner.Outcome], expression: str | None = None) -> Iterator[str]:
+    """Tests that the lists let pass or fail before the edit and do not now, and those of planned types that they skip.
+
+    Fewer tests than before the edit prove less, whoever edits the lists. Of tests of this suite, which no list speaks
+    of, one that is skipped is none.
+    """
+    if context.lists != context.lists_before:
+        before, after = (set(_unlisted(context, text)) for text in (context.lists_before, context.lists))
+        wanted = runner.matcher(expression)
+        yield from sorted(test for test in before - after if wanted(test))
+    for each in outcomes:
+        own = not each.test.partition(".")[2].startswith(runner.UPSTREAM)
+        if own and each.status == "skipped" and each.dtype in context.dtypes:
+            yield each.test
+
+
+def _unlisted(context: Context, text: str) -> Iterator[str]:
+    """The names of upstream's tests of planned types that a list file leaves as they are."""
+    marked = set(listed(context, context.lists_file, text))
+    for name in _available(context, context.lists_file, text):
+        if name not in marked and name.rpartition("_")[2] in context.dtypes:
+            yield name
+
+
+def _available(context: Context, file: str, text: str) -> Iterator[str]:
+    modifiers = lists.modifiers(file, text)
+    for test, (cls, modifier) in LISTED.items():
+        for op in modifiers[modifier]([copy.deepcopy(op) for op in _tested(context)]):
+            for dtype in sorted(op.supported_dtypes("mps"), key=str):
+                yield _name(cls, test, op, dtype)
+
+
 def listed(context: Context, file: str, text: str) -> Iterator[str]:
     """The names of upstream's tests that a list file decorates, for the operators of a run."""
     modifiers = lists.modifiers(file, text)
     for test, (cls, modifier) in LISTED.items():
-        plain = [op for op in op_db if context.names(op) or op.full_name in context.through]
+        plain = _tested(context)
         marked = modifiers[modifier]([copy.deepcopy(op) for op in plain])
         for old, new in zip(plain, marked, strict=True):
             added = new.decorators[len(old.decorators or ()) :]
             for dtype in sorted(new.supported_dtypes("mps"), key=str):
                 if _active(added, cls, test, dtype):
-                    name = str(dtype).removeprefix("torch.")
-                    yield f"{cls}MPS.{test}_{_formatted(new)}_mps_{name}"
+                    yield _name(cls, test, new, dtype)
+
+
+def _tested(context: Context) -> list[OpInfo]:
+    return [op for op in op_db if context.names(op) or op.full_name in context.through]
+
+
+def _name(cls: str, test: str, op: OpInfo, dtype: Any) -> str:
+    return f"{cls}MPS.{test}_{op.formatted_name}_mps_{str(dtype).removeprefix('torch.')}"
 
 
 def _active(decorators: Iterable[Any], cls: str, test: str, dtype: Any) -> bool:
     return any(d.is_active(cls, test, "mps", dtype, {}) for d in decorators if hasattr(d, "is_active"))
-
-
-def _formatted(op: OpInfo) -> str:
-    return str(op.formatted_name)

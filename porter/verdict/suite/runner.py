@@ -46,15 +46,18 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
 
 
-def run(context: Context, expression: str | None = None, progress: Progress = ignore) -> list[Outcome]:
+def run(
+    context: Context, expression: str | None = None, progress: Progress = ignore, first_failure: bool = False
+) -> list[Outcome]:
     """Imports the tests for this context and runs those that `expression` selects, as pytest's -k does.
 
-    Reports the name of every test to `progress` before it starts.
+    Reports the name of every test to `progress` before it starts; ends with the `first_failure` if told.
     """
     set_context(context)
     for name in MODULES:
         sys.modules.pop(name, None)
-    return run_modules([importlib.import_module(name) for name in MODULES], expression, progress, context.dtypes)
+    modules = [importlib.import_module(name) for name in MODULES]
+    return run_modules(modules, expression, progress, context.dtypes, first_failure)
 
 
 def run_modules(
@@ -62,6 +65,7 @@ def run_modules(
     expression: str | None = None,
     progress: Progress = ignore,
     planned: Sequence[str] = (),
+    first_failure: bool = False,
 ) -> list[Outcome]:
     """Runs the tests of modules that `expression` selects; calls of kernels are those that the tests record.
 
@@ -71,7 +75,7 @@ def run_modules(
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromModule(module) for module in modules)
     wanted = matcher(expression)
     chosen = unittest.TestSuite(test for test in _flat(suite) if wanted(f"{type(test).__name__}.{_method(test)}"))
-    found = _Result(progress, planned)
+    found = _Result(progress, planned, first_failure)
     chosen.run(found)
     return found.outcomes
 
@@ -115,8 +119,9 @@ def _dtype(test: unittest.TestCase) -> str:
 class _Result(unittest.TestResult):
     """Collects an Outcome for every test that ends."""
 
-    def __init__(self, progress: Progress, planned: Sequence[str]) -> None:
+    def __init__(self, progress: Progress, planned: Sequence[str], first_failure: bool) -> None:
         super().__init__()
+        self._first_failure = first_failure
         self._progress = progress
         self._planned = planned
         self.outcomes: list[Outcome] = []
@@ -157,6 +162,8 @@ class _Result(unittest.TestResult):
     def _add(self, test: unittest.TestCase, status: str, reason: str = "") -> None:
         name = _method(test)
         record = results.get_record(name)
+        if status == "failed" and self._first_failure:
+            self.stop()
         self.outcomes.append(
             Outcome(
                 test=f"{type(test).__name__}.{name}",

@@ -10,18 +10,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
-from porter.verdict.suite.edges import edge_values
+from porter.verdict.suite.edges import edge_values, values_beside
 
 Transform = Callable[[torch.Tensor], torch.Tensor]
 
 OFFSET = 3
 COMBINATIONS = 8192
 SINGLE_VALUES = 16
+LITERALS = 2
 _INDICES = (torch.int64, torch.int32)
 _ON_CPU = re.compile(r"\bto be on (?:the )?cpu\b", re.I)
 _SIGNED = (torch.int64, torch.int32, torch.int16, torch.int8)
@@ -199,18 +201,22 @@ def _combinations(values: torch.Tensor, count: int) -> list[torch.Tensor]:
     return [values[torch.randint(len(values), (COMBINATIONS,), generator=generator)] for _ in range(count)]
 
 
-def with_other_scalars(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
-    """The sample with each of its numbers, and what may be one, at values that kernels treat apart."""
+def with_other_scalars(sample: SampleInput, literals: Iterable[float] = ()) -> Iterator[tuple[str, SampleInput]]:
+    """The sample with each of its numbers, and what may be one, at values that kernels treat apart: some that many do,
+    and the first few of `literals`, with what is one ULP of float32 beside each.
+    """
+    beside = [each for literal in islice(literals, LITERALS) for each in values_beside(literal, torch.float32)]
     for place, value in (*enumerate(sample.args), *sample.kwargs.items()):
-        for other in _other_scalars(value):
+        for other in _other_scalars(value, beside):
             args = tuple(other if i == place else each for i, each in enumerate(sample.args))
             kwargs = {name: other if name == place else each for name, each in sample.kwargs.items()}
             yield f"with {other} for {value}", SampleInput(sample.input, args=args, kwargs=kwargs)
 
 
-def _other_scalars(value: Any) -> tuple[Any, ...]:
+def _other_scalars(value: Any, literals: Iterable[float]) -> tuple[Any, ...]:
     if value is None or isinstance(value, float):
-        return tuple(each for each in (None, 0.0, 0.25, 0.5, 1.0, -1.0) if each != value)
+        every = dict.fromkeys((None, 0.0, 0.25, 0.5, 1.0, -1.0, *literals))
+        return tuple(each for each in every if each != value)
     if isinstance(value, int) and not isinstance(value, bool):
         return tuple(each for each in (0, 1, -1) if each != value)
     return ()

@@ -18,13 +18,14 @@ from torch.testing._internal.common_device_type import OpDTypes
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from porter.verdict.suite import bounds, compare, counters, execution, results, samples
+from porter.verdict.suite import beyond, bounds, compare, counters, execution, results, samples
 from porter.verdict.suite.consistency import Consistency, Refused, count_computed_elements, instantiate, to_cpu
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.opinfos import is_pointwise, operands, opinfos, parametrize_over
 
 OPINFOS = opinfos(get_context())
 FORWARD = OPINFOS.select("mps_ops_modifier")
+PLANNED_COMPLEX = [torch.complex64] if OPINFOS.plans(torch.complex64) else []
 
 
 class TestConsistency(Consistency):
@@ -48,6 +49,13 @@ class TestConsistency(Consistency):
         allowed_dtypes=OPINFOS.grad_dtypes,
     )
     def test_output_grad_match(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        self.match_gradients(device, dtype, op)
+
+    @parametrize_over(FORWARD, dtypes=OpDTypes.supported_backward, allowed_dtypes=PLANNED_COMPLEX)
+    def test_complex_gradients(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        self.match_gradients(device, dtype, op)
+
+    def match_gradients(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype, op):
             for sample in OPINFOS.samples(op, dtype, requires_grad=True):
                 want, wanted_from = _outputs(op, sample)
@@ -99,7 +107,7 @@ class TestConsistency(Consistency):
                 for each in self.accepted(op, edge):
                     with self.noting():
                         self.edges(op, dtype, each, device)
-                for told, other in samples.with_other_scalars(edge):
+                for told, other in samples.with_other_scalars(edge, OPINFOS.context.literals):
                     with self.noting(), suppress(Refused):
                         self.edges(op, dtype, other, device, f"{told}: ")
 
@@ -155,6 +163,25 @@ class TestConsistency(Consistency):
         if isinstance(got, torch.Tensor) and got.dtype == dtype:
             theirs, exact = self.cpu(op, dense), self.cpu(op, dense.transform(compare.widen))
             self.accurate(got, theirs, exact, operands(dense))
+
+    @parametrize_over([o for o in FORWARD if is_pointwise(o)], dtypes=OpDTypes.none)
+    def test_types_beyond_the_cpu(self, device: str, op: OpInfo) -> None:
+        """Planned types that the CPU has no kernel for match the results of a wider type."""
+        for dtype, wide in beyond.WIDER.items():
+            if OPINFOS.plans(dtype) and dtype not in op.supported_dtypes("cpu") and wide in op.supported_dtypes("cpu"):
+                with self.count_calls(dtype, op):
+                    for sample in OPINFOS.pick_kinds(op, wide):
+                        spread = samples.with_spread_values(sample, wide, getattr(op, "domain", None))
+                        self.beyond_the_cpu(op, spread.transform(beyond.convert(wide, dtype)), device)
+                    self.assertGreater(self.elements, 0, f"no sample of {dtype} reaches a kernel")
+
+    def beyond_the_cpu(self, op: OpInfo, sample: SampleInput, device: str) -> None:
+        try:
+            got = to_cpu(self.mps(op, sample, device))
+        except NotImplementedError:  # an overload of the operator that is not ported, which the CPU has to compute
+            return
+        precise = sample.transform(compare.widen)
+        self.assertEqual("", beyond.excess(got, self.cpu(op, precise), operands(precise)))
 
     def accurate(self, got: Any, theirs: Any, exact: Any, inputs: list[torch.Tensor]) -> None:
         """Records the largest error of a real result, and fails where it is beyond its bound."""

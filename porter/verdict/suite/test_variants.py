@@ -5,18 +5,32 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite import compare
+from porter.verdict.suite import compare, execution
 from porter.verdict.suite.consistency import Consistency, instantiate
 from porter.verdict.suite.context import get_context
-from porter.verdict.suite.opinfos import opinfos, parametrize_over
+from porter.verdict.suite.opinfos import is_pointwise, operands, opinfos, parametrize_over
 
 OPINFOS = opinfos(get_context())
 GUARD = 64
+# Who calls the meta function of an operator without its memory cannot know that it overlaps.
+KNOWS_MEMORY = [] if execution.is_redirected() else OPINFOS.select("mps_ops_modifier")
+_OVERLAPS = "refers? to (?:a single|the same) memory|refer to a single memory"
+
+Overlap = Callable[[OpInfo, torch.Tensor, Sequence[Any], Mapping[str, Any]], Any]
+OVERLAPS: Mapping[str, Overlap] = {
+    "in place on an expanded tensor": lambda op, m, a, k: op.get_inplace()(m[:1].expand(len(m) - 1), *a, **k),
+    "in place with the elements after its own": lambda op, m, a, k: op.get_inplace()(m[:-1], *_with(m[1:], a), **k),
+    "in place with itself": lambda op, m, a, k: op.get_inplace()(m[:-1], *_with(m[:-1], a), **k),
+    "out= the input": lambda op, m, a, k: op(m[:-1], *a, **k, out=m[:-1]),
+    "out= the elements after the input": lambda op, m, a, k: op(m[:-1], *a, **k, out=m[1:]),
+}
 
 
 class TestVariants(Consistency):
@@ -107,6 +121,39 @@ class TestVariants(Consistency):
         self.same(op, dtype, sample, views[1], views[0], f"{label}: ")
         outside = f"{label}: wrote outside the view"
         self.assertEqual(buffers[1][..., 1:], buffers[0][..., 1:], outside, exact_device=False)
+
+    @parametrize_over([o for o in KNOWS_MEMORY if is_pointwise(o)], allowed_dtypes=[torch.float32, torch.int32])
+    def test_overlap(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with self.count_calls(dtype, op):
+            alike = (s for s in OPINFOS.pick_samples(op, dtype) if len({t.shape for t in operands(s)}) == 1)
+            for sample in list(alike)[:1]:
+                flat = sample.transform(lambda v: v.detach().flatten() if isinstance(v, torch.Tensor) else v)
+                for label, call in OVERLAPS.items():
+                    if (op.supports_out or "out=" not in label) and (op.get_inplace() or "in place" not in label):
+                        self.overlapping(op, dtype, flat, label, call, device)
+
+    def overlapping(
+        self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, label: str, call: Overlap, device: str
+    ) -> None:
+        """Operands and results in one memory: gives the same values, or an error where the CPU sees an overlap."""
+        start = torch.cat([sample.input, sample.input[:1]])
+        ours, theirs = start.to(device), start.clone()
+        try:
+            call(op, theirs, sample.args, sample.kwargs)
+        except RuntimeError as error:
+            if re.search(_OVERLAPS, str(error)):
+                with self.assertRaisesRegex(RuntimeError, _OVERLAPS, msg=label):
+                    self.on_device(lambda m, *a, **k: call(op, m, a, k), ours, sample, device)
+            return
+        self.on_device(lambda m, *a, **k: call(op, m, a, k), ours, sample, device)
+        self.elements += int((theirs != start).sum())
+        self.same(op, dtype, sample, ours, theirs, f"{label}: ")
+
+
+def _with(tensor: torch.Tensor, arguments: Sequence[Any]) -> list[Any]:
+    """The arguments with this tensor in place of the first one."""
+    places = [i for i, each in enumerate(arguments) if isinstance(each, torch.Tensor)][:1]
+    return [tensor if i in places else each for i, each in enumerate(arguments)]
 
 
 instantiate(TestVariants, globals())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from porter.verdict.behavior import Behavior, PathCount, SampleResult, Status, compare_paths, status_of_error
+from porter.verdict.behavior import Behavior, PathCount, SampleResult, Status, compare_paths, find_lost, status_of_error
 
 
 def make_results(dtype: str, *found: tuple[Status, str, bool, float | None]) -> list[SampleResult]:
@@ -29,6 +29,11 @@ def test_a_type_gained_in_two_types_is_one_line() -> None:
 def test_a_type_lost() -> None:
     [line] = compare_paths(make_results("int64", AGREES, AGREES), make_results("int64", AGREES, NO)).changes
     assert line == "int64: no longer supported in 1 of 2 samples (not for int64)"
+
+
+def test_only_samples_that_were_right_are_lost() -> None:
+    old = make_results("int64", AGREES, NO, OFF)
+    assert [each.sample for each in find_lost(old, make_results("int64", NO, NO, NO))] == ["sample 0"]
 
 
 def test_nan_and_values_are_separate_lines() -> None:

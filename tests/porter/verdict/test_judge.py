@@ -6,6 +6,7 @@ from porter.core.errors import Place, PorterError
 from porter.report.as_json import verdict_object
 from porter.report.verdict import table
 from porter.verdict import judge
+from porter.verdict.behavior import SampleResult, Status
 from porter.verdict.suite.runner import Outcome
 
 OUTCOMES = [
@@ -33,6 +34,21 @@ def test_no_test_proves_nothing() -> None:
     found = judge.judge("atan2", [], 0.0)
     assert not found.ok
     assert [f.reason for f in found.failures] == ["no test was selected, so nothing was verified"]
+
+
+def test_fewer_tests_than_before_the_edit_are_a_failure() -> None:
+    found = judge.judge("atan2", OUTCOMES[:2], 1.25)
+    lost = judge.require_tests(found, ["TestConsistencyMPS.test_output_match_atan2_mps_float16"] * 2)
+    assert found.ok and not lost.ok
+    assert [f.test for f in lost.failures] == ["TestConsistencyMPS.test_output_match_atan2_mps_float16"]
+
+
+def test_what_the_old_path_computed_and_the_port_refuses_is_a_failure() -> None:
+    found = judge.judge("atan2", OUTCOMES[:2], 1.25)
+    refused = [SampleResult("int64", f"atan2 sample {i}", Status.REFUSED, "no kernel") for i in range(2)]
+    lost = judge.require_samples(found, refused)
+    assert not lost.ok
+    assert [(f.test, f.dtype) for f in lost.failures] == [("atan2 sample 0", "int64")]
 
 
 def test_the_object_that_a_script_reads_has_a_verdict_and_its_dtypes_by_name() -> None:

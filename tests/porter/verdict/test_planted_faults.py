@@ -11,7 +11,7 @@ from porter.core.errors import PorterError
 from porter.core.layout import INDEXING, NATIVE_FUNCTIONS
 from porter.verdict.result import Verdict
 from porter.verdict.verify import verify
-from tests.porter.verdict.written_ports import HOST_CODE, METAL, Port
+from tests.porter.verdict.written_ports import HOST_CODE, LISTS, METAL, Port
 
 
 def reasons(verdict: Verdict) -> str:
@@ -31,6 +31,18 @@ def test_a_correct_port_passes(name: str, request: pytest.FixtureRequest) -> Non
 def test_the_removed_list_entry_passes_now(atan2: Port) -> None:
     notes = atan2.verdict("test_output_match").notes
     assert "removed from the test lists: TestConsistencyMPS.test_output_match_atan2_mps_int64 now passes" in notes
+
+
+def test_a_type_put_on_the_test_lists_is_no_longer_tested(atan2: Port) -> None:
+    entry = '"atan2": [torch.float32],\n            '
+    listed = atan2.edited(LISTS, '"log1p": [', f'{entry}"log1p": [')
+    assert "test_output_match_atan2_mps_float32  no longer tested" in reasons(listed.verdict("test_output_match"))
+
+
+def test_results_written_over_operands(atan2: Port) -> None:
+    call = 'lib.exec_binary_kernel(iter, "atan2")'
+    wrong = atan2.edited(HOST_CODE, call, f"iter.output().zero_();\n  {call}")
+    assert "in place with itself" in reasons(wrong.verdict("test_overlap"))
 
 
 def test_an_uncallable_kernel_gives_no_verdict(atan2: Port) -> None:

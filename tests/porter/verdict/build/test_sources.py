@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from porter.core.layout import KERNELS, MPS, OPERATIONS
-from porter.verdict.build.sources import add_called_files, literals
+from porter.core.layout import MPS, OPERATIONS
+from porter.verdict.build.sources import add_called_files
 from porter.verdict.build.tree import Tree
 
 FILES = {
@@ -29,11 +29,3 @@ def test_files_behind_header_declarations_are_built_transitively(tmp_path: Path)
         "UnaryOps.mm": ["UnaryOps.mm", "Indexing.mm"],
         "Alone.mm": ["Alone.mm"],
     }
-
-
-def test_the_numbers_of_a_functor_are_found(tmp_path: Path) -> None:
-    functor = "struct a_functor {\n  x < 0.5f ? 2 : float2(1.5, -3e-4f) + 0 * T4 + 1.f + 0x1p3f;\n};\n"
-    (tmp_path / KERNELS).mkdir(parents=True)
-    (tmp_path / KERNELS / "A.metal").write_text(functor + "struct b_functor {\n  9;\n};\n")
-    tree = Tree(tmp_path, tmp_path, {})
-    assert literals(tree, ["a"]) == (0.5, 2.0, 1.5, 3e-4)

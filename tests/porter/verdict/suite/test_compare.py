@@ -98,3 +98,15 @@ def test_a_denormal_is_no_zero_unless_it_is_flushed() -> None:
     tiny, zero = torch.tensor([1e-40]), torch.tensor([0.0])
     assert compare.find_disagreement(zero, tiny, tiny.double(), [], None, tiny) != ""
     assert compare.find_disagreement(zero, tiny, tiny.double(), [], zero, tiny) == ""
+
+
+def test_two_infinities_in_a_number_may_give_nan_but_nothing_else() -> None:
+    inf, nan = float("inf"), float("nan")
+    x = torch.tensor([complex(inf, -inf)])
+    cpu, exact = torch.tensor([0j]), torch.tensor([0j], dtype=torch.complex128)
+    assert compare.find_disagreement(torch.tensor([complex(nan, nan)]), cpu, exact, [x]) == ""
+    assert compare.find_disagreement(torch.tensor([1 + 0j]), cpu, exact, [x]) != ""
+    assert (
+        compare.find_disagreement(torch.tensor([complex(nan, nan)]), cpu, exact, [torch.tensor([complex(inf, 1)])])
+        != ""
+    )

@@ -38,7 +38,24 @@ def test_complex_numbers_lie_on_both_sides_of_the_axes() -> None:
     for part, other in ((found.real, found.imag), (found.imag, found.real)):
         cut = other[(part == -1.0) & (other == 0)]
         assert sorted(set(cut.signbit().tolist())) == [False, True]
+        assert {2.5, -2.5} <= set(part[other == 0].tolist())
     assert bool((found.real.isinf() & found.imag.isfinite()).any())
+    assert bool((found.real.isinf() & found.imag.isinf()).any())
+
+
+def test_integers_and_complex_numbers_lie_beside_literals() -> None:
+    assert {40, 41, 42, -40, -41, -42} <= set(edge_values(torch.int32, [41.0]).tolist())
+    sizes = edge_values(torch.complex64, [0.375]).abs()
+    here = torch.tensor(0.375)
+    beside = {float(torch.nextafter(here, torch.tensor(end))) for end in (0.0, 1.0)}
+    assert {0.375, *beside} <= set(sizes.tolist())
+
+
+def test_scalars_are_literals_and_what_is_beside_them() -> None:
+    sample = SampleInput(torch.ones(2), args=(0.2,))
+    tried = {other.args[0] for _, other in samples.with_other_scalars(sample, [0.375, 20.0, 7.0])}
+    below = float(torch.nextafter(torch.tensor(0.375), torch.tensor(0.0)))
+    assert {0.375, below, 20.0, None, 1.0} <= tried and 7.0 not in tried
 
 
 def test_operands_are_combined_with_each_other() -> None:

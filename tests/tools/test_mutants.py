@@ -1,0 +1,98 @@
+"""What `tools/mutants.py` takes for a slip, which mutants it makes of an operator, and how it goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import mutants
+from mutation.ledger import Ledger, summarize
+from mutation.slips import Slips, slip_in_host_code, slip_in_metal, slip_in_registrations, slip_in_rows
+from mutation.subjects import Mutant, find_mutants, find_operators, make_subject
+from mutation.trial import Fate
+
+FUNCTOR = """struct a_functor {
+  template <typename T>
+  inline T operator()(const T a, const T b) {
+    const float low = static_cast<float>(b);
+    if (low > 0.5f) {
+      return static_cast<T>(::metal::max(static_cast<float>(a), low));
+    }
+    return static_cast<T>(a == b ? low + 1.0f : -low);
+  }
+};
+"""
+HOST = """static void a_kernel(TensorIteratorBase& iter) {
+  lib.exec_binary_kernel(iter, "a", std::nullopt, std::nullopt, kBool);
+}
+REGISTER_DISPATCH(a_stub, &a_kernel)
+"""
+
+
+def apply(slips: Slips, code: str) -> set[str]:
+    return {code[: slip.start] + slip.new + code[slip.end :] for slip in slips(code)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("low > 0.5f", "low >= 0.5f"),
+        ("low > 0.5f", "low > 0.50001f"),
+        ("low + 1.0f", "low - 1.0f"),
+        (": -low", ": low"),
+        ("::metal::max(static_cast<float>(a), low)", "::metal::max(low, static_cast<float>(a))"),
+        ("::metal::max", "::metal::min"),
+        ("static_cast<float>(b)", "static_cast<half>(b)"),
+        ("static_cast<float>(b)", "static_cast<float>(a)"),
+        ("if (low > 0.5f)", "if (true)"),
+        ("a == b ?", "false ?"),
+        ("const float low", "const half low"),
+        (
+            "    if (low > 0.5f) {\n      return static_cast<T>(::metal::max(static_cast<float>(a), low));\n    }\n",
+            "\n",
+        ),
+    ],
+)
+def test_slips_in_a_functor(old: str, new: str) -> None:
+    assert old in FUNCTOR
+    assert FUNCTOR.replace(old, new) in apply(slip_in_metal, FUNCTOR)
+
+
+def test_slips_in_registrations() -> None:
+    line = "REGISTER_BINARY_OP(a, int, float);\n"
+    made = apply(slip_in_registrations, line)
+    assert {"", "REGISTER_BINARY_OP(a, short, float);\n", "REGISTER_BINARY_OP(a, int, half);\n"} <= made
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('"a"', '"nothing"'), (", kBool", ""), ("REGISTER_DISPATCH(a_stub, &a_kernel)\n", "")]
+)
+def test_slips_in_host_code(old: str, new: str) -> None:
+    assert HOST.replace(old, new) in apply(slip_in_host_code, HOST)
+
+
+def test_slips_in_rows() -> None:
+    made = apply(slip_in_rows, "    CPU, CUDA, MPS: a_out\n")
+    assert {"    CPU, CUDA: a_out\n", "    CPU, CUDA, MPS: a_out_\n", ""} <= made
+
+
+def test_there_are_twenty_operators_and_more_than_a_thousand_mutants() -> None:
+    operators = find_operators()
+    assert len(operators) == 20
+    few = [mutants.choose(find_mutants(make_subject(op)), 54) for op in operators]
+    assert sum(map(len, few)) > 1000
+    assert {mutant.region for each in few for mutant in each} == {"functor", "helper", "registration", "host", "yaml"}
+
+
+def test_a_run_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
+    mutant = Mutant("a", "functor", "operator", "A.metal", "text", "A.metal:1: '+' -> '-'")
+    other = Mutant("a", "functor", "operator", "A.metal", "other", "A.metal:2: '+' -> '-'")
+    Ledger(tmp_path / "results").add(mutant, Fate.SURVIVED, "")
+    ledger = Ledger(tmp_path / "results")
+    ledger.add(other, Fate.CAUGHT, "test")
+    text, share = summarize(ledger.entries.values())
+    assert share == 0.5
+    assert "survived: a: functor, operator: A.metal:1: '+' -> '-'" in text
+    ledger.add(mutant, Fate.CAUGHT, "a test of a later run")
+    assert summarize(Ledger(tmp_path / "results").entries.values())[1] == 1.0
