@@ -15,19 +15,26 @@ extern "C" {
 #define PM_ABI_VERSION 1u
 #define PM_MAX_BUFFERS 31u           /* argument table size of Metal's feature tables */
 #define PM_MAX_THREADGROUP_ARGS 31u
+#define PM_MAX_TEXTURES 128u
+#define PM_MAX_SAMPLERS 16u
+#define PM_FIRST_TEXTURE 32u         /* textures and samplers are bound like buffers, after them: [[texture(n)]] at this + n */
+#define PM_FIRST_SAMPLER (PM_FIRST_TEXTURE + PM_MAX_TEXTURES)
+#define PM_BINDINGS (PM_FIRST_SAMPLER + PM_MAX_SAMPLERS)
 #define PM_MAX_THREADS_PER_GROUP 1024u
 #define PM_SIMD_WIDTH 32u
 
 enum pm_argument_kind {
   PM_BUFFER = 0,              /* device/constant pointer: `device T* x [[buffer(n)]]` */
   PM_CONSTANT_REFERENCE = 1,  /* reference: `constant T& x [[buffer(n)]]`; the buffer must hold element_size bytes */
-  PM_THREADGROUP = 2          /* `threadgroup T* x [[threadgroup(n)]]`; the launch gives its length in bytes */
+  PM_THREADGROUP = 2,         /* `threadgroup T* x [[threadgroup(n)]]`; the launch gives its length in bytes */
+  PM_TEXTURE = 3,             /* `texture2d<T> x [[texture(n)]]`: `index` is PM_FIRST_TEXTURE + n, bound is a struct pm_texture */
+  PM_SAMPLER = 4              /* `sampler x [[sampler(n)]]`: `index` is PM_FIRST_SAMPLER + n, bound is a struct pm_sampler */
 };
 
 struct pm_argument {
   const char* name;       /* parameter name in the kernel's definition, "" when it has none */
   uint32_t kind;          /* enum pm_argument_kind */
-  uint32_t index;         /* n of [[buffer(n)]] or [[threadgroup(n)]] */
+  uint32_t index;         /* n of [[buffer(n)]] or [[threadgroup(n)]]; of a texture or sampler, where it is bound */
   uint32_t element_size;  /* sizeof of what is pointed or referred to; 1 for void */
   uint32_t alignment;     /* alignof of the same */
   uint32_t writable;      /* 1 for `device T*` / `device T&` without const */

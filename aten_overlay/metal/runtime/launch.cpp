@@ -158,7 +158,7 @@ extern "C" int pm_run(const void* launch_) {
   Job& job = running.job;
   job.launch = &l;
   job.entry = static_cast<const pm_entry*>(l.kernel->internal);
-  for (uint32_t i = 0; i < l.buffer_count && i <= PM_MAX_BUFFERS; ++i) job.buffers[i] = l.buffers[i].address;
+  for (uint32_t i = 0; i < l.buffer_count && i < PM_BINDINGS; ++i) job.buffers[i] = l.buffers[i].address;
   uint64_t threads = 1, groups = 1;
   for (int d = 0; d < 3; ++d) {
     job.grid.grid[d] = l.grid[d];

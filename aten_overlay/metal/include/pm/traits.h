@@ -16,7 +16,6 @@ template <bool B, class T = void> struct enable_if : pm::enable<B, T> {};
 template <bool B, class T, class F> struct conditional { using type = T; };
 template <class T, class F> struct conditional<false, T, F> { using type = F; };
 template <bool B, class T, class F> using conditional_t = typename conditional<B, T, F>::type;
-template <class...> using void_t = void;
 template <class T> struct type_identity { using type = T; };
 template <class T> using type_identity_t = typename type_identity<T>::type;
 
@@ -90,13 +89,12 @@ template <class T> inline constexpr bool is_signed_v =
     is_floating_point_v<T> || (is_integral_v<T> && pm::element_t<T>(-1) < pm::element_t<T>(0));
 template <class T> inline constexpr bool is_unsigned_v = is_integral_v<T> && !is_signed_v<T>;
 template <class T> inline constexpr bool is_function_v = __is_function(T);
-template <class T> inline constexpr bool is_empty_v = __is_empty(T);
 template <class T> inline constexpr size_t rank_v = __array_rank(T);
 #define PM_TRAIT(name) template <class T> struct name : bool_constant<name##_v<T>> {};
 PM_TRAIT(is_void) PM_TRAIT(is_const) PM_TRAIT(is_volatile) PM_TRAIT(is_array) PM_TRAIT(is_pointer) PM_TRAIT(is_reference)
 PM_TRAIT(is_enum) PM_TRAIT(is_class) PM_TRAIT(is_union) PM_TRAIT(is_trivially_copyable) PM_TRAIT(is_floating_point)
 PM_TRAIT(is_integral) PM_TRAIT(is_arithmetic) PM_TRAIT(is_vector) PM_TRAIT(is_scalar) PM_TRAIT(is_fundamental)
-PM_TRAIT(is_signed) PM_TRAIT(is_unsigned) PM_TRAIT(is_function) PM_TRAIT(is_empty)
+PM_TRAIT(is_signed) PM_TRAIT(is_unsigned) PM_TRAIT(is_function)
 #undef PM_TRAIT
 template <class A, class B> struct is_same : bool_constant<__is_same(A, B)> {};
 template <class A, class B> struct is_convertible : bool_constant<__is_convertible(A, B)> {};

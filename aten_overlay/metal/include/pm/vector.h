@@ -22,12 +22,24 @@ template <class T, int N, int... I> struct swizzle {
   }
   PM_INLINE constexpr swizzle& operator=(const swizzle& o) { return *this = value(o); }
   PM_INLINE constexpr value operator-() const { return -value(*this); }
+  PM_INLINE constexpr value operator+() const { return value(*this); }
+  PM_INLINE constexpr value operator~() const { return ~value(*this); }
+  PM_INLINE constexpr metal::vec<bool, size> operator!() const { return !value(*this); }
   PM_INLINE constexpr T operator[](int i) const { return value(*this).v_[i]; }
 #define PM_ASSIGN(op) \
   PM_INLINE constexpr swizzle& operator op##=(const value& o) { return *this = value(*this) op o; }
-  PM_ASSIGN(+) PM_ASSIGN(-) PM_ASSIGN(*) PM_ASSIGN(/) PM_ASSIGN(%) PM_ASSIGN(&) PM_ASSIGN(|) PM_ASSIGN(^)
+  PM_ASSIGN(+) PM_ASSIGN(-) PM_ASSIGN(*) PM_ASSIGN(/) PM_ASSIGN(%) PM_ASSIGN(&) PM_ASSIGN(|) PM_ASSIGN(^) PM_ASSIGN(<<)
+  PM_ASSIGN(>>)
 #undef PM_ASSIGN
 };
+template <class T> inline constexpr bool stands_for_vector = false;  // without being one
+template <class T, int N, int... I> inline constexpr bool stands_for_vector<swizzle<T, N, I...>> = true;
+template <class T, int N> inline constexpr bool stands_for_vector<packed<T, N>> = true;
+template <class T> PM_INLINE constexpr const T& plain(const T& v) { return v; }
+template <class T, int N, int... I> PM_INLINE constexpr auto plain(const swizzle<T, N, I...>& v) {
+  return metal::vec<T, sizeof...(I)>(v);
+}
+template <class T, int N> PM_INLINE constexpr metal::vec<T, N> plain(const packed<T, N>& v) { return v; }
 template <class T, int N, int... I> struct element<swizzle<T, N, I...>> {
   using type = T;
   static constexpr int size = sizeof...(I);
@@ -181,7 +193,7 @@ template <class T> struct vec<T, 1>;
 PM_SWIZZLE_OPERATOR(+) PM_SWIZZLE_OPERATOR(-) PM_SWIZZLE_OPERATOR(*) PM_SWIZZLE_OPERATOR(/) PM_SWIZZLE_OPERATOR(%)
 PM_SWIZZLE_OPERATOR(&) PM_SWIZZLE_OPERATOR(|) PM_SWIZZLE_OPERATOR(^) PM_SWIZZLE_OPERATOR(<<) PM_SWIZZLE_OPERATOR(>>)
 PM_SWIZZLE_OPERATOR(==) PM_SWIZZLE_OPERATOR(!=) PM_SWIZZLE_OPERATOR(<) PM_SWIZZLE_OPERATOR(>) PM_SWIZZLE_OPERATOR(<=)
-PM_SWIZZLE_OPERATOR(>=)
+PM_SWIZZLE_OPERATOR(>=) PM_SWIZZLE_OPERATOR(&&) PM_SWIZZLE_OPERATOR(||)
 }  // namespace metal
 
 #define PM_VECTOR_NAMES(T) \
@@ -199,7 +211,9 @@ using ::long4; using ::ulong2; using ::ulong3; using ::ulong4; using ::half2; us
 using ::bfloat3; using ::bfloat4; using ::float2; using ::float3; using ::float4; using ::half; using ::bfloat;
 }  // namespace metal
 
-template <class T, class U> PM_INLINE constexpr T as_type(const U& u) {
+template <class T, class U, class = pm::enable_t<pm::stands_for_vector<U>>> PM_INLINE constexpr T as_type(const U& u);
+template <class T, class U, class = pm::enable_t<!pm::stands_for_vector<U>>, class = void>
+PM_INLINE constexpr T as_type(const U& u) {
   static_assert(sizeof(T) == sizeof(U), "as_type: the two types differ in size");
   if constexpr (__is_trivially_copyable(T) && __is_trivially_copyable(U)) {
     return __builtin_bit_cast(T, u);
@@ -209,6 +223,7 @@ template <class T, class U> PM_INLINE constexpr T as_type(const U& u) {
     return t;
   }
 }
+template <class T, class U, class> PM_INLINE constexpr T as_type(const U& u) { return as_type<T>(pm::plain(u)); }
 namespace metal {
 using ::as_type;
 }
