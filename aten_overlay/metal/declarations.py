@@ -232,7 +232,7 @@ def _record_constant(unit: Unit, declaration: Declaration) -> None:
     if attribute is None or any(source.tokens[i] == "(" for i in top_level(source, declaration.start, declaration.end)):
         return
     at = next(i for i in range(declaration.start, declaration.end) if is_attribute(source, i))
-    words = (t for t in source.tokens[declaration.start : at - 1] if t not in ("constant", "const", "static"))
+    words = (t for t in source.tokens[declaration.start : at - 1] if t not in ("constant", "const", "static", "constexpr"))
     index = integer(source, attribute, unit.lookup)
     unit.constants.append(FunctionConstant(source.tokens[at - 1], " ".join(words), index, declaration))
 

@@ -122,6 +122,8 @@ def _keyword_edits(
             yield Edit(starts[i], ends[i], "static thread_local")
             if checked:
                 yield from _announce_edits(source, i)
+        elif token == "coherent" and tokens[i + 1] in ("(", *ERASED):
+            yield Edit(starts[i], ends[source.match[i + 1]] if tokens[i + 1] == "(" else ends[i], "")
         elif token in ERASED:
             yield Edit(starts[i], ends[i], _INLINED if token == "kernel" else "")
         elif source.kinds[i] == "number" and _UNSUFFIXED.match(token):

@@ -125,7 +125,7 @@ def _class_names(source: Source, declaration: Declaration, start: int, key: str)
     stop = head_end(declaration)
     for i in _outside_types(source, start, stop):
         if source.kinds[i] == "name" and tokens[i] not in ("class", "struct", "union", "enum", "final", "typename"):
-            if tokens[i - 1] in ("class", "struct", "union", "enum", "]", ")"):
+            if tokens[i - 1] in ("class", "struct", "union", "enum", "]", ")", "::") and tokens[i + 1] != "::":
                 yield tokens[i]
                 break
     if declaration.body < 0:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.declarations import Unit
 from aten_overlay.metal.lexer import Source, is_attribute
-from aten_overlay.metal.syntax import Declaration, class_key, constructor_qualifiers
+from aten_overlay.metal.syntax import Declaration, class_key, constructor_qualifiers, head_end
 
 ERASED = frozenset(("device", "thread", "threadgroup", "kernel", "ray_data", "object_data", "threadgroup_imageblock"))
 
@@ -21,7 +21,7 @@ def find_duplicates(unit: Unit, needed: Iterable[Declaration]) -> list[Declarati
             continue
         head = tuple(_normal_head(source, declaration))
         key = (declaration.scope, declaration.outer, head)
-        body = _normal(source, declaration.body, declaration.end)
+        body = _normal(source, declaration.body, declaration.end) if declaration.body >= 0 else []
         if key not in seen:
             seen[key] = body
         elif seen[key] == body:
@@ -39,7 +39,7 @@ def find_duplicates(unit: Unit, needed: Iterable[Declaration]) -> list[Declarati
 def _may_repeat(source: Source, declaration: Declaration) -> bool:
     """Whether it is a function's definition, or a class template's specialization."""
     if declaration.body < 0:
-        return False
+        return declaration.outer >= 0 and "(" in source.tokens[declaration.start : declaration.end]
     if class_key(source, declaration) in ("struct", "class"):
         return source.tokens[declaration.start] == "template" and source.tokens[declaration.body - 1] == ">"
     is_whole = source.match[declaration.body] + 1 == declaration.end
@@ -48,11 +48,10 @@ def _may_repeat(source: Source, declaration: Declaration) -> bool:
 
 def _normal_head(source: Source, declaration: Declaration) -> list[str]:
     """What tells functions apart on the host, where no constructor is `constant`."""
-    qualifiers = constructor_qualifiers(source, declaration)
+    qualifiers, end = constructor_qualifiers(source, declaration), head_end(declaration)
     if not qualifiers:
-        return _normal(source, declaration.start, declaration.body)
-    before = _normal(source, declaration.start, qualifiers.start)
-    return before + _normal(source, qualifiers.stop, declaration.body)
+        return _normal(source, declaration.start, end)
+    return _normal(source, declaration.start, qualifiers.start) + _normal(source, qualifiers.stop, end)
 
 
 def _normal(source: Source, start: int, end: int) -> list[str]:

@@ -75,7 +75,7 @@ def _one(source: Source, start: int, end: int, scope: tuple[str, ...], outer: in
         if token == "template" and tokens[i + 1] == "<":
             i = skip_angles(source, i + 1, end)
             continue
-        if token == "=" and tokens[i - 1] != "operator":
+        if token == "=" and "operator" not in tokens[max(i - 3, start) : i]:
             assigned = True
         if token == "(":
             called = True

@@ -61,22 +61,22 @@ using metal::frexp; using metal::modf; using metal::sincos; using metal::mad; us
 
 // The builtins under Apple's functions. Those of floats are also told how precise to be; here they always are.
 #define PM_FORM(name) \
-  template <class T> PM_INLINE T __metal_##name(T a, int) { return metal::name(a); }
+  template <class T> PM_INLINE T __metal_##name(T a, int = 0) { return metal::name(a); }
 PM_FORM(acos) PM_FORM(acosh) PM_FORM(asin) PM_FORM(asinh) PM_FORM(atan) PM_FORM(atanh) PM_FORM(ceil) PM_FORM(cos)
 PM_FORM(cosh) PM_FORM(cospi) PM_FORM(exp) PM_FORM(exp10) PM_FORM(exp2) PM_FORM(fabs) PM_FORM(floor) PM_FORM(fract)
 PM_FORM(log) PM_FORM(log10) PM_FORM(log2) PM_FORM(rint) PM_FORM(round) PM_FORM(rsqrt) PM_FORM(sin) PM_FORM(sinh)
 PM_FORM(sinpi) PM_FORM(sqrt) PM_FORM(tan) PM_FORM(tanh) PM_FORM(tanpi) PM_FORM(trunc)
 #undef PM_FORM
 #define PM_FORM(name) \
-  template <class T> PM_INLINE T __metal_##name(T a, T b, int) { return metal::name(a, b); }
+  template <class T> PM_INLINE T __metal_##name(T a, T b, int = 0) { return metal::name(a, b); }
 PM_FORM(atan2) PM_FORM(divide) PM_FORM(fmax) PM_FORM(fmin) PM_FORM(fmod) PM_FORM(pow) PM_FORM(powr) PM_FORM(copysign)
 PM_FORM(fdim)
 #undef PM_FORM
 #define PM_FORM(name) \
-  template <class T> PM_INLINE T __metal_##name(T a, T b, T c, int) { return metal::name(a, b, c); }
+  template <class T> PM_INLINE T __metal_##name(T a, T b, T c, int = 0) { return metal::name(a, b, c); }
 PM_FORM(fma) PM_FORM(fmax3) PM_FORM(fmedian3) PM_FORM(fmin3) PM_FORM(clamp) PM_FORM(mix)
 #undef PM_FORM
-template <class T> PM_INLINE T __metal_ldexp(T a, int b, int) { return metal::ldexp(a, b); }
+template <class T> PM_INLINE T __metal_ldexp(T a, int b, int = 0) { return metal::ldexp(a, b); }
 template <class T> PM_INLINE T __metal_frexp(T a, int* b) { return metal::frexp(a, *b); }
 template <class T> PM_INLINE T __metal_nextafter(T a, T b) { return metal::nextafter(a, b); }
 #define PM_FORM(name) \

@@ -7,6 +7,11 @@ template <class T, int N> PM_INLINE T dot(const vec<T, N>& a, const type_identit
   for (int i = 1; i < N; ++i) r += a.v_[i] * b.v_[i];
   return r;
 }
+// Not templates alone, so that they win over a template that a kernel's own headers add.
+#define PM_DOT(T, N) \
+  PM_INLINE T dot(const vec<T, N>& a, const vec<T, N>& b) { return dot<T, N>(a, b); }
+PM_DOT(float, 2) PM_DOT(float, 3) PM_DOT(float, 4) PM_DOT(half, 2) PM_DOT(half, 3) PM_DOT(half, 4)
+#undef PM_DOT
 template <class T> PM_INLINE vec<T, 3> cross(const vec<T, 3>& a, const vec<T, 3>& b) {
   return vec<T, 3>(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
 }

@@ -29,6 +29,8 @@ struct bfloat {
   PM_INLINE explicit constexpr bfloat(A a) : bits(round(float(a))) {}
   template <class A, pm::enable_t<__is_integral(A), int> = 0>
   PM_INLINE constexpr bfloat(A a) : bits(round(float(a))) {}
+  template <class A, class = decltype(&A::operator bool), class = void>
+  PM_INLINE constexpr bfloat(const A& a) : bits(round(bool(a) ? 1.0f : 0.0f)) {}
   PM_INLINE constexpr operator float() const { return __builtin_bit_cast(float, uint32_t(bits) << 16); }
   PM_INLINE constexpr bfloat operator-() const { return from_bits(bits ^ 0x8000); }
   PM_INLINE constexpr bfloat operator+() const { return *this; }

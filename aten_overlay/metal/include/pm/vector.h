@@ -144,11 +144,18 @@ namespace metal {
     PM_INLINE constexpr vec& operator++() { return *this += vec(1); } \
     PM_INLINE constexpr vec& operator--() { return *this -= vec(1); } \
   };
+// A list of fewer numbers than there are components leaves zeros, as of an aggregate.
 #define PM_COMPOUND_2
 #define PM_COMPOUND_3 \
+  template <class A, class B, class = enable_if_t<pm::is_number<A> && pm::is_number<B>>> \
+  PM_INLINE constexpr vec(A a, B b) : x(T(a)), y(T(b)), z(T(0)) {} \
   PM_INLINE constexpr vec(const vec<T, 2>& a, T b_) : x(a.x), y(a.y), z(b_) {} \
   PM_INLINE constexpr vec(T a_, const vec<T, 2>& c) : x(a_), y(c.x), z(c.y) {}
 #define PM_COMPOUND_4 \
+  template <class A, class B, class = enable_if_t<pm::is_number<A> && pm::is_number<B>>> \
+  PM_INLINE constexpr vec(A a, B b) : x(T(a)), y(T(b)), z(T(0)), w(T(0)) {} \
+  template <class A, class B, class C, class = enable_if_t<pm::is_number<A> && pm::is_number<B> && pm::is_number<C>>> \
+  PM_INLINE constexpr vec(A a, B b, C c) : x(T(a)), y(T(b)), z(T(c)), w(T(0)) {} \
   PM_INLINE constexpr vec(const vec<T, 2>& c, const vec<T, 2>& d) : x(c.x), y(c.y), z(d.x), w(d.y) {} \
   PM_INLINE constexpr vec(const vec<T, 3>& c, T d) : x(c.x), y(c.y), z(c.z), w(d) {} \
   PM_INLINE constexpr vec(T c, const vec<T, 3>& d) : x(c), y(d.x), z(d.y), w(d.z) {} \
@@ -167,34 +174,37 @@ PM_VECTOR(4, 4)
 #undef PM_N
 template <class T> struct vec<T, 1>;
 
+}  // namespace metal
+
+namespace pm {
 // Operators that take at least one swizzle: as if it were the vector it stands for.
 #define PM_SWIZZLE_OPERATOR(op) \
   template <class T, int N, int... I, int M, int... J> \
-  PM_INLINE constexpr enable_if_t<sizeof...(I) == sizeof...(J), decltype(vec<T, sizeof...(I)>() op vec<T, sizeof...(I)>())> \
-  operator op(const pm::swizzle<T, N, I...>& a, const pm::swizzle<T, M, J...>& b) { \
-    return vec<T, sizeof...(I)>(a) op vec<T, sizeof...(I)>(b); \
+  PM_INLINE constexpr enable_t<sizeof...(I) == sizeof...(J), decltype(metal::vec<T, sizeof...(I)>() op metal::vec<T, sizeof...(I)>())> \
+  operator op(const swizzle<T, N, I...>& a, const swizzle<T, M, J...>& b) { \
+    return metal::vec<T, sizeof...(I)>(a) op metal::vec<T, sizeof...(I)>(b); \
   } \
   template <class T, int N, int... I> \
-  PM_INLINE constexpr auto operator op(const pm::swizzle<T, N, I...>& a, const vec<T, sizeof...(I)>& b) { \
-    return vec<T, sizeof...(I)>(a) op b; \
+  PM_INLINE constexpr auto operator op(const swizzle<T, N, I...>& a, const metal::vec<T, sizeof...(I)>& b) { \
+    return metal::vec<T, sizeof...(I)>(a) op b; \
   } \
   template <class T, int N, int... I> \
-  PM_INLINE constexpr auto operator op(const vec<T, sizeof...(I)>& a, const pm::swizzle<T, N, I...>& b) { \
-    return a op vec<T, sizeof...(I)>(b); \
+  PM_INLINE constexpr auto operator op(const metal::vec<T, sizeof...(I)>& a, const swizzle<T, N, I...>& b) { \
+    return a op metal::vec<T, sizeof...(I)>(b); \
   } \
-  template <class T, int N, int... I, class A, class = enable_if_t<pm::is_number<A>>> \
-  PM_INLINE constexpr auto operator op(const pm::swizzle<T, N, I...>& a, A b) { \
-    return vec<T, sizeof...(I)>(a) op vec<T, sizeof...(I)>(b); \
+  template <class T, int N, int... I, class A, class = enable_t<is_number<A>>> \
+  PM_INLINE constexpr auto operator op(const swizzle<T, N, I...>& a, A b) { \
+    return metal::vec<T, sizeof...(I)>(a) op metal::vec<T, sizeof...(I)>(b); \
   } \
-  template <class T, int N, int... I, class A, class = enable_if_t<pm::is_number<A>>> \
-  PM_INLINE constexpr auto operator op(A a, const pm::swizzle<T, N, I...>& b) { \
-    return vec<T, sizeof...(I)>(a) op vec<T, sizeof...(I)>(b); \
+  template <class T, int N, int... I, class A, class = enable_t<is_number<A>>> \
+  PM_INLINE constexpr auto operator op(A a, const swizzle<T, N, I...>& b) { \
+    return metal::vec<T, sizeof...(I)>(a) op metal::vec<T, sizeof...(I)>(b); \
   }
 PM_SWIZZLE_OPERATOR(+) PM_SWIZZLE_OPERATOR(-) PM_SWIZZLE_OPERATOR(*) PM_SWIZZLE_OPERATOR(/) PM_SWIZZLE_OPERATOR(%)
 PM_SWIZZLE_OPERATOR(&) PM_SWIZZLE_OPERATOR(|) PM_SWIZZLE_OPERATOR(^) PM_SWIZZLE_OPERATOR(<<) PM_SWIZZLE_OPERATOR(>>)
 PM_SWIZZLE_OPERATOR(==) PM_SWIZZLE_OPERATOR(!=) PM_SWIZZLE_OPERATOR(<) PM_SWIZZLE_OPERATOR(>) PM_SWIZZLE_OPERATOR(<=)
 PM_SWIZZLE_OPERATOR(>=) PM_SWIZZLE_OPERATOR(&&) PM_SWIZZLE_OPERATOR(||)
-}  // namespace metal
+}  // namespace pm
 
 #define PM_VECTOR_NAMES(T) \
   using T##2 = metal::vec<T, 2>; \
