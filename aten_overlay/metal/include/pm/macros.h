@@ -64,6 +64,10 @@
 #define HALF_MIN half(6.103515625e-05f)
 #define HALF_EPSILON half(9.765625e-04f)
 
+#if __METAL_VERSION__ >= 310
+#define __HAVE_BFLOAT__ 1
+#endif
+
 #define CHAR_BIT 8
 #define SCHAR_MAX 127
 #define SCHAR_MIN (-128)
