@@ -19,7 +19,7 @@ from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler
 from aten_overlay.metal.arguments import Argument
 from aten_overlay.metal.completion import complete_module
-from aten_overlay.metal.declarations import Instance, Unit, find_definition, kernel_arguments, parse
+from aten_overlay.metal.declarations import FunctionConstant, Instance, Unit, find_definition, kernel_arguments, parse
 from aten_overlay.metal.generate import generate
 from aten_overlay.metal.lexer import read
 from aten_overlay.metal.reach import shares_state
@@ -100,6 +100,11 @@ def arguments(source: Path | str, name: str, options: Options = DEFAULT) -> tupl
     """The parameters of kernel `name`, in order, thread positions included. Raises PTR102 for an unknown name."""
     unit = _unit(_preprocessed(source, options))
     return kernel_arguments(unit, find_definition(unit, _find(unit, name)))
+
+
+def function_constants(source: Path | str, options: Options = DEFAULT) -> tuple[FunctionConstant, ...]:
+    """The function constants of `source`, with or without a value."""
+    return tuple(_unit(_preprocessed(source, options)).constants)
 
 
 def compile_kernels(source: Path | str, names: Iterable[str], options: Options = DEFAULT) -> Path:

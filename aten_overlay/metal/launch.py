@@ -11,6 +11,7 @@ from typing import Any
 from aten_overlay.errors import OverlayError
 
 SHUFFLE_LANES, FORCE_FIBERS = 1, 2
+_THREADGROUP = 2
 _STATUS = {3: "PTR107"}
 _launches = count()
 
@@ -102,6 +103,16 @@ class Library:
     def threadgroup_bytes(self, name: str) -> int:
         """The bytes of threadgroup memory that kernel `name` declares; those of its arguments are the launch's."""
         return int(self._kernel(name).static_threadgroup_bytes)
+
+    def threadgroup_arguments(self, name: str) -> tuple[int, ...]:
+        """The indices of kernel `name`'s threadgroup arguments, whose lengths are the launch's."""
+        kernel = self._kernel(name)
+        found = (kernel.arguments[i] for i in range(kernel.argument_count))
+        return tuple(a.index for a in found if a.kind == _THREADGROUP)
+
+    def thread_limit(self, name: str) -> int:
+        """The most threads a threadgroup of kernel `name` may have."""
+        return int(self._kernel(name).max_threads_per_group)
 
     def run(
         self,
