@@ -130,7 +130,8 @@ def _keyword_edits(
             yield Edit(ends[i], ends[i], "f")
         elif token == "is_function_constant_defined":
             defined = values.get(tokens[i + 2]) is not None
-            yield Edit(starts[i], ends[source.match[i + 1]], "true" if defined else "false")
+            first = i - 2 if tokens[i - 1] == "::" else i
+            yield Edit(starts[first], ends[source.match[i + 1]], "true" if defined else "false")
         i += 1
 
 

@@ -22,8 +22,10 @@ def find_reached(unit: Unit, instance: Instance) -> set[str]:
 
 
 def find_needed(unit: Unit, asked: Iterable[Instance]) -> list[Entry]:
-    """What has to be compiled for some kernels: what they reach, and what matters without being named."""
+    """What has to be compiled for some kernels: what they reach, and what matters without being named. For none, all."""
     chosen = list(asked)
+    if not chosen:
+        return unit.entries
     own = {id(i.declaration) for i in chosen}
     roots: set[str] = set()
     for entry in unit.entries:

@@ -60,6 +60,15 @@ int check_launch(const pm_launch& l) {
           static_cast<unsigned long long>(threads), l.kernel->max_threads_per_group);
     return PM_BAD_THREADGROUP;
   }
+  uint64_t shared = l.kernel->static_threadgroup_bytes;
+  for (uint32_t i = 0; i < l.threadgroup_count; ++i) shared += l.threadgroup_bytes[i];
+  if (shared > PM_MAX_THREADGROUP_BYTES) {
+    if (l.error && l.error_size)
+      snprintf(
+          l.error, l.error_size, "kernel `%s`: %llu bytes of threadgroup memory; the limit is %u", l.kernel->host_name,
+          static_cast<unsigned long long>(shared), PM_MAX_THREADGROUP_BYTES);
+    return PM_BAD_THREADGROUP;
+  }
   for (uint32_t i = 0; i < l.kernel->argument_count; ++i)
     if (const int status = check_argument(l, l.kernel->arguments[i])) return status;
   return PM_OK;
