@@ -2,11 +2,11 @@
 
     python tools/corpora.py FOLDER [--include DIR]... [--sample N] [--only GLOB] [--skip GLOB] [--seconds N]
 
-FOLDER is searched for `.metal` files, each self-contained but for headers found in its own folder and the `--include` folders. A file
-gets a process of its own, and so does what follows a crash. Prints a row for each file, then each kernel that failed
-with the first error. `--sample N` takes every Nth kernel of a file. Function constants get the first of a few sets of
-values with which the kernel compiles. A call is right when it ends: results are not looked at. Ends with 1 where a
-kernel failed.
+FOLDER is searched for `.metal` files, which may include headers of their own folders and the `--include` folders. A file
+gets a process of its own, and so does what follows a crash. Prints a row for each file, then each kernel that
+failed with the first error. `--sample N` takes every Nth kernel of a file. Function constants get the first of a few
+sets of values with which the kernel compiles. A call is right when it ends: results are not looked at. Ends with 1
+where a kernel failed.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ class Outcome:
     error: str = ""
 
 
+Compiled = tuple[Outcome, Path | None]
+
+
 @dataclass(frozen=True)
 class Summary:
     """A file's kernels, and the milliseconds that each took on the average to be compiled."""
@@ -63,7 +66,11 @@ def main() -> int:
     given.add_argument("--seconds", type=float, default=SECONDS, help="the longest wait for one unit or call")
     options = given.parse_args()
     found = sorted(options.folder.rglob("*.metal"))
-    chosen = [p for p in found if fnmatch(str(p), f"*{options.only}*") and not (options.skip and fnmatch(str(p), f"*{options.skip}*"))]
+    chosen = [
+        p
+        for p in found
+        if fnmatch(str(p), f"*{options.only}*") and not (options.skip and fnmatch(str(p), f"*{options.skip}*"))
+    ]
     summaries = []
     print(f"{'file':44} {'kernels':>8} {'compiled':>9} {'called':>7} {'ms each':>8}", flush=True)
     for path in chosen:
@@ -87,7 +94,7 @@ def _row(name: str, outcomes: Sequence[Outcome], milliseconds: float) -> str:
 def try_file(path: Path, options: Options, sample: int, seconds: float) -> Summary:
     """Compiles and calls the kernels of one file, in a process that may crash."""
     start = time.perf_counter()
-    crashed = (Outcome("", False, False, "crashed while compiling, or took too long"), None)
+    crashed: Compiled = (Outcome("", False, False, "crashed while compiling, or took too long"), None)
     compiled = list(run_isolated(partial(_compile_all, path, options, sample), crashed, seconds))
     spent = (time.perf_counter() - start) * 1000 / max(len(compiled), 1)
     outcomes = [o for o, library in compiled if library is None]
@@ -102,9 +109,9 @@ def try_file(path: Path, options: Options, sample: int, seconds: float) -> Summa
     return Summary(path, tuple(outcomes), spent)
 
 
-def _compile_all(path: Path, options: Options, sample: int) -> Iterator[tuple[Outcome, Path | None]]:
+def _compile_all(path: Path, options: Options, sample: int) -> Iterator[Compiled]:
     try:
-        names = host_names(path, options)[::sample]
+        names = list(host_names(path, options)[::sample])
         constants = function_constants(path, options)
     except OverlayError as error:
         yield Outcome("", False, False, str(error)), None
@@ -121,8 +128,8 @@ def _compile_all(path: Path, options: Options, sample: int) -> Iterator[tuple[Ou
         names = [n for n in names if n in errors]
         if not names:
             break
-    for name, error in errors.items():
-        yield Outcome(name, False, False, error), None
+    for name, text in errors.items():
+        yield Outcome(name, False, False, text), None
 
 
 def _call_all(waiting: Sequence[tuple[Outcome, Path]]) -> Iterator[Outcome]:

@@ -33,8 +33,8 @@ class Attribute:
 @dataclass(frozen=True)
 class Argument:
     """A kernel parameter. `kind` is one of BOUND or the name of a thread-position attribute; `index` is n of
-    `[[buffer(n)]]` and its like; `type` is the type as written; tokens `only_if` are the condition on function constants
-    under which it exists (empty: it always does)."""
+    `[[buffer(n)]]` and its like; `type` is the type as written; tokens `only_if` are the condition on function
+    constants under which it exists (empty: it always does)."""
 
     name: str
     kind: str

@@ -139,9 +139,9 @@ def _hint(error: Message) -> str:
 _HINT = "Fix the source; the message is from the compiler."
 _HINTS = {
     "file not found": "Name the folder that holds it as an include folder.",
-    "no matching function for call": "Check the number and the types of the arguments: Metal converts no vector to another type by itself.",
+    "no matching function for call": "Check the arguments: Metal converts no vector to another type by itself.",
     "ambiguous": "Convert an argument, or name the namespace.",
-    "undeclared identifier": "Declare it, include its header, or name its namespace: metal:: is not searched by itself.",
+    "undeclared identifier": "Declare it, include its header, or name its namespace, which may be metal::.",
 }
 _MOST_NOTES = 3
 

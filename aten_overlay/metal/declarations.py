@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.arguments import Argument, Attribute, attributes, parameters, split_parameters
@@ -93,7 +94,7 @@ class Unit:
 
 
 def parse(source: Source) -> Unit:
-    """Reads the declarations of `source`. Raises PTR103 for what is not complete; kernels are read when they are used."""
+    """Reads the declarations of `source`; kernels' parameters only when they are used. Raises PTR103."""
     try:
         return _parse(source)
     except (IndexError, RecursionError) as error:  # what is looked for is behind the last token, or too deep inside
@@ -217,9 +218,7 @@ def _kernel(source: Source, declaration: Declaration, template: bool) -> Kernel:
     if opening < 0:
         what = "this kernel has no parameter list"
         raise OverlayError("PTR103", what, source.place(declaration.start), "Declare its parameters.")
-    return Kernel(
-        source.tokens[end - 1], declaration.scope, template, opening, source.match[opening], declaration
-    )
+    return Kernel(source.tokens[end - 1], declaration.scope, template, opening, source.match[opening], declaration)
 
 
 def _record_constant(unit: Unit, declaration: Declaration) -> None:
@@ -232,7 +231,9 @@ def _record_constant(unit: Unit, declaration: Declaration) -> None:
     if attribute is None or any(source.tokens[i] == "(" for i in top_level(source, declaration.start, declaration.end)):
         return
     at = next(i for i in range(declaration.start, declaration.end) if is_attribute(source, i))
-    words = (t for t in source.tokens[declaration.start : at - 1] if t not in ("constant", "const", "static", "constexpr"))
+    words = (
+        t for t in source.tokens[declaration.start : at - 1] if t not in ("constant", "const", "static", "constexpr")
+    )
     index = integer(source, attribute, unit.lookup)
     unit.constants.append(FunctionConstant(source.tokens[at - 1], " ".join(words), index, declaration))
 
@@ -278,18 +279,19 @@ def thread_limit(unit: Unit, kernel: Kernel, instance: Instance) -> int:
     source = unit.source
     for attribute in attributes(source, kernel.declaration.start, head_end(kernel.declaration)):
         if attribute.name == "max_total_threads_per_threadgroup":
-            bound = _template_arguments(unit, kernel, instance)
-
-            def lookup(name: str) -> int | None:
-                if name not in bound:
-                    return unit.lookup(name)
-                try:
-                    return evaluate(bound[name], unit.lookup)
-                except NotConstant:
-                    return None
-
+            lookup = partial(_look_up_in_template, unit, _template_arguments(unit, kernel, instance))
             return min(max(integer(source, attribute, lookup), 1), MAX_THREADS)
     return MAX_THREADS
+
+
+def _look_up_in_template(unit: Unit, bound: Mapping[str, list[str]], name: str) -> int | None:
+    """The value of a template parameter, or else of a constant."""
+    if name not in bound:
+        return unit.lookup(name)
+    try:
+        return evaluate(bound[name], unit.lookup)
+    except NotConstant:
+        return None
 
 
 def _template_arguments(unit: Unit, kernel: Kernel, instance: Instance) -> dict[str, list[str]]:

@@ -132,10 +132,10 @@ class Library:
     ) -> None:
         """Runs kernel `name` over `grid` threads in groups of `group`, and waits.
 
-        `buffers[i]` is bound at index i: an array, or None for nothing. `threadgroup_bytes[i]` is the length of
-        threadgroup argument i; `textures[i]` and `samplers[i]` are bound at their indices. `threads` limits the host threads (0: all cores). `shuffle` is the seed of a shuffled
-        lane order and of the values that Metal leaves open; without one these change with every launch. `fibers` runs
-        the lanes of a synchronizing kernel one by one.
+        `buffers[i]` is bound at index i: an array, or None for nothing; `textures[i]` and `samplers[i]` likewise.
+        `threadgroup_bytes[i]` is the length of threadgroup argument i. `threads` limits the host threads (0: all
+        cores). `shuffle` is the seed of a shuffled lane order and of the values that Metal leaves open; without one
+        these change with every launch. `fibers` runs the lanes of a synchronizing kernel one by one.
 
         Raises PTR102 (unknown kernel), PTR106 (refused) or PTR107 (out of bounds).
         """

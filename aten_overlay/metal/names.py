@@ -8,6 +8,8 @@ from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
 from aten_overlay.metal.syntax import Declaration, class_key, head_end, is_explicit, name_start, top_level
 
 _NOT_NAMED = frozenset(("template", "operator", "decltype", "static_assert", "alignas"))
+_CLASS_WORDS = frozenset(("class", "struct", "union", "enum", "final", "typename"))
+_BEFORE_NAME = frozenset(("class", "struct", "union", "enum", "]", ")", "::"))
 _ENDS_NAME = frozenset(("=", "[", ";", ",", "{", "("))
 
 
@@ -124,10 +126,10 @@ def _class_names(source: Source, declaration: Declaration, start: int, key: str)
     tokens = source.tokens
     stop = head_end(declaration)
     for i in _outside_types(source, start, stop):
-        if source.kinds[i] == "name" and tokens[i] not in ("class", "struct", "union", "enum", "final", "typename"):
-            if tokens[i - 1] in ("class", "struct", "union", "enum", "]", ")", "::") and tokens[i + 1] != "::":
-                yield tokens[i]
-                break
+        is_name = source.kinds[i] == "name" and tokens[i] not in _CLASS_WORDS
+        if is_name and tokens[i - 1] in _BEFORE_NAME and tokens[i + 1] != "::":
+            yield tokens[i]
+            break
     if declaration.body < 0:
         yield from _declarators(source, start, declaration.end)
         return

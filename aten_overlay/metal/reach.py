@@ -22,7 +22,7 @@ def find_reached(unit: Unit, instance: Instance) -> set[str]:
 
 
 def find_needed(unit: Unit, asked: Iterable[Instance]) -> list[Entry]:
-    """What has to be compiled for some kernels: what they reach, and what matters without being named. For none, all."""
+    """What has to be compiled for some kernels: what they reach, and what matters unnamed. For none, all."""
     chosen = list(asked)
     if not chosen:
         return unit.entries

@@ -204,5 +204,3 @@ def _angle_start(source: Source, i: int) -> int:
         if i < 0:
             break
     raise OverlayError("PTR103", "this `>` closes nothing", source.place(last), "Balance the brackets.")
-
-

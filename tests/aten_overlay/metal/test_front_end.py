@@ -108,7 +108,7 @@ CASES = {
     "PTR108": (
         'kernel void f(device int* x) {}\n[[host_name("f")]] kernel void g(device int* x) {}', "f", "two kernels",
     ),
-    "PTR109": ("kernel void f(texture2d<float> t [[texture(0)]]) {}", "f", "texture"),
+    "PTR109": ("kernel void f(float4 v [[stage_in]]) {}", "f", "stage_in"),
 }  # fmt: skip
 
 
