@@ -2,11 +2,11 @@
 
     python tools/corpora.py FOLDER [--include DIR]... [--sample N] [--only GLOB] [--skip GLOB] [--seconds N]
 
-FOLDER is searched for `.metal` files, which may include headers of their own folders and the `--include` folders. A file
-gets a process of its own, and so does what follows a crash. Prints a row for each file, then each kernel that
+FOLDER is searched for `.metal` files, which may include headers of their own folders and the `--include` folders. Each
+file gets a process of its own, and so does what follows a crash. Prints a row for each file, then each kernel that
 failed with the first error. `--sample N` takes every Nth kernel of a file. Function constants get the first of a few
-sets of values with which the kernel compiles. A call is right when it ends: results are not looked at. Ends with 1
-where a kernel failed.
+sets of values with which the kernel compiles, and a call the first of a few sets of arguments with which it ends:
+results are not looked at. Ends with 1 where a kernel failed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,19 @@ from shared.sparse import Sparse
 # Values tried of function constants: of numbers, and of those that are bool.
 CONSTANTS = ((1, False), (4, False), (32, True), (0, False))
 SECONDS = 300.0
-THREADS, MOST_SHARED = 64, 32768
+MOST_SHARED = 32768
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """How a kernel is called: each eight bytes that it reads are `value`."""
+
+    value: int
+    threads: int
+
+
+# Tried in turn until one suits the kernel: many rely on sizes that fit their threads.
+ARGUMENTS = (Arguments(1, 64), Arguments(256, 64), Arguments(1, 32), Arguments(1, 1), Arguments(0, 32))
 
 
 @dataclass(frozen=True)
@@ -99,14 +111,23 @@ def try_file(path: Path, options: Options, sample: int, seconds: float) -> Summa
     spent = (time.perf_counter() - start) * 1000 / max(len(compiled), 1)
     outcomes = [o for o, library in compiled if library is None]
     waiting = [(o, library) for o, library in compiled if library is not None]
+    for arguments in ARGUMENTS:
+        results = list(_call_in_processes(waiting, arguments, seconds))
+        outcomes += [o for o in results if o.called]
+        failed = {o.name: o for o in results if not o.called}
+        waiting = [(failed[o.name], library) for o, library in waiting if o.name in failed]
+    return Summary(path, (*outcomes, *(o for o, _ in waiting)), spent)
+
+
+def _call_in_processes(waiting: Sequence[tuple[Outcome, Path]], given: Arguments, seconds: float) -> Iterator[Outcome]:
+    """What becomes of each kernel; what follows one that crashes is called in another process."""
     while waiting:
         lost = Outcome("", True, False, "crashed when called, or did not end")
-        results = list(run_isolated(partial(_call_all, waiting), lost, seconds))
-        if results and not results[-1].name:
+        results = list(run_isolated(partial(_call_all, waiting, given), lost, seconds))
+        if not results[-1].name:
             results[-1] = replace(results[-1], name=waiting[len(results) - 1][0].name)
-        outcomes += results
+        yield from results
         waiting = waiting[len(results) :]
-    return Summary(path, tuple(outcomes), spent)
 
 
 def _compile_all(path: Path, options: Options, sample: int) -> Iterator[Compiled]:
@@ -132,23 +153,23 @@ def _compile_all(path: Path, options: Options, sample: int) -> Iterator[Compiled
         yield Outcome(name, False, False, text), None
 
 
-def _call_all(waiting: Sequence[tuple[Outcome, Path]]) -> Iterator[Outcome]:
+def _call_all(waiting: Sequence[tuple[Outcome, Path]], given: Arguments) -> Iterator[Outcome]:
     buffers = [Sparse() for _ in range(31)]
     for outcome, path in waiting:
         try:
-            _call(Library(path), outcome.name, buffers)
-            yield replace(outcome, called=True)
+            _call(Library(path), outcome.name, buffers, given)
+            yield replace(outcome, called=True, error="")
         except OverlayError as error:
             yield replace(outcome, error=str(error).splitlines()[0])
 
 
-def _call(library: Library, name: str, buffers: Sequence[Sparse]) -> None:
-    """Runs a kernel over one threadgroup: every word of eight bytes that it reads is 1."""
+def _call(library: Library, name: str, buffers: Sequence[Sparse], given: Arguments) -> None:
+    """Runs a kernel over one threadgroup."""
     shared = max(MOST_SHARED - library.threadgroup_bytes(name), 0)
-    bound = [b.fill() for b in buffers]
     parts = library.threadgroup_arguments(name)
-    sizes = [shared // max(len(parts), 1) // 16 * 16] * (max(parts, default=-1) + 1)
-    threads = min(THREADS, library.thread_limit(name))
+    sizes = [shared // max(len(parts), 1) // 16 * 16 if i in parts else 0 for i in range(max(parts, default=-1) + 1)]
+    threads = min(given.threads, library.thread_limit(name))
+    bound = [b.fill(given.value) for b in buffers]
     library.run(name, bound, [threads], [threads], threadgroup_bytes=sizes, threads=1, shuffle=0)
 
 

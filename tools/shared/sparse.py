@@ -9,7 +9,6 @@ from typing import Any
 _REACH = 2 << 30  # bytes, before and after
 _SIZE = 64 << 10
 _NO_RESERVE = 0x4000  # Linux's MAP_NORESERVE, which Python does not name before 3.13
-_VALUE = 1  # of every eight bytes of constants: as an integer of any width that is aligned to them, 1 or 0
 
 
 class Sparse:
@@ -20,7 +19,7 @@ class Sparse:
         start = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self._words = (ctypes.c_uint64 * (_SIZE // 8)).from_address(start + _REACH)
 
-    def fill(self) -> Any:
-        """The middle of the range, filled anew."""
-        self._words[:] = [_VALUE] * len(self._words)
+    def fill(self, value: int) -> Any:
+        """The middle of the range, filled anew: each eight bytes are `value`."""
+        self._words[:] = [value] * len(self._words)
         return self._words
