@@ -57,23 +57,43 @@ class Bound:
 
 
 class ShaderLibrary:
-    """Metal source compiled for the host: each kernel is an attribute.
+    """Metal source compiled for the host: each kernel is an attribute, compiled when it is first asked for.
 
     `checked` makes an access out of bounds an error; `shuffle` is the seed of a shuffled lane order; `traced`
     tells who writes what (see aten_overlay/metal/tracing.py), one thread after the other.
-    Raises SyntaxError with the compiler's message if the source does not compile.
+    Raises SyntaxError with the compiler's message if none of its kernels compiles.
     """
 
     def __init__(
         self, source: str, device: Device, *, checked: bool = False, shuffle: int | None = None, traced: bool = False
     ) -> None:
         options = Options(include=(device.fork,), checked=checked or traced, traced=traced)
+        self._source, self._options, self._device = source, options, device
+        self._shuffle, self._threads = shuffle, int(traced)
+        self._libraries: dict[str, Library] = {}
         try:
-            self._names = host_names(source, options)
-            self._library = Library(compile_kernels(source, self._names, options))
+            self._names = host_names(source, self._options)
+            self._compile_any()
         except OverlayError as error:
             raise SyntaxError(f"Failed to create metal library, error: {error}") from error
-        self._device, self._shuffle, self._threads = device, shuffle, int(traced)
+
+    def _compile_any(self) -> None:
+        """Compiles a kernel, so that a source in which nothing is right is refused. Raises the first one's error."""
+        first: OverlayError | None = None
+        for name in self._names:
+            try:
+                self._compile(name)
+                return
+            except OverlayError as error:
+                first = first or error
+        if first is not None:
+            raise first
+        compile_kernels(self._source, (), self._options)
+
+    def _compile(self, name: str) -> Library:
+        if name not in self._libraries:
+            self._libraries[name] = Library(compile_kernels(self._source, [name], self._options))
+        return self._libraries[name]
 
     def __dir__(self) -> list[str]:
         return list(self._names)
@@ -83,7 +103,10 @@ class ShaderLibrary:
             raise (AttributeError if name.startswith("__") else RuntimeError)(
                 f"Failed to create function state object for: {name}"
             )
-        return MetalKernel(self._library, name, self._device, self._shuffle, self._threads)
+        try:
+            return MetalKernel(self._compile(name), name, self._device, self._shuffle, self._threads)
+        except OverlayError as error:
+            raise RuntimeError(f"Failed to create function state object for: {name}, error: {error}") from error
 
 
 class MetalKernel:

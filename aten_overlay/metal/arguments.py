@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
 
-BOUND = ("buffer", "threadgroup")
-MAX_THREADS = 1024
+BOUND = ("buffer", "threadgroup", "texture", "sampler")
+_TEXTURE = re.compile(r"(texture(1d|2d|3d|cube|_buffer)|depth(2d|cube))(_ms)?(_array)?$")
 _POSITION_NAMES = """
     thread_position_in_grid thread_position_in_threadgroup threadgroup_position_in_grid threads_per_grid
     threads_per_threadgroup dispatch_threads_per_threadgroup threadgroups_per_grid
@@ -31,16 +32,22 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Argument:
-    """A kernel parameter. `kind` is `buffer`, `threadgroup` or the name of a thread-position attribute; `index` is n of
-    `[[buffer(n)]]` or `[[threadgroup(n)]]`; `type` is the type as written."""
+    """A kernel parameter. `kind` is one of BOUND or the name of a thread-position attribute; `index` is n of
+    `[[buffer(n)]]` and its like; `type` is the type as written; tokens `only_if` are the condition on function
+    constants under which it exists (empty: it always does)."""
 
     name: str
     kind: str
     index: int
     type: str
+    only_if: tuple[int, int] = (0, 0)
+
+
+Integer = Callable[[Attribute], int]
 
 
 def attributes(source: Source, start: int, end: int) -> Iterator[Attribute]:
+    """The entries of every `[[...]]` in tokens [start, end)."""
     i = start
     while i < end:
         if is_attribute(source, i):
@@ -66,15 +73,17 @@ def _entries(source: Source, i: int, end: int) -> Iterator[Attribute]:
             i += 1
 
 
-def parameters(source: Source, start: int, end: int) -> tuple[Argument, ...]:
-    parsed = [_argument(source, a, b) for a, b in split_parameters(source, start, end)]
-    taken = {(kind, index) for _, kind, index, _ in parsed}
+def parameters(source: Source, start: int, end: int, integer: Integer) -> tuple[Argument, ...]:
+    """The parameters in tokens [start, end). `integer` evaluates an attribute's argument."""
+    parsed = [_argument(source, a, b, integer) for a, b in split_parameters(source, start, end)]
+    taken = {(a.kind, a.index) for a in parsed}
     result = []
-    for name, kind, index, kind_text in parsed:
-        if kind in BOUND and index < 0:
-            index = next(n for n in range(64) if (kind, n) not in taken)
-            taken.add((kind, index))
-        result.append(Argument(name, kind, max(index, 0), kind_text))
+    for argument in parsed:
+        index = argument.index
+        if argument.kind in BOUND and index < 0:
+            index = next(n for n in range(128) if (argument.kind, n) not in taken)
+            taken.add((argument.kind, index))
+        result.append(replace(argument, index=max(index, 0)))
     return tuple(result)
 
 
@@ -95,39 +104,45 @@ def split_parameters(source: Source, start: int, end: int) -> list[tuple[int, in
     return ranges
 
 
-def _argument(source: Source, start: int, end: int) -> tuple[str, str, int, str]:
+def _argument(source: Source, start: int, end: int, integer: Integer) -> Argument:
     found = list(attributes(source, start, end))
     type_end = next((i for i in range(start, end) if is_attribute(source, i)), end)
-    name = ""
-    if type_end - start > 1 and source.kinds[type_end - 1] == "name":
-        type_end -= 1
-        name = source.tokens[type_end]
+    while source.tokens[type_end - 1] == "]":
+        type_end = source.match[type_end - 1]
+    name, type_end = _parameter_name(source, start, type_end)
     text = source.joined(start, type_end)
+    only_if = next(((a.start, a.end) for a in found if a.name == "function_constant"), (0, 0))
     known = next((a for a in found if a.name in BOUND or a.name in POSITIONS), None)
-    if known is None:
-        unsupported = next((a.name for a in found), "")
-        is_pointer = "*" in source.tokens[start:type_end] or "&" in source.tokens[start:type_end]
-        if unsupported or not is_pointer:
-            what = f"[[{unsupported}]]" if unsupported else "a parameter that is neither a buffer nor a position"
-            raise OverlayError(
-                "PTR109",
-                f"{what} is not supported: `{text} {name}`",
-                source.place(start),
-                "Pass the data in a buffer.",
-            )
-        return name, "threadgroup" if source.tokens[start] == "threadgroup" else "buffer", -1, text
-    index = integer(source, known) if known.name in BOUND else 0
-    return name, known.name, index, text
+    if known is not None:
+        index = integer(known) if known.name in BOUND and known.end > known.start else -1
+        return Argument(name, known.name, index, text, only_if)
+    unsupported = next((a.name for a in found if a.name != "function_constant"), "")
+    kind = _implied_kind(source, start, end)
+    if unsupported or not kind:
+        what = f"[[{unsupported}]]" if unsupported else "a parameter that is neither a resource nor a position"
+        place = source.place(start)
+        raise OverlayError("PTR109", f"{what} is not supported: `{text} {name}`", place, "Pass the data in a buffer.")
+    return Argument(name, kind, -1, text, only_if)
 
 
-def integer(source: Source, attribute: Attribute) -> int:
-    text = source.joined(attribute.start, attribute.end)
-    try:
-        return int(text.rstrip("uUlL"), 0)
-    except ValueError:
-        raise OverlayError(
-            "PTR103",
-            f"the argument of [[{attribute.name}({text})]] is not an integer literal",
-            source.place(attribute.start),
-            "Use an integer literal.",
-        ) from None
+def _parameter_name(source: Source, start: int, end: int) -> tuple[str, int]:
+    """A parameter's name ("" without one), and where its type ends."""
+    if source.tokens[end - 1] == ")":  # a reference or pointer to an array
+        opening = source.match[end - 1]
+        name = source.tokens[end - 2]
+        return (name, opening) if source.tokens[opening + 1] in ("&", "*") else ("", end)
+    if end - start > 1 and source.kinds[end - 1] == "name":
+        return source.tokens[end - 1], end - 1
+    return "", end
+
+
+def _implied_kind(source: Source, start: int, end: int) -> str:
+    """What a parameter without an attribute is bound to, by its type; "" for nothing."""
+    words = source.tokens[start:end]
+    if any(_TEXTURE.match(w) for w in words):
+        return "texture"
+    if "sampler" in words:
+        return "sampler"
+    if not {"*", "&", "["} & set(words):
+        return ""
+    return "threadgroup" if "threadgroup" in words else "buffer"

@@ -19,9 +19,11 @@ from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler
 from aten_overlay.metal.arguments import Argument
 from aten_overlay.metal.completion import complete_module
-from aten_overlay.metal.declarations import Instance, Unit, parse
-from aten_overlay.metal.generate import Value, find_definition, generate, shares_state
+from aten_overlay.metal.declarations import FunctionConstant, Instance, Unit, find_definition, kernel_arguments, parse
+from aten_overlay.metal.generate import generate
 from aten_overlay.metal.lexer import read
+from aten_overlay.metal.reach import shares_state
+from aten_overlay.metal.table import Value
 from aten_overlay.metal.tracing import FLAGS, mark_lines
 from aten_overlay.metal.undefined import defined
 
@@ -63,6 +65,7 @@ _HALF_WAY = (
 )  # fmt: skip
 # A pass over registers that gains nothing here and takes half the time of large kernels.
 _SECOND_STEP = ("-mllvm", "-disable-x86-domain-reassignment") if os.uname().machine == "x86_64" else ()
+NAMELESS = "program_source"  # the file that Apple's compiler says a library made of a string is
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,12 @@ def host_names(source: Path | str, options: Options = DEFAULT) -> tuple[str, ...
 def arguments(source: Path | str, name: str, options: Options = DEFAULT) -> tuple[Argument, ...]:
     """The parameters of kernel `name`, in order, thread positions included. Raises PTR102 for an unknown name."""
     unit = _unit(_preprocessed(source, options))
-    return find_definition(unit, _find(unit, name)).arguments
+    return kernel_arguments(unit, find_definition(unit, _find(unit, name)))
+
+
+def function_constants(source: Path | str, options: Options = DEFAULT) -> tuple[FunctionConstant, ...]:
+    """The function constants of `source`, with or without a value."""
+    return tuple(_unit(_preprocessed(source, options)).constants)
 
 
 def compile_kernels(source: Path | str, names: Iterable[str], options: Options = DEFAULT) -> Path:
@@ -152,7 +160,7 @@ def _preprocessed(source: Path | str, options: Options) -> str:
     flags = [*_LANGUAGE, *_definitions(options), *include, "-DPM_FRONT_END", "-E"]
     if isinstance(source, Path):
         return compiler.run([*flags, str(source)])
-    return compiler.run([*flags, "-"], source)
+    return compiler.run([*flags, "-"], f'#line 1 "{NAMELESS}"\n{source}')
 
 
 def _definitions(options: Options) -> list[str]:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,7 +22,9 @@ RUNTIME = Path(__file__).resolve().parent / "runtime"
 BY_CONTENT = "-fpch-validate-input-files-content"
 _OLDEST = 17
 _NEWEST = 30
-_ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+: (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
+_MESSAGE = re.compile(
+    r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+: (?:fatal )?(?P<kind>error|note): (?P<text>.*)$", re.MULTILINE
+)
 
 
 @lru_cache(maxsize=1)
@@ -92,17 +95,55 @@ def run(arguments: Sequence[str], text: str | None = None) -> str:
     return done.stdout
 
 
+@dataclass(frozen=True)
+class Message:
+    """What the compiler says of one place."""
+
+    kind: str
+    place: Place
+    text: str
+
+
+def read_messages(stderr: str) -> list[Message]:
+    """The compiler's errors and notes, in order."""
+    found = _MESSAGE.finditer(stderr)
+    return [Message(m["kind"], Place(m["file"], int(m["line"])), m["text"]) for m in found]
+
+
 def _failure(stderr: str) -> OverlayError:
-    found = _ERROR.search(stderr)
-    if not found:
-        return OverlayError("PTR101", f"the Metal source does not compile: {stderr.strip()[-1000:]}", hint=_HINT)
-    place = Place(found.group("file"), int(found.group("line")))
-    others = len(_ERROR.findall(stderr)) - 1
-    more = f" (and {others} more)" if others else ""
-    return OverlayError("PTR101", f"the Metal source does not compile: {found.group('text')}{more}", place, _HINT)
+    """The first error, at the place of the source that it comes from, with its notes."""
+    messages = read_messages(stderr)
+    starts = [i for i, m in enumerate(messages) if m.kind == "error"]
+    if not starts:
+        text = stderr.strip()[-1000:]
+        if "frame" in text and "exceeds limit" in text:
+            hint = "Use less private memory: a thread here has 48 KiB."
+            return OverlayError("PTR101", f"the Metal source does not compile: {text}", hint=hint)
+        return OverlayError("PTR101", f"the Metal source does not compile: {text}", hint=_HINT)
+    error, *notes = messages[starts[0] : starts[1] if len(starts) > 1 else len(messages)]
+    own = [m for m in (error, *notes) if not m.place.file.startswith(str(INCLUDE))]
+    place = own[0].place if own else error.place
+    more = f" (and {len(starts) - 1} more)" if len(starts) > 1 else ""
+    said = "".join(f"; {_place_name(n.place)}: {n.text}" for n in notes[:_MOST_NOTES] if n in own)
+    return OverlayError("PTR101", f"the Metal source does not compile: {error.text}{said}{more}", place, _hint(error))
+
+
+def _place_name(place: Place) -> str:
+    return f"{Path(place.file).name}:{place.line}"
+
+
+def _hint(error: Message) -> str:
+    return next((hint for part, hint in _HINTS.items() if part in error.text), _HINT)
 
 
 _HINT = "Fix the source; the message is from the compiler."
+_HINTS = {
+    "file not found": "Name the folder that holds it as an include folder.",
+    "no matching function for call": "Check the arguments: Metal converts no vector to another type by itself.",
+    "ambiguous": "Convert an argument, or name the namespace.",
+    "undeclared identifier": "Declare it, include its header, or name its namespace, which may be metal::.",
+}
+_MOST_NOTES = 3
 
 
 def build_cached(key: str, suffix: str, build: Iterable[str], sources: Sequence[str]) -> Path:

@@ -2,46 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.arguments import (
-    MAX_THREADS,
-    Argument,
-    Attribute,
-    attributes,
-    integer,
-    parameters,
+from aten_overlay.metal.arguments import Argument, Attribute, attributes, parameters, split_parameters
+from aten_overlay.metal.expressions import Lookup, NotConstant, evaluate
+from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
+from aten_overlay.metal.names import declared_names, references
+from aten_overlay.metal.syntax import (
+    Declaration,
+    class_key,
+    declarations,
+    head_end,
+    is_explicit,
+    name_start,
+    top_level,
 )
-from aten_overlay.metal.lexer import LONGEST_ANGLES, Source, is_attribute, skip_angles
 
-_CLASS_KEYS = frozenset(("struct", "class", "union", "enum"))
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """Tokens [start, end) of one declaration; `body` is the index of a function's or class's `{`, or -1. `scope` is the
-    enclosing namespaces; `in_class` tells whether it is a member."""
-
-    start: int
-    end: int
-    body: int
-    scope: tuple[str, ...]
-    in_class: bool
+MAX_THREADS = 1024
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """The definition of a kernel function, template or not."""
+    """The definition of a kernel function, template or not. Tokens [`opening`, `closing`] are its parameter list."""
 
     name: str
     scope: tuple[str, ...]
     template: bool
-    host_name: str
-    arguments: tuple[Argument, ...]
+    opening: int
+    closing: int
     declaration: Declaration
-    max_threads: int
 
 
 @dataclass(frozen=True)
@@ -69,20 +61,40 @@ class FunctionConstant:
     declaration: Declaration
 
 
+@dataclass(frozen=True)
+class Entry:
+    """A declaration that is no member: the names it declares (None: kept whether or not it is named) and refers to."""
+
+    declaration: Declaration
+    names: frozenset[str] | None
+    references: frozenset[str]
+
+
 @dataclass
 class Unit:
-    """Everything declared in one source, in order. `references` maps functions and classes to the names in them."""
+    """Everything declared in one source, in order. `references` maps what is declared to the names in it; `values` are
+    the tokens of what constants are initialized with."""
 
     source: Source
     declarations: list[Declaration] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
     kernels: list[Kernel] = field(default_factory=list)
     instances: list[Instance] = field(default_factory=list)
     constants: list[FunctionConstant] = field(default_factory=list)
     references: dict[str, set[str]] = field(default_factory=dict)
+    values: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def lookup(self, name: str) -> int | None:
+        """The value of a constant that can be worked out from the source, or None."""
+        start, end = self.values.get(name, (0, 0))
+        try:
+            return evaluate(self.source.tokens[start:end], self.lookup) if end else None
+        except NotConstant:
+            return None
 
 
 def parse(source: Source) -> Unit:
-    """Reads the declarations of `source`. Raises PTR103 for a kernel not understood, PTR109 for an unsupported one."""
+    """Reads the declarations of `source`; kernels' parameters only when they are used. Raises PTR103."""
     try:
         return _parse(source)
     except (IndexError, RecursionError) as error:  # what is looked for is behind the last token, or too deep inside
@@ -91,193 +103,61 @@ def parse(source: Source) -> Unit:
 
 
 def _parse(source: Source) -> Unit:
-    unit = Unit(source)
-    unit.declarations = list(_declarations(source, 0, len(source.tokens), (), False))
+    unit = Unit(source, list(declarations(source)))
     for declaration in unit.declarations:
-        if declaration.in_class:
+        if declaration.outer >= 0:
             continue
-        _record_references(unit, declaration)
-        found = list(attributes(source, declaration.start, _head_end(declaration)))
+        _record_entry(unit, declaration)
+        found = list(attributes(source, declaration.start, head_end(declaration)))
         if _is_kernel(source, declaration, found):
             _record_kernel(unit, declaration, found)
-        constant = next((a for a in found if a.name == "function_constant"), None)
-        if (
-            constant
-            and declaration.body < 0
-            and source.tokens[declaration.end - 1] == ";"
-            and not _has_call(source, declaration)
-        ):
-            unit.constants.append(_function_constant(source, declaration, constant))
+    for entry in unit.entries:
+        _record_constant(unit, entry.declaration)
     return unit
 
 
-def _declarations(source: Source, i: int, end: int, scope: tuple[str, ...], in_class: bool) -> Iterator[Declaration]:
-    while i < end:
-        token = source.tokens[i]
-        if token == ";" or (in_class and token in ("public", "private", "protected", ":")):
-            i += 1
-        elif token in ("namespace", "inline", "extern") and (opened := _namespace(source, i)) is not None:
-            names, brace = opened
-            yield from _declarations(source, brace + 1, source.match[brace], scope + names, False)
-            i = source.match[brace] + 1
-        else:
-            declaration = _one(source, i, end, scope, in_class)
-            yield declaration
-            if declaration.body >= 0 and _class_key(source, declaration) not in ("", "enum"):
-                yield from _declarations(source, declaration.body + 1, source.match[declaration.body], scope, True)
-            i = declaration.end
+def _record_entry(unit: Unit, declaration: Declaration) -> None:
+    source = unit.source
+    names, referred = declared_names(source, declaration), references(source, declaration)
+    unit.entries.append(Entry(declaration, names, frozenset(referred)))
+    if is_explicit(source, declaration):
+        return
+    for name in names or ():
+        unit.references.setdefault(name, set()).update(referred)
+    if declaration.body < 0 or class_key(source, declaration) == "enum":
+        _record_values(unit, declaration)
 
 
-def _namespace(source: Source, i: int) -> tuple[tuple[str, ...], int] | None:
-    tokens = source.tokens
-    if tokens[i] == "inline" and tokens[i + 1] == "namespace":
-        i += 1
-    if tokens[i] == "extern" and source.kinds[i + 1] == "string" and tokens[i + 2] == "{":
-        return (), i + 2
-    if tokens[i] != "namespace":
-        return None
-    names = []
-    i += 1
-    while tokens[i] != "{":
-        if tokens[i] in ("=", ";"):
-            return None
-        if source.kinds[i] == "name":
-            names.append(tokens[i])
-        i += 1
-    return tuple(names), i
-
-
-def _one(source: Source, start: int, end: int, scope: tuple[str, ...], in_class: bool) -> Declaration:
-    tokens, i, body, assigned, called = source.tokens, start, -1, False, False
-    while i < end:
-        token = tokens[i]
-        if token == ";":
-            return Declaration(start, i + 1, body, scope, in_class)
-        if token == "template" and tokens[i + 1] == "<":
-            i = skip_angles(source, i + 1, end)
-            continue
-        if token == "=" and tokens[i - 1] != "operator":
-            assigned = True
-        if token == "(":
-            called = True
-        if token == "{":
-            is_class = _class_key_in(source, start, i) != ""
-            if body < 0 and not assigned:
-                body = i
-            if not is_class and called and not assigned:
-                return Declaration(start, source.match[i] + 1, body, scope, in_class)
-        i = source.match[i] + 1 if token in ("(", "[", "{") else i + 1
-    return Declaration(start, end, body, scope, in_class)
-
-
-def _class_key(source: Source, declaration: Declaration) -> str:
-    return _class_key_in(source, declaration.start, declaration.body if declaration.body >= 0 else declaration.end)
-
-
-def _class_key_in(source: Source, start: int, end: int) -> str:
-    """`struct`, `class`, `union` or `enum` when that is what is declared before the brace at `end`, else ""."""
-    i = start
-    while i < end:
-        token = source.tokens[i]
-        if token == "template" and source.tokens[i + 1] == "<":
-            i = skip_angles(source, i + 1, end)
-        elif token in ("[", "("):
-            i = source.match[i] + 1
-        elif token in _CLASS_KEYS:
-            return token if "(" not in source.tokens[i:end] or source.tokens[i + 1] == "alignas" else ""
-        elif token in ("typedef", "static", "constant", "constexpr", "const", "inline", "alignas"):
-            i += 1
-        else:
-            return ""
-    return ""
-
-
-def _head_end(declaration: Declaration) -> int:
-    return declaration.body if declaration.body >= 0 else declaration.end
-
-
-def _top_level(source: Source, start: int, end: int) -> Iterator[int]:
-    """Indices of the tokens outside brackets, template headers and attributes."""
-    i = start
-    while i < end:
-        if source.tokens[i] == "template" and source.tokens[i + 1] == "<":
-            yield i
-            i = skip_angles(source, i + 1, end)
-            continue
-        yield i
-        i = source.match[i] + 1 if source.tokens[i] in ("(", "[", "{") else i + 1
+def _record_values(unit: Unit, declaration: Declaration) -> None:
+    """The initializers of variables and enumerators. An enumerator without one follows the one before it."""
+    source, tokens = unit.source, unit.source.tokens
+    is_enum = declaration.body >= 0
+    start = declaration.body + 1 if is_enum else declaration.start
+    end = source.match[declaration.body] if is_enum else declaration.end
+    for i in range(start, end):
+        if tokens[i] == "=" and source.kinds[i - 1] == "name":
+            stop = next((j for j in top_level(source, i + 1, end) if tokens[j] in (",", ";")), end)
+            unit.values.setdefault(tokens[i - 1], (i + 1, stop))
 
 
 def _is_kernel(source: Source, declaration: Declaration, found: list[Attribute]) -> bool:
-    head = _head_end(declaration)
+    head = head_end(declaration)
     return any(a.name == "kernel" for a in found) or any(
-        source.tokens[i] == "kernel" for i in _top_level(source, declaration.start, head)
+        source.tokens[i] == "kernel" for i in top_level(source, declaration.start, head)
     )
-
-
-def _has_call(source: Source, declaration: Declaration) -> bool:
-    return any(source.tokens[i] == "(" for i in _top_level(source, declaration.start, _head_end(declaration)))
-
-
-def _record_references(unit: Unit, declaration: Declaration) -> None:
-    source = unit.source
-    name = _declared_name(source, declaration)
-    if not name or _is_explicit(source, declaration):
-        return
-    names = unit.references.setdefault(name, set())
-    i = declaration.start
-    while i < declaration.end:
-        if is_attribute(source, i):
-            i = source.match[i] + 1
-            continue
-        if source.kinds[i] == "name":
-            names.add(source.tokens[i])
-        i += 1
-
-
-def _is_explicit(source: Source, declaration: Declaration) -> bool:
-    """Whether this is an explicit instantiation."""
-    return source.tokens[declaration.start] == "template" and source.tokens[declaration.start + 1] != "<"
-
-
-def _declared_name(source: Source, declaration: Declaration) -> str:
-    tokens = source.tokens
-    previous = ""
-    class_key = _class_key(source, declaration)
-    for i in _top_level(source, declaration.start, _head_end(declaration)):
-        if class_key and source.kinds[i] == "name" and tokens[i - 1] == class_key:
-            return tokens[i]
-        if tokens[i] in ("(", "=", "<") and previous and not class_key:
-            if tokens[i] == "<" and not _is_call(source, skip_angles(source, i, declaration.end)):
-                continue
-            return previous
-        if source.kinds[i] == "name" and tokens[i] not in (
-            "template",
-            "operator",
-            "decltype",
-            "static_assert",
-            "alignas",
-        ):
-            previous = tokens[i]
-    return ""
-
-
-def _is_call(source: Source, i: int) -> bool:
-    return i < len(source.tokens) and source.tokens[i] == "("
 
 
 def _record_kernel(unit: Unit, declaration: Declaration, found: list[Attribute]) -> None:
     source = unit.source
     host_name = _host_name(source, found)
-    if _is_explicit(source, declaration):
-        instance = _instance(source, declaration, host_name)
+    if is_explicit(source, declaration):
         if host_name:
-            unit.instances.append(instance)
+            unit.instances.append(_instance(source, declaration, host_name))
         return
     if declaration.body < 0:
         return
     template = source.tokens[declaration.start] == "template"
-    kernel = _kernel(source, declaration, found, host_name, template)
+    kernel = _kernel(source, declaration, template)
     unit.kernels.append(kernel)
     if not template:
         name = host_name or "::".join((*kernel.scope, kernel.name))
@@ -296,7 +176,7 @@ def _function(source: Source, declaration: Declaration) -> tuple[int, int, int]:
     """Tokens of the function's name with its template arguments, and the index of its `(` (-1: `decltype` form)."""
     end, parameters = declaration.end - 1, -1
     i = declaration.start
-    while i < _head_end(declaration):
+    while i < head_end(declaration):
         token = source.tokens[i]
         if token == "template" and source.tokens[i + 1] == "<":
             i = skip_angles(source, i + 1, declaration.end)
@@ -309,42 +189,12 @@ def _function(source: Source, declaration: Declaration) -> tuple[int, int, int]:
             i = max(skip_angles(source, i, declaration.end), i + 1)
         else:
             i = source.match[i] + 1 if token == "[" else i + 1
-    start = _name_start(source, end)
+    start = name_start(source, end)
     if start == end:
         raise OverlayError(
             "PTR103", "cannot parse this kernel declaration", source.place(declaration.start), "Simplify it."
         )
     return start, end, parameters
-
-
-def _name_start(source: Source, end: int) -> int:
-    """Where the qualified name that ends before token `end` starts."""
-    i, tokens = end, source.tokens
-    while True:
-        if tokens[i - 1] == ">":
-            i = _angle_start(source, i - 1)
-        if source.kinds[i - 1] != "name" or tokens[i - 1] in ("void", "kernel"):
-            return i
-        i -= 1
-        if tokens[i - 1] != "::":
-            return i
-        i -= 1
-
-
-def _angle_start(source: Source, i: int) -> int:
-    depth, last = 0, i
-    for _ in range(LONGEST_ANGLES):
-        token = source.tokens[i]
-        if token == ">":
-            depth += 1
-        elif token == "<":
-            depth -= 1
-            if depth == 0:
-                return i
-        i = source.match[i] - 1 if token in (")", "]", "}") else i - 1
-        if i < 0:
-            break
-    raise OverlayError("PTR103", "this `>` closes nothing", source.place(last), "Balance the brackets.")
 
 
 def _instance(source: Source, declaration: Declaration, host_name: str) -> Instance:
@@ -363,22 +213,118 @@ def _outside_angles(source: Source, start: int, end: int) -> Iterator[int]:
         i += 1
 
 
-def _kernel(source: Source, declaration: Declaration, found: list[Attribute], host_name: str, template: bool) -> Kernel:
-    start, end, opening = _function(source, declaration)
+def _kernel(source: Source, declaration: Declaration, template: bool) -> Kernel:
+    _, end, opening = _function(source, declaration)
     if opening < 0:
         what = "this kernel has no parameter list"
-        raise OverlayError("PTR103", what, source.place(start), "Declare its parameters.")
-    limit = MAX_THREADS
-    for attribute in found:
-        if attribute.name == "max_total_threads_per_threadgroup":
-            limit = integer(source, attribute)
-    arguments = parameters(source, opening + 1, source.match[opening])
-    return Kernel(source.tokens[end - 1], declaration.scope, template, host_name, arguments, declaration, limit)
+        raise OverlayError("PTR103", what, source.place(declaration.start), "Declare its parameters.")
+    return Kernel(source.tokens[end - 1], declaration.scope, template, opening, source.match[opening], declaration)
 
 
-def _function_constant(source: Source, declaration: Declaration, attribute: Attribute) -> FunctionConstant:
+def _record_constant(unit: Unit, declaration: Declaration) -> None:
+    """Records a function constant, `constant T name [[function_constant(n)]];`."""
+    source = unit.source
+    if declaration.body >= 0 or source.tokens[declaration.end - 1] != ";":
+        return
+    found = attributes(source, declaration.start, declaration.end)
+    attribute = next((a for a in found if a.name == "function_constant"), None)
+    if attribute is None or any(source.tokens[i] == "(" for i in top_level(source, declaration.start, declaration.end)):
+        return
     at = next(i for i in range(declaration.start, declaration.end) if is_attribute(source, i))
-    type_text = " ".join(
-        t for t in source.tokens[declaration.start : at - 1] if t not in ("constant", "const", "static")
+    words = (
+        t for t in source.tokens[declaration.start : at - 1] if t not in ("constant", "const", "static", "constexpr")
     )
-    return FunctionConstant(source.tokens[at - 1], type_text, integer(source, attribute), declaration)
+    index = integer(source, attribute, unit.lookup)
+    unit.constants.append(FunctionConstant(source.tokens[at - 1], " ".join(words), index, declaration))
+
+
+def integer(source: Source, attribute: Attribute, lookup: Lookup) -> int:
+    """The value of an attribute's argument. Raises PTR103."""
+    try:
+        return evaluate(source.tokens[attribute.start : attribute.end], lookup)
+    except NotConstant:
+        text = source.joined(attribute.start, attribute.end)
+        raise OverlayError(
+            "PTR103",
+            f"the argument of [[{attribute.name}({text})]] is not an integer constant",
+            source.place(attribute.start),
+            "Use an integer, a macro or a constant that is given its value in this source.",
+        ) from None
+
+
+def find_definition(unit: Unit, instance: Instance) -> Kernel:
+    """The definition an instance was made from. Raises PTR103 when there is none or overloads leave it open."""
+    source = unit.source
+    found = [k for k in unit.kernels if k.name == instance.short_name]
+    if instance.parameters < 0:
+        found = [k for k in found if k.declaration is instance.declaration] or found
+    elif len(found) > 1:
+        count = len(split_parameters(source, instance.parameters + 1, source.match[instance.parameters]))
+        found = [k for k in found if len(split_parameters(source, k.opening + 1, k.closing)) == count]
+    shapes = {tuple((a.kind, a.index) for a in kernel_arguments(unit, k)) for k in found} if len(found) > 1 else {()}
+    if not found or len(shapes) != 1:
+        why = "has no definition" if not found else "has several definitions whose arguments differ"
+        place = source.place(instance.declaration.start)
+        raise OverlayError("PTR103", f"kernel `{instance.short_name}` {why}", place, "Define it once.")
+    return found[0]
+
+
+def kernel_arguments(unit: Unit, kernel: Kernel) -> tuple[Argument, ...]:
+    """A kernel's parameters. Raises PTR103 for one that is not understood, PTR109 for one that is not supported."""
+    return parameters(unit.source, kernel.opening + 1, kernel.closing, lambda a: integer(unit.source, a, unit.lookup))
+
+
+def thread_limit(unit: Unit, kernel: Kernel, instance: Instance) -> int:
+    """The threads a threadgroup may have. Raises PTR103 where the attribute's argument cannot be worked out."""
+    source = unit.source
+    for attribute in attributes(source, kernel.declaration.start, head_end(kernel.declaration)):
+        if attribute.name == "max_total_threads_per_threadgroup":
+            lookup = partial(_look_up_in_template, unit, _template_arguments(unit, kernel, instance))
+            return min(max(integer(source, attribute, lookup), 1), MAX_THREADS)
+    return MAX_THREADS
+
+
+def _look_up_in_template(unit: Unit, bound: Mapping[str, list[str]], name: str) -> int | None:
+    """The value of a template parameter, or else of a constant."""
+    if name not in bound:
+        return unit.lookup(name)
+    try:
+        return evaluate(bound[name], unit.lookup)
+    except NotConstant:
+        return None
+
+
+def _template_arguments(unit: Unit, kernel: Kernel, instance: Instance) -> dict[str, list[str]]:
+    """The tokens given to each template parameter, or its default's."""
+    source, start = unit.source, kernel.declaration.start
+    if not kernel.template or source.tokens[start + 1] != "<":
+        return {}
+    given = _split_angles(instance.function.split(" "))
+    names = source.tokens[start + 1 : skip_angles(source, start + 1, kernel.declaration.end)]
+    bound: dict[str, list[str]] = {}
+    for number, parameter in enumerate(_split_angles(names)):
+        head, default = parameter, []
+        if "=" in parameter:
+            at = parameter.index("=")
+            head, default = parameter[:at], parameter[at + 1 :]
+        if head:
+            bound[head[-1]] = given[number] if number < len(given) else default
+    return bound
+
+
+def _split_angles(tokens: list[str]) -> list[list[str]]:
+    """What stands between the commas of the last `<...>` of some tokens."""
+    parts: list[list[str]] = []
+    depth = 0
+    for token in tokens:
+        if token in (")", "]", "}", ">"):
+            depth -= 1
+        if depth == 1 and token == ",":
+            parts.append([])
+        elif depth >= 1:
+            parts[-1].append(token)
+        if token in ("(", "[", "{", "<"):
+            depth += 1
+            if depth == 1 and token == "<":
+                parts = [[]]
+    return parts

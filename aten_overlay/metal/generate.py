@@ -7,28 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.arguments import BOUND, split_parameters
-from aten_overlay.metal.declarations import Declaration, FunctionConstant, Instance, Kernel, Unit
+from aten_overlay.metal.declarations import Entry, FunctionConstant, Instance, Unit
 from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
+from aten_overlay.metal.reach import find_needed, find_reached, find_waiting, is_variable
+from aten_overlay.metal.spaces import ERASED, find_duplicates
+from aten_overlay.metal.syntax import Declaration, constructor_qualifiers
+from aten_overlay.metal.table import Row, Value, clean, make_row, write_entry, write_prologue, write_table
 
-Value = bool | int | float
-
-_ERASED = frozenset(("device", "thread", "threadgroup", "kernel", "ray_data", "object_data", "threadgroup_imageblock"))
-_UNGROUPED = frozenset(
-    ("buffer", "thread_position_in_grid", "threads_per_grid", "grid_size", "grid_origin", "threads_per_simdgroup")
-)
 _INLINED = "__attribute__((always_inline))"  # into the loop over threads, which can then be vectorized
 # In Metal these are float. Clang's option for that is lost when a template is instantiated.
 _UNSUFFIXED = re.compile(
     r"((\d[\d']*\.[\d']*|\.[\d']+)([eE][+-]?\d+)?|\d[\d']*[eE][+-]?\d+|0[xX][\da-fA-F.]+[pP][+-]?\d+)$"
 )
-_MARKER = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
-SYNCHRONIZING = re.compile(
-    r"(threadgroup_barrier|simdgroup_(barrier|load|store|multiply|multiply_accumulate|matrix|float8x8|half8x8|bfloat8x8)|make_filled_simdgroup_matrix"
-    r"|simd_(sum|product|min|max|and|or|xor|any|all|ballot|is_first|active_threads_mask|broadcast\w*|shuffle\w*|prefix\w*)"
-    r"|quad_(sum|product|min|max|and|or|xor|any|all|ballot|broadcast\w*|shuffle\w*|prefix\w*))$"
-)
-_VALUE_TYPES = ("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "bfloat")
+_MARKER = re.compile(r"^[ \t]*#(?:line)?[ \t]*\d[^\n]*", re.MULTILINE)
+# What is left of `#pragma unroll (MACRO(...))` cannot be read: macros are gone. How far to unroll is a hint anyhow.
+_UNROLL = re.compile(r"^([ \t]*#[ \t]*pragma[ \t]+)(?:unroll\b|clang[ \t]+loop[ \t]+unroll)[^\n]*[(][^\d)][^\n]*", re.M)
 
 
 @dataclass(frozen=True)
@@ -41,24 +34,29 @@ class Edit:
 
 
 def generate(unit: Unit, names: Iterable[str], constants: Mapping[int | str, Value], flags: str, checked: bool) -> str:
-    """The C++ of `unit` with the kernels `names` in its table.
+    """The C++ of what the kernels `names` need of `unit`, with them in its table.
 
     `constants` gives function constants values, by index or name; `flags` is a C++ expression of `pm_compiled` bits.
-    Raises PTR103, PTR104 or PTR105.
+    Raises PTR103, PTR104, PTR105 or PTR109.
     """
+    source = unit.source
     asked = [_instance(unit, name) for name in names]
     values = {c.name: _value(c, constants) for c in unit.constants}
     _require_values(unit, asked, values)
-    edits = list(_keyword_edits(unit, values, checked))
-    edits += _duplicate_edits(unit)
-    edits += _inlining_edits(unit)
-    edits += [_constant_edit(unit.source, c, values[c.name]) for c in unit.constants]
-    chosen = {id(i): n for n, i in enumerate(asked)}
-    for instance in unit.instances:
-        edits += _instance_edits(unit, instance, chosen.get(id(instance), -1), flags)
-    edits += _unnamed_instance_edits(unit)
-    body = apply(unit.source.text, edits)
-    return _write_prologue(unit, asked) + body + _write_table(unit, asked, values)
+    rows = [make_row(unit, instance, values) for instance in asked]
+    needed = find_needed(unit, asked)
+    kept = {id(e.declaration) for e in needed}
+    removed = [e.declaration for e in unit.entries if id(e.declaration) not in kept]
+    removed += find_duplicates(unit, _with_members(unit, kept))
+    edits = [_removal(source, d) for d in removed]
+    edits += _constructor_edits(unit, kept)
+    for entry in needed:
+        edits += _keyword_edits(source, entry.declaration, values, checked)
+    edits += _inlining_edits(unit, kept)
+    edits += [_constant_edit(source, c, values[c.name]) for c in unit.constants if id(c.declaration) in kept]
+    edits += _kernel_edits(unit, needed, rows, flags)
+    body = _UNROLL.sub(r"\1unroll", apply(source.text, edits))
+    return write_prologue(rows) + body + write_table(unit, rows, values)
 
 
 def apply(text: str, edits: list[Edit]) -> str:
@@ -72,56 +70,8 @@ def apply(text: str, edits: list[Edit]) -> str:
     return "".join(pieces) + text[at:]
 
 
-def synchronizes(unit: Unit, instance: Instance) -> bool:
-    """Whether a barrier or simdgroup function can be reached from the kernel, by the names it refers to."""
-    return any(SYNCHRONIZING.match(name) for name in _find_reached(unit, instance))
-
-
-def shares_state(unit: Unit, instance: Instance) -> bool:
-    """Whether threads of a threadgroup interact: they synchronize, or share variables."""
-    return synchronizes(unit, instance) or _has_variables(unit.source, find_definition(unit, instance).declaration)
-
-
-def _has_variables(source: Source, declaration: Declaration) -> bool:
-    body = range(max(declaration.body, declaration.start), declaration.end)
-    return any(source.tokens[i] == "threadgroup" and _is_variable(source, i) for i in body)
-
-
-def find_definition(unit: Unit, instance: Instance) -> Kernel:
-    """The definition an instance was made from. Raises PTR103 when there is none or overloads leave it open."""
-    source = unit.source
-    found = [k for k in unit.kernels if k.name == instance.short_name]
-    if instance.parameters < 0:
-        found = [k for k in found if k.declaration is instance.declaration] or found
-    elif len(found) > 1:
-        count = len(split_parameters(source, instance.parameters + 1, source.match[instance.parameters]))
-        found = [k for k in found if len(k.arguments) == count]
-    shapes = {tuple((a.kind, a.index) for a in k.arguments) for k in found}
-    if len(shapes) != 1:
-        why = "has no definition" if not found else "has several definitions whose arguments differ"
-        raise OverlayError(
-            "PTR103",
-            f"kernel `{instance.short_name}` {why}",
-            source.place(instance.declaration.start),
-            "Define it once.",
-        )
-    return found[0]
-
-
 def _instance(unit: Unit, name: str) -> Instance:
     return next(i for i in unit.instances if i.host_name == name)
-
-
-def _find_reached(unit: Unit, instance: Instance) -> set[str]:
-    start = {instance.short_name, *re.findall(r"\w+", instance.function)}
-    seen: set[str] = set()
-    frontier = list(start)
-    while frontier:
-        name = frontier.pop()
-        if name not in seen:
-            seen.add(name)
-            frontier.extend(unit.references.get(name, ()))
-    return seen
 
 
 def _value(constant: FunctionConstant, values: Mapping[int | str, Value]) -> Value | None:
@@ -129,8 +79,10 @@ def _value(constant: FunctionConstant, values: Mapping[int | str, Value]) -> Val
 
 
 def _require_values(unit: Unit, asked: list[Instance], values: Mapping[str, Value | None]) -> None:
+    if not any(value is None for value in values.values()):
+        return
     for instance in asked:
-        reached = _find_reached(unit, instance)
+        reached = find_reached(unit, instance)
         missing = [c for c in unit.constants if values[c.name] is None and c.name in reached]
         if missing and "is_function_constant_defined" not in reached:
             raise OverlayError(
@@ -141,11 +93,21 @@ def _require_values(unit: Unit, asked: list[Instance], values: Mapping[str, Valu
             )
 
 
-def _keyword_edits(unit: Unit, values: Mapping[str, Value | None], checked: bool) -> Iterator[Edit]:
-    source = unit.source
+def _with_members(unit: Unit, kept: set[int]) -> Iterator[Declaration]:
+    """The declarations kept, and their members."""
+    classes: set[int] = set()
+    for declaration in unit.declarations:
+        if id(declaration) in kept or declaration.outer in classes:
+            classes.add(declaration.start)
+            yield declaration
+
+
+def _keyword_edits(
+    source: Source, declaration: Declaration, values: Mapping[str, Value | None], checked: bool
+) -> Iterator[Edit]:
     tokens, starts, ends = source.tokens, source.starts, source.ends
-    i = 0
-    while i < len(tokens):
+    i = declaration.start
+    while i < declaration.end:
         token = tokens[i]
         if token == "[" and is_attribute(source, i):
             inlined = _INLINED if "kernel" in tokens[i : source.match[i]] else ""
@@ -156,32 +118,30 @@ def _keyword_edits(unit: Unit, values: Mapping[str, Value | None], checked: bool
             continue
         if token == "constant":
             yield Edit(starts[i], ends[i], "const")
-        elif token == "threadgroup" and _is_variable(source, i):
+        elif token == "threadgroup" and is_variable(source, i):
             yield Edit(starts[i], ends[i], "static thread_local")
             if checked:
                 yield from _announce_edits(source, i)
-        elif token in _ERASED:
+        elif token == "coherent" and tokens[i + 1] in ("(", *ERASED):
+            yield Edit(starts[i], ends[source.match[i + 1]] if tokens[i + 1] == "(" else ends[i], "")
+        elif token in ERASED:
             yield Edit(starts[i], ends[i], _INLINED if token == "kernel" else "")
         elif source.kinds[i] == "number" and _UNSUFFIXED.match(token):
             yield Edit(ends[i], ends[i], "f")
         elif token == "is_function_constant_defined":
             defined = values.get(tokens[i + 2]) is not None
-            yield Edit(starts[i], ends[source.match[i + 1]], "true" if defined else "false")
+            first = i - 2 if tokens[i - 1] == "::" else i
+            yield Edit(starts[first], ends[source.match[i + 1]], "true" if defined else "false")
         i += 1
 
 
-def _is_variable(source: Source, i: int) -> bool:
-    """Whether the `threadgroup` at token i declares a variable of its own, not a pointer or reference to one."""
-    if i and source.tokens[i - 1] not in (";", "{", "}", "const", "volatile", "alignas"):
-        return False
-    j = i + 1
-    while source.tokens[j] not in (";", "="):
-        if source.tokens[j] in ("*", "&"):
-            return False
-        if source.tokens[j] == ")" or source.tokens[j] == "}":
-            return False
-        j = source.match[j] + 1 if source.tokens[j] in ("(", "[", "{") else j + 1
-    return True
+def _constructor_edits(unit: Unit, kept: set[int]) -> Iterator[Edit]:
+    """Removes the address spaces for which constructors are declared."""
+    source = unit.source
+    for declaration in _with_members(unit, kept):
+        for i in constructor_qualifiers(source, declaration):
+            if source.tokens[i] in (*ERASED, "constant"):
+                yield Edit(source.starts[i], source.ends[i], "")
 
 
 def _announce_edits(source: Source, i: int) -> Iterator[Edit]:
@@ -197,52 +157,11 @@ def _announce_edits(source: Source, i: int) -> Iterator[Edit]:
     yield Edit(source.ends[j], source.ends[j], calls)
 
 
-def _normal(source: Source, start: int, end: int) -> list[str]:
-    result: list[str] = []
-    i = start
-    while i < end:
-        token = source.tokens[i]
-        if is_attribute(source, i):
-            i = source.match[i] + 1
-            continue
-        if token == "constant":
-            token = "const"
-        if token not in _ERASED and not (token == "const" and result[-1:] == ["const"]):
-            result.append(token)
-        i += 1
-    return result
-
-
-def _duplicate_edits(unit: Unit) -> list[Edit]:
-    """Blanks functions that were distinguished by address space alone. Raises PTR104 when they differ otherwise."""
-    source, seen, edits, enclosing = unit.source, {}, [], _find_enclosing(unit)
-    for declaration in unit.declarations:
-        if declaration.body < 0 or source.match[declaration.body] + 1 != declaration.end:
-            continue
-        head = tuple(_normal(source, declaration.start, declaration.body))
-        if "(" not in head:
-            continue
-        key = (declaration.scope, declaration.in_class and enclosing[declaration.start], head)
-        body = _normal(source, declaration.body, declaration.end)
-        if key not in seen:
-            seen[key] = body
-        elif seen[key] != body:
-            raise OverlayError(
-                "PTR104",
-                "this overload differs from an earlier one in its body, not just in address space",
-                source.place(declaration.start),
-                "The host has a single address space: give the two different names.",
-            )
-        else:
-            edits.append(_removal(source, declaration))
-    return edits
-
-
-def _inlining_edits(unit: Unit) -> Iterator[Edit]:
+def _inlining_edits(unit: Unit, kept: set[int]) -> Iterator[Edit]:
     """Inlines functions in which a thread may wait, as Metal inlines all, so that a kernel's code is one function."""
     source = unit.source
-    waiting = _find_waiting(unit)
-    for declaration in unit.declarations:
+    waiting = find_waiting(unit)
+    for declaration in _with_members(unit, kept):
         body = range(declaration.body, declaration.end)
         if declaration.body < 0 or source.match[declaration.body] + 1 != declaration.end:
             continue
@@ -255,28 +174,6 @@ def _inlining_edits(unit: Unit) -> Iterator[Edit]:
             yield Edit(source.starts[i], source.starts[i], f"{_INLINED} ")
 
 
-def _find_waiting(unit: Unit) -> set[str]:
-    """The names from which a barrier or simdgroup function can be reached, with those functions' own."""
-    found = {name for names in unit.references.values() for name in names if SYNCHRONIZING.match(name)}
-    while more := {name for name, names in unit.references.items() if names & found} - found:
-        found |= more
-    return found
-
-
-def _find_enclosing(unit: Unit) -> dict[int, int]:
-    """For the start of every declaration, that of the innermost one whose body it is in, or -1."""
-    found: dict[int, int] = {}
-    around: list[Declaration] = []
-    for declaration in sorted(unit.declarations, key=lambda each: (each.start, -each.end)):
-        while around and around[-1].end < declaration.end:
-            around.pop()
-        inner = (each.start for each in reversed(around) if each.body < declaration.start)
-        found.setdefault(declaration.start, next(inner, -1))
-        if declaration.body >= 0:
-            around.append(declaration)
-    return found
-
-
 def _removal(source: Source, declaration: Declaration) -> Edit:
     start, end = source.starts[declaration.start], source.ends[declaration.end - 1]
     return Edit(start, end, _blank(source.text[start:end]))
@@ -284,6 +181,8 @@ def _removal(source: Source, declaration: Declaration) -> Edit:
 
 def _blank(text: str) -> str:
     """The newlines and line markers of `text`, so that what follows keeps its line."""
+    if "#" not in text:
+        return "\n" * text.count("\n")
     return "\n".join(m.group() if (m := _MARKER.match(line)) else "" for line in text.split("\n"))
 
 
@@ -293,112 +192,30 @@ def _constant_edit(source: Source, constant: FunctionConstant, value: Value | No
     return Edit(removal.start, removal.end, f"constexpr {constant.type} {constant.name} = {constant.type}({literal});")
 
 
-def _instance_edits(unit: Unit, instance: Instance, number: int, flags: str) -> Iterator[Edit]:
-    source, declaration = unit.source, instance.declaration
+def _kernel_edits(unit: Unit, needed: list[Entry], rows: list[Row], flags: str) -> Iterator[Edit]:
+    source = unit.source
+    plain = {id(k.declaration) for k in unit.kernels if not k.template}
+    for entry in needed:
+        if id(entry.declaration) in plain:
+            start = source.starts[entry.declaration.start]
+            yield Edit(start, start, "inline ")
+    for number, row in enumerate(rows):
+        yield from _row_edits(source, row, number, flags)
+
+
+def _row_edits(source: Source, row: Row, number: int, flags: str) -> Iterator[Edit]:
+    instance, declaration = row.instance, row.instance.declaration
+    own_type = f"decltype(&{clean(instance.function)})"
     if instance.parameters < 0 and declaration.body >= 0:
-        start = source.starts[declaration.start]
-        yield Edit(start, start, "inline ")
-        if number >= 0:
-            end = source.ends[declaration.end - 1]
-            yield Edit(end, end, f" {_entry(unit, instance, number, f'decltype(&{instance.function})', flags)}")
-        return
-    if number < 0:
-        yield _removal(source, declaration)
+        end = source.ends[declaration.end - 1]
+        yield Edit(end, end, f" {write_entry(row, number, own_type, flags)}")
         return
     if instance.parameters < 0:
         removal = _removal(source, declaration)
-        text = _entry(unit, instance, number, f"decltype(&{_clean(instance.function)})", flags)
-        yield Edit(removal.start, removal.end, text + removal.text)
+        yield Edit(removal.start, removal.end, write_entry(row, number, own_type, flags) + removal.text)
         return
     start, parameters = source.starts[declaration.start], source.starts[instance.parameters]
     yield Edit(start, parameters, _blank(source.text[start:parameters]) + f"using pm_signature_{number} = void (*)")
     close, end = source.ends[source.match[instance.parameters]], source.ends[declaration.end - 1]
-    yield Edit(
-        close,
-        end,
-        "; " + _entry(unit, instance, number, f"pm_signature_{number}", flags) + _blank(source.text[close:end]),
-    )
-
-
-def _unnamed_instance_edits(unit: Unit) -> Iterator[Edit]:
-    """Removes explicit instantiations of kernels without a host name, which nothing can request."""
-    named = {id(i.declaration) for i in unit.instances}
-    source = unit.source
-    kernels = {k.name for k in unit.kernels}
-    for declaration in unit.declarations:
-        explicit = source.tokens[declaration.start] == "template" and source.tokens[declaration.start + 1] != "<"
-        if (
-            explicit
-            and id(declaration) not in named
-            and kernels.intersection(source.tokens[declaration.start : declaration.end])
-        ):
-            yield _removal(source, declaration)
-
-
-def _entry(unit: Unit, instance: Instance, number: int, signature: str, flags: str) -> str:
-    kernel = find_definition(unit, instance)
-    sync = "true" if synchronizes(unit, instance) else "false"
-    image = "&pm_image_begin, &pm_image_end"
-    shared = shares_state(unit, instance)
-    source = f"PM_LANE_SOURCE({number}, PM_TYPE({signature}), PM_TYPE(&{_clean(instance.function)})) " if shared else ""
-    forms, size = "nullptr, nullptr", "0"
-    if shared:
-        forms, size = f"&pm_lane_source_{number}, &pm_lockstep_{number}", f"pm_static_bytes_{number}"
-    return (
-        f"{source}static pm_kernel pm_make_{number}() {{ using Spec = ::pm_spec_{number}; using S = {signature}; "
-        f"constexpr S function = &{_clean(instance.function)}; "
-        f"static const pm_entry entry = pm::entry<Spec, S, function, {sync}>({image}, {flags}, {forms}); "
-        f'return {{"{instance.host_name}", pm::kernel<Spec, S, function>::arguments(), {_bound(kernel)}, {sync}, '
-        f"{size}, {kernel.max_threads}, reinterpret_cast<int (*)(const pm_launch*)>(&pm_run), &entry}}; }}"
-    )
-
-
-def _clean(text: str) -> str:
-    """A function's name and template arguments without what only Metal knows."""
-    words = (w for w in text.split(" ") if w not in _ERASED)
-    return " ".join("const" if w == "constant" else w for w in words)
-
-
-def _bound(kernel: Kernel) -> int:
-    return sum(a.kind in BOUND for a in kernel.arguments)
-
-
-def _write_prologue(unit: Unit, asked: list[Instance]) -> str:
-    lines = [
-        'extern "C" __attribute__((visibility("hidden"))) const char pm_image_begin __asm__("__ehdr_start");',
-        'extern "C" __attribute__((visibility("hidden"))) const char pm_image_end __asm__("_end");',
-    ]
-    for number, instance in enumerate(asked):
-        kernel = find_definition(unit, instance)
-        rows = "".join(f'{{pm::attribute::{a.kind}, {a.index}, "{a.name}"}}, ' for a in kernel.arguments)
-        if shares_state(unit, instance):
-            lines.append(f"PM_SHARES({number})")
-        buffers = max((a.index + 1 for a in kernel.arguments if a.kind == "buffer"), default=0)
-        grouped = str(any(a.kind not in _UNGROUPED for a in kernel.arguments)).lower()
-        lines.append(
-            f"struct pm_spec_{number} {{ static constexpr pm::parameter parameters[] = "
-            f"{{{rows}{{pm::attribute::grid_origin, 0, nullptr}}}}; "
-            f"static constexpr unsigned count = {len(kernel.arguments)}, buffers = {buffers}; "
-            f"static constexpr bool grouped = {grouped}; }};"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def _write_table(unit: Unit, asked: list[Instance], values: Mapping[str, Value | None]) -> str:
-    makers = []
-    for number, instance in enumerate(asked):
-        scope = "".join(f"{name}::" for name in instance.declaration.scope)
-        makers.append(f"::{scope}pm_make_{number}()")
-    rows = []
-    for c in unit.constants:
-        kind = f"PM_{c.type.upper()}" if c.type in _VALUE_TYPES else "PM_OTHER"
-        rows.append(f'{{"{c.name}", {c.index}, {kind}, {int(values[c.name] is not None)}}}')
-    return (
-        f'\n#line 1 "launch table"\n'
-        f"static const pm_function_constant pm_constants[] = {{{', '.join([*rows, '{nullptr, 0, 0, 0}'])}}};\n"
-        f'extern "C" __attribute__((visibility("default"))) const pm_library* pm_library_() __asm__("pm_library");\n'
-        f"const pm_library* pm_library_() {{\n"
-        f"  static const pm_kernel kernels[] = {{{', '.join(makers) or '{}'}}};\n"
-        f"  static const pm_library library = {{PM_ABI_VERSION, {len(makers)}, kernels, {len(rows)}, pm_constants}};\n"
-        f"  return &library;\n}}\n"
-    )
+    entry = write_entry(row, number, f"pm_signature_{number}", flags)
+    yield Edit(close, end, f"; {entry}{_blank(source.text[close:end])}")

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from aten_overlay.errors import OverlayError
+from aten_overlay.metal.textures import FIRST_SAMPLER, FIRST_TEXTURE, Sampler, Texture
 
 SHUFFLE_LANES, FORCE_FIBERS = 1, 2
+_THREADGROUP = 2
 _STATUS = {3: "PTR107"}
 _launches = count()
 
@@ -103,6 +105,16 @@ class Library:
         """The bytes of threadgroup memory that kernel `name` declares; those of its arguments are the launch's."""
         return int(self._kernel(name).static_threadgroup_bytes)
 
+    def threadgroup_arguments(self, name: str) -> tuple[int, ...]:
+        """The indices of kernel `name`'s threadgroup arguments, whose lengths are the launch's."""
+        kernel = self._kernel(name)
+        found = (kernel.arguments[i] for i in range(kernel.argument_count))
+        return tuple(a.index for a in found if a.kind == _THREADGROUP)
+
+    def thread_limit(self, name: str) -> int:
+        """The most threads a threadgroup of kernel `name` may have."""
+        return int(self._kernel(name).max_threads_per_group)
+
     def run(
         self,
         name: str,
@@ -112,27 +124,30 @@ class Library:
         *,
         threadgroup_bytes: Sequence[int] = (),
         resident: Sequence[Any] = (),
+        textures: Sequence[Texture | None] = (),
+        samplers: Sequence[Sampler | None] = (),
         threads: int = 0,
         shuffle: int | None = None,
         fibers: bool = False,
     ) -> None:
         """Runs kernel `name` over `grid` threads in groups of `group`, and waits.
 
-        `buffers[i]` is bound at index i: an array, or None for nothing. `threadgroup_bytes[i]` is the length of
-        threadgroup argument i. `threads` limits the host threads (0: all cores). `shuffle` is the seed of a shuffled
-        lane order and of the values that Metal leaves open; without one these change with every launch. `fibers` runs
-        the lanes of a synchronizing kernel one by one.
+        `buffers[i]` is bound at index i: an array, or None for nothing; `textures[i]` and `samplers[i]` likewise.
+        `threadgroup_bytes[i]` is the length of threadgroup argument i. `threads` limits the host threads (0: all
+        cores). `shuffle` is the seed of a shuffled lane order and of the values that Metal leaves open; without one
+        these change with every launch. `fibers` runs the lanes of a synchronizing kernel one by one.
 
         Raises PTR102 (unknown kernel), PTR106 (refused) or PTR107 (out of bounds).
         """
-        bound = (_Buffer * max(len(buffers), 1))(*(_buffer(b) for b in buffers))
+        bindings = _place_resources(buffers, textures, samplers)  # alive while the kernel runs
+        bound = (_Buffer * max(len(bindings), 1))(*(_buffer(b) for b in bindings))
         reachable = (_Buffer * max(len(resident), 1))(*(_buffer(b) for b in resident))
         shared = (ctypes.c_uint32 * max(len(threadgroup_bytes), 1))(*threadgroup_bytes)
         error = ctypes.create_string_buffer(512)
         kernel = self._kernel(name)
         flags = (0 if shuffle is None else SHUFFLE_LANES) | (FORCE_FIBERS if fibers else 0)
         launch = _Launch(
-            ctypes.pointer(kernel), bound, len(buffers), len(threadgroup_bytes), shared, _three(grid), _three(group),
+            ctypes.pointer(kernel), bound, len(bindings), len(threadgroup_bytes), shared, _three(grid), _three(group),
             reachable, len(resident), flags, next(_launches) if shuffle is None else shuffle, threads, len(error),
             ctypes.cast(error, ctypes.c_char_p),
         )  # fmt: skip
@@ -147,6 +162,16 @@ class Library:
             raise OverlayError("PTR102", f"there is no kernel named `{name}` in this library", hint="Compile it in.")
         found: _Kernel = self._kernels[name]
         return found
+
+
+def _place_resources(
+    buffers: Sequence[Any], textures: Sequence[Texture | None], samplers: Sequence[Sampler | None]
+) -> list[Any]:
+    """What is bound, by its place in the launch: buffers first, then textures, then samplers."""
+    if not textures and not samplers:
+        return list(buffers)
+    placed = [*buffers, *[None] * (FIRST_TEXTURE - len(buffers)), *(t and t.describe() for t in textures)]
+    return [*placed, *[None] * (FIRST_SAMPLER - len(placed)), *(s and s.describe() for s in samplers)]
 
 
 def _three(numbers: Sequence[int]) -> Any:

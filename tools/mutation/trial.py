@@ -16,9 +16,9 @@ from mutation.subjects import Mutant, Subject
 from porter.core import cache as stored
 from porter.core.checkout import EMBEDDED_FORK
 from porter.core.layout import KERNELS
-from porter.core.progress import Progress, ignore
+from porter.core.progress import Progress
 from porter.server import worker
-from porter.server.process import Process
+from porter.server.process import End, Process, wait
 from porter.server.worker import RunOptions
 from porter.verdict.backends import host
 from porter.verdict.build.tree import materialise
@@ -90,7 +90,8 @@ def _find_failure(subject: Subject, texts: Mapping[str, str], expr: str | None =
 def _ask(subject: Subject, texts: Mapping[str, str], options: RunOptions) -> VerdictAnswer | ErrorAnswer:
     telling = [f"not {test}" for test in subject.failing]
     expr = " and ".join([*([f"({options.expr})"] if options.expr else []), *telling]) or None
-    answer = Process(partial(_verify, subject, texts, replace(options, expr=expr)), _died).result(ignore)
+    process = Process(partial(_verify, subject, texts, replace(options, expr=expr)), _died)
+    (answer,) = wait([process])
     assert isinstance(answer, (VerdictAnswer, ErrorAnswer))
     return answer
 
@@ -105,8 +106,8 @@ def _verify(subject: Subject, texts: Mapping[str, str], options: RunOptions, pro
     return worker.verify(EMBEDDED_FORK, texts, subject.target, options, progress)
 
 
-def _died(step: str, end: str, _seconds: float) -> Answer:
-    return ErrorAnswer("ended", f"{step}: {end}")
+def _died(end: End) -> Answer:
+    return ErrorAnswer("ended", f"{end.step}: {end.how}")
 
 
 def _code(subject: Subject, texts: Mapping[str, str]) -> tuple[bytes, ...]:

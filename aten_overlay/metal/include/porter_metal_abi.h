@@ -15,19 +15,27 @@ extern "C" {
 #define PM_ABI_VERSION 1u
 #define PM_MAX_BUFFERS 31u           /* argument table size of Metal's feature tables */
 #define PM_MAX_THREADGROUP_ARGS 31u
+#define PM_MAX_TEXTURES 128u
+#define PM_MAX_SAMPLERS 16u
+#define PM_FIRST_TEXTURE 32u         /* textures and samplers are bound like buffers, after them: [[texture(n)]] at this + n */
+#define PM_FIRST_SAMPLER (PM_FIRST_TEXTURE + PM_MAX_TEXTURES)
+#define PM_BINDINGS (PM_FIRST_SAMPLER + PM_MAX_SAMPLERS)
 #define PM_MAX_THREADS_PER_GROUP 1024u
+#define PM_MAX_THREADGROUP_BYTES 32768u
 #define PM_SIMD_WIDTH 32u
 
 enum pm_argument_kind {
   PM_BUFFER = 0,              /* device/constant pointer: `device T* x [[buffer(n)]]` */
   PM_CONSTANT_REFERENCE = 1,  /* reference: `constant T& x [[buffer(n)]]`; the buffer must hold element_size bytes */
-  PM_THREADGROUP = 2          /* `threadgroup T* x [[threadgroup(n)]]`; the launch gives its length in bytes */
+  PM_THREADGROUP = 2,         /* `threadgroup T* x [[threadgroup(n)]]`; the launch gives its length in bytes */
+  PM_TEXTURE = 3,             /* `texture2d<T> x [[texture(n)]]`: `index` is PM_FIRST_TEXTURE + n, bound is a struct pm_texture */
+  PM_SAMPLER = 4              /* `sampler x [[sampler(n)]]`: `index` is PM_FIRST_SAMPLER + n, bound is a struct pm_sampler */
 };
 
 struct pm_argument {
   const char* name;       /* parameter name in the kernel's definition, "" when it has none */
   uint32_t kind;          /* enum pm_argument_kind */
-  uint32_t index;         /* n of [[buffer(n)]] or [[threadgroup(n)]] */
+  uint32_t index;         /* n of [[buffer(n)]] or [[threadgroup(n)]]; of a texture or sampler, where it is bound */
   uint32_t element_size;  /* sizeof of what is pointed or referred to; 1 for void */
   uint32_t alignment;     /* alignof of the same */
   uint32_t writable;      /* 1 for `device T*` / `device T&` without const */
@@ -51,6 +59,26 @@ struct pm_buffer {
   uint64_t length;
 };
 
+/* How a texel's components are stored; those that are normalized read as floats from 0 or -1 to 1. */
+enum pm_texel { PM_UNORM8 = 0, PM_SNORM8, PM_UINT8, PM_SINT8, PM_UNORM16, PM_SNORM16, PM_UINT16, PM_SINT16, PM_HALF16, PM_UINT32, PM_SINT32, PM_FLOAT32 };
+
+/* A texture without mipmaps: the texel at (x, y, z) of layer l starts at data + (x * channels) components + y * row_bytes +
+ * (l * depth + z) * slice_bytes. Dimensions it does not have are 1. */
+struct pm_texture {
+  void* data;
+  uint32_t width, height, depth, layers;
+  uint32_t texel;    /* enum pm_texel */
+  uint32_t channels; /* 1, 2 or 4 */
+  uint64_t row_bytes, slice_bytes;
+};
+
+/* What `sampler` arguments are bound to: enumerators of metal::coord, metal::filter, metal::address and metal::border_color. */
+struct pm_sampler {
+  uint32_t coord, filter;
+  uint32_t address[3];
+  uint32_t border;
+};
+
 enum pm_launch_flags {
   PM_SHUFFLE_LANES = 1u,  /* run lanes and simdgroups in an order derived from `seed`: exposes missing barriers */
   PM_FORCE_FIBERS = 2u    /* run a synchronizing kernel's lanes one by one even where lockstep is possible */
@@ -59,7 +87,7 @@ enum pm_launch_flags {
 enum pm_status {
   PM_OK = 0,
   PM_UNBOUND_ARGUMENT = 1,       /* a buffer or threadgroup argument has nothing bound */
-  PM_BAD_THREADGROUP = 2,        /* zero or more than the limit of threads per threadgroup */
+  PM_BAD_THREADGROUP = 2,        /* zero or more than the limit of threads per threadgroup, or of its memory */
   PM_OUT_OF_BOUNDS = 3,          /* only in libraries compiled with bounds checks */
   PM_UNEXPECTED_SYNC = 4,        /* a kernel synchronized that was not known to: a defect of the front end */
   PM_BARRIER_DIVERGENCE = 5,     /* some threads of a group ended while others wait at a barrier (shuffle mode only) */

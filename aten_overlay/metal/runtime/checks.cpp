@@ -119,6 +119,10 @@ void begin_checks(const Job& job, void* const* threadgroup, Failure& failure, jm
     } else {
       const pm_buffer& b = launch.buffers[a.index];
       allow(b.base ? b.base : b.address, b.length ? b.length : ~uintptr_t(0) / 4);
+      if (a.kind == PM_TEXTURE) {
+        const auto& t = *static_cast<const pm_texture*>(b.address);
+        allow(t.data, t.slice_bytes * t.depth * t.layers);
+      }
     }
   }
   for (uint32_t i = 0; i < launch.resident_count; ++i) {

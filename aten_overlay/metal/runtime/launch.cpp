@@ -60,6 +60,15 @@ int check_launch(const pm_launch& l) {
           static_cast<unsigned long long>(threads), l.kernel->max_threads_per_group);
     return PM_BAD_THREADGROUP;
   }
+  uint64_t shared = l.kernel->static_threadgroup_bytes;
+  for (uint32_t i = 0; i < l.threadgroup_count; ++i) shared += l.threadgroup_bytes[i];
+  if (shared > PM_MAX_THREADGROUP_BYTES) {
+    if (l.error && l.error_size)
+      snprintf(
+          l.error, l.error_size, "kernel `%s`: %llu bytes of threadgroup memory; the limit is %u", l.kernel->host_name,
+          static_cast<unsigned long long>(shared), PM_MAX_THREADGROUP_BYTES);
+    return PM_BAD_THREADGROUP;
+  }
   for (uint32_t i = 0; i < l.kernel->argument_count; ++i)
     if (const int status = check_argument(l, l.kernel->arguments[i])) return status;
   return PM_OK;
@@ -158,7 +167,7 @@ extern "C" int pm_run(const void* launch_) {
   Job& job = running.job;
   job.launch = &l;
   job.entry = static_cast<const pm_entry*>(l.kernel->internal);
-  for (uint32_t i = 0; i < l.buffer_count && i <= PM_MAX_BUFFERS; ++i) job.buffers[i] = l.buffers[i].address;
+  for (uint32_t i = 0; i < l.buffer_count && i < PM_BINDINGS; ++i) job.buffers[i] = l.buffers[i].address;
   uint64_t threads = 1, groups = 1;
   for (int d = 0; d < 3; ++d) {
     job.grid.grid[d] = l.grid[d];

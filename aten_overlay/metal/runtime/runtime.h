@@ -13,7 +13,7 @@ constexpr size_t kStack = 64 * 1024;
 struct Job {
   const pm_launch* launch;
   const pm_entry* entry;
-  void* buffers[PM_MAX_BUFFERS + 1];
+  void* buffers[PM_BINDINGS];
   pm_grid grid;
 };
 

@@ -26,6 +26,7 @@ from porter.verdict.suite import counters, selection
 from porter.verdict.suite.selection import Selection
 
 if TYPE_CHECKING:
+    from aten_overlay.apple.compiler import Compiler
     from aten_overlay.apple.mpsgraph.recorder import Recorder
     from aten_overlay.device.frameworks import LoadedFrameworks
     from aten_overlay.device.state import Device
@@ -182,7 +183,7 @@ def recorder() -> Recorder:
 
 def compiler() -> Compiler:
     """What compiles kernels in this process, once it is started."""
-    return _started[0][2]
+    return _started[0][1].compiler
 
 
 def kernel_calls() -> Mapping[str, int]:

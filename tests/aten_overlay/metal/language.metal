@@ -140,8 +140,8 @@ kernel void largest(device atomic<int>* best [[buffer(0)]], constant int* v [[bu
   atomic_fetch_max_explicit(best, v[i], memory_order_relaxed);
 }
 constant bool doubled [[function_constant(0)]];
-constant float bias [[function_constant(3)]];
-constant float shift = is_function_constant_defined(bias) ? bias : 0.5;
+constant float given [[function_constant(3)]];
+constant float shift = is_function_constant_defined(given) ? given : 0.5;
 kernel void specialised(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) {
   x[i] = (doubled ? x[i] * 2 : x[i]) + shift;
 }

@@ -97,7 +97,7 @@ inline __attribute__((always_inline)) void f( float* x , uint i ) {
 
 CASES = {
     "PTR102": ("kernel void abcd(device float* x) {}", "abce", "Did you mean abcd"),
-    "PTR103": ("kernel void f(device float* x [[buffer(size)]]) {}", "f", "not an integer literal"),
+    "PTR103": ("kernel void f(device float* x [[buffer(size)]]) {}", "f", "not an integer constant"),
     "PTR104": (
         "inline float g(device float* p) { return p[0]; }\ninline float g(threadgroup float* p) { return p[1]; }\n"
         "kernel void f(device float* x) { x[0] = g(x); }", "f", "differs from an earlier one in its body",
@@ -108,7 +108,7 @@ CASES = {
     "PTR108": (
         'kernel void f(device int* x) {}\n[[host_name("f")]] kernel void g(device int* x) {}', "f", "two kernels",
     ),
-    "PTR109": ("kernel void f(texture2d<float> t [[texture(0)]]) {}", "f", "texture"),
+    "PTR109": ("kernel void f(float4 v [[stage_in]]) {}", "f", "stage_in"),
 }  # fmt: skip
 
 

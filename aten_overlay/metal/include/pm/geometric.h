@@ -7,10 +7,11 @@ template <class T, int N> PM_INLINE T dot(const vec<T, N>& a, const type_identit
   for (int i = 1; i < N; ++i) r += a.v_[i] * b.v_[i];
   return r;
 }
-template <class T, int M, int... I>
-PM_INLINE T dot(const pm::swizzle<T, M, I...>& a, const type_identity_t<vec<T, sizeof...(I)>>& b) {
-  return dot(vec<T, sizeof...(I)>(a), b);
-}
+// Not templates alone, so that they win over a template that a kernel's own headers add.
+#define PM_DOT(T, N) \
+  PM_INLINE T dot(const vec<T, N>& a, const vec<T, N>& b) { return dot<T, N>(a, b); }
+PM_DOT(float, 2) PM_DOT(float, 3) PM_DOT(float, 4) PM_DOT(half, 2) PM_DOT(half, 3) PM_DOT(half, 4)
+#undef PM_DOT
 template <class T> PM_INLINE vec<T, 3> cross(const vec<T, 3>& a, const vec<T, 3>& b) {
   return vec<T, 3>(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
 }
@@ -27,13 +28,5 @@ template <class T, int N> PM_INLINE vec<T, N> reflect(const vec<T, N>& i, const 
 template <class T, int N> PM_INLINE vec<T, N> refract(const vec<T, N>& i, const vec<T, N>& n, T eta) {
   const T d = dot(n, i), k = T(1) - eta * eta * (T(1) - d * d);
   return k < T(0) ? vec<T, N>(0) : i * eta - n * (eta * d + sqrt(k));
-}
-
-// precise:: and fast:: offer the same functions; what a kernel writes after either name is found in the enclosing one.
-namespace precise {
-using namespace metal;
-}
-namespace fast {
-using namespace metal;
 }
 }  // namespace metal

@@ -6,7 +6,7 @@
 
 namespace pm {
 enum class attribute {
-  buffer, threadgroup,
+  buffer, threadgroup, texture, sampler, absent,
   thread_position_in_grid, thread_position_in_threadgroup, threadgroup_position_in_grid, threads_per_grid,
   threads_per_threadgroup, dispatch_threads_per_threadgroup, threadgroups_per_grid, thread_index_in_threadgroup,
   thread_index_in_simdgroup, simdgroup_index_in_threadgroup, simdgroups_per_threadgroup, dispatch_simdgroups_per_threadgroup,
@@ -47,12 +47,22 @@ template <class T> constexpr unsigned align_of() {
 }
 
 
+// A parameter whose condition on function constants is false: nothing may come of it.
+template <class A> struct none {
+  PM_INLINE static A make() { return A{}; }
+};
+template <class T> struct none<T&> {
+  PM_INLINE static T& make() { return *static_cast<T*>(nullptr); }
+};
+
 template <attribute K, unsigned I, class A>
 PM_INLINE decltype(auto) argument(void* const* buffers, void* const* threadgroup, const pm_thread& t) {
   using D = __remove_cv(__remove_reference_t(A));
   const pm_grid& g = *t.grid;
   const uint32_t* n = t.size;
   if constexpr (K == attribute::buffer) return (bound<A>::from(buffers[I]));
+  else if constexpr (K == attribute::texture || K == attribute::sampler) return D::from(buffers[I]);
+  else if constexpr (K == attribute::absent) return (none<A>::make());
   else if constexpr (K == attribute::threadgroup) return (bound<A>::from(threadgroup[I]));
   else if constexpr (K == attribute::thread_position_in_grid) return built_in<D>::from(t.position);
   else if constexpr (K == attribute::thread_position_in_threadgroup) return built_in<D>::from(t.local);
@@ -104,7 +114,7 @@ template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, vo
 
   // Addresses are copied first: were they read through the argument, a store of the kernel could change them.
   static void rows(void* const* given, const pm_grid* grid, uint64_t begin, uint64_t end) {
-    void* buffers[32];
+    void* buffers[Spec::buffers + 1];
     for (unsigned i = 0; i < Spec::buffers; ++i) buffers[i] = given[i];
     const pm_grid g = *grid;
     pm_thread t{};
@@ -125,7 +135,7 @@ template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, vo
   }
 
   static void groups(void* const* given, void* const* threadgroup, const pm_grid* grid, uint64_t begin, uint64_t end) {
-    void* buffers[32];
+    void* buffers[Spec::buffers + 1];
     for (unsigned i = 0; i < Spec::buffers; ++i) buffers[i] = given[i];
     const pm_grid g = *grid;
     pm_thread t{};
@@ -154,6 +164,8 @@ template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, vo
       using T = typename M::target;
       const uint32_t kind = K == attribute::threadgroup ? PM_THREADGROUP : M::reference ? PM_CONSTANT_REFERENCE : PM_BUFFER;
       return {p.name, kind, p.index, size_of<T>(), align_of<T>(), K == attribute::buffer && M::writable};
+    } else if constexpr (K == attribute::texture || K == attribute::sampler) {
+      return {p.name, K == attribute::texture ? PM_TEXTURE : PM_SAMPLER, p.index, 1, 1, K == attribute::texture && B::writable};
     } else {
       return {nullptr, 0, 0, 0, 0, 0};
     }

@@ -54,4 +54,19 @@ template <class T, int N> struct numeric_limits<vec<T, N>> : numeric_limits<T> {
   PM_EACH(max) PM_EACH(min) PM_EACH(lowest) PM_EACH(epsilon) PM_EACH(infinity) PM_EACH(quiet_NaN) PM_EACH(denorm_min)
 #undef PM_EACH
 };
+
+// How a float's bits are divided.
+template <class T> struct _fp_encoding_traits;
+#define PM_ENCODING(T, BITS, MANTISSA) \
+  template <> struct _fp_encoding_traits<T> { \
+    using encoding_type = uint##BITS##_t; \
+    static constexpr encoding_type sign_mask = encoding_type(1) << (BITS - 1); \
+    static constexpr encoding_type mantissa_mask = (encoding_type(1) << MANTISSA) - 1; \
+    static constexpr encoding_type exponent_mask = encoding_type(~(sign_mask | mantissa_mask)); \
+    static constexpr encoding_type inf_mask = exponent_mask; \
+    static constexpr encoding_type exponent_shift = MANTISSA; \
+    static constexpr encoding_type exponent_bias = (1 << (BITS - 2 - MANTISSA)) - 1; \
+  };
+PM_ENCODING(float, 32, 23) PM_ENCODING(half, 16, 10) PM_ENCODING(bfloat, 16, 7)
+#undef PM_ENCODING
 }  // namespace metal

@@ -4,6 +4,16 @@
 #define INFINITY __builtin_inff()
 #define HUGE_VALF __builtin_inff()
 #define MAXFLOAT __FLT_MAX__
+#define MAXHALF half(65504.0f)
+#define HUGE_VALH half(__builtin_inff())
+#define HUGE_VAL __builtin_inff()
+#define MAXBFLOAT bfloat::from_bits(0x7f7f)
+
+#define __METAL_PRECISE_MATH__ 0
+#define __METAL_FAST_MATH__ 1
+#define __METAL_MAYBE_FAST_MATH__ 2
+#define __METAL_MEMORY_SCOPE_SYSTEM__ 3
+#define assert(condition) ((void)sizeof(bool(condition)))
 
 #define M_E_F 2.71828182845904523536f
 #define M_LOG2E_F 1.44269504088896340736f
@@ -53,6 +63,10 @@
 #define HALF_MAX half(65504.0f)
 #define HALF_MIN half(6.103515625e-05f)
 #define HALF_EPSILON half(9.765625e-04f)
+
+#if __METAL_VERSION__ >= 310
+#define __HAVE_BFLOAT__ 1
+#endif
 
 #define CHAR_BIT 8
 #define SCHAR_MAX 127

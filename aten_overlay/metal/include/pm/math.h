@@ -26,7 +26,9 @@ PM_BINARY(fmin, __builtin_fminf) PM_BINARY(fmax, __builtin_fmaxf)
 
 PM_INLINE float fract(float x) { return pm::fract_below(x, 0x1.fffffep-1f); }
 PM_INLINE half fract(half x) { return half(pm::fract_below(float(x), 0x1.ffcp-1f)); }
-PM_INLINE bfloat fract(bfloat x) { return bfloat(pm::fract_below(float(x), 0x1.fep-1f)); }
+template <class T, class = enable_if_t<__is_integral(T) || pm::is_bfloat<T>>> PM_INLINE pm::computed<T> fract(T x) {
+  return pm::computed<T>(pm::fract_below(float(x), pm::is_bfloat<T> ? 0x1.fep-1f : 0x1.fffffep-1f));
+}
 template <class T, int N> PM_INLINE vec<T, N> fract(const vec<T, N>& a) {
   vec<T, N> r;
   for (int i = 0; i < N; ++i) r.v_[i] = fract(a.v_[i]);
@@ -44,17 +46,18 @@ template <class T> PM_INLINE T nextafter_16(T x, T y) {
   return __builtin_bit_cast(T, short((a < b) == (a > 0.0f) ? bits + 1 : bits - 1));
 }
 PM_INLINE half nextafter(half x, half y) { return nextafter_16(x, y); }
-PM_INLINE bfloat nextafter(bfloat x, bfloat y) { return nextafter_16(x, y); }
+template <class T, class = enable_if_t<pm::is_bfloat<T>>> PM_INLINE T nextafter(T x, T y) { return nextafter_16(x, y); }
 
 PM_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 PM_INLINE half fma(half a, half b, half c) { return half(__builtin_fma(double(a), double(b), double(c))); }
-PM_INLINE bfloat fma(bfloat a, bfloat b, bfloat c) { return bfloat(__builtin_fmaf(float(a), float(b), float(c))); }
-template <class A, class B, class C, class = enable_if_t<pm::mixed<A, B, C> || (pm::all_same<A, B, C> && __is_integral(A))>>
+template <
+    class A, class B, class C,
+    class = enable_if_t<pm::mixed<A, B, C> || (pm::all_same<A, B, C> && (__is_integral(A) || pm::is_bfloat<A>))>>
 PM_INLINE auto fma(A a, B b, C c) {
   if constexpr (__is_integral(A) && __is_integral(B) && __is_integral(C)) {
     return a * b + c;
   } else {
-    return __builtin_fmaf(float(a), float(b), float(c));
+    return pm::computed<A, B, C>(__builtin_fmaf(float(a), float(b), float(c)));
   }
 }
 template <class T, int N>

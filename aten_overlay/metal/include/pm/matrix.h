@@ -11,6 +11,30 @@ template <class T, int C, int R> struct matrix {
   }
   template <class... A, class = enable_if_t<sizeof...(A) == C && C != 1>>
   PM_INLINE matrix(const A&... column) : columns{vec<T, R>(column)...} {}
+  template <class U, class = enable_if_t<!__is_same(U, T)>> PM_INLINE explicit matrix(const matrix<U, C, R>& o) {
+    for (int c = 0; c < C; ++c) columns[c] = vec<T, R>(o.columns[c]);
+  }
+  template <class... A, class = enable_if_t<sizeof...(A) == C * R && (pm::is_number<A> && ...)>, class = void>
+  PM_INLINE matrix(A... element) {
+    const T given[] = {T(element)...};
+    for (int c = 0; c < C; ++c)
+      for (int r = 0; r < R; ++r) columns[c].v_[r] = given[c * R + r];
+  }
+  PM_INLINE matrix& operator+=(const matrix& o) { return *this = *this + o; }
+  PM_INLINE matrix& operator-=(const matrix& o) { return *this = *this - o; }
+  PM_INLINE matrix& operator*=(T s) { return *this = *this * s; }
+  PM_INLINE matrix& operator*=(const matrix<T, C, C>& o) { return *this = *this * o; }
+  friend PM_INLINE matrix operator-(const matrix& a) {
+    matrix r;
+    for (int c = 0; c < C; ++c) r.columns[c] = -a.columns[c];
+    return r;
+  }
+  friend PM_INLINE bool operator==(const matrix& a, const matrix& b) {
+    bool r = true;
+    for (int c = 0; c < C; ++c) r = r && all(a.columns[c] == b.columns[c]);
+    return r;
+  }
+  friend PM_INLINE bool operator!=(const matrix& a, const matrix& b) { return !(a == b); }
   PM_INLINE vec<T, R>& operator[](int c) { return columns[c]; }
   PM_INLINE const vec<T, R>& operator[](int c) const { return columns[c]; }
   friend PM_INLINE matrix operator+(const matrix& a, const matrix& b) {
@@ -53,6 +77,17 @@ template <class T, int C, int R> PM_INLINE matrix<T, R, C> transpose(const matri
 }
 template <class T> PM_INLINE T determinant(const matrix<T, 2, 2>& m) { return m[0].x * m[1].y - m[1].x * m[0].y; }
 template <class T> PM_INLINE T determinant(const matrix<T, 3, 3>& m) { return dot(m[0], cross(m[1], m[2])); }
+template <class T> PM_INLINE T determinant(const matrix<T, 4, 4>& m) {
+  T sum = T(0);
+  for (int c = 0; c < 4; ++c) {  // along the first row
+    matrix<T, 3, 3> minor;
+    for (int k = 0; k < 3; ++k)
+      for (int r = 0; r < 3; ++r) minor.columns[k].v_[r] = m.columns[k < c ? k : k + 1].v_[r + 1];
+    const T part = m.columns[c].v_[0] * determinant(minor);
+    sum = c % 2 ? sum - part : sum + part;
+  }
+  return sum;
+}
 }  // namespace metal
 #define PM_MATRIX_NAMES(T) \
   using T##2x2 = metal::matrix<T, 2, 2>; using T##2x3 = metal::matrix<T, 2, 3>; using T##2x4 = metal::matrix<T, 2, 4>; \
@@ -60,5 +95,7 @@ template <class T> PM_INLINE T determinant(const matrix<T, 3, 3>& m) { return do
   using T##4x2 = metal::matrix<T, 4, 2>; using T##4x3 = metal::matrix<T, 4, 3>; using T##4x4 = metal::matrix<T, 4, 4>;
 PM_MATRIX_NAMES(float) PM_MATRIX_NAMES(half)
 namespace metal {
-using ::float2x2; using ::float3x3; using ::float4x4; using ::half2x2; using ::half3x3; using ::half4x4;
+using ::float2x2; using ::float2x3; using ::float2x4; using ::float3x2; using ::float3x3; using ::float3x4; using ::float4x2;
+using ::float4x3; using ::float4x4; using ::half2x2; using ::half2x3; using ::half2x4; using ::half3x2; using ::half3x3;
+using ::half3x4; using ::half4x2; using ::half4x3; using ::half4x4;
 }

@@ -43,9 +43,18 @@ PM_INLINE bool all(bool a) { return a; }
 PM_INLINE bool any(bool a) { return a; }
 // select(a, b, c) is b where c holds.
 template <class T> PM_INLINE constexpr T select(T a, type_identity_t<T> b, bool c) { return c ? b : a; }
-template <class T, int N> PM_INLINE vec<T, N> select(const vec<T, N>& a, const vec<T, N>& b, const vec<bool, N>& c) {
+template <class T, int N>
+PM_INLINE vec<T, N> select(const vec<T, N>& a, const type_identity_t<vec<T, N>>& b, const vec<bool, N>& c) {
   vec<T, N> r;
   for (int i = 0; i < N; ++i) r.v_[i] = c.v_[i] ? b.v_[i] : a.v_[i];
+  return r;
+}
+template <class A, class T, int N, class = enable_if_t<pm::is_number<A>>>
+PM_INLINE vec<T, N> select(A a, const vec<T, N>& b, const vec<bool, N>& c) { return select(vec<T, N>(a), b, c); }
+template <class T, int N> PM_INLINE vec<bool, N> isordered(const vec<T, N>& a, const vec<T, N>& b) { return !isunordered(a, b); }
+template <class T, int N> PM_INLINE vec<bool, N> isnormal(const vec<T, N>& a) {
+  vec<bool, N> r;
+  for (int i = 0; i < N; ++i) r.v_[i] = isnormal(a.v_[i]);
   return r;
 }
 }  // namespace metal

@@ -16,7 +16,6 @@ template <bool B, class T = void> struct enable_if : pm::enable<B, T> {};
 template <bool B, class T, class F> struct conditional { using type = T; };
 template <class T, class F> struct conditional<false, T, F> { using type = F; };
 template <bool B, class T, class F> using conditional_t = typename conditional<B, T, F>::type;
-template <class...> using void_t = void;
 template <class T> struct type_identity { using type = T; };
 template <class T> using type_identity_t = typename type_identity<T>::type;
 
@@ -40,6 +39,12 @@ template <class T> using remove_reference_t = __remove_reference_t(T);
 template <class T> using remove_pointer_t = __remove_pointer(T);
 template <class T> using remove_extent_t = __remove_extent(T);
 template <class T> using decay_t = __decay(T);
+template <class T> using remove_addrspace_t = __remove_const(T);  // `constant`, which is const here; of a value no other is left
+template <class T> struct remove_addrspace { using type = __remove_const(T); };
+template <class T> using remove_cvref_t = __remove_cv(__remove_reference_t(T));
+template <class... B> struct _disjunction : bool_constant<(B::value || ...)> {};
+template <class... B> struct _conjunction : bool_constant<(B::value && ...)> {};
+template <class B> struct _negation : bool_constant<!B::value> {};
 template <class T> using add_const_t = const T;
 template <class T> struct remove_cv { using type = __remove_cv(T); };
 template <class T> struct remove_const { using type = __remove_const(T); };
@@ -61,9 +66,6 @@ template <class A, class B, class... C> struct common_type<A, B, C...> : common_
 template <class... T> using common_type_t = typename common_type<T...>::type;
 
 template <class T> T&& declval() noexcept;
-template <class T> PM_INLINE constexpr __remove_reference_t(T)&& move(T&& t) { return static_cast<__remove_reference_t(T)&&>(t); }
-template <class T> PM_INLINE constexpr T&& forward(__remove_reference_t(T)& t) { return static_cast<T&&>(t); }
-template <class T> PM_INLINE constexpr void swap(T& a, T& b) { T t = a; a = b; b = t; }
 
 template <class A, class B> inline constexpr bool is_same_v = __is_same(A, B);
 template <class A, class B> inline constexpr bool is_convertible_v = __is_convertible(A, B);
@@ -90,20 +92,25 @@ template <class T> inline constexpr bool is_signed_v =
     is_floating_point_v<T> || (is_integral_v<T> && pm::element_t<T>(-1) < pm::element_t<T>(0));
 template <class T> inline constexpr bool is_unsigned_v = is_integral_v<T> && !is_signed_v<T>;
 template <class T> inline constexpr bool is_function_v = __is_function(T);
-template <class T> inline constexpr bool is_empty_v = __is_empty(T);
 template <class T> inline constexpr size_t rank_v = __array_rank(T);
 #define PM_TRAIT(name) template <class T> struct name : bool_constant<name##_v<T>> {};
 PM_TRAIT(is_void) PM_TRAIT(is_const) PM_TRAIT(is_volatile) PM_TRAIT(is_array) PM_TRAIT(is_pointer) PM_TRAIT(is_reference)
 PM_TRAIT(is_enum) PM_TRAIT(is_class) PM_TRAIT(is_union) PM_TRAIT(is_trivially_copyable) PM_TRAIT(is_floating_point)
 PM_TRAIT(is_integral) PM_TRAIT(is_arithmetic) PM_TRAIT(is_vector) PM_TRAIT(is_scalar) PM_TRAIT(is_fundamental)
-PM_TRAIT(is_signed) PM_TRAIT(is_unsigned) PM_TRAIT(is_function) PM_TRAIT(is_empty)
+PM_TRAIT(is_signed) PM_TRAIT(is_unsigned) PM_TRAIT(is_function)
 #undef PM_TRAIT
 template <class A, class B> struct is_same : bool_constant<__is_same(A, B)> {};
 template <class A, class B> struct is_convertible : bool_constant<__is_convertible(A, B)> {};
 template <class A, class B> struct is_base_of : bool_constant<__is_base_of(A, B)> {};
 
-template <class T, class U> struct pair {
-  T first;
-  U second;
+// A value that is the same for all threads.
+template <class T> struct uniform {
+  T value_;
+  uniform() = default;
+  PM_INLINE constexpr uniform(T v) : value_(v) {}
+  PM_INLINE constexpr operator T() const { return value_; }
 };
+template <class T> PM_INLINE constexpr uniform<T> make_uniform(T v) { return uniform<T>(v); }
+template <class T> struct vec_elements : integral_constant<size_t, pm::element<__remove_cv(T)>::size> {};
+template <class T> inline constexpr size_t vec_elements_v = vec_elements<T>::value;
 }  // namespace metal

@@ -18,6 +18,12 @@ template <bool B, class T = void> using enable_t = typename enable<B, T>::type;
 template <class T> inline constexpr bool is_bfloat = false;
 template <class T> inline constexpr bool is_plain_float = __is_same(T, float) || __is_same(T, half) || __is_same(T, double);
 template <class T> inline constexpr bool is_plain = is_plain_float<T> || __is_integral(T);
+// A class that converts to bool, and not to any number that one asks for.
+struct any_number_probe {
+  any_number_probe(float);
+};
+template <class A> inline constexpr bool is_truth =
+    __is_class(A) && __is_convertible(const A&, bool) && !__is_convertible(const A&, any_number_probe);
 }  // namespace pm
 
 // Brain float: 16 bits, rounded to nearest even. From bfloat to float is implicit, back is explicit (from an integer implicit). With a float or
@@ -29,6 +35,8 @@ struct bfloat {
   PM_INLINE explicit constexpr bfloat(A a) : bits(round(float(a))) {}
   template <class A, pm::enable_t<__is_integral(A), int> = 0>
   PM_INLINE constexpr bfloat(A a) : bits(round(float(a))) {}
+  template <class A, pm::enable_t<pm::is_truth<A>, int> = 0>
+  PM_INLINE constexpr bfloat(const A& a) : bits(round(bool(a) ? 1.0f : 0.0f)) {}
   PM_INLINE constexpr operator float() const { return __builtin_bit_cast(float, uint32_t(bits) << 16); }
   PM_INLINE constexpr bfloat operator-() const { return from_bits(bits ^ 0x8000); }
   PM_INLINE constexpr bfloat operator+() const { return *this; }
@@ -49,6 +57,13 @@ struct bfloat {
   template <class A> PM_INLINE constexpr bfloat& operator op##=(A b) { return *this = bfloat(float(*this) op float(b)); }
   PM_ASSIGN(+) PM_ASSIGN(-) PM_ASSIGN(*) PM_ASSIGN(/)
 #undef PM_ASSIGN
+// Friends, so that no class which only converts to bfloat finds them.
+#define PM_OPERATOR(op, R) \
+  friend PM_INLINE constexpr R operator op(bfloat a, bfloat b) { return R(float(a) op float(b)); }
+  PM_OPERATOR(+, bfloat) PM_OPERATOR(-, bfloat) PM_OPERATOR(*, bfloat) PM_OPERATOR(/, bfloat)
+  PM_OPERATOR(==, bool) PM_OPERATOR(!=, bool) PM_OPERATOR(<, bool) PM_OPERATOR(>, bool) PM_OPERATOR(<=, bool)
+  PM_OPERATOR(>=, bool)
+#undef PM_OPERATOR
 };
 
 namespace pm {
@@ -59,14 +74,12 @@ template <class A> using bfloat_with = typename enable<is_plain<A>, typename bfl
 }  // namespace pm
 
 #define PM_ARITHMETIC(op) \
-  PM_INLINE constexpr bfloat operator op(bfloat a, bfloat b) { return bfloat(float(a) op float(b)); } \
   template <class A> PM_INLINE constexpr pm::bfloat_with<A> operator op(bfloat a, A b) { return pm::bfloat_with<A>(float(a) op float(b)); } \
   template <class A> PM_INLINE constexpr pm::bfloat_with<A> operator op(A a, bfloat b) { return pm::bfloat_with<A>(float(a) op float(b)); }
 PM_ARITHMETIC(+) PM_ARITHMETIC(-) PM_ARITHMETIC(*) PM_ARITHMETIC(/)
 #undef PM_ARITHMETIC
 
 #define PM_COMPARE(op) \
-  PM_INLINE constexpr bool operator op(bfloat a, bfloat b) { return float(a) op float(b); } \
   template <class A> PM_INLINE constexpr pm::enable_t<pm::is_plain<A>, bool> operator op(bfloat a, A b) { return float(a) op float(b); } \
   template <class A> PM_INLINE constexpr pm::enable_t<pm::is_plain<A>, bool> operator op(A a, bfloat b) { return float(a) op float(b); }
 PM_COMPARE(==) PM_COMPARE(!=) PM_COMPARE(<) PM_COMPARE(>) PM_COMPARE(<=) PM_COMPARE(>=)

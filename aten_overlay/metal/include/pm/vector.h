@@ -22,12 +22,24 @@ template <class T, int N, int... I> struct swizzle {
   }
   PM_INLINE constexpr swizzle& operator=(const swizzle& o) { return *this = value(o); }
   PM_INLINE constexpr value operator-() const { return -value(*this); }
+  PM_INLINE constexpr value operator+() const { return value(*this); }
+  PM_INLINE constexpr value operator~() const { return ~value(*this); }
+  PM_INLINE constexpr metal::vec<bool, size> operator!() const { return !value(*this); }
   PM_INLINE constexpr T operator[](int i) const { return value(*this).v_[i]; }
 #define PM_ASSIGN(op) \
   PM_INLINE constexpr swizzle& operator op##=(const value& o) { return *this = value(*this) op o; }
-  PM_ASSIGN(+) PM_ASSIGN(-) PM_ASSIGN(*) PM_ASSIGN(/) PM_ASSIGN(%) PM_ASSIGN(&) PM_ASSIGN(|) PM_ASSIGN(^)
+  PM_ASSIGN(+) PM_ASSIGN(-) PM_ASSIGN(*) PM_ASSIGN(/) PM_ASSIGN(%) PM_ASSIGN(&) PM_ASSIGN(|) PM_ASSIGN(^) PM_ASSIGN(<<)
+  PM_ASSIGN(>>)
 #undef PM_ASSIGN
 };
+template <class T> inline constexpr bool stands_for_vector = false;  // without being one
+template <class T, int N, int... I> inline constexpr bool stands_for_vector<swizzle<T, N, I...>> = true;
+template <class T, int N> inline constexpr bool stands_for_vector<packed<T, N>> = true;
+template <class T> PM_INLINE constexpr const T& plain(const T& v) { return v; }
+template <class T, int N, int... I> PM_INLINE constexpr auto plain(const swizzle<T, N, I...>& v) {
+  return metal::vec<T, sizeof...(I)>(v);
+}
+template <class T, int N> PM_INLINE constexpr metal::vec<T, N> plain(const packed<T, N>& v) { return v; }
 template <class T, int N, int... I> struct element<swizzle<T, N, I...>> {
   using type = T;
   static constexpr int size = sizeof...(I);
@@ -132,11 +144,18 @@ namespace metal {
     PM_INLINE constexpr vec& operator++() { return *this += vec(1); } \
     PM_INLINE constexpr vec& operator--() { return *this -= vec(1); } \
   };
+// A list of fewer numbers than there are components leaves zeros, as of an aggregate.
 #define PM_COMPOUND_2
 #define PM_COMPOUND_3 \
+  template <class A, class B, class = enable_if_t<pm::is_number<A> && pm::is_number<B>>> \
+  PM_INLINE constexpr vec(A a, B b) : x(T(a)), y(T(b)), z(T(0)) {} \
   PM_INLINE constexpr vec(const vec<T, 2>& a, T b_) : x(a.x), y(a.y), z(b_) {} \
   PM_INLINE constexpr vec(T a_, const vec<T, 2>& c) : x(a_), y(c.x), z(c.y) {}
 #define PM_COMPOUND_4 \
+  template <class A, class B, class = enable_if_t<pm::is_number<A> && pm::is_number<B>>> \
+  PM_INLINE constexpr vec(A a, B b) : x(T(a)), y(T(b)), z(T(0)), w(T(0)) {} \
+  template <class A, class B, class C, class = enable_if_t<pm::is_number<A> && pm::is_number<B> && pm::is_number<C>>> \
+  PM_INLINE constexpr vec(A a, B b, C c) : x(T(a)), y(T(b)), z(T(c)), w(T(0)) {} \
   PM_INLINE constexpr vec(const vec<T, 2>& c, const vec<T, 2>& d) : x(c.x), y(c.y), z(d.x), w(d.y) {} \
   PM_INLINE constexpr vec(const vec<T, 3>& c, T d) : x(c.x), y(c.y), z(c.z), w(d) {} \
   PM_INLINE constexpr vec(T c, const vec<T, 3>& d) : x(c), y(d.x), z(d.y), w(d.z) {} \
@@ -155,34 +174,37 @@ PM_VECTOR(4, 4)
 #undef PM_N
 template <class T> struct vec<T, 1>;
 
+}  // namespace metal
+
+namespace pm {
 // Operators that take at least one swizzle: as if it were the vector it stands for.
 #define PM_SWIZZLE_OPERATOR(op) \
   template <class T, int N, int... I, int M, int... J> \
-  PM_INLINE constexpr enable_if_t<sizeof...(I) == sizeof...(J), decltype(vec<T, sizeof...(I)>() op vec<T, sizeof...(I)>())> \
-  operator op(const pm::swizzle<T, N, I...>& a, const pm::swizzle<T, M, J...>& b) { \
-    return vec<T, sizeof...(I)>(a) op vec<T, sizeof...(I)>(b); \
+  PM_INLINE constexpr enable_t<sizeof...(I) == sizeof...(J), decltype(metal::vec<T, sizeof...(I)>() op metal::vec<T, sizeof...(I)>())> \
+  operator op(const swizzle<T, N, I...>& a, const swizzle<T, M, J...>& b) { \
+    return metal::vec<T, sizeof...(I)>(a) op metal::vec<T, sizeof...(I)>(b); \
   } \
   template <class T, int N, int... I> \
-  PM_INLINE constexpr auto operator op(const pm::swizzle<T, N, I...>& a, const vec<T, sizeof...(I)>& b) { \
-    return vec<T, sizeof...(I)>(a) op b; \
+  PM_INLINE constexpr auto operator op(const swizzle<T, N, I...>& a, const metal::vec<T, sizeof...(I)>& b) { \
+    return metal::vec<T, sizeof...(I)>(a) op b; \
   } \
   template <class T, int N, int... I> \
-  PM_INLINE constexpr auto operator op(const vec<T, sizeof...(I)>& a, const pm::swizzle<T, N, I...>& b) { \
-    return a op vec<T, sizeof...(I)>(b); \
+  PM_INLINE constexpr auto operator op(const metal::vec<T, sizeof...(I)>& a, const swizzle<T, N, I...>& b) { \
+    return a op metal::vec<T, sizeof...(I)>(b); \
   } \
-  template <class T, int N, int... I, class A, class = enable_if_t<pm::is_number<A>>> \
-  PM_INLINE constexpr auto operator op(const pm::swizzle<T, N, I...>& a, A b) { \
-    return vec<T, sizeof...(I)>(a) op vec<T, sizeof...(I)>(b); \
+  template <class T, int N, int... I, class A, class = enable_t<is_number<A>>> \
+  PM_INLINE constexpr auto operator op(const swizzle<T, N, I...>& a, A b) { \
+    return metal::vec<T, sizeof...(I)>(a) op metal::vec<T, sizeof...(I)>(b); \
   } \
-  template <class T, int N, int... I, class A, class = enable_if_t<pm::is_number<A>>> \
-  PM_INLINE constexpr auto operator op(A a, const pm::swizzle<T, N, I...>& b) { \
-    return vec<T, sizeof...(I)>(a) op vec<T, sizeof...(I)>(b); \
+  template <class T, int N, int... I, class A, class = enable_t<is_number<A>>> \
+  PM_INLINE constexpr auto operator op(A a, const swizzle<T, N, I...>& b) { \
+    return metal::vec<T, sizeof...(I)>(a) op metal::vec<T, sizeof...(I)>(b); \
   }
 PM_SWIZZLE_OPERATOR(+) PM_SWIZZLE_OPERATOR(-) PM_SWIZZLE_OPERATOR(*) PM_SWIZZLE_OPERATOR(/) PM_SWIZZLE_OPERATOR(%)
 PM_SWIZZLE_OPERATOR(&) PM_SWIZZLE_OPERATOR(|) PM_SWIZZLE_OPERATOR(^) PM_SWIZZLE_OPERATOR(<<) PM_SWIZZLE_OPERATOR(>>)
 PM_SWIZZLE_OPERATOR(==) PM_SWIZZLE_OPERATOR(!=) PM_SWIZZLE_OPERATOR(<) PM_SWIZZLE_OPERATOR(>) PM_SWIZZLE_OPERATOR(<=)
-PM_SWIZZLE_OPERATOR(>=)
-}  // namespace metal
+PM_SWIZZLE_OPERATOR(>=) PM_SWIZZLE_OPERATOR(&&) PM_SWIZZLE_OPERATOR(||)
+}  // namespace pm
 
 #define PM_VECTOR_NAMES(T) \
   using T##2 = metal::vec<T, 2>; \
@@ -199,7 +221,9 @@ using ::long4; using ::ulong2; using ::ulong3; using ::ulong4; using ::half2; us
 using ::bfloat3; using ::bfloat4; using ::float2; using ::float3; using ::float4; using ::half; using ::bfloat;
 }  // namespace metal
 
-template <class T, class U> PM_INLINE constexpr T as_type(const U& u) {
+template <class T, class U, class = pm::enable_t<pm::stands_for_vector<U>>> PM_INLINE constexpr T as_type(const U& u);
+template <class T, class U, class = pm::enable_t<!pm::stands_for_vector<U>>, class = void>
+PM_INLINE constexpr T as_type(const U& u) {
   static_assert(sizeof(T) == sizeof(U), "as_type: the two types differ in size");
   if constexpr (__is_trivially_copyable(T) && __is_trivially_copyable(U)) {
     return __builtin_bit_cast(T, u);
@@ -209,6 +233,7 @@ template <class T, class U> PM_INLINE constexpr T as_type(const U& u) {
     return t;
   }
 }
+template <class T, class U, class> PM_INLINE constexpr T as_type(const U& u) { return as_type<T>(pm::plain(u)); }
 namespace metal {
 using ::as_type;
 }

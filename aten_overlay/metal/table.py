@@ -1,0 +1,146 @@
+"""The launch table of a compiled library: what the host is told of each kernel, and how it enters it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aten_overlay.errors import OverlayError
+from aten_overlay.metal.arguments import BOUND, Argument
+from aten_overlay.metal.declarations import Instance, Kernel, Unit, find_definition, kernel_arguments, thread_limit
+from aten_overlay.metal.expressions import NotConstant, evaluate
+from aten_overlay.metal.reach import shares_state, synchronizes
+from aten_overlay.metal.spaces import ERASED
+
+Value = bool | int | float
+ABSENT = "absent"
+_UNGROUPED = frozenset(
+    ("buffer", "texture", "sampler", ABSENT, "thread_position_in_grid", "threads_per_grid", "grid_size", "grid_origin",
+     "threads_per_simdgroup")
+)  # fmt: skip
+_FIRST = {"texture": "PM_FIRST_TEXTURE", "sampler": "PM_FIRST_SAMPLER"}
+_COUNTS = {"buffer": 0, "texture": 32, "sampler": 160}
+_VALUE_TYPES = ("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "bfloat")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A kernel of the table, worked out: `arguments` has those of false conditions as ABSENT."""
+
+    instance: Instance
+    kernel: Kernel
+    arguments: tuple[Argument, ...]
+    synchronizes: bool
+    shares: bool
+    limit: int
+
+
+def make_row(unit: Unit, instance: Instance, values: Mapping[str, Value | None]) -> Row:
+    """The row of a kernel, given the function constants' values. Raises PTR103 or PTR109."""
+    kernel = find_definition(unit, instance)
+    arguments = tuple(_choose(unit, a, values) for a in kernel_arguments(unit, kernel))
+    limit = thread_limit(unit, kernel, instance)
+    return Row(instance, kernel, arguments, synchronizes(unit, instance), shares_state(unit, instance), limit)
+
+
+def _choose(unit: Unit, argument: Argument, values: Mapping[str, Value | None]) -> Argument:
+    start, end = argument.only_if
+    if not end:
+        return argument
+
+    def lookup(name: str) -> int | None:
+        if name in values:
+            value = values[name]
+            return None if value is None else int(value)
+        first, last = unit.values.get(name, (0, 0))
+        return _condition(unit, first, last) if last else None
+
+    def _condition(unit: Unit, first: int, last: int) -> int:
+        tokens = list(unit.source.tokens[first:last])
+        while "is_function_constant_defined" in tokens:
+            at = tokens.index("is_function_constant_defined")
+            tokens[at : at + 4] = ["0" if values.get(tokens[at + 2]) is None else "1"]
+        return evaluate(tokens, lambda name: lookup(name) if name not in values else int(values[name] or 0))
+
+    try:
+        exists = _condition(unit, start, end)
+    except NotConstant:
+        raise OverlayError(
+            "PTR103",
+            f"whether parameter `{argument.name}` exists depends on more than function constants",
+            unit.source.place(start),
+            "Use a function constant, or a constant computed from some.",
+        ) from None
+    return argument if exists else Argument(argument.name, ABSENT, 0, argument.type)
+
+
+def write_prologue(rows: list[Row]) -> str:
+    """What comes before the source: a Spec of each kernel's parameters."""
+    lines = [
+        'extern "C" __attribute__((visibility("hidden"))) const char pm_image_begin __asm__("__ehdr_start");',
+        'extern "C" __attribute__((visibility("hidden"))) const char pm_image_end __asm__("_end");',
+    ]
+    for number, row in enumerate(rows):
+        parameters = "".join(f'{{pm::attribute::{a.kind}, {_index(a)}, "{a.name}"}}, ' for a in row.arguments)
+        if row.shares:
+            lines.append(f"PM_SHARES({number})")
+        buffers = max((_COUNTS[a.kind] + a.index + 1 for a in row.arguments if a.kind in _COUNTS), default=0)
+        grouped = str(any(a.kind not in _UNGROUPED for a in row.arguments)).lower()
+        lines.append(
+            f"struct pm_spec_{number} {{ static constexpr pm::parameter parameters[] = "
+            f"{{{parameters}{{pm::attribute::grid_origin, 0, nullptr}}}}; "
+            f"static constexpr unsigned count = {len(row.arguments)}, buffers = {buffers}; "
+            f"static constexpr bool grouped = {grouped}; }};"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _index(argument: Argument) -> str:
+    first = _FIRST.get(argument.kind)
+    return f"{first} + {argument.index}" if first else str(argument.index)
+
+
+def write_entry(row: Row, number: int, signature: str, flags: str) -> str:
+    """The function that makes a kernel's entry. It stands where the kernel's own names are visible."""
+    sync = "true" if row.synchronizes else "false"
+    function = clean(row.instance.function)
+    source = f"PM_LANE_SOURCE({number}, PM_TYPE({signature}), PM_TYPE(&{function})) " if row.shares else ""
+    forms, size = "nullptr, nullptr", "0"
+    if row.shares:
+        forms, size = f"&pm_lane_source_{number}, &pm_lockstep_{number}", f"pm_static_bytes_{number}"
+    bound = sum(a.kind in BOUND for a in row.arguments)
+    return (
+        f"{source}static pm_kernel pm_make_{number}() {{ using Spec = ::pm_spec_{number}; using S = {signature}; "
+        f"constexpr S function = &{function}; "
+        f"static const pm_entry entry = pm::entry<Spec, S, function, {sync}>(&pm_image_begin, &pm_image_end, {flags}, "
+        f'{forms}); return {{"{row.instance.host_name}", pm::kernel<Spec, S, function>::arguments(), {bound}, {sync}, '
+        f"{size}, {row.limit}, reinterpret_cast<int (*)(const pm_launch*)>(&pm_run), &entry}}; }}"
+    )
+
+
+def clean(text: str) -> str:
+    """A function's name and template arguments without what only Metal knows."""
+    words = (w for w in text.split(" ") if w not in ERASED)
+    return " ".join("const" if w == "constant" else w for w in words)
+
+
+def write_table(unit: Unit, rows: list[Row], values: Mapping[str, Value | None]) -> str:
+    """What comes after the source: the table itself."""
+    makers = []
+    for number, row in enumerate(rows):
+        scope = "".join(f"{name}::" for name in row.instance.declaration.scope)
+        makers.append(f"::{scope}pm_make_{number}()")
+    constants = []
+    for c in unit.constants:
+        kind = f"PM_{c.type.upper()}" if c.type in _VALUE_TYPES else "PM_OTHER"
+        constants.append(f'{{"{c.name}", {c.index}, {kind}, {int(values[c.name] is not None)}}}')
+    return (
+        f'\n#line 1 "launch table"\n'
+        f"static const pm_function_constant pm_constants[] = {{{', '.join([*constants, '{nullptr, 0, 0, 0}'])}}};\n"
+        f'extern "C" __attribute__((visibility("default"))) const pm_library* pm_library_() __asm__("pm_library");\n'
+        f"const pm_library* pm_library_() {{\n"
+        f"  static const pm_kernel kernels[] = {{{', '.join(makers) or '{}'}}};\n"
+        f"  static const pm_library library = {{PM_ABI_VERSION, {len(makers)}, kernels, {len(constants)}, "
+        f"pm_constants}};\n"
+        f"  return &library;\n}}\n"
+    )

@@ -1,0 +1,91 @@
+"""What public Metal code is written in, by kernels whose results can be worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aten_overlay.errors import OverlayError
+from aten_overlay.metal.batch import compile_many
+from aten_overlay.metal.build import Options, compile_kernels, host_names
+from aten_overlay.metal.launch import Library
+
+SOURCE = Path(__file__).with_name("public_forms.metal")
+CONSTANTS = ((20, 3), (21, True), (8, 5))
+RIGHT = ("arrays", "spaces", "swizzles", "scalars", "matrices", "too_much", "limited_2", "limited_2_1")
+
+
+@pytest.fixture(scope="module")
+def library() -> Library:
+    return Library(compile_kernels(SOURCE, RIGHT))
+
+
+def _run(library: Library, name: str, count: int, *others: np.ndarray) -> list[float]:
+    out = np.full(count, np.nan, np.float32)
+    library.run(name, [out, *others], [1])
+    return [float(v) for v in out]
+
+
+def test_vertex_and_fragment_functions_are_no_kernels() -> None:
+    assert not {"draw", "shade"} & set(host_names(SOURCE))
+
+
+@pytest.mark.parametrize(("has_extra", "expected"), [(True, 42), (False, -1)])
+def test_function_constants_are_expressions_and_parameters_depend_on_them(has_extra: bool, expected: int) -> None:
+    options = Options(constants=((20, 3), (21, has_extra), (8, 5)))
+    library = Library(compile_kernels(SOURCE, ["constants"], options))
+    out, extra = np.zeros(5, np.float32), np.array([42], np.int32)
+    library.run("constants", [out, None, None, extra if has_extra else None], [1])
+    assert out.tolist() == [3, 6, 5, expected, 0]
+
+
+def test_a_constant_without_a_value_fails_its_users_alone() -> None:
+    found = dict(compile_many(SOURCE, ["constants", "needs_unset"], Options(constants=CONSTANTS)))
+    assert isinstance(found["constants"], Path)
+    assert isinstance(found["needs_unset"], OverlayError) and found["needs_unset"].code == "PTR105"
+
+
+def test_broken_kernels_fail_alone() -> None:
+    found = dict(compile_many(SOURCE, ["broken", "swizzles", "broken_parameter"]))
+    assert isinstance(found["swizzles"], Path)
+    broken, parameter = found["broken"], found["broken_parameter"]
+    assert isinstance(broken, OverlayError) and isinstance(parameter, OverlayError)
+    assert (broken.code, parameter.code) == ("PTR101", "PTR109")
+    line = next(n for n, text in enumerate(SOURCE.read_text().splitlines(), 1) if "no_such_name" in text)
+    assert str(broken.place) == f"{SOURCE}:{line}"
+
+
+def test_thread_limits_are_expressions_of_template_arguments(library: Library) -> None:
+    assert (library.thread_limit("limited_2"), library.thread_limit("limited_2_1")) == (256, 64)
+
+
+def test_array_parameters_unrolled_loops_and_constructors_of_constants(library: Library) -> None:
+    out, seen = np.zeros(4, np.float32), np.zeros(1, np.uint32)
+    library.run("arrays", [np.array([5, 7], np.int64), np.array([2, 3], np.int32), out, seen], [1])
+    assert out.tolist() == [10, 21, 3, 4]
+    assert seen[0] == 7
+
+
+def test_members_overloaded_by_address_space(library: Library) -> None:
+    assert _run(library, "spaces", 5, np.array([0.25], np.float32)) == [3.75, 1, 2.5, 1, 9]
+
+
+def test_swizzles_compute_as_vectors(library: Library) -> None:
+    # v is (4, 6, 3, 4) once its first half has been increased
+    assert _run(library, "swizzles", 6) == [7, 10, 0x4000, 6 + 36 + 5, -3, 21]
+
+
+def test_numbers_beside_vectors(library: Library) -> None:
+    found = _run(library, "scalars", 10)
+    assert found == [1, -np.inf, 2.5, 3 + 2, 16, 3, 65504, 1, 4 + 4, 1 + 1]
+
+
+def test_matrices_convert_and_accumulate(library: Library) -> None:
+    assert _run(library, "matrices", 5) == [3, 4, 6, 9, 17]
+
+
+def test_threadgroup_memory_beyond_the_limit_is_refused(library: Library) -> None:
+    with pytest.raises(OverlayError, match="32772 bytes of threadgroup memory; the limit is 32768"):
+        library.run("too_much", [np.zeros(4, np.float32)], [4])

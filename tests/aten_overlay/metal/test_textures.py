@@ -1,0 +1,75 @@
+"""Textures and samplers: kernels over small arrays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aten_overlay.errors import OverlayError
+from aten_overlay.metal.build import compile_kernels, host_names
+from aten_overlay.metal.launch import Library
+from aten_overlay.metal.textures import Sampler, Texture
+
+SOURCE = Path(__file__).with_name("textures.metal")
+
+
+@pytest.fixture(scope="module")
+def library() -> Library:
+    return Library(compile_kernels(SOURCE, host_names(SOURCE)))
+
+
+def test_texels_are_read_and_written_in_their_formats(library: Library) -> None:
+    given = np.arange(24, dtype=np.uint8).reshape(1, 2, 3, 4)
+    out, size = np.zeros((1, 2, 3, 4), np.float16), np.zeros(1, np.uint32)
+    library.run("copied", [size], [4, 4], [4, 4], textures=[Texture(given, normalized=True), Texture(out)])
+    assert np.abs(out - given / 255 * 2).max() < 1e-3
+    assert size[0] == 302
+
+
+LINE = np.array([10, 20, 30, 40], np.float32)
+CASES = {
+    "nearest": (Sampler(), 0.3, 20),
+    "linear": (Sampler(linear=True), 0.5, 25),
+    "linear at the edge": (Sampler(linear=True), 0.0, 10),
+    "repeat": (Sampler(address="repeat"), 1.3, 20),
+    "repeat, linear": (Sampler(address="repeat", linear=True), 0.0, 25),
+    "mirrored": (Sampler(address="mirrored_repeat"), 1.1, 40),
+    "zero": (Sampler(address="clamp_to_zero"), 1.1, 0),
+    "border": (Sampler(address="clamp_to_border", border="opaque_white"), -0.1, 1),
+    "edge": (Sampler(), -3.0, 10),
+    "pixels": (Sampler(normalized=False), 2.5, 30),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_samplers(library: Library, case: str) -> None:
+    sampler, x, expected = CASES[case]
+    at, out = np.array([x, 0.5], np.float32), np.zeros(1, np.float32)
+    library.run("sampled", [at, out], [1], textures=[Texture(LINE.reshape(1, 1, 4, 1))], samplers=[sampler])
+    assert out[0] == pytest.approx(expected)
+
+
+def test_a_sampler_of_the_source(library: Library) -> None:
+    out = np.zeros(2, np.float32)
+    line = Texture(np.array([1, 3], np.float16).reshape(1, 1, 2, 1))
+    library.run("sampled_by_a_constant", [out], [2], textures=[None, None, line])
+    assert out.tolist() == [2, 2]
+
+
+def test_layers_and_depth(library: Library) -> None:
+    layers = np.arange(12, dtype=np.uint32).reshape(3, 2, 2, 1)
+    solid = -np.arange(8, dtype=np.int32).reshape(2, 2, 2, 1)
+    line = np.zeros((1, 1, 2, 1), np.float16)
+    expected = (layers[0].astype(np.int64) + solid[1]).astype(np.uint32)
+    library.run("layers", [], [2, 2], [2, 2], textures=[Texture(layers, layered=True), Texture(solid), Texture(line)])
+    assert layers[2].tolist() == expected.tolist()
+    assert line.ravel().tolist() == [0, 1]
+
+
+def test_what_is_not_bound_or_no_texture_is_refused(library: Library) -> None:
+    with pytest.raises(OverlayError, match="argument `t` has nothing bound"):
+        library.run("sampled_by_a_constant", [np.zeros(1, np.float32)], [1])
+    with pytest.raises(OverlayError, match="cannot be over an array of float64"):
+        Texture(np.zeros((1, 1, 1, 1))).describe()

@@ -1,0 +1,177 @@
+"""Public Metal code, as it stands: how many of its kernels compile, and how many run once on generated arguments.
+
+    python tools/corpora.py FOLDER [--include DIR]... [--sample N] [--only GLOB] [--skip GLOB] [--seconds N]
+
+FOLDER is searched for `.metal` files, which may include headers of their own folders and the `--include` folders. Each
+file gets a process of its own, and so does what follows a crash. Prints a row for each file, then each kernel that
+failed with the first error. `--sample N` takes every Nth kernel of a file. Function constants get the first of a few
+sets of values with which the kernel compiles, and a call the first of a few sets of arguments with which it ends:
+results are not looked at. Ends with 1 where a kernel failed.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from functools import partial
+from pathlib import Path
+
+from aten_overlay.errors import OverlayError
+from aten_overlay.metal.batch import compile_many
+from aten_overlay.metal.build import Options, function_constants, host_names
+from aten_overlay.metal.launch import Library
+from shared.arguments import parser
+from shared.isolation import run_isolated
+from shared.sparse import Sparse
+
+# Values tried of function constants: of numbers, and of those that are bool.
+CONSTANTS = ((1, False), (4, False), (32, True), (0, False))
+SECONDS = 300.0
+MOST_SHARED = 32768
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """How a kernel is called: each eight bytes that it reads are `value`."""
+
+    value: int
+    threads: int
+
+
+# Tried in turn until one suits the kernel: many rely on sizes that fit their threads.
+ARGUMENTS = (Arguments(1, 64), Arguments(256, 64), Arguments(1, 32), Arguments(1, 1), Arguments(0, 32))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a kernel: `error` is "" where it compiled and ran. `name` is "" for the file itself."""
+
+    name: str
+    compiled: bool
+    called: bool
+    error: str = ""
+
+
+Compiled = tuple[Outcome, Path | None]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A file's kernels, and the milliseconds that each took on the average to be compiled."""
+
+    path: Path
+    outcomes: tuple[Outcome, ...]
+    milliseconds: float
+
+
+def main() -> int:
+    given = parser(__doc__)
+    given.add_argument("folder", type=Path, help="searched for .metal files")
+    given.add_argument("--include", type=Path, action="append", default=[], help="a folder of headers")
+    given.add_argument("--sample", type=int, default=1, help="take every Nth kernel")
+    given.add_argument("--only", default="*", help="files to take, by a pattern of their path")
+    given.add_argument("--skip", default="", help="files to leave out, likewise")
+    given.add_argument("--seconds", type=float, default=SECONDS, help="the longest wait for one unit or call")
+    options = given.parse_args()
+    found = sorted(options.folder.rglob("*.metal"))
+    chosen = [
+        p
+        for p in found
+        if fnmatch(str(p), f"*{options.only}*") and not (options.skip and fnmatch(str(p), f"*{options.skip}*"))
+    ]
+    summaries = []
+    print(f"{'file':44} {'kernels':>8} {'compiled':>9} {'called':>7} {'ms each':>8}", flush=True)
+    for path in chosen:
+        include = (path.parent, *options.include)
+        summaries.append(try_file(path, Options(include=include), options.sample, options.seconds))
+        print(_row(path.name, summaries[-1].outcomes, summaries[-1].milliseconds), flush=True)
+    outcomes = [o for s in summaries for o in s.outcomes]
+    print(_row("total", outcomes, 0))
+    for text, count in Counter(o.error for o in outcomes if o.error).most_common():
+        named = next(o.name for o in outcomes if o.error == text)
+        print(f"  {count} x {text.strip()} ({named})")
+    return int(any(o.error for o in outcomes))
+
+
+def _row(name: str, outcomes: Sequence[Outcome], milliseconds: float) -> str:
+    kernels = [o for o in outcomes if o.name]
+    compiled, called = sum(o.compiled for o in kernels), sum(o.called for o in kernels)
+    return f"{name[:44]:44} {len(kernels):8} {compiled:9} {called:7} {milliseconds:8.0f}"
+
+
+def try_file(path: Path, options: Options, sample: int, seconds: float) -> Summary:
+    """Compiles and calls the kernels of one file, in a process that may crash."""
+    start = time.perf_counter()
+    crashed: Compiled = (Outcome("", False, False, "crashed while compiling, or took too long"), None)
+    compiled = list(run_isolated(partial(_compile_all, path, options, sample), crashed, seconds))
+    spent = (time.perf_counter() - start) * 1000 / max(len(compiled), 1)
+    outcomes = [o for o, library in compiled if library is None]
+    waiting = [(o, library) for o, library in compiled if library is not None]
+    for arguments in ARGUMENTS:
+        results = list(_call_in_processes(waiting, arguments, seconds))
+        outcomes += [o for o in results if o.called]
+        failed = {o.name: o for o in results if not o.called}
+        waiting = [(failed[o.name], library) for o, library in waiting if o.name in failed]
+    return Summary(path, (*outcomes, *(o for o, _ in waiting)), spent)
+
+
+def _call_in_processes(waiting: Sequence[tuple[Outcome, Path]], given: Arguments, seconds: float) -> Iterator[Outcome]:
+    """What becomes of each kernel; what follows one that crashes is called in another process."""
+    while waiting:
+        lost = Outcome("", True, False, "crashed when called, or did not end")
+        results = list(run_isolated(partial(_call_all, waiting, given), lost, seconds))
+        if not results[-1].name:
+            results[-1] = replace(results[-1], name=waiting[len(results) - 1][0].name)
+        yield from results
+        waiting = waiting[len(results) :]
+
+
+def _compile_all(path: Path, options: Options, sample: int) -> Iterator[Compiled]:
+    try:
+        names = list(host_names(path, options)[::sample])
+        constants = function_constants(path, options)
+    except OverlayError as error:
+        yield Outcome("", False, False, str(error)), None
+        return
+    errors: dict[str, str] = {}
+    for number, truth in CONSTANTS if constants else CONSTANTS[:1]:
+        values = tuple((c.index, truth if c.type == "bool" else number) for c in constants)
+        for name, result in compile_many(path, names, replace(options, constants=values)):
+            if isinstance(result, Path):
+                errors.pop(name, None)
+                yield Outcome(name, True, False), result
+            else:
+                errors.setdefault(name, str(result).splitlines()[0])
+        names = [n for n in names if n in errors]
+        if not names:
+            break
+    for name, text in errors.items():
+        yield Outcome(name, False, False, text), None
+
+
+def _call_all(waiting: Sequence[tuple[Outcome, Path]], given: Arguments) -> Iterator[Outcome]:
+    buffers = [Sparse() for _ in range(31)]
+    for outcome, path in waiting:
+        try:
+            _call(Library(path), outcome.name, buffers, given)
+            yield replace(outcome, called=True, error="")
+        except OverlayError as error:
+            yield replace(outcome, error=str(error).splitlines()[0])
+
+
+def _call(library: Library, name: str, buffers: Sequence[Sparse], given: Arguments) -> None:
+    """Runs a kernel over one threadgroup."""
+    shared = max(MOST_SHARED - library.threadgroup_bytes(name), 0)
+    parts = library.threadgroup_arguments(name)
+    sizes = [shared // max(len(parts), 1) // 16 * 16 if i in parts else 0 for i in range(max(parts, default=-1) + 1)]
+    threads = min(given.threads, library.thread_limit(name))
+    bound = [b.fill(given.value) for b in buffers]
+    library.run(name, bound, [threads], [threads], threadgroup_bytes=sizes, threads=1, shuffle=0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""Memory for arguments that nobody chose: what strays out of it by up to a gigabyte reads zeros and writes nowhere."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from typing import Any
+
+_REACH = 2 << 30  # bytes, before and after
+_SIZE = 64 << 10
+_NO_RESERVE = 0x4000  # Linux's MAP_NORESERVE, which Python does not name before 3.13
+
+
+class Sparse:
+    """A range of addresses of which only the pages touched take memory."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, 2 * _REACH, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        self._words = (ctypes.c_uint64 * (_SIZE // 8)).from_address(start + _REACH)
+
+    def fill(self, value: int) -> Any:
+        """The middle of the range, filled anew: each eight bytes are `value`."""
+        self._words[:] = [value] * len(self._words)
+        return self._words
