@@ -52,7 +52,7 @@ struct pm_function_constant {
 };
 
 /* A stretch of memory. `address` is what the kernel gets; the bytes it may touch are [base, base + length).
- * A null base means base == address. A zero length means unknown: no bounds are checked for it. */
+ * A null base means base == address. With a zero length there is no byte that it may touch. */
 struct pm_buffer {
   void* address;
   void* base;

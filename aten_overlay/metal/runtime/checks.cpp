@@ -118,10 +118,13 @@ void begin_checks(const Job& job, void* const* threadgroup, Failure& failure, jm
       allow(threadgroup[a.index], launch.threadgroup_bytes[a.index]);
     } else {
       const pm_buffer& b = launch.buffers[a.index];
-      allow(b.base ? b.base : b.address, b.length ? b.length : ~uintptr_t(0) / 4);
+      allow(b.base ? b.base : b.address, b.length);
       if (a.kind == PM_TEXTURE) {
         const auto& t = *static_cast<const pm_texture*>(b.address);
+        allow(&t, sizeof(t));
         allow(t.data, t.slice_bytes * t.depth * t.layers);
+      } else if (a.kind == PM_SAMPLER) {
+        allow(b.address, sizeof(pm_sampler));
       }
     }
   }

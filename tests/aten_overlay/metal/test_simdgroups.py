@@ -140,6 +140,15 @@ def test_an_access_out_of_bounds_is_caught(checked: Library, name: str, what: st
     assert caught.value.code == "PTR107"
 
 
+def test_an_empty_buffer_has_no_byte_in_bounds(checked: Library) -> None:
+    empty, out = np.zeros(0, np.float32), np.zeros(16, np.float32)
+    with pytest.raises(
+        OverlayError, match=r"`shift_left` reads 4 bytes out of bounds; .*\(buffer 0, 0 bytes\)"
+    ) as caught:
+        checked.run("shift_left", [empty, out], [16], [16])
+    assert caught.value.code == "PTR107"
+
+
 def test_accesses_in_bounds_pass_the_checks(checked: Library) -> None:
     x, out = np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
     checked.run("scratch", [out, x], [16])
