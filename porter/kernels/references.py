@@ -7,12 +7,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import torch
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensor,
-    FakeTensorMode,
-)
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from porter.core.errors import PorterError
 from porter.kernels.call import Call, Number, Output, Value
@@ -49,7 +44,9 @@ def check_declared(kernel: Kernel, reference: Reference, call: Call) -> None:
     """Raises PTR222 if a call declares other outputs than the reference gives, where that is known without data."""
     try:
         expected = result_outputs(kernel, reference, call.inputs)
-    except (DataDependentOutputException, DynamicOutputShapeException):
+    except PorterError:
+        raise
+    except Exception:  # a reference that needs data, such as one that calls numpy
         return
     for name, output, wanted in zip(kernel.outputs, call.outputs, expected, strict=True):
         _check_output(kernel, name, output, wanted)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import torch
 
 from porter.core.errors import PorterError
 from porter.kernels.call import Call, Value
+from porter.kernels.cases import FLOATING
+from porter.kernels.check import CheckReport, check
+from porter.kernels.compare import BY_TYPE, Tolerance
 from porter.kernels.definition import check_kernel
 from porter.kernels.kernel import Kernel, MetalParameter
 from porter.kernels.operator import Vjp, last_source, operator, pack, run_operator
@@ -59,6 +63,25 @@ class TorchMetalKernel:
     def reference(self) -> Reference | None:
         """The torch function that computes the same."""
         return self._operator.reference
+
+    def check(
+        self,
+        inputs: Sequence[Value],
+        launch: Callable[..., Mapping[str, Any]],
+        *,
+        dtypes: Collection[torch.dtype] = FLOATING,
+        fixed: Collection[int] = (),
+        tolerance: Tolerance = BY_TYPE,
+    ) -> CheckReport:
+        """Compares the kernel with its torch definition over cases made from `inputs`, as `MetalKernel.check` does.
+
+        `launch` gets the inputs and returns the other arguments of a call.
+        """
+        return check(
+            self.kernel.name, lambda *values: self(*values, **launch(*values)), self._torch_defn, inputs,
+            dtypes=dtypes, fixed=fixed, tolerance=tolerance, gradients=self._operator.vjp is not None,
+            outputs=self.kernel.outputs,
+        )  # fmt: skip
 
     def call_for(self, inputs: Sequence[Value]) -> Call:
         """A call with these inputs, over a grid of one thread."""

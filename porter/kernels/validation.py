@@ -128,16 +128,16 @@ def _check_count(kernel: Kernel, what: str, given: Collection[object], names: Se
 def _check_tensor(kernel: Kernel, name: str, value: torch.Tensor) -> None:
     what = f"input `{name}`"
     _check_type(kernel, what, value.dtype)
+    if value.layout is not torch.strided:
+        raise PorterError(
+            "PTR218", f"{what} of kernel `{kernel.name}` is {value.layout}, which has no one memory to index",
+            hint=f"Pass {name}.to_dense().",
+        )  # fmt: skip
     is_number = value.device.type == "cpu" and value.dim() == 0
     if value.device.type != DEVICE and not is_number:
         raise PorterError(
             "PTR208", f"{what} of kernel `{kernel.name}` is on {value.device}, not on {DEVICE}",
             hint=f'Move it: {name}.to("{DEVICE}").',
-        )  # fmt: skip
-    if value.is_conj() or value.is_neg() or value.layout is not torch.strided:
-        raise PorterError(
-            "PTR218", f"{what} of kernel `{kernel.name}` is a conjugate, negative or sparse view",
-            hint=f"Pass {name}.resolve_conj().resolve_neg() or {name}.to_dense().",
         )  # fmt: skip
     strided = Content.STRIDES in described(kernel, name)
     if not kernel.row_contiguous and not strided and not value.is_contiguous():

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import aten_overlay
+from aten_overlay.device.shader import ShaderLibrary
 
 SOURCE = """
 #include <metal_stdlib>
@@ -103,6 +104,28 @@ def test_limits(library: Any) -> None:
 
 def test_declared_threadgroup_memory(library: Any) -> None:
     assert library.total.static_thread_group_memory_length == 64 * ctypes.sizeof(ctypes.c_float)
+
+
+def test_checked_libraries_refuse_what_lies_out_of_bounds() -> None:
+    x, out = torch.ones(4, device="mps"), torch.zeros(4, device="mps")
+    checked = ShaderLibrary(SOURCE, aten_overlay.start(), checked=True)
+    checked.scale(out, x, 2)
+    assert out.tolist() == [2] * 4
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        checked.scale(out, x, 2, threads=5)
+
+
+def test_shuffled_lanes_find_a_missing_barrier() -> None:
+    x, out = torch.arange(64.0).to("mps"), torch.zeros(1, device="mps")
+    racy = SOURCE.replace("threadgroup_barrier(mem_flags::mem_threadgroup);", "")
+    for seed in (1, 2, 3):
+        ShaderLibrary(SOURCE, aten_overlay.start(), shuffle=seed).total(out, x, threads=64, group_size=64)
+        assert out.item() == 64 * 63 / 2
+    found = []
+    for seed in (1, 2, 3):
+        ShaderLibrary(racy, aten_overlay.start(), shuffle=seed).total(out, x, threads=64, group_size=64)
+        found.append(out.item())
+    assert set(found) != {64 * 63 / 2}
 
 
 def test_an_empty_grid_does_nothing(library: Any) -> None:

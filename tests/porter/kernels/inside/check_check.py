@@ -10,7 +10,7 @@ import torch
 from expecttest import assert_expected_inline
 
 from porter.core.errors import PorterError
-from porter.kernels import MetalKernel, differentiate
+from porter.kernels import MetalKernel, MetalParameter, TorchMetalKernel, differentiate
 from porter.kernels.check import CheckReport, Outcome
 
 COPY = "uint i = thread_position_in_grid.x; out[i] = x[i];"
@@ -106,6 +106,29 @@ def test_cases_that_the_reference_or_the_kernel_declines_are_not_counted() -> No
 def test_without_a_reference_there_is_nothing_to_check() -> None:
     with pytest.raises(PorterError, match="PTR221"):
         MetalKernel("copy", ["x"], ["out"], COPY).check([torch.randn(4)])
+
+
+@pytest.mark.parametrize(("last", "passed"), [("N", True), ("N - 1", False)])
+def test_a_kernel_of_core_ai(last: str, passed: bool) -> None:
+    kernel = TorchMetalKernel(
+        "transpose", ["A"], ["B"],
+        f"const uint N = A.get_extent(0); if (g.x < {last} && g.y < A.get_extent(1)) B[g.y, g.x] = A[g.x, g.y];",
+        lambda a: a.t().clone(), metal_params=[MetalParameter("g", "uint2", "thread_position_in_grid")],
+    )  # fmt: skip
+    report = kernel.check([torch.randn(4, 6)], lambda a: {
+        "threads_per_grid": (a.shape[1], a.shape[0], 1), "threads_per_thread_group": (8, 8, 1),
+        "result_shapes": [a.t().shape],
+    })  # fmt: skip
+    assert report.passed is passed
+
+
+def test_a_reference_that_needs_data() -> None:
+    kernel = MetalKernel(
+        "copy", ["x"], ["out"], COPY, reference=lambda x: torch.from_numpy(x.numpy().copy()),
+        launch=lambda x: {"grid": (x.numel(), 1, 1), "output_shapes": [x.shape], "output_dtypes": [x.dtype]},
+    )  # fmt: skip
+    report = kernel.check([torch.randn(4)], dtypes=[torch.float32])
+    assert report.passed, str(report)
 
 
 def test_the_report_is_printed() -> None:

@@ -187,3 +187,8 @@ def test_a_kernel_without_inputs() -> None:
         inputs=[], grid=(4, 1, 1), threadgroup=(4, 1, 1), output_shapes=[(4,)], output_dtypes=[torch.float32]
     )
     assert torch.as_tensor(out).tolist() == [3] * 4
+
+
+def test_lazy_conjugates_arrive_as_they_read() -> None:
+    x = torch.randn(5, dtype=torch.complex64).to("mps")
+    assert torch.equal(run(copy(), x.conj()).cpu(), x.cpu().conj())
