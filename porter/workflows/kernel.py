@@ -80,4 +80,4 @@ def _checked(shuffle: int | None) -> AbstractContextManager[None]:
         return nullcontext()
     from porter.kernels.launch import Mode, running
 
-    return running(Mode(checked=True, shuffle=shuffle, poison=True))
+    return running(Mode(checked=True, shuffle=shuffle, poison=True, traced=shuffle is not None))
