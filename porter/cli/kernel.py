@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from porter.cli.kernel_bench import bench
 from porter.cli.kernel_check import check
+from porter.cli.kernel_export import export, import_
 from porter.cli.kernel_list import list_templates
 from porter.cli.kernel_new import new
 from porter.cli.kernel_trace import trace
 from porter.cli.options import group
 
 kernel = group(
-    "kernel", "Start, check, time and trace Metal kernels of your own.", new, list_templates, check, bench, trace
+    "kernel",
+    "Start, check, time, trace and export Metal kernels of your own.",
+    new,
+    list_templates,
+    check,
+    bench,
+    trace,
+    export,
+    import_,
 )

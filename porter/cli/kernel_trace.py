@@ -16,7 +16,9 @@ from porter.cli.output import DONE, INCOMPLETE, Output
     ("porter kernel trace sort.py --shuffle 7", "in another order of lanes and threadgroups"),
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--shuffle", type=int, metavar="SEED", help="Run lanes and threadgroups in an order made of SEED.")
+@click.option(
+    "--shuffle", type=int, metavar="SEED", help="Run lanes and threadgroups in an order made of SEED, one by one."
+)
 def trace(output: Output, file: Path, shuffle: int | None) -> int:
     """Run a script stage by stage, up to the first that is wrong.
 

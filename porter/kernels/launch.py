@@ -41,8 +41,8 @@ class Mode:
 
 PLAIN = Mode()
 _mode: ContextVar[Mode] = ContextVar("mode", default=PLAIN)
-# Gets a kernel and its outputs, before each launch.
-Observer: TypeAlias = Callable[[Kernel, Sequence[torch.Tensor]], None]
+# Gets a kernel, its call and its outputs, before each launch.
+Observer: TypeAlias = Callable[[Kernel, Call, Sequence[torch.Tensor]], None]
 _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 _POISON = 0xA5
 # A traced kernel has to run one thread after the other, as only one with a synchronizing function does.
@@ -180,7 +180,7 @@ def _run(
             casts[index] = narrow
     observer = _observer.get()
     if observer is not None:
-        observer(kernel, outputs)
+        observer(kernel, call, outputs)
     function(*arguments, threads=list(call.grid), group_size=list(call.group), arg_casts=casts or None)
 
 

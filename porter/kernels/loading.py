@@ -1,31 +1,83 @@
-"""Runs a script's file and finds its `SCRIPT`."""
+"""Runs a script's file and finds its `SCRIPT` and its kernels."""
 
 from __future__ import annotations
 
 import runpy
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from porter.core.errors import Place, PorterError
+from porter.kernels.call import Call
+from porter.kernels.export.forms import AnyKernel
+from porter.kernels.kernel import Kernel
+from porter.kernels.launch import observing
+from porter.kernels.metal_kernel import MetalKernel
 from porter.kernels.script import Script
+from porter.kernels.torch_metal_kernel import TorchMetalKernel
 
 NAME = "SCRIPT"
 
 
 def load(path: Path) -> Script:
     """The `SCRIPT` of a file. Raises PTR238 (cannot be run) or PTR239 (has none)."""
-    if not path.is_file():
-        raise PorterError("PTR238", "there is no such script", Place(str(path)), "Check the path.")
-    try:
-        found = runpy.run_path(str(path)).get(NAME)
-    except PorterError:
-        raise
-    except Exception as error:
-        raise PorterError("PTR238", f"the script cannot be run: {_told(error)}", _place(path, error)) from error
+    found = _run(path).get(NAME)
     if not isinstance(found, Script):
         hint = "Give it a module-level `SCRIPT = Script(...)`, as `porter kernel new quickstart` does."
         raise PorterError("PTR239", f"the script has no {NAME}", Place(str(path)), hint)
     return found
+
+
+def load_kernels(path: Path) -> dict[str, tuple[AnyKernel, Call | None]]:
+    """The kernels of a file by their names in Metal, each with a call that the file's `SCRIPT` makes of it, if any.
+
+    Raises PTR238.
+    """
+    values = _run(path)
+    kernels = {v.kernel.name: v for v in values.values() if isinstance(v, (MetalKernel, TorchMetalKernel))}
+    script = values.get(NAME)
+    calls = _collect_calls(script) if isinstance(script, Script) else {}
+    return {name: (kernel, calls.get(name)) for name, kernel in kernels.items()}
+
+
+def find_kernel(
+    path: Path, kernels: Mapping[str, tuple[AnyKernel, Call | None]], name: str | None
+) -> tuple[AnyKernel, Call | None]:
+    """The kernel of that name, or the only one. Raises PTR240."""
+    if name is None and len(kernels) == 1:
+        return next(iter(kernels.values()))
+    if name is None or name not in kernels:
+        what = (
+            "the script has several kernels" if name is None and kernels else f"the script has no kernel {name or ''}"
+        )
+        hint = f"Name one with --kernel: {', '.join(kernels)}." if kernels else "Give it a module-level MetalKernel."
+        raise PorterError("PTR240", what.strip(), Place(str(path)), hint)
+    return kernels[name]
+
+
+def _collect_calls(script: Script) -> dict[str, Call]:
+    """The last call of each kernel in the last case of a script, in both tiers."""
+    calls: dict[str, Call] = {}
+
+    def collect(kernel: Kernel, call: Call, _outputs: object) -> None:
+        calls[kernel.name] = call
+
+    with observing(collect):
+        script.find_difference(list(script.cases())[-1])
+    return calls
+
+
+def _run(path: Path) -> dict[str, Any]:
+    """The values of a file's module. Raises PTR238."""
+    if not path.is_file():
+        raise PorterError("PTR238", "there is no such script", Place(str(path)), "Check the path.")
+    try:
+        return runpy.run_path(str(path))
+    except PorterError:
+        raise
+    except Exception as error:
+        raise PorterError("PTR238", f"the script cannot be run: {_told(error)}", _place(path, error)) from error
 
 
 def _told(error: Exception) -> str:

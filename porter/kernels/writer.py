@@ -9,6 +9,7 @@ from torch import Tensor
 
 from aten_overlay.device import load
 from aten_overlay.metal.tracing import watching
+from porter.kernels.call import Call
 from porter.kernels.kernel import Kernel
 from porter.kernels.launch import Mode, observing, running
 
@@ -43,7 +44,7 @@ class _Launches:
 
     seen: list[tuple[Kernel, Sequence[Tensor]]] = field(default_factory=list)
 
-    def add(self, kernel: Kernel, outputs: Sequence[Tensor]) -> None:
+    def add(self, kernel: Kernel, _call: Call, outputs: Sequence[Tensor]) -> None:
         self.seen.append((kernel, outputs))
 
 
@@ -64,7 +65,7 @@ def find_writer(run: Callable[[], Tensor], index: Sequence[int], shuffle: int | 
     count = 0
     with watching() as watcher:
 
-        def watch(_kernel: Kernel, outputs: Sequence[Tensor]) -> None:
+        def watch(_kernel: Kernel, _call: Call, outputs: Sequence[Tensor]) -> None:
             nonlocal count
             output = outputs[place.output] if count == place.launch else None
             count += 1

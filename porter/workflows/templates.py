@@ -40,14 +40,19 @@ def write_new(name: str, own: str | None, folder: Path) -> Path:
         raise PorterError("PTR237", f"`{own}` cannot be the name of a module", hint="Use letters, digits and _.")
     path = folder / f"{own}.py"
     text = rename(template.path.read_text(), template.name, own)
+    create_file(path, text)
+    return path
+
+
+def create_file(path: Path, text: str) -> None:
+    """Writes a new file, in a new folder if need be. Raises PTR236 if it exists."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x") as file:
             file.write(text)
     except FileExistsError:
-        hint = "Choose another --name or --out."
+        hint = "Choose another name or another --out."
         raise PorterError("PTR236", "the file exists already", Place(str(path)), hint) from None
-    return path
 
 
 def rename(source: str, old: str, new: str) -> str:

@@ -175,6 +175,19 @@ int run_group(Group& g) {
   }
 }
 
+// The order of `count` threadgroups: another one for every seed, if lanes are shuffled.
+struct Order {
+  uint64_t count, first = 0, step = 1;
+  Order(Group& g, uint64_t n) : count(n) {
+    if (!g.random || n < 2) return;
+    first = next_random(g) % n;
+    step = next_random(g) % n + 1;
+    while (divisor(step, n) != 1) ++step;
+  }
+  uint64_t at(uint64_t i) const { return (first + i * step) % count; }
+  static uint64_t divisor(uint64_t a, uint64_t b) { return b ? divisor(b, a % b) : a; }
+};
+
 // Fibers left in the middle of a kernel have to start afresh.
 void restart(Group& g) {
   for (uint32_t i = 0; i < kLanes; ++i) start_fiber(g, i);
@@ -209,8 +222,9 @@ int run_on_fibers(const Job& job, uint64_t begin, uint64_t end, Failure& failure
       allow(g.stacks, kStack * kLanes);
       allow(&g, sizeof(g));
     }
-    for (uint64_t i = begin; i < end && status == PM_OK; ++i) {
-      g.where = place_group(job.grid, i);
+    const Order order(g, end - begin);
+    for (uint64_t i = 0; i < end - begin && status == PM_OK; ++i) {
+      g.where = place_group(job.grid, begin + order.at(i));
       g.threads = g.where.size[0] * g.where.size[1] * g.where.size[2];
       memory.poison();
       status = run_group(g);

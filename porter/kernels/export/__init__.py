@@ -6,9 +6,10 @@ A form is one file here. `register` adds others.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from porter.core.errors import PorterError
-from porter.kernels.call import Value
+from porter.kernels.call import Call, Value
 from porter.kernels.export import compile_shader, coreai, kernel_builder, mlx, script
 from porter.kernels.export.forms import AnyKernel, Files, Form, source_of
 
@@ -27,13 +28,14 @@ def forms() -> tuple[str, ...]:
     return tuple(_forms)
 
 
-def export(kernel: AnyKernel, form: str, inputs: Sequence[Value] | None = None) -> Files:
-    """The files of `kernel` in `form`, by path; `inputs` are like those of a call.
+def export(kernel: AnyKernel, form: str, inputs: Sequence[Value] | None = None, call: Call | None = None) -> Files:
+    """The files of `kernel` in `form`, by path; `inputs` are like those of a call; or `call` is one.
 
     Raises PTR228 without inputs that the form needs, PTR231 for a kernel that the form cannot hold, PTR232 for an
     unknown form.
     """
-    return _find(form).write(source_of(kernel, inputs))
+    source = source_of(kernel, inputs)
+    return _find(form).write(source if call is None else replace(source, example=call))
 
 
 def read_back(text: str, form: str) -> AnyKernel:

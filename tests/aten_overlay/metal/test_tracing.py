@@ -90,3 +90,26 @@ define void @f(ptr %a) !dbg !3 {
 def test_an_ordinary_library_knows_nothing_of_lines(tmp_path: Path) -> None:
     plain = compile_kernels(SOURCE, ["write"], Options(checked=True))
     assert b"pm_trace_line" not in plain.read_bytes()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_seed_gives_one_order_of_threadgroups_and_lanes(library: Library, seed: int) -> None:
+    assert last_writer(library, seed) == last_writer(library, seed)
+
+
+def test_seeds_give_several_orders_of_threadgroups_and_lanes(library: Library) -> None:
+    last = [last_writer(library, seed) for seed in range(12)]
+    assert len({y // GROUP[1] for _, y, _ in last}) == 2
+    assert len({y % GROUP[1] for _, y, _ in last}) == 2
+    assert {x for x, _, _ in last} == {3}
+
+
+def last_writer(library: Library, seed: int) -> tuple[int, int, int]:
+    """The last thread of four, in two threadgroups, that adds to the sum of column 3."""
+    out, sums = np.zeros(21, np.float32), np.zeros(6, np.float32)
+    with watching() as watcher:
+        watcher.move(sums.ctypes.data + 12, 4)
+        library.run("write", [out, sums], GRID, GROUP, threads=1, shuffle=seed)
+        write = watcher.last_write()
+    assert write is not None and sums[3] == 4
+    return write.thread

@@ -59,7 +59,10 @@ def reached(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Settings]:
 
 
 def own_arguments(command: tuple[str, ...]) -> tuple[str, ...]:
-    return ("atan2",) if any(param.required for param in COMMANDS[command].params) else ()
+    required = [param for param in COMMANDS[command].params if param.required]
+    options = [param for param in required if isinstance(param, click.Option)]
+    given = [word for option in options for word in (option.opts[0], "mlx")]
+    return (*given, "atan2") if len(required) > len(options) else tuple(given)
 
 
 @each_command

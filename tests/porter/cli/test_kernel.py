@@ -149,3 +149,35 @@ def test_what_is_no_script_is_refused_with_a_code(text: str | None, told: str, p
     done = python("-m", "porter", "kernel", "check", str(path))
     assert (done.returncode, done.stdout) == (2, "")
     assert told in done.stderr and f"porter: {path}:" in done.stderr
+
+
+def test_a_kernel_goes_to_mlx_and_comes_back(python: Run, script: Callable[[int], str], tmp_path: Path) -> None:
+    there, back = tmp_path / "there", tmp_path / "back"
+    done = python("-m", "porter", "kernel", "export", script(1), "--to", "mlx", "--out", str(there))
+    assert done.returncode == 0, done.stderr
+    (written,) = map(Path, done.stdout.split())
+    assert written.parent == there and "metal_kernel" in written.read_text()
+    done = python("-m", "porter", "kernel", "import", "--from", "mlx", str(written), "--out", str(back), "--json")
+    (path,) = json.loads(done.stdout)["files"]
+    assert "out[i] = x[i] + 1;" in Path(path).read_text()
+    again = python("-m", "porter", "kernel", "import", "--from", "mlx", str(written), "--out", str(back))
+    assert again.returncode == 2 and "PTR236 the file exists already" in again.stderr
+
+
+def test_a_kernel_whose_source_depends_on_types_takes_them_from_the_script(python: Run, tmp_path: Path) -> None:
+    arguments = ("--kernel", "axpy", "--to", "kernel-builder", "--out", str(tmp_path))
+    done = python("-m", "porter", "kernel", "export", "templates/quickstart.py", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert any(path.name == "build.toml" for path in map(Path, done.stdout.split()))
+
+
+def test_one_of_several_kernels_has_to_be_named(python: Run, tmp_path: Path) -> None:
+    done = python("-m", "porter", "kernel", "export", "templates/quickstart.py", "--to", "mlx", "--out", str(tmp_path))
+    assert done.returncode == 2
+    assert_expected_inline(
+        done.stderr,
+        """\
+porter: templates/quickstart.py: PTR240 the script has several kernels
+  Name one with --kernel: fill, axpy.
+""",
+    )

@@ -1,0 +1,37 @@
+"""`porter kernel export` and `import`: a kernel of a script in another ecosystem's form, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from porter.core.errors import Place, PorterError
+from porter.workflows.kernel import start_device
+from porter.workflows.templates import create_file
+
+
+def export_kernel(path: Path, form: str, name: str | None, folder: Path) -> list[Path]:
+    """Writes a kernel of a script in another form. Raises PTR228, PTR231, PTR232, PTR236, PTR238 and PTR240."""
+    start_device()
+    from porter.kernels.export import export
+    from porter.kernels.loading import find_kernel, load_kernels
+
+    kernel, call = find_kernel(path, load_kernels(path), name)
+    return _write(export(kernel, form, call=call), folder)
+
+
+def import_kernel(path: Path, form: str, folder: Path) -> list[Path]:
+    """Writes the kernel of a file in another form as porter's own. Raises PTR229-PTR232, PTR236 and PTR238."""
+    start_device()
+    from porter.kernels.export import export, read_back
+
+    if not path.is_file():
+        raise PorterError("PTR238", "there is no such script", Place(str(path)), "Check the path.")
+    return _write(export(read_back(path.read_text(), form), "porter"), folder)
+
+
+def _write(files: Mapping[str, str], folder: Path) -> list[Path]:
+    paths = [folder / name for name in files]
+    for path, text in zip(paths, files.values(), strict=True):
+        create_file(path, text)
+    return paths
