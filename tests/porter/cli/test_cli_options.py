@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 import pytest
 from expecttest import assert_expected_inline
 
@@ -17,7 +18,18 @@ from porter.core.checkout import EMBEDDED_FORK
 from porter.report.setup import Compiler, Overlay
 from porter.workflows import setup
 
-COMMANDS = sorted(app.commands)
+
+def find_commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command by its words, those of groups too."""
+    for name, found in sorted(group.commands.items()):
+        if isinstance(found, click.Group):
+            yield from find_commands(found, (*path, name))
+        else:
+            yield (*path, name), found
+
+
+COMMANDS = dict(find_commands(app))
+each_command = pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 GIVEN = {
     ("--no-color",): Settings(no_color=True),
     ("--json",): Settings(json=True),
@@ -46,17 +58,18 @@ def reached(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Settings]:
     return run
 
 
-def own_arguments(command: str) -> tuple[str, ...]:
-    return ("atan2",) if any(param.required for param in app.commands[command].params) else ()
+def own_arguments(command: tuple[str, ...]) -> tuple[str, ...]:
+    return ("atan2",) if any(param.required for param in COMMANDS[command].params) else ()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@each_command
 @pytest.mark.parametrize("given", GIVEN)
 def test_every_command_takes_the_shared_options_anywhere(
-    command: str, given: tuple[str, ...], reached: Callable[..., Settings]
+    command: tuple[str, ...], given: tuple[str, ...], reached: Callable[..., Settings]
 ) -> None:
     own = own_arguments(command)
-    for arguments in ((*given, command, *own), (command, *given, *own), (command, *own, *given)):
+    places = [(*command[:n], *given, *command[n:], *own) for n in range(len(command) + 1)]
+    for arguments in (*places, (*command, *own, *given)):
         assert reached(*arguments) == GIVEN[given], arguments
 
 
@@ -65,13 +78,13 @@ def test_options_before_and_after_a_command_add_up(reached: Callable[..., Settin
     assert found == Settings(Path("two"), json=True, no_color=True)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+@each_command
+def test_every_command_has_help_with_an_example(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     for flag in ("-h", "--help"):
-        assert main([command, flag]) == 0
+        assert main([*command, flag]) == 0
         told = capsys.readouterr().out
-        assert told.startswith(f"Usage: porter {command} ")
-        assert f"\nExamples:\n  porter {command}" in told
+        assert told.startswith(f"Usage: porter {' '.join(command)} ")
+        assert f"\nExamples:\n  porter {' '.join(command)}" in told
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -117,7 +130,7 @@ def test_a_usage_error_has_a_code_and_names_the_help(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = refused(capsys, *arguments)
-    command = f" {arguments[0]}" if arguments[0] in COMMANDS else ""
+    command = f" {arguments[0]}" if arguments[0] in app.commands else ""
     assert told.startswith("porter: PTR006 ")
     assert told.endswith(f"\n  Run `porter{command} --help` for usage.\n")
 
