@@ -26,8 +26,9 @@ def blank_comments(text: str) -> str:
 def is_declared(text: str, word: str) -> bool:
     """Whether `text` seems to declare `word` itself, or to call it."""
     code = blank_comments(text)
-    declares = rf"(?:\b(?!return\b|else\b)[A-Za-z_]\w*|>)[\s*&]+{word}\s*(?:[=;,)\[{{]|$)"
-    return re.search(rf"{declares}|\b{word}\s*\(|#\s*define\s+{word}\b", code) is not None
+    value = rf"(?:\b(?!return\b|else\b|case\b)[A-Za-z_]\w*|>)\s+{word}\s*[=;,)\[{{]"
+    pointer = rf"[\w>]\s*[*&]+\s*{word}\s*=(?!=)"
+    return re.search(rf"{value}|{pointer}|\b{word}\s*\(|#\s*define\s+{word}\b", code) is not None
 
 
 def subscripts(text: str, names: Collection[str]) -> Iterator[tuple[str, int, int, int]]:

@@ -82,7 +82,7 @@ def _named(kernel: Kernel) -> Iterator[tuple[str, str]]:
     asked = words(kernel.body)
     for name in (*kernel.inputs, *kernel.outputs):
         for content in Content:
-            if content is not Content.DATA and name + content.value in asked:
+            if content not in (Content.DATA, Content.EXTENTS) and name + content.value in asked:
                 yield name + content.value, f"what `{name}` is described by"
 
 

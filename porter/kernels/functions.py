@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from porter.kernels.gradients import flatten
+
 
 class custom_function:
     """A function of tensors whose gradient `vjp` gives, instead of what it is made of.
@@ -19,10 +21,10 @@ class custom_function:
         self._function = function
         self._vjp: Callable[[Any, Any, Any], Any] | None = None
 
-    def vjp(self, function: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-        """Sets the gradient; returns `function`."""
+    def vjp(self, function: Callable[[Any, Any, Any], Any]) -> custom_function:
+        """Sets the gradient. Returns the function that has it, so that the gradient may go by its name."""
         self._vjp = function
-        return function
+        return self
 
     def __call__(self, *inputs: Any) -> Any:
         if self._vjp is None:
@@ -48,4 +50,4 @@ class _WithGradient(torch.autograd.Function):
         primals = tuple(next(tensors) if value is None else value for value in ctx.given)
         alone = len(outputs) == 1
         found = ctx.vjp(primals, gradients[0] if alone else gradients, outputs[0] if alone else outputs)
-        return None, None, *((found,) if isinstance(found, torch.Tensor) else found)
+        return None, None, *flatten(found)

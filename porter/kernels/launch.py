@@ -190,7 +190,7 @@ def _argument(buffer: Buffer, value: Value) -> tuple[object, str]:
         return (value, "") if isinstance(value, torch.Tensor) else (value, _NARROW.get(type(value), ""))
     shape, strides, offset = _layout(value)
     match buffer.content:
-        case Content.SHAPE:
+        case Content.SHAPE | Content.EXTENTS:
             return shape, "int32"
         case Content.STRIDES:
             return strides, ""

@@ -11,7 +11,7 @@ import torch
 
 from porter.core.errors import PorterError
 from porter.kernels.benchmark import GROUPS, BenchmarkReport, benchmark
-from porter.kernels.call import Number, TemplateValue, Value, template_arguments
+from porter.kernels.call import Call, Number, Output, TemplateValue, Value, template_arguments
 from porter.kernels.cases import FLOATING
 from porter.kernels.check import CheckReport, check
 from porter.kernels.compare import BY_TYPE, Tolerance
@@ -122,6 +122,27 @@ class MetalKernel:
         if isinstance(output_shapes, Mapping):
             return dict(zip(kernel.outputs, results, strict=True))
         return results
+
+    @property
+    def reference(self) -> Reference | None:
+        """The torch function that computes the same, if there is one."""
+        return self._reference
+
+    def call_for(self, inputs: Sequence[Value]) -> Call:
+        """The call that `run` makes for these inputs. Raises PTR205-PTR211 and PTR221."""
+        arguments = self._complete(inputs, self._launch(*inputs) if self._launch else {})
+        kernel = self.kernel
+        values = checked_inputs(kernel, inputs)
+        shapes = output_lengths(kernel, "output_shapes", _ordered(kernel, "output_shapes", arguments["output_shapes"]))
+        types = output_types(kernel, _ordered(kernel, "output_dtypes", arguments["output_dtypes"]))
+        return Call(
+            values,
+            tuple(Output(shape, dtype) for shape, dtype in zip(shapes, types, strict=True)),
+            sizes(kernel, "grid", arguments["grid"]),
+            sizes(kernel, "threadgroup", arguments["threadgroup"]),
+            template_arguments(_template(kernel, arguments.get("template", ()))),
+            arguments.get("init_value"),
+        )
 
     def run(self, *inputs: Value) -> torch.Tensor | list[torch.Tensor]:
         """Runs the kernel as its `launch` says; its output, or a list of several. Raises PTR205-PTR222."""

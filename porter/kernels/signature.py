@@ -10,7 +10,7 @@ from enum import Enum
 from functools import lru_cache
 
 from porter.kernels.attributes import ATTRIBUTES
-from porter.kernels.body import call_subscripts, replace_placeholder, subscripts, words
+from porter.kernels.body import call_subscripts, is_declared, replace_placeholder, subscripts, words
 from porter.kernels.kernel import AddressSpace, Kernel, Operand, TemplateArgument
 from porter.kernels.prelude import helpers
 
@@ -27,6 +27,7 @@ class Content(Enum):
     STRIDES = "_strides"
     RANK = "_ndim"
     STORAGE_OFFSET = "_storage_offset"
+    EXTENTS = "_extents"
 
 
 _DESCRIBED = {
@@ -34,6 +35,7 @@ _DESCRIBED = {
     Content.STRIDES: "constant const long* ",
     Content.RANK: "constant const int& ",
     Content.STORAGE_OFFSET: "constant const long& ",
+    Content.EXTENTS: "constant const int* ",
 }
 
 
@@ -87,7 +89,9 @@ def tensor_views(kernel: Kernel) -> tuple[str, ...]:
 def described(kernel: Kernel, name: str) -> tuple[Content, ...]:
     """What the body asks to know of input or output `name`."""
     named = words(kernel.body)
-    return tuple(content for content in _DESCRIBED if name + content.value in named)
+    contents = (content for content in _DESCRIBED if content is not Content.EXTENTS)
+    asked = (content for content in contents if name + content.value in named)
+    return tuple(content for content in asked if not is_declared(kernel.body, name + content.value))
 
 
 _NAME = "@name@"
@@ -115,7 +119,7 @@ def _buffers(
     for operand, type_ in (*((o, _input_type(o)) for o in inputs), *((o, _output_type(kernel, o)) for o in outputs)):
         viewed = operand.name in views
         argument = f"{operand.name}_data" if viewed else operand.name
-        wanted = dict.fromkeys((*described(kernel, operand.name), *([Content.SHAPE] if viewed else [])))
+        wanted = (*described(kernel, operand.name), *([Content.EXTENTS] if viewed else []))
         data = Buffer(operand.name, Content.DATA, f"{type_}{argument} [[buffer({index})]]")
         yield data
         index += 1
@@ -138,7 +142,8 @@ def _views(inputs: Sequence[Operand], outputs: Sequence[Operand], views: Sequenc
     pointers = {o.name: f"device const {o.metal}*" for o in inputs} | {o.name: f"device {o.metal}*" for o in outputs}
     ranks = {o.name: o.rank for o in (*inputs, *outputs)}
     return "".join(
-        f"  const porter_tensor<{pointers[n]}, {ranks[n]}> {n}{{{n}_data, {n}{Content.SHAPE.value}}};\n" for n in views
+        f"  const porter_tensor<{pointers[n]}, {ranks[n]}> {n}{{{n}_data, {n}{Content.EXTENTS.value}}};\n"
+        for n in views
     )
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from porter.core.errors import PorterError
-from porter.kernels.call import Value
+from porter.kernels.call import Call, Value
 from porter.kernels.definition import check_kernel
 from porter.kernels.kernel import Kernel, MetalParameter
 from porter.kernels.operator import Vjp, last_source, operator, pack, run_operator
-from porter.kernels.references import Reference
+from porter.kernels.references import Reference, result_outputs
 from porter.kernels.validation import checked_inputs, output_lengths, sizes
 
 
@@ -32,16 +32,17 @@ class TorchMetalKernel:
         result_names: Sequence[str],
         src: str,
         torch_defn: Reference,
-        metal_params: Sequence[MetalParameter] = (),
+        metal_params: Sequence[MetalParameter] | None = None,
+        helper_src: str | None = None,
         template_dtypes: Mapping[str, str] | None = None,
-        helper_src: str = "",
         vjp: Vjp | None = None,
     ) -> None:
         kernel = Kernel(
-            name, tuple(input_names), tuple(result_names), src, helper_src, tuple(metal_params),
+            name, tuple(input_names), tuple(result_names), src, helper_src or "", tuple(metal_params or ()),
             tuple((template_dtypes or {}).items()), tensors=True,
         )  # fmt: skip
         check_kernel(kernel)
+        self._torch_defn = torch_defn
         self._operator = operator(kernel, torch_defn, vjp)
 
     @property
@@ -53,6 +54,16 @@ class TorchMetalKernel:
     def kernel(self) -> Kernel:
         """The kernel as a value."""
         return self._operator.kernel
+
+    @property
+    def reference(self) -> Reference | None:
+        """The torch function that computes the same."""
+        return self._operator.reference
+
+    def call_for(self, inputs: Sequence[Value]) -> Call:
+        """A call with these inputs, over a grid of one thread."""
+        outputs = result_outputs(self.kernel, self._torch_defn, tuple(inputs))
+        return Call(tuple(inputs), outputs, (1, 1, 1), (1, 1, 1))
 
     def __call__(
         self,

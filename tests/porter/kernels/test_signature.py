@@ -129,16 +129,30 @@ def test_tensors_take_several_indices() -> None:
     assert_expected_inline(
         generated.source[generated.source.index("[[kernel]]") :],
         """\
-[[kernel]] void f_e0663029(
+[[kernel]] void f_89fcfc47(
     device const half* A_data [[buffer(0)]],
-    constant const int* A_shape [[buffer(1)]],
+    constant const int* A_extents [[buffer(1)]],
     device half* C_data [[buffer(2)]],
-    constant const int* C_shape [[buffer(3)]]) {
-  const porter_tensor<device const half*, 2> A{A_data, A_shape};
-  const porter_tensor<device half*, 2> C{C_data, C_shape};
+    constant const int* C_extents [[buffer(3)]]) {
+  const porter_tensor<device const half*, 2> A{A_data, A_extents};
+  const porter_tensor<device half*, 2> C{C_data, C_extents};
 #line 1 "f body"
 C(g.x, g.y) = A(k, g.y) * half4(0).x;
 }
 """,
     )
-    assert [b.content for b in generated.buffers] == [Content.DATA, Content.SHAPE] * 2
+    assert [b.content for b in generated.buffers] == [Content.DATA, Content.EXTENTS] * 2
+
+
+@pytest.mark.parametrize(
+    "text", ["int x_shape[2] = {1, 2};", "const int* x_shape = p;", "vec<int> x_shape;", "int x_shape = 0;"]
+)
+def test_what_the_body_declares_itself_is_not_added(text: str) -> None:
+    assert "x_shape [[" not in signature(kernel(f"{text} out[0] = x_shape[0];"))
+
+
+@pytest.mark.parametrize(
+    "text", ["out[0] = n * x_shape[0];", "return x_shape[0];", "if (a * x_shape == b) {}", "b = a & x_shape;"]
+)
+def test_expressions_are_no_declarations(text: str) -> None:
+    assert "x_shape [[" in signature(kernel(text))

@@ -1,0 +1,51 @@
+"""One kernel, every door: writes a kernel in the form that another ecosystem wants, and reads two of them back.
+
+A form is one file here. `register` adds others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from porter.core.errors import PorterError
+from porter.kernels.call import Value
+from porter.kernels.export import compile_shader, coreai, kernel_builder, mlx, script
+from porter.kernels.export.forms import AnyKernel, Files, Form, source_of
+
+_forms: dict[str, Form] = {
+    form.name: form for form in (compile_shader.FORM, mlx.FORM, coreai.FORM, kernel_builder.FORM, script.FORM)
+}
+
+
+def register(form: Form) -> None:
+    """Adds a form, or replaces the one of its name."""
+    _forms[form.name] = form
+
+
+def forms() -> tuple[str, ...]:
+    """The names of every form."""
+    return tuple(_forms)
+
+
+def export(kernel: AnyKernel, form: str, inputs: Sequence[Value] | None = None) -> Files:
+    """The files of `kernel` in `form`, by path; `inputs` are like those of a call.
+
+    Raises PTR228 without inputs that the form needs, PTR231 for a kernel that the form cannot hold, PTR232 for an
+    unknown form.
+    """
+    return _find(form).write(source_of(kernel, inputs))
+
+
+def read_back(text: str, form: str) -> AnyKernel:
+    """The kernel in a file of `form`. Raises PTR229, PTR230 and PTR232."""
+    read = _find(form).read
+    if read is None:
+        readable = ", ".join(each.name for each in _forms.values() if each.read)
+        raise PorterError("PTR232", f"kernels cannot be read from the form `{form}`", hint=f"Use one of {readable}.")
+    return read(text)
+
+
+def _find(name: str) -> Form:
+    if name not in _forms:
+        raise PorterError("PTR232", f"there is no form `{name}`", hint=f"Use one of {', '.join(_forms)}.")
+    return _forms[name]

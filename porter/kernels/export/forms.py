@@ -1,0 +1,56 @@
+"""What a form of export is: how a kernel is written for another ecosystem, and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from porter.core.errors import PorterError
+from porter.kernels.call import Call, Value
+from porter.kernels.kernel import Kernel
+from porter.kernels.metal_kernel import MetalKernel
+from porter.kernels.references import Reference
+from porter.kernels.torch_metal_kernel import TorchMetalKernel
+
+AnyKernel: TypeAlias = MetalKernel | TorchMetalKernel
+Files: TypeAlias = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is exported: the kernel, what it computes, and a call of the types that it is for, if one is given."""
+
+    kernel: Kernel
+    reference: Reference | None
+    example: Call | None
+
+    @property
+    def call(self) -> Call:
+        """The example. Raises PTR228 if there is none, for a form whose source depends on types."""
+        if self.example is None:
+            raise PorterError(
+                "PTR228", f"kernel `{self.kernel.name}` is exported without inputs, whose types this form depends on",
+                hint="Give inputs like those of a call.",
+            )  # fmt: skip
+        return self.example
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form: `write` gives files by path, `read` makes a kernel of the text of one. `runs_here`: without a Mac."""
+
+    name: str
+    write: Callable[[Source], Files]
+    read: Callable[[str], AnyKernel] | None = None
+    runs_here: bool = False
+
+
+def refuse(kernel: Kernel, form: str, what: str, hint: str) -> PorterError:
+    """What is raised for a kernel that uses what a form does not have."""
+    return PorterError("PTR231", f"kernel `{kernel.name}` {what}, which the form {form} does not have", hint=hint)
+
+
+def source_of(kernel: AnyKernel, inputs: Sequence[Value] | None) -> Source:
+    """A kernel, and the call that it makes for example inputs."""
+    return Source(kernel.kernel, kernel.reference, None if inputs is None else kernel.call_for(inputs))
