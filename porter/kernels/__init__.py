@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from porter.kernels import export
+from porter.kernels.extension.form import FORM
 from porter.kernels.functions import custom_function
 from porter.kernels.kernel import Kernel, MetalParameter
 from porter.kernels.metal_kernel import MetalKernel, metal_kernel
@@ -17,3 +19,5 @@ __all__ = [
     "differentiate",
     "metal_kernel",
 ]
+
+export.register(FORM)

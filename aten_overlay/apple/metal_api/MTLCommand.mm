@@ -192,6 +192,9 @@ void _Block_release(const void* block);
 static void check_no_encoder(PorterCommandBuffer* buffer, const char* what) {
   if ((buffer->_open && !buffer->_open->_refused) || buffer->_unended) {
     buffer->_unended = false;
+    if (buffer->_open) {
+      buffer->_open->_refused = true;  // told once
+    }
     porter::objc::fail(std::string("PTR124: ") + what + " while an earlier encoder has had no endEncoding");
   }
 }

@@ -22,7 +22,7 @@ AnyKernel = MetalKernel | TorchMetalKernel
 def project_of_file(name: str, path: Path) -> Project:
     """The extension `name` with the kernels of a file. Raises PTR251, PTR253-PTR255 and what making kernels raises."""
     check_name(name)
-    return project_of_kernels(name, [(each.kernel, _reference_of(each)) for each in find_kernels(path)])
+    return project_of_kernels(name, [(each.kernel, each.reference) for each in find_kernels(path)])
 
 
 def find_kernels(path: Path) -> tuple[AnyKernel, ...]:
@@ -41,10 +41,6 @@ def find_kernels(path: Path) -> tuple[AnyKernel, ...]:
         hint = "Give the file a module-level `MetalKernel(name, input_names, output_names, source)`."
         raise PorterError("PTR253", "the file has no MetalKernel", place, hint)
     return found
-
-
-def _reference_of(kernel: AnyKernel) -> Reference | None:
-    return kernel._reference if isinstance(kernel, MetalKernel) else kernel._operator.reference
 
 
 def project_of_kernels(name: str, kernels: Sequence[tuple[Kernel, Reference | None]]) -> Project:

@@ -13,7 +13,7 @@ from porter.kernels.signature import Content, Generated, generate
 _RANK = 90000  # stands for an unknown rank in what `generate` writes; the operand's number is added
 _CONTENTS = {
     Content.DATA: "kData", Content.SHAPE: "kShape", Content.STRIDES: "kStrides", Content.RANK: "kRank",
-    Content.STORAGE_OFFSET: "kStorageOffset",
+    Content.STORAGE_OFFSET: "kStorageOffset", Content.EXTENTS: "kShape",
 }  # fmt: skip
 _LONGEST = 8000  # characters of one string literal; compilers have to take 65536
 

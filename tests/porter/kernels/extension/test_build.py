@@ -73,5 +73,5 @@ def test_an_extension_of_kernels_computes_what_they_do(tmp_path: Path) -> None:
     build(folder)
     assert count_tests(folder, "tests") == {"passed": 9}
     assert count_tests(folder, "-c", "pyproject.toml", "--rootdir", ".", str(HERE / "check_kernels.py")) == {
-        "passed": 12
+        "passed": 15
     }

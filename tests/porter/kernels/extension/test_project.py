@@ -12,7 +12,7 @@ import torch
 from expecttest import assert_expected_inline
 
 from porter.core.errors import PorterError
-from porter.kernels import MetalKernel, TorchMetalKernel
+from porter.kernels import MetalKernel, TorchMetalKernel, export
 from porter.kernels.extension import project
 from porter.kernels.extension.from_kernels import project_of_file, project_of_kernels
 from porter.kernels.extension.reference import write_reference
@@ -138,3 +138,10 @@ def test_a_file_without_kernels_is_refused(text: str | None, tmp_path: Path) -> 
     if text is not None:
         path.write_text(text)
     assert code_of(lambda: project_of_file("my_ops", path)) == "PTR253"
+
+
+def test_the_exports_have_the_form() -> None:
+    assert "extension" in export.forms()
+    made = export.export(PLACED, "extension")
+    assert made["placed_extension/references.py"].endswith("return x * 2\n")
+    assert '{"placed", ' in made["csrc/kernels.h"]
