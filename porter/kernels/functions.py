@@ -19,10 +19,10 @@ class custom_function:
         self._function = function
         self._vjp: Callable[[Any, Any, Any], Any] | None = None
 
-    def vjp(self, function: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-        """Sets the gradient; returns `function`."""
+    def vjp(self, function: Callable[[Any, Any, Any], Any]) -> custom_function:
+        """Sets the gradient. Returns the function that has it, so that the gradient may go by its name."""
         self._vjp = function
-        return function
+        return self
 
     def __call__(self, *inputs: Any) -> Any:
         if self._vjp is None:

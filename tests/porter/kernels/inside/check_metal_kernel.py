@@ -9,6 +9,7 @@ import torch
 
 from porter.core.errors import PorterError
 from porter.kernels import MetalKernel, metal_kernel
+from porter.kernels.attributes import ATTRIBUTES
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
           torch.bool, torch.uint16, torch.uint32, torch.uint64, torch.complex64]  # fmt: skip
@@ -142,3 +143,47 @@ def test_the_source_is_printed_on_request(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == ""
     run(kernel, torch.zeros(9, device="mps"), verbose=True)
     assert capsys.readouterr().out.strip() == kernel.source.strip() != ""
+
+
+VALUES = {
+    "dispatch_quadgroups_per_threadgroup": 12,
+    "dispatch_simdgroups_per_threadgroup": 2,
+    "dispatch_threads_per_threadgroup": (16, 3, 1),
+    "grid_origin": (0, 0, 0),
+    "grid_size": (40, 7, 1),
+    "quadgroup_index_in_threadgroup": 7,
+    "quadgroups_per_threadgroup": 12,
+    "simdgroup_index_in_threadgroup": 0,
+    "simdgroups_per_threadgroup": 2,
+    "thread_execution_width": 32,
+    "thread_index_in_quadgroup": 1,
+    "thread_index_in_simdgroup": 29,
+    "thread_index_in_threadgroup": 29,
+    "thread_position_in_grid": (29, 4, 0),
+    "thread_position_in_threadgroup": (13, 1, 0),
+    "threadgroup_position_in_grid": (1, 1, 0),
+    "threadgroups_per_grid": (3, 3, 1),
+    "threads_per_grid": (40, 7, 1),
+    "threads_per_simdgroup": 32,
+    "threads_per_threadgroup": (16, 3, 1),
+}
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_what_an_attribute_says_in_one_thread(name: str) -> None:
+    body = f"""
+      uint3 at = thread_position_in_grid, value = uint3({name});
+      if (at.x == 29 && at.y == 4) {{ out[0] = value.x; out[1] = value.y; out[2] = value.z; }}
+    """
+    (out,) = MetalKernel("attribute", [], ["out"], body)(
+        inputs=[], grid=(40, 7, 1), threadgroup=(16, 3, 1), output_shapes=[(3,)], output_dtypes=[torch.int32]
+    )
+    expected = VALUES[name]
+    assert torch.as_tensor(out).tolist() == list(expected if isinstance(expected, tuple) else (expected,) * 3)
+
+
+def test_a_kernel_without_inputs() -> None:
+    (out,) = MetalKernel("fill", [], ["out"], "out[thread_position_in_grid.x] = 3;")(
+        inputs=[], grid=(4, 1, 1), threadgroup=(4, 1, 1), output_shapes=[(4,)], output_dtypes=[torch.float32]
+    )
+    assert torch.as_tensor(out).tolist() == [3] * 4

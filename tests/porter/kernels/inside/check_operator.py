@@ -9,7 +9,7 @@ import torch
 from torch.library import opcheck
 
 from porter.core.errors import PorterError
-from porter.kernels import MetalKernel, differentiate
+from porter.kernels import MetalKernel, custom_function, differentiate
 from porter.kernels.operator import operator, pack
 
 
@@ -192,3 +192,18 @@ def test_a_vjp_that_gives_something_else(wrong: Any, message: str) -> None:
     kernel = MetalKernel("f", ["x"], ["out"], "out[0] = x[0];", reference=lambda x: x * 1, vjp=wrong)
     with pytest.raises(PorterError, match=f"PTR226.*{message}"):
         elementwise(kernel, [torch.ones(3, requires_grad=True)]).sum().backward()
+
+
+def test_a_function_whose_gradient_has_its_name() -> None:
+    @custom_function
+    def double(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x.detach()
+
+    @double.vjp
+    def double(primals: Any, cotangent: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+        assert torch.equal(output, 2 * primals[0])
+        return 3 * cotangent
+
+    x = torch.ones(2, requires_grad=True)
+    double(x).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [3, 3]
