@@ -71,6 +71,7 @@ EXPERT = MetalKernel(
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
       float score = 0;
+      #pragma unroll
       for (uint d = 0; d < D; ++d) score += asked[mine * D + d] * block[d * 32 + lane];
       if (lane >= count) score = LOWEST;
       float higher = max(top, simd_max(score));
@@ -81,10 +82,14 @@ EXPERT = MetalKernel(
       weights[index] = gain;
       simdgroup_barrier(mem_flags::mem_threadgroup);
       for (uint k = 0; k < PARTS; ++k) result[k] *= keep;
-      for (uint j = 0; j < count; ++j) {
-        float weight = weights[mine * 32 + j];
-        for (uint k = 0; k < PARTS; ++k)
-          if (lane + 32 * k < D) result[k] += weight * float(value[from + (begin + j) * D + lane + 32 * k]);
+      #pragma unroll
+      for (uint j = 0; j < 32; ++j) {
+        float weight = weights[mine * 32 + j];  // 0 for keys past the end, in place of which the last is read
+        ulong v = from + min(begin + j, uint(keys) - 1) * D;
+        for (uint k = 0; k < PARTS; ++k) {
+          uint d = D % 32 == 0 ? lane + 32 * k : min(lane + 32 * k, uint(D) - 1);
+          result[k] += weight * float(value[v + d]);
+        }
       }
       simdgroup_barrier(mem_flags::mem_threadgroup);
     }

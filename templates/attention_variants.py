@@ -17,43 +17,68 @@ from porter.kernels.script import FLOATS, Case, Kind, Refusal, Script, Stage, Va
 WIDEST_HEAD = 128
 
 # CAUSAL leaves out keys after the query, WINDOW (0: none) those before its last WINDOW ones; SHARED query heads have
-# one key head. One simdgroup a query; each lane takes every 32nd key that the query sees.
+# one key head. One simdgroup a query: eight of them share blocks of 32 keys, from the first that one of them sees to
+# the last. A lane first is one of these keys, then every 32nd element of the output.
 KERNEL = MetalKernel(
     "attention_variant",
     input_names=["query", "key", "value", "scale", "queries", "keys"],
     output_names=["out"],
     source="""
-    uint row = thread_position_in_grid.y;
-    uint lane = thread_index_in_simdgroup;
-    int position = int(row % uint(queries)) + int(keys) - int(queries);
-    uint head = row / uint(queries) / SHARED;
-    int end = CAUSAL ? min(int(keys), position + 1) : int(keys);
-    int begin = WINDOW > 0 ? max(0, position + 1 - WINDOW) : 0;
-    float q[D], result[D];
-    for (int d = 0; d < D; ++d) {
-      q[d] = float(query[row * D + d]) * scale;
-      result[d] = 0;
-    }
-    float top = -3.0e38f, sum = 0;
-    for (int j = begin + int(lane); j < end; j += 32) {
-      auto k = key + (head * uint(keys) + uint(j)) * D;
-      auto v = value + (head * uint(keys) + uint(j)) * D;
+    constexpr uint PARTS = (D + 31) / 32;
+    threadgroup float block[D * 32], asked[8 * D], weights[8 * 32];
+    uint lane = thread_position_in_threadgroup.x, mine = thread_position_in_threadgroup.y;
+    uint index = mine * 32 + lane;
+    uint head = threadgroup_position_in_grid.z;
+    uint row = min(thread_position_in_grid.y, uint(queries) - 1);
+    ulong from = ulong(head / SHARED) * uint(keys) * D;
+    ulong to = (ulong(head) * uint(queries) + row) * D;
+    for (uint d = lane; d < D; d += 32) asked[mine * D + d] = float(query[to + d]) * scale;
+
+    int before = int(keys) - int(queries);
+    int oldest = int(threadgroup_position_in_grid.y) * 8 + before, newest = min(oldest + 7, int(keys) - 1);
+    int position = int(row) + before;
+    int begin = WINDOW > 0 ? max(0, oldest + 1 - WINDOW) : 0;
+    int end = CAUSAL ? newest + 1 : int(keys);
+    float top = LOWEST, sum = 0;
+    float result[PARTS];
+    for (uint k = 0; k < PARTS; ++k) result[k] = 0;
+    for (; begin < end; begin += 32) {
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      for (uint i = index; i < 32 * D; i += 256) {
+        uint j = i / D;
+        block[(i % D) * 32 + j] = begin + int(j) < end ? float(key[from + ulong(begin) * D + i]) : 0.0f;
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
       float score = 0;
-      for (int d = 0; d < D; ++d) score += q[d] * float(k[d]);
-      float higher = max(top, score);
-      float keep = exp(top - higher), gain = exp(score - higher);
-      for (int d = 0; d < D; ++d) result[d] = result[d] * keep + gain * float(v[d]);
-      sum = sum * keep + gain;
+      #pragma unroll
+      for (uint d = 0; d < D; ++d) score += asked[mine * D + d] * block[d * 32 + lane];
+      int at = begin + int(lane);
+      bool seen = at < end && (!CAUSAL || at <= position) && (WINDOW == 0 || at > position - WINDOW);
+      if (!seen) score = LOWEST;
+      float higher = max(top, simd_max(score));
+      float gain = seen ? exp(score - higher) : 0.0f;
+      float keep = exp(top - higher);
+      sum = sum * keep + simd_sum(gain);
       top = higher;
+      weights[index] = gain;
+      simdgroup_barrier(mem_flags::mem_threadgroup);
+      for (uint k = 0; k < PARTS; ++k) result[k] *= keep;
+      #pragma unroll
+      for (uint j = 0; j < 32; ++j) {
+        float weight = weights[mine * 32 + j];  // 0 for keys past the end, in place of which the last is read
+        ulong v = from + min(uint(begin) + j, uint(keys) - 1) * D;
+        for (uint k = 0; k < PARTS; ++k) {
+          uint d = D % 32 == 0 ? lane + 32 * k : min(lane + 32 * k, uint(D) - 1);
+          result[k] += weight * float(value[v + d]);
+        }
+      }
+      simdgroup_barrier(mem_flags::mem_threadgroup);
     }
-    float highest = simd_max(top);
-    float keep = exp(top - highest);
-    sum = simd_sum(sum * keep);
-    for (int d = 0; d < D; ++d) {
-      float total = simd_sum(result[d] * keep);
-      if (lane == uint(d) % 32) out[row * D + d] = T(total / sum);
-    }
+    if (thread_position_in_grid.y < uint(queries))
+      for (uint k = 0; k < PARTS; ++k)
+        if (lane + 32 * k < D) out[to + lane + 32 * k] = T(result[k] / sum);
     """,
+    header="constant constexpr float LOWEST = -3.0e38f;  // finite: exp(LOWEST - LOWEST) is a number\n",
 )
 
 
@@ -82,8 +107,8 @@ def attend(query: Tensor, key: Tensor, value: Tensor, causal: bool = False, wind
     outputs = KERNEL(
         inputs={**inputs, "queries": queries, "keys": key.shape[2]},
         template={"T": query.dtype, "D": width, "SHARED": shared, "CAUSAL": causal, "WINDOW": window},
-        grid=(32, batch * heads * queries, 1),
-        threadgroup=(32, 4, 1),
+        grid=(32, -(-queries // 8) * 8, batch * heads),
+        threadgroup=(32, 8, 1),
         output_shapes={"out": query.shape},
         output_dtypes={"out": query.dtype},
     )

@@ -36,8 +36,8 @@ EXPERT = MetalKernel(
     // Neighboring threads read neighboring elements, so that every load of a simdgroup is one stretch of memory.
     uint threads = threads_per_grid.x;
     uint i = thread_position_in_grid.x;
-    for (uint k = 0; k < 4; ++k, i += threads)
-      if (i < uint(count)) out[i] = T(silu(float(x[i])));
+    for (int k = 0; k < EACH; ++k, i += threads) out[i] = T(silu(float(x[i])));
+    if (i < uint(count)) out[i] = T(silu(float(x[i])));  // the last one of some threads
     """,
 )
 _best: dict[tuple[int, torch.dtype], int] = {}  # the fastest threadgroup, by number of elements and their type
@@ -60,10 +60,11 @@ def silu_simple(x: Tensor) -> Tensor:
 def silu(x: Tensor, group: int | None = None) -> Tensor:
     """SiLU; other strides than dense ones cost a copy. `group` is the threadgroup size: the best known unless given."""
     check_arguments(x)
+    each = 3 if x.numel() >= 16 else 0  # and one more that may lie past the end
     outputs = EXPERT(
         inputs={"x": x, "count": x.numel()},
-        template={"T": x.dtype},
-        grid=(-(-x.numel() // 4), 1, 1),
+        template={"T": x.dtype, "EACH": each},
+        grid=(-(-x.numel() // (each + 1)), 1, 1),
         threadgroup=(group or _best.get((x.numel(), x.dtype), 256), 1, 1),
         output_shapes={"out": x.shape},
         output_dtypes={"out": x.dtype},

@@ -37,6 +37,10 @@ class Device:
         """Where the host finds the byte at a device address."""
         return int(self.memory.porter_host_address(address) or 0)
 
+    def fill_memory(self, fill: bool) -> None:
+        """Whether new memory is filled with a pattern, as it is at the start; that takes time."""
+        self.memory.porter_memory_fill(int(fill))
+
     def overruns(self) -> int:
         """Allocations that something wrote past the end of, since the start."""
         return int(self.memory.porter_memory_overruns())

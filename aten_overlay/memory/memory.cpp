@@ -30,6 +30,7 @@ struct Pool {
   size_t limit = kCapacity;
   size_t allocated = 0;
   size_t overruns = 0;
+  bool fresh = true;  // whether new memory is filled
   std::map<char*, Block> live;
   std::map<size_t, std::vector<char*>> free_chunks;
 };
@@ -107,7 +108,8 @@ void* porter_device_alloc(size_t size) {
   if (address == nullptr) {
     return nullptr;
   }
-  std::memset(host_of(p, address), PORTER_FRESH_BYTE, size + kRedZone);
+  const size_t kept = p.fresh ? 0 : size;
+  std::memset(host_of(p, address) + kept, PORTER_FRESH_BYTE, size - kept + kRedZone);
   p.live[address] = {size, chunk};
   p.allocated += size;
   return address;
@@ -174,6 +176,12 @@ void porter_memory_limit(uint64_t bytes) {
   Pool& p = pool();
   std::lock_guard<std::mutex> lock(p.mutex);
   p.limit = std::min<uint64_t>(bytes, kCapacity);
+}
+
+void porter_memory_fill(int fill) {
+  Pool& p = pool();
+  std::lock_guard<std::mutex> lock(p.mutex);
+  p.fresh = fill != 0;
 }
 
 void porter_memory_trim(void) {

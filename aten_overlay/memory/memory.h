@@ -47,6 +47,9 @@ void porter_memory_limit(uint64_t bytes);
 /* Gives the pages of freed allocations back to the system. */
 void porter_memory_trim(void);
 
+/* Whether new memory is filled with PORTER_FRESH_BYTE, as it is unless a measurement asks for the allocator of torch. */
+void porter_memory_fill(int fill);
+
 /* Writes past the end of live and freed allocations found since the start: checks every live one now. */
 uint64_t porter_memory_overruns(void);
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from aten_overlay.device import load
 from porter.kernels.script import Case, Kind, Script, Stage, Values, moved, on_cpu
 
 ROUNDS = 20
@@ -39,6 +41,20 @@ class Timing:
     def to_simple(self) -> float | None:
         """How many times as long as their simple tier the kernels take."""
         return self.kernel / self.simple if self.simple else None
+
+
+@contextmanager
+def without_fill() -> Iterator[None]:
+    """Leaves new memory of the stand-in as it is, as torch's allocator does, while something is measured."""
+    device = load.started()
+    if device is None:
+        yield
+        return
+    device.fill_memory(False)
+    try:
+        yield
+    finally:
+        device.fill_memory(True)
 
 
 def measure(script: Script) -> Iterator[Timing]:

@@ -64,13 +64,14 @@ def time_scripts(paths: tuple[Path, ...], steps: Steps) -> Iterator[tuple[str, T
     """
     start_device()
     from porter.kernels.loading import load
-    from porter.kernels.timing import measure
+    from porter.kernels.timing import measure, without_fill
 
     files = paths or tuple(template.path for template in find_templates())
-    for number, path in enumerate(files):
-        steps(Step(path.stem, number, len(files)))
-        for timing in measure(load(path)):
-            yield path.stem, timing
+    with without_fill():
+        for number, path in enumerate(files):
+            steps(Step(path.stem, number, len(files)))
+            for timing in measure(load(path)):
+                yield path.stem, timing
 
 
 def _checked(shuffle: int | None) -> AbstractContextManager[None]:

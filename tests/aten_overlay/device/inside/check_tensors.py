@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import torch
 
+import aten_overlay
+
 DTYPES = [
     torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
     torch.bool, torch.complex64, torch.complex32,
@@ -164,6 +166,20 @@ def test_fresh_memory_is_poisoned() -> None:
     address = torch.ones(64, device="mps").data_ptr()
     fresh = torch.empty(64, device="mps")
     assert fresh.data_ptr() == address and not (fresh.cpu() == 1).any()
+
+
+def test_fresh_memory_is_left_as_it_is_while_something_is_measured() -> None:
+    device = aten_overlay.start()
+    address = torch.ones(64, device="mps").data_ptr()
+    device.fill_memory(False)
+    try:
+        fresh = torch.empty(64, device="mps")
+        assert fresh.data_ptr() == address and (fresh.cpu() == 1).all()
+    finally:
+        device.fill_memory(True)
+    del fresh
+    assert device.overruns() == 0
+    assert not (torch.empty(64, device="mps").cpu() == 1).any()
 
 
 def test_memory_is_counted_and_released() -> None:
