@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from porter.kernels.gradients import flatten
+
 
 class custom_function:
     """A function of tensors whose gradient `vjp` gives, instead of what it is made of.
@@ -48,4 +50,4 @@ class _WithGradient(torch.autograd.Function):
         primals = tuple(next(tensors) if value is None else value for value in ctx.given)
         alone = len(outputs) == 1
         found = ctx.vjp(primals, gradients[0] if alone else gradients, outputs[0] if alone else outputs)
-        return None, None, *((found,) if isinstance(found, torch.Tensor) else found)
+        return None, None, *flatten(found)

@@ -13,6 +13,7 @@ import torch
 from porter.core.errors import PorterError
 from porter.kernels import references
 from porter.kernels.call import Call, Number, Output, Value, three
+from porter.kernels.gradients import flatten
 from porter.kernels.kernel import Kernel, TemplateArgument
 from porter.kernels.launch import launch, write_signature, write_source
 from porter.kernels.references import Reference
@@ -224,7 +225,7 @@ def _gradient(kernel: Kernel, vjp: Vjp) -> tuple[Callable[..., Any], Callable[..
 
 def _checked_gradients(kernel: Kernel, found: Any, primals: Sequence[Value]) -> Iterator[torch.Tensor | None]:
     """One gradient for each input, of its shape. Raises PTR226."""
-    gradients = (found,) if found is None or isinstance(found, torch.Tensor) else tuple(found)
+    gradients = flatten(found)
     if len(gradients) != len(kernel.inputs):
         raise PorterError(
             "PTR226", f"the vjp of kernel `{kernel.name}` gives {len(gradients)} gradients",

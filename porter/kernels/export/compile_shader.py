@@ -72,7 +72,7 @@ def _checks(source: Source) -> Iterator[str]:
         if not isinstance(value, torch.Tensor):
             continue
         yield f"    if {name}.dtype != {value.dtype} or {name}.dim() != {value.dim()}:\n"
-        yield f'        raise TypeError("{name} has to be {value.dtype} with {value.dim()} dimensions")\n'
+        yield f'        raise TypeError("{name} has to be {value.dtype} of rank {value.dim()}")\n'
         if source.kernel.row_contiguous:
             yield f"    {name} = {name}.contiguous()\n"
 
