@@ -1,11 +1,12 @@
-"""The snippets of docs/kernels on the device, each in a namespace of its own and with the output that its page shows."""
+"""The snippets of docs/kernels on the device, each as a program of its own and with the output that its page shows."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import runpy
 import traceback
-from typing import Any
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,8 +17,8 @@ RUN = [snippet for snippet in read_snippets() if snippet.is_run]
 
 
 @pytest.mark.parametrize("snippet", [s for s in RUN if s.language == "python"], ids=str)
-def test_python(snippet: Snippet) -> None:
-    printed = run(snippet)
+def test_python(snippet: Snippet, tmp_path: Path) -> None:
+    printed = run(snippet, tmp_path)
     if snippet.output is not None:
         assert printed == snippet.output
 
@@ -36,18 +37,21 @@ def test_metal(snippet: Snippet) -> None:
         ("print(snippet)", None, NameError),
     ],
 )
-def test_a_snippet_that_does_something_else_fails(text: str, output: str | None, error: type[Exception]) -> None:
+def test_a_snippet_that_does_something_else_fails(
+    text: str, output: str | None, error: type[Exception], tmp_path: Path
+) -> None:
     with pytest.raises(error):
-        test_python(Snippet("page.md", 1, "python", (), text, output))
+        test_python(Snippet("page.md", 1, "python", (), text, output), tmp_path)
 
 
-def run(snippet: Snippet) -> str:
+def run(snippet: Snippet, folder: Path) -> str:
     """What the snippet prints, with the last lines of a traceback if its page shows some."""
     printed = io.StringIO()
-    namespace: dict[str, Any] = {"__name__": "__main__"}
+    file = folder / f"snippet_{snippet.line}.py"
+    file.write_text(snippet.text)
     with contextlib.redirect_stdout(printed):
         try:
-            exec(compile(snippet.text, str(snippet), "exec"), namespace)
+            runpy.run_path(str(file), run_name="__main__")
         except Exception as error:
             if snippet.output is None:
                 raise
