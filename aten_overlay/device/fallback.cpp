@@ -101,7 +101,8 @@ void check_devices(const torch::jit::Stack& stack, size_t count) {
 }
 
 // Runs `op` on the CPU with the arguments of `asked`, which is what gets counted.
-void run(const c10::OperatorHandle& asked, const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+void run(const c10::OperatorHandle& asked, const c10::OperatorHandle& op, torch::jit::Stack* stack,
+    c10::DispatchKey key = c10::DispatchKey::CPU) {
   TORCH_CHECK_NOT_IMPLEMENTED(!refused, "The operator '", c10::toString(asked.operator_name()),
       "' is not currently implemented for the MPS device.");
   check_devices(*stack, op.schema().arguments().size());
@@ -110,7 +111,7 @@ void run(const c10::OperatorHandle& asked, const c10::OperatorHandle& op, torch:
   if (!replace_generator(op, stack) && op.hasTag(at::Tag::nondeterministic_seeded)) {
     borrowed.emplace();
   }
-  HostCall::run(op, stack);
+  HostCall::run(op, stack, key);
 }
 
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
@@ -158,6 +159,14 @@ void run_twin(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   run(op, twin, &arguments);
   stack->insert(stack->end(), arguments.begin(), arguments.end());
 }
+
+}  // namespace
+
+void run_counted(const c10::OperatorHandle& op, torch::jit::Stack* stack, c10::DispatchKey key) {
+  run(op, op, stack, key);
+}
+
+namespace {
 
 TORCH_LIBRARY_IMPL(_, MPS, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());

@@ -11,6 +11,7 @@ import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -62,7 +63,7 @@ class ShaderLibrary:
     Raises SyntaxError with the compiler's message if the source does not compile.
     """
 
-    def __init__(self, source: str, device: Device) -> None:
+    def __init__(self, source: str | Path, device: Device) -> None:
         options = Options(include=(device.fork,))
         try:
             self._names = host_names(source, options)
