@@ -2,8 +2,8 @@
 
     python tools/zoo.py [-k NAME] [--cases N] [--dtype TYPE...] [--write]
 
-Prints a table of those that NAME, a regular expression, matches. --write writes docs/zoo.md, which has all of them. Exit
-code 1 if something differs or fails on the device, or nothing matches.
+Prints a table of those that NAME, a regular expression, matches. --write writes docs/zoo.md, which has all of them.
+Exit code 1 if something differs or fails on the device, or nothing matches.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ def _run(name: str, types: Sequence[str], most: int, write: bool) -> int:
     import torch
 
     from training import modules, optimizers, report
-    from training.trial import Outcome
+    from training.case import Case
+    from training.trial import Outcome, try_case
 
     torch.set_num_threads(1)
     dtypes = [getattr(torch, each) for each in types]
     wanted = re.compile(name or ".*")
 
     def outcomes() -> Iterator[Outcome]:
-        from training.trial import try_case
-
         for dtype in dtypes:
-            for case in (*modules.cases(dtype, most), *optimizers.cases(dtype, most)):
+            cases: list[Case] = [*modules.cases(dtype, most), *optimizers.cases(dtype, most)]
+            for case in cases:
                 if wanted.fullmatch(case.name):
                     yield try_case(case)
 
@@ -60,7 +60,7 @@ def _run(name: str, types: Sequence[str], most: int, write: bool) -> int:
     if write:
         abstract = {**modules.ABSTRACT, **optimizers.ABSTRACT}
         names = {"modules": modules.names(), "optimizers": optimizers.names()}
-        PAGE.write_text(report.page(found, dtypes, abstract, names))
+        PAGE.write_text(report.page(found, dtypes, abstract, names, most))
     else:
         named = sorted({outcome.case.name for outcome in found})
         print(report.table(report.rows(named, found), dtypes, "name"), end="")

@@ -129,7 +129,7 @@ def libraries_need_their_source() -> None:
 def traces_are_checked_and_go_nowhere() -> None:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        torch.mps.profiler.start("interval, event")
+        torch.mps.profiler.start("interval,event")
         with pytest.raises(RuntimeError, match="already enabled"):
             torch.mps.profiler.start()
         torch.mps.profiler.stop()
@@ -179,9 +179,7 @@ def returns(call: Callable[[], object]) -> Callable[[], None]:
 
 def example_of_pytorch() -> None:
     x = torch.zeros(4, device="mps")
-    torch.mps.compile_shader(
-        "kernel void f(device float* o, uint i [[thread_position_in_grid]]) { o[i] = i; }"
-    ).f(x)
+    torch.mps.compile_shader("kernel void f(device float* o, uint i [[thread_position_in_grid]]) { o[i] = i; }").f(x)
     assert x.tolist() == [0, 1, 2, 3]
 
 
@@ -223,7 +221,7 @@ CHECKS: Mapping[str, Mapping[str, Callable[[], None]]] = {
     "torch.accelerator": {
         "Graph": graphs_are_refused,
         "current_accelerator": is_true(lambda: A.current_accelerator() == torch.device("mps")),
-        "current_device_idx": is_true(lambda: A.current_device_idx() == 0),  # type: ignore[deprecated]
+        "current_device_idx": is_true(lambda: A.current_device_idx() == 0),
         "current_device_index": there_is_one_device,
         "current_stream": streams_are_one,
         "device_count": is_true(lambda: A.device_count() == 1),
@@ -240,7 +238,7 @@ CHECKS: Mapping[str, Mapping[str, Callable[[], None]]] = {
         "memory_stats": totals_begin_again,
         "reset_accumulated_memory_stats": totals_begin_again,
         "reset_peak_memory_stats": lambda: the_peak_stays(A.max_memory_allocated),
-        "set_device_idx": returns(lambda: A.set_device_idx(0)),  # type: ignore[deprecated]
+        "set_device_idx": returns(lambda: A.set_device_idx(0)),
         "set_device_index": there_is_one_device,
         "set_stream": streams_are_one,
         "synchronize": returns(A.synchronize),
@@ -261,9 +259,7 @@ def test_the_table_has_every_public_name(module: str) -> None:
     assert PUBLIC[module] - NEWER.get(module, set()) == set(CHECKS[module])
 
 
-@pytest.mark.parametrize(
-    ("module", "name"), [(module, name) for module, checks in CHECKS.items() for name in checks]
-)
+@pytest.mark.parametrize(("module", "name"), [(module, name) for module, checks in CHECKS.items() for name in checks])
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore:ComplexHalf")
 def test_a_public_function(module: str, name: str) -> None:
     CHECKS[module][name]()
