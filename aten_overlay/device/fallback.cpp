@@ -172,7 +172,14 @@ TORCH_LIBRARY_IMPL(_, MPS, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
 }
 
+// Operators that Apple has a kernel for and ATen also composes of others, which round 16-bit types on the way: the CPU's
+// kernel is closer to Apple's.
+constexpr const char* kNotComposed[] = {"native_layer_norm"};
+
 TORCH_LIBRARY_IMPL(aten, MPS, m) {
+  for (const char* name : kNotComposed) {
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+  }
   for (const Twin& twin : kTwins) {
     m.impl(twin.device, torch::CppFunction::makeFromBoxedFunction<&run_twin>());
   }

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_leaves, tree_map
 
 from training.case import Case, ModuleCase, OptimizerCase
@@ -55,7 +56,8 @@ def try_case(case: Case) -> Outcome:
 
 
 def _attempt(case: Case, device: str, mode: Any) -> tuple[dict[str, Any], Exception | None]:
-    with warnings.catch_warnings():
+    # The device has PyTorch's plain attention; the CPU would take a fused one, which rounds 16-bit types elsewhere.
+    with warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):
         warnings.simplefilter("ignore")
         try:
             run = _module_run(case, device) if isinstance(case, ModuleCase) else _optimizer_run(case, device)
