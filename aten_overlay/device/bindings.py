@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from aten_overlay.device import shader
+from aten_overlay.device import metallib, shader
+from aten_overlay.errors import OverlayError
 
 if TYPE_CHECKING:
     from aten_overlay.device.state import Device
@@ -39,10 +40,15 @@ def _properties() -> Mapping[str, Callable[..., Any]]:
 
 
 def _capture() -> Mapping[str, Callable[..., Any]]:
-    """Metal captures: there is nothing to capture, and PyTorch says so when asked to."""
+    """Metal captures: there is nothing to capture, which PyTorch says too where captures are not enabled."""
 
     def refuse(*_: object) -> None:
-        raise RuntimeError("Failed to start capture: the stand-in device has no GPU trace")
+        error = OverlayError(
+            "PTR188",
+            "the stand-in device runs kernels on the CPU, so there is no GPU trace to capture",
+            hint="Ask torch.mps.profiler.is_metal_capture_enabled() first; torch.profiler records operators here too.",
+        )
+        raise RuntimeError(f"Failed to start capture: {error}") from error
 
     return {
         "_mps_isCaptureEnabled": lambda: False,
@@ -53,15 +59,10 @@ def _capture() -> Mapping[str, Callable[..., Any]]:
 
 
 def _shaders(device: Device) -> Mapping[str, Any]:
-    def refuse(*_: object) -> None:
-        raise RuntimeError(
-            "Failed to create metal library, error: the stand-in compiles Metal source, not compiled libraries"
-        )
-
     return {
         "_mps_compileShader": lambda source: shader.ShaderLibrary(source, device),
-        "_mps_loadMetalllib": refuse,
-        "_mps_loadMetallibFromPath": refuse,
+        "_mps_loadMetalllib": lambda data: metallib.load_from_bytes(data, device),
+        "_mps_loadMetallibFromPath": lambda path: metallib.load_from_path(path, device),
         "_mps_ShaderLibrary": shader.ShaderLibrary,
         "_mps_MetalKernel": shader.MetalKernel,
     }

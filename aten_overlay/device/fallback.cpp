@@ -101,7 +101,8 @@ void check_devices(const torch::jit::Stack& stack, size_t count) {
 }
 
 // Runs `op` on the CPU with the arguments of `asked`, which is what gets counted.
-void run(const c10::OperatorHandle& asked, const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+void run(const c10::OperatorHandle& asked, const c10::OperatorHandle& op, torch::jit::Stack* stack,
+    c10::DispatchKey key = c10::DispatchKey::CPU) {
   TORCH_CHECK_NOT_IMPLEMENTED(!refused, "The operator '", c10::toString(asked.operator_name()),
       "' is not currently implemented for the MPS device.");
   check_devices(*stack, op.schema().arguments().size());
@@ -110,7 +111,7 @@ void run(const c10::OperatorHandle& asked, const c10::OperatorHandle& op, torch:
   if (!replace_generator(op, stack) && op.hasTag(at::Tag::nondeterministic_seeded)) {
     borrowed.emplace();
   }
-  HostCall::run(op, stack);
+  HostCall::run(op, stack, key);
 }
 
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
@@ -159,11 +160,26 @@ void run_twin(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   stack->insert(stack->end(), arguments.begin(), arguments.end());
 }
 
+}  // namespace
+
+void run_counted(const c10::OperatorHandle& op, torch::jit::Stack* stack, c10::DispatchKey key) {
+  run(op, op, stack, key);
+}
+
+namespace {
+
 TORCH_LIBRARY_IMPL(_, MPS, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
 }
 
+// Operators that Apple has a kernel for and ATen also composes of others, which round 16-bit types on the way: the CPU's
+// kernel is closer to Apple's.
+constexpr const char* kNotComposed[] = {"native_layer_norm"};
+
 TORCH_LIBRARY_IMPL(aten, MPS, m) {
+  for (const char* name : kNotComposed) {
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+  }
   for (const Twin& twin : kTwins) {
     m.impl(twin.device, torch::CppFunction::makeFromBoxedFunction<&run_twin>());
   }

@@ -4,6 +4,7 @@
 #include "memory/memory.h"
 
 #include <ATen/ops/_to_cpu.h>
+#include <ATen/ops/copy_sparse_to_sparse.h>
 
 #include <algorithm>
 #include <cstring>
@@ -48,15 +49,17 @@ c10::IValue each(List list, Change change) {
 
 }  // namespace
 
-void HostCall::run(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+void HostCall::run(const c10::OperatorHandle& op, torch::jit::Stack* stack, c10::DispatchKey key) {
   HostCall call;
+  const torch::jit::Stack given(stack->end() - static_cast<ptrdiff_t>(op.schema().arguments().size()), stack->end());
   const auto change = [stack](size_t count, auto changed) {
     const auto first = stack->end() - static_cast<ptrdiff_t>(count);
     std::transform(first, stack->end(), first, changed);
   };
   change(op.schema().arguments().size(), [&](const c10::IValue& value) { return call.argument(value); });
-  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+  op.redispatchBoxed(c10::DispatchKeySet(key), stack);
   call.take_resizes_over();
+  call.copy_back(op.schema(), given);
   change(op.schema().returns().size(), [&](const c10::IValue& value) { return call.result(value); });
 }
 
@@ -174,6 +177,18 @@ void HostCall::take_resizes_over() {
     if (!same_shape(pair.device, pair.host)) {
       device->set_sizes_and_strides(pair.host.sizes(), pair.host.strides(), pair.host.storage_offset());
     }
+  }
+}
+
+// Arguments that the kernel got as copies: only here does the schema say what is written.
+void HostCall::copy_back(const c10::FunctionSchema& schema, const torch::jit::Stack& arguments) {
+  for (size_t i = 0; i < arguments.size(); i++) {
+    const auto* alias = schema.arguments()[i].alias_info();
+    if (alias == nullptr || !alias->isWrite() || !arguments[i].isTensor() || !arguments[i].toTensor().is_sparse()) {
+      continue;
+    }
+    Tensor device = arguments[i].toTensor();
+    at::copy_sparse_to_sparse_(device, host_of(device));
   }
 }
 

@@ -13,7 +13,7 @@ namespace porter {
 class HostCall {
  public:
   // Runs `op` on the last values of the stack and leaves its results, on the device, in their place.
-  static void run(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+  static void run(const c10::OperatorHandle& op, torch::jit::Stack* stack, c10::DispatchKey key);
 
  private:
   struct Storages {
@@ -31,10 +31,14 @@ class HostCall {
   c10::Storage host_of(const c10::Storage& storage);
   c10::Storage device_of(const c10::Storage& storage);
   void take_resizes_over();
+  void copy_back(const c10::FunctionSchema& schema, const torch::jit::Stack& arguments);
 
   c10::Device target_ = c10::Device(c10::DeviceType::MPS, 0);
   std::vector<Storages> storages_;
   std::vector<Tensors> tensors_;
 };
+
+// Counts `op` as one that fell back, and runs its kernel for `key`, a key of the CPU's. Raises where that is refused.
+void run_counted(const c10::OperatorHandle& op, torch::jit::Stack* stack, c10::DispatchKey key);
 
 }  // namespace porter

@@ -11,6 +11,7 @@ import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -65,7 +66,13 @@ class ShaderLibrary:
     """
 
     def __init__(
-        self, source: str, device: Device, *, checked: bool = False, shuffle: int | None = None, traced: bool = False
+        self,
+        source: str | Path,
+        device: Device,
+        *,
+        checked: bool = False,
+        shuffle: int | None = None,
+        traced: bool = False,
     ) -> None:
         options = Options(include=(device.fork,), checked=checked or traced, traced=traced)
         self._source, self._options, self._device = source, options, device

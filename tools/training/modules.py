@@ -99,7 +99,8 @@ def _with_channels_last(made: Iterator[ModuleCase]) -> Iterator[ModuleCase]:
 
 def _reformatted(case: ModuleCase) -> ModuleCase:
     def inputs() -> Inputs:
-        return tree_map(_reformat, case.inputs())
+        args, kwargs = tree_map(_reformat, case.inputs())
+        return args, kwargs
 
     return ModuleCase(case.name, f"{case.variant}, channels last", case.dtype, case.training, case.make, inputs)
 

@@ -13,7 +13,7 @@ from torch.testing._internal.common_optimizers import optim_db
 from training.case import OptimizerCase
 
 ABSTRACT: Mapping[str, str] = {"Optimizer": "the base of all optimizers"}
-# The implementations that an optimizer may have besides its plain loop. `differentiable` is a loop as well, under autograd.
+# The implementations that an optimizer may have besides its plain loop; `differentiable` is a loop as well.
 _FORMS = ("foreach", "fused")
 
 
@@ -82,7 +82,7 @@ def names() -> list[str]:
 
 def cases(dtype: torch.dtype, most: int) -> Iterator[OptimizerCase]:
     """At most `most` sets of arguments of each optimizer, in each of its implementations."""
-    known = {info.optim_cls.__name__: info for info in optim_db}
+    known: dict[str, Any] = {str(vars(info)["optim_cls"].__name__): info for info in optim_db}
     for name in names():
         info = known.get(name)
         for index in range(min(most, len(_options(info, dtype))) if info else 0):

@@ -101,7 +101,8 @@ OTHERS: Mapping[str, tuple[Other, ...]] = {
     "MaxUnpool2d": (_pooled(2),),
     "MaxUnpool3d": (_pooled(3),),
     "ModuleDict": (
-        _one(lambda: Held(nn.ModuleDict({"a": nn.Linear(5, 5), "b": nn.GELU()}), lambda m, x: m["b"](m["a"](x))), (4, 5)),
+        _one(lambda: Held(nn.ModuleDict({"a": nn.Linear(5, 5), "b": nn.GELU()}), lambda m, x: m["b"](m["a"](x))),
+             (4, 5)),
     ),
     "ModuleList": (
         _one(lambda: Held(nn.ModuleList([nn.Linear(5, 5), nn.ReLU(inplace=True)]), lambda m, x: m[1](m[0](x))), (4, 5)),
