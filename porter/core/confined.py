@@ -76,12 +76,14 @@ def remove(root: Path, path: str) -> None:
 def discard_beside(root: Path, path: str, token: str) -> None:
     """Removes what was written beside a file, if it is there."""
     with suppress(FileNotFoundError), _open_parent(root, path) as (folder, name):
+        _require_there(folder, _temporary(name, token))
         os.unlink(_temporary(name, token), dir_fd=folder)
 
 
 def remove_empty_folder(root: Path, path: str) -> None:
     """Removes a folder that is there and holds nothing."""
     with suppress(FileNotFoundError), _open_parent(root, path) as (folder, name):
+        _require_there(folder, name)
         try:
             os.rmdir(name, dir_fd=folder)
         except OSError as error:
@@ -105,6 +107,11 @@ def _open_parent(root: Path, path: str, create: bool = False) -> Iterator[tuple[
         yield handle, name
     finally:
         os.close(handle)
+
+
+def _require_there(folder: int, name: str) -> None:
+    """Raises FileNotFoundError first: a read-only file system refuses to remove even what is not there."""
+    os.stat(name, dir_fd=folder, follow_symlinks=False)
 
 
 def _temporary(name: str, token: str) -> str:
