@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -199,12 +200,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seen: set[str] = set()
     failures = 0
     numbers = _numbers(given.seconds, given.count, given.only)
-    for found in run(lambda number: make(files, given.seed, number), numbers):
-        if isinstance(found, Failure):
-            failures += 1
-            print(f"--only {found.number} --seed {given.seed}:\n{found.what}", flush=True)
-        else:
-            seen.add(found)
+    with suppress(KeyboardInterrupt):  # what was read so far is told
+        for found in run(lambda number: make(files, given.seed, number), numbers):
+            if isinstance(found, Failure):
+                failures += 1
+                print(f"--only {found.number} --seed {given.seed}:\n{found.what}", flush=True)
+            else:
+                seen.add(found)
     print(f"{len(seen)} distinct {'sources' if given.metal else 'trees'}, {failures} failures")
     return 1 if failures else 0
 

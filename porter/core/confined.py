@@ -107,12 +107,14 @@ def discard_beside(root: Path, path: str, token: str) -> None:
     with suppress(FileNotFoundError), _open_parent(root, path) as (folder, name):
         for beside in (_temporary(name, token), _ready(name, token)):
             with suppress(FileNotFoundError):
+                _require_there(folder, beside)
                 os.unlink(beside, dir_fd=folder)
 
 
 def remove_empty_folder(root: Path, path: str) -> None:
     """Removes a folder if it exists and is empty."""
     with suppress(FileNotFoundError), _open_parent(root, path) as (folder, name):
+        _require_there(folder, name)
         try:
             os.rmdir(name, dir_fd=folder)
         except OSError as error:
@@ -167,6 +169,11 @@ def _open_parent(root: Path, path: str, create: bool = False) -> Iterator[tuple[
         yield handle, name
     finally:
         os.close(handle)
+
+
+def _require_there(folder: int, name: str) -> None:
+    """Raises FileNotFoundError first: a read-only file system refuses to remove even what is not there."""
+    os.stat(name, dir_fd=folder, follow_symlinks=False)
 
 
 def _temporary(name: str, token: str) -> str:
