@@ -45,7 +45,8 @@ def same_results(
 ) -> bool:
     """Whether every dense kernel of `functor` gives the same bits in both, for `rows` inputs.
 
-    Its names must be the same. The second may have headers of its own, below `second_root`. Raises ValueError where the first has none.
+    Its names must be the same. The second may have headers of its own, below `second_root`. Raises ValueError where
+    the first has none.
     """
     options, others = Options(include=(root,)), Options(include=(second_root or root,))
     names = [n for n in host_names(first, options) if _is_dense(n, functor)]
