@@ -45,8 +45,8 @@ def same_results(
 ) -> bool:
     """Whether every dense kernel of `functor` gives the same bits in both, for `rows` inputs.
 
-    The names of the kernels must be the same. `second_root` has headers of its own for the second. Raises ValueError if
-    the first has no dense kernel.
+        The names of the kernels must be the same. The second may have headers of its own, below `second_root`. Raises
+    ValueError if the first has no dense kernel.
     """
     options, others = Options(include=(root,)), Options(include=(second_root or root,))
     names = [n for n in host_names(first, options) if _is_dense(n, functor)]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from porter.core import cache
+from porter.core.checkout import EMBEDDED_FORK
 from porter.core.dtypes import BY_METAL
 from porter.core.errors import PorterError
 from porter.core.layout import KERNELS, TEST_MPS
@@ -54,6 +55,8 @@ def preload(backend: str) -> None:
     torch.set_num_threads(1)  # a thread pool does not survive a fork
     for module in PRELOADED:
         importlib.import_module(module)
+    if BACKENDS[backend].RUNS_HOST_CODE:
+        host.recipe(EMBEDDED_FORK)  # reads large headers, which then no worker has to read
     gc.collect()
     gc.freeze()  # keep the imported objects in memory shared with forks
 

@@ -132,7 +132,11 @@ def _object(path: Path, name: str, roots: Mapping[str, Path], recipe: Recipe, ca
 
 def _library(made_of: Sequence[Path], recipe: Recipe, cache: Path) -> Path:
     """The library of these objects. Raises Undefined, cached for this set of objects."""
-    target = cache / "libraries" / f"lib{digest(recipe.digest, *recipe.link, *(o.name for o in made_of))}.so"
+    target = (
+        cache
+        / "libraries"
+        / f"lib{digest(recipe.digest, *recipe.link, *(f'{o.parent.name}/{o.name}' for o in made_of))}.so"
+    )
     undefined = target.with_suffix(".undefined")
     if is_intact(target):
         return target

@@ -76,7 +76,7 @@ def _in_metal(tree: Tree, name: str) -> str:
 def _define(name: str, sources: Iterator[tuple[str, str]]) -> str:
     """All definitions of a function in the first source that has one."""
     for path, text in sources:
-        if re.search(rf"\b{re.escape(name)}\(", text):
+        if re.search(rf"(?<!return) (?<!= ){re.escape(name)}\(", text):
             found = find_definitions(path, text, rf"\b{re.escape(name)}")
             if found:
                 return _COMMENT.sub("", "\n".join(each.text for each in found))

@@ -259,6 +259,13 @@ def _magnitudes(dtype: torch.dtype, literals: Iterable[float], generator: torch.
     return every[torch.randperm(4096, generator=generator)]
 
 
+def round_integers(value: Any) -> Any:
+    """An integer tensor in double precision, but for what is lost in 32 bits; anything else as it is."""
+    if not isinstance(value, torch.Tensor) or value.is_floating_point() or value.is_complex():
+        return value
+    return value.to(torch.float32).to(torch.float64)
+
+
 def make_strided(value: Any) -> Any:
     """A tensor as a strided view, which the CPU computes with other loops; anything else as it is."""
     return take_every_second(value) if isinstance(value, torch.Tensor) else value

@@ -126,6 +126,19 @@ class TestConsistency(Consistency):
             why = compare.find_disagreement(mine, theirs, exact, operands(sample), zeroed, strided, **tolerance)
             if why:
                 self.fail(f"{told}{why}")
+        if not dtype.is_floating_point and not dtype.is_complex:
+            self.rounded(op, sample, got, want, told)
+
+    def rounded(self, op: OpInfo, sample: SampleInput, got: list[Any], want: Any, told: str) -> None:
+        """Real results of integers are as accurate as those of the floats that these become."""
+        floats = sample.transform(samples.round_integers)
+        if any(mine.dtype == torch.float32 for mine in got):
+            with suppress(Refused):
+                every = (got, pytree.tree_leaves(want), pytree.tree_leaves(self.cpu(op, floats)))
+                for mine, theirs, exact in zip(*every, strict=True):
+                    why = bounds.excess(mine, theirs, exact, operands(sample), OPINFOS.context.flushes)
+                    if why:
+                        self.fail(f"{told}{why}")
 
     def accepted(self, op: OpInfo, sample: SampleInput) -> list[SampleInput]:
         """The sample, or if the CPU refuses operands of one length, those with single values in all but the first."""
@@ -181,7 +194,9 @@ class TestConsistency(Consistency):
         except NotImplementedError:  # an overload of the operator that is not ported, which the CPU has to compute
             return
         precise = sample.transform(compare.widen)
-        self.assertEqual("", beyond.excess(got, self.cpu(op, precise), operands(precise)))
+        why = beyond.excess(got, self.cpu(op, precise), operands(precise))
+        if why:
+            self.fail(why)
 
     def accurate(self, got: Any, theirs: Any, exact: Any, inputs: list[torch.Tensor]) -> None:
         """Records the largest error of a real result, and fails where it is beyond its bound."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from porter.core.layout import KERNELS
 from tests.porter.verdict.test_planted_faults import reasons
 from tests.porter.verdict.written_ports import planned
 
@@ -94,3 +95,21 @@ def test_the_other_side_of_a_branch() -> None:
     assert "with 1.0 for" in reasons(verdict) or "with 0.5 for" in reasons(verdict)
     boundary = planned("lerp", SMALL_WEIGHT, "metal::abs(weight) <= 0.5f ?")
     assert "with 0.5 for" in reasons(boundary.verdict("test_edge_values and float32"))
+
+
+def test_digits_lost_for_integers() -> None:
+    old = "return c10::metal::erf(static_cast<float>(x));"
+    wrong = planned("erf", old, old.replace(";", " * 1.00001f;"))
+    assert "off by 168.3 ULP at (4)" in reasons(wrong.verdict("test_edge_values and int16"))
+
+
+def test_a_type_without_a_cpu_kernel_computed_in_half() -> None:
+    wrong = planned("exp2", "precise::exp2(z.x)", "precise::exp2(x.x)")
+    assert "off by more than one ULP" in reasons(wrong.verdict("test_types_beyond_the_cpu or complex64"))
+
+
+def test_a_number_at_which_a_function_that_is_called_branches() -> None:
+    port = planned("erf", "c10::metal::erf(static_cast<float>(x))", "bend(static_cast<float>(x))")
+    bend = "inline float bend(float x) {\n  return x == 20.5f ? 2.0f : c10::metal::erf(x);\n}\n\nstruct erf_functor {"
+    bent = port.edited(f"{KERNELS}/UnaryKernel.metal", "struct erf_functor {", bend)
+    assert "first at (20.5): 2.0" in reasons(bent.verdict("test_edge_values and float32"))

@@ -68,6 +68,19 @@ def test_an_object_is_compiled_once_and_again_when_its_text_changes(tmp_path: Pa
     assert ctypes.CDLL(str(library)).twice(21) == 42
 
 
+def test_sources_outside_the_tree_that_include_the_same_make_libraries_of_their_own(
+    tmp_path: Path, recipe: Recipe
+) -> None:
+    values = []
+    for value in (1, 2):  # as registrations are, which list the rows that are served
+        path = tmp_path / str(value) / "generated.cpp"
+        path.parent.mkdir()
+        path.write_text(f'extern "C" int value() {{ return {value}; }}\n')
+        made, _ = build._object(path, path.name, roots(tmp_path), recipe, tmp_path)
+        values.append(ctypes.CDLL(str(build._library([made], recipe, tmp_path))).value())
+    assert values == [1, 2]
+
+
 def test_an_error_points_to_the_fork_and_leaves_no_object(tmp_path: Path, recipe: Recipe) -> None:
     path = source(tmp_path, "int x = 1;\nint y = z;\nint v = w;\n")
     with pytest.raises(PorterError) as refused:

@@ -1,0 +1,30 @@
+"""Results in types that the CPU lacks."""
+
+import torch
+
+from porter.verdict.suite import beyond
+
+PRECISE = torch.tensor([1 + 2j, -3 + 0.5j, 1e6 + 0j], dtype=torch.complex128)
+
+
+def test_a_result_may_be_rounded_and_no_worse() -> None:
+    operands = [torch.ones(3, dtype=torch.complex128)]
+    rounded = PRECISE.to(torch.complex32)
+    assert beyond.excess(rounded, PRECISE, operands) == ""
+    parts = torch.view_as_real(rounded).clone()
+    parts[1, 1] += 0.01
+    told = beyond.excess(torch.view_as_complex(parts), PRECISE, operands)
+    assert told.startswith("1 of 3 are off by more than one ULP, first at ((1+0j)): ")
+
+
+def test_cancellation_is_measured_by_the_operands() -> None:
+    got, exact = torch.tensor([1e-3], dtype=torch.float16), torch.tensor([1.004e-3], dtype=torch.float64)
+    assert beyond.excess(got, exact, [torch.tensor([100.0], dtype=torch.float64)]) == ""
+    assert beyond.excess(got, exact, [torch.tensor([1.0], dtype=torch.float64)]) != ""
+
+
+def test_only_tensors_of_the_wide_type_are_converted() -> None:
+    change = beyond.convert(torch.float32, torch.float16)
+    assert change(torch.ones(1)).dtype == torch.float16
+    assert change(torch.ones(1, dtype=torch.int32)).dtype == torch.int32
+    assert change(0.5) == 0.5
