@@ -108,12 +108,14 @@ def _declarators(source: Source, start: int, end: int) -> Iterator[str]:
 
 
 def _typedef_names(source: Source, start: int, end: int) -> Iterator[str]:
-    tokens, last = source.tokens, ""
+    tokens, last, grouped = source.tokens, "", False
     for i in _outside_types(source, start, end):
         if source.kinds[i] == "name":
             last = tokens[i]
         elif tokens[i] == "(":
-            yield from (tokens[j] for j in range(i + 1, min(source.match[i], i + 4)) if source.kinds[j] == "name")
+            if not grouped:
+                yield from (tokens[j] for j in range(i + 1, min(source.match[i], i + 4)) if source.kinds[j] == "name")
+            grouped = True
             if last:
                 yield last
         elif tokens[i] in (",", ";", "[") and last:

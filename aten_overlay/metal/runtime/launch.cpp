@@ -1,6 +1,7 @@
 // Checks a launch as Metal's API validation would, then runs it.
 #include "runtime.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,15 @@ int run_in_loop(const Job& job, uint64_t begin, uint64_t end, Failure& failure) 
 using namespace pm;
 
 uint64_t pm_open_value;
+
+extern "C" void pm_log(const char* subsystem, const char* category, const char* format, ...) {
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  fprintf(stderr, "%s%s%s%s%s\n", subsystem, *subsystem ? " " : "", category, *category ? ": " : "", text);
+}
 
 extern "C" int pm_run(const void* launch_) {
   const auto& l = *static_cast<const pm_launch*>(launch_);

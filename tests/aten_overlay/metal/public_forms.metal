@@ -1,4 +1,5 @@
 // Constructs that public Metal code uses, each with a result that can be worked out by hand.
+#include <metal_logging>
 #include <metal_stdlib>
 
 #define FIRST_CONSTANT 20
@@ -121,6 +122,11 @@ kernel void matrices(device float* out [[buffer(0)]]) {
   for (int c = 0; c < 2; ++c)
     for (int r = 0; r < 2; ++r) out[2 * c + r] = narrow[c][r];
   out[4] = metal::determinant(float4x4(2.0)) + (m == m);
+}
+constant metal::os_log journal("porter", "forms");
+kernel void logs(device float* out [[buffer(0)]]) {
+  journal.log_error("%d is not %.2f", 3, out[0]);
+  out[0] = 1;
 }
 kernel void too_much(device float* out [[buffer(0)]], uint i [[thread_index_in_threadgroup]]) {
   threadgroup float large[8193];

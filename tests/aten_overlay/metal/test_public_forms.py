@@ -14,7 +14,7 @@ from aten_overlay.metal.launch import Library
 
 SOURCE = Path(__file__).with_name("public_forms.metal")
 CONSTANTS = ((20, 3), (21, True), (8, 5))
-RIGHT = ("arrays", "spaces", "swizzles", "scalars", "matrices", "too_much", "limited_2", "limited_2_1")
+RIGHT = ("arrays", "spaces", "swizzles", "scalars", "matrices", "logs", "too_much", "limited_2", "limited_2_1")
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +84,12 @@ def test_numbers_beside_vectors(library: Library) -> None:
 
 def test_matrices_convert_and_accumulate(library: Library) -> None:
     assert _run(library, "matrices", 5) == [3, 4, 6, 9, 17]
+
+
+def test_a_log_goes_to_standard_error(library: Library, capfd: pytest.CaptureFixture[str]) -> None:
+    out = np.array([0.5], np.float32)
+    library.run("logs", [out], [1])
+    assert (capfd.readouterr().err, out[0]) == ("porter forms: 3 is not 0.50\n", 1)
 
 
 def test_threadgroup_memory_beyond_the_limit_is_refused(library: Library) -> None:

@@ -84,6 +84,7 @@ PM_EXPORT void pm_lane_ended(void); /* the last thing a lane does */
 PM_EXPORT __attribute__((const)) unsigned pm_index(void); /* of the current thread in its threadgroup */
 static inline unsigned pm_lane(void) { return pm_index() & 31; }
 PM_EXPORT void pm_threadgroup_variable(const void* address, size_t size);
+PM_EXPORT void pm_log(const char* subsystem, const char* category, const char* format, ...);
 PM_EXPORT int pm_run(const void* launch);
 extern PM_EXPORT uint64_t pm_open_value; /* what the language leaves open: each launch makes it another (see undefined.py) */
 #ifdef __cplusplus

@@ -161,6 +161,24 @@ def test_source_that_does_not_compile() -> None:
         torch.mps.compile_shader("kernel void f(device float* out) { out[0] = nonsense; }")
 
 
+def test_a_broken_kernel_does_not_reject_the_others() -> None:
+    library = torch.mps.compile_shader(
+        "kernel void broken(device float* o) { o[0] = nonsense; }\n"
+        "kernel void f(device float* o, uint i [[thread_position_in_grid]]) { o[i] = i; }"
+    )
+    x = torch.zeros(3, device="mps")
+    library.f(x)
+    assert x.tolist() == [0, 1, 2]
+    assert dir(library) == ["broken", "f"]
+    with pytest.raises(RuntimeError, match=r"function state object for: broken, error: .*'nonsense'"):
+        _ = library.broken
+
+
+def test_text_without_a_kernel_is_refused() -> None:
+    with pytest.raises(SyntaxError, match="Failed to create metal library"):
+        torch.mps.compile_shader("Syntax error")
+
+
 def test_headers_of_the_fork() -> None:
     library = torch.mps.compile_shader(
         "#include <c10/metal/utils.h>\n"

@@ -1,0 +1,39 @@
+"""A folder of kernels, right and wrong: each gets the outcome that is its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aten_overlay.metal.build import Options
+from corpora import try_file
+
+SOURCE = """#include <metal_stdlib>
+constant int count [[function_constant(0)]];
+kernel void fine(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) { x[i] = count; }
+kernel void stray(device long* x [[buffer(0)]]) { *(device int*)(x[1] & 7) = 1; }
+kernel void small(device long* x [[buffer(0)]], uint n [[threads_per_grid]]) { if (x[1] < long(n)) *(device int*)nullptr = 1; }
+kernel void wrong(device float* x [[buffer(0)]]) { x[0] = missing; }
+kernel void four(device int* x [[buffer(0)]]) { metal::array<int, count - 3> y; x[0] = y.size(); }
+"""
+
+
+def test_each_kernel_has_its_outcome(tmp_path: Path) -> None:
+    file = tmp_path / "some.metal"
+    file.write_text(SOURCE)
+    outcomes = {o.name: o for o in try_file(file, Options(), 1, 60).outcomes}
+    assert {n: (o.compiled, o.called) for n, o in outcomes.items()} == {
+        "fine": (True, True),
+        "stray": (True, False),
+        "small": (True, True),
+        "wrong": (False, False),
+        "four": (True, True),
+    }
+    assert outcomes["stray"].error.startswith("crashed")
+    assert "undeclared identifier 'missing'" in outcomes["wrong"].error
+
+
+def test_a_file_that_cannot_be_read_is_one_outcome(tmp_path: Path) -> None:
+    file = tmp_path / "some.metal"
+    file.write_text("#include <nowhere.h>\n")
+    (outcome,) = try_file(file, Options(), 1, 60).outcomes
+    assert "file not found" in outcome.error
