@@ -11,18 +11,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from porter.aten.names import parse_base_name
 from porter.core import cache
 from porter.core.checkout import EMBEDDED_FORK
 from porter.core.dtypes import BY_METAL
 from porter.core.errors import PorterError
-from porter.core.layout import KERNELS, TEST_MPS
+from porter.core.layout import KERNELS, NATIVE_FUNCTIONS, TEST_MPS
 from porter.core.progress import Progress
 from porter.metal.lint import lint
 from porter.verdict import judge
 from porter.verdict.backends import host
 from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.baseline import EarlierResult
-from porter.verdict.build import sources
+from porter.verdict.build import registration, sources
 from porter.verdict.build.literals import literals
 from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import NoVerdict, raising_porter_errors
@@ -43,6 +44,7 @@ PRELOADED = (
     "porter.verdict.suite.proof",
     "porter.verdict.suite.sample_results",
 )
+_DISPATCHES = re.compile(r"^[ \w,]*\bMPS\b[ \w,]*:", re.M)
 # The tests of the slow run with bounds checks: all layouts and targets, in two dtypes.
 CHECKED = "(test_layouts or test_out_ or test_inplace) and (float32 or int32)"
 
@@ -167,7 +169,25 @@ def find_lint(tree: Tree) -> list[Failure]:
 
 
 def find_unregistered(tree: Tree, target: VerifyTarget) -> list[Failure]:
-    """Planned dtypes without a kernel. The tests may still pass, because host code casts."""
+    """Planned rows that do not dispatch to MPS, and planned dtypes without a kernel.
+
+    The tests may still pass: the CPU serves such a row, and host code casts.
+    """
+    return [*_find_undispatched(tree, target), *_find_unserved_dtypes(tree, target)]
+
+
+def _find_undispatched(tree: Tree, target: VerifyTarget) -> list[Failure]:
+    bases = dict.fromkeys(map(parse_base_name, target.rows))
+    found = {row.name: row for row in registration.rows(tree.read(NATIVE_FUNCTIONS), bases)}
+    wrong = [name for name in target.rows if name not in found or not _DISPATCHES.search(found[name].text)]
+    places = [f"{NATIVE_FUNCTIONS}:{found[name].line}" if name in found else NATIVE_FUNCTIONS for name in wrong]
+    return [
+        Failure("registration", f"PTR161 {name} does not dispatch to MPS: its calls fall back to the CPU", place=place)
+        for name, place in zip(wrong, places, strict=True)
+    ]
+
+
+def _find_unserved_dtypes(tree: Tree, target: VerifyTarget) -> list[Failure]:
     from aten_overlay.metal.build import Options, host_names
 
     options = Options(include=(tree.root,))

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from porter.core.checkout import EMBEDDED_FORK
+from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import INDEXING, NATIVE_FUNCTIONS
+from porter.plan.planner import plan_operator
+from porter.verdict.prove import target_of
 from porter.verdict.result import Verdict
 from porter.verdict.verify import verify
 from tests.porter.verdict.written_ports import HOST_CODE, LISTS, METAL, Port
@@ -97,6 +99,13 @@ def test_yaml_not_edited(atan2: Port) -> None:
         NATIVE_FUNCTIONS, "CPU, CUDA, MPS: atan2_out", "CPU, CUDA: atan2_out\n    MPS: atan2_out_mps"
     )
     assert "never reached the ported kernel (atan2)" in reasons(untouched.verdict())
+
+
+def test_one_of_several_rows_not_edited() -> None:
+    plan = plan_operator(Checkout(EMBEDDED_FORK, "embedded"), "eq")
+    port = Port(target_of(plan, "eq"), plan.changes.apply())
+    wrong = port.edited(NATIVE_FUNCTIONS, "CPU, CUDA, MPS, MTIA: eq_Scalar_out", "CPU, CUDA, MTIA: eq_Scalar_out")
+    assert "PTR161 eq.Scalar_out does not dispatch to MPS" in reasons(wrong.verdict("float32"))
 
 
 def test_a_strided_only_bug(atan2: Port) -> None:
