@@ -95,7 +95,7 @@ def _close(folder: Path) -> None:
     if found.st_uid != os.getuid() or (folder.is_symlink() and folder.lstat().st_uid != os.getuid()):
         raise OverlayError("PTR180", f"{folder} belongs to another user", hint=_HINT)
     if found.st_mode & _OTHERS_WRITE and any(folder.iterdir()):
-        raise OverlayError("PTR180", f"{folder} is open to what other users write", hint=_HINT)
+        raise OverlayError("PTR180", f"{folder} can be written to by other users", hint=_HINT)
     if found.st_mode & _OTHERS:
         folder.chmod(0o700)
 

@@ -38,6 +38,7 @@ AREAS = {
     160: "Building the fork for a verdict",
     170: "Verdicts",
     180: "Private folders and interrupted writes",
+    186: "Metal libraries and GPU traces",
     200: "Kernels that a person writes",
 }
 

@@ -228,7 +228,9 @@ def _run_tests(
     from porter.verdict.suite import proof, runner
     from porter.verdict.suite.sample_results import run_samples
 
-    context = replace(context, flushes=options.arithmetic == FLUSH or BACKENDS[options.backend].ON_HARDWARE)
+    backend = BACKENDS[options.backend]
+    flushes = options.arithmetic == FLUSH or backend.ON_HARDWARE
+    context = replace(context, flushes=flushes, runs_host_code=backend.RUNS_HOST_CODE)
     selected = _select_both(options.expr, CHECKED) if options.checked else options.expr
     outcomes = runner.run(context, selected, progress, options.first_failure)
     found = judge.judge(target.base, outcomes, 0.0, options.backend, options.arithmetic)

@@ -91,9 +91,9 @@ def test_an_open_cache_is_closed_and_one_that_others_wrote_to_refused(root: Path
         assert find().stat().st_mode & 0o777 == 0o700
     (root / "x").touch()
     root.chmod(0o777)
-    with pytest.raises(OverlayError, match="is open to what other users write"):
+    with pytest.raises(OverlayError, match="can be written to by other users"):
         cache.root()
-    with pytest.raises(PorterError, match="is open to what other users write"):
+    with pytest.raises(PorterError, match="can be written to by other users"):
         porter_cache.root()
 
 

@@ -23,7 +23,8 @@ class Context:
     Host code tested `as_is` may compute some samples without a kernel, but must not fall back to the CPU.
     `lists` and `lists_before` are the text of the file that holds the MPS test lists, as edited and as it was;
     `precision` is that of the fork's `test/test_mps.py`, for its low-precision lists; `flushes` says that the run's
-    arithmetic takes denormals for zeros; `literals` are the numbers in the text of the kernels.
+    arithmetic takes denormals for zeros; `literals` are the numbers in the text of the kernels. A run without
+    the fork's host code has nobody who checks operands for overlaps: not `runs_host_code`.
     """
 
     bases: tuple[str, ...] = ()
@@ -39,6 +40,7 @@ class Context:
     precision: str = ""
     flushes: bool = False
     literals: tuple[float, ...] = ()
+    runs_host_code: bool = True
 
     def owner(self, host_name: str) -> str:
         """The functor a host_name belongs to: `div_floor` for `div_floor_dense_float_float`, `""` if none."""

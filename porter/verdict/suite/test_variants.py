@@ -12,15 +12,14 @@ from typing import Any
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite import compare, execution
+from porter.verdict.suite import compare
 from porter.verdict.suite.consistency import Consistency, instantiate
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.opinfos import is_pointwise, operands, opinfos, parametrize_over
 
 OPINFOS = opinfos(get_context())
 GUARD = 64
-# Who calls the meta function of an operator without its memory cannot know that it overlaps.
-KNOWS_MEMORY = [] if execution.is_redirected() else OPINFOS.select("mps_ops_modifier")
+KNOWS_MEMORY = OPINFOS.select("mps_ops_modifier") if OPINFOS.context.runs_host_code else []
 _OVERLAPS = "refers? to (?:a single|the same) memory|refer to a single memory"
 
 Overlap = Callable[[OpInfo, torch.Tensor, Sequence[Any], Mapping[str, Any]], Any]
