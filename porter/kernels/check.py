@@ -13,7 +13,7 @@ from aten_overlay.device import load
 from porter.core.errors import PorterError, code_in
 from porter.kernels.call import Value
 from porter.kernels.cases import FLOATING, Case, cases, to_device
-from porter.kernels.compare import BY_TYPE, Difference, Tolerance, compare
+from porter.kernels.compare import BY_TYPE, Difference, Tolerance, compare, largest_of
 from porter.kernels.launch import PLAIN, Mode, running
 from porter.kernels.references import Reference
 
@@ -115,7 +115,16 @@ def _try(run: Run, reference: Reference, case: Case, tolerance: Tolerance, outpu
         if code_in(str(error)) in _DECLINED:
             return CaseResult(case.name, Outcome.REFUSED, message=_first_line(error))
         return CaseResult(case.name, Outcome.FAIL, float("inf"), _first_line(error))
-    return _judge(case.name, got, expected, tolerance, outputs)
+    return _judge(case.name, got, expected, tolerance, outputs, _measure_sums(reference, case.inputs))
+
+
+def _measure_sums(reference: Reference, inputs: Sequence[Value]) -> list[float]:
+    """For each result, its size if nothing cancels: what the reference makes of the inputs' magnitudes."""
+    sizes = [v.abs() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in inputs]
+    try:
+        return [largest_of(each) for each in _listed(_in_double(reference, sizes))]
+    except Exception:  # the reference is somebody else's, and need not take magnitudes
+        return []
 
 
 def _judge(
@@ -124,13 +133,14 @@ def _judge(
     expected: Sequence[torch.Tensor],
     tolerance: Tolerance,
     outputs: Sequence[str] = (),
+    sums: Sequence[float] = (),
 ) -> CaseResult:
     if len(got) != len(expected):
         return CaseResult(name, Outcome.FAIL, message=f"{len(got)} outputs, not {len(expected)}")
     worst = 0.0
     for number, (ours, theirs) in enumerate(zip(got, expected, strict=True)):
         label = outputs[number] if number < len(outputs) else f"result {number} "
-        error, difference = compare(label, ours, theirs, tolerance)
+        error, difference = compare(label, ours, theirs, tolerance, sums[number] if number < len(sums) else 0.0)
         worst = max(worst, error)
         if difference is not None:
             return CaseResult(name, Outcome.FAIL, worst, str(difference), difference)

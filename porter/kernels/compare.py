@@ -43,18 +43,19 @@ class Difference:
 
 
 def compare(
-    name: str, got: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance
+    name: str, got: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance, summed: float = 0.0
 ) -> tuple[float, Difference | None]:
     """The largest error of `got` in units of what is allowed, and the first difference if it is above 1.
 
-    `expected` may be of a wider type: it is rounded to the type of `got` first.
+    `expected` may be of a wider type: it is rounded to the type of `got` first. `summed` is the size of what results
+    are sums of, where they cancel.
     """
     wanted = expected.to(got.dtype)
     if wanted.shape != got.shape:
         return float("inf"), Difference(name, (), str(tuple(wanted.shape)), str(tuple(got.shape)), 1, 1)
     if got.numel() == 0:
         return 0.0, None
-    errors = _errors(got, wanted, tolerance)
+    errors = _errors(got, wanted, tolerance, summed)
     wrong = errors > 1
     if not bool(wrong.any()):
         return float(errors.max()), None
@@ -64,7 +65,14 @@ def compare(
     )
 
 
-def _errors(got: torch.Tensor, wanted: torch.Tensor, tolerance: Tolerance) -> torch.Tensor:
+def largest_of(values: torch.Tensor) -> float:
+    """The largest finite magnitude; 0 if there is none."""
+    size = values.abs()
+    finite = size[size.isfinite()]
+    return float(finite.max()) if finite.numel() else 0.0
+
+
+def _errors(got: torch.Tensor, wanted: torch.Tensor, tolerance: Tolerance, summed: float) -> torch.Tensor:
     kind = describe(got.dtype).kind
     if kind in (Kind.INTEGRAL, Kind.BOOL):
         return torch.where(got == wanted, 0.0, float("inf")).double()
@@ -72,13 +80,12 @@ def _errors(got: torch.Tensor, wanted: torch.Tensor, tolerance: Tolerance) -> to
     a, b = got.to(wide), wanted.to(wide)
     off = (a - b).abs()
     same = (a == b) | (a.isnan() & b.isnan())
-    return torch.where(same, 0.0, off / _allowed(b, got.dtype, tolerance)).nan_to_num(nan=float("inf"))
+    return torch.where(same, 0.0, off / _allowed(b, got.dtype, tolerance, summed)).nan_to_num(nan=float("inf"))
 
 
-def _allowed(wanted: torch.Tensor, dtype: torch.dtype, tolerance: Tolerance) -> torch.Tensor:
+def _allowed(wanted: torch.Tensor, dtype: torch.dtype, tolerance: Tolerance, summed: float) -> torch.Tensor:
     size = wanted.abs()
-    finite = size[size.isfinite()]
-    largest = float(finite.max()) if finite.numel() else 0.0
+    largest = max(summed, largest_of(size))
     absolute = tolerance.absolute
     if absolute is None:
         absolute = max(_ABSOLUTE, _UNITS_OF_LARGEST * torch.finfo(dtype).eps * largest)

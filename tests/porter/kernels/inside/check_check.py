@@ -13,6 +13,12 @@ from porter.core.errors import PorterError
 from porter.kernels import MetalKernel, MetalParameter, TorchMetalKernel, differentiate
 from porter.kernels.check import CheckReport, Outcome
 
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
+
+
 COPY = "uint i = thread_position_in_grid.x; out[i] = x[i];"
 ROWS = """
   uint row = threadgroup_position_in_grid.x, lane = thread_index_in_threadgroup, n = x_shape[1];
@@ -56,6 +62,12 @@ def test_a_right_kernel_passes_every_case() -> None:
 
 def test_a_reduction_with_barriers() -> None:
     report = row_sums(ROWS).check([torch.randn(3, 70)])
+    assert report.passed, str(report)
+
+
+def test_sums_that_cancel() -> None:
+    x = torch.randn(3, 35)
+    report = row_sums(ROWS).check([torch.cat([x, -x.roll(7, 1)], 1)])
     assert report.passed, str(report)
 
 
