@@ -21,6 +21,8 @@ _TOKEN = re.compile(
 _LINE = re.compile(r'^[ \t]*#(?:line)?[ \t]*(\d+)[ \t]+"((?:[^"\\]|\\.)*)"', re.MULTILINE)
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
+_ENDS_ANGLES = frozenset((";", "{", "}", ")", "]"))
+
 
 @dataclass(frozen=True)
 class Source:
@@ -43,6 +45,11 @@ class Source:
             return Place("<source>", self.text.count("\n", 0, offset) + 1)
         file, line, after = markers[found]
         return Place(file, line + self.text.count("\n", after, offset))
+
+    @cached_property
+    def angles(self) -> dict[int, int]:
+        """For each `<` that was asked for, the index after its `>`; see `skip_angles`."""
+        return {}
 
     @cached_property
     def _markers(self) -> tuple[list[int], list[tuple[str, int, int]]]:
@@ -94,27 +101,30 @@ def _match_brackets(source: Source) -> None:
         )
 
 
-# Tokens between `<` and `>`, brackets inside counted as one: every `<` that is a comparison is searched from.
-LONGEST_ANGLES = 500
-
-
 def skip_angles(source: Source, start: int, end: int) -> int:
     """The index after the `>` that matches the `<` at `start`, or `start` when none does before `end`."""
-    depth, i = 0, start
-    for _ in range(LONGEST_ANGLES):
-        if i >= end:
-            return start
+    if start not in source.angles:
+        _match_angles(source, start)
+    return source.angles[start] if source.angles[start] <= end else start
+
+
+def _match_angles(source: Source, start: int) -> None:
+    """Notes where the `<` at `start` and those after it end, so that each is searched once.
+
+    One that a statement, a body or a bracket around it ends before its `>` is a comparison, and maps to itself.
+    """
+    opened, i = [start], start + 1
+    while opened and i < len(source.tokens):
         token = source.tokens[i]
-        if token == "<":
-            depth += 1
-        elif token == ">":
-            depth -= 1
-            if depth == 0:
-                return i + 1
-        elif token in (";", "{"):
-            return start
-        i = source.match[i] + 1 if token in ("(", "[") else i + 1
-    return start
+        known = source.angles.get(i)
+        if token == ">":
+            source.angles[opened.pop()] = i + 1
+        elif token in _ENDS_ANGLES or known == i:
+            break
+        elif token == "<" and known is None:
+            opened.append(i)
+        i = known or (source.match[i] + 1 if token in ("(", "[") else i + 1)
+    source.angles.update((each, each) for each in opened)
 
 
 def is_attribute(source: Source, i: int) -> bool:
