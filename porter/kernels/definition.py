@@ -66,7 +66,7 @@ def _check_names(kernel: Kernel) -> None:
     twice = next((name for name, _ in named if counts[name] > 1), None)
     if twice is not None:
         places = " and as ".join(what for name, what in named if name == twice)
-        raise PorterError("PTR201", f"`{twice}` stands as {places}", hint="Give each argument a name of its own.")
+        raise PorterError("PTR201", f"`{twice}` is used as {places}", hint="Give each argument a name of its own.")
     for name, what in named:
         if name in ATTRIBUTES and what in ("input", "output"):
             raise PorterError(

@@ -117,17 +117,20 @@ def _base(name: str, macros: Mapping[str, Macro]) -> BaseMacro | None:
     roles = _roles(body)
     if template is None or roles is None:
         return None
+    ordered = tuple(
+        roles[inner]
+        for outer in macro.params[1:]
+        for inner, value in parameters.items()
+        if value == outer and inner in roles
+    )
+    if not {"in", "out"} <= set(ordered):
+        return None
     return BaseMacro(
         name=name,
         family=MacroFamily(template[1] + (template[2] or "")),
         opmath=opmath,
         castout="_dense_" not in "".join(_HOST_NAME.findall(body)),
-        roles=tuple(
-            roles[inner]
-            for outer in macro.params[1:]
-            for inner, value in parameters.items()
-            if value == outer and inner in roles
-        ),
+        roles=ordered,
     )
 
 
