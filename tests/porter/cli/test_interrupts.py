@@ -34,6 +34,13 @@ sys.exit(code)
 PARTS = 7
 
 
+@pytest.fixture(autouse=True)
+def _interruptible(request: pytest.FixtureRequest) -> None:
+    """Programs started in the background ignore Ctrl-C, and so would the tests."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+
+
 @pytest.fixture
 def fork(tmp_path: Path) -> Path:
     return Path(shutil.copytree(EMBEDDED_FORK, tmp_path / "fork"))
