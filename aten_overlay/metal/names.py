@@ -1,4 +1,4 @@
-"""What a declaration names, and which names it refers to: so a kernel's part of a source can be told from the rest."""
+"""The names that a declaration declares and refers to, which tell what part of a source a kernel needs."""
 
 from __future__ import annotations
 

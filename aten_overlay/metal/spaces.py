@@ -1,4 +1,4 @@
-"""Address spaces, which the host does not have: what is told apart by them alone becomes one."""
+"""Address spaces, which the host does not have: overloads that differ in nothing else are merged."""
 
 from __future__ import annotations
 

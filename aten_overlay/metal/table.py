@@ -1,4 +1,4 @@
-"""The launch table of a compiled library: what the host is told of each kernel, and how it enters it."""
+"""The launch table of a compiled library: each kernel's description and entry point."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _index(argument: Argument) -> str:
 
 
 def write_entry(row: Row, number: int, signature: str, flags: str) -> str:
-    """The function that makes a kernel's entry. It stands where the kernel's own names are visible."""
+    """The function that makes a kernel's entry. It is placed where the kernel's own names are visible."""
     sync = "true" if row.synchronizes else "false"
     function = clean(row.instance.function)
     source = f"PM_LANE_SOURCE({number}, PM_TYPE({signature}), PM_TYPE(&{function})) " if row.shares else ""

@@ -64,7 +64,7 @@ class Watcher:
 
 @contextmanager
 def watching() -> Iterator[Watcher]:
-    """Watches what it is told to until the block ends."""
+    """Watches the memory that `move` names until the block ends."""
     watch = _Watch.in_dll(_runtime(), "pm_watch")
     ctypes.memset(ctypes.addressof(watch), 0, ctypes.sizeof(watch))
     watcher = Watcher(watch)

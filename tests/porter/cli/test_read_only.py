@@ -28,7 +28,7 @@ def fork(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def refuse() -> Iterator[Refuse]:
-    """The system refuses every write below a folder, also to a superuser, until it is told None."""
+    """The system refuses every write below a folder, also to a superuser, until it is given None."""
     patches = pytest.MonkeyPatch()
 
     def install(folder: Path | None, number: int = errno.EROFS) -> None:
