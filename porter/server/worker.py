@@ -84,7 +84,7 @@ def run_old_path(root: Path, target: VerifyTarget, progress: Progress) -> list[S
     tree = materialise(root, {}, cache.root())
     context = make_context(tree, target, host.select_opinfos(target.base))
     progress("build of the old path")
-    host.load_operator(tree, VerifyTarget(target.base, stubs=target.stubs), DEFAULT, checked=False)
+    host.load_old_code(tree, VerifyTarget(target.base, stubs=target.stubs), DEFAULT)
     progress("old path")
     return run_samples(context, progress)
 
@@ -99,7 +99,7 @@ def run_baseline(
     old = VerifyTarget(target.base, stubs=target.stubs)
     context = make_context(tree, replace(old, pairs=target.pairs), host.select_opinfos(target.base))
     progress("build of the old path")
-    host.load_operator(tree, old, arithmetic, checked=False)
+    host.load_old_code(tree, old, arithmetic)
     outcomes = runner.run(replace(context, flushes=arithmetic == FLUSH), " or ".join(tests), progress)
     return [EarlierResult(each.test, each.status, each.findings) for each in outcomes if each.test in tests]
 
@@ -149,7 +149,7 @@ def record(root: Path, target: VerifyTarget, macos: str, progress: Progress) -> 
     progress("selection")
     selection = host.select_opinfos(target.base)
     progress("build")
-    host.load_operator(tree, target, DEFAULT, checked=False)
+    host.load_old_code(tree, target, DEFAULT)
     if macos:
         host.set_macos_version(tree.root, macos)
     progress("recording")

@@ -125,6 +125,13 @@ def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bo
     counters.install(kernel_calls, fallbacks)
 
 
+def load_old_code(tree: Tree, target: VerifyTarget, arithmetic: str) -> None:
+    """`load_operator` for an unmodified fork: a function that nothing there defines throws when it is called."""
+    built = build(tree, [target], recipe(tree.root), cache.root(), missing_ok=True)
+    load(built.library, tree.root, [f"{functor}_" for functor in target.kernels], arithmetic, checked=False)
+    counters.install(kernel_calls, fallbacks)
+
+
 def load(library: Path, fork: Path, prefixes: Sequence[str], arithmetic: str, checked: bool) -> None:
     """Loads host code whose bundled kernels are the fork's; compiles those with these prefixes at once."""
     from aten_overlay.metal.build import Options
