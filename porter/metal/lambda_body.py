@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from porter.core import dtypes
 from porter.core.dtypes import Kind
-from porter.cpu.kernels import Lambda
+from porter.cpu.kernels import Lambda, ScalarArgument
 from porter.languages.brackets import is_balanced
 from porter.metal.functor import Body
 from porter.metal.functor_spec import FunctorSpec
@@ -29,7 +29,7 @@ def translate_lambda(found: Lambda, spec: FunctorSpec, kind: Kind, result: str) 
     """Translates ATen's CPU lambda. It is computed in float if half and bfloat need it."""
     names = dict(zip(found.params, spec.params, strict=True))
     names |= {p: _make_free_name(f"{p}_", found.body) for p in spec.params if p not in found.params and p not in names}
-    names |= {each.name: spec.scalars[0] for each in found.scalars if spec.scalars}
+    names |= {each.name: _find_scalar(spec, each, kind) for each in found.scalars if spec.scalars}
     lines = tuple(_rename(line, names) for line in found.body.split("\n"))
     if not found.is_block:
         lines = (f"return {lines[0] if len(lines) == 1 else ' '.join(lines)};",)
@@ -49,6 +49,15 @@ def translate_lambda(found: Lambda, spec: FunctorSpec, kind: Kind, result: str) 
     return Body(lines, result, origin, found.helpers, find_headers(found.body))
 
 
+def _find_scalar(spec: FunctorSpec, scalar: ScalarArgument, kind: Kind) -> str:
+    """Returns what the functor's body calls a scalar of the lambda, rounded to the element type where that has it."""
+    if spec.struct is None:
+        return spec.given[0]
+    given = spec.given[spec.cpu.parameters.index(scalar.source)]
+    rounded = spec.struct.opmath and scalar.type == "T" and kind is Kind.FLOATING
+    return f"static_cast<T>({given})" if rounded else given
+
+
 def _rename(line: str, names: Mapping[str, str]) -> str:
     """Renames variables in a line, but not members."""
     return re.sub(r"(?<!\.)\b[A-Za-z_]\w*\b", lambda m: names.get(m[0], m[0]), line)
@@ -60,7 +69,7 @@ def _compute_in(lines: tuple[str, ...], spec: FunctorSpec, wider: str, cast: Cal
     text = re.sub(r"return static_cast<T>\((.*)\);", lambda m: f"return {m[1]};" if is_balanced(m[1]) else m[0], text)
     text = _plain_numbers(re.sub(r"\bT\b", wider, text))
     single = len(lines) == 1
-    params = spec.arguments if wider == "float" else spec.params
+    params = spec.params if spec.struct or wider != "float" else spec.arguments
     if single:
         text = _rename(text, {name: cast(name) for name in params})
         for each in map(cast, params):
@@ -68,6 +77,8 @@ def _compute_in(lines: tuple[str, ...], spec: FunctorSpec, wider: str, cast: Cal
     else:
         locals_ = {name: _make_free_name(f"{name}_", text) for name in params}
         text = _rename(text, locals_)
+        for local in locals_.values():
+            text = text.replace(f"{wider}({local})", local)
         text = "\n".join([*(f"const {wider} {new} = {cast(old)};" for old, new in locals_.items()), text])
     text = re.sub(r"return (.*);", lambda m: f"return static_cast<T>({m[1]});", text)
     return tuple(text.split("\n"))

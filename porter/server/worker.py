@@ -25,7 +25,7 @@ from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.baseline import EarlierResult
 from porter.verdict.build import registration, sources
 from porter.verdict.build.literals import literals
-from porter.verdict.build.tree import Tree, materialise
+from porter.verdict.build.tree import Tree, materialise, metal_include
 from porter.verdict.errors import NoVerdict, raising_porter_errors
 from porter.verdict.messages import VerdictAnswer
 from porter.verdict.result import DEFAULT, FLUSH, Failure, VerifyTarget
@@ -190,7 +190,7 @@ def _find_undispatched(tree: Tree, target: VerifyTarget) -> list[Failure]:
 def _find_unserved_dtypes(tree: Tree, target: VerifyTarget) -> list[Failure]:
     from aten_overlay.metal.build import Options, host_names
 
-    options = Options(include=(tree.root,))
+    options = Options(include=metal_include(tree.root))
     files = [path for path in tree.kernel_files() if any(name in tree.read(path) for name in target.kernels)]
     names = [name for path in files for name in host_names(tree.root / path, options)] if target.pairs else []
     found = []

@@ -17,7 +17,7 @@ from porter.core.errors import PorterError
 from porter.core.layout import DEVICE, KERNELS, spell_include
 from porter.verdict.build.libraries import build, build_shared
 from porter.verdict.build.objects import Recipe
-from porter.verdict.build.tree import Tree, materialise
+from porter.verdict.build.tree import Tree, materialise, metal_include
 from porter.verdict.errors import NoVerdict, raising_overlay_errors
 from porter.verdict.limits import PRINT_KERNEL
 from porter.verdict.native import native_target
@@ -139,7 +139,7 @@ def load(library: Path, fork: Path, prefixes: Sequence[str], arithmetic: str, ch
 
     _, frameworks = _started[0]
     compiler = frameworks.compiler
-    options = Options(include=(fork,), arithmetic=arithmetic, checked=checked)
+    options = Options(include=metal_include(fork), arithmetic=arithmetic, checked=checked)
     compiler.set_bundle(_kernel_files(fork), options)
     compiler.compile_ahead(lambda name: name.startswith(tuple(prefixes)) and name.endswith(CHECKED if checked else ""))
     frameworks.library.porter_launch_options(SHUFFLE_LANES, 0, 1)  # a missing barrier shows in some order

@@ -22,7 +22,7 @@ LAMBDA = Lambda(("z",), (), "z", False, ALL, "T", False, (), (), PLACE)
 
 
 def subject(*lambdas: Lambda, promotion: Promotion = Promotion.SAME) -> FunctorSpec:
-    kernel = CpuKernel("bend_stub", "bend_kernel", ALL, lambdas, (), PLACE)
+    kernel = CpuKernel("bend_stub", "bend_kernel", (), ALL, lambdas, (), PLACE)
     return FunctorSpec(("bend",), ("self",), (), TypeRule(promotion), kernel, None, Library(()), LOOKS)
 
 
