@@ -27,18 +27,21 @@ def find_lambda(spec: FunctorSpec, kind: Kind) -> Lambda | None:
 
 def translate_lambda(found: Lambda, spec: FunctorSpec, kind: Kind, result: str) -> Body:
     """Translates ATen's CPU lambda. It is computed in float if half and bfloat need it."""
-    names = dict(zip(found.params, spec.params, strict=True))
-    names |= {p: _make_free_name(f"{p}_", found.body) for p in spec.params if p not in found.params and p not in names}
-    names |= {each.name: _find_scalar(spec, each, kind) for each in found.scalars if spec.scalars}
-    lines = tuple(_rename(line, names) for line in found.body.split("\n"))
-    if not found.is_block:
-        lines = (f"return {lines[0] if len(lines) == 1 else ' '.join(lines)};",)
-    needs_float = (
+    in_float = (
         kind is Kind.FLOATING
         and result == "T"
         and (found.opmath or found.helpers or "precise::" in found.body or "metal::" in found.body)
+        and "float a0" not in found.body
+        and not (found.is_block and "opmath_t<T>" in found.body)
     )
-    if needs_float and "float a0" not in found.body and not (found.is_block and "opmath_t<T>" in found.body):
+    rounds = kind is Kind.FLOATING and not in_float
+    names = dict(zip(found.params, spec.params, strict=True))
+    names |= {p: _make_free_name(f"{p}_", found.body) for p in spec.params if p not in found.params and p not in names}
+    names |= {each.name: _find_scalar(spec, each, rounds) for each in found.scalars if spec.scalars}
+    lines = tuple(_rename(line, names) for line in found.body.split("\n"))
+    if not found.is_block:
+        lines = (f"return {lines[0] if len(lines) == 1 else ' '.join(lines)};",)
+    if in_float:
         lines = _compute_in(lines, spec, "float", spec.as_float)
     # A complex scalar is passed in opmath type: in T, a half one would be rounded.
     if kind is Kind.COMPLEX and any("opmath_t" not in each.type for each in found.scalars):
@@ -49,13 +52,11 @@ def translate_lambda(found: Lambda, spec: FunctorSpec, kind: Kind, result: str) 
     return Body(lines, result, origin, found.helpers, find_headers(found.body))
 
 
-def _find_scalar(spec: FunctorSpec, scalar: ScalarArgument, kind: Kind) -> str:
-    """Returns what the functor's body calls a scalar of the lambda, rounded to the element type where that has it."""
-    if spec.struct is None:
-        return spec.given[0]
-    given = spec.given[spec.cpu.parameters.index(scalar.source)]
-    rounded = spec.struct.opmath and scalar.type == "T" and kind is Kind.FLOATING
-    return f"static_cast<T>({given})" if rounded else given
+def _find_scalar(spec: FunctorSpec, scalar: ScalarArgument, rounds: bool) -> str:
+    """Returns what the functor's body calls a scalar of the lambda, rounded to the element type if that is its type."""
+    given = spec.given[spec.cpu.parameters.index(scalar.source) if spec.struct else 0]
+    wider = spec.struct is None or spec.struct.opmath
+    return f"static_cast<T>({given})" if rounds and wider and scalar.type == "T" else given
 
 
 def _rename(line: str, names: Mapping[str, str]) -> str:

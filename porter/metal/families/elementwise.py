@@ -143,8 +143,11 @@ def _read_parameters(
     several = len(call.stub.signature) > 2
     types = ("Tensor", "Tensor(a!)") if several else ("Tensor", "Tensor(a!)", "Scalar")
     names = tuple(a.name for a in function.inputs if a.type in types)[:arity]
-    if len(names) != arity and cpu.lambdas:  # an input that the iterator takes twice or in parts
+    if len(names) != arity and several and cpu.lambdas:  # an input that the iterator takes twice
         names = (*names, *cpu.lambdas[0].params[len(names) :])
+    if len(names) != arity:
+        what = f"{call.stub.name} takes {arity} inputs, but the row has {len(names)}"
+        raise PorterError("PTR018", what, call.place, "Port it by hand.")
     others = [a.name for a in function.inputs if a.name not in names]
     return names, tuple(_sort_scalar_names(others, call)[: len(call.stub.signature) - 1])
 
