@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from porter.aten.metal_functions import MetalFunction
 from porter.core import dtypes
 from porter.core.dtypes import Kind
 from porter.core.errors import PorterError
+from porter.languages.brackets import ROUND, find_closing_end
 from porter.metal.forms import form_body
 from porter.metal.functor import Body, Functor, Origin, merge_overloads
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.graph_body import find_single_call, translate_graph
 from porter.metal.lambda_body import find_lambda, promote_body, translate_lambda
 from porter.metal.params import PARAMETER
-from porter.mpsgraph.operations import by_op, find_headers
+from porter.mpsgraph.operations import by_op, find_headers, operations
 
 _FUNCTION = re.compile(r"(?:precise|::metal|c10::metal)::(\w+)\((?:\{\d\}(?:, )?)+\)")
 _EXEMPLARS = {
@@ -135,7 +137,33 @@ def _call_directly(function: MetalFunction, spec: FunctorSpec, result: str) -> B
 def _lambda_bodies(spec: FunctorSpec, kind: Kind, result: str) -> Iterator[Body]:
     found = find_lambda(spec, kind)
     if found:
-        yield translate_lambda(found, spec, kind, result)
+        body = translate_lambda(found, spec, kind, result)
+        yield body
+        yield from _without_cancellation(body, spec)
+
+
+def _without_cancellation(body: Body, spec: FunctorSpec) -> Iterator[Body]:
+    """Yields the body with the functions that keep the digits which it cancels: ATen's kernels changed to them too."""
+    for row in operations().values():
+        name = row.msl.partition("(")[0]
+        if not row.instead_of or not spec.library.find(name.rpartition("::")[2], 1, Kind.FLOATING):
+            continue
+        statements = tuple(_replace_spelling(line, row.instead_of, name) for line in body.statements)
+        if statements != body.statements:
+            needed = find_headers("\n".join(statements))
+            yield replace(body, statements=statements, origin=f"{body.origin}, with {row.op}", headers=needed)
+
+
+def _replace_spelling(line: str, spelled: str, name: str) -> str:
+    """Replaces each `f(x) - 1`, as `spelled` has it for `{0}`, by a call of a function."""
+    before, after = spelled.split("{0})")
+    rest = re.compile(rf"{re.escape(after)}(?:\.0)?f?(?![\w.])")
+    for at in reversed([m.start() for m in re.finditer(re.escape(before), line)]):
+        end = find_closing_end(line, at + len(before) - 1, ROUND)
+        found = rest.match(line, end)
+        if found:
+            line = f"{line[:at]}{name}({line[at + len(before) : end]}{line[found.end() :]}"
+    return line
 
 
 def _written_bodies(kind: Kind, names: Iterable[str], spec: FunctorSpec, result: str) -> Iterator[Body]:

@@ -61,7 +61,8 @@ class Operation:
 
     With `takes_part`, the result for a complex argument has the type of its parts. With `is_real`, the MSL form is a
     function of real numbers, which would round an integer. `sends` are the operations that a method of PyTorch's own
-    category on MPSGraph sends, for floating and for other types. `written` has the definitions in MSL.
+    category on MPSGraph sends, for floating and for other types. `written` has the definitions in MSL. `instead_of` is
+    a spelling of the MSL form that cancels digits.
     """
 
     op: str
@@ -75,6 +76,7 @@ class Operation:
     sends: tuple[str, ...] = ()
     cpp: CppFunction = CppFunction()
     written: Mapping[Kind, WrittenForm] = field(default_factory=dict, hash=False)
+    instead_of: str = ""
 
 
 @lru_cache(maxsize=1)
@@ -143,6 +145,7 @@ def _read_operation(op: str, row: Mapping[str, Any], forms: Mapping[str, str], f
         sends=tuple(row.get("sends", ())),
         cpp=_read_cpp_function(row.get("cpp", {}), row.get("metal", ""), forms),
         written=dict(_read_written_forms(row, path)),
+        instead_of=row.get("instead_of", ""),
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from porter.aten.meta import Promotion, TypeRule
 from porter.aten.metal_functions import Library
+from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.dtypes import ALL, FLOAT2, Kind
 from porter.core.errors import Place
 from porter.cpu.kernels import CpuKernel, Lambda, ScalarArgument
@@ -87,6 +88,22 @@ def test_complex_elements_take_the_lambda_of_their_type() -> None:
     plain, conjugate = replace(LAMBDA, body="z", dtypes=()), replace(LAMBDA, body="conj(z)", dtypes=(FLOAT2,))
     [body] = list_candidates(subject(plain, conjugate), Kind.COMPLEX)
     assert body.statements == ("return conj(x);",)
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("(precise::exp(z * (z + 1)) - 1.0f) * z", "(c10::metal::expm1f(X * (X + 1))) * X"),
+        ("precise::exp(z) - 1.5f", ""),
+        ("precise::exp(z) + 1.0f", ""),
+    ],
+)
+def test_another_candidate_keeps_the_digits_of_exp_minus_one(body: str, line: str) -> None:
+    spec = replace(subject(replace(LAMBDA, body=body)), library=Library.read(Checkout(EMBEDDED_FORK, "test")))
+    bodies = [each.statements for each in list_candidates(spec, Kind.FLOATING)]
+    x = "static_cast<float>(x)"
+    wanted = [(f"return static_cast<T>({line.replace('X', x)});",)] if line else []
+    assert bodies[1:] == wanted
 
 
 @pytest.mark.parametrize(
