@@ -43,12 +43,12 @@ class Path:
     _known: dict[Expression, bool] = field(default_factory=dict)
 
     def decide(self, condition: Expression) -> bool:
-        """Whether a condition holds on this path. Raises PTR242 for a path of too many decisions."""
+        """Whether a condition holds on this path. Raises PTR245 for a path of too many decisions."""
         known = self.find(condition)
         if known is not None:
             return known
         if len(self.taken) == LONGEST:
-            raise self.refuse("PTR242", f"the script takes more than {LONGEST} decisions on sizes here", "Take fewer.")
+            raise self.refuse("PTR245", f"the script takes more than {LONGEST} decisions on sizes here", "Take fewer.")
         value = self.prefix[len(self.taken)] if len(self.taken) < len(self.prefix) else True
         self.taken.append((condition, value))
         self._learn(condition, value)

@@ -131,6 +131,11 @@ def _add_operators() -> None:
 _add_operators()
 
 
+def _source(tensor: TensorExpression) -> TensorExpression:
+    """The tensor whose sizes a tensor has: a dense copy has those of what it is a copy of."""
+    return _source(tensor.tensor) if isinstance(tensor, Method) and tensor.name == "contiguous" else tensor
+
+
 class Shape:
     """The sizes of a tensor, whose number may be unknown."""
 
@@ -148,7 +153,7 @@ class Shape:
             return tuple(self)[index]
         if rank is not None and not -rank <= index < rank:
             raise IndexError("tuple index out of range")
-        return Number(Size(tensor, index % rank if rank else index))
+        return Number(Size(tensor, index))
 
     def __iter__(self) -> Iterator[Any]:
         length, rank = len(self), current().rank(self.sizes.tensor)
@@ -230,7 +235,7 @@ class SymbolicTensor:
 
     @property
     def shape(self) -> Shape:
-        return Shape(Sizes(self.expression))
+        return Shape(Sizes(_source(self.expression)))
 
     @property
     def device(self) -> torch.device:
@@ -247,11 +252,11 @@ class SymbolicTensor:
         return Number(Size(self.expression, dim, "stride"))
 
     def dim(self) -> Any:
-        rank = current().rank(self.expression)
-        return Number(OfTensor(self.expression, "dim")) if rank is None else rank
+        rank = current().rank(_source(self.expression))
+        return Number(OfTensor(_source(self.expression), "dim")) if rank is None else rank
 
     def numel(self) -> Any:
-        return Number(OfTensor(self.expression, "numel"))
+        return Number(OfTensor(_source(self.expression), "numel"))
 
     def element_size(self) -> int:
         return self.dtype.itemsize
@@ -281,7 +286,7 @@ class SymbolicTensor:
 
     def _made(self, method: str, *arguments: SizesExpression) -> SymbolicTensor:
         made = SymbolicTensor(Method(self.expression, method, arguments), self.dtype)
-        rank = current().length(arguments[0]) if arguments else current().rank(self.expression)
+        rank = current().length(arguments[0]) if arguments else None
         if rank is not None:
             current().know(Apply("==", (OfTensor(made.expression, "dim"), Constant.of(rank))))
         return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FunctionType
@@ -16,7 +17,7 @@ from porter.kernels.kernel import Kernel
 from porter.kernels.tracing.path import Path, current, following
 from porter.kernels.tracing.substitutes import substituting
 from porter.kernels.tracing.symbols import Number, Shape, SymbolicTensor, express, express_sizes
-from porter.plan.promotion.expressions import Argument, Constant, Expression, Input, Node, SizesExpression
+from porter.plan.promotion.expressions import Argument, Constant, Expression, Input, Node, SizesExpression, type_of
 from porter.plan.promotion.program import Branch, Check, Launch, OutputTensor, Raised, TemplateValue, Tree
 
 MOST_PATHS = 512
@@ -78,7 +79,7 @@ def _after(what: str) -> PorterError:
 def trace(function: Callable[..., Any], arguments: Mapping[str, torch.dtype | str], file: str) -> Traced:
     """Traces a function of tensors of these element types, and of numbers of these Python types.
 
-    Raises PTR242 (too many ways through), PTR243 (needs a size's value) or PTR244 (more than one launch).
+    Raises PTR245 (too many ways through), PTR243 (needs a size's value) or PTR244 (more than one launch).
     """
     prefix: tuple[bool, ...] = ()
     found: list[tuple[list[tuple[Expression, bool]], Launch | Raised]] = []
@@ -97,7 +98,7 @@ def trace(function: Callable[..., Any], arguments: Mapping[str, torch.dtype | st
         prefix = (*values[:-1], False)
     else:
         raise PorterError(
-            "PTR242", f"there are more than {MOST_PATHS} ways through the script", Place(file), "Take fewer decisions."
+            "PTR245", f"there are more than {MOST_PATHS} ways through the script", Place(file), "Take fewer decisions."
         )
     if not kernels:
         leaf = found[0][1]
@@ -227,13 +228,7 @@ def _template(name: str, value: Any) -> TemplateValue:
     if isinstance(value, torch.dtype):
         return TemplateValue("typename", name, _name(value))
     expression = express(value)
-    return TemplateValue("bool" if _is_bool(expression) else "int", name, expression)
-
-
-def _is_bool(expression: Expression) -> bool:
-    from porter.plan.promotion.expressions import type_of
-
-    return type_of(expression) == "bool"
+    return TemplateValue("bool" if type_of(expression) == "bool" else "int", name, expression)
 
 
 def _name(dtype: torch.dtype) -> str:
@@ -251,13 +246,15 @@ def _names(file: str) -> dict[str, Node]:
     found: dict[str, Node] = {}
     for values in reversed(frames):
         for name, value in values.items():
-            if isinstance(value, (Number, SymbolicTensor)) and name not in found:
+            if name in found:
+                continue
+            if isinstance(value, (Number, SymbolicTensor)):
                 found[name] = value.expression
+            elif isinstance(value, (bool, int, float)):
+                found[name] = Constant.of(value)
     return found
 
 
 def _place(error: BaseException, file: str) -> Place:
-    import traceback
-
     lines = [each.lineno or 0 for each in traceback.extract_tb(error.__traceback__) if each.filename == file]
     return Place(file, lines[-1] if lines else 0)

@@ -21,6 +21,7 @@ from porter.plan.promotion.expressions import (
     Size,
     Sizes,
     is_never_negative,
+    is_tensor,
     type_of,
 )
 from porter.plan.promotion.program import Message, Requirement
@@ -33,7 +34,6 @@ _LEVELS = {
 _SIGNS = {"or": "||", "and": "&&", "//": "/"}
 _TYPES = {"int": "int64_t", "float": "double", "bool": "bool"}
 _ROUNDED = ("floor", "ceil")
-_TENSORS = (Input, Method)
 
 
 @dataclass
@@ -78,8 +78,7 @@ class Printer:
         if name in self.declared:
             return
         text, _ = self._spell(node)
-        tensor = isinstance(node, _TENSORS) or (isinstance(node, Select) and isinstance(node.yes, _TENSORS))
-        type_ = "Tensor" if tensor else _TYPES[type_of(node)]
+        type_ = "Tensor" if is_tensor(node) else _TYPES[type_of(node)]
         self.declared[name] = f"const {type_} {name} = {text};"
 
     def _spell(self, node: Node) -> tuple[str, int]:
@@ -89,13 +88,13 @@ class Printer:
             case Argument(name, _) | Input(name) | Named(name):
                 return name, _CALL
             case OfTensor(tensor, name):
-                return f"{self.print(tensor, _CALL)}.{name}()", _CALL
+                return f"{self._sized(tensor)}.{name}()", _CALL
             case Size(tensor, dim, name):
-                return f"{self.print(tensor, _CALL)}.{name}({dim})", _CALL
+                return f"{self._sized(tensor)}.{name}({dim})", _CALL
             case Method(tensor, name, arguments):
                 return f"{self.print(tensor, _CALL)}.{name}({', '.join(map(self.listed, arguments))})", _CALL
             case Sizes(tensor, start, stop):
-                return f"{self.print(tensor, _CALL)}.sizes(){self._slice(tensor, start, stop)}", _CALL
+                return f"{self._sized(tensor)}.sizes(){self._slice(tensor, start, stop)}", _CALL
             case Listed():
                 return f"IntArrayRef({self.listed(node)})", _CALL
             case SameSizes(left, right):
@@ -105,10 +104,18 @@ class Printer:
             case Apply():
                 return self._apply(node)
 
+    def _sized(self, tensor: Node) -> str:
+        """A tensor whose sizes are asked for: a dense copy of it that has a name does as well."""
+        if not isinstance(tensor, Input) and tensor not in self.names:
+            for node in self.names:
+                if is_tensor(node) and _without_copies(node) == tensor:
+                    return self.print(node, _CALL)
+        return self.print(tensor, _CALL)
+
     def _slice(self, tensor: Node, start: int, stop: int | None) -> str:
         if (start, stop) == (0, None):
             return ""
-        dim = f"{self.print(tensor, _CALL)}.dim()"  # type: ignore[arg-type]
+        dim = f"{self._sized(tensor)}.dim()"
         first = str(start) if start >= 0 else f"{dim} - {-start}"
         if stop is None:
             return f".slice({first})"
@@ -140,8 +147,14 @@ class Printer:
             return self._rounded_down(function, *map(self.print, arguments)), _CALL
         left, right = arguments
         level = _LEVELS[function]
-        first = self._double(left) if function == "/" else self.print(left, level + (function in ("and", "or") and 0))
+        if function in ("and", "or"):
+            return f" {_SIGNS[function]} ".join(self._term(function, each) for each in arguments), level
+        first = self._double(left) if function == "/" else self.print(left, level)
         return f"{first} {_SIGNS.get(function, function)} {self.print(right, level + 1)}", level
+
+    def _term(self, function: str, node: Node) -> str:
+        alike = isinstance(node, Apply) and node.function == function
+        return self.print(node, _OR if alike else _EQUAL)
 
     def _double(self, node: Node) -> str:
         text = self.print(node)
@@ -152,6 +165,15 @@ class Printer:
         """Python's division of numbers that may be negative."""
         quotient = f"c10::div_floor_integer<int64_t>({left}, {right})"
         return quotient if function == "//" else f"(({left}) - {quotient} * ({right}))"
+
+
+def _without_copies(tensor: Node) -> Node:
+    match tensor:
+        case Method(inner, "contiguous"):
+            return _without_copies(inner)
+        case Select(condition, yes, no):
+            return Select(condition, _without_copies(yes), _without_copies(no))
+    return tensor
 
 
 def quote(text: str) -> str:

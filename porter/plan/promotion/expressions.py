@@ -234,6 +234,10 @@ def select(condition: Expression, yes: Node, no: Node) -> Node:
         return _connect("and", condition, yes)  # type: ignore[arg-type]
     if type_of(yes) == "bool" and no == TRUE:
         return _connect("or", negate(condition), yes)  # type: ignore[arg-type]
+    if isinstance(yes, Select) and yes.no == no:
+        return select(_connect("and", condition, yes.condition), yes.yes, no)
+    if isinstance(no, Select) and no.yes == yes:
+        return select(_connect("or", condition, no.condition), yes, no.no)
     if _is_alike(yes, no):
         pairs = {f.name: _select_part(condition, getattr(yes, f.name), getattr(no, f.name)) for f in fields(yes)}
         return replace(yes, **pairs)  # type: ignore[arg-type]
@@ -252,10 +256,27 @@ def _is_alike(yes: Node, no: Node) -> bool:
         case (Size(), Size()) | (OfTensor(), OfTensor()) | (Sizes(), Sizes()):
             return all(getattr(yes, f.name) == getattr(no, f.name) for f in fields(yes) if f.name != "tensor")
         case Apply(one, ours), Apply(other, theirs):
-            return one == other and len(ours) == len(theirs) and sum(map(operator.ne, ours, theirs)) == 1
+            if one != other or len(ours) != len(theirs):
+                return False
+            return sum(map(operator.ne, ours, theirs)) == 1 or all(map(_differ_in_tensors, ours, theirs))
         case Listed(ours), Listed(theirs):
             return len(ours) == len(theirs)
     return False
+
+
+def is_tensor(node: Node) -> bool:
+    """Whether a value is a tensor."""
+    return isinstance(node, (Input, Method)) or (isinstance(node, Select) and is_tensor(node.yes))
+
+
+def _differ_in_tensors(yes: Node, no: Node) -> bool:
+    """Whether two values are computed alike from tensors that may differ."""
+    if yes == no or (is_tensor(yes) and is_tensor(no)):
+        return True
+    ours, theirs = parts(yes), parts(no)
+    plain = [[getattr(node, f.name) for f in fields(node) if f.name not in _PARTS] for node in (yes, no)]
+    alike = type(yes) is type(no) and plain[0] == plain[1] and len(ours) == len(theirs) > 0
+    return alike and all(map(_differ_in_tensors, ours, theirs))
 
 
 def parts(node: Node) -> tuple[Node, ...]:
@@ -269,6 +290,7 @@ def parts(node: Node) -> tuple[Node, ...]:
     return tuple(found)
 
 
+_PARTS = frozenset(("tensor", "arguments", "left", "right", "condition", "yes", "no", "sizes"))
 _NODES = (Constant, Argument, OfTensor, Size, Apply, SameSizes, Select, Input, Method, Sizes, Listed, Named)
 
 
