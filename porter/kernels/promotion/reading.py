@@ -16,6 +16,7 @@ from porter.kernels.loading import load
 from porter.kernels.promotion.kernel_text import is_open, write_kernel_text
 from porter.kernels.promotion.test_text import write_reference, write_samples
 from porter.kernels.script import Case, Script, Stage, on_cpu
+from porter.kernels.tracing.reference import NotCalls, WrittenReference, write_aten_calls
 from porter.kernels.tracing.tracer import Traced, trace
 from porter.plan.promotion.expressions import Constant, apply
 from porter.plan.promotion.program import Check, Launch, OutputTensor, Program, Raised, Requirement, Unlike, merge
@@ -88,6 +89,7 @@ def read_promotion(subject: Subject, wish: Wish) -> Promotion:
     notes = tuple(Decision(where, what) for where, what in dict.fromkeys(n for each in traces for n in each.notes))
     tolerance = {"relative": script.tolerance.relative, "absolute": script.tolerance.absolute}
     results = ("out",) if len(stage.gives) == 1 else stage.gives
+    cpu, why = _write_cpu(stage, parameters, file)
     clash = {each.name for each in parameters} & set(results)
     if clash:
         what = f"`{clash.pop()}` is both an argument and a result"
@@ -100,8 +102,25 @@ def read_promotion(subject: Subject, wish: Wish) -> Promotion:
         kernel=text,
         dtypes=dtypes,
         tests=TestText(samples, reference, f"reference_{wish.op}", {"": (tolerance["relative"], tolerance["absolute"])}),  # type: ignore[dict-item]
-        decisions=(*notes, *left),
+        cpu=cpu.results,
+        cpu_headers=cpu.functions,
+        decisions=(*notes, *left, *why),
     )
+
+
+def _write_cpu(
+    stage: Stage, parameters: Sequence[Parameter], file: str
+) -> tuple[WrittenReference, tuple[Decision, ...]]:
+    """The reference as the implementation for the CPU, or what a person has to decide because it cannot be that."""
+    code = getattr(stage.reference, "__code__", None)
+    try:
+        return write_aten_calls(stage.reference, {each.name: each.type for each in parameters}, file), ()
+    except NotCalls as error:
+        what = (
+            f"the reference is more than calls of ATen ({error}): write an implementation for the CPU and an OpInfo, or "
+            "leave the operator to MPS"
+        )
+        return WrittenReference((), ()), (Decision(Place(file, code.co_firstlineno if code else 0), what),)
 
 
 def _find_stage(script: Script, name: str | None, path: Path) -> Stage:

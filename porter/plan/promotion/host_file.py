@@ -39,17 +39,17 @@ static std::vector<T> as_argument(IntArrayRef values) {
 def write_meta_file(promotion: Promotion) -> str:
     """The text of `native/NAME.cpp`: what the operator requires and gives, and its reference on the CPU."""
     op = promotion.op
-    includes = sorted({f"{op}_meta", *([f"{op}_native"] if promotion.cpu else [])})
+    includes = sorted({f"{op}_meta", *([f"{op}_native", *promotion.cpu_headers] if promotion.cpu else [])})
     cpu = "".join(_cpu(promotion)) if promotion.cpu else ""
-    functions = "#include <ATen/Functions.h>\n" if promotion.cpu else ""
+    functions = "#include <ATen/Functions.h>\n" if promotion.cpu_headers else ""
     listed = "".join(f"#include <ATen/ops/{each}.h>\n" for each in includes)
-    assertion = "" if promotion.cpu else "#define TORCH_ASSERT_ONLY_METHOD_OPERATORS\n"
+    assertion = "" if promotion.cpu_headers else "#define TORCH_ASSERT_ONLY_METHOD_OPERATORS\n"
     meta = "".join(_meta(promotion))
     needed = "#include <ATen/ceil_div.h>\n" if "ceil_div" in meta else ""
     needed += "#include <c10/util/generic_math.h>\n" if "div_floor_integer" in meta else ""
     return (
-        f"{assertion}#include <ATen/core/Tensor.h>\n{needed}\n{functions}"
-        f"#ifndef AT_PER_OPERATOR_HEADERS\n#include <ATen/NativeFunctions.h>\n#else\n{listed}#endif\n\n"
+        f"{assertion}#include <ATen/core/Tensor.h>\n{needed}\n"
+        f"#ifndef AT_PER_OPERATOR_HEADERS\n{functions}#include <ATen/NativeFunctions.h>\n#else\n{listed}#endif\n\n"
         f"namespace at::meta {{\n\nTORCH_META_FUNC({op})({_parameters(promotion.parameters)}) {{\n"
         f"{meta}}}\n\n}} // namespace at::meta\n{cpu}"
     )
@@ -67,7 +67,8 @@ def _meta(promotion: Promotion) -> Iterator[str]:
 
 def _cpu(promotion: Promotion) -> Iterator[str]:
     outs = ", ".join(f"const Tensor& {name}" for name in promotion.results)
-    yield f"\nnamespace at::native {{\n\nTORCH_IMPL_FUNC({promotion.op}_out_cpu)\n"
+    note = "// The reference as it stands: the operator's own kernel is on MPS\n"
+    yield f"\nnamespace at::native {{\n\n{note}TORCH_IMPL_FUNC({promotion.op}_out_cpu)\n"
     yield f"({_parameters(promotion.parameters)}, {outs}) {{\n"
     for name, expression in zip(promotion.results, promotion.cpu, strict=True):
         yield f"  {name}.copy_({expression});\n"

@@ -148,8 +148,4 @@ def _edit_decompositions(text: str, promotion: Promotion) -> Iterator[Edit]:
 def _decisions(promotion: Promotion) -> Iterator[Decision]:
     yield from promotion.decisions
     place = promotion.program.launch.place
-    if not promotion.cpu:
-        yield Decision(
-            place, "there is no implementation for the CPU: write one and an OpInfo, or leave the operator to MPS"
-        )
     yield Decision(place, "there is no gradient: add a formula to derivatives.yaml, or leave the operator without one")

@@ -101,7 +101,7 @@ class TestText:
 class Promotion:
     """A kernel of a script as the operator `op`. `dtypes` has the element types of each tensor, case by case.
 
-    `cpu` is the reference as C++ for each result, if it could be written so.
+    `cpu` is the reference as C++ for each result, if it could be written so, which needs the headers of `cpu_headers`.
     """
 
     op: str
@@ -112,6 +112,7 @@ class Promotion:
     dtypes: Mapping[str, tuple[str, ...]]
     tests: TestText
     cpu: tuple[str, ...] = ()
+    cpu_headers: tuple[str, ...] = ()
     decisions: tuple[Decision, ...] = ()
 
     @property

@@ -63,11 +63,14 @@ def _write_schemas(groups: registration.Grouped, out: Path) -> Path:
 def _write_registrations(
     groups: registration.Grouped, indices: registration.Indices, out: Path
 ) -> Iterator[Path]:
-    from torchgen.model import DispatchKey
+    from torchgen.model import BackendIndex, DispatchKey
 
+    empty = BackendIndex(
+        dispatch_key=DispatchKey.Meta, use_out_as_primary=True, external=False, device_guard=False, index={}
+    )  # no row names the key: torchgen makes its kernels of the meta functions
     for name in _KEYS:
         key = DispatchKey.parse(name)
-        index = indices[key]
+        index = empty if name == "Meta" else indices[key]
         if name == "Meta" or any(index.has_kernel(group) for group in groups):
             text = registration.write_key(groups, index, key)
             yield put_if_changed(out / f"Register{name}.cpp", text)
