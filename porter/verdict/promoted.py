@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import time
+import unittest
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.testing._internal.common_utils import TestCase
 
 from porter.core import cache
 from porter.core.errors import PorterError
@@ -17,13 +20,15 @@ from porter.core.progress import Progress, ignore
 from porter.kernels.compare import compare
 from porter.kernels.promotion.reading import Subject
 from porter.kernels.script import Case, Layout, on_cpu, widened
+from porter.plan.promotion import tests
 from porter.plan.promotion.planner import PromotionPlan
+from porter.plan.promotion.promotion import Promotion
 from porter.verdict.backends import host
 from porter.verdict.build.new_operator import build_new_operator
 from porter.verdict.build.tree import materialise
 from porter.verdict.result import BUILD, DEFAULT, HOST, DTypeVerdict, Failure, Verdict
 
-_WIDE = {torch.float32: torch.float64}
+INVOCATIONS = "torch.testing._internal.common_methods_invocations"
 
 
 @dataclass
@@ -101,6 +106,8 @@ def prove_promotion(root: Path, subject: Subject, plan: PromotionPlan, progress:
     except PorterError as error:
         failure = Failure(BUILD, f"{error.code} {error.what}", place=str(error.place or ""))
         return _verdict(trial, [failure], time.monotonic() - start)
+    for dtype, name, test in _written_tests(trial):
+        trial.run(name, dtype, test)
     for case in subject.script.cases():
         progress(f"testing {case}")
         for name, test in _tests(trial, case):
@@ -126,6 +133,42 @@ def _tests(trial: _Trial, case: Case) -> Iterator[tuple[str, Callable[[], str | 
         yield "test_storage_offset", lambda: _match(trial, [_behind(value) for value in trial.arguments(case)])
     if trial.plan.promotion.cpu:
         yield "test_cpu", lambda: _match_cpu(trial, trial.arguments(case))
+
+
+def _written_tests(trial: _Trial) -> Iterator[tuple[torch.dtype, str, Callable[[], str | None]]]:
+    """The tests that the plan adds to the fork, as they stand there."""
+    promotion = trial.plan.promotion
+    setattr(torch, promotion.op, trial.op)
+    invocations = importlib.import_module(INVOCATIONS)
+    exec(tests.write_functions(promotion), vars(invocations))
+    yield trial.subject.script.dtypes[0], "test_mps.py", lambda: _run_test_case(promotion)
+    if promotion.has_opinfo:
+        (info,) = eval(f"[{tests.write_opinfo(promotion)}]", vars(invocations))
+        for dtype in trial.subject.script.dtypes:
+            yield dtype, "op_db", lambda dtype=dtype: _match_opinfo(trial, info, dtype)  # type: ignore[misc]
+
+
+def _run_test_case(promotion: Promotion) -> str | None:
+    names: dict[str, Any] = {"torch": torch, "TestCase": TestCase, "__name__": INVOCATIONS}
+    exec(tests.write_test(promotion), names)
+    case = names[f"Test{promotion.file}"](f"test_{promotion.op}")
+    result = unittest.TestResult()
+    case.run(result)
+    wrong = [*result.errors, *result.failures]
+    return wrong[0][1].strip().splitlines()[-1] if wrong else None
+
+
+def _match_opinfo(trial: _Trial, info: Any, dtype: torch.dtype) -> str | None:
+    """The samples of the OpInfo, on MPS and on the CPU."""
+    if dtype not in info.dtypes:
+        return f"the OpInfo lacks {dtype}"
+    for sample in info.sample_inputs("cpu", dtype):
+        given = [sample.input, *sample.args]
+        found = _listed(info(*(v.to("mps") if isinstance(v, Tensor) else v for v in given)))
+        wrong = trial.judge(found, given) or trial.judge(_listed(info(*given)), given)
+        if wrong is not None:
+            return wrong
+    return None
 
 
 def _match(trial: _Trial, arguments: Sequence[Any]) -> str | None:

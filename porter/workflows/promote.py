@@ -15,6 +15,7 @@ from porter.workflows.kernel import start_device
 from porter.workflows.templates import create_file
 
 if TYPE_CHECKING:
+    from porter.kernels.promotion.reading import Wish
     from porter.verdict.result import Verdict
 
 
@@ -40,7 +41,9 @@ class Wrote:
     files: tuple[str, ...]
 
 
-def promote(checkout: Checkout, request: Request, progress: Progress = ignore) -> Iterator[PromotionPlan | Verdict | Wrote]:
+def promote(
+    checkout: Checkout, request: Request, progress: Progress = ignore
+) -> Iterator[PromotionPlan | Verdict | Wrote]:
     """The plan, its verdict unless none is wanted, and the files written if that is asked for.
 
     Raises PTR238, PTR239, PTR241 to PTR248 for what cannot be promoted, and what `write` and the device raise.
@@ -79,7 +82,7 @@ def export_operator(checkout: Checkout, request: Request, folder: Path) -> list[
     return paths
 
 
-def _wish(request: Request):  # type: ignore[no-untyped-def]
+def _wish(request: Request) -> Wish:
     from porter.kernels.promotion.reading import Wish
 
     return Wish(request.op, request.stage, request.simple, request.schema, request.instantiate)

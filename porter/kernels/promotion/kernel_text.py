@@ -50,9 +50,7 @@ def write_kernel_text(
         *(TemplateArgument("typename", word, word) for word in dict.fromkeys(types.values()) if _varies(types, word)),
         *(TemplateArgument(each.kind, each.name, "") for each in first.template if each.kind != "typename"),
     ]
-    fixed = "".join(
-        f"using {name} = {types[dtypes]};\n" for name, dtypes in named.items() if types[dtypes] != name
-    )
+    fixed = "".join(f"using {name} = {types[dtypes]};\n" for name, dtypes in named.items() if types[dtypes] != name)
     definition = define(kernel, _passed(inputs), results, template, op)
     text = definition.text.replace(") {\n", f") {{\n{fixed}", 1) if fixed else definition.text
     varying = {word: dtypes for dtypes, word in types.items() if _varies(types, word)}

@@ -20,7 +20,7 @@ from porter.kernels.tracing.reference import NotCalls, WrittenReference, write_a
 from porter.kernels.tracing.tracer import Traced, trace
 from porter.plan.promotion.expressions import Constant, apply
 from porter.plan.promotion.program import Check, Launch, OutputTensor, Program, Raised, Requirement, Unlike, merge
-from porter.plan.promotion.promotion import Decision, Parameter, Promotion, TestText
+from porter.plan.promotion.promotion import Decision, Parameter, Promotion, TestTexts
 
 _NAME = re.compile(r"_?[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 _TYPES = {bool: "bool", int: "int", float: "float"}
@@ -59,9 +59,8 @@ class Subject:
 def find_subject(path: Path, wish: Wish) -> Subject:
     """What a wish names of a script, which is run to load it. Raises PTR238, PTR239 and PTR241."""
     if not _NAME.fullmatch(wish.op):
-        raise PorterError(
-            "PTR241", f"`{wish.op}` cannot be the name of an operator", hint="Use small letters, digits and underscores."
-        )
+        what = f"`{wish.op}` cannot be the name of an operator"
+        raise PorterError("PTR241", what, hint="Use small letters, digits and underscores.")
     script = load(path)
     stage = _find_stage(script, wish.stage, path)
     return Subject(script, stage, _tier(stage, wish.simple, path), _inputs_of(script, stage), str(path))
@@ -87,7 +86,7 @@ def read_promotion(subject: Subject, wish: Wish) -> Promotion:
     samples, left = write_samples(script, inputs, stage.takes, place)
     reference = write_reference(stage.reference, f"reference_{wish.op}", place)
     notes = tuple(Decision(where, what) for where, what in dict.fromkeys(n for each in traces for n in each.notes))
-    tolerance = {"relative": script.tolerance.relative, "absolute": script.tolerance.absolute}
+    tolerance = script.tolerance.relative, script.tolerance.absolute
     results = ("out",) if len(stage.gives) == 1 else stage.gives
     cpu, why = _write_cpu(stage, parameters, file)
     clash = {each.name for each in parameters} & set(results)
@@ -101,7 +100,7 @@ def read_promotion(subject: Subject, wish: Wish) -> Promotion:
         program=_with_instances(program, wanted),
         kernel=text,
         dtypes=dtypes,
-        tests=TestText(samples, reference, f"reference_{wish.op}", {"": (tolerance["relative"], tolerance["absolute"])}),  # type: ignore[dict-item]
+        tests=TestTexts(samples, reference, f"reference_{wish.op}", tolerance),
         cpu=cpu.results,
         cpu_headers=cpu.functions,
         decisions=(*notes, *left, *why),
@@ -117,8 +116,8 @@ def _write_cpu(
         return write_aten_calls(stage.reference, {each.name: each.type for each in parameters}, file), ()
     except NotCalls as error:
         what = (
-            f"the reference is more than calls of ATen ({error}): write an implementation for the CPU and an OpInfo, or "
-            "leave the operator to MPS"
+            f"the reference is more than calls of ATen ({error}): write an implementation for the CPU and an OpInfo, "
+            "or leave the operator to MPS"
         )
         return WrittenReference((), ()), (Decision(Place(file, code.co_firstlineno if code else 0), what),)
 
@@ -180,7 +179,9 @@ def _parameters(
 
 def _usable(name: str, place: Place) -> str:
     if name in _TAKEN:
-        raise PorterError("PTR246", f"`{name}` cannot be the name of an argument", place, "Rename it, or give --schema.")
+        raise PorterError(
+            "PTR246", f"`{name}` cannot be the name of an argument", place, "Rename it, or give --schema."
+        )
     return name
 
 
@@ -196,7 +197,8 @@ def _follow_schema(schema: str, op: str, found: Sequence[Parameter], results: in
         parsed = torch._C.parse_schema(schema)
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[0].rstrip(":")
-        raise PorterError("PTR246", f"the schema cannot be read: {reason}", hint="Write NAME(Tensor x) -> Tensor.") from error
+        what = f"the schema cannot be read: {reason}"
+        raise PorterError("PTR246", what, hint="Write NAME(Tensor x) -> Tensor.") from error
     words = {"Tensor": "Tensor", "float": "float", "int": "int", "bool": "bool"}
     types = [words.get(str(each.type), str(each.type)) for each in parsed.arguments]
     wanted = [each.type for each in found]

@@ -17,6 +17,7 @@ from porter.kernels.types import describe
 from porter.plan.promotion.cpp import Printer
 from porter.plan.promotion.expressions import Argument, Constant, Input
 
+_OPTIONS = ("dtype", "layout", "device", "pin_memory")
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/"}
 
 
@@ -189,6 +190,8 @@ def _bind(schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[s
     given = {each.name: value for each, value in zip(positional, args, strict=False)} | dict(kwargs)
     spelled: list[str] = []
     last = max((at for at, each in enumerate(schema.arguments) if each.name in given), default=-1)
+    if last >= 0 and schema.arguments[last].name in _OPTIONS:  # C++ takes them all together
+        last = max(at for at, each in enumerate(schema.arguments) if each.name in _OPTIONS)
     for at, each in enumerate(schema.arguments):
         if each.name not in given and not each.has_default_value():
             return None

@@ -44,7 +44,7 @@ class Number:
             "Compute with sizes by + - * / // %, min, max and comparisons.",
         )  # fmt: skip
 
-    __int__ = __float__ = __index__  # type: ignore[assignment]
+    __int__ = __float__ = __index__
 
     def __hash__(self) -> int:
         what = "the script looks up a size in a table of its own: the operator has none, as if it were not in it"

@@ -158,7 +158,9 @@ class _Run:
 
     def fail(self, error: Exception) -> PorterError:
         what = f"the script cannot be traced: {type(error).__name__}: {error}"
-        return PorterError("PTR245", what, _place(error, self.path.file), "Write this part with sizes and plain checks.")
+        return PorterError(
+            "PTR245", what, _place(error, self.path.file), "Write this part with sizes and plain checks."
+        )
 
     def take(self, kernel: Kernel, call: Mapping[str, Any]) -> list[Any]:
         """Takes the call of a kernel. Raises PTR244 for a second one."""

@@ -1,4 +1,4 @@
-"""What host code computes from its arguments: numbers, sizes and tensors, as values that can be compared and printed."""
+"""What host code computes from its arguments: numbers, sizes and tensors, as values to compare and print."""
 
 from __future__ import annotations
 
@@ -167,7 +167,8 @@ def negate(condition: Expression) -> Expression:
         case Apply("not", (inner,)):
             return inner
         case Apply(function, arguments) if function in COMPARISONS and not any(
-            type_of(each) == "float" for each in arguments  # NaN is neither less nor not less
+            type_of(each) == "float"
+            for each in arguments  # NaN is neither less nor not less
         ):
             return Apply(COMPARISONS[function], arguments)
         case Apply(("and" | "or") as function, (left, right)):
@@ -177,7 +178,7 @@ def negate(condition: Expression) -> Expression:
 
 def _connect(function: str, left: Expression, right: Expression) -> Expression:
     neutral = TRUE if function == "and" else FALSE
-    if left == neutral or left == right:
+    if left in (neutral, right):
         return right
     if right == neutral:
         return left

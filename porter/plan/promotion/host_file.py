@@ -25,7 +25,9 @@ from porter.plan.promotion.style import Style
 _ATEN = {each.torch: f"k{each.aten}" for each in SCALAR_TYPES}
 _NAMES = {each.torch: each.alias or each.torch for each in SCALAR_TYPES}
 _CPP = {"Tensor": "const Tensor&", "float": "double", "int": "int64_t", "bool": "bool"}
-_RESERVED = frozenset(("out", "lib", "kernel", "stream", "encoder", "pipeline", "int", "float", "new", "default", "auto"))
+_RESERVED = frozenset(
+    ("out", "lib", "kernel", "stream", "encoder", "pipeline", "int", "float", "new", "default", "auto")
+)
 _NOTE = "      // this function call is a no-op if MPS Profiler is not enabled\n"
 _VALUES = """// A tensor without dimensions has one of size 1: Metal takes no empty argument.
 template <typename T>
@@ -99,7 +101,7 @@ def write_host_file(promotion: Promotion, style: Style) -> str:
 
 
 def _launch(promotion: Promotion, style: Style) -> Iterator[str]:
-    launch, op = promotion.program.launch, promotion.op
+    launch = promotion.program.launch
     printer = _printer(promotion)
     bound = [_bind(promotion, printer, binding) for binding in promotion.kernel.bindings]
     dispatch = _dispatch(promotion, printer)
@@ -109,7 +111,9 @@ def _launch(promotion: Promotion, style: Style) -> Iterator[str]:
     yield from (f"  {each}\n" for each in _supported_types(promotion))
     yield from (f"  {each}\n" for each in printer.declarations)
     if launch.init_value is not None:
-        yield from (f"  {each}.fill_({Printer().print(Constant.of(launch.init_value))});\n" for each in promotion.results)
+        yield from (
+            f"  {each}.fill_({Printer().print(Constant.of(launch.init_value))});\n" for each in promotion.results
+        )
     if empty:
         yield f"  if ({empty}) {{\n    return;\n  }}\n"
     yield from (f"  {declaration}\n" for declaration, _ in bound if declaration)
@@ -125,7 +129,6 @@ def _launch(promotion: Promotion, style: Style) -> Iterator[str]:
         f"      mtl_setArgs(encoder, {', '.join(text for _, text in bound)});\n      {dispatch}\n"
         f"{end if style.profiler else ''}    }}\n  }});\n"
     )
-
 
 
 def _printer(promotion: Promotion) -> Printer:
@@ -240,7 +243,9 @@ def _kernel_name(promotion: Promotion, printer: Printer) -> str:
         value = values[name]
         assert not isinstance(value, str)
         text = printer.print(value, 1)
-        parts.append(f'({text} ? "true" : "false")' if type_of(value) == "bool" else f"std::to_string({printer.print(value)})")
+        parts.append(
+            f'({text} ? "true" : "false")' if type_of(value) == "bool" else f"std::to_string({printer.print(value)})"
+        )
     if not parts:
         return quote(promotion.op)
     return f"{quote(promotion.op + '_')} + " + ' + "_" + '.join(parts)
@@ -282,9 +287,7 @@ def _type_check(promotion: Promotion, name: str, dtypes: tuple[str, ...]) -> str
     condition = " || ".join(f"{name}.scalar_type() == {_ATEN[each]}" for each in dtypes)
     names = [_NAMES[each] for each in dtypes]
     listed = " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-    return (
-        f'TORCH_CHECK_TYPE({condition}, "{promotion.op}: {name} has to be {listed}, not ", {name}.scalar_type());'
-    )
+    return f'TORCH_CHECK_TYPE({condition}, "{promotion.op}: {name} has to be {listed}, not ", {name}.scalar_type());'
 
 
 def _options(promotion: Promotion, dtype: str) -> str:

@@ -74,7 +74,9 @@ def write_files(checkout: Checkout, promotion: Promotion) -> Mapping[str, str]:
         path.rpartition("/")[2]: format_block(checkout, path, text)
         for path, text in _new_files(promotion, Style()).items()
     }
-    opinfo = tests.write_functions(promotion) + (f"\n\n# In op_db\n{tests.write_opinfo(promotion)}" if promotion.cpu else "")
+    opinfo = tests.write_functions(promotion)
+    if promotion.has_opinfo:
+        opinfo += f"\n\n# In op_db\n{tests.write_opinfo(promotion)}"
     decided = "".join(f"- {each}\n" for each in _decisions(promotion))
     return {
         **files,
@@ -115,7 +117,7 @@ def _edit_opinfos(text: str, promotion: Promotion) -> Iterator[Edit]:
     comment = _OP_DB_COMMENT.search(text, 0, start.start())
     at = comment.start() if comment else start.start()
     yield Edit(OPINFOS, at, at, f"{tests.write_functions(promotion)}\n\n")
-    if not promotion.cpu:
+    if not promotion.has_opinfo:
         return
     end = find_expression(OPINFOS, text, start.start("open"), start.start("open")).end
     entries = list(_ENTRY.finditer(text, start.end(), end))
@@ -148,4 +150,6 @@ def _edit_decompositions(text: str, promotion: Promotion) -> Iterator[Edit]:
 def _decisions(promotion: Promotion) -> Iterator[Decision]:
     yield from promotion.decisions
     place = promotion.program.launch.place
+    if promotion.cpu and not promotion.has_opinfo:
+        yield Decision(place, "the first argument is no tensor, as OpInfo's tests want it to be: there is no OpInfo")
     yield Decision(place, "there is no gradient: add a formula to derivatives.yaml, or leave the operator without one")

@@ -88,13 +88,16 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class TestText:
-    """What the operator's tests need: calls, and the source of a torch function that computes the same."""
+class TestTexts:
+    """What the operator's tests need: calls, and the source of a torch function that computes the same.
+
+    `tolerance` is relative, then absolute; None is the usual one for a result's type.
+    """
 
     samples: tuple[Sample, ...]
     reference: str
     reference_name: str
-    tolerance: Mapping[str, tuple[float, float]]
+    tolerance: tuple[float | None, float | None] = (None, None)
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class Promotion:
     program: Program
     kernel: KernelText
     dtypes: Mapping[str, tuple[str, ...]]
-    tests: TestText
+    tests: TestTexts
     cpu: tuple[str, ...] = ()
     cpu_headers: tuple[str, ...] = ()
     decisions: tuple[Decision, ...] = ()
@@ -119,6 +122,11 @@ class Promotion:
     def tensors(self) -> tuple[str, ...]:
         """The names of the tensor arguments."""
         return tuple(each.name for each in self.parameters if each.is_tensor)
+
+    @property
+    def has_opinfo(self) -> bool:
+        """Whether OpInfo's tests can call it: they compare with the CPU, and vary the first argument, a tensor."""
+        return bool(self.cpu) and self.parameters[0].is_tensor
 
     @property
     def file(self) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from porter.core.dtypes import SCALAR_TYPES
 from porter.plan.promotion.promotion import Promotion, Sample
 
 _FLOATS = frozenset(("float32", "float16", "bfloat16"))
 _RELATIVE = {"float32": 1.3e-6, "float16": 1e-3, "bfloat16": 1.6e-2}
-_KINDS = {each.torch: each.kind.value for each in SCALAR_TYPES}
 
 
 def write_functions(promotion: Promotion) -> str:
@@ -34,7 +32,7 @@ def write_opinfo(promotion: Promotion) -> str:
     return (
         f"    OpInfo('{op}',\n"
         f"           ref=lambda *args: {promotion.tests.reference_name}(\n"
-        f"               *(torch.from_numpy(a) if hasattr(a, 'shape') else a for a in args)).numpy(),\n"
+        "               *(torch.from_numpy(a) if hasattr(a, 'shape') else a for a in args)).numpy(),\n"
         f"           dtypes={_spell_dtypes(promotion)},\n"
         f"           sample_inputs_func=sample_inputs_{op},\n"
         "           supports_autograd=False,\n"
@@ -55,37 +53,46 @@ def first_dtypes(promotion: Promotion) -> tuple[str, ...]:
 
 
 def write_test(promotion: Promotion) -> str:
-    """A test case that compares the operator on MPS with the reference in double precision."""
+    """A test case that compares the operator on MPS with the reference, in double precision where that is wider."""
     op, reference = promotion.op, promotion.tests.reference_name
-    dtypes = ", ".join(f"torch.{each}" for each in first_dtypes(promotion))
     several = len(promotion.results) > 1
-    floating = _KINDS[first_dtypes(promotion)[0]] == "floating"
-    wide = "a.double() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in args" if floating else "args"
-    expected = f"{reference}(*({wide}))" if floating else f"{reference}(*args)"
-    actual = f"torch.{op}(*(a.to('mps') if isinstance(a, torch.Tensor) else a for a in args))"
-    pairs = "zip(actual, expected)" if several else "((actual, expected),)"
-    relative, absolute = promotion.tests.tolerance[""]
-    rtol = f"{relative!r}" if relative is not None else "{" + ", ".join(
-        f"torch.{each}: {_RELATIVE[each]!r}" for each in _RELATIVE
-    ) + "}.get(a.dtype, 0)"
+    dtypes = ", ".join(f"torch.{each}" for each in first_dtypes(promotion))
+    listed = f"({dtypes},)" if "," not in dtypes else f"({dtypes})"
+    body = [
+        f"for sample in sample_inputs_{op}(None, 'cpu', dtype, False):",
+        "    args = (sample.input, *sample.args)",
+        f"    expected = {reference}(*[widen(a) for a in args])",
+        f"    actual = torch.{op}(*[a.to('mps') if isinstance(a, torch.Tensor) else a for a in args])",
+        *(["    for a, e in zip(actual, expected):", "        self.check(a.cpu(), e.to(a.dtype))"] if several else
+          ["    self.check(actual.cpu(), expected.to(actual.dtype))"]),
+    ]  # fmt: skip
     return (
         f"class Test{promotion.file}(TestCase):\n"
+        "    def check(self, actual, expected):\n"
+        f"{_write_check(promotion)}\n"
         f"    def test_{op}(self):\n"
-        "        from torch.testing._internal.common_methods_invocations import "
-        f"{reference}, sample_inputs_{op}\n\n"
-        f"        for dtype in ({dtypes},):\n"
-        f"            for sample in sample_inputs_{op}(None, 'cpu', dtype, False):\n"
-        f"                args = (sample.input, *sample.args)\n"
-        f"                expected = {expected}\n"
-        f"                actual = {actual}\n"
-        f"                for a, e in {pairs}:\n"
-        f"                    e = e.to(a.dtype)\n"
-        + (
-            f"                    # Rounding errors of sums grow with what is summed, not with the sum\n"
-            f"                    largest = e.abs().max().item() if e.numel() else 0\n"
-            f"                    atol = max(1e-5, 4 * torch.finfo(a.dtype).eps * largest) if a.is_floating_point() else 0\n"
-            if absolute is None
-            else f"                    atol = {absolute!r}\n"
-        )
-        + f"                    self.assertEqual(a.cpu(), e, atol=atol, rtol={rtol})\n"
+        "        from torch.testing._internal.common_methods_invocations import (\n"
+        f"            {reference},\n            sample_inputs_{op},\n        )\n\n"
+        "        def widen(a):\n"
+        "            return a.double() if isinstance(a, torch.Tensor) and a.is_floating_point() else a\n\n"
+        f"        for dtype in {listed}:\n" + "".join(f"            {line}\n" for line in body)
     )
+
+
+def _write_check(promotion: Promotion) -> str:
+    """The comparison of one result, with the script's tolerance or the usual one for its type."""
+    relative, absolute = promotion.tests.tolerance
+    exact = "" if relative is not None and absolute is not None else (
+        "        if not actual.is_floating_point():\n"
+        "            return self.assertEqual(actual, expected, atol=0, rtol=0)\n"
+    )  # fmt: skip
+    usual = ", ".join(f"torch.{name}: {value!r}" for name, value in _RELATIVE.items())
+    rtol = repr(relative) if relative is not None else f"{{{usual}}}[actual.dtype]"
+    atol = (
+        f"        atol = {absolute!r}\n"
+        if absolute is not None
+        else "        # Rounding errors of sums grow with what is summed, not with the sum\n"
+        "        largest = expected.abs().max().item() if expected.numel() else 0\n"
+        "        atol = max(1e-5, 4 * torch.finfo(actual.dtype).eps * largest)\n"
+    )
+    return f"{exact}{atol}        self.assertEqual(actual, expected, atol=atol, rtol={rtol})\n"

@@ -60,9 +60,7 @@ def _write_schemas(groups: registration.Grouped, out: Path) -> Path:
     return put_if_changed(out / "RegisterSchema.cpp", text)
 
 
-def _write_registrations(
-    groups: registration.Grouped, indices: registration.Indices, out: Path
-) -> Iterator[Path]:
+def _write_registrations(groups: registration.Grouped, indices: registration.Indices, out: Path) -> Iterator[Path]:
     from torchgen.model import BackendIndex, DispatchKey
 
     empty = BackendIndex(
