@@ -15,7 +15,7 @@ from porter.core.errors import Place, PorterError
 from porter.kernels.loading import load
 from porter.kernels.promotion.kernel_text import is_open, write_kernel_text
 from porter.kernels.promotion.test_text import write_reference, write_samples
-from porter.kernels.script import Case, Script, Stage, on_cpu
+from porter.kernels.script import Case, Script, Stage, moved, on_cpu
 from porter.kernels.tracing.reference import NotCalls, WrittenReference, write_aten_calls
 from porter.kernels.tracing.tracer import Traced, trace
 from porter.plan.promotion.expressions import Constant, apply
@@ -30,7 +30,7 @@ _TAKEN = frozenset(("out", "self", "int", "float", "double", "bool", "new", "del
 
 @dataclass(frozen=True)
 class Wish:
-    """What is promoted: the operator's name, the stage if there are several, its tier, a schema, template values."""
+    """What is promoted: the operator's name ("" for the stage's), the stage if there are several, its tier, a schema, template values."""
 
     op: str
     stage: str | None = None
@@ -41,8 +41,9 @@ class Wish:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is promoted: a stage of a script, the function that launches its kernel, and what gives its inputs."""
+    """What is promoted as `op`: a stage of a script, the function that launches its kernel, and what gives its inputs."""
 
+    op: str
     script: Script
     stage: Stage
     function: Callable[..., Any]
@@ -58,12 +59,13 @@ class Subject:
 
 def find_subject(path: Path, wish: Wish) -> Subject:
     """What a wish names of a script, which is run to load it. Raises PTR238, PTR239 and PTR241."""
-    if not _NAME.fullmatch(wish.op):
-        what = f"`{wish.op}` cannot be the name of an operator"
-        raise PorterError("PTR241", what, hint="Use small letters, digits and underscores.")
     script = load(path)
     stage = _find_stage(script, wish.stage, path)
-    return Subject(script, stage, _tier(stage, wish.simple, path), _inputs_of(script, stage), str(path))
+    op = wish.op or stage.name
+    if not _NAME.fullmatch(op):
+        what = f"`{op}` cannot be the name of an operator"
+        raise PorterError("PTR241", what, hint="Use small letters, digits and underscores.")
+    return Subject(op, script, stage, _tier(stage, wish.simple, path), _inputs_of(script, stage), str(path))
 
 
 def read_promotion(subject: Subject, wish: Wish) -> Promotion:
@@ -77,14 +79,14 @@ def read_promotion(subject: Subject, wish: Wish) -> Promotion:
     values = inputs(Case(script.sizes[0], script.dtypes[0], script.layouts[0], "cpu"))
     parameters = _parameters(function, stage, values, place)
     if wish.schema is not None:
-        parameters = _follow_schema(wish.schema, wish.op, parameters, len(stage.gives))
+        parameters = _follow_schema(wish.schema, subject.op, parameters, len(stage.gives))
     traces, dtypes = _trace_types(script, stage, function, inputs, parameters, file)
     programs = [_merge(traced, place) for traced in traces]
     program = _generalize(programs, dtypes, place)
     wanted = wish.instantiate or {}
-    text = write_kernel_text(traces[0].kernel, wish.op, [each.launch for each in programs], wanted)
+    text = write_kernel_text(traces[0].kernel, subject.op, [each.launch for each in programs], wanted)
     samples, left = write_samples(script, inputs, stage.takes, place)
-    reference = write_reference(stage.reference, f"reference_{wish.op}", place)
+    reference = write_reference(stage.reference, f"reference_{subject.op}", place)
     notes = tuple(Decision(where, what) for where, what in dict.fromkeys(n for each in traces for n in each.notes))
     tolerance = script.tolerance.relative, script.tolerance.absolute
     results = ("out",) if len(stage.gives) == 1 else stage.gives
@@ -94,13 +96,13 @@ def read_promotion(subject: Subject, wish: Wish) -> Promotion:
         what = f"`{clash.pop()}` is both an argument and a result"
         raise PorterError("PTR246", what, place, "Rename one of them.")
     return Promotion(
-        op=wish.op,
+        op=subject.op,
         parameters=parameters,
         results=results,
         program=_with_instances(program, wanted),
         kernel=text,
         dtypes=dtypes,
-        tests=TestTexts(samples, reference, f"reference_{wish.op}", tolerance),
+        tests=TestTexts(samples, reference, f"reference_{subject.op}", tolerance),
         cpu=cpu.results,
         cpu_headers=cpu.functions,
         decisions=(*notes, *left, *why),
@@ -149,7 +151,7 @@ def _inputs_of(script: Script, stage: Stage) -> Callable[[Case], Mapping[str, An
         for each in script.stages:
             if each is stage or all(name in values for name in stage.takes):
                 break
-            values |= each.results(each.reference, on_cpu(values))
+            values |= moved(each.results(each.reference, on_cpu(values)), case.device)
         return values
 
     return inputs

@@ -224,6 +224,11 @@ class SymbolicTensor:
     def __init__(self, expression: TensorExpression, dtype: torch.dtype) -> None:
         self.expression, self.dtype = expression, dtype
 
+    def _compute(self, *_: object) -> Any:
+        raise _refuse("arithmetic of tensors")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __getitem__ = __neg__ = _compute
+
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise _refuse(f"torch's `{getattr(func, '__name__', func)}`")

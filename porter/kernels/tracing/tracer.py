@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dis
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from types import FunctionType
 from typing import Any
 
@@ -22,7 +24,9 @@ from porter.plan.promotion.program import Branch, Check, Launch, OutputTensor, R
 
 MOST_PATHS = 512
 _CHECKS = {ValueError: Check.VALUE, TypeError: Check.TYPE, IndexError: Check.INDEX}
-_STOPPING = (AttributeError, NameError, NotImplementedError, RecursionError, SyntaxError)
+# What these raise is what Python itself would: an index out of range, a division by zero.
+_OWN = ("porter/kernels/script.py", "porter/kernels/tracing/symbols.py")
+_TORCH = str(PurePath(torch.__file__).parent)
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,11 @@ class _Output:
                 "Let the kernel write the type that the stage gives.",
             )  # fmt: skip
         return self
+
+    def _compute(self, *_: object) -> Any:
+        raise _after("arithmetic")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __getitem__ = __neg__ = _compute
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -147,10 +156,8 @@ class _Run:
                 if error.place is None:
                     raise PorterError(error.code, error.what, self.path.place(), error.hint) from error
                 raise
-            except _STOPPING as error:
-                raise self.fail(error) from error
             except Exception as error:
-                if self.launch is not None:
+                if self.launch is not None or not _is_meant(error):
                     raise self.fail(error) from error
                 place = _place(error, self.path.file)
                 check = next((c for kind, c in _CHECKS.items() if isinstance(error, kind)), Check.OTHER)
@@ -255,6 +262,21 @@ def _names(file: str) -> dict[str, Node]:
             elif isinstance(value, (bool, int, float)):
                 found[name] = Constant.of(value)
     return found
+
+
+def _is_meant(error: Exception) -> bool:
+    """Whether a script raises an error itself, to refuse an argument: else the operator would refuse it too."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None or not isinstance(
+        error, (ValueError, TypeError, LookupError, ArithmeticError, AssertionError, RuntimeError)
+    ):
+        return False
+    code = last.tb_frame.f_code
+    raised = dis.opname[code.co_code[last.tb_lasti]] == "RAISE_VARARGS"
+    ours = "porter" in PurePath(code.co_filename).parts and not code.co_filename.endswith(_OWN)
+    return raised and not ours and not code.co_filename.startswith(_TORCH)
 
 
 def _place(error: BaseException, file: str) -> Place:

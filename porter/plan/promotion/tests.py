@@ -23,7 +23,7 @@ def write_functions(promotion: Promotion) -> str:
 
 def _spell_sample(sample: Sample) -> str:
     first, *rest = sample.arguments
-    return f"{first}, args=({', '.join(rest)},)" if rest else first
+    return f"{first}, args=({', '.join(rest)}{',' if len(rest) == 1 else ''})" if rest else first
 
 
 def write_opinfo(promotion: Promotion) -> str:
@@ -87,7 +87,7 @@ def _write_check(promotion: Promotion) -> str:
         "            return self.assertEqual(actual, expected, atol=0, rtol=0)\n"
     )  # fmt: skip
     usual = ", ".join(f"torch.{name}: {value!r}" for name, value in _RELATIVE.items())
-    rtol = repr(relative) if relative is not None else f"{{{usual}}}[actual.dtype]"
+    rtol = f"        rtol = {relative!r}\n" if relative is not None else f"        rtol = {{{usual}}}[actual.dtype]\n"
     atol = (
         f"        atol = {absolute!r}\n"
         if absolute is not None
@@ -95,4 +95,4 @@ def _write_check(promotion: Promotion) -> str:
         "        largest = expected.abs().max().item() if expected.numel() else 0\n"
         "        atol = max(1e-5, 4 * torch.finfo(actual.dtype).eps * largest)\n"
     )
-    return f"{exact}{atol}        self.assertEqual(actual, expected, atol=atol, rtol={rtol})\n"
+    return f"{exact}{atol}{rtol}        self.assertEqual(actual, expected, atol=atol, rtol=rtol)\n"
