@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import time
 import unittest
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ from porter.verdict.build.new_operator import build_new_operator
 from porter.verdict.build.tree import materialise
 from porter.verdict.result import BUILD, DEFAULT, HOST, DTypeVerdict, Failure, Verdict
 
+_ERROR = re.compile(r"\w+(?:Error|Exception)\b")
 INVOCATIONS = "torch.testing._internal.common_methods_invocations"
 
 
@@ -155,7 +157,14 @@ def _run_test_case(promotion: Promotion) -> str | None:
     result = unittest.TestResult()
     case.run(result)
     wrong = [*result.errors, *result.failures]
-    return wrong[0][1].strip().splitlines()[-1] if wrong else None
+    return _find_message(wrong[0][1]) if wrong else None
+
+
+def _find_message(trace: str) -> str:
+    """The error's own lines of a traceback, without what torch's TestCase tells after them."""
+    lines = trace.strip().splitlines()
+    first = next((at for at, line in enumerate(lines) if _ERROR.match(line)), len(lines) - 1)
+    return " ".join(line.strip() for line in lines[first : first + 5] if line.strip())
 
 
 def _match_opinfo(trial: _Trial, info: Any, dtype: torch.dtype) -> str | None:

@@ -28,7 +28,8 @@ class _Recorder(Case):
     made: list[tuple[Tensor, str]] = field(default_factory=list)
 
     def normal(self, *shape: int, seed: int = 0) -> Tensor:
-        return self._note(super().normal(*shape, seed=seed), f"make_arg({shape!r})")
+        """Tests make uniform numbers: these spread as far as the normal ones do."""
+        return self._note(super().normal(*shape, seed=seed), f"make_arg({shape!r}, low=-2, high=2)")
 
     def uniform(self, *shape: int, low: float, high: float, seed: int = 0) -> Tensor:
         values = super().uniform(*shape, low=low, high=high, seed=seed)

@@ -255,10 +255,10 @@ diff --git a/torch/testing/_internal/common_methods_invocations.py b/torch/testi
 +        return torch.testing.make_tensor(
 +            shape, device=device, dtype=dtype, requires_grad=requires_grad, **bounds)
 +
-+    yield SampleInput(make_arg((1,)))
-+    yield SampleInput(make_arg((1023,)))
-+    yield SampleInput(make_arg((3, 4, 5)))
-+    yield SampleInput(make_arg((0, 3)))
++    yield SampleInput(make_arg((1,), low=-2, high=2))
++    yield SampleInput(make_arg((1023,), low=-2, high=2))
++    yield SampleInput(make_arg((3, 4, 5), low=-2, high=2))
++    yield SampleInput(make_arg((0, 3), low=-2, high=2))
 +
 +
 +def reference_fast_silu(*args):
@@ -719,10 +719,10 @@ diff --git a/torch/testing/_internal/common_methods_invocations.py b/torch/testi
 +        return torch.testing.make_tensor(
 +            shape, device=device, dtype=dtype, requires_grad=requires_grad, **bounds)
 +
-+    yield SampleInput(0.75, args=(make_arg((1,)), make_arg((1,))))
-+    yield SampleInput(0.75, args=(make_arg((257,)), make_arg((257,))))
-+    yield SampleInput(0.75, args=(make_arg((3, 5, 7)), make_arg((3, 5, 7))))
-+    yield SampleInput(0.75, args=(make_arg((0,)), make_arg((0,))))
++    yield SampleInput(0.75, args=(make_arg((1,), low=-2, high=2), make_arg((1,), low=-2, high=2)))
++    yield SampleInput(0.75, args=(make_arg((257,), low=-2, high=2), make_arg((257,), low=-2, high=2)))
++    yield SampleInput(0.75, args=(make_arg((3, 5, 7), low=-2, high=2), make_arg((3, 5, 7), low=-2, high=2)))
++    yield SampleInput(0.75, args=(make_arg((0,), low=-2, high=2), make_arg((0,), low=-2, high=2)))
 +
 +
 +def reference_axpy(a, x, y):
