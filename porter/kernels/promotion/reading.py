@@ -30,7 +30,10 @@ _TAKEN = frozenset(("out", "self", "int", "float", "double", "bool", "new", "del
 
 @dataclass(frozen=True)
 class Wish:
-    """What is promoted: the operator's name ("" for the stage's), the stage if there are several, its tier, a schema, template values."""
+    """What is promoted: the operator's name ("" for that of the stage), the stage if there are several, and its tier.
+
+    `instantiate` has values of template parameters that depend on the call.
+    """
 
     op: str
     stage: str | None = None
@@ -41,7 +44,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is promoted as `op`: a stage of a script, the function that launches its kernel, and what gives its inputs."""
+    """What is promoted as `op`: a stage of a script, the function that launches its kernel, what gives its inputs."""
 
     op: str
     script: Script
