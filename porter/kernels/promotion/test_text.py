@@ -85,9 +85,17 @@ def write_reference(function: Callable[..., Any], name: str, place: Place) -> st
             "PTR248", "the reference of the stage is not a plain function of the script", place,
             "Write it as one function of its arguments, torch and math.",
         )  # fmt: skip
+    helpers: dict[FunctionType, str] = {}
+    _write_function(function, name, place, helpers)
+    return "\n\n".join(f"{text}\n" for text in reversed(helpers.values()))
+
+
+def _write_function(function: FunctionType, name: str, place: Place, helpers: dict[FunctionType, str]) -> None:
+    """Adds the source of a function, and of those of its file that it calls, to `helpers`."""
+    helpers[function] = ""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    written = _Standalone(function, name, place).visit(tree)
-    return ast.unparse(ast.fix_missing_locations(written)) + "\n"
+    written = _Standalone(function, name, place, helpers).visit(tree)
+    helpers[function] = ast.unparse(ast.fix_missing_locations(written))
 
 
 def _find(path: str) -> object:
@@ -98,10 +106,10 @@ def _find(path: str) -> object:
 
 
 class _Standalone(ast.NodeTransformer):
-    """Renames a function, drops annotations, and puts numbers of its file in place of their names."""
+    """Renames a function and those that it calls, drops annotations, and puts numbers of its file for their names."""
 
-    def __init__(self, function: FunctionType, name: str, place: Place) -> None:
-        self.function, self.name, self.place = function, name, place
+    def __init__(self, function: FunctionType, name: str, place: Place, helpers: dict[FunctionType, str]) -> None:
+        self.function, self.name, self.place, self.helpers = function, name, place, helpers
         self.own = {*function.__code__.co_varnames, *function.__code__.co_cellvars, function.__name__}
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -124,6 +132,11 @@ class _Standalone(ast.NodeTransformer):
         value = values[node.id]
         if isinstance(value, (bool, int, float)):
             return ast.Constant(value)
+        if isinstance(value, FunctionType) and value.__globals__ is values:
+            name = f"{self.name}_{node.id}"
+            if value not in self.helpers:
+                _write_function(value, name, self.place, self.helpers)
+            return ast.Name(name, node.ctx)
         if node.id in _MODULES:
             return ast.parse(_MODULES[node.id], mode="eval").body
         raise PorterError(
