@@ -35,9 +35,10 @@ def export(
     Types come from a call that the script's SCRIPT makes. FILE is run as Python, and no file is overwritten.
     """
     if form == ATEN:
-        from porter.workflows.promote import Request, export_operator
+        from porter.plan.promotion.promotion import Wish
+        from porter.workflows.promote import export_operator
 
-        return _tell(output, export_operator(output.find_checkout(), Request(file, op or "", stage), out))
+        return _tell(output, export_operator(output.find_checkout(), file, Wish(op or "", stage), out))
     from porter.workflows.kernel_forms import export_kernel
 
     return _tell(output, export_kernel(file, form, kernel, out))

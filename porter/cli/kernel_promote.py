@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from porter.verdict.result import Verdict
 
 
-def read_values(given: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
+def read_values(given: tuple[str, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """The values of template parameters, from texts such as `D=64,128`."""
-    found = {}
+    found: dict[str, tuple[int, ...]] = {}
     for text in given:
         name, _, values = text.partition("=")
         if not name.isidentifier() or not values.replace(",", "").isdigit():
             raise click.BadParameter(f"{text!r} is not NAME=NUMBER,...", param_hint="--instantiate")
         found[name] = tuple(int(each) for each in values.split(",") if each)
-    return found
+    return tuple(found.items())
 
 
 @command(
@@ -63,11 +63,13 @@ def promote(
     as Python. Nothing is written without --write.
     """
     from porter.plan.promotion.planner import PromotionPlan
+    from porter.plan.promotion.promotion import Wish
     from porter.verdict.result import Verdict
     from porter.workflows.promote import Request, Wrote
     from porter.workflows.promote import promote as run
 
-    request = Request(file, op, stage, simple, schema, read_values(instantiate), write, force, not no_verify)
+    wish = Wish(op, stage, simple, schema, read_values(instantiate))
+    request = Request(file, wish, write, force, not no_verify)
     code = DONE
     for found in run(output.open_checkout(write), request, output.report_progress):
         match found:

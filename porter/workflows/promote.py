@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from porter.core.checkout import Checkout
 from porter.core.progress import Progress, ignore
 from porter.core.writing import write
 from porter.plan.promotion.planner import PromotionPlan, plan_promotion, write_files
+from porter.plan.promotion.promotion import Wish
+from porter.verdict.backends import host
+from porter.verdict.promoted_process import ProofRequest, request_proof
+from porter.verdict.result import Verdict
 from porter.workflows.kernel import start_device
 from porter.workflows.templates import create_file
-
-if TYPE_CHECKING:
-    from porter.kernels.promotion.reading import Wish
-    from porter.verdict.result import Verdict
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to promote, under which name, and what to do with it. See `porter.kernels.promotion.reading.Wish`."""
+    """A script, what to promote of it, and what to do with the plan."""
 
     file: Path
-    op: str
-    stage: str | None = None
-    simple: bool = False
-    schema: str | None = None
-    instantiate: Mapping[str, tuple[int, ...]] | None = None
+    wish: Wish
     write: bool = False
     force: bool = False
     verify: bool = True
@@ -48,41 +43,29 @@ def promote(
 
     Raises PTR238, PTR239, PTR241 to PTR248 for what cannot be promoted, and what `write` and the device raise.
     """
-    if request.verify:
-        from porter.verdict.backends import host
-
-        host.require()
-        host.start()
-    else:
-        start_device()
+    start_device()
     from porter.kernels.promotion.reading import find_subject, read_promotion
 
+    if request.verify:
+        host.require()
     progress("planning")
-    subject = find_subject(request.file, _wish(request))
-    plan = plan_promotion(checkout, read_promotion(subject, _wish(request)))
+    plan = plan_promotion(checkout, read_promotion(find_subject(request.file, request.wish), request.wish))
     yield plan
     if request.verify:
-        from porter.verdict.promoted import prove_promotion
-
-        yield prove_promotion(checkout.root, subject, plan, progress)
+        proof = ProofRequest(checkout.root.resolve(), request.file.resolve(), request.wish)
+        yield request_proof(proof, plan.promotion.op, progress)
     if request.write:
         yield Wrote(write(checkout, plan.changes, request.force))
 
 
-def export_operator(checkout: Checkout, request: Request, folder: Path) -> list[Path]:
+def export_operator(checkout: Checkout, file: Path, wish: Wish, folder: Path) -> list[Path]:
     """Writes the operator's files to a folder. Raises PTR236 and what `promote` raises of a script."""
     start_device()
     from porter.kernels.promotion.reading import find_subject, read_promotion
 
-    promotion = read_promotion(find_subject(request.file, _wish(request)), _wish(request))
+    promotion = read_promotion(find_subject(file, wish), wish)
     paths = []
     for name, text in write_files(checkout, promotion).items():
         create_file(folder / name, text)
         paths.append(folder / name)
     return paths
-
-
-def _wish(request: Request) -> Wish:
-    from porter.kernels.promotion.reading import Wish
-
-    return Wish(request.op, request.stage, request.simple, request.schema, request.instantiate)

@@ -12,6 +12,9 @@ from typing import Any
 import torch
 
 from porter.core.errors import Place, PorterError
+from porter.kernels.call import Call
+from porter.kernels.kernel import Kernel
+from porter.kernels.launch import observing
 from porter.kernels.loading import load
 from porter.kernels.promotion.kernel_text import is_open, write_kernel_text
 from porter.kernels.promotion.test_text import write_reference, write_samples
@@ -20,26 +23,12 @@ from porter.kernels.tracing.reference import NotCalls, WrittenReference, write_a
 from porter.kernels.tracing.tracer import Traced, trace
 from porter.plan.promotion.expressions import Constant, apply
 from porter.plan.promotion.program import Check, Launch, OutputTensor, Program, Raised, Requirement, Unlike, merge
-from porter.plan.promotion.promotion import Decision, Parameter, Promotion, TestTexts
+from porter.plan.promotion.promotion import Decision, Parameter, Promotion, TestTexts, Wish
 
 _NAME = re.compile(r"_?[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 _TYPES = {bool: "bool", int: "int", float: "float"}
 _PYTHON = {"bool": bool, "int": int, "float": float}
 _TAKEN = frozenset(("out", "self", "int", "float", "double", "bool", "new", "delete", "default", "register", "lib"))
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What is promoted: the operator's name ("" for that of the stage), the stage if there are several, and its tier.
-
-    `instantiate` has values of template parameters that depend on the call.
-    """
-
-    op: str
-    stage: str | None = None
-    simple: bool = False
-    schema: str | None = None
-    instantiate: Mapping[str, tuple[int, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -86,7 +75,7 @@ def read_promotion(subject: Subject, wish: Wish) -> Promotion:
     traces, dtypes = _trace_types(script, stage, function, inputs, parameters, file)
     programs = [_merge(traced, place) for traced in traces]
     program = _generalize(programs, dtypes, place)
-    wanted = wish.instantiate or {}
+    wanted = dict(wish.instantiate)
     text = write_kernel_text(traces[0].kernel, subject.op, [each.launch for each in programs], wanted)
     samples, left = write_samples(script, inputs, stage.takes, place)
     reference = write_reference(stage.reference, f"reference_{subject.op}", place)
@@ -107,9 +96,28 @@ def read_promotion(subject: Subject, wish: Wish) -> Promotion:
         dtypes=dtypes,
         tests=TestTexts(samples, reference, f"reference_{subject.op}", tolerance),
         cpu=cpu.results,
+        empty=_find_empty_inputs(script, stage, function, inputs),
         cpu_headers=cpu.functions,
         decisions=(*notes, *left, *why),
     )
+
+
+def _find_empty_inputs(
+    script: Script, stage: Stage, function: Callable[..., Any], inputs: Callable[[Case], Mapping[str, Any]]
+) -> frozenset[int]:
+    """The inputs that are empty in some launch of the script's cases."""
+    found: set[int] = set()
+
+    def look(_kernel: Kernel, call: Call, _outputs: object) -> None:
+        found.update(at for at, v in enumerate(call.inputs) if isinstance(v, torch.Tensor) and v.numel() == 0)
+
+    for size in script.sizes:
+        values = inputs(Case(size, script.dtypes[0], script.layouts[0]))
+        given = [values[name] for name in stage.takes]
+        if any(isinstance(each, torch.Tensor) and each.numel() == 0 for each in given):
+            with observing(look):
+                function(*given)
+    return frozenset(found)
 
 
 def _write_cpu(

@@ -91,9 +91,11 @@ def write_host_file(promotion: Promotion, style: Style) -> str:
     extra += "" if "div_floor_integer" not in body else "#include <c10/util/generic_math.h>\n"
     casts = "#include <c10/util/TypeCast.h>\n" if "checked_convert" in body else ""
     outs = ", ".join(f"const Tensor& {name}" for name in promotion.results)
+    functions = "#include <ATen/Functions.h>\n" if "at::empty(" in body else ""
+    empty = "#include <ATen/ops/empty.h>\n" if functions else ""
     return (
         f"#define TORCH_ASSERT_ONLY_METHOD_OPERATORS\n{extra}{profiler}#include <ATen/native/mps/OperationUtils.h>\n"
-        f"{casts}\n#ifndef AT_PER_OPERATOR_HEADERS\n#include <ATen/NativeFunctions.h>\n#else\n"
+        f"{casts}\n#ifndef AT_PER_OPERATOR_HEADERS\n{functions}#include <ATen/NativeFunctions.h>\n#else\n{empty}"
         f"#include <ATen/ops/{op}_native.h>\n#endif\n\nnamespace at::native {{\n\nusing namespace mps;\n\n{library}\n"
         f"{helper}TORCH_IMPL_FUNC({op}_out_mps)\n({_parameters(promotion.parameters)}, {outs}) {{\n{body}}}\n\n"
         "} // namespace at::native\n"
@@ -187,8 +189,15 @@ def _bind(promotion: Promotion, printer: Printer, binding: Binding) -> tuple[str
         label = "".join(c if c.isalnum() else "_" for c in text).strip("_")
         return _describe(label, f"{text}.sizes()", text, binding.content)
     if is_tensor(node):
-        return "", text
+        return _fill_empty(text) if binding.operand in promotion.empty else ("", text)
     return "", _number(node, text)
+
+
+def _fill_empty(text: str) -> tuple[str, str]:
+    name = f"{text.strip('_')}_buffer"
+    made = f"at::empty({{1}}, {text}.options())"
+    note = "// Metal wants a buffer for every argument, and an empty tensor has none\n"
+    return f"{note}const Tensor {name} = {text}.numel() > 0 ? {text} : {made};", name
 
 
 def _number(node: Node, text: str) -> str:

@@ -11,6 +11,20 @@ from porter.plan.promotion.program import Program
 
 
 @dataclass(frozen=True)
+class Wish:
+    """What to promote: the operator's name ("" for that of the stage), the stage if there are several, and its tier.
+
+    `instantiate` has values of template parameters that depend on the call.
+    """
+
+    op: str
+    stage: str | None = None
+    simple: bool = False
+    schema: str | None = None
+    instantiate: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
 class Parameter:
     """An argument of the operator: `Tensor`, `float`, `int` or `bool`, and its default in a schema's words."""
 
@@ -105,6 +119,7 @@ class Promotion:
     """A kernel of a script as the operator `op`. `dtypes` has the element types of each tensor, case by case.
 
     `cpu` is the reference as C++ for each result, if it could be written so, which needs the headers of `cpu_headers`.
+    `empty` are the kernel's inputs that may be empty when it is launched.
     """
 
     op: str
@@ -116,6 +131,7 @@ class Promotion:
     tests: TestTexts
     cpu: tuple[str, ...] = ()
     cpu_headers: tuple[str, ...] = ()
+    empty: frozenset[int] = frozenset()
     decisions: tuple[Decision, ...] = ()
 
     @property

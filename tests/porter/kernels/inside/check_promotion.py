@@ -10,8 +10,9 @@ from expecttest import assert_expected_inline
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
-from porter.kernels.promotion.reading import Wish, find_subject, read_promotion
+from porter.kernels.promotion.reading import find_subject, read_promotion
 from porter.plan.promotion.planner import PromotionPlan, plan_promotion
+from porter.plan.promotion.promotion import Wish
 
 ROOT = Path(__file__).resolve().parents[4]
 HEAD = """
@@ -178,7 +179,7 @@ PTR246 the schema cannot be read: expected ) but found 'eof' here []""",
 
 def test_chosen_template_values_are_instantiated_and_required(tmp_path: Path) -> None:
     body = "def run(x):\n    return launch(NEEDS, x, {'N': x.shape[-1]})\n"
-    texts = promoted(tmp_path, body, instantiate={"N": (3, 8)}).changes.apply()
+    texts = promoted(tmp_path, body, instantiate=(("N", (3, 8)),)).changes.apply()
     kernel = texts["aten/src/ATen/native/mps/kernels/MyOp.metal"]
     assert "INSTANTIATE_MY_OP(half, 3)" in kernel
     assert "INSTANTIATE_MY_OP(half, 8)" in kernel

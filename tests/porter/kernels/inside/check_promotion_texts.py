@@ -7,8 +7,9 @@ from pathlib import Path
 from expecttest import assert_expected_inline
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
-from porter.kernels.promotion.reading import Wish, find_subject, read_promotion
+from porter.kernels.promotion.reading import find_subject, read_promotion
 from porter.plan.promotion.planner import PromotionPlan, plan_promotion
+from porter.plan.promotion.promotion import Wish
 
 ROOT = Path(__file__).resolve().parents[4]
 
