@@ -1,4 +1,4 @@
-"""Proves a promotion in a process of its own: what it calls may crash, and the host code of one fork is all it loads."""
+"""Proves a promotion in a process of its own: what it calls may crash, and one fork is all that it loads."""
 
 from __future__ import annotations
 
