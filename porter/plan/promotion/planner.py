@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from porter.aten.native_functions import NativeFunctions
 from porter.core.change_set import ChangeSet
 from porter.core.checkout import Checkout
+from porter.core.dtypes import SCALAR_TYPES, Kind
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
 from porter.core.formatting import format_block
@@ -26,6 +27,8 @@ _OP_DB = re.compile(r"^op_db\b[^=\n]*= *(?P<open>\[)\n", re.M)
 _ENTRY = re.compile(r"^    \w*Info(?P<open>\()\s*(['\"])(?P<name>[^'\"\n]+)\2", re.M)
 _OP_DB_COMMENT = re.compile(r"(?:^#[^\n]*\n)*\Z", re.M)
 _LAST = re.compile(r"^(?:#[^\n]*\n)*(?:instantiate_device_type_tests\(|if __name__ ==)", re.M)
+_KINDS = {each.torch: each.kind for each in SCALAR_TYPES}
+_DIFFERENTIABLE = (Kind.FLOATING, Kind.COMPLEX)
 _NO_TESTS = "has no list of OpInfos, so the operator has none"
 
 
@@ -152,4 +155,6 @@ def _decisions(promotion: Promotion) -> Iterator[Decision]:
     place = promotion.program.launch.place
     if promotion.cpu and not promotion.has_opinfo:
         yield Decision(place, "the first argument is no tensor, as OpInfo's tests want it to be: there is no OpInfo")
-    yield Decision(place, "there is no gradient: add a formula to derivatives.yaml, or leave the operator without one")
+    if any(_KINDS[each] in _DIFFERENTIABLE for dtypes in promotion.dtypes.values() for each in dtypes):
+        what = "there is no gradient: add a formula to derivatives.yaml, or leave the operator without one"
+        yield Decision(place, what)
