@@ -25,8 +25,9 @@ from porter.plan.promotion.program import Branch, Check, Launch, OutputTensor, R
 MOST_PATHS = 512
 _CHECKS = {ValueError: Check.VALUE, TypeError: Check.TYPE, IndexError: Check.INDEX}
 # What these raise is what Python itself would: an index out of range, a division by zero.
-_OWN = ("porter/kernels/script.py", "porter/kernels/tracing/symbols.py")
-_TORCH = str(PurePath(torch.__file__).parent)
+_PORTER = f"{PurePath(__file__).parents[2]}/"
+_OWN = ("kernels/script.py", "kernels/tracing/symbols.py")
+_TORCH = f"{PurePath(torch.__file__).parent}/"
 
 
 @dataclass(frozen=True)
@@ -275,8 +276,9 @@ def _is_meant(error: Exception) -> bool:
         return False
     code = last.tb_frame.f_code
     raised = dis.opname[code.co_code[last.tb_lasti]] == "RAISE_VARARGS"
-    ours = "porter" in PurePath(code.co_filename).parts and not code.co_filename.endswith(_OWN)
-    return raised and not ours and not code.co_filename.startswith(_TORCH)
+    if code.co_filename.startswith(_PORTER):
+        return raised and code.co_filename.removeprefix(_PORTER) in _OWN
+    return raised and not code.co_filename.startswith(_TORCH)
 
 
 def _place(error: BaseException, file: str) -> Place:

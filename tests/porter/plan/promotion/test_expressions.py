@@ -78,7 +78,7 @@ numbers = st.recursive(
     max_leaves=8,
 )
 conditions = st.recursive(
-    st.one_of(st.just(TRUE), st.just(FALSE), st.tuples(st.sampled_from([*COMPARISONS]), numbers, numbers).map(lambda t: plain(*t))),
+    st.one_of(st.just(TRUE), st.just(FALSE), st.builds(plain, st.sampled_from([*COMPARISONS]), numbers, numbers)),
     lambda inner: st.one_of(
         st.tuples(st.sampled_from(["and", "or"]), inner, inner).map(lambda t: plain(*t)),
         inner.map(lambda each: plain("not", each)),
