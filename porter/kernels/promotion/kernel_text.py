@@ -59,6 +59,7 @@ def write_kernel_text(
     return KernelText(
         before=definition.before,
         definition=text,
+        outputs=kernel.outputs,
         parameters=tuple(each.name for each in template),
         types=tuple(TypeName(dtypes, word) for word, dtypes in varying.items()),
         numbers=tuple(each.name for each in numbers),

@@ -273,9 +273,25 @@ def _merge(traced: Traced, place: Place) -> Program:
 def _generalize(programs: Sequence[Program], dtypes: Mapping[str, tuple[str, ...]], place: Place) -> Program:
     """One program for every element type. Raises PTR244 if they differ in more than the types."""
     first = programs[0]
-    columns = zip(*([each.dtype for each in program.launch.outputs] for program in programs), strict=True)
+    launches = [each.launch for each in programs]
+    outputs = _generalize_outputs([each.outputs for each in launches], dtypes, place)
+    left = _generalize_outputs([each.kernel_outputs for each in launches], dtypes, place)
+    for other in programs[1:]:
+        if other.requirements != first.requirements or _shape(other.launch) != _shape(first.launch):
+            raise PorterError(
+                "PTR244", "the script decides by element types how it launches its kernel", place,
+                "Promote a stage that launches alike for every type.",
+            )  # fmt: skip
+    return Program(first.requirements, replace(first.launch, outputs=outputs, kernel_outputs=left))
+
+
+def _generalize_outputs(
+    found: Sequence[Sequence[OutputTensor]], dtypes: Mapping[str, tuple[str, ...]], place: Place
+) -> tuple[OutputTensor, ...]:
+    """Outputs whose types are the names of arguments that have the same types, or types that never change."""
     outputs = []
-    for output, column in zip(first.launch.outputs, columns, strict=True):
+    for alike in zip(*found, strict=True):
+        output, column = alike[0], tuple(each.dtype for each in alike)
         name = next((name for name, found in dtypes.items() if found == column), None)
         if name is None and len(set(column)) > 1:
             raise PorterError(
@@ -283,13 +299,7 @@ def _generalize(programs: Sequence[Program], dtypes: Mapping[str, tuple[str, ...
                 "Give it the type of an argument, or one type.",
             )  # fmt: skip
         outputs.append(OutputTensor(output.sizes, name or column[0]))
-    for other in programs[1:]:
-        if other.requirements != first.requirements or _shape(other.launch) != _shape(first.launch):
-            raise PorterError(
-                "PTR244", "the script decides by element types how it launches its kernel", place,
-                "Promote a stage that launches alike for every type.",
-            )  # fmt: skip
-    return Program(first.requirements, replace(first.launch, outputs=tuple(outputs)))
+    return tuple(outputs)
 
 
 def _shape(launch: Launch) -> object:

@@ -195,6 +195,7 @@ class _Run:
             argument_dtypes=tuple(_name(v.dtype) if isinstance(v, SymbolicTensor) else "" for v in values),
             kernel_outputs=outputs,
             outputs=(),
+            returned=(),
             grid=_three(call["grid"]),
             group=_three(call["threadgroup"]),
             template=tuple(_template(name, value) for name, value in call["template"].items()),
@@ -212,13 +213,13 @@ class _Run:
                 "PTR244", "the stage returns something else than its kernel's outputs", Place(self.path.file),
                 "Promote a stage that returns what a kernel writes.",
             )  # fmt: skip
-        if [each.at for each in results] != list(range(len(self.launch.kernel_outputs))):
+        returned = tuple(each.at for each in results)
+        if len(set(returned)) < len(returned):
             raise PorterError(
-                "PTR244", "the stage does not return every output of its kernel, in their order", self.launch.place,
-                "Return them all, or give the kernel no other.",
-            )  # fmt: skip
+                "PTR244", "the stage returns an output of its kernel twice", self.launch.place, "Return it once."
+            )
         outputs = tuple(OutputTensor(each.sizes, _name(each.dtype)) for each in results)
-        return replace(self.launch, outputs=outputs)
+        return replace(self.launch, outputs=outputs, returned=returned)
 
 
 def _symbol(name: str, kind: torch.dtype | str) -> Any:

@@ -110,12 +110,13 @@ def _launch(promotion: Promotion, style: Style) -> Iterator[str]:
     name = _kernel_name(promotion, printer)
     empty = " || ".join(f"{printer.print(each, 4)} == 0" for each in launch.grid if not isinstance(each, Constant))
     inputs = [printer.print(each) for each in _tensors(promotion)]
+    left = list(_left_behind(promotion, printer))
     yield from (f"  {each}\n" for each in _supported_types(promotion))
     yield from (f"  {each}\n" for each in printer.declarations)
+    yield from (f"  {each}\n" for each in left)
     if launch.init_value is not None:
-        yield from (
-            f"  {each}.fill_({Printer().print(Constant.of(launch.init_value))});\n" for each in promotion.results
-        )
+        start = Printer().print(Constant.of(launch.init_value))
+        yield from (f"  {each}.fill_({start});\n" for each in _output_names(promotion))
     if empty:
         yield f"  if ({empty}) {{\n    return;\n  }}\n"
     yield from (f"  {declaration}\n" for declaration, _ in bound if declaration)
@@ -178,8 +179,8 @@ def _bind(promotion: Promotion, printer: Printer, binding: Binding) -> tuple[str
     """The declaration that a buffer needs, and the argument that binds it."""
     arguments = promotion.program.launch.arguments
     if binding.operand >= len(arguments):
-        name = promotion.results[binding.operand - len(arguments)]
-        output = promotion.program.launch.kernel_outputs[binding.operand - len(arguments)]
+        at = binding.operand - len(arguments)
+        name, output = _output_names(promotion)[at], promotion.program.launch.kernel_outputs[at]
         if binding.content is Content.DATA:
             return "", name
         return _describe(name, printer.listed(output.sizes), name, binding.content)
@@ -191,6 +192,25 @@ def _bind(promotion: Promotion, printer: Printer, binding: Binding) -> tuple[str
     if is_tensor(node):
         return _fill_empty(text) if binding.operand in promotion.empty else ("", text)
     return "", _number(node, text)
+
+
+def _output_names(promotion: Promotion) -> list[str]:
+    """What host code calls each output of the kernel: a result, or a tensor of its own."""
+    returned = promotion.program.launch.returned
+    given = {at: promotion.results[number] for number, at in enumerate(returned)}
+    taken = {each.name for each in promotion.parameters} | set(promotion.results) | _RESERVED
+    own = (f"{name}_" if name in taken else name for name in promotion.kernel.outputs)
+    return [given.get(at, name) for at, name in enumerate(own)]
+
+
+def _left_behind(promotion: Promotion, printer: Printer) -> Iterator[str]:
+    """Declares what the kernel writes for itself alone."""
+    launch = promotion.program.launch
+    for at, name in enumerate(_output_names(promotion)):
+        if at not in launch.returned:
+            output = launch.kernel_outputs[at]
+            given = f"{printer.listed(output.sizes)}, {_options(promotion, output.dtype)}"
+            yield f"const Tensor {name} = at::empty({given});"
 
 
 def _fill_empty(text: str) -> tuple[str, str]:

@@ -62,13 +62,15 @@ class TemplateValue:
 class Launch:
     """The launch of a kernel. `arguments` are its inputs, `kernel_outputs` how large the kernel sees its outputs.
 
-    `names` are those that the script gives to what it computes, in their order.
+    `returned` has the number of the kernel's output that each of `outputs` is; the others are left behind. `names` are
+    those that the script gives to what it computes, in their order.
     """
 
     arguments: tuple[TensorExpression | Expression, ...]
     argument_dtypes: tuple[str, ...]
     kernel_outputs: tuple[OutputTensor, ...]
     outputs: tuple[OutputTensor, ...]
+    returned: tuple[int, ...]
     grid: tuple[Expression, ...]
     group: tuple[Expression, ...]
     template: tuple[TemplateValue, ...]
@@ -143,8 +145,8 @@ def _under(unless: Expression, requirement: Requirement) -> Requirement:
 
 
 def _merge_launches(condition: Expression, yes: Launch, no: Launch) -> Launch:
-    if yes.init_value != no.init_value or yes.argument_dtypes != no.argument_dtypes:
-        raise Unlike("another start value or type")
+    if (yes.init_value, yes.returned) != (no.init_value, no.returned) or yes.argument_dtypes != no.argument_dtypes:
+        raise Unlike("other results, start values or types")
 
     def nodes(ours: tuple[Node, ...], theirs: tuple[Node, ...]) -> tuple[Node, ...]:
         return tuple(select(condition, one, other) for one, other in zip(ours, theirs, strict=True))
@@ -162,6 +164,7 @@ def _merge_launches(condition: Expression, yes: Launch, no: Launch) -> Launch:
         yes.argument_dtypes,
         outputs(yes.kernel_outputs, no.kernel_outputs),
         outputs(yes.outputs, no.outputs),
+        yes.returned,
         nodes(yes.grid, no.grid),  # type: ignore[arg-type]
         nodes(yes.group, no.group),  # type: ignore[arg-type]
         tuple(_merge_template(condition, *pair) for pair in zip(yes.template, no.template, strict=True)),

@@ -65,14 +65,15 @@ class TypeName:
 
 @dataclass(frozen=True)
 class KernelText:
-    """The Metal source. `types` and `numbers` are its template parameters, both in the order of `parameters`.
+    """The Metal source. `outputs` are the names of what it writes.
 
-    `instances` are their values: Metal names of types, then numbers. `in_groups` says that its result depends on how
-    threads are grouped.
+    `types` and `numbers` are its template parameters, both in the order of `parameters`; `instances` are their values:
+    Metal names of types, then numbers. `in_groups` says that its result depends on how threads are grouped.
     """
 
     before: str
     definition: str
+    outputs: tuple[str, ...]
     parameters: tuple[str, ...]
     types: tuple[TypeName, ...]
     numbers: tuple[str, ...]

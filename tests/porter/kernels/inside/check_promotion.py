@@ -189,6 +189,23 @@ def test_chosen_template_values_are_instantiated_and_required(tmp_path: Path) ->
     )
 
 
+def test_what_a_kernel_writes_for_itself_is_a_tensor_of_the_host_code(tmp_path: Path) -> None:
+    found = promoted(tmp_path, """
+BOTH = MetalKernel("b", ["x"], ["out", "extra"], "uint i = thread_position_in_grid.x; out[i] = x[i]; extra[i] = i;")
+
+def run(x):
+    return BOTH(
+        inputs={"x": x}, grid=(x.numel(), 1, 1), threadgroup=(64, 1, 1), init_value=1,
+        output_shapes={"out": x.shape, "extra": (x.numel(),)},
+        output_dtypes={"out": x.dtype, "extra": torch.int32},
+    )["out"]
+""")  # fmt: skip
+    text = found.changes.apply()["aten/src/ATen/native/mps/operations/MyOp.mm"]
+    assert "const Tensor extra = at::empty({x.numel()}, x.options().dtype(kInt));" in text
+    assert "  out.fill_(1);\n  extra.fill_(1);\n" in text
+    assert "mtl_setArgs(encoder, x_, out, extra);" in text
+
+
 def test_what_is_left_out_is_told(tmp_path: Path) -> None:
     found = promoted(tmp_path, """
 TABLE = {}
