@@ -51,7 +51,7 @@ class _Recorder(Case):
 def write_samples(
     script: Script, inputs: Callable[[Case], Mapping[str, Any]], takes: Sequence[str], place: Place
 ) -> tuple[tuple[Sample, ...], tuple[Decision, ...]]:
-    """A sample for each size of the script, and what is left to a person. Raises PTR248."""
+    """A sample for each size of the script, and what is left to a person."""
     samples, decisions = [], []
     for size in script.sizes:
         case = _Recorder(size, script.dtypes[0], script.layouts[0], "cpu")
@@ -60,15 +60,10 @@ def write_samples(
         for name in takes:
             value = values[name]
             text = case.find(value) if isinstance(value, Tensor) else repr(value)
-            if text is None and not value.is_floating_point():
-                raise PorterError(
-                    "PTR248", f"the tests cannot make `{name}`: the script computes its whole numbers from others", place,
-                    "Make it in `inputs` with the methods of the case.",
-                )  # fmt: skip
             if text is None:
                 own = "" if value.dtype == case.dtype else f", dtype={value.dtype}"
                 text = f"make_arg({tuple(value.shape)!r}{own})"
-                what = f"`{name}` of the samples has any values of its type: the script computes it"
+                what = f"the script computes `{name}`, and the tests' samples have any values: write some that fit"
                 decisions.append(Decision(place, what))
             arguments.append(text)
         samples.append(Sample(tuple(arguments)))
