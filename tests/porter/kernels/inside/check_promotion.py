@@ -10,6 +10,7 @@ from expecttest import assert_expected_inline
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
+from porter.kernels.loading import load
 from porter.kernels.promotion.reading import find_subject, read_promotion
 from porter.plan.promotion.planner import PromotionPlan, plan_promotion
 from porter.plan.promotion.promotion import Wish
@@ -66,6 +67,24 @@ def promoted(tmp_path: Path, body: str, **wish: Any) -> PromotionPlan:
     path = tmp_path / "script.py"
     path.write_text(HEAD + body + TAIL)
     return plan(path, "my_op", **wish)
+
+
+VALUES = {"attention": {"D": (64,)}, "attention_variants": {"D": (64,), "SHARED": (1, 2), "WINDOW": (5,)}}
+REFUSED = {"grid_sample backward": "PTR244", "transformer eager": "PTR245", "transformer compiled": "PTR245"}
+
+
+@pytest.mark.parametrize("template", sorted(path.stem for path in (ROOT / "templates").glob("*.py")))
+def test_which_stages_of_templates_are_operators(template: str) -> None:
+    path = ROOT / "templates" / f"{template}.py"
+    for stage in load(path).stages:
+        wish = Wish("my_op", stage.name, instantiate=tuple(VALUES.get(template, {}).items()))
+        code = REFUSED.get(f"{template} {stage.name}")
+        try:
+            read_promotion(find_subject(path, wish), wish)
+        except PorterError as error:
+            assert error.code == code, f"{stage.name}: {error}"
+        else:
+            assert code is None, stage.name
 
 
 def test_checks_keep_their_order_and_error(tmp_path: Path) -> None:
