@@ -69,7 +69,10 @@ def promoted(tmp_path: Path, body: str, **wish: Any) -> PromotionPlan:
     return plan(path, "my_op", **wish)
 
 
-VALUES = {"attention": {"D": (64,)}, "attention_variants": {"D": (64,), "SHARED": (1, 2), "WINDOW": (5,)}}
+VALUES: dict[str, dict[str, tuple[int, ...]]] = {
+    "attention": {"D": (64,)},
+    "attention_variants": {"D": (64,), "SHARED": (1, 2), "WINDOW": (5,)},
+}
 REFUSED = {"grid_sample backward": "PTR244", "transformer eager": "PTR245", "transformer compiled": "PTR245"}
 
 
