@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import torch
 
 from porter.core.errors import PorterError
 from porter.kernels.body import words
-from porter.kernels.kernel import Kernel, Operand, TemplateArgument
+from porter.kernels.kernel import AddressSpace, Kernel, Operand, TemplateArgument
 from porter.kernels.signature import Content, define
 from porter.kernels.types import metal_type
 from porter.plan.promotion import promotion as values
@@ -71,10 +74,7 @@ def write_kernel_text(
 
 
 def _passed(inputs: Sequence[Operand]) -> list[Operand]:
-    from dataclasses import replace
-
-    from porter.kernels.kernel import AddressSpace
-
+    """Numbers are constants, and tensors lie in device memory however small they are."""
     return [replace(each, space=AddressSpace.CONSTANT) if each.rank == 0 else each for each in inputs]
 
 
@@ -137,8 +137,6 @@ def is_open(node: Node) -> bool:
 
 
 def _metal(dtype: str) -> str:
-    import torch
-
     name = metal_type(getattr(torch, dtype))
     assert name is not None, dtype
     return name
