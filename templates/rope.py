@@ -7,6 +7,8 @@ tensor.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -73,7 +75,7 @@ def rope_simple(x: Tensor, first: int = 0, base: float = 10000.0) -> Tensor:
 def launch(kernel: MetalKernel, x: Tensor, first: int, base: float, depth: int) -> Tensor:
     """Runs a kernel over the pairs, positions and `depth` heads or batches."""
     width = x.shape[3]
-    slope = float(-2 * torch.log(torch.tensor(base, dtype=torch.float64)) / width)
+    slope = -2 * math.log(base) / width
     outputs = kernel(
         inputs={"x": x, "first": first, "slope": slope},
         template={"T": x.dtype},

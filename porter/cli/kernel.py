@@ -7,12 +7,13 @@ from porter.cli.kernel_check import check
 from porter.cli.kernel_export import export, import_
 from porter.cli.kernel_list import list_templates
 from porter.cli.kernel_new import new
+from porter.cli.kernel_promote import promote
 from porter.cli.kernel_trace import trace
 from porter.cli.options import group
 
 kernel = group(
     "kernel",
-    "Start, check, time, trace and export Metal kernels of your own.",
+    "Start, check, time, trace, export and promote Metal kernels of your own.",
     new,
     list_templates,
     check,
@@ -20,4 +21,5 @@ kernel = group(
     trace,
     export,
     import_,
+    promote,
 )

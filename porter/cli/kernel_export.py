@@ -9,6 +9,7 @@ import click
 from porter.cli.options import command
 from porter.cli.output import DONE, Output
 
+ATEN = "aten"
 _OUT = click.option(
     "--out", default=".", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Where to write it."
 )
@@ -17,17 +18,27 @@ _OUT = click.option(
 @command(
     "export",
     ("porter kernel export softmax.py --kernel softmax --to mlx", "for MLX's metal_kernel"),
+    ("porter kernel export silu.py --to aten --op fast_silu --out silu", "an operator of PyTorch, as files"),
     ("porter kernel export add.py --to kernel-builder --out add", "a project for Hugging Face's kernel-builder"),
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--to", "form", required=True, metavar="FORM", help="compile_shader, mlx, coreai or kernel-builder.")
+@click.option("--to", "form", required=True, metavar="FORM", help="compile_shader, mlx, coreai, kernel-builder, aten.")
 @click.option("--kernel", metavar="NAME", help="Which kernel, if the script has several.")
+@click.option("--op", metavar="NAME", help="For aten: the name of the operator. Default: that of the stage.")
+@click.option("--stage", metavar="NAME", help="For aten: which stage, if the script has several.")
 @_OUT
-def export(output: Output, file: Path, form: str, kernel: str | None, out: Path) -> int:
+def export(
+    output: Output, file: Path, form: str, kernel: str | None, op: str | None, stage: str | None, out: Path
+) -> int:
     """Write a kernel in the form that another ecosystem wants.
 
     Types come from a call that the script's SCRIPT makes. FILE is run as Python, and no file is overwritten.
     """
+    if form == ATEN:
+        from porter.plan.promotion.promotion import Wish
+        from porter.workflows.promote import export_operator
+
+        return _tell(output, export_operator(output.find_checkout(), file, Wish(op or "", stage), out))
     from porter.workflows.kernel_forms import export_kernel
 
     return _tell(output, export_kernel(file, form, kernel, out))

@@ -16,6 +16,7 @@ from porter.kernels.cases import FLOATING
 from porter.kernels.check import CheckReport, check
 from porter.kernels.compare import BY_TYPE, Tolerance
 from porter.kernels.definition import check_kernel
+from porter.kernels.intercept import find_interceptor
 from porter.kernels.kernel import Kernel
 from porter.kernels.operator import Operator, Vjp, last_source, operator, pack, run_operator
 from porter.kernels.references import Reference, result_outputs
@@ -109,6 +110,13 @@ class MetalKernel:
         """
         found = self._find_operator(inputs, output_shapes)
         kernel = found.kernel
+        if (interceptor := find_interceptor()) is not None:
+            taken = interceptor(kernel, {
+                "inputs": inputs, "template": dict(template), "grid": grid, "threadgroup": threadgroup,
+                "output_shapes": _ordered(kernel, "output_shapes", output_shapes),
+                "output_dtypes": _ordered(kernel, "output_dtypes", output_dtypes), "init_value": init_value,
+            })  # fmt: skip
+            return dict(zip(kernel.outputs, taken, strict=True)) if isinstance(output_shapes, Mapping) else taken
         arguments = pack(
             _listed(kernel, "inputs", inputs, kernel.inputs),
             sizes(kernel, "grid", grid),

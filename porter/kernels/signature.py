@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -55,6 +56,32 @@ class Generated:
     source: str
     function: str
     buffers: tuple[Buffer, ...]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A kernel without what makes one call of it: helpers and header, then the kernel under the name it was given."""
+
+    before: str
+    text: str
+    buffers: tuple[Buffer, ...]
+
+
+def define(
+    kernel: Kernel,
+    inputs: Sequence[Operand],
+    outputs: Sequence[Operand],
+    template: Sequence[TemplateArgument],
+    function: str,
+) -> Definition:
+    """The definition of `kernel` as a file of its own has it: the lines are not numbered as those of the script."""
+    body, header = _specialize(kernel, inputs)
+    views = tensor_views(kernel)
+    buffers = tuple(_buffers(kernel, inputs, outputs, views))
+    before = helpers(_helper_words(kernel, body, header, views)) + textwrap.dedent(header).lstrip("\n")
+    statements = _views(inputs, outputs, views) + textwrap.dedent(body).strip("\n").rstrip() + "\n"
+    text = _definition(kernel, buffers, template, statements).replace(_NAME, function)
+    return Definition(before, text, buffers)
 
 
 @lru_cache(maxsize=512)

@@ -13,6 +13,7 @@ from porter.kernels.cases import FLOATING
 from porter.kernels.check import CheckReport, check
 from porter.kernels.compare import BY_TYPE, Tolerance
 from porter.kernels.definition import check_kernel
+from porter.kernels.intercept import find_interceptor
 from porter.kernels.kernel import Kernel, MetalParameter
 from porter.kernels.operator import Vjp, last_source, operator, pack, run_operator
 from porter.kernels.references import Reference, result_outputs
@@ -101,6 +102,12 @@ class TorchMetalKernel:
         Raises PTR205-PTR222.
         """
         kernel = self.kernel
+        if (interceptor := find_interceptor()) is not None:
+            taken = interceptor(kernel, {
+                "inputs": inputs, "template": {}, "grid": threads_per_grid, "threadgroup": threads_per_thread_group,
+                "output_shapes": result_shapes, "output_dtypes": None, "init_value": None,
+            })  # fmt: skip
+            return taken[0] if len(taken) == 1 else taken
         values = checked_inputs(kernel, inputs)
         _check_placeholders(kernel, values)
         arguments = pack(

@@ -65,6 +65,12 @@ def build(
     return Built(linked.library, found.kernels, tuple(dict.fromkeys((*shared.compiled, *linked.compiled))))
 
 
+def link(tree: Tree, files: Iterable[str], found: registration.Registration, recipe: Recipe, cache: Path) -> Built:
+    """The library of some host files and registrations. Raises PTR166 and PTR167."""
+    linked = _link_library(tree, files, found, recipe, cache)
+    return Built(linked.library, found.kernels, linked.compiled)
+
+
 def build_shared(tree: Tree, recipe: Recipe, cache: Path) -> None:
     """Builds the host files that every operator needs, for the builds to come. Raises PTR166 and PTR167."""
     _build_shared(tree, cache / "generated" / digest(tree.root.name) / "include", recipe, cache)

@@ -132,7 +132,7 @@ def native_headers(yaml_text: str, names: Iterable[str], include: Path) -> None:
 def _readable(family: Sequence[Row]) -> tuple[list[Grouped], Indices]:
     """The rows without those of types that this wheel no longer has: what names them cannot be built either."""
     try:
-        return _groups(family)
+        return read_groups(family)
     except UnreadableRows as error:
         kept = [row for row in family if row.name not in error.named]
         if len(kept) in (0, len(family)):
@@ -181,7 +181,7 @@ def _packaged() -> Path:
     return Path(torchgen.__file__).parent / "packaged" / "ATen"
 
 
-def _groups(family: Iterable[Row]) -> tuple[list[Grouped], Indices]:
+def read_groups(family: Iterable[Row]) -> tuple[list[Grouped], Indices]:
     """torchgen's own model of some rows, grouped, and every dispatch key's kernels among them."""
     from torchgen.gen import get_grouped_native_functions
 
@@ -255,6 +255,11 @@ def _functions(group: Grouped) -> list[Any]:
     return list(group.functions()) if isinstance(group, NativeFunctionsGroup) else [group]
 
 
+def kernels_of(groups: list[Grouped], indices: Indices, family: Iterable[Row]) -> tuple[Kernel, ...]:
+    """What the MPS key of some rows calls."""
+    return tuple(kernel for group in groups for kernel in _kernels(group, _mps(indices), tuple(family)))
+
+
 def _serves(index: BackendIndex, group: Grouped) -> bool:
     return index.has_kernel(group) or any(index.has_kernel(f) for f in _functions(group))
 
@@ -309,20 +314,27 @@ def _write_headers(groups: list[Grouped], indices: Indices, include: Path) -> No
                 grouped_native_functions=mine, backend_indices=indices
             ),
         }
-        put_if_changed(include / "ATen" / "ops" / f"{root}_native.h", _template("NativeFunction.h", values))
+        put_if_changed(include / "ATen" / "ops" / f"{root}_native.h", fill_template("NativeFunction.h", values))
 
 
 def _write_source(bases: Sequence[str], groups: list[Grouped], index: BackendIndex, out: Path) -> Path:
+    from torchgen.model import DispatchKey
+
+    name = bases[0] if len(bases) == 1 else f"{bases[0]}_to_{bases[-1]}"
+    return put_if_changed(out / f"Register_{name}.cpp", write_key(groups, index, DispatchKey.MPS))
+
+
+def write_key(groups: list[Grouped], index: BackendIndex, key: Any) -> str:
+    """The source that registers the kernels of some rows for a dispatch key."""
     from torchgen import dest
     from torchgen.gen import get_native_function_definitions
-    from torchgen.model import DispatchKey
     from torchgen.selective_build.selector import SelectiveBuilder
 
     roots = sorted({f.root_name for g in groups for f in _functions(g)})
     definitions = get_native_function_definitions(
         fm=_file_manager(),
         grouped_native_functions=groups,
-        dispatch_key=DispatchKey.MPS,
+        dispatch_key=key,
         backend_idx=index,
         selector=SelectiveBuilder.get_nop_selector(),
         rocm=False,
@@ -338,8 +350,7 @@ def _write_source(bases: Sequence[str], groups: list[Grouped], index: BackendInd
         "dispatch_helpers": dest.gen_registration_helpers(index),
         "dispatch_definitions": definitions,
     }
-    name = bases[0] if len(bases) == 1 else f"{bases[0]}_to_{bases[-1]}"
-    return put_if_changed(out / f"Register_{name}.cpp", _template("RegisterDispatchKey.cpp", values))
+    return fill_template("RegisterDispatchKey.cpp", values)
 
 
 @cache
@@ -350,7 +361,8 @@ def _file_manager() -> FileManager:
     return FileManager(install_dir=Path(), template_dir=_packaged() / "templates", dry_run=True)
 
 
-def _template(name: str, values: dict[str, object]) -> str:
+def fill_template(name: str, values: Mapping[str, object]) -> str:
+    """The text of one of torchgen's templates."""
     text = _file_manager().substitute_with_template(
         name, lambda: {"generated_comment": f"@generated from {name}", **values}
     )

@@ -39,7 +39,8 @@ Verify:
   watch   Verify operators again whenever their files change.
 
 Write:
-  kernel     Start, check, time, trace and export Metal kernels of your own.
+  kernel     Start, check, time, trace, export and promote Metal kernels of
+             your...
   extension  Start C++ extensions of PyTorch with Metal kernels.
 
 Set up:

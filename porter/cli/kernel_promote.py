@@ -1,0 +1,105 @@
+"""`porter kernel promote`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from porter.cli.options import command
+from porter.cli.output import DONE, INCOMPLETE, Output
+
+if TYPE_CHECKING:
+    from porter.plan.promotion.planner import PromotionPlan
+    from porter.verdict.result import Verdict
+
+
+def read_values(given: tuple[str, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """The values of template parameters, from texts such as `D=64,128`."""
+    found: dict[str, tuple[int, ...]] = {}
+    for text in given:
+        name, _, values = text.partition("=")
+        if not name.isidentifier() or not values.replace(",", "").isdigit():
+            raise click.BadParameter(f"{text!r} is not NAME=NUMBER,...", param_hint="--instantiate")
+        found[name] = tuple(int(each) for each in values.split(",") if each)
+    return tuple(found.items())
+
+
+@command(
+    "promote",
+    ("porter kernel promote softmax.py --op softmax_rows", "show the operator and verify it"),
+    ("porter kernel promote silu.py --op fast_silu --write", "write it to the checkout"),
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--op", required=True, metavar="NAME", help="The name of the new operator.")
+@click.option("--stage", metavar="NAME", help="Which stage of the script, if it has several.")
+@click.option("--simple", is_flag=True, help="Promote the simple tier of the stage.")
+@click.option("--schema", metavar="TEXT", help="Its schema. Default: from the stage's arguments and results.")
+@click.option(
+    "--instantiate",
+    multiple=True,
+    metavar="NAME=N,...",
+    help="The values of a template parameter that depends on the call.",
+)
+@click.option("--write", is_flag=True, help="Write the change set to the checkout.")
+@click.option("--force", is_flag=True, help="Write even if a touched file has uncommitted changes.")
+@click.option("--no-verify", is_flag=True, help="Only plan; do not verify.")
+def promote(
+    output: Output,
+    file: Path,
+    op: str,
+    stage: str | None,
+    simple: bool,
+    schema: str | None,
+    instantiate: tuple[str, ...],
+    write: bool,
+    force: bool,
+    no_verify: bool,
+) -> int:
+    """Make a kernel of a script an operator of the fork.
+
+    Plans kernel file, host code, meta function, rows, OpInfo and tests as one change set, and verifies it. FILE is run
+    as Python. Nothing is written without --write.
+    """
+    from porter.plan.promotion.planner import PromotionPlan
+    from porter.plan.promotion.promotion import Wish
+    from porter.verdict.result import Verdict
+    from porter.workflows.promote import Request, Wrote
+    from porter.workflows.promote import promote as run
+
+    wish = Wish(op, stage, simple, schema, read_values(instantiate))
+    request = Request(file, wish, write, force, not no_verify)
+    code = DONE
+    for found in run(output.open_checkout(write), request, output.report_progress):
+        match found:
+            case PromotionPlan():
+                _show(output, found, no_verify)
+            case Verdict():
+                _show_verdict(output, found)
+                code = code if found.ok else INCOMPLETE
+            case Wrote(files):
+                output.note(f"wrote {len(files)} files; `porter undo` reverts them")
+    return code
+
+
+def _show(output: Output, plan: PromotionPlan, alone: bool) -> None:
+    from porter.report.promotion import promotion_object, summary
+    from porter.report.terminal import style_diff
+
+    if output.json:
+        output.object(promotion_object(plan))
+        return
+    diff = plan.changes.diff()
+    output.diff(diff, lambda: style_diff(diff))
+    (output.note if alone else output.text)(summary(plan))
+
+
+def _show_verdict(output: Output, verdict: Verdict) -> None:
+    from porter.report.as_json import verdict_object
+    from porter.report.verdict import style_verdict, table
+
+    if output.json:
+        output.object(verdict_object(verdict))
+    else:
+        output.text(table(verdict), lambda: style_verdict(verdict))

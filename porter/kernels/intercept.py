@@ -1,0 +1,29 @@
+"""Calls of kernels given to somebody else, instead of being run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeAlias
+
+from porter.kernels.kernel import Kernel
+
+# Gets a kernel and the arguments of its call by name, as `MetalKernel` takes them; gives its outputs in their order.
+Interceptor: TypeAlias = Callable[[Kernel, Mapping[str, Any]], list[Any]]
+_interceptor: ContextVar[Interceptor | None] = ContextVar("interceptor", default=None)
+
+
+@contextmanager
+def intercepting(interceptor: Interceptor) -> Iterator[None]:
+    """Calls `interceptor` for every call of a kernel in a block."""
+    token = _interceptor.set(interceptor)
+    try:
+        yield
+    finally:
+        _interceptor.reset(token)
+
+
+def find_interceptor() -> Interceptor | None:
+    """Who takes the calls of kernels; None where they run."""
+    return _interceptor.get()

@@ -1,0 +1,308 @@
+"""Numbers, sizes and tensors that are not known yet, as a script meets them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from porter.kernels.tracing.path import current
+from porter.kernels.types import describe
+from porter.plan.promotion.expressions import (
+    ZERO,
+    Apply,
+    Constant,
+    Expression,
+    Listed,
+    Method,
+    Named,
+    OfTensor,
+    SameSizes,
+    Size,
+    Sizes,
+    SizesExpression,
+    TensorExpression,
+    apply,
+    type_of,
+)
+
+
+class Number:
+    """A number that is not known. A decision on it splits the path."""
+
+    def __init__(self, expression: Expression) -> None:
+        self.expression = expression
+
+    def __bool__(self) -> bool:
+        expression = self.expression
+        return current().decide(expression if type_of(expression) == "bool" else apply("!=", expression, ZERO))
+
+    def __index__(self) -> int:
+        raise current().refuse(
+            "PTR243", "the script needs the value of a size here, which only a call has",
+            "Compute with sizes by + - * / // %, min, max and comparisons.",
+        )  # fmt: skip
+
+    __int__ = __float__ = __index__
+
+    def __hash__(self) -> int:
+        what = "the script looks up a size in a table of its own: the operator has none, as if it were not in it"
+        current().notes.append((current().place(), what))
+        return id(self)
+
+    def __repr__(self) -> str:
+        return current().print(self.expression)
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __eq__(self, other: object) -> Any:
+        return _compare("==", self, other) if _is_number(other) else NotImplemented
+
+    def __ne__(self, other: object) -> Any:
+        return _compare("!=", self, other) if _is_number(other) else NotImplemented
+
+    def __lt__(self, other: object) -> Any:
+        return _compare("<", self, other)
+
+    def __le__(self, other: object) -> Any:
+        return _compare("<=", self, other)
+
+    def __gt__(self, other: object) -> Any:
+        return _compare(">", self, other)
+
+    def __ge__(self, other: object) -> Any:
+        return _compare(">=", self, other)
+
+    def __neg__(self) -> Any:
+        return wrap(apply("neg", self.expression))
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return wrap(apply("abs", self.expression))
+
+
+def _compare(function: str, left: object, right: object) -> Any:
+    return compute(function, left, right)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (Number, bool, int, float))
+
+
+def compute(function: str, *arguments: object) -> Any:
+    """A function of numbers, some of which are not known."""
+    expressions = [express(each) for each in arguments]
+    if function in ("//", "%", "/") and current().decide(apply("==", expressions[1], Constant.of(0))):
+        raise ZeroDivisionError("division by zero")
+    return wrap(apply(function, *expressions))
+
+
+def express(value: object) -> Expression:
+    """The expression of a number. Raises PTR243 for anything else."""
+    if isinstance(value, Number):
+        known = current().find(value.expression) if type_of(value.expression) == "bool" else None
+        return value.expression if known is None else Constant.of(known)
+    if isinstance(value, (bool, int, float)):
+        return Constant.of(value)
+    raise current().refuse(
+        "PTR243", f"the script computes with a {type(value).__name__} here", "Compute with numbers and sizes."
+    )
+
+
+def wrap(expression: Expression) -> Any:
+    """What a script gets for an expression: a plain number if it is known."""
+    return expression.value if isinstance(expression, Constant) else Number(expression)
+
+
+def _add_operators() -> None:
+    names = {
+        "add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "truediv": "/", "pow": "pow",
+        "and": "and", "or": "or",
+    }  # fmt: skip
+    for name, function in names.items():
+        setattr(Number, f"__{name}__", lambda a, b, f=function: compute(f, a, b))
+        setattr(Number, f"__r{name}__", lambda a, b, f=function: compute(f, b, a))
+
+
+_add_operators()
+
+
+def _source(tensor: TensorExpression) -> TensorExpression:
+    """The tensor whose sizes a tensor has: a dense copy has those of what it is a copy of."""
+    return _source(tensor.tensor) if isinstance(tensor, Method) and tensor.name == "contiguous" else tensor
+
+
+class Shape:
+    """The sizes of a tensor, whose number may be unknown."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+
+    def __getitem__(self, index: Any) -> Any:
+        tensor, rank = self.sizes.tensor, current().rank(self.sizes.tensor)
+        start, stop = self.sizes.start, self.sizes.stop
+        if isinstance(index, slice):
+            if (start, stop) != (0, None) or index.step is not None or isinstance(index.start, Number):
+                return tuple(self)[index]
+            return Shape(Sizes(tensor, index.start or 0, index.stop))
+        if (start, stop) != (0, None):
+            return tuple(self)[index]
+        if rank is not None and not -rank <= index < rank:
+            raise IndexError("tuple index out of range")
+        return Number(Size(tensor, index))
+
+    def __iter__(self) -> Iterator[Any]:
+        length, rank = len(self), current().rank(self.sizes.tensor)
+        tensor, start = self.sizes.tensor, self.sizes.start
+        if start < 0 and self.sizes.stop is None and rank is None:
+            return iter([Number(Size(tensor, start + i)) for i in range(length)])
+        assert rank is not None
+        return iter([Number(Size(tensor, i)) for i in range(rank)[slice(start, self.sizes.stop)]])
+
+    def __len__(self) -> int:
+        length = current().length(self.sizes)
+        if length is None:
+            raise current().refuse(
+                "PTR243", "the script needs to know here how many dimensions a tensor has, which it has not checked",
+                "Check `x.dim()` before, or take single sizes such as `x.shape[-1]`.",
+            )  # fmt: skip
+        return length
+
+    def __eq__(self, other: object) -> Any:
+        if not isinstance(other, (Shape, tuple, list)):
+            return NotImplemented
+        ours, theirs = self.sizes, express_sizes(other)
+        return True if ours == theirs else Number(SameSizes(ours, theirs))
+
+    def __ne__(self, other: object) -> Any:
+        found = self.__eq__(other)
+        return not found if isinstance(found, bool) else wrap(apply("not", express(found)))
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        return current().print(self.sizes)
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def numel(self) -> Any:
+        if (self.sizes.start, self.sizes.stop) == (0, None):
+            return Number(OfTensor(self.sizes.tensor, "numel"))
+        total: Any = 1
+        for size in self:
+            total = total * size
+        return total
+
+    def __add__(self, other: object) -> Any:
+        return tuple(self) + tuple(other)  # type: ignore[arg-type]
+
+    def __radd__(self, other: object) -> Any:
+        return tuple(other) + tuple(self)  # type: ignore[arg-type]
+
+
+def express_sizes(value: object) -> SizesExpression:
+    """The expression of sizes."""
+    if isinstance(value, Shape):
+        return value.sizes
+    if isinstance(value, (tuple, list)):
+        return Listed(tuple(express(each) for each in value))
+    return Listed((express(value),))
+
+
+class SymbolicTensor:
+    """A tensor of which only the element type is known."""
+
+    requires_grad = False
+    is_floating_point = property(lambda self: lambda: self.dtype.is_floating_point)
+
+    def __init__(self, expression: TensorExpression, dtype: torch.dtype) -> None:
+        self.expression, self.dtype = expression, dtype
+
+    def _compute(self, *_: object) -> Any:
+        raise _refuse("arithmetic of tensors")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __getitem__ = __neg__ = _compute
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise _refuse(f"torch's `{getattr(func, '__name__', func)}`")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise _refuse(f"a tensor's `{name}`")
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(Sizes(_source(self.expression)))
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("mps")
+
+    @property
+    def ndim(self) -> Any:
+        return self.dim()
+
+    def size(self, dim: int | None = None) -> Any:
+        return self.shape if dim is None else self.shape[dim]
+
+    def stride(self, dim: int) -> Any:
+        return Number(Size(self.expression, dim, "stride"))
+
+    def dim(self) -> Any:
+        rank = current().rank(_source(self.expression))
+        return Number(OfTensor(_source(self.expression), "dim")) if rank is None else rank
+
+    def numel(self) -> Any:
+        return Number(OfTensor(_source(self.expression), "numel"))
+
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
+    def storage_offset(self) -> Any:
+        return Number(OfTensor(self.expression, "storage_offset"))
+
+    def is_contiguous(self) -> Any:
+        return Number(OfTensor(self.expression, "is_contiguous"))
+
+    def contiguous(self) -> SymbolicTensor:
+        return self._made("contiguous")
+
+    def detach(self) -> SymbolicTensor:
+        return self
+
+    def flatten(self) -> SymbolicTensor:
+        return self.reshape(-1)
+
+    def reshape(self, *shape: Any) -> SymbolicTensor:
+        return self._made("reshape", _one_shape(shape))
+
+    def view(self, *shape: Any) -> SymbolicTensor:
+        if isinstance(shape[0], torch.dtype):
+            return SymbolicTensor(Method(self.expression, "view", (Named(f"k{describe(shape[0]).aten}"),)), shape[0])
+        return self._made("view", _one_shape(shape))
+
+    def _made(self, method: str, *arguments: SizesExpression) -> SymbolicTensor:
+        made = SymbolicTensor(Method(self.expression, method, arguments), self.dtype)
+        rank = current().length(arguments[0]) if arguments else None
+        if rank is not None:
+            current().know(Apply("==", (OfTensor(made.expression, "dim"), Constant.of(rank))))
+        return made
+
+
+def _one_shape(shape: tuple[Any, ...]) -> SizesExpression:
+    return express_sizes(shape[0] if len(shape) == 1 and not isinstance(shape[0], (int, Number)) else shape)
+
+
+def _refuse(what: str) -> Exception:
+    return current().refuse(
+        "PTR244", f"the script uses {what} beside its kernel, which host code is not written for",
+        "Compute it in the kernel, or pass it as an argument of the stage.",
+    )  # fmt: skip

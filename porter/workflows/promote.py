@@ -1,0 +1,71 @@
+"""`porter kernel promote`: a checked kernel becomes an operator of a fork, in one change set that is verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from porter.core.checkout import Checkout
+from porter.core.progress import Progress, ignore
+from porter.core.writing import write
+from porter.plan.promotion.planner import PromotionPlan, plan_promotion, write_files
+from porter.plan.promotion.promotion import Wish
+from porter.verdict.backends import host
+from porter.verdict.promoted_process import ProofRequest, request_proof
+from porter.verdict.result import Verdict
+from porter.workflows.kernel import start_device
+from porter.workflows.templates import create_file
+
+
+@dataclass(frozen=True)
+class Request:
+    """A script, what to promote of it, and what to do with the plan."""
+
+    file: Path
+    wish: Wish
+    write: bool = False
+    force: bool = False
+    verify: bool = True
+
+
+@dataclass(frozen=True)
+class Wrote:
+    """The files written."""
+
+    files: tuple[str, ...]
+
+
+def promote(
+    checkout: Checkout, request: Request, progress: Progress = ignore
+) -> Iterator[PromotionPlan | Verdict | Wrote]:
+    """The plan, its verdict unless none is wanted, and the files written if that is asked for.
+
+    Raises PTR238, PTR239, PTR241 to PTR248 for what cannot be promoted, and what `write` and the device raise.
+    """
+    start_device()
+    from porter.kernels.promotion.reading import find_subject, read_promotion
+
+    if request.verify:
+        host.require()
+    progress("planning")
+    plan = plan_promotion(checkout, read_promotion(find_subject(request.file, request.wish), request.wish))
+    yield plan
+    if request.verify:
+        proof = ProofRequest(checkout.root.resolve(), request.file.resolve(), request.wish)
+        yield request_proof(proof, plan.promotion.op, progress)
+    if request.write:
+        yield Wrote(write(checkout, plan.changes, request.force))
+
+
+def export_operator(checkout: Checkout, file: Path, wish: Wish, folder: Path) -> list[Path]:
+    """Writes the operator's files to a folder. Raises PTR236 and what `promote` raises of a script."""
+    start_device()
+    from porter.kernels.promotion.reading import find_subject, read_promotion
+
+    promotion = read_promotion(find_subject(file, wish), wish)
+    paths = []
+    for name, text in write_files(checkout, promotion).items():
+        create_file(folder / name, text)
+        paths.append(folder / name)
+    return paths

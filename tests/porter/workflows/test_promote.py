@@ -1,0 +1,83 @@
+"""`porter kernel promote` as a person runs it: verified, written, refused the second time, undone."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from porter.core.checkout import EMBEDDED_FORK
+
+ROOT = Path(__file__).resolve().parents[3]
+VERDICT = re.compile(r"^(?P<op>\w+): (?P<word>PASS|FAIL): (?P<passed>\d+) passed, (?P<failed>\d+) failed, .*host", re.M)
+
+
+def porter(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "porter", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+@pytest.mark.parametrize(
+    ("template", "stage"), [("silu", "silu"), ("softmax", "softmax"), ("quickstart", "axpy")], ids=lambda name: name
+)
+def test_a_template_passes_as_an_operator(template: str, stage: str) -> None:
+    done = porter("kernel", "promote", f"templates/{template}.py", "--stage", stage, "--op", f"promoted_{stage}")
+    verdict = VERDICT.search(done.stdout)
+    assert verdict, done.stdout[-3000:] + done.stderr
+    assert verdict.groupdict() | {"passed": ""} == {
+        "op": f"promoted_{stage}", "word": "PASS", "passed": "", "failed": "0",
+    }, done.stdout[-3000:]  # fmt: skip
+    assert int(verdict["passed"]) > 50
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [
+        ("out[i] = T(a * float(x[i]) + float(y[i]))", "out[i] = T(a * float(x[i]) - float(y[i]))", "elements differ"),
+        ("out[i] = T(a *", "out[i + 1] = T(a *", "past the end|out of bounds|outside"),
+    ],
+    ids=["value", "bounds"],
+)
+def test_a_wrong_kernel_fails(right: str, wrong: str, told: str, tmp_path: Path) -> None:
+    script = tmp_path / "axpy.py"
+    text = (ROOT / "templates" / "quickstart.py").read_text()
+    assert right in text
+    script.write_text(text.replace(right, wrong))
+    done = porter("kernel", "promote", str(script), "--stage", "axpy", "--op", "wrong_axpy")
+    verdict = VERDICT.search(done.stdout)
+    assert verdict and verdict["word"] == "FAIL", done.stdout[-3000:] + done.stderr
+    assert re.search(told, done.stdout), done.stdout[-3000:]
+    assert done.returncode == 1
+
+
+def test_written_refused_the_second_time_and_undone(tmp_path: Path) -> None:
+    fork = tmp_path / "fork"
+    shutil.copytree(EMBEDDED_FORK, fork)
+    before = {path: path.read_bytes() for path in fork.rglob("*") if path.is_file()}
+    asked = ("kernel", "promote", "templates/silu.py", "--op", "fast_silu", "--no-verify", "--checkout", str(fork))
+    first = porter(*asked, "--write")
+    assert first.returncode == 0, first.stderr
+    assert "wrote 6 files" in first.stderr
+    names = ("kernels/FastSilu.metal", "operations/FastSilu.mm")
+    assert all((fork / "aten/src/ATen/native/mps" / name).is_file() for name in names)
+    second = porter(*asked, "--write")
+    assert second.returncode == 2
+    assert "PTR242 the fork has the operator fast_silu already" in second.stderr
+    assert porter("undo", "--checkout", str(fork)).returncode == 0
+    assert {path: path.read_bytes() for path in fork.rglob("*") if path.is_file()} == before
+
+
+def test_an_operator_as_files(tmp_path: Path) -> None:
+    asked = ("kernel", "export", "templates/silu.py", "--to", "aten", "--op", "fast_silu", "--out", str(tmp_path))
+    assert porter(*asked).returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "FastSilu.cpp", "FastSilu.metal", "FastSilu.mm", "README.md", "common_methods_invocations.py",
+        "native_functions.yaml", "test_mps.py",
+    ]  # fmt: skip
+    assert "structured_delegate: fast_silu.out" in (tmp_path / "native_functions.yaml").read_text()
+    assert "PTR236" in porter(*asked).stderr
