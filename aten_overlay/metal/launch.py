@@ -32,6 +32,10 @@ class _Buffer(ctypes.Structure):
     _fields_ = [("address", ctypes.c_void_p), ("base", ctypes.c_void_p), ("length", ctypes.c_uint64)]
 
 
+class _Extent(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+
 class _Kernel(ctypes.Structure):
     _fields_ = [
         ("host_name", ctypes.c_char_p),
@@ -71,6 +75,9 @@ class _Launch(ctypes.Structure):
         ("max_threads", ctypes.c_uint32),
         ("error_size", ctypes.c_uint32),
         ("error", ctypes.c_char_p),
+        ("extents", ctypes.POINTER(_Extent)),
+        ("extent_count", ctypes.c_uint32),
+        ("window", ctypes.c_uint32),
     ]
 
 

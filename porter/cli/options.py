@@ -121,6 +121,7 @@ def operators(required: bool) -> Callable[[Decorated], Decorated]:
 def proof(function: Decorated) -> Decorated:
     """Adds the options of commands that verify."""
     for option in (
+        click.option("--large", is_flag=True, help="Also test tensors whose offsets pass 32 bits, without the memory."),
         click.option(
             "--arithmetic",
             default="default",

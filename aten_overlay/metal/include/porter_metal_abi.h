@@ -59,6 +59,12 @@ struct pm_buffer {
   uint64_t length;
 };
 
+/* Bytes [low, high) from `base`, the base of a buffer, that hold elements. Of a buffer with extents, no others may be touched. */
+struct pm_extent {
+  const void* base;
+  uint64_t low, high;
+};
+
 /* How a texel's components are stored; those that are normalized read as floats from 0 or -1 to 1. */
 enum pm_texel { PM_UNORM8 = 0, PM_SNORM8, PM_UINT8, PM_SINT8, PM_UNORM16, PM_SNORM16, PM_UINT16, PM_SINT16, PM_HALF16, PM_UINT32, PM_SINT32, PM_FLOAT32 };
 
@@ -93,7 +99,8 @@ enum pm_status {
   PM_BARRIER_DIVERGENCE = 5,     /* some threads of a group ended while others wait at a barrier (shuffle mode only) */
   PM_MISALIGNED = 6,             /* an argument's address is not aligned for its type */
   PM_BUFFER_TOO_SMALL = 7,       /* a reference argument's buffer holds fewer than element_size bytes */
-  PM_STACK_OVERFLOW = 8          /* a lane used more private memory than a fiber has */
+  PM_STACK_OVERFLOW = 8,         /* a lane used more private memory than a fiber has */
+  PM_INDEX_WIDTH = 9             /* an offset was computed in 32 bits where it needs more; with checks and extents only */
 };
 
 struct pm_kernel;
@@ -113,6 +120,10 @@ struct pm_launch {
   uint32_t max_threads;              /* OS threads to use; 0: as many as there are cores */
   uint32_t error_size;
   char* error;                       /* receives a sentence naming the kernel and argument when the result is not PM_OK */
+  const struct pm_extent* extents;
+  uint32_t extent_count;
+  uint32_t window;                   /* of a larger grid only about so many threads run: at its start, its end, and on both
+                                        sides of thread number 2^31 and 2^32; 0 runs all */
 };
 
 struct pm_kernel {

@@ -50,6 +50,9 @@ struct ThreadgroupMemory {
 void begin_checks(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* escape);
 void end_checks();
 void allow(const void* low, size_t size);
+// The argument with an element a multiple of 2^32 elements or bytes away from these bytes, which themselves hold none: what
+// computed the offset had 32 bits. `away` is the distance in bytes. Null if there is none.
+const pm_argument* find_wrapped(const pm_launch& launch, uintptr_t address, size_t size, int64_t& away);
 // Where in the grid the thread is that runs on a fiber now; false without one.
 bool locate_thread(uint32_t position[3]);
 }  // namespace pm
