@@ -58,7 +58,6 @@ struct Pool {
   std::map<size_t, std::vector<char*>> free_chunks;
   std::set<char*> returned;  // free chunks whose pages the system has
   size_t sparse_from = 0;    // bytes from which an allocation is sparse; 0: none is
-  size_t sparse_top = 0;
   std::map<const char*, std::vector<porter_extent>> extents;
 };
 
@@ -166,25 +165,23 @@ char* take_chunk(Pool& p, size_t chunk) {
   return p.plain.device + start;
 }
 
-// Addresses for a sparse allocation, far from all others, which start again when none is left.
+// The first addresses that are far from all sparse allocations; null if there are none.
 char* take_sparse(Pool& p, size_t size) {
-  const size_t start = p.sparse_top + kGap;
-  const size_t end = start + (size + kPage - 1) / kPage * kPage;
-  if (end + kGap > p.sparse.capacity) {
-    return nullptr;
+  const size_t whole = (size + kPage - 1) / kPage * kPage;
+  char* start = p.sparse.device + kGap;
+  for (auto it = p.live.lower_bound(p.sparse.device); it != p.live.end() && it->second.chunk == 0; ++it) {
+    if (start + whole + kGap <= it->first) {
+      return start;
+    }
+    start = it->first + (it->second.size + kPage - 1) / kPage * kPage + kGap;
   }
-  p.sparse_top = end;
-  return p.sparse.device + start;
+  return start + whole + kGap <= p.sparse.device + p.sparse.capacity ? start : nullptr;
 }
 
 // Gives the pages back, so that the bytes are zeros again.
 void drop_sparse(Pool& p, char* address, size_t size) {
   madvise(p.sparse.host + (address - p.sparse.device), (size + kPage - 1) / kPage * kPage, MADV_DONTNEED);
   p.extents.erase(address);
-  const bool last = std::none_of(p.live.begin(), p.live.end(), [](const auto& each) { return each.second.chunk == 0; });
-  if (last) {
-    p.sparse_top = 0;
-  }
 }
 
 bool overrun(Pool& p, char* address, size_t size) {
