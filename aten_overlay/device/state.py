@@ -56,6 +56,12 @@ class Device:
         if status:
             raise ValueError(f"no sparse allocation starts at {address:#x}")
 
+    def extents(self, address: int) -> list[tuple[int, int]]:
+        """What was said of the sparse allocation at an address."""
+        count = ctypes.c_size_t()
+        found = self.memory.porter_memory_extents(ctypes.c_void_p(address), ctypes.byref(count))
+        return [(found[2 * i], found[2 * i + 1]) for i in range(count.value)]
+
     def overruns(self) -> int:
         """Allocations that something wrote past the end of, since the start."""
         return int(self.memory.porter_memory_overruns())

@@ -73,8 +73,8 @@ class Options:
     """How to compile.
 
     `arithmetic` is a key of ARITHMETICS; `checked` catches out-of-bounds accesses (slow); `traced`, with it,
-    tells of lines (see tracing.py); `constants` are the function constants' values by index or name; `metal_version`
-    as `__METAL_VERSION__` has it (310 = 3.1).
+    tells of lines (see tracing.py); `sanitize` names checks (see sanitizer/checks.py); `constants` are the function
+    constants' values by index or name; `metal_version` as `__METAL_VERSION__` has it (310 = 3.1).
     """
 
     include: tuple[Path, ...] = ()
@@ -82,6 +82,7 @@ class Options:
     arithmetic: str = "default"
     checked: bool = False
     traced: bool = False
+    sanitize: tuple[str, ...] = ()
     constants: tuple[tuple[int | str, Value], ...] = ()
     metal_version: int = 310
     optimization: str = "-O2"

@@ -89,6 +89,8 @@ Options:
                      most complete one available.
   --arithmetic NAME  Arithmetic a GPU may use: default, fused, flush, reorder,
                      or all.
+  --sanitize CHECKS  What to watch kernels for, as $PORTER_SANITIZE: races,
+                     bounds, all or none.
 
 Global options:
   --checkout DIR  The PyTorch fork to work on.
