@@ -163,7 +163,7 @@ class Library:
         bound = (_Buffer * max(len(bindings), 1))(*(_buffer(b) for b in bindings))
         reachable = (_Buffer * max(len(resident), 1))(*(_buffer(b) for b in resident))
         shared = (ctypes.c_uint32 * max(len(threadgroup_bytes), 1))(*threadgroup_bytes)
-        limits = (_Extent * max(len(extents), 1))(*((e.base, e.low, e.high) for e in extents))
+        limits = (_Extent * max(len(extents), 1))(*(_Extent(e.base, e.low, e.high) for e in extents))
         error = ctypes.create_string_buffer(512)
         kernel = self._kernel(name)
         flags = (0 if shuffle is None else SHUFFLE_LANES) | (FORCE_FIBERS if fibers else 0)

@@ -26,8 +26,8 @@ def verify(
     """Builds the checkout with the plan's `texts` (relative file -> new text) in a private tree, and tests `op` there.
 
     `expr` selects tests as pytest's -k does. `backend` is one of `choice.BACKENDS`, or `auto` for the most complete one
-    available. `large` adds tests on tensors whose offsets pass 32 bits. Problems with the port are failures in the verdict;
-    raises PorterError only if there is no verdict:
+    available. `large` adds tests on tensors whose offsets pass 32 bits. Problems with the port are failures in the
+    verdict; raises PorterError only if there is no verdict:
     PTR100 (no compiler), PTR170 (no torch, or no process that answers), PTR171 (no such backend or arithmetic),
     PTR172 (an operator that the backend cannot call) or PTR271 (no large tensors there).
     """

@@ -1,7 +1,8 @@
 """`TestLargeMPS.test_large_<op>_mps_<dtype>`: small tensors in storages whose offsets pass 32 bits.
 
 Not among the tests of every verdict: `porter verify OP --large` runs this module, with bounds checked. Operands, and
-then the result of `out=`, are placed behind and across 2^32 bytes, 2^31 and 2^32 elements.
+then the result of `out=`, are placed behind and across 2^32 bytes, 2^31 and 2^32 elements. An operator that computes
+each row of its first dimension alone also runs over more rows than that; of these launches only the ends run.
 """
 
 # mypy: disable-error-code="no-untyped-call, misc, no-any-return, untyped-decorator"
@@ -17,8 +18,8 @@ from typing import Any
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite import execution, results, samples
-from porter.verdict.suite.consistency import Consistency, Refused, count_computed_elements, instantiate
+from porter.verdict.suite import execution, results, rows, samples
+from porter.verdict.suite.consistency import Consistency, Refused, count_computed_elements, instantiate, summary
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.opinfos import OpInfos, opinfos, parametrize_over
 from porter.verdict.suite.placements import (
@@ -44,6 +45,7 @@ class TestLarge(Consistency):
     """A kernel that computes offsets in 32 bits touches bytes where no element lies, or gives wrong values."""
 
     opinfos = OPINFOS
+    compared = 0
 
     @parametrize_over(OPINFOS.select("mps_ops_modifier"), allowed_dtypes=DTYPES)
     def test_large(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
@@ -57,6 +59,25 @@ class TestLarge(Consistency):
                     for label, out in vary_results(op, want):
                         with self.noting():
                             self.run_placed(with_out(op, out), dtype, sample, sample, want, label, op)
+            if not self.compared and not results.get_record(self._testMethodName).findings:
+                self.skipTest("nothing was computed on large tensors")
+
+    @parametrize_over(OPINFOS.select("mps_ops_modifier"), allowed_dtypes=DTYPES)
+    def test_large_dense(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with sparse_memory():
+            for sample in OPINFOS.pick_samples(op, dtype)[:SAMPLES]:
+                want = rows.find_rows(op, sample)
+                if want is None or not rows.is_native(op, sample, OPINFOS.context):
+                    continue
+                for boundary in BOUNDARIES[1:]:
+                    label = f"more than {boundary.name}"
+                    found = rows.compare_ends(op, sample, want, boundary)
+                    if found.wrong:
+                        self.fail(f"{label}: {found.wrong}\n{summary(sample)}")
+                    if found.refused:
+                        results.get_record(self._testMethodName).notes.append(f"{label}: {found.refused}")
+                return
+            self.skipTest("no sample whose rows are computed apart, by kernels alone")
 
     def run_placed(
         self, call: Call, dtype: torch.dtype, sample: SampleInput, placed: SampleInput, want: Any, label: str,
@@ -67,6 +88,7 @@ class TestLarge(Consistency):
         try:
             with execution.device_context():
                 got = call(*args, **samples.mirror(placed.kwargs, "mps"))
+                self.compared += 1
                 self.elements += count_computed_elements(got, args)
                 self.same(op or call, dtype, sample, got, want, f"{label}: ")
         except (RuntimeError, NotImplementedError) as error:

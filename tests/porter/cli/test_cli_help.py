@@ -91,6 +91,8 @@ Options:
                      or all.
   --sanitize CHECKS  What to watch kernels for, as $PORTER_SANITIZE: races,
                      bounds, all or none.
+  --large            Also test tensors whose offsets pass 32 bits, without the
+                     memory.
 
 Global options:
   --checkout DIR  The PyTorch fork to work on.

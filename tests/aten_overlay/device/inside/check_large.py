@@ -6,6 +6,7 @@ The faults are those of upstream's pull requests and issues that the kernels nam
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,6 +16,8 @@ from aten_overlay.device.shader import ShaderLibrary
 from porter.verdict.suite.placements import (
     BOUNDARIES,
     PLACEMENTS,
+    Boundary,
+    Placement,
     allocate,
     find_extents,
     place,
@@ -66,22 +69,21 @@ def library(source: str, index: str) -> ShaderLibrary:
     return ShaderLibrary(f"#include <metal_stdlib>\n{source.format(index=index)}", device, checked=True)
 
 
-def laid_out(shape: Sequence[int], placement: object, boundary: object) -> tuple[torch.Tensor, torch.Tensor]:
+def laid_out(shape: Sequence[int], placement: Placement, boundary: Boundary) -> tuple[torch.Tensor, torch.Tensor]:
     values = torch.arange(1.0, 1 + torch.Size(shape).numel()).view(*shape)
-    placed = place(values, placement, boundary)  # type: ignore[arg-type]
+    placed = place(values, placement, boundary)
     assert placed is not None
     return values, placed
 
 
 @pytest.mark.parametrize("boundary", [HALF, WHOLE], ids=["half", "whole"])
-def test_a_sum_of_strides_in_int(boundary: object) -> None:
+def test_a_sum_of_strides_in_int(boundary: Boundary) -> None:
     values, out = laid_out((3, 4), FIRST, boundary)
     given = torch.rand(3, 4)
     arguments = (out, given.to("mps"), list(out.stride()), [4])
-    found = {"threads": (4, 3), "group_size": (4, 3), "arg_casts": {3: "int32"}}
     with pytest.raises(RuntimeError, match=r"PTR270 kernel `cat` writes 4 bytes .* of argument `output`"):
-        library(CAT, "int").cat(*arguments, **found)
-    library(CAT, "long").cat(*arguments, **found)
+        library(CAT, "int").cat(*arguments, threads=(4, 3), group_size=(4, 3), arg_casts={3: "int32"})
+    library(CAT, "long").cat(*arguments, threads=(4, 3), group_size=(4, 3), arg_casts={3: "int32"})
     torch.testing.assert_close(out.cpu(), given)
     assert not torch.equal(given, values)
 
@@ -116,7 +118,7 @@ def test_an_offset_of_bytes_in_32_bits() -> None:
     }}
     """
     output = torch.empty(3, 4, device="mps")
-    with pytest.raises(RuntimeError, match="PTR270 kernel `at_bytes` .* it has one at byte"):
+    with pytest.raises(RuntimeError, match=r"PTR270 kernel `at_bytes` .* it has one at byte"):
         library(source, "uint").at_bytes(output, given, given.stride(0), threads=(4, 3), group_size=(4, 3))
     library(source, "long").at_bytes(output, given, given.stride(0), threads=(4, 3), group_size=(4, 3))
     torch.testing.assert_close(output.cpu(), values)
@@ -154,5 +156,4 @@ def test_extents_are_those_of_the_elements() -> None:
 
 
 def _resident() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * 4096
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
