@@ -23,6 +23,9 @@ from aten_overlay.metal.declarations import FunctionConstant, Instance, Unit, fi
 from aten_overlay.metal.generate import generate
 from aten_overlay.metal.lexer import read
 from aten_overlay.metal.reach import shares_state
+from aten_overlay.metal.sanitizer.checks import mask
+from aten_overlay.metal.sanitizer.meetings import mark_meetings
+from aten_overlay.metal.sanitizer.places import without_places
 from aten_overlay.metal.table import Value
 from aten_overlay.metal.tracing import FLAGS, mark_lines
 from aten_overlay.metal.undefined import defined
@@ -51,6 +54,8 @@ _CHECKED = (
     "-mllvm", "-asan-globals=0", "-mllvm", "-asan-kernel-mem-intrinsic-prefix=1", "-fno-vectorize",
     "-fno-slp-vectorize",
 )  # fmt: skip
+# The alignment that types have in Metal.
+_SANITIZED = ("-DPM_SANITIZE", "-fmax-type-align=32")
 
 # What `undefined` reads.
 _UNOPTIMIZED = (
@@ -130,6 +135,7 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
         return path
     unit = _unit(text)
     instances = [_find(unit, name) for name in wanted]
+    sanitized = bool(options.sanitize)
     code = generate(unit, wanted, dict(options.constants), _runtime_flags(options), options.checked)
     generated = compiler.cache_root() / f"{key}.cpp"
     cache.write(generated, code.encode(errors="surrogateescape"))
@@ -141,8 +147,9 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
     build = _flags_for_module(options)
     if any(shares_state(unit, instance) for instance in instances):
         half = compiler.run([*build, *_HALF_WAY, "-o", "-", str(module)])
+        half = without_places(mark_meetings(half)) if sanitized else half
         module = compiler.cache_root() / f"{key}.complete.ll"
-        cache.write(module, complete_module(half, not options.checked).encode(errors="surrogateescape"))
+        cache.write(module, complete_module(half, not options.checked and not sanitized).encode(errors="surrogateescape"))
         contraction, _ = ARITHMETICS[options.arithmetic]
         build = ["-x", "ir", "-Wno-everything", *_CODE, *_SECOND_STEP, options.optimization, *contraction]
     return compiler.build_cached(key, ".so", [*build, "-shared"], [str(module), "-x", "none", str(runtime), "-lm"])
@@ -173,14 +180,17 @@ def _flags(options: Options) -> list[str]:
         raise ValueError(f"arithmetic must be one of {', '.join(ARITHMETICS)}, not {options.arithmetic!r}")
     contraction, _ = ARITHMETICS[options.arithmetic]
     checks = _CHECKED if options.checked else ()
-    traces = FLAGS if options.traced else ()
+    watched = _SANITIZED if options.sanitize else ()
+    traces = FLAGS if options.traced or options.sanitize else ()
     return [
-        *_LANGUAGE, *_CODE, compiler.BY_CONTENT, options.optimization, *contraction, *checks, *traces, *options.extra,
+        *_LANGUAGE, *watched, *_CODE, compiler.BY_CONTENT, options.optimization, *contraction, *checks, *traces, *options.extra,
     ]  # fmt: skip
 
 
 def _runtime_flags(options: Options) -> str:
     _, mode = ARITHMETICS[options.arithmetic]
+    if options.sanitize:
+        mode = f"{mode} | PM_SANITIZED | {mask(options.sanitize)} << PM_SANITIZER_SHIFT"
     return f"{mode} | PM_CHECKED" if options.checked else mode
 
 
@@ -223,4 +233,4 @@ def _find(unit: Unit, name: str) -> Instance:
 @lru_cache(maxsize=1)
 def _generator_digest() -> str:
     here = Path(__file__).resolve().parent
-    return cache.digest(*(p.read_bytes() for p in sorted(here.glob("*.py"))))
+    return cache.digest(*(p.read_bytes() for p in sorted(here.rglob("*.py"))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -14,8 +15,9 @@ from aten_overlay.metal.textures import FIRST_SAMPLER, FIRST_TEXTURE, Sampler, T
 
 SHUFFLE_LANES, FORCE_FIBERS = 1, 2
 _THREADGROUP = 2
-_STATUS = {3: "PTR107", 9: "PTR270"}
+_STATUS = {3: "PTR107"}
 _launches = count()
+_FINDING = re.compile(r"(PTR\d{3}): (.*)", re.S)
 
 
 class _Argument(ctypes.Structure):
@@ -164,7 +166,7 @@ class Library:
         reachable = (_Buffer * max(len(resident), 1))(*(_buffer(b) for b in resident))
         shared = (ctypes.c_uint32 * max(len(threadgroup_bytes), 1))(*threadgroup_bytes)
         limits = (_Extent * max(len(extents), 1))(*(_Extent(e.base, e.low, e.high) for e in extents))
-        error = ctypes.create_string_buffer(512)
+        error = ctypes.create_string_buffer(1280)
         kernel = self._kernel(name)
         flags = (0 if shuffle is None else SHUFFLE_LANES) | (FORCE_FIBERS if fibers else 0)
         launch = _Launch(
@@ -174,15 +176,19 @@ class Library:
         )  # fmt: skip
         status = kernel.launch(ctypes.addressof(launch))
         if status:
-            raise OverlayError(
-                _STATUS.get(status, "PTR106"), error.value.decode() or f"kernel `{name}` failed ({status})"
-            )
+            raise _failure(status, error.value.decode() or f"kernel `{name}` failed ({status})")
 
     def _kernel(self, name: str) -> _Kernel:
         if name not in self._kernels:
             raise OverlayError("PTR102", f"there is no kernel named `{name}` in this library", hint="Compile it in.")
         found: _Kernel = self._kernels[name]
         return found
+
+
+def _failure(status: int, text: str) -> OverlayError:
+    """The error of a status; what the sanitizer finds names its code itself."""
+    found = _FINDING.match(text)
+    return OverlayError(found[1], found[2]) if found else OverlayError(_STATUS.get(status, "PTR106"), text)
 
 
 def _place_resources(

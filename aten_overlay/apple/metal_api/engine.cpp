@@ -240,7 +240,7 @@ void launch(const pm_kernel* kernel, const Arguments& given, Size threads, Size 
   }
   const std::vector<pm_buffer> resident = residents(arguments);
   const std::vector<pm_extent> extents = extents_of(buffers);
-  char error[1024] = "";
+  char error[1280] = "";
   pm_launch call{};
   call.kernel = kernel;
   call.buffers = buffers.data();
@@ -266,9 +266,8 @@ void launch(const pm_kernel* kernel, const Arguments& given, Size threads, Size 
   call.window = window;
   count(kernel->host_name);
   const Running now(kernel->host_name);
-  const int status = kernel->launch(&call);
-  if (status != PM_OK) {
-    throw std::runtime_error(std::string(status == PM_INDEX_WIDTH ? "PTR270: " : "PTR126: ") + error);
+  if (kernel->launch(&call) != PM_OK) {
+    throw std::runtime_error((std::strncmp(error, "PTR", 3) ? "PTR126: " : "") + std::string(error));
   }
 }
 

@@ -100,7 +100,8 @@ enum pm_status {
   PM_MISALIGNED = 6,             /* an argument's address is not aligned for its type */
   PM_BUFFER_TOO_SMALL = 7,       /* a reference argument's buffer holds fewer than element_size bytes */
   PM_STACK_OVERFLOW = 8,         /* a lane used more private memory than a fiber has */
-  PM_INDEX_WIDTH = 9             /* an offset was computed in 32 bits where it needs more; with checks and extents only */
+  PM_INACTIVE_LANE = 20,         /* a result depends on what a shuffle read from an inactive lane; with that check only */
+  PM_INDEX_WIDTH = 21            /* an offset was computed in 32 bits where it needs more; with checks and extents only */
 };
 
 struct pm_kernel;

@@ -100,7 +100,7 @@ void report_wrapped(uintptr_t address, size_t size, bool store) {
   const auto start = reinterpret_cast<uintptr_t>(launch.buffers[a->index].address);
   snprintf(
       own().failure->text, sizeof(own().failure->text),
-      "kernel `%s` %s %zu bytes at byte %ld of argument `%s` (buffer %u), where it has no element; it has one at byte %ld: "
+      "PTR270: kernel `%s` %s %zu bytes at byte %ld of argument `%s` (buffer %u), where it has no element; it has one at byte %ld: "
       "the offset was computed in 32 bits",
       launch.kernel->host_name, store ? "writes" : "reads", size, long(address - start), a->name, a->index,
       long(address - start) + long(away));

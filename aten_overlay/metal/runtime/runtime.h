@@ -19,7 +19,7 @@ struct Job {
 
 struct Failure {
   int status;
-  char text[512];
+  char text[1024];
 };
 
 // Runs threadgroups [begin, end) of a synchronizing kernel. Returns a pm_status.
