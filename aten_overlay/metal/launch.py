@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
@@ -15,6 +16,7 @@ SHUFFLE_LANES, FORCE_FIBERS = 1, 2
 _THREADGROUP = 2
 _STATUS = {3: "PTR107"}
 _launches = count()
+_FINDING = re.compile(r"(PTR\d{3}): (.*)", re.S)
 
 
 class _Argument(ctypes.Structure):
@@ -29,7 +31,12 @@ class _Argument(ctypes.Structure):
 
 
 class _Buffer(ctypes.Structure):
-    _fields_ = [("address", ctypes.c_void_p), ("base", ctypes.c_void_p), ("length", ctypes.c_uint64)]
+    _fields_ = [
+        ("address", ctypes.c_void_p),
+        ("base", ctypes.c_void_p),
+        ("length", ctypes.c_uint64),
+        ("extent", ctypes.c_uint64),
+    ]
 
 
 class _Kernel(ctypes.Structure):
@@ -137,13 +144,13 @@ class Library:
         cores). `shuffle` is the seed of a shuffled lane order and of the values that Metal leaves open; without one
         these change with every launch. `fibers` runs the lanes of a synchronizing kernel one by one.
 
-        Raises PTR102 (unknown kernel), PTR106 (refused) or PTR107 (out of bounds).
+        Raises PTR102 (unknown kernel), PTR106 (refused), PTR107 (out of bounds), or what the sanitizer finds.
         """
         bindings = _place_resources(buffers, textures, samplers)  # alive while the kernel runs
         bound = (_Buffer * max(len(bindings), 1))(*(_buffer(b) for b in bindings))
         reachable = (_Buffer * max(len(resident), 1))(*(_buffer(b) for b in resident))
         shared = (ctypes.c_uint32 * max(len(threadgroup_bytes), 1))(*threadgroup_bytes)
-        error = ctypes.create_string_buffer(512)
+        error = ctypes.create_string_buffer(1280)
         kernel = self._kernel(name)
         flags = (0 if shuffle is None else SHUFFLE_LANES) | (FORCE_FIBERS if fibers else 0)
         launch = _Launch(
@@ -153,15 +160,19 @@ class Library:
         )  # fmt: skip
         status = kernel.launch(ctypes.addressof(launch))
         if status:
-            raise OverlayError(
-                _STATUS.get(status, "PTR106"), error.value.decode() or f"kernel `{name}` failed ({status})"
-            )
+            raise _failure(status, error.value.decode() or f"kernel `{name}` failed ({status})")
 
     def _kernel(self, name: str) -> _Kernel:
         if name not in self._kernels:
             raise OverlayError("PTR102", f"there is no kernel named `{name}` in this library", hint="Compile it in.")
         found: _Kernel = self._kernels[name]
         return found
+
+
+def _failure(status: int, text: str) -> OverlayError:
+    """The error of a status; what the sanitizer finds names its code itself."""
+    found = _FINDING.match(text)
+    return OverlayError(found[1], found[2]) if found else OverlayError(_STATUS.get(status, "PTR106"), text)
 
 
 def _place_resources(
@@ -180,10 +191,10 @@ def _three(numbers: Sequence[int]) -> Any:
 
 def _buffer(array: Any) -> _Buffer:
     if array is None:
-        return _Buffer(None, None, 0)
+        return _Buffer(None, None, 0, 0)
     if hasattr(array, "data_ptr"):
         storage = array.untyped_storage()
-        return _Buffer(array.data_ptr() or 64, storage.data_ptr() or 64, storage.nbytes())
+        return _Buffer(array.data_ptr() or 64, storage.data_ptr() or 64, storage.nbytes(), getattr(array, "extent", 0))
     if hasattr(array, "__array_interface__"):
-        return _Buffer(array.ctypes.data, None, array.nbytes)
-    return _Buffer(ctypes.addressof(array), None, ctypes.sizeof(array))
+        return _Buffer(array.ctypes.data, None, array.nbytes, 0)
+    return _Buffer(ctypes.addressof(array), None, ctypes.sizeof(array), 0)

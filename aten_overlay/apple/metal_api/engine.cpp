@@ -215,7 +215,7 @@ void launch(const pm_kernel* kernel, const Arguments& given, Size threads, Size 
     }
   }
   const std::vector<pm_buffer> resident = residents(arguments);
-  char error[1024] = "";
+  char error[1280] = "";
   pm_launch call{};
   call.kernel = kernel;
   call.buffers = buffers.data();
@@ -239,7 +239,7 @@ void launch(const pm_kernel* kernel, const Arguments& given, Size threads, Size 
   count(kernel->host_name);
   const Running now(kernel->host_name);
   if (kernel->launch(&call) != PM_OK) {
-    throw std::runtime_error(std::string("PTR126: ") + error);
+    throw std::runtime_error((std::strncmp(error, "PTR", 3) ? "PTR126: " : "") + std::string(error));
   }
 }
 

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define PM_ABI_VERSION 1u
+#define PM_ABI_VERSION 2u
 #define PM_MAX_BUFFERS 31u           /* argument table size of Metal's feature tables */
 #define PM_MAX_THREADGROUP_ARGS 31u
 #define PM_MAX_TEXTURES 128u
@@ -52,11 +52,13 @@ struct pm_function_constant {
 };
 
 /* A stretch of memory. `address` is what the kernel gets; the bytes it may touch are [base, base + length).
- * A null base means base == address. With a zero length there is no byte that it may touch. */
+ * A null base means base == address. With a zero length there is no byte that it may touch. `extent` are the bytes from
+ * `address` on that belong to the tensor bound there, 0 where that is not known. */
 struct pm_buffer {
   void* address;
   void* base;
   uint64_t length;
+  uint64_t extent;
 };
 
 /* How a texel's components are stored; those that are normalized read as floats from 0 or -1 to 1. */
@@ -93,7 +95,12 @@ enum pm_status {
   PM_BARRIER_DIVERGENCE = 5,     /* some threads of a group ended while others wait at a barrier (shuffle mode only) */
   PM_MISALIGNED = 6,             /* an argument's address is not aligned for its type */
   PM_BUFFER_TOO_SMALL = 7,       /* a reference argument's buffer holds fewer than element_size bytes */
-  PM_STACK_OVERFLOW = 8          /* a lane used more private memory than a fiber has */
+  PM_STACK_OVERFLOW = 8,         /* a lane used more private memory than a fiber has */
+  PM_DATA_RACE = 9,              /* from here on, only in libraries compiled with the sanitizer; `error` begins with a code */
+  PM_UNINITIALIZED = 10,
+  PM_OUT_OF_EXTENT = 11,
+  PM_MISALIGNED_ACCESS = 12,
+  PM_READ_ONLY = 13
 };
 
 struct pm_kernel;

@@ -191,7 +191,7 @@ extern "C" int pm_run(const void* launch_) {
   const uint64_t total = job.entry->rows ? threads : groups;
   const uint64_t per_group = uint64_t(l.group[0]) * l.group[1] * l.group[2];
   const uint64_t grain = job.entry->rows ? 65536 : job.entry->groups ? 65536 / per_group + 1 : 4096 / per_group + 1;
-  spread(total, grain, l.max_threads, slice, &running);
+  spread(total, grain, job.entry->flags & PM_SANITIZED ? 1 : l.max_threads, slice, &running);
   if (running.failure.status && l.error && l.error_size)
     snprintf(
         l.error, l.error_size, running.failure.text[0] ? "%s" : "kernel `%s`: %s",
