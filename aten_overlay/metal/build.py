@@ -22,10 +22,10 @@ from aten_overlay.metal.completion import complete_module
 from aten_overlay.metal.declarations import FunctionConstant, Instance, Unit, find_definition, kernel_arguments, parse
 from aten_overlay.metal.generate import generate
 from aten_overlay.metal.lexer import read
-from aten_overlay.metal.reach import shares_state
+from aten_overlay.metal.reach import find_reached, shares_state
 from aten_overlay.metal.sanitizer.checks import mask
-from aten_overlay.metal.sanitizer.meetings import mark_meetings
-from aten_overlay.metal.sanitizer.places import without_places
+from aten_overlay.metal.sanitizer.instrument import defer_to_sanitizer, watch_accesses
+from aten_overlay.metal.sanitizer.meetings import SHUFFLED, mark_meetings, shuffles
 from aten_overlay.metal.table import Value
 from aten_overlay.metal.tracing import FLAGS, mark_lines
 from aten_overlay.metal.undefined import defined
@@ -136,29 +136,38 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
     unit = _unit(text)
     instances = [_find(unit, name) for name in wanted]
     sanitized = bool(options.sanitize)
-    code = generate(unit, wanted, dict(options.constants), _runtime_flags(options), options.checked)
+    announced = options.checked or sanitized
+    mode = _runtime_flags(options, any(shuffles(find_reached(unit, instance)) for instance in instances))
+    code = generate(unit, wanted, dict(options.constants), mode, announced, sanitized)
     generated = compiler.cache_root() / f"{key}.cpp"
     cache.write(generated, code.encode(errors="surrogateescape"))
     header = ["-include-pch", str(_precompiled_header(options))]
     module = compiler.cache_root() / f"{key}.ll"
     lowered = compiler.run([*flags, *_UNOPTIMIZED, *header, "-o", "-", str(generated)])
-    lowered = mark_lines(lowered) if options.traced else lowered
+    lowered = _mark(lowered, options)
     cache.write(module, defined(lowered).encode(errors="surrogateescape"))
     build = _flags_for_module(options)
-    if any(shares_state(unit, instance) for instance in instances):
+    if sanitized or any(shares_state(unit, instance) for instance in instances):
         half = compiler.run([*build, *_HALF_WAY, "-o", "-", str(module)])
-        half = without_places(mark_meetings(half)) if sanitized else half
+        half = watch_accesses(mark_meetings(half)) if sanitized else half
         module = compiler.cache_root() / f"{key}.complete.ll"
-        cache.write(module, complete_module(half, not options.checked and not sanitized).encode(errors="surrogateescape"))
+        cache.write(module, complete_module(half, not announced).encode(errors="surrogateescape"))
         contraction, _ = ARITHMETICS[options.arithmetic]
         build = ["-x", "ir", "-Wno-everything", *_CODE, *_SECOND_STEP, options.optimization, *contraction]
     return compiler.build_cached(key, ".so", [*build, "-shared"], [str(module), "-x", "none", str(runtime), "-lm"])
 
 
+def _mark(module: str, options: Options) -> str:
+    """What the steps after this one have to know of the source."""
+    if options.sanitize:
+        return defer_to_sanitizer(module)
+    return mark_lines(module) if options.traced else module
+
+
 def _flags_for_module(options: Options) -> list[str]:
     """How what clang wrote of the C++ is compiled. Kernels run on small stacks: a frame too large has to fail here."""
     contraction, _ = ARITHMETICS[options.arithmetic]
-    checks = _CHECKED if options.checked else ()
+    checks = _CHECKED if options.checked and not options.sanitize else ()
     frame = ("-Wframe-larger-than=49152", "-Werror=frame-larger-than")
     return ["-x", "ir", "-Wno-everything", *_CODE, options.optimization, *contraction, *checks, *frame, *options.extra]
 
@@ -179,18 +188,20 @@ def _flags(options: Options) -> list[str]:
     if options.arithmetic not in ARITHMETICS:
         raise ValueError(f"arithmetic must be one of {', '.join(ARITHMETICS)}, not {options.arithmetic!r}")
     contraction, _ = ARITHMETICS[options.arithmetic]
-    checks = _CHECKED if options.checked else ()
+    checks = _CHECKED if options.checked and not options.sanitize else ()
     watched = _SANITIZED if options.sanitize else ()
     traces = FLAGS if options.traced or options.sanitize else ()
     return [
-        *_LANGUAGE, *watched, *_CODE, compiler.BY_CONTENT, options.optimization, *contraction, *checks, *traces, *options.extra,
+        *_LANGUAGE, *watched, *_CODE, compiler.BY_CONTENT, options.optimization, *contraction, *checks, *traces,
+        *options.extra,
     ]  # fmt: skip
 
 
-def _runtime_flags(options: Options) -> str:
+def _runtime_flags(options: Options, shuffled: bool = True) -> str:
     _, mode = ARITHMETICS[options.arithmetic]
     if options.sanitize:
-        mode = f"{mode} | PM_SANITIZED | {mask(options.sanitize)} << PM_SANITIZER_SHIFT"
+        checks = [name for name in options.sanitize if shuffled or name != SHUFFLED]
+        return f"{mode} | PM_SANITIZED | {mask(checks)} << PM_SANITIZER_SHIFT"
     return f"{mode} | PM_CHECKED" if options.checked else mode
 
 

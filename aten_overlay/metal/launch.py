@@ -32,7 +32,12 @@ class _Argument(ctypes.Structure):
 
 
 class _Buffer(ctypes.Structure):
-    _fields_ = [("address", ctypes.c_void_p), ("base", ctypes.c_void_p), ("length", ctypes.c_uint64)]
+    _fields_ = [
+        ("address", ctypes.c_void_p),
+        ("base", ctypes.c_void_p),
+        ("length", ctypes.c_uint64),
+        ("extent", ctypes.c_uint64),
+    ]
 
 
 class _Extent(ctypes.Structure):
@@ -159,7 +164,7 @@ class Library:
         these change with every launch. `fibers` runs the lanes of a synchronizing kernel one by one. `extents` are the
         bytes that hold elements, of buffers of which that is known. Of a grid much larger than `window`, parts run.
 
-        Raises PTR102 (unknown kernel), PTR106 (refused), PTR107 (out of bounds) or PTR270 (a 32-bit offset).
+        Raises PTR102 (unknown kernel), PTR106 (refused), PTR107 (out of bounds), or what the sanitizer finds.
         """
         bindings = _place_resources(buffers, textures, samplers)  # alive while the kernel runs
         bound = (_Buffer * max(len(bindings), 1))(*(_buffer(b) for b in bindings))
@@ -207,10 +212,10 @@ def _three(numbers: Sequence[int]) -> Any:
 
 def _buffer(array: Any) -> _Buffer:
     if array is None:
-        return _Buffer(None, None, 0)
+        return _Buffer(None, None, 0, 0)
     if hasattr(array, "data_ptr"):
         storage = array.untyped_storage()
-        return _Buffer(array.data_ptr() or 64, storage.data_ptr() or 64, storage.nbytes())
+        return _Buffer(array.data_ptr() or 64, storage.data_ptr() or 64, storage.nbytes(), getattr(array, "extent", 0))
     if hasattr(array, "__array_interface__"):
-        return _Buffer(array.ctypes.data, None, array.nbytes)
-    return _Buffer(ctypes.addressof(array), None, ctypes.sizeof(array))
+        return _Buffer(array.ctypes.data, None, array.nbytes, 0)
+    return _Buffer(ctypes.addressof(array), None, ctypes.sizeof(array), 0)

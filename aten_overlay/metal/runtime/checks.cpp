@@ -1,19 +1,13 @@
 // Bounds own(). A library compiled with them calls __asan_load*/__asan_store* for each access (clang's kernel address
 // sanitizer, outlined), which are defined here: an access is right if it lies in memory the launch gave the kernel.
-#include "runtime.h"
+#include "sanitizer.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-// The memory that tracing.py watches, and the last store to it.
-struct pm_watched {
-  uint64_t low, high;
-  const char* file;
-  uint32_t line, thread[3], count;
-};
+pm_watched pm_watch;
 extern "C" {
-PM_EXPORT pm_watched pm_watch;
 PM_EXPORT void pm_trace_line(const char* file, uint32_t line);
 }
 
@@ -21,13 +15,6 @@ namespace pm {
 namespace {
 thread_local const char* traced_file = nullptr;
 thread_local uint32_t traced_line = 0;
-
-void record(uintptr_t address, size_t size) {
-  if (address >= pm_watch.high || address + size <= pm_watch.low || !locate_thread(pm_watch.thread)) return;
-  pm_watch.file = traced_file;
-  pm_watch.line = traced_line;
-  ++pm_watch.count;
-}
 
 struct Range {
   uintptr_t low, high;
@@ -124,12 +111,19 @@ void report_wrapped(uintptr_t address, size_t size, bool store) {
 
 void check(uintptr_t address, size_t size, bool store) {
   if (!active || size == 0) return;
-  if (store && pm_watch.high) record(address, size);
+  if (store && pm_watch.high) record_store(address, size, traced_file, traced_line);
   for (int i = 0; i < own().count; ++i)
     if (address >= own().ranges[i].low && address + size <= own().ranges[i].high) return;
   report(address, size, store);
 }
 }  // namespace
+
+void record_store(uintptr_t address, size_t size, const char* file, uint32_t line) {
+  if (address >= pm_watch.high || address + size <= pm_watch.low || !locate_thread(pm_watch.thread)) return;
+  pm_watch.file = file;
+  pm_watch.line = line;
+  ++pm_watch.count;
+}
 
 void allow(const void* low, size_t size) {
   if (own().count < int(sizeof(own().ranges) / sizeof(Range)))
@@ -181,6 +175,7 @@ void pm_trace_line(const char* file, uint32_t line) {
 #pragma GCC visibility push(default)
 extern "C" {
 void pm_threadgroup_variable(const void* address, size_t size) {
+  if (pm::sanitizer::active()) pm::sanitizer::announce(address, size, "?");
   if (!pm::active) return;
   const auto low = reinterpret_cast<uintptr_t>(address);
   for (int i = 0; i < pm::own().count; ++i)

@@ -1,6 +1,7 @@
 // One threadgroup at a time: a fiber per thread, 32 of them a simdgroup. A lane that has to wait switches straight to the
 // next ready lane of its simdgroup; only when none is left does the scheduler run.
 #include "lanes.h"
+#include "sanitizer.h"
 #include "switch.h"
 
 #include <stdlib.h>
@@ -244,6 +245,7 @@ bool locate_thread(uint32_t position[3]) {
   return true;
 }
 
+Thread current_thread() { return {&current_group->where, current_group->current}; }
 Meeting last_meeting() { return current_group ? current_group->meeting[current_group->current] : Meeting{}; }
 
 int run_on_fibers(const Job& job, uint64_t begin, uint64_t end, Failure& failure) {
@@ -267,15 +269,20 @@ int run_on_fibers(const Job& job, uint64_t begin, uint64_t end, Failure& failure
       allow(g.stacks, kStack * kLanes);
       allow(&g, sizeof(g));
     }
+    const bool sanitized = job.entry->flags & PM_SANITIZED;
+    if (sanitized) sanitizer::begin(job, memory.addresses, failure, &escape, &g, sizeof(g), g.stacks, kStack * kLanes);
     const Order order(g, end - begin);
     for (uint64_t i = 0; i < end - begin && status == PM_OK; ++i) {
       g.where = place_group(job.grid, begin + order.at(i));
       g.threads = g.where.size[0] * g.where.size[1] * g.where.size[2];
       memory.poison();
+      if (sanitized) sanitizer::start_group(uint32_t(begin + order.at(i)));
       status = run_group(g);
     }
+    if (sanitized) sanitizer::settle_last();
   }
   end_checks();
+  sanitizer::end();
   current_group = nullptr;
   if (status != PM_OK) restart(g);
   return failure.status = status;

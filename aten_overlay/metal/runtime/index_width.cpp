@@ -14,6 +14,15 @@ bool holds(const pm_launch& launch, const pm_buffer& buffer, uintptr_t address, 
 }
 }  // namespace
 
+bool holds_element(const pm_launch& launch, uintptr_t address, size_t size) {
+  for (uint32_t i = 0; i < launch.extent_count; ++i) {
+    const pm_extent& e = launch.extents[i];
+    const auto start = reinterpret_cast<uintptr_t>(e.base);
+    if (address >= start + e.low && address + size <= start + e.high) return true;
+  }
+  return false;
+}
+
 const pm_argument* find_wrapped(const pm_launch& launch, uintptr_t address, size_t size, int64_t& away) {
   for (uint32_t i = 0; i < launch.kernel->argument_count && launch.extent_count; ++i) {
     const pm_argument& a = launch.kernel->arguments[i];

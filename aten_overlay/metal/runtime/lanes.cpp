@@ -15,8 +15,9 @@ enum Filling : uint32_t { kPattern, kZero, kOwn, kFillings };
 thread_local Meeting meeting;
 struct Reading {
   bool happened;
-  uint32_t from, reader[3];
+  uint32_t from;
   Meeting at;
+  char thread[128];
 };
 thread_local bool watching = false;
 thread_local uint32_t filling = kPattern;
@@ -79,48 +80,46 @@ void run_watched(uint32_t fill, void (*run)(void*), void* context) {
   watching = false;
 }
 
-void place(const Thread& thread, uint32_t position[3]) {
-  const uint32_t* size = thread.group->size;
-  const uint32_t local[3] = {thread.lane % size[0], thread.lane / size[0] % size[1], thread.lane / size[0] / size[1]};
-  for (int d = 0; d < 3; ++d) position[d] = thread.group->at[d] * thread.group->grid->group[d] + local[d];
+void name_thread(char (&text)[128], Thread thread) {
+  const uint32_t *size = thread.group->size, *at = thread.group->at, lane = thread.lane;
+  snprintf(
+      text, sizeof(text), "thread (%u, %u, %u) of threadgroup (%u, %u, %u)", lane % size[0], lane / size[0] % size[1],
+      lane / size[0] / size[1], at[0], at[1], at[2]);
+}
+
+// What was found by `thread`, in the words that all of the sanitizer uses.
+int fail(const Job& job, Failure& failure, int status, const char* code, const char* found, const Meeting& at, const char* thread) {
+  const pm_launch& launch = *job.launch;
+  snprintf(
+      failure.text, sizeof(failure.text), "%s: kernel `%s` %s, at %s:%u, in %s (seed %llu)", code, launch.kernel->host_name,
+      found, at.file ? at.file : "?", at.line, thread, static_cast<unsigned long long>(launch.seed));
+  return failure.status = status;
 }
 
 void report_reading(const Job& job, Failure& failure, const Reading& r) {
-  failure.status = PM_INACTIVE_LANE;
-  snprintf(
-      failure.text, sizeof(failure.text),
-      "PTR273: kernel `%s` (%s:%u): thread (%u, %u, %u) reads from lane %u of its simdgroup, which is inactive or does not "
-      "exist, and the results depend on it",
-      job.launch->kernel->host_name, r.at.file ? r.at.file : "?", r.at.line, r.reader[0], r.reader[1], r.reader[2], r.from);
+  char found[160] = "reads from a lane that no simdgroup has, and its results depend on it";
+  if (r.from < 32)
+    snprintf(found, sizeof(found), "reads from lane %u of a simdgroup, which is inactive, and its results depend on it", r.from);
+  fail(job, failure, PM_INACTIVE_LANE, "PTR273", found, r.at, r.thread);
 }
 }  // namespace
 
 Meeting next_meeting() { return meeting; }
 
 int report_missing(const Job& job, Failure& failure, const Meeting& at, Thread waiting, Thread missing, bool ended) {
-  uint32_t w[3], m[3];
-  place(waiting, w);
-  place(missing, m);
-  snprintf(
-      failure.text, sizeof(failure.text),
-      "PTR274: kernel `%s` (%s:%u): thread (%u, %u, %u) of threadgroup (%u, %u, %u) waits at a barrier that thread (%u, %u, "
-      "%u) does not reach%s",
-      job.launch->kernel->host_name, at.file ? at.file : "?", at.line, w[0], w[1], w[2], waiting.group->at[0],
-      waiting.group->at[1], waiting.group->at[2], m[0], m[1], m[2], ended ? ": it has ended" : "");
-  return failure.status = PM_BARRIER_DIVERGENCE;
+  char found[256], waits[128], misses[128];
+  name_thread(waits, waiting);
+  name_thread(misses, missing);
+  snprintf(found, sizeof(found), "waits at a barrier that %s does not reach%s", misses, ended ? ": it has ended" : "");
+  return fail(job, failure, PM_BARRIER_DIVERGENCE, "PTR274", found, at, waits);
 }
 
 int report_apart(const Job& job, Failure& failure, const Meeting& at, Thread one, const Meeting& other_at, Thread other) {
-  uint32_t a[3], b[3];
-  place(one, a);
-  place(other, b);
-  snprintf(
-      failure.text, sizeof(failure.text),
-      "PTR275: kernel `%s` (%s:%u): thread (%u, %u, %u) of threadgroup (%u, %u, %u) waits at this barrier while thread (%u, "
-      "%u, %u) waits at that of line %u",
-      job.launch->kernel->host_name, at.file ? at.file : "?", at.line, a[0], a[1], a[2], one.group->at[0], one.group->at[1],
-      one.group->at[2], b[0], b[1], b[2], other_at.line);
-  return failure.status = PM_BARRIER_DIVERGENCE;
+  char found[256], waits[128], elsewhere[128];
+  name_thread(waits, one);
+  name_thread(elsewhere, other);
+  snprintf(found, sizeof(found), "waits at a barrier while %s waits at another, of line %u", elsewhere, other_at.line);
+  return fail(job, failure, PM_BARRIER_DIVERGENCE, "PTR275", found, at, waits);
 }
 
 void run_with_open_lanes(const Job& job, Failure& failure, void (*run)(void*), void* context) {
@@ -150,8 +149,8 @@ uint32_t pm_inactive_lane(uint32_t from) {
   using namespace pm;
   if (!watching) return kOwn;
   if (!first.happened) {
-    first = {true, from, {}, last_meeting()};
-    locate_thread(first.reader);
+    first = {true, from, last_meeting(), {}};
+    name_thread(first.thread, current_thread());
   }
   return filling;
 }

@@ -22,6 +22,8 @@ struct Thread {
   const pm_group* group;
   uint32_t lane;
 };
+// The one that runs now, on a fiber.
+Thread current_thread();
 // Fails with PTR274: `missing` never reaches the barrier at which `waiting` waits.
 int report_missing(const Job& job, Failure& failure, const Meeting& at, Thread waiting, Thread missing, bool ended);
 // Fails with PTR275: two threads wait at two barriers.

@@ -7,6 +7,7 @@ is two calls there, with two numbers.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import count
 
 from aten_overlay.metal.regions import BARRIER, BEGIN
@@ -14,6 +15,13 @@ from aten_overlay.metal.sanitizer.places import Places
 
 _MEETING = re.compile(rf"^  (?:\S+ = )?(?:tail )?call [^\n]*?({BARRIER}|{BEGIN})\([^\n]*?!dbg !(\d+)[^\n]*$", re.M)
 _HOOK = "@pm_at_meeting"
+_SHUFFLE = re.compile(r"(simd|quad)_(shuffle|broadcast)")
+SHUFFLED = "lanes"  # the check that only kernels need which shuffle: it keeps what they write
+
+
+def shuffles(reached: Iterable[str]) -> bool:
+    """Whether a kernel may read what another lane holds, by the names that it reaches."""
+    return any(_SHUFFLE.match(name) for name in reached)
 
 
 def mark_meetings(module: str) -> str:

@@ -6,13 +6,28 @@ namespace metal {
 enum class mem_flags : uint { mem_none = 0, mem_device = 1, mem_threadgroup = 2, mem_texture = 4, mem_threadgroup_imageblock = 8, mem_object_data = 16 };
 PM_INLINE constexpr mem_flags operator|(mem_flags a, mem_flags b) { return mem_flags(uint(a) | uint(b)); }
 PM_INLINE constexpr mem_flags operator&(mem_flags a, mem_flags b) { return mem_flags(uint(a) & uint(b)); }
-PM_INLINE void threadgroup_barrier(mem_flags) { pm_threadgroup_barrier(); }
-PM_INLINE void threadgroup_barrier(mem_flags, memory_order) { pm_threadgroup_barrier(); }
-PM_INLINE void simdgroup_barrier(mem_flags) {
+// Tells the sanitizer of what orders memory.
+PM_INLINE void pm_note_order([[maybe_unused]] mem_flags flags, [[maybe_unused]] bool simdgroup) {
+#ifdef PM_SANITIZE
+  pm_note_barrier(uint(flags), simdgroup);
+#endif
+}
+PM_INLINE void threadgroup_barrier(mem_flags flags) {
+  pm_note_order(flags, false);
+  pm_threadgroup_barrier();
+}
+PM_INLINE void threadgroup_barrier(mem_flags flags, memory_order) { threadgroup_barrier(flags); }
+PM_INLINE void simdgroup_barrier(mem_flags flags) {
+  pm_note_order(flags, true);
   pm_simd_begin(nullptr, 0);
   pm_simd_wait(nullptr);
 }
-PM_INLINE void atomic_thread_fence(mem_flags, memory_order, thread_scope = thread_scope_device) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+PM_INLINE void atomic_thread_fence([[maybe_unused]] mem_flags flags, memory_order, thread_scope = thread_scope_device) {
+#ifdef PM_SANITIZE
+  pm_note_fence(uint(flags));
+#endif
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 }  // namespace metal
 
 namespace pm {
