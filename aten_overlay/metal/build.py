@@ -20,6 +20,7 @@ from aten_overlay.metal import compiler
 from aten_overlay.metal.arguments import Argument
 from aten_overlay.metal.completion import complete_module
 from aten_overlay.metal.declarations import FunctionConstant, Instance, Unit, find_definition, kernel_arguments, parse
+from aten_overlay.metal.family import naming, select, write_flags
 from aten_overlay.metal.generate import generate
 from aten_overlay.metal.lexer import read
 from aten_overlay.metal.reach import find_reached, shares_state
@@ -143,7 +144,8 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
     cache.write(generated, code.encode(errors="surrogateescape"))
     header = ["-include-pch", str(_precompiled_header(options))]
     module = compiler.cache_root() / f"{key}.ll"
-    lowered = compiler.run([*flags, *_UNOPTIMIZED, *header, "-o", "-", str(generated)])
+    with naming(wanted):
+        lowered = compiler.run([*flags, *_UNOPTIMIZED, *header, "-o", "-", str(generated)])
     lowered = _mark(lowered, options)
     cache.write(module, defined(lowered).encode(errors="surrogateescape"))
     build = _flags_for_module(options)
@@ -192,8 +194,8 @@ def _flags(options: Options) -> list[str]:
     watched = _SANITIZED if options.sanitize else ()
     traces = FLAGS if options.traced or options.sanitize else ()
     return [
-        *_LANGUAGE, *watched, *_CODE, compiler.BY_CONTENT, options.optimization, *contraction, *checks, *traces,
-        *options.extra,
+        *_LANGUAGE, *write_flags(select()), *watched, *_CODE, compiler.BY_CONTENT, options.optimization, *contraction,
+        *checks, *traces, *options.extra,
     ]  # fmt: skip
 
 

@@ -18,6 +18,7 @@ import torch
 from aten_overlay.device import load
 from aten_overlay.device.shader import ShaderLibrary
 from aten_overlay.errors import OverlayError
+from aten_overlay.metal.family import REFUSED
 from porter.core.errors import Place, PorterError
 from porter.kernels.call import Call, Number, Value, operand, output_operand
 from porter.kernels.kernel import Kernel
@@ -119,6 +120,9 @@ def compiled(source: str, mode: Mode) -> Any:
         return ShaderLibrary(text, device, checked=mode.checked, shuffle=mode.shuffle, traced=mode.traced)
     except SyntaxError as error:
         what, place = _compile_error(error)
+        cause = error.__cause__
+        if isinstance(cause, OverlayError) and cause.code == REFUSED:
+            raise PorterError(cause.code, cause.what, place, cause.hint) from error
         hint = "Fix the body or the header; verbose=True prints the whole source."
         raise PorterError("PTR219", f"the kernel does not compile: {what}", place, hint) from error
 

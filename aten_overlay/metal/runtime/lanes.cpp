@@ -87,11 +87,11 @@ void name_thread(char (&text)[128], Thread thread) {
       lane / size[0] / size[1], at[0], at[1], at[2]);
 }
 
-// What was found by `thread`, in the words that all of the sanitizer uses.
-int fail(const Job& job, Failure& failure, int status, const char* code, const char* found, const Meeting& at, const char* thread) {
+// What was found by `thread`, in the words that all of the sanitizer uses; `start` ends where the kernel's name comes.
+int fail(const Job& job, Failure& failure, int status, const char* start, const char* found, const Meeting& at, const char* thread) {
   const pm_launch& launch = *job.launch;
   snprintf(
-      failure.text, sizeof(failure.text), "%s: kernel `%s` %s, at %s:%u, in %s (seed %llu)", code, launch.kernel->host_name,
+      failure.text, sizeof(failure.text), "%s%s` %s, at %s:%u, in %s (seed %llu)", start, launch.kernel->host_name,
       found, at.file ? at.file : "?", at.line, thread, static_cast<unsigned long long>(launch.seed));
   return failure.status = status;
 }
@@ -100,7 +100,7 @@ void report_reading(const Job& job, Failure& failure, const Reading& r) {
   char found[160] = "reads from a lane that no simdgroup has, and its results depend on it";
   if (r.from < 32)
     snprintf(found, sizeof(found), "reads from lane %u of a simdgroup, which is inactive, and its results depend on it", r.from);
-  fail(job, failure, PM_INACTIVE_LANE, "PTR273", found, r.at, r.thread);
+  fail(job, failure, PM_INACTIVE_LANE, "PTR273: kernel `", found, r.at, r.thread);
 }
 }  // namespace
 
@@ -111,7 +111,7 @@ int report_missing(const Job& job, Failure& failure, const Meeting& at, Thread w
   name_thread(waits, waiting);
   name_thread(misses, missing);
   snprintf(found, sizeof(found), "waits at a barrier that %s does not reach%s", misses, ended ? ": it has ended" : "");
-  return fail(job, failure, PM_BARRIER_DIVERGENCE, "PTR274", found, at, waits);
+  return fail(job, failure, PM_BARRIER_DIVERGENCE, "PTR274: kernel `", found, at, waits);
 }
 
 int report_apart(const Job& job, Failure& failure, const Meeting& at, Thread one, const Meeting& other_at, Thread other) {
@@ -119,7 +119,7 @@ int report_apart(const Job& job, Failure& failure, const Meeting& at, Thread one
   name_thread(waits, one);
   name_thread(elsewhere, other);
   snprintf(found, sizeof(found), "waits at a barrier while %s waits at another, of line %u", elsewhere, other_at.line);
-  return fail(job, failure, PM_BARRIER_DIVERGENCE, "PTR275", found, at, waits);
+  return fail(job, failure, PM_BARRIER_DIVERGENCE, "PTR275: kernel `", found, at, waits);
 }
 
 void run_with_open_lanes(const Job& job, Failure& failure, void (*run)(void*), void* context) {

@@ -62,9 +62,14 @@ template <class T> constexpr uint offset_of(uint thread) { return (PM_MAX_THREAD
 PM_INLINE uint active_lanes(const pm_exchange* x) {
   return load_word<uint>(reinterpret_cast<const unsigned char*>(x->mask), pm_index() >> 5);
 }
+template <class T> constexpr bool has_64_bits = __is_same(T, long) || __is_same(T, ulong);
+template <class T, int N> constexpr bool has_64_bits<metal::vec<T, N>> = has_64_bits<T>;
 // Contributes v, and waits until `step` has computed the outputs from the inputs of all lanes.
 template <class T> PM_INLINE const pm_exchange* exchange(const T& v, pm_step step) {
   static_assert(sizeof(T) <= PM_MAX_VALUE, "a simdgroup function takes at most 32 bytes");
+#ifdef PM_FAMILY
+  static_assert(!has_64_bits<T>, "PTR276 Metal's simdgroup functions take no integers of 64 bits");
+#endif
   pm_exchange* x = pm_simd_begin(step, 0);
   __builtin_memcpy(x->inputs + offset_of<T>(pm_index()), &v, sizeof(T));
   pm_simd_wait(step);
