@@ -1,9 +1,9 @@
 """Apple's GPU families, as far as a compute kernel can tell them apart, and the one that this process compiles for.
 
-Sources: Apple's "Metal Feature Set Tables" (21 May 2026), its limits and its row "64-bit atomic minimum and maximum"
-with the note on Macs of family 8; "Metal Shading Language Specification", sections on SIMD-group functions (no 64-bit
-integers among their types) and atomic functions (`atomic_ulong`). What these do not say is not here: how many threads
-the registers of a kernel leave room for is known to Apple's compiler alone.
+Sources: Apple's "Metal Feature Set Tables" for the GPUs and the limits (developer.apple.com/metal/limits); its note on
+64-bit atomics as Dawn's Metal back end takes it (dawn b620b2f: minimum and maximum of `ulong` alone, in device memory,
+from family 9 on, and 8 on a Mac); pytorch/pytorch#150566 for simdgroup functions, which take no 64-bit integers. What
+none says is not here: how many threads a kernel's registers leave room for is known to Apple's compiler alone.
 """
 
 from __future__ import annotations

@@ -76,8 +76,10 @@ def laid_out(shape: Sequence[int], placement: Placement, boundary: Boundary) -> 
     return values, placed
 
 
+@pytest.mark.parametrize("checks", ["all", "none"])
 @pytest.mark.parametrize("boundary", [HALF, WHOLE], ids=["half", "whole"])
-def test_a_sum_of_strides_in_int(boundary: Boundary) -> None:
+def test_a_sum_of_strides_in_int(boundary: Boundary, checks: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORTER_SANITIZE", checks)
     values, out = laid_out((3, 4), FIRST, boundary)
     given = torch.rand(3, 4)
     arguments = (out, given.to("mps"), list(out.stride()), [4])
