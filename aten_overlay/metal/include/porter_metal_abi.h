@@ -100,7 +100,8 @@ enum pm_status {
   PM_UNINITIALIZED = 10,
   PM_OUT_OF_EXTENT = 11,
   PM_MISALIGNED_ACCESS = 12,
-  PM_READ_ONLY = 13
+  PM_READ_ONLY = 13,
+  PM_ENDLESS = 14
 };
 
 struct pm_kernel;

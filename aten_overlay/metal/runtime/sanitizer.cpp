@@ -17,6 +17,7 @@ struct Owner {
   }
 };
 constexpr int kFirstThreadgroup = 1000;
+constexpr uint32_t kMostAtomics = 1 << 20;  // in a row by one lane: what waits for another lane, or for NaN to be NaN
 uint32_t last_stamp = 0;
 uint32_t next_stamp() { return __atomic_add_fetch(&last_stamp, 1, __ATOMIC_RELAXED); }
 
@@ -126,6 +127,14 @@ Range* locate(State& s, uintptr_t address, size_t size, const pm_site& site) {
   return found;
 }
 
+void count_atomic(State& s, const Range& range, uintptr_t address, const pm_site& site) {
+  const uint32_t lane = pm_index();
+  s.atomics = s.atomics_lane == lane ? s.atomics + 1 : 0;
+  s.atomics_lane = lane;
+  if (s.atomics > kMostAtomics && (s.checks & kEndless))
+    fail(s, PM_ENDLESS, "PTR268: kernel `", site, lane, "does not end: it repeats an atomic access of %s", memory_name(s, &range, site, address).text);
+}
+
 void access(State& s, uintptr_t address, size_t size, const pm_site& site) {
   if (s.conflict.pending) settle(s);
   if (!size) return;
@@ -138,6 +147,7 @@ void access(State& s, uintptr_t address, size_t size, const pm_site& site) {
          verb(site), memory_name(s, range, site, address).text, site.align);
   if ((s.checks & kReadOnly) && (site.kind & PM_STORES) && !range->writable)
     fail(s, PM_READ_ONLY, "PTR266: kernel `", site, pm_index(), "writes %s, which is bound for reading", memory_name(s, range, site, address).text);
+  if (site.kind & PM_ATOMIC) count_atomic(s, *range, address, site);
   if (range->space != kTexture && range->cells) record(s, *range, address, uint32_t(size), site);
 }
 }  // namespace
@@ -243,6 +253,7 @@ void start_group(uint32_t index) {
   State& s = state();
   if (s.conflict.pending) settle(s);
   s.group = index;
+  s.atomics = 0;
   memset(s.epochs, 0, sizeof(s.epochs));
   const uint32_t stamp = next_stamp();
   for (int i = 0; i < s.range_count; ++i)

@@ -4,7 +4,7 @@
 
 namespace pm::sanitizer {
 // The checks, by their bits in checks.py.
-enum Check : uint32_t { kRaces = 1, kUninitialized = 2, kBounds = 4, kAlignment = 8, kReadOnly = 16, kPrivate = 32 };
+enum Check : uint32_t { kRaces = 1, kUninitialized = 2, kBounds = 4, kAlignment = 8, kReadOnly = 16, kPrivate = 32, kEndless = 64 };
 
 // What is at one place of memory: who wrote it last, and who has read it since. Sites are offsets into the library's
 // image, 0 for none; `stamp` is the launch's or, in threadgroup memory, the threadgroup's, and any other is long ago.
@@ -64,6 +64,7 @@ struct State {
   Epoch epochs[2][kLanes];  // by space
   bool fenced[2];
   Conflict conflict;
+  uint32_t atomics, atomics_lane;  // atomic accesses that one lane made in a row
   uintptr_t internal[3][2];
 };
 State& state();
