@@ -268,7 +268,7 @@ void settle_last() {
 void end() {
   if (!own_state) return;
   own_state->active = false;
-  return_cells();
+  own_state->kept = return_cells();
 }
 
 void announce(const void* address, size_t size, const char* name) {
@@ -303,6 +303,13 @@ void pm_access_in(const void* address, const void* variable, const pm_site* site
 }
 void pm_name_variable(const void* address, uint64_t size, const char* name) {
   if (active()) announce(address, size, name);
+}
+// Of the last launch of this thread, if it was watched: as count_unwritten. 0 where that is not known.
+uint64_t pm_count_unwritten(const void* address, uint64_t count, uint64_t size, uint64_t* first) {
+  State& s = state();
+  const auto low = reinterpret_cast<uintptr_t>(address);
+  const Range* range = s.kept && (s.checks & kUninitialized) ? find_range(s, low, low + count * size) : nullptr;
+  return range && range->cells ? count_unwritten(*range, low, count, size, first) : 0;
 }
 // What headers tell, before the lane waits: the memory that a barrier orders.
 void pm_note_barrier(uint32_t memory, uint32_t simdgroup) {

@@ -53,7 +53,7 @@ struct Conflict {
 
 constexpr int kRanges = 160;
 struct State {
-  bool active;
+  bool active, kept;
   uint32_t checks, group, stamp;
   const Job* job;
   Failure* failure;
@@ -71,7 +71,10 @@ State& state();
 
 // Memory for cells that lasts until the launch ends; null where there is none left.
 Cell* take_cells(size_t count);
-void return_cells();
+// Ends their use; whether they still hold what the launch made of them.
+bool return_cells();
+// How many of `count` elements nobody wrote in the last launch, and the first of them.
+uint64_t count_unwritten(const Range& range, uintptr_t low, uint64_t count, uint64_t size, uint64_t* first);
 
 // Records an access, and ends the launch at the first that races or reads what nothing wrote.
 void record(State& s, Range& range, uintptr_t address, uint32_t size, const pm_site& site);
