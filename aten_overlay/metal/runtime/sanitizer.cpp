@@ -17,6 +17,7 @@ struct Owner {
   }
 };
 constexpr int kFirstThreadgroup = 1000;
+constexpr uint32_t kMostAtomics = 1 << 20;  // in a row by one lane: what waits for another lane, or for NaN to be NaN
 uint32_t last_stamp = 0;
 uint32_t next_stamp() { return __atomic_add_fetch(&last_stamp, 1, __ATOMIC_RELAXED); }
 
@@ -144,6 +145,14 @@ Range* locate(State& s, uintptr_t address, size_t size, const pm_site& site) {
   return found;
 }
 
+void count_atomic(State& s, const Range& range, uintptr_t address, const pm_site& site) {
+  const uint32_t lane = pm_index();
+  s.atomics = s.atomics_lane == lane ? s.atomics + 1 : 0;
+  s.atomics_lane = lane;
+  if (s.atomics > kMostAtomics && (s.checks & kEndless))
+    fail(s, PM_ENDLESS, "PTR268: kernel `", site, lane, "does not end: it repeats an atomic access of %s", memory_name(s, &range, site, address).text);
+}
+
 void access(State& s, uintptr_t address, size_t size, const pm_site& site) {
   if (s.conflict.pending) settle(s);
   if (!size) return;
@@ -157,6 +166,7 @@ void access(State& s, uintptr_t address, size_t size, const pm_site& site) {
          verb(site), memory_name(s, range, site, address).text, site.align);
   if ((s.checks & kReadOnly) && (site.kind & PM_STORES) && !range->writable)
     fail(s, PM_READ_ONLY, "PTR266: kernel `", site, pm_index(), "writes %s, which is bound for reading", memory_name(s, range, site, address).text);
+  if (site.kind & PM_ATOMIC) count_atomic(s, *range, address, site);
   if (range->space != kTexture && range->cells) record(s, *range, address, uint32_t(size), site);
 }
 }  // namespace
@@ -262,6 +272,7 @@ void start_group(uint32_t index) {
   State& s = state();
   if (s.conflict.pending) settle(s);
   s.group = index;
+  s.atomics = 0;
   memset(s.epochs, 0, sizeof(s.epochs));
   const uint32_t stamp = next_stamp();
   for (int i = 0; i < s.range_count; ++i)
@@ -276,7 +287,7 @@ void settle_last() {
 void end() {
   if (!own_state) return;
   own_state->active = false;
-  return_cells();
+  own_state->kept = return_cells();
 }
 
 void announce(const void* address, size_t size, const char* name) {
@@ -311,6 +322,13 @@ void pm_access_in(const void* address, const void* variable, const pm_site* site
 }
 void pm_name_variable(const void* address, uint64_t size, const char* name) {
   if (active()) announce(address, size, name);
+}
+// Of the last launch of this thread, if it was watched: as count_unwritten. 0 where that is not known.
+uint64_t pm_count_unwritten(const void* address, uint64_t count, uint64_t size, uint64_t* first) {
+  State& s = state();
+  const auto low = reinterpret_cast<uintptr_t>(address);
+  const Range* range = s.kept && (s.checks & kUninitialized) ? find_range(s, low, low + count * size) : nullptr;
+  return range && range->cells ? count_unwritten(*range, low, count, size, first) : 0;
 }
 // What headers tell, before the lane waits: the memory that a barrier orders.
 void pm_note_barrier(uint32_t memory, uint32_t simdgroup) {

@@ -4,7 +4,7 @@
 
 namespace pm::sanitizer {
 // The checks, by their bits in checks.py.
-enum Check : uint32_t { kRaces = 1, kUninitialized = 2, kBounds = 4, kAlignment = 8, kReadOnly = 16, kPrivate = 32 };
+enum Check : uint32_t { kRaces = 1, kUninitialized = 2, kBounds = 4, kAlignment = 8, kReadOnly = 16, kPrivate = 32, kEndless = 64 };
 
 // What is at one place of memory: who wrote it last, and who has read it since. Sites are offsets into the library's
 // image, 0 for none; `stamp` is the launch's or, in threadgroup memory, the threadgroup's, and any other is long ago.
@@ -53,7 +53,7 @@ struct Conflict {
 
 constexpr int kRanges = 160;
 struct State {
-  bool active;
+  bool active, kept;
   uint32_t checks, group, stamp;
   const Job* job;
   Failure* failure;
@@ -64,13 +64,17 @@ struct State {
   Epoch epochs[2][kLanes];  // by space
   bool fenced[2];
   Conflict conflict;
+  uint32_t atomics, atomics_lane;  // atomic accesses that one lane made in a row
   uintptr_t internal[3][2];
 };
 State& state();
 
 // Memory for cells that lasts until the launch ends; null where there is none left.
 Cell* take_cells(size_t count);
-void return_cells();
+// Ends their use; whether they still hold what the launch made of them.
+bool return_cells();
+// How many of `count` elements nobody wrote in the last launch, and the first of them.
+uint64_t count_unwritten(const Range& range, uintptr_t low, uint64_t count, uint64_t size, uint64_t* first);
 
 // Records an access, and ends the launch at the first that races or reads what nothing wrote.
 void record(State& s, Range& range, uintptr_t address, uint32_t size, const pm_site& site);

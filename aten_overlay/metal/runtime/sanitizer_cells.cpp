@@ -165,9 +165,21 @@ Cell* take_cells(size_t count) {
   return reinterpret_cast<Cell*>(taken);
 }
 
-void return_cells() {
-  if (arena.used > kKept) madvise(arena.start, arena.used, MADV_DONTNEED);
+bool return_cells() {
+  const bool kept = arena.used <= kKept;
+  if (!kept) madvise(arena.start, arena.used, MADV_DONTNEED);
   arena.used = 0;
+  return kept;
+}
+
+uint64_t count_unwritten(const Range& range, uintptr_t low, uint64_t count, uint64_t size, uint64_t* first) {
+  uint64_t found = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    const Cell& c = range.cells[(low + i * size - range.low) >> range.shift];
+    if (c.stamp == range.stamp && c.writer_site) continue;
+    if (!found++) *first = i;
+  }
+  return found;
 }
 
 void settle(State& s) {

@@ -28,6 +28,7 @@ CHECKS = (
     Check("alignment", 3, "an access at an address that its type forbids"),
     Check("readonly", 4, "a write through an argument that is bound for reading"),
     Check("private", 5, "a private variable used before it has a value"),
+    Check("endless", 6, "a thread that repeats atomic accesses without end"),
     Check("lanes", 16, "a result that depends on what a shuffle read from an inactive lane"),
     Check("barriers", 17, "a barrier that only some threads reach, or several barriers at once"),
 )
