@@ -1,4 +1,5 @@
 // Kernels in pairs: one with a fault, which a comment marks on its line, and one without, whose name ends in _right.
+// Together they have more threadgroup variables than a process has room for in its static thread-local storage.
 #include <metal_stdlib>
 using namespace metal;
 
