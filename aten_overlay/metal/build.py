@@ -45,7 +45,7 @@ _LANGUAGE = (
     "-x", "c++", "-std=gnu++17", "-nostdinc++", "-Wno-everything", "-fsigned-char", "-fno-exceptions", "-fno-rtti",
     "-fmax-type-align=8",
 )  # fmt: skip
-# Not with TLS descriptors (-mtls-dialect=gnu2): before glibc 2.40 their calls may overwrite vector registers (BZ 31372).
+# Without TLS descriptors (-mtls-dialect=gnu2), whose calls may overwrite vector registers before glibc 2.40 (BZ 31372).
 _CODE = (
     "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv",
     "-Xclang", "-ffloat16-excess-precision=none", "-march=native",
