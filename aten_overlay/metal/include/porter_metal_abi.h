@@ -101,7 +101,8 @@ enum pm_status {
   PM_OUT_OF_EXTENT = 11,
   PM_MISALIGNED_ACCESS = 12,
   PM_READ_ONLY = 13,
-  PM_ENDLESS = 14
+  PM_ENDLESS = 14,
+  PM_PRIVATE = 15
 };
 
 struct pm_kernel;
