@@ -27,6 +27,7 @@ from aten_overlay.metal.reach import find_reached, shares_state
 from aten_overlay.metal.sanitizer.checks import mask
 from aten_overlay.metal.sanitizer.instrument import defer_to_sanitizer, watch_accesses
 from aten_overlay.metal.sanitizer.meetings import SHUFFLED, mark_meetings, shuffles
+from aten_overlay.metal.sanitizer.private import FOR_PRIVATE, mark_undefined, watch_undefined
 from aten_overlay.metal.table import Value
 from aten_overlay.metal.tracing import FLAGS, mark_lines
 from aten_overlay.metal.undefined import defined
@@ -152,7 +153,7 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
     build = _flags_for_module(options)
     if sanitized or any(shares_state(unit, instance) for instance in instances):
         half = compiler.run([*build, *_HALF_WAY, "-o", "-", str(module)])
-        half = watch_accesses(mark_meetings(half)) if sanitized else half
+        half = watch_accesses(watch_undefined(mark_meetings(half))) if sanitized else half
         module = compiler.cache_root() / f"{key}.complete.ll"
         cache.write(module, complete_module(half, not announced).encode(errors="surrogateescape"))
         contraction, _ = ARITHMETICS[options.arithmetic]
@@ -163,7 +164,7 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
 def _mark(module: str, options: Options) -> str:
     """What the steps after this one have to know of the source."""
     if options.sanitize:
-        return defer_to_sanitizer(module)
+        return defer_to_sanitizer(mark_undefined(module))
     return mark_lines(module) if options.traced else module
 
 
@@ -192,7 +193,8 @@ def _flags(options: Options) -> list[str]:
         raise ValueError(f"arithmetic must be one of {', '.join(ARITHMETICS)}, not {options.arithmetic!r}")
     contraction, _ = ARITHMETICS[options.arithmetic]
     checks = _CHECKED if options.checked and not options.sanitize else ()
-    watched = _SANITIZED if options.sanitize else ()
+    private = (FOR_PRIVATE,) if "private" in options.sanitize else ()
+    watched = (*_SANITIZED, *private) if options.sanitize else ()
     traces = FLAGS if options.traced or options.sanitize else ()
     return [
         *_LANGUAGE, *write_flags(select()), *watched, *_CODE, compiler.BY_CONTENT, options.optimization, *contraction,

@@ -108,6 +108,7 @@ enum pm_status {
   PM_MISALIGNED_ACCESS = 12,
   PM_READ_ONLY = 13,
   PM_ENDLESS = 14,
+  PM_PRIVATE = 15,
   PM_INACTIVE_LANE = 20,
   PM_INDEX_WIDTH = 21            /* with plain bounds checks too */
 };

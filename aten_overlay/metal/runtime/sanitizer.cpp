@@ -330,6 +330,14 @@ uint64_t pm_count_unwritten(const void* address, uint64_t count, uint64_t size, 
   const Range* range = s.kept && (s.checks & kUninitialized) ? find_range(s, low, low + count * size) : nullptr;
   return range && range->cells ? count_unwritten(*range, low, count, size, first) : 0;
 }
+// Before something depends on a value that may be that of a private variable without one.
+void pm_check_private(bool undefined, const char* file, uint32_t line) {
+  if (!undefined || !active()) return;
+  pm_site site{};
+  site.file = file;
+  site.line = line;
+  fail(state(), PM_PRIVATE, "PTR267: kernel `", site, pm_index(), "uses a private variable before it has a value");
+}
 // What headers tell, before the lane waits: the memory that a barrier orders.
 void pm_note_barrier(uint32_t memory, uint32_t simdgroup) {
   if (!active()) return;

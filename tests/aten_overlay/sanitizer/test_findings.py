@@ -158,6 +158,16 @@ def test_a_loop_that_never_ends_on_nan() -> None:
     assert "`out` (buffer 0) at byte 0" in found.what
 
 
+@pytest.mark.parametrize("name", ["sums", "some_ways", "branch", "one_component", "member", "passed_on"])
+def test_a_private_variable_without_a_value(name: str) -> None:
+    found = finding("private.metal", name, [np.zeros(GRID, np.float32), values()])
+    assert found.code == "PTR267"
+
+
+def test_a_private_variable_that_has_a_value_wherever_it_is_used() -> None:
+    run("private.metal", "guarded", [np.zeros(GRID, np.float32), values()])
+
+
 def test_only_what_is_asked_for_is_watched() -> None:
     source = HERE / "races.metal"
     alone = Library(compile_kernels(source, ["other_memory"], Options(sanitize=("bounds",))))
