@@ -26,7 +26,8 @@ from aten_overlay.metal.lexer import read
 from aten_overlay.metal.reach import find_reached, shares_state
 from aten_overlay.metal.sanitizer.checks import mask
 from aten_overlay.metal.sanitizer.instrument import defer_to_sanitizer, watch_accesses
-from aten_overlay.metal.sanitizer.meetings import SHUFFLED, mark_meetings, shuffles
+from aten_overlay.metal.sanitizer.meetings import SHUFFLED, mark_meetings, shuffles, watches_accesses
+from aten_overlay.metal.sanitizer.places import without_places
 from aten_overlay.metal.sanitizer.private import FOR_PRIVATE, mark_undefined, watch_undefined
 from aten_overlay.metal.table import Value
 from aten_overlay.metal.tracing import FLAGS, mark_lines
@@ -138,10 +139,10 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
         return path
     unit = _unit(text)
     instances = [_find(unit, name) for name in wanted]
-    sanitized = bool(options.sanitize)
-    announced = options.checked or sanitized
+    watched = watches_accesses(options.sanitize)
+    announced = options.checked or watched
     mode = _runtime_flags(options, any(shuffles(find_reached(unit, instance)) for instance in instances))
-    code = generate(unit, wanted, dict(options.constants), mode, announced, sanitized)
+    code = generate(unit, wanted, dict(options.constants), mode, announced, watched)
     generated = compiler.cache_root() / f"{key}.cpp"
     cache.write(generated, code.encode(errors="surrogateescape"))
     header = ["-include-pch", str(_precompiled_header(options))]
@@ -151,11 +152,13 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
     lowered = _mark(lowered, options)
     cache.write(module, defined(lowered).encode(errors="surrogateescape"))
     build = _flags_for_module(options)
-    if sanitized or any(shares_state(unit, instance) for instance in instances):
+    if watched or any(shares_state(unit, instance) for instance in instances):
         half = compiler.run([*build, *_HALF_WAY, "-o", "-", str(module)])
-        half = watch_accesses(watch_undefined(mark_meetings(half))) if sanitized else half
+        half = _watch(half, options)
         module = compiler.cache_root() / f"{key}.complete.ll"
-        cache.write(module, complete_module(half, not announced).encode(errors="surrogateescape"))
+        cache.write(
+            module, complete_module(half, not announced and not options.sanitize).encode(errors="surrogateescape")
+        )
         contraction, _ = ARITHMETICS[options.arithmetic]
         build = ["-x", "ir", "-Wno-everything", *_CODE, *_SECOND_STEP, options.optimization, *contraction]
     return compiler.build_cached(key, ".so", [*build, "-shared"], [str(module), "-x", "none", str(runtime), "-lm"])
@@ -163,9 +166,17 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
 
 def _mark(module: str, options: Options) -> str:
     """What the steps after this one have to know of the source."""
-    if options.sanitize:
+    if watches_accesses(options.sanitize):
         return defer_to_sanitizer(mark_undefined(module))
-    return mark_lines(module) if options.traced else module
+    return mark_lines(module) if options.traced and not options.sanitize else module
+
+
+def _watch(module: str, options: Options) -> str:
+    """Code that tells the sanitizer what it watches for."""
+    if not options.sanitize:
+        return module
+    marked = mark_meetings(module)
+    return watch_accesses(watch_undefined(marked)) if watches_accesses(options.sanitize) else without_places(marked)
 
 
 def _flags_for_module(options: Options) -> list[str]:

@@ -269,7 +269,7 @@ int run_on_fibers(const Job& job, uint64_t begin, uint64_t end, Failure& failure
       allow(g.stacks, kStack * kLanes);
       allow(&g, sizeof(g));
     }
-    const bool sanitized = job.entry->flags & PM_SANITIZED;
+    const bool sanitized = job.entry->flags & kAccessChecks;
     if (sanitized) sanitizer::begin(job, memory.addresses, failure, &escape, &g, sizeof(g), g.stacks, kStack * kLanes);
     const Order order(g, end - begin);
     for (uint64_t i = 0; i < end - begin && status == PM_OK; ++i) {

@@ -5,6 +5,7 @@
 namespace pm {
 // Checks by their bit in pm_entry's flags: as sanitizer/checks.py numbers them.
 constexpr uint32_t kLaneChecks = 1u << (PM_SANITIZER_SHIFT + 16), kBarrierChecks = 1u << (PM_SANITIZER_SHIFT + 17);
+constexpr uint32_t kAccessChecks = 0xffffu << PM_SANITIZER_SHIFT;  // all others
 
 // A barrier or simdgroup operation in the source; its number tells it from others on the line.
 struct Meeting {

@@ -19,6 +19,14 @@ _SHUFFLE = re.compile(r"(simd|quad)_(shuffle|broadcast)")
 SHUFFLED = "lanes"  # the check that only kernels need which shuffle: it keeps what they write
 
 
+_OF_MEETINGS = frozenset((SHUFFLED, "barriers"))  # checks that need to know of no access to memory
+
+
+def watches_accesses(checks: Iterable[str]) -> bool:
+    """Whether some of these checks watch accesses to memory, which takes far longer."""
+    return not _OF_MEETINGS.issuperset(checks)
+
+
 def shuffles(reached: Iterable[str]) -> bool:
     """Whether a kernel may read what another lane holds, by the names that it reaches."""
     return any(_SHUFFLE.match(name) for name in reached)
