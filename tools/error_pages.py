@@ -40,6 +40,7 @@ AREAS = {
     180: "Private folders and interrupted writes",
     186: "Metal libraries and GPU traces",
     200: "Kernels that a person writes",
+    260: "The sanitizer",
 }
 
 CODE = re.compile(r"PTR\d{3}")

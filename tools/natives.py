@@ -5,6 +5,7 @@
 One line an operator: tests passed, failed and skipped by the fork's own lists, kernel calls, and the first failure.
 Each runs in a process of its own. Without operators: every base name with a row whose host code launches a kernel.
 With `--tests` a test file of the fork's own runs instead, as it is: test/test_mps.py, say, for what has no OpInfo.
+With $PORTER_SANITIZE the sanitizer watches every kernel (docs/sanitizer.md).
 Operators that such tests need together are one OP, with commas between. Ends with 1 where a test fails, or an operator
 has none.
 """
@@ -25,6 +26,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import aten_overlay
+from aten_overlay.metal.sanitizer.checks import select
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
@@ -161,7 +163,8 @@ def _outcomes(task: Task, doing: Array[c_char]) -> list[Outcome]:
     tree = materialise(task.checkout.root, {}, cache.root())
     context = worker.make_context(tree, targets[0], host.select_opinfos(targets[0].base))
     built = build(tree, targets, host.recipe(tree.root), cache.root())
-    host.load(built.library, tree.root, [f"{kernel}_" for each in targets for kernel in each.kernels], "default", False)
+    prefixes = [f"{kernel}_" for each in targets for kernel in each.kernels]
+    host.load(built.library, tree.root, prefixes, "default", False, sanitize=select())
     if task.file:
         return runner.run_modules([_module(task.checkout.root / task.file)], task.expr, report_test)
     return runner.run(context, task.expr, report_test)

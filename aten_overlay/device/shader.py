@@ -18,7 +18,8 @@ import torch
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels, host_names
-from aten_overlay.metal.launch import Library
+from aten_overlay.metal.launch import Extent, Library
+from aten_overlay.metal.sanitizer.checks import NAMES, select
 
 if TYPE_CHECKING:
     from aten_overlay.device.state import Device
@@ -40,12 +41,16 @@ calls: Counter[str] = Counter()  # launches by host_name, since the start
 
 @dataclass(frozen=True)
 class Bound:
-    """Memory bound to a kernel's argument: where the kernel starts, and the whole of the buffer it lies in."""
+    """Memory bound to a kernel's argument: where the kernel starts, and the whole of the buffer it lies in.
+
+    `extent` are the bytes from the start on that are the tensor's, up to its last element; 0 where it has none.
+    """
 
     address: int
     base: int
     length: int
     owner: object
+    extent: int = 0
 
     def data_ptr(self) -> int:
         return self.address
@@ -60,7 +65,8 @@ class Bound:
 class ShaderLibrary:
     """Metal source compiled for the host: each kernel is an attribute, compiled when it is first asked for.
 
-    `checked` makes an access out of bounds an error; `shuffle` is the seed of a shuffled lane order; `traced`
+    `checked` makes an access out of bounds an error, and all that the sanitizer finds unless the user says less (see
+    aten_overlay/metal/sanitizer/checks.py); `shuffle` is the seed of a shuffled lane order; `traced`
     tells who writes what (see aten_overlay/metal/tracing.py), one thread after the other.
     Raises SyntaxError with the compiler's message if none of its kernels compiles.
     """
@@ -74,7 +80,8 @@ class ShaderLibrary:
         shuffle: int | None = None,
         traced: bool = False,
     ) -> None:
-        options = Options(include=(device.fork,), checked=checked or traced, traced=traced)
+        sanitize = select(NAMES if checked else ())
+        options = Options(include=(device.fork,), checked=checked or traced, traced=traced, sanitize=sanitize)
         self._source, self._options, self._device = source, options, device
         self._shuffle, self._threads = shuffle, int(traced)
         self._libraries: dict[str, Library] = {}
@@ -162,10 +169,27 @@ class MetalKernel:
         calls[self._name] += 1
         try:
             self._library.run(
-                self._name, bound, grid, group, resident=resident, threads=self._threads, shuffle=self._shuffle
+                self._name,
+                bound,
+                grid,
+                group,
+                resident=resident,
+                threads=self._threads,
+                shuffle=self._shuffle,
+                extents=self._find_extents(bound),
             )
         except OverlayError as error:
             raise RuntimeError(str(error)) from error
+
+    def _find_extents(self, bound: Sequence[Bound | None]) -> list[Extent]:
+        """The bytes that hold elements, of tensors in sparse storages."""
+        owned = [(b.base, b.owner) for b in bound if b is not None and isinstance(b.owner, torch.Tensor)]
+        tensors = {base: tensor for base, tensor in owned if tensor.device.type == "mps"}
+        return [
+            Extent(base, low, high)
+            for base, tensor in tensors.items()
+            for low, high in self._device.extents(tensor.untyped_storage().data_ptr())
+        ]
 
     def _bind(self, index: int, argument: Any, cast: str | None, resident: list[Bound]) -> Bound:
         if isinstance(argument, torch.Tensor):
@@ -204,10 +228,18 @@ def _tensor(tensor: torch.Tensor, device: Device) -> Bound:
         storage = tensor.untyped_storage()
         base = device.host_address(storage.data_ptr()) or 64
         offset = int(tensor.storage_offset()) * tensor.element_size()
-        return Bound(base + offset, base, storage.nbytes(), tensor)
+        return Bound(base + offset, base, storage.nbytes(), tensor, _extent(tensor))
     if tensor.device.type != "cpu" or tensor.dim() != 0:
         raise RuntimeError("Passed CPU tensor to MPS op")
     return _host(tensor.detach().to(_NARROW.get(tensor.dtype, tensor.dtype)).reshape(1).clone())
+
+
+def _extent(tensor: torch.Tensor) -> int:
+    """The bytes from the first element of a tensor to the end of its last."""
+    if tensor.numel() == 0:
+        return 0
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return (int(last) + 1) * tensor.element_size()
 
 
 def _numbers(values: Sequence[int | float], cast: str | None) -> Bound:

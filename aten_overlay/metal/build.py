@@ -20,9 +20,15 @@ from aten_overlay.metal import compiler
 from aten_overlay.metal.arguments import Argument
 from aten_overlay.metal.completion import complete_module
 from aten_overlay.metal.declarations import FunctionConstant, Instance, Unit, find_definition, kernel_arguments, parse
+from aten_overlay.metal.family import naming, select, write_flags
 from aten_overlay.metal.generate import generate
 from aten_overlay.metal.lexer import read
-from aten_overlay.metal.reach import shares_state
+from aten_overlay.metal.reach import find_reached, shares_state
+from aten_overlay.metal.sanitizer.checks import mask
+from aten_overlay.metal.sanitizer.instrument import defer_to_sanitizer, watch_accesses
+from aten_overlay.metal.sanitizer.meetings import SHUFFLED, mark_meetings, shuffles, watches_accesses
+from aten_overlay.metal.sanitizer.places import without_places
+from aten_overlay.metal.sanitizer.private import FOR_PRIVATE, mark_undefined, watch_undefined
 from aten_overlay.metal.table import Value
 from aten_overlay.metal.tracing import FLAGS, mark_lines
 from aten_overlay.metal.undefined import defined
@@ -41,9 +47,10 @@ _LANGUAGE = (
     "-x", "c++", "-std=gnu++17", "-nostdinc++", "-Wno-everything", "-fsigned-char", "-fno-exceptions", "-fno-rtti",
     "-fmax-type-align=8",
 )  # fmt: skip
+# Without TLS descriptors (-mtls-dialect=gnu2), whose calls may overwrite vector registers before glibc 2.40 (BZ 31372).
 _CODE = (
     "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv",
-    "-Xclang", "-ffloat16-excess-precision=none", "-march=native", "-mtls-dialect=gnu2",
+    "-Xclang", "-ffloat16-excess-precision=none", "-march=native",
     "-mllvm", "-inline-threshold=1000",
 )  # fmt: skip
 _CHECKED = (
@@ -51,6 +58,8 @@ _CHECKED = (
     "-mllvm", "-asan-globals=0", "-mllvm", "-asan-kernel-mem-intrinsic-prefix=1", "-fno-vectorize",
     "-fno-slp-vectorize",
 )  # fmt: skip
+# The alignment that types have in Metal.
+_SANITIZED = ("-DPM_SANITIZE", "-fmax-type-align=32")
 
 # What `undefined` reads.
 _UNOPTIMIZED = (
@@ -73,8 +82,8 @@ class Options:
     """How to compile.
 
     `arithmetic` is a key of ARITHMETICS; `checked` catches out-of-bounds accesses (slow); `traced`, with it,
-    tells of lines (see tracing.py); `constants` are the function constants' values by index or name; `metal_version`
-    as `__METAL_VERSION__` has it (310 = 3.1).
+    tells of lines (see tracing.py); `sanitize` names checks (see sanitizer/checks.py); `constants` are the function
+    constants' values by index or name; `metal_version` as `__METAL_VERSION__` has it (310 = 3.1).
     """
 
     include: tuple[Path, ...] = ()
@@ -82,6 +91,7 @@ class Options:
     arithmetic: str = "default"
     checked: bool = False
     traced: bool = False
+    sanitize: tuple[str, ...] = ()
     constants: tuple[tuple[int | str, Value], ...] = ()
     metal_version: int = 310
     optimization: str = "-O2"
@@ -129,28 +139,50 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
         return path
     unit = _unit(text)
     instances = [_find(unit, name) for name in wanted]
-    code = generate(unit, wanted, dict(options.constants), _runtime_flags(options), options.checked)
+    watched = watches_accesses(options.sanitize)
+    announced = options.checked or watched
+    mode = _runtime_flags(options, any(shuffles(find_reached(unit, instance)) for instance in instances))
+    code = generate(unit, wanted, dict(options.constants), mode, announced, watched)
     generated = compiler.cache_root() / f"{key}.cpp"
     cache.write(generated, code.encode(errors="surrogateescape"))
     header = ["-include-pch", str(_precompiled_header(options))]
     module = compiler.cache_root() / f"{key}.ll"
-    lowered = compiler.run([*flags, *_UNOPTIMIZED, *header, "-o", "-", str(generated)])
-    lowered = mark_lines(lowered) if options.traced else lowered
+    with naming(wanted):
+        lowered = compiler.run([*flags, *_UNOPTIMIZED, *header, "-o", "-", str(generated)])
+    lowered = _mark(lowered, options)
     cache.write(module, defined(lowered).encode(errors="surrogateescape"))
     build = _flags_for_module(options)
-    if any(shares_state(unit, instance) for instance in instances):
+    if watched or any(shares_state(unit, instance) for instance in instances):
         half = compiler.run([*build, *_HALF_WAY, "-o", "-", str(module)])
+        half = _watch(half, options)
         module = compiler.cache_root() / f"{key}.complete.ll"
-        cache.write(module, complete_module(half, not options.checked).encode(errors="surrogateescape"))
+        cache.write(
+            module, complete_module(half, not announced and not options.sanitize).encode(errors="surrogateescape")
+        )
         contraction, _ = ARITHMETICS[options.arithmetic]
         build = ["-x", "ir", "-Wno-everything", *_CODE, *_SECOND_STEP, options.optimization, *contraction]
     return compiler.build_cached(key, ".so", [*build, "-shared"], [str(module), "-x", "none", str(runtime), "-lm"])
 
 
+def _mark(module: str, options: Options) -> str:
+    """What the steps after this one have to know of the source."""
+    if watches_accesses(options.sanitize):
+        return defer_to_sanitizer(mark_undefined(module))
+    return mark_lines(module) if options.traced and not options.sanitize else module
+
+
+def _watch(module: str, options: Options) -> str:
+    """Code that tells the sanitizer what it watches for."""
+    if not options.sanitize:
+        return module
+    marked = mark_meetings(module)
+    return watch_accesses(watch_undefined(marked)) if watches_accesses(options.sanitize) else without_places(marked)
+
+
 def _flags_for_module(options: Options) -> list[str]:
     """How what clang wrote of the C++ is compiled. Kernels run on small stacks: a frame too large has to fail here."""
     contraction, _ = ARITHMETICS[options.arithmetic]
-    checks = _CHECKED if options.checked else ()
+    checks = _CHECKED if options.checked and not options.sanitize else ()
     frame = ("-Wframe-larger-than=49152", "-Werror=frame-larger-than")
     return ["-x", "ir", "-Wno-everything", *_CODE, options.optimization, *contraction, *checks, *frame, *options.extra]
 
@@ -171,15 +203,21 @@ def _flags(options: Options) -> list[str]:
     if options.arithmetic not in ARITHMETICS:
         raise ValueError(f"arithmetic must be one of {', '.join(ARITHMETICS)}, not {options.arithmetic!r}")
     contraction, _ = ARITHMETICS[options.arithmetic]
-    checks = _CHECKED if options.checked else ()
-    traces = FLAGS if options.traced else ()
+    checks = _CHECKED if options.checked and not options.sanitize else ()
+    private = (FOR_PRIVATE,) if "private" in options.sanitize else ()
+    watched = (*_SANITIZED, *private) if options.sanitize else ()
+    traces = FLAGS if options.traced or options.sanitize else ()
     return [
-        *_LANGUAGE, *_CODE, compiler.BY_CONTENT, options.optimization, *contraction, *checks, *traces, *options.extra,
+        *_LANGUAGE, *write_flags(select()), *watched, *_CODE, compiler.BY_CONTENT, options.optimization, *contraction,
+        *checks, *traces, *options.extra,
     ]  # fmt: skip
 
 
-def _runtime_flags(options: Options) -> str:
+def _runtime_flags(options: Options, shuffled: bool = True) -> str:
     _, mode = ARITHMETICS[options.arithmetic]
+    if options.sanitize:
+        checks = [name for name in options.sanitize if shuffled or name != SHUFFLED]
+        return f"{mode} | PM_SANITIZED | {mask(checks)} << PM_SANITIZER_SHIFT"
     return f"{mode} | PM_CHECKED" if options.checked else mode
 
 
@@ -222,4 +260,4 @@ def _find(unit: Unit, name: str) -> Instance:
 @lru_cache(maxsize=1)
 def _generator_digest() -> str:
     here = Path(__file__).resolve().parent
-    return cache.digest(*(p.read_bytes() for p in sorted(here.glob("*.py"))))
+    return cache.digest(*(p.read_bytes() for p in sorted(here.rglob("*.py"))))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ SHUFFLE_LANES, FORCE_FIBERS = 1, 2
 _THREADGROUP = 2
 _STATUS = {3: "PTR107"}
 _launches = count()
+_FINDING = re.compile(r"(PTR\d{3}): (.*)", re.S)
 
 
 class _Argument(ctypes.Structure):
@@ -29,7 +32,16 @@ class _Argument(ctypes.Structure):
 
 
 class _Buffer(ctypes.Structure):
-    _fields_ = [("address", ctypes.c_void_p), ("base", ctypes.c_void_p), ("length", ctypes.c_uint64)]
+    _fields_ = [
+        ("address", ctypes.c_void_p),
+        ("base", ctypes.c_void_p),
+        ("length", ctypes.c_uint64),
+        ("extent", ctypes.c_uint64),
+    ]
+
+
+class _Extent(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
 
 
 class _Kernel(ctypes.Structure):
@@ -71,7 +83,19 @@ class _Launch(ctypes.Structure):
         ("max_threads", ctypes.c_uint32),
         ("error_size", ctypes.c_uint32),
         ("error", ctypes.c_char_p),
+        ("extents", ctypes.POINTER(_Extent)),
+        ("extent_count", ctypes.c_uint32),
+        ("window", ctypes.c_uint32),
     ]
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Bytes of a buffer, from its base, that hold elements."""
+
+    base: int
+    low: int
+    high: int
 
 
 class Library:
@@ -129,39 +153,47 @@ class Library:
         threads: int = 0,
         shuffle: int | None = None,
         fibers: bool = False,
+        extents: Sequence[Extent] = (),
+        window: int = 0,
     ) -> None:
         """Runs kernel `name` over `grid` threads in groups of `group`, and waits.
 
         `buffers[i]` is bound at index i: an array, or None for nothing; `textures[i]` and `samplers[i]` likewise.
         `threadgroup_bytes[i]` is the length of threadgroup argument i. `threads` limits the host threads (0: all
         cores). `shuffle` is the seed of a shuffled lane order and of the values that Metal leaves open; without one
-        these change with every launch. `fibers` runs the lanes of a synchronizing kernel one by one.
+        these change with every launch. `fibers` runs the lanes of a synchronizing kernel one by one. `extents` are the
+        bytes that hold elements, of buffers of which that is known. Of a grid much larger than `window`, parts run.
 
-        Raises PTR102 (unknown kernel), PTR106 (refused) or PTR107 (out of bounds).
+        Raises PTR102 (unknown kernel), PTR106 (refused), PTR107 (out of bounds), or what the sanitizer finds.
         """
         bindings = _place_resources(buffers, textures, samplers)  # alive while the kernel runs
         bound = (_Buffer * max(len(bindings), 1))(*(_buffer(b) for b in bindings))
         reachable = (_Buffer * max(len(resident), 1))(*(_buffer(b) for b in resident))
         shared = (ctypes.c_uint32 * max(len(threadgroup_bytes), 1))(*threadgroup_bytes)
-        error = ctypes.create_string_buffer(512)
+        limits = (_Extent * max(len(extents), 1))(*(_Extent(e.base, e.low, e.high) for e in extents))
+        error = ctypes.create_string_buffer(1280)
         kernel = self._kernel(name)
         flags = (0 if shuffle is None else SHUFFLE_LANES) | (FORCE_FIBERS if fibers else 0)
         launch = _Launch(
             ctypes.pointer(kernel), bound, len(bindings), len(threadgroup_bytes), shared, _three(grid), _three(group),
             reachable, len(resident), flags, next(_launches) if shuffle is None else shuffle, threads, len(error),
-            ctypes.cast(error, ctypes.c_char_p),
+            ctypes.cast(error, ctypes.c_char_p), limits, len(extents), window,
         )  # fmt: skip
         status = kernel.launch(ctypes.addressof(launch))
         if status:
-            raise OverlayError(
-                _STATUS.get(status, "PTR106"), error.value.decode() or f"kernel `{name}` failed ({status})"
-            )
+            raise _failure(status, error.value.decode() or f"kernel `{name}` failed ({status})")
 
     def _kernel(self, name: str) -> _Kernel:
         if name not in self._kernels:
             raise OverlayError("PTR102", f"there is no kernel named `{name}` in this library", hint="Compile it in.")
         found: _Kernel = self._kernels[name]
         return found
+
+
+def _failure(status: int, text: str) -> OverlayError:
+    """The error of a status; what the sanitizer finds names its code itself."""
+    found = _FINDING.match(text)
+    return OverlayError(found[1], found[2]) if found else OverlayError(_STATUS.get(status, "PTR106"), text)
 
 
 def _place_resources(
@@ -180,10 +212,10 @@ def _three(numbers: Sequence[int]) -> Any:
 
 def _buffer(array: Any) -> _Buffer:
     if array is None:
-        return _Buffer(None, None, 0)
+        return _Buffer(None, None, 0, 0)
     if hasattr(array, "data_ptr"):
         storage = array.untyped_storage()
-        return _Buffer(array.data_ptr() or 64, storage.data_ptr() or 64, storage.nbytes())
+        return _Buffer(array.data_ptr() or 64, storage.data_ptr() or 64, storage.nbytes(), getattr(array, "extent", 0))
     if hasattr(array, "__array_interface__"):
-        return _Buffer(array.ctypes.data, None, array.nbytes)
-    return _Buffer(ctypes.addressof(array), None, ctypes.sizeof(array))
+        return _Buffer(array.ctypes.data, None, array.nbytes, 0)
+    return _Buffer(ctypes.addressof(array), None, ctypes.sizeof(array), 0)

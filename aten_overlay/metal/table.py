@@ -35,12 +35,16 @@ class Row:
     limit: int
 
 
-def make_row(unit: Unit, instance: Instance, values: Mapping[str, Value | None]) -> Row:
-    """The row of a kernel, given the function constants' values. Raises PTR103 or PTR109."""
+def make_row(unit: Unit, instance: Instance, values: Mapping[str, Value | None], one_by_one: bool = False) -> Row:
+    """The row of a kernel, given the function constants' values; its threads run `one_by_one` if so asked.
+
+    Raises PTR103 or PTR109.
+    """
     kernel = find_definition(unit, instance)
     arguments = tuple(_choose(unit, a, values) for a in kernel_arguments(unit, kernel))
     limit = thread_limit(unit, kernel, instance)
-    return Row(instance, kernel, arguments, synchronizes(unit, instance), shares_state(unit, instance), limit)
+    waits, shares = (one_by_one or each(unit, instance) for each in (synchronizes, shares_state))
+    return Row(instance, kernel, arguments, waits, shares, limit)
 
 
 def _choose(unit: Unit, argument: Argument, values: Mapping[str, Value | None]) -> Argument:

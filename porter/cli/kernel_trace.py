@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from porter.cli.options import command
+from porter.cli.options import command, sanitize
 from porter.cli.output import DONE, INCOMPLETE, Output
 
 
@@ -19,6 +19,7 @@ from porter.cli.output import DONE, INCOMPLETE, Output
 @click.option(
     "--shuffle", type=int, metavar="SEED", help="Run lanes and threadgroups in an order made of SEED, one by one."
 )
+@sanitize
 def trace(output: Output, file: Path, shuffle: int | None) -> int:
     """Run a script stage by stage, up to the first that is wrong.
 

@@ -121,6 +121,9 @@ def operators(required: bool) -> Callable[[Decorated], Decorated]:
 def proof(function: Decorated) -> Decorated:
     """Adds the options of commands that verify."""
     for option in (
+        click.option("--large", is_flag=True, help="Also test tensors whose offsets pass 32 bits, without the memory."),
+        sanitize,
+        family,
         click.option(
             "--arithmetic",
             default="default",
@@ -140,6 +143,63 @@ def proof(function: Decorated) -> Decorated:
     return function
 
 
+def _choose_family(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
+    """Hands the family to what compiles kernels, in this process and in those that it starts."""
+    import os
+
+    from aten_overlay.metal.family import VARIABLE, parse
+    from porter.verdict.errors import raising_porter_errors
+
+    if text is not None:
+        with raising_porter_errors():
+            parse(text)
+        os.environ[VARIABLE] = text
+    return text
+
+
+def _complete_family(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from aten_overlay.metal.family import FAMILIES
+
+    return [each.name for each in FAMILIES if each.name.startswith(incomplete)]
+
+
+def _choose_checks(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
+    """Hands the checks to what runs kernels, in this process and in those that it starts."""
+    import os
+
+    from aten_overlay.metal.sanitizer.checks import VARIABLE, parse
+    from porter.verdict.errors import raising_porter_errors
+
+    if text is not None:
+        with raising_porter_errors():
+            parse(text)
+        os.environ[VARIABLE] = text
+    return text
+
+
+def _complete_checks(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from aten_overlay.metal.sanitizer.checks import ALL, NAMES, NONE
+
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in (*NAMES, ALL, NONE) if name.startswith(last)]
+
+
+family = click.option(
+    "--family",
+    metavar="NAME",
+    callback=_choose_family,
+    expose_value=False,
+    shell_complete=_complete_family,
+    help="The GPU family to compile for, as $PORTER_FAMILY: apple7, apple8 or apple9.",
+)
+sanitize = click.option(
+    "--sanitize",
+    metavar="CHECKS",
+    callback=_choose_checks,
+    expose_value=False,
+    shell_complete=_complete_checks,
+    help="What to watch kernels for, as $PORTER_SANITIZE: races, bounds, all or none.",
+)
 expression = click.option("-k", "expr", metavar="EXPR", help="Only run tests whose name matches, as in pytest.")
 
 

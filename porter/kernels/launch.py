@@ -18,6 +18,9 @@ import torch
 from aten_overlay.device import load
 from aten_overlay.device.shader import ShaderLibrary
 from aten_overlay.errors import OverlayError
+from aten_overlay.metal.family import REFUSED
+from aten_overlay.metal.sanitizer.checks import NAMES, select
+from aten_overlay.metal.sanitizer.results import find_unwritten
 from porter.core.errors import Place, PorterError
 from porter.kernels.call import Call, Number, Value, operand, output_operand
 from porter.kernels.kernel import Kernel
@@ -119,6 +122,9 @@ def compiled(source: str, mode: Mode) -> Any:
         return ShaderLibrary(text, device, checked=mode.checked, shuffle=mode.shuffle, traced=mode.traced)
     except SyntaxError as error:
         what, place = _compile_error(error)
+        cause = error.__cause__
+        if isinstance(cause, OverlayError) and cause.code == REFUSED:
+            raise PorterError(cause.code, cause.what, place, cause.hint) from error
         hint = "Fix the body or the header; verbose=True prints the whole source."
         raise PorterError("PTR219", f"the kernel does not compile: {what}", place, hint) from error
 
@@ -182,6 +188,25 @@ def _run(
     if observer is not None:
         observer(kernel, call, outputs)
     function(*arguments, threads=list(call.grid), group_size=list(call.group), arg_casts=casts or None)
+    if _mode.get().checked and call.init_value is None:
+        _require_results(kernel, outputs)
+
+
+def _require_results(kernel: Kernel, outputs: Sequence[torch.Tensor]) -> None:
+    """Raises PTR263 if no thread wrote some element of a result, as far as the sanitizer watched it."""
+    device = load.started()
+    if device is None or "uninitialized" not in select(NAMES):
+        return
+    for name, output in zip(kernel.outputs, outputs, strict=True):
+        address = device.host_address(output.data_ptr()) if output.numel() else 0
+        found = find_unwritten(address, output.numel(), output.element_size()) if address else None
+        if found:
+            index = [int(i) for i in torch.unravel_index(torch.tensor(found.first), output.shape)]
+            raise PorterError(
+                "PTR263",
+                f"kernel `{kernel.name}`: no thread writes {name}{index}, nor {found.count - 1} more of its elements",
+                hint="Cover all of the output, or give it an init_value.",
+            )
 
 
 def _argument(buffer: Buffer, value: Value) -> tuple[object, str]:

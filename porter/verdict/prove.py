@@ -21,6 +21,7 @@ def prove(
     backend: str = "auto",
     arithmetic: str = "default",
     progress: Progress = ignore,
+    large: bool = False,
 ) -> Verdict:
     """The verdict on a plan that follows a draft. Does not change the checkout.
 
@@ -28,7 +29,7 @@ def prove(
     """
     after = draft.follow(plan.changes)
     target, tests = _add_native_kernels(target_of(plan, base), after.fork), _select_tests(plan, expr)
-    return verify(draft.fork.root, after.changes.apply(), target, tests, backend, arithmetic, progress)
+    return verify(draft.fork.root, after.changes.apply(), target, tests, backend, arithmetic, progress, large)
 
 
 def target_of(plan: Plan, base: str) -> VerifyTarget:

@@ -106,7 +106,7 @@ def _prove(draft: Draft, plan: Plan, proof: Proof, recorded: RecordedGraph, prog
 
     def verdict(each: Plan) -> Verdict:
         base = plan.op.split(".")[0]
-        return prove(draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress)
+        return prove(draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress, proof.large)
 
     try:
         best = choose_candidates(draft.fork, plan, verdict, recorded)

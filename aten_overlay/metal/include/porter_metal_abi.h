@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define PM_ABI_VERSION 1u
+#define PM_ABI_VERSION 2u
 #define PM_MAX_BUFFERS 31u           /* argument table size of Metal's feature tables */
 #define PM_MAX_THREADGROUP_ARGS 31u
 #define PM_MAX_TEXTURES 128u
@@ -52,11 +52,19 @@ struct pm_function_constant {
 };
 
 /* A stretch of memory. `address` is what the kernel gets; the bytes it may touch are [base, base + length).
- * A null base means base == address. With a zero length there is no byte that it may touch. */
+ * A null base means base == address. With a zero length there is no byte that it may touch. `extent` are the bytes from
+ * `address` on that belong to the tensor bound there, 0 where that is not known. */
 struct pm_buffer {
   void* address;
   void* base;
   uint64_t length;
+  uint64_t extent;
+};
+
+/* Bytes [low, high) from `base`, the base of a buffer, that hold elements. Of a buffer with extents, no others may be touched. */
+struct pm_extent {
+  const void* base;
+  uint64_t low, high;
 };
 
 /* How a texel's components are stored; those that are normalized read as floats from 0 or -1 to 1. */
@@ -93,7 +101,16 @@ enum pm_status {
   PM_BARRIER_DIVERGENCE = 5,     /* some threads of a group ended while others wait at a barrier (shuffle mode only) */
   PM_MISALIGNED = 6,             /* an argument's address is not aligned for its type */
   PM_BUFFER_TOO_SMALL = 7,       /* a reference argument's buffer holds fewer than element_size bytes */
-  PM_STACK_OVERFLOW = 8          /* a lane used more private memory than a fiber has */
+  PM_STACK_OVERFLOW = 8,         /* a lane used more private memory than a fiber has */
+  PM_DATA_RACE = 9,              /* from here on, only in libraries compiled with the sanitizer; `error` begins with a code */
+  PM_UNINITIALIZED = 10,
+  PM_OUT_OF_EXTENT = 11,
+  PM_MISALIGNED_ACCESS = 12,
+  PM_READ_ONLY = 13,
+  PM_ENDLESS = 14,
+  PM_PRIVATE = 15,
+  PM_INACTIVE_LANE = 20,
+  PM_INDEX_WIDTH = 21            /* with plain bounds checks too */
 };
 
 struct pm_kernel;
@@ -113,6 +130,10 @@ struct pm_launch {
   uint32_t max_threads;              /* OS threads to use; 0: as many as there are cores */
   uint32_t error_size;
   char* error;                       /* receives a sentence naming the kernel and argument when the result is not PM_OK */
+  const struct pm_extent* extents;
+  uint32_t extent_count;
+  uint32_t window;                   /* of a larger grid only about so many threads run: at its start, its end, and on both
+                                        sides of thread number 2^31 and 2^32; 0 runs all */
 };
 
 struct pm_kernel {

@@ -1,19 +1,13 @@
 // Bounds own(). A library compiled with them calls __asan_load*/__asan_store* for each access (clang's kernel address
 // sanitizer, outlined), which are defined here: an access is right if it lies in memory the launch gave the kernel.
-#include "runtime.h"
+#include "sanitizer.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-// The memory that tracing.py watches, and the last store to it.
-struct pm_watched {
-  uint64_t low, high;
-  const char* file;
-  uint32_t line, thread[3], count;
-};
+pm_watched pm_watch;
 extern "C" {
-PM_EXPORT pm_watched pm_watch;
 PM_EXPORT void pm_trace_line(const char* file, uint32_t line);
 }
 
@@ -21,13 +15,6 @@ namespace pm {
 namespace {
 thread_local const char* traced_file = nullptr;
 thread_local uint32_t traced_line = 0;
-
-void record(uintptr_t address, size_t size) {
-  if (address >= pm_watch.high || address + size <= pm_watch.low || !locate_thread(pm_watch.thread)) return;
-  pm_watch.file = traced_file;
-  pm_watch.line = traced_line;
-  ++pm_watch.count;
-}
 
 struct Range {
   uintptr_t low, high;
@@ -79,7 +66,37 @@ const pm_argument* nearest(uintptr_t address, long& offset) {
   return best;
 }
 
+// Allows what holds elements of a buffer for which that is known; false for any other.
+bool allow_extents(const pm_launch& launch, const pm_buffer& buffer) {
+  const void* base = buffer.base ? buffer.base : buffer.address;
+  bool found = false;
+  for (uint32_t i = 0; i < launch.extent_count; ++i) {
+    const pm_extent& e = launch.extents[i];
+    if (e.base != base) continue;
+    allow(static_cast<const char*>(base) + e.low, e.high - e.low);
+    found = true;
+  }
+  return found;
+}
+
+void report_wrapped(uintptr_t address, size_t size, bool store) {
+  const pm_launch& launch = *own().job->launch;
+  int64_t away = 0;
+  const pm_argument* a = find_wrapped(launch, address, size, away);
+  if (!a) return;
+  const auto start = reinterpret_cast<uintptr_t>(launch.buffers[a->index].address);
+  snprintf(
+      own().failure->text, sizeof(own().failure->text),
+      "PTR270: kernel `%s` %s %zu bytes at byte %ld of argument `%s` (buffer %u), where it has no element; it has one at byte %ld: "
+      "the offset was computed in 32 bits",
+      launch.kernel->host_name, store ? "writes" : "reads", size, long(address - start), a->name, a->index,
+      long(address - start) + long(away));
+  active = false;
+  longjmp(*own().escape, PM_INDEX_WIDTH);
+}
+
 [[noreturn]] void report(uintptr_t address, size_t size, bool store) {
+  report_wrapped(address, size, store);
   long offset = 0;
   const pm_argument* a = nearest(address, offset);
   const pm_launch& launch = *own().job->launch;
@@ -94,12 +111,19 @@ const pm_argument* nearest(uintptr_t address, long& offset) {
 
 void check(uintptr_t address, size_t size, bool store) {
   if (!active || size == 0) return;
-  if (store && pm_watch.high) record(address, size);
+  if (store && pm_watch.high) record_store(address, size, traced_file, traced_line);
   for (int i = 0; i < own().count; ++i)
     if (address >= own().ranges[i].low && address + size <= own().ranges[i].high) return;
   report(address, size, store);
 }
 }  // namespace
+
+void record_store(uintptr_t address, size_t size, const char* file, uint32_t line) {
+  if (address >= pm_watch.high || address + size <= pm_watch.low || !locate_thread(pm_watch.thread)) return;
+  pm_watch.file = file;
+  pm_watch.line = line;
+  ++pm_watch.count;
+}
 
 void allow(const void* low, size_t size) {
   if (own().count < int(sizeof(own().ranges) / sizeof(Range)))
@@ -118,7 +142,7 @@ void begin_checks(const Job& job, void* const* threadgroup, Failure& failure, jm
       allow(threadgroup[a.index], launch.threadgroup_bytes[a.index]);
     } else {
       const pm_buffer& b = launch.buffers[a.index];
-      allow(b.base ? b.base : b.address, b.length);
+      if (!allow_extents(launch, b)) allow(b.base ? b.base : b.address, b.length);
       if (a.kind == PM_TEXTURE) {
         const auto& t = *static_cast<const pm_texture*>(b.address);
         allow(&t, sizeof(t));
@@ -151,6 +175,7 @@ void pm_trace_line(const char* file, uint32_t line) {
 #pragma GCC visibility push(default)
 extern "C" {
 void pm_threadgroup_variable(const void* address, size_t size) {
+  if (pm::sanitizer::active()) pm::sanitizer::announce(address, size, "?");
   if (!pm::active) return;
   const auto low = reinterpret_cast<uintptr_t>(address);
   for (int i = 0; i < pm::own().count; ++i)

@@ -5,6 +5,14 @@
 
 #include <setjmp.h>
 
+// The memory that tracing.py watches, and the last store to it.
+struct pm_watched {
+  uint64_t low, high;
+  const char* file;
+  uint32_t line, thread[3], count;
+};
+extern "C" PM_EXPORT pm_watched pm_watch;
+
 namespace pm {
 constexpr uint32_t kLanes = PM_MAX_THREADS_PER_GROUP;
 constexpr size_t kStack = 64 * 1024;
@@ -19,7 +27,7 @@ struct Job {
 
 struct Failure {
   int status;
-  char text[512];
+  char text[1024];
 };
 
 // Runs threadgroups [begin, end) of a synchronizing kernel. Returns a pm_status.
@@ -50,6 +58,13 @@ struct ThreadgroupMemory {
 void begin_checks(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* escape);
 void end_checks();
 void allow(const void* low, size_t size);
+// Whether these bytes hold an element of a buffer of which it is known where its elements lie.
+bool holds_element(const pm_launch& launch, uintptr_t address, size_t size);
+// The argument with an element a multiple of 2^32 elements or bytes away from these bytes, which themselves hold none: what
+// computed the offset had 32 bits. `away` is the distance in bytes. Null if there is none.
+const pm_argument* find_wrapped(const pm_launch& launch, uintptr_t address, size_t size, int64_t& away);
+// Tells tracing.py of a store, if it is to what that watches.
+void record_store(uintptr_t address, size_t size, const char* file, uint32_t line);
 // Where in the grid the thread is that runs on a fiber now; false without one.
 bool locate_thread(uint32_t position[3]);
 }  // namespace pm

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aten_overlay.metal.sanitizer.checks import NAMES, select
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
@@ -121,7 +122,8 @@ def select_opinfos(base: str) -> Selection:
 def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
     """Builds and loads the operator's host code, and compiles its kernels. Raises what building raises."""
     built = build(tree, [target], recipe(tree.root), cache.root())
-    load(built.library, tree.root, [f"{functor}_" for functor in target.kernels], arithmetic, checked)
+    prefixes = [f"{functor}_" for functor in target.kernels]
+    load(built.library, tree.root, prefixes, arithmetic, checked, sanitize=find_checks(checked))
     counters.install(kernel_calls, fallbacks)
 
 
@@ -132,14 +134,21 @@ def load_old_code(tree: Tree, target: VerifyTarget, arithmetic: str) -> None:
     counters.install(kernel_calls, fallbacks)
 
 
-def load(library: Path, fork: Path, prefixes: Sequence[str], arithmetic: str, checked: bool) -> None:
+def load(
+    library: Path,
+    fork: Path,
+    prefixes: Sequence[str],
+    arithmetic: str,
+    checked: bool,
+    sanitize: tuple[str, ...] = (),
+) -> None:
     """Loads host code whose bundled kernels are the fork's; compiles those with these prefixes at once."""
     from aten_overlay.metal.build import Options
     from aten_overlay.metal.launch import SHUFFLE_LANES
 
     _, frameworks = _started[0]
     compiler = frameworks.compiler
-    options = Options(include=metal_include(fork), arithmetic=arithmetic, checked=checked)
+    options = Options(include=metal_include(fork), arithmetic=arithmetic, checked=checked, sanitize=sanitize)
     compiler.set_bundle(_kernel_files(fork), options)
     compiler.compile_ahead(lambda name: name.startswith(tuple(prefixes)) and name.endswith(CHECKED if checked else ""))
     frameworks.library.porter_launch_options(SHUFFLE_LANES, 0, 1)  # a missing barrier shows in some order
@@ -157,7 +166,12 @@ def load_operators(root: Path, bases: Sequence[str]) -> None:
     start()
     made = build(tree, targets, recipe(tree.root), cache.root())
     prefixes = [f"{kernel}_" for target in targets for kernel in target.kernels]
-    load(made.library, tree.root, prefixes, "default", checked=False)
+    load(made.library, tree.root, prefixes, "default", checked=False, sanitize=select())
+
+
+def find_checks(checked: bool) -> tuple[str, ...]:
+    """What the sanitizer watches in a run of a verdict: in that with bounds checks, all unless the user says less."""
+    return select(NAMES) if checked else ()
 
 
 def serve_operators(root: Path, bases: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ import pytest
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
+from aten_overlay.metal.sanitizer.checks import NAMES
 
 FORK = Path(os.environ.get("PORTER_TEST_FORK") or Path(__file__).with_name("tree"))
 KERNELS = FORK / "aten/src/ATen/native/mps/kernels"
@@ -26,16 +27,19 @@ ORDERS: tuple[dict[str, Any], ...] = ({}, {"fibers": True}, {"shuffle": 1}, {"sh
 
 
 @cache
-def _library(file: str, name: str, checked: bool = False) -> Library:
-    return Library(compile_kernels(KERNELS / file, [name], Options(include=(FORK,), checked=checked)))
+def _library(file: str, name: str, checked: bool = False, sanitize: tuple[str, ...] = ()) -> Library:
+    options = Options(include=(FORK,), checked=checked, sanitize=sanitize)
+    return Library(compile_kernels(KERNELS / file, [name], options))
 
 
 def _everyway(file: str, name: str, out: np.ndarray, buffers: list[Any], *launch: Any, **more: Any) -> list[np.ndarray]:
-    """What `out`, one of `buffers`, holds after a run in each order of lanes, and in one with checked bounds."""
+    """What `out`, one of `buffers`, holds after a run in each order of lanes, in one with checked bounds, and in two
+    that the sanitizer watches."""
     results = []
-    for checked, order in [(False, order) for order in ORDERS] + [(True, {})]:
+    plain = [(False, (), order) for order in ORDERS]
+    for checked, sanitize, order in [*plain, (True, (), {}), (False, NAMES, {}), (False, NAMES, {"shuffle": 3})]:
         before = out.copy()
-        run: Any = _library(file, name, checked).run
+        run: Any = _library(file, name, checked, sanitize).run
         run(name, buffers, *launch, **more, **order)
         results.append(out.copy())
         out[...] = before

@@ -47,9 +47,21 @@ struct pm_entry {
   void (*groups)(void* const* buffers, void* const* threadgroup, const struct pm_grid*, uint64_t begin, uint64_t end);
   const char* image_begin; /* of the library: its constants may be read */
   const char* image_end;
-  uint32_t flags; /* PM_CHECKED, PM_FLUSH, PM_REORDER: how the library was compiled */
+  uint32_t flags; /* enum pm_compiled: how the library was compiled; from bit PM_SANITIZER_SHIFT on, the sanitizer's checks */
 };
-enum pm_compiled { PM_CHECKED = 1, PM_FLUSH_DENORMALS = 2, PM_REORDER_REDUCTIONS = 4 };
+enum pm_compiled { PM_CHECKED = 1, PM_FLUSH_DENORMALS = 2, PM_REORDER_REDUCTIONS = 4, PM_SANITIZED = 8 };
+#define PM_SANITIZER_SHIFT 8
+
+/* An access to memory in the source, as the sanitizer's calls tell of it (see sanitizer/instrument.py). */
+struct pm_site {
+  const char* file;
+  const char* variable; /* accessed, if it is a threadgroup variable or a constant of the program; else null */
+  uint32_t line, size, align;
+  int32_t argument;     /* accessed: its binding, or 1000 + that of a threadgroup argument; -1 if that is not known */
+  uint32_t kind;        /* enum pm_access_kind */
+  uint32_t extent;      /* bytes of the variable */
+};
+enum pm_access_kind { PM_STORES = 1, PM_ATOMIC = 2, PM_LOADS = 4, PM_IN_VARIABLE = 8 };
 
 /* Operations across simdgroups: the inputs of the lanes, and the outputs once all have contributed. The value of thread i of a
  * threadgroup is PM_MAX_THREADS_PER_GROUP + i times its size (rounded up to a power of two) from the start: neighbors are
@@ -85,6 +97,10 @@ PM_EXPORT __attribute__((const)) unsigned pm_index(void); /* of the current thre
 static inline unsigned pm_lane(void) { return pm_index() & 31; }
 PM_EXPORT void pm_threadgroup_variable(const void* address, size_t size);
 PM_EXPORT void pm_log(const char* subsystem, const char* category, const char* format, ...);
+/* What a thread gets that reads from an inactive lane: bytes of a pattern (0), zeros (1), or what it gave itself. */
+PM_EXPORT uint32_t pm_inactive_lane(uint32_t from);
+PM_EXPORT void pm_note_barrier(uint32_t memory, uint32_t simdgroup);
+PM_EXPORT void pm_note_fence(uint32_t memory);
 PM_EXPORT int pm_run(const void* launch);
 extern PM_EXPORT uint64_t pm_open_value; /* what the language leaves open: each launch makes it another (see undefined.py) */
 #ifdef __cplusplus

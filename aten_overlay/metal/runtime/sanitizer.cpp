@@ -1,0 +1,357 @@
+// What instrumented kernels call at each access (see sanitizer/instrument.py): bounds, alignment, writes to what is bound
+// for reading; then the cells of sanitizer_cells.cpp.
+#include "sanitizer.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+namespace pm::sanitizer {
+namespace {
+thread_local State* own_state = nullptr;
+struct Owner {
+  ~Owner() {
+    delete own_state;
+    own_state = nullptr;
+  }
+};
+constexpr int kFirstThreadgroup = 1000;
+constexpr uint32_t kMostAtomics = 1 << 20;  // in a row by one lane: what waits for another lane, or for NaN to be NaN
+uint32_t last_stamp = 0;
+uint32_t next_stamp() { return __atomic_add_fetch(&last_stamp, 1, __ATOMIC_RELAXED); }
+
+uintptr_t address_of(const void* p) { return reinterpret_cast<uintptr_t>(p); }
+
+uint8_t shift_for(uint32_t alignment) { return alignment >= 4 ? 2 : alignment >= 2 ? 1 : 0; }
+
+// The range that holds these bytes, made larger if it overlaps them; a new one otherwise.
+Range* add_range(State& s, uintptr_t low, uintptr_t high, Space space, bool writable, uint8_t shift) {
+  for (int i = 0; i < s.range_count; ++i) {
+    Range& r = s.ranges[i];
+    if (low >= r.high || high <= r.low) continue;
+    r.low = low < r.low ? low : r.low;
+    r.high = high > r.high ? high : r.high;
+    r.writable |= writable;
+    r.shift = shift < r.shift ? shift : r.shift;
+    return &r;
+  }
+  if (s.range_count == kRanges) return nullptr;
+  Range& r = s.ranges[s.range_count++];
+  r = {low, high, space, writable, shift, nullptr, nullptr, s.stamp};
+  return &r;
+}
+
+void add_cells(State& s, Range& r) {
+  const uintptr_t granule = uintptr_t(1) << r.shift;
+  r.low &= ~(granule - 1);
+  const size_t count = ((r.high - r.low) >> r.shift) + 1;
+  r.cells = s.checks & (kRaces | kUninitialized) ? take_cells(count) : nullptr;
+}
+
+void add_argument(State& s, const pm_argument& a, const pm_launch& launch) {
+  const pm_buffer& b = launch.buffers[a.index];
+  Bound& bound = s.arguments[a.index];
+  bound = {&a, nullptr, 0, 0};
+  if (a.kind == PM_SAMPLER) return;
+  if (a.kind == PM_TEXTURE) {
+    const auto& t = *static_cast<const pm_texture*>(b.address);
+    const uintptr_t data = address_of(t.data);
+    add_range(s, data, data + t.slice_bytes * t.depth * t.layers, kTexture, a.writable, 0);
+    return;
+  }
+  const uintptr_t base = address_of(b.base ? b.base : b.address);
+  bound.low = b.extent ? address_of(b.address) : base;
+  bound.high = b.extent ? address_of(b.address) + b.extent : base + b.length;
+  if (b.length) add_range(s, base, base + b.length, kDevice, a.writable, shift_for(a.alignment));
+}
+
+Range* find_range(State& s, uintptr_t low, uintptr_t high) {
+  for (int i = 0; i < s.range_count; ++i)
+    if (low >= s.ranges[i].low && high <= s.ranges[i].high) return &s.ranges[i];
+  return nullptr;
+}
+
+bool is_internal(State& s, uintptr_t address, size_t size) {
+  for (const auto& range : s.internal)
+    if (address >= range[0] && address + size <= range[1]) return true;
+  for (const Bound& bound : s.arguments) {  // the descriptions of textures and samplers
+    if (!bound.argument || bound.argument->kind < PM_TEXTURE) continue;
+    const uintptr_t low = address_of(s.job->launch->buffers[bound.argument->index].address);
+    if (address >= low && address + size <= low + sizeof(pm_texture)) return true;
+  }
+  return address >= address_of(s.job) && address < address_of(s.job) + sizeof(Job);
+}
+
+const char* verb(const pm_site& site) {
+  return (site.kind & (PM_STORES | PM_LOADS)) == (PM_STORES | PM_LOADS) ? "changes" : site.kind & PM_STORES ? "writes" : "reads";
+}
+
+[[noreturn]] void out_of_bounds(State& s, const Bound* bound, uintptr_t address, size_t size, const pm_site& site) {
+  const auto lane = pm_index();
+  if (site.variable)
+    fail(s, PM_OUT_OF_EXTENT, "PTR264: kernel `", site, lane, "%s %zu bytes out of bounds of variable `%s` (%u bytes)", verb(site), size,
+         site.variable, site.extent);
+  if (!bound) fail(s, PM_OUT_OF_EXTENT, "PTR264: kernel `", site, lane, "%s %zu bytes out of bounds of every argument", verb(site), size);
+  const pm_argument& a = *bound->argument;
+  const bool shared = a.kind == PM_THREADGROUP;
+  const pm_buffer* bindings = s.job->launch->buffers;
+  const long start = long(shared ? bound->low : address_of(bindings[a.index].address));
+  const long first = long(bound->low) - start, last = long(bound->high) - start, at = long(address) - start;
+  fail(s, PM_OUT_OF_EXTENT, "PTR264: kernel `", site, lane,
+       "%s %zu bytes out of bounds of argument `%s` (%s %u): byte %ld, where bytes %ld to %ld are %s%s", verb(site), size, a.name,
+       shared ? "threadgroup" : "buffer", a.index, at, first, last, shared ? "its memory" : bindings[a.index].extent ? "the tensor" : "the buffer",
+       find_range(s, address, address + size) ? "; it hits memory of something else" : "");
+}
+
+// Of a sparse buffer it is known where its elements lie: a multiple of 2^32 away is one that was meant.
+void check_width(State& s, uintptr_t address, size_t size, const pm_site& site) {
+  const pm_launch& launch = *s.job->launch;
+  if (!launch.extent_count || !(s.checks & kBounds) || holds_element(launch, address, size)) return;
+  if (site.variable || site.argument >= kFirstThreadgroup) return;
+  const Range* range = find_range(s, address, address + size);
+  for (uint32_t i = 0; i < launch.extent_count && range; ++i)
+    if (address_of(launch.extents[i].base) == range->low) range = nullptr;
+  if (range || is_internal(s, address, size)) return;
+  int64_t away = 0;
+  const pm_argument* a = find_wrapped(launch, address, size, away);
+  if (!a) return;
+  const long at = long(address - address_of(launch.buffers[a->index].address));
+  fail(s, PM_INDEX_WIDTH, "PTR270: kernel `", site, pm_index(),
+       "%s %zu bytes at byte %ld of argument `%s` (buffer %u), where it has no element; it has one at byte %ld: the offset was computed "
+       "in 32 bits", verb(site), size, at, a->name, a->index, at + long(away));
+}
+
+// The range of a checked access; null for memory that no thread shares.
+Range* locate(State& s, uintptr_t address, size_t size, const pm_site& site) {
+  const Bound* bound = nullptr;
+  if (site.argument >= kFirstThreadgroup) bound = &s.threadgroup[site.argument - kFirstThreadgroup];
+  else if (site.argument >= 0 && site.argument < int(PM_BINDINGS)) bound = &s.arguments[site.argument];
+  if (bound && bound->argument && bound->argument->kind < PM_TEXTURE) {
+    const bool within = address >= bound->low && address + size <= bound->high;
+    if (!within && (s.checks & kBounds)) out_of_bounds(s, bound, address, size, site);
+    if (within && bound->range) return bound->range;
+    return find_range(s, address, address + size);
+  }
+  Range* found = find_range(s, address, address + size);
+  const bool own = found && (!site.variable || found->name == site.variable);
+  if (own) return found;
+  if (site.variable && !found && !(site.kind & PM_IN_VARIABLE)) {
+    // Not announced yet, or beyond it.
+  } else if (is_internal(s, address, size)) {
+    return nullptr;
+  }
+  if (s.checks & kBounds) out_of_bounds(s, nullptr, address, size, site);
+  return found;
+}
+
+void count_atomic(State& s, const Range& range, uintptr_t address, const pm_site& site) {
+  const uint32_t lane = pm_index();
+  s.atomics = s.atomics_lane == lane ? s.atomics + 1 : 0;
+  s.atomics_lane = lane;
+  if (s.atomics > kMostAtomics && (s.checks & kEndless))
+    fail(s, PM_ENDLESS, "PTR268: kernel `", site, lane, "does not end: it repeats an atomic access of %s", memory_name(s, &range, site, address).text);
+}
+
+void access(State& s, uintptr_t address, size_t size, const pm_site& site) {
+  if (s.conflict.pending) settle(s);
+  if (!size) return;
+  if (pm_index() >= kLanes) return;
+  if ((site.kind & PM_STORES) && pm_watch.high) record_store(address, size, site.file, site.line);
+  check_width(s, address, size, site);
+  Range* range = locate(s, address, size, site);
+  if (!range) return;
+  if ((s.checks & kAlignment) && site.align > 1 && address % site.align)
+    fail(s, PM_MISALIGNED_ACCESS, "PTR265: kernel `", site, pm_index(), "%s %s, an address that is no multiple of %u, as its type needs",
+         verb(site), memory_name(s, range, site, address).text, site.align);
+  if ((s.checks & kReadOnly) && (site.kind & PM_STORES) && !range->writable)
+    fail(s, PM_READ_ONLY, "PTR266: kernel `", site, pm_index(), "writes %s, which is bound for reading", memory_name(s, range, site, address).text);
+  if (site.kind & PM_ATOMIC) count_atomic(s, *range, address, site);
+  if (range->space != kTexture && range->cells) record(s, *range, address, uint32_t(size), site);
+}
+}  // namespace
+
+State& state() {
+  if (!own_state) {
+    static thread_local Owner owner;
+    own_state = new State{};
+    (void)owner;
+  }
+  return *own_state;
+}
+
+bool active() { return own_state && own_state->active; }
+
+Text thread_name(const State& s, uint32_t group, uint32_t lane) {
+  const pm_group where = place_group(s.job->grid, group);
+  uint32_t at[3], rest = lane;
+  for (int d = 0; d < 3; ++d) {
+    at[d] = rest % where.size[d];
+    rest /= where.size[d];
+  }
+  Text t;
+  snprintf(t.text, sizeof(t.text), "thread (%u, %u, %u) of threadgroup (%u, %u, %u)", at[0], at[1], at[2], where.at[0], where.at[1], where.at[2]);
+  return t;
+}
+
+Text memory_name(const State& s, const Range* range, const pm_site& site, uintptr_t address) {
+  Text t;
+  if (range && range->name) {
+    snprintf(t.text, sizeof(t.text), "threadgroup variable `%s` at byte %lu", range->name, (unsigned long)(address - range->low));
+    return t;
+  }
+  const pm_launch& launch = *s.job->launch;
+  for (int pass = 0; pass < 2; ++pass)
+    for (uint32_t i = 0; i < launch.kernel->argument_count; ++i) {
+      const pm_argument& a = launch.kernel->arguments[i];
+      if (a.kind >= PM_TEXTURE) continue;
+      const bool shared = a.kind == PM_THREADGROUP;
+      const Bound& b = shared ? s.threadgroup[a.index] : s.arguments[a.index];
+      const bool named = site.argument == int(shared ? kFirstThreadgroup + a.index : a.index);
+      if (pass == 0 ? !named : !(address >= b.low && address < b.high)) continue;
+      const uintptr_t start = shared ? b.low : address_of(launch.buffers[a.index].address);
+      snprintf(t.text, sizeof(t.text), "argument `%s` (%s %u) at byte %ld", a.name, shared ? "threadgroup" : "buffer", a.index, long(address - start));
+      return t;
+    }
+  snprintf(t.text, sizeof(t.text), "memory that no argument is bound to");
+  return t;
+}
+
+void fail(State& s, int status, const char* start, const pm_site& site, uint32_t lane, const char* format, ...) {
+  char found[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(found, sizeof(found), format, arguments);
+  va_end(arguments);
+  const pm_launch& launch = *s.job->launch;
+  snprintf(s.failure->text, sizeof(s.failure->text), "%s%s` %s, at %s:%u, in %s (seed %llu)", start, launch.kernel->host_name, found,
+           site.file, site.line, thread_name(s, s.group, lane).text, static_cast<unsigned long long>(launch.seed));
+  s.active = false;
+  longjmp(*s.escape, status);
+}
+
+void begin(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* escape, const void* internal, size_t size, const void* stacks, size_t stacks_size) {
+  State& s = state();
+  const pm_launch& launch = *job.launch;
+  memset(static_cast<void*>(&s), 0, sizeof(State));
+  s.checks = job.entry->flags >> PM_SANITIZER_SHIFT;
+  s.stamp = next_stamp();
+  s.job = &job;
+  s.failure = &failure;
+  s.escape = escape;
+  const uintptr_t ours[3][2] = {
+      {address_of(internal), address_of(internal) + size},
+      {address_of(stacks), address_of(stacks) + stacks_size},
+      {address_of(job.entry->image_begin), address_of(job.entry->image_end)}};
+  memcpy(s.internal, ours, sizeof(ours));
+  for (uint32_t i = 0; i < launch.kernel->argument_count; ++i) {
+    const pm_argument& a = launch.kernel->arguments[i];
+    if (a.kind != PM_THREADGROUP) {
+      add_argument(s, a, launch);
+      continue;
+    }
+    const uintptr_t low = address_of(threadgroup[a.index]);
+    s.threadgroup[a.index] = {&a, nullptr, low, low + launch.threadgroup_bytes[a.index]};
+    add_range(s, low, low + launch.threadgroup_bytes[a.index], kThreadgroup, true, shift_for(a.alignment));
+  }
+  for (uint32_t i = 0; i < launch.resident_count; ++i) {
+    const pm_buffer& b = launch.resident[i];
+    const uintptr_t base = address_of(b.base ? b.base : b.address);
+    if (b.length) add_range(s, base, base + b.length, kDevice, true, 2);
+  }
+  for (int i = 0; i < s.range_count; ++i)
+    if (s.ranges[i].space != kTexture) add_cells(s, s.ranges[i]);
+  for (Bound& b : s.arguments)
+    if (b.argument && b.high > b.low) b.range = find_range(s, b.low, b.high);
+  for (Bound& b : s.threadgroup)
+    if (b.argument) b.range = find_range(s, b.low, b.high);
+  s.active = true;
+}
+
+void start_group(uint32_t index) {
+  State& s = state();
+  if (s.conflict.pending) settle(s);
+  s.group = index;
+  s.atomics = 0;
+  memset(s.epochs, 0, sizeof(s.epochs));
+  const uint32_t stamp = next_stamp();
+  for (int i = 0; i < s.range_count; ++i)
+    if (s.ranges[i].space == kThreadgroup) s.ranges[i].stamp = stamp;
+}
+
+void settle_last() {
+  State& s = state();
+  if (s.conflict.pending) settle(s);
+}
+
+void end() {
+  if (!own_state) return;
+  own_state->active = false;
+  own_state->kept = return_cells();
+}
+
+void announce(const void* address, size_t size, const char* name) {
+  State& s = state();
+  const uintptr_t low = address_of(address);
+  for (int i = 0; i < s.range_count; ++i)
+    if (s.ranges[i].low == low && s.ranges[i].space == kThreadgroup) return;
+  Range* r = add_range(s, low, low + size, kThreadgroup, true, 2);
+  if (!r) return;
+  r->name = name;
+  r->stamp = next_stamp();
+  add_cells(s, *r);
+}
+}  // namespace pm::sanitizer
+
+using namespace pm;
+using namespace pm::sanitizer;
+
+#pragma GCC visibility push(default)
+extern "C" {
+void pm_access(const void* address, const pm_site* site) {
+  if (active()) access(state(), reinterpret_cast<uintptr_t>(address), site->size, *site);
+}
+void pm_access_range(const void* address, uint64_t size, const pm_site* site) {
+  if (active()) access(state(), reinterpret_cast<uintptr_t>(address), size, *site);
+}
+// Of a constant of the program, `site->extent` bytes from `variable`.
+void pm_access_in(const void* address, const void* variable, const pm_site* site) {
+  if (!active() || !(state().checks & kBounds)) return;
+  const auto low = reinterpret_cast<uintptr_t>(variable), at = reinterpret_cast<uintptr_t>(address);
+  if (at < low || at + site->size > low + site->extent) out_of_bounds(state(), nullptr, at, site->size, *site);
+}
+void pm_name_variable(const void* address, uint64_t size, const char* name) {
+  if (active()) announce(address, size, name);
+}
+// Of the last launch of this thread, if it was watched: as count_unwritten. 0 where that is not known.
+uint64_t pm_count_unwritten(const void* address, uint64_t count, uint64_t size, uint64_t* first) {
+  State& s = state();
+  const auto low = reinterpret_cast<uintptr_t>(address);
+  const Range* range = s.kept && (s.checks & kUninitialized) ? find_range(s, low, low + count * size) : nullptr;
+  return range && range->cells ? count_unwritten(*range, low, count, size, first) : 0;
+}
+// Before something depends on a value that may be that of a private variable without one.
+void pm_check_private(bool undefined, const char* file, uint32_t line) {
+  if (!undefined || !active()) return;
+  pm_site site{};
+  site.file = file;
+  site.line = line;
+  fail(state(), PM_PRIVATE, "PTR267: kernel `", site, pm_index(), "uses a private variable before it has a value");
+}
+// What headers tell, before the lane waits: the memory that a barrier orders.
+void pm_note_barrier(uint32_t memory, uint32_t simdgroup) {
+  if (!active()) return;
+  State& s = state();
+  for (int space = 0; space < 2; ++space) {
+    if (!(memory & (1u << space))) continue;
+    Epoch& e = s.epochs[space][pm_index()];
+    ++(simdgroup ? e.simd : e.group);
+  }
+}
+void pm_note_fence(uint32_t memory) {
+  if (!active()) return;
+  for (int space = 0; space < 2; ++space)
+    if (memory & (1u << space)) state().fenced[space] = true;
+}
+}
+#pragma GCC visibility pop

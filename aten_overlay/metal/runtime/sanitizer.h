@@ -1,0 +1,100 @@
+// The sanitizer of a launch: which thread accesses which byte, and whether it may. One host thread runs such a launch.
+#pragma once
+#include "runtime.h"
+
+namespace pm::sanitizer {
+// The checks, by their bits in checks.py.
+enum Check : uint32_t { kRaces = 1, kUninitialized = 2, kBounds = 4, kAlignment = 8, kReadOnly = 16, kPrivate = 32, kEndless = 64 };
+
+// What is at one place of memory: who wrote it last, and who has read it since. Sites are offsets into the library's
+// image, 0 for none; `stamp` is the launch's or, in threadgroup memory, the threadgroup's, and any other is long ago.
+struct Cell {
+  uint32_t stamp, writer_site, reader_site, writer_group, reader_group;
+  uint16_t writer_lane, reader_lane;  // with flags
+  uint16_t writer_epoch, writer_simd_epoch, reader_epoch, reader_simd_epoch;
+};
+static_assert(sizeof(Cell) == 32, "half a cache line");
+enum : uint16_t { kLane = 1023, kSameValue = 1 << 15, kSeveralLanes = 1 << 15, kSeveralSimdgroups = 1 << 14, kSeveralGroups = 1 << 13 };
+
+enum Space : uint8_t { kDevice, kThreadgroup, kTexture };
+
+// A stretch of memory with its cells: one for each 1 << shift bytes.
+struct Range {
+  uintptr_t low, high;
+  Space space;
+  bool writable;
+  uint8_t shift;
+  Cell* cells;
+  const char* name;   // of a threadgroup variable
+  uint32_t stamp;
+};
+
+// What is bound to an argument, and the bytes of it that are the tensor's.
+struct Bound {
+  const pm_argument* argument;
+  Range* range;
+  uintptr_t low, high;
+};
+
+struct Epoch {
+  uint16_t group, simd;  // barriers that the lane has passed, of its threadgroup and of its simdgroup
+};
+
+// Two accesses of which nothing orders the second after the first, unless it turns out to store what was there.
+struct Conflict {
+  bool pending;
+  const Range* range;
+  const pm_site *site, *other_site;
+  uintptr_t address;
+  uint32_t size, lane, other_lane, other_group;
+  bool several, other_writes;
+  unsigned char before[64];
+};
+
+constexpr int kRanges = 160;
+struct State {
+  bool active, kept;
+  uint32_t checks, group, stamp;
+  const Job* job;
+  Failure* failure;
+  jmp_buf* escape;
+  int range_count;
+  Range ranges[kRanges];
+  Bound arguments[PM_BINDINGS], threadgroup[PM_MAX_THREADGROUP_ARGS];
+  Epoch epochs[2][kLanes];  // by space
+  bool fenced[2];
+  Conflict conflict;
+  uint32_t atomics, atomics_lane;  // atomic accesses that one lane made in a row
+  uintptr_t internal[3][2];
+};
+State& state();
+
+// Memory for cells that lasts until the launch ends; null where there is none left.
+Cell* take_cells(size_t count);
+// Ends their use; whether they still hold what the launch made of them.
+bool return_cells();
+// How many of `count` elements nobody wrote in the last launch, and the first of them.
+uint64_t count_unwritten(const Range& range, uintptr_t low, uint64_t count, uint64_t size, uint64_t* first);
+
+// Records an access, and ends the launch at the first that races or reads what nothing wrote.
+void record(State& s, Range& range, uintptr_t address, uint32_t size, const pm_site& site);
+// Ends the launch if the last store changed what another thread accesses too.
+void settle(State& s);
+
+// Leaves the launch with a failure: `start`, which ends where the kernel's name comes, what was found, where, and who did it.
+[[noreturn]] void fail(State& s, int status, const char* start, const pm_site& site, uint32_t lane, const char* format, ...)
+    __attribute__((format(printf, 6, 7)));
+struct Text {
+  char text[256];
+};
+Text thread_name(const State& s, uint32_t group, uint32_t lane);
+Text memory_name(const State& s, const Range* range, const pm_site& site, uintptr_t address);
+
+// Around a launch, and at the start of each threadgroup.
+void begin(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* escape, const void* internal, size_t size, const void* stacks, size_t stacks_size);
+void start_group(uint32_t index);
+void settle_last();
+void end();
+void announce(const void* address, size_t size, const char* name);
+bool active();
+}  // namespace pm::sanitizer

@@ -1,0 +1,56 @@
+"""The sanitizer's checks, and which of them this process asks for: the only reader of `$PORTER_SANITIZE`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from aten_overlay.errors import OverlayError
+
+VARIABLE = "PORTER_SANITIZE"
+ALL, NONE = "all", "none"
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check by name. `bit` is what the runtime knows it by (runtime/sanitizer.h)."""
+
+    name: str
+    bit: int
+    finds: str
+
+
+CHECKS = (
+    Check("races", 0, "two threads access a byte, one writes, and nothing orders them"),
+    Check("uninitialized", 1, "a read of memory that nothing wrote, and results that no thread wrote"),
+    Check("bounds", 2, "an access beyond what is bound, or beyond the tensor that it is"),
+    Check("alignment", 3, "an access at an address that its type forbids"),
+    Check("readonly", 4, "a write through an argument that is bound for reading"),
+    Check("private", 5, "a private variable used before it has a value"),
+    Check("endless", 6, "a thread that repeats atomic accesses without end"),
+    Check("lanes", 16, "a result that depends on what a shuffle read from an inactive lane"),
+    Check("barriers", 17, "a barrier that only some threads reach, or several barriers at once"),
+)
+NAMES = tuple(check.name for check in CHECKS)
+
+
+def select(default: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """The checks asked for, in the order of CHECKS; `default` where nothing is said. Raises PTR260."""
+    text = (os.environ if environment is None else environment).get(VARIABLE)
+    return tuple(default) if text is None else parse(text)
+
+
+def parse(text: str) -> tuple[str, ...]:
+    """The checks of a list such as `races,bounds`; `all` are all, `none` or nothing is none. Raises PTR260."""
+    asked = [name.strip() for name in text.split(",") if name.strip()]
+    for name in asked:
+        if name not in (*NAMES, ALL, NONE):
+            known = ", ".join((*NAMES, ALL, NONE))
+            raise OverlayError("PTR260", f"the sanitizer has no check named `{name}`", hint=f"Its checks: {known}.")
+    return tuple(name for name in NAMES if ALL in asked or name in asked)
+
+
+def mask(names: Sequence[str]) -> int:
+    """The bits of some checks."""
+    return sum(1 << check.bit for check in CHECKS if check.name in names)

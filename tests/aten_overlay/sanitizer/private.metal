@@ -1,0 +1,94 @@
+// Kernels that use private variables before they have a value, and their repairs.
+#include <metal_stdlib>
+using namespace metal;
+
+#define ARGUMENTS device float* out [[buffer(0)]], const device float* in [[buffer(1)]], uint i [[thread_position_in_grid]]
+
+// Sums in registers that nobody set to 0, at places that are known only when it runs.
+kernel void sums(ARGUMENTS) {
+  float sum[4];
+  for (uint k = 0; k < 8; ++k) sum[uint(abs(in[i + k]) * 8) & 3] += in[i + k];
+  out[i] = sum[0] + sum[1] + sum[2] + sum[3];  // sums
+}
+kernel void sums_repaired(ARGUMENTS) {
+  float sum[4] = {0, 0, 0, 0};
+  for (uint k = 0; k < 8; ++k) sum[uint(abs(in[i + k]) * 8) & 3] += in[i + k];
+  out[i] = sum[0] + sum[1] + sum[2] + sum[3];
+}
+
+// A value on some ways only.
+kernel void some_ways(ARGUMENTS) {
+  float most;
+  for (uint k = 0; k < i; ++k) most = k ? max(most, in[k]) : in[k];
+  out[i] = most;  // some_ways
+}
+kernel void some_ways_repaired(ARGUMENTS) {
+  float most = -INFINITY;
+  for (uint k = 0; k < i; ++k) most = max(most, in[k]);
+  out[i] = most;
+}
+
+// A branch.
+kernel void branch(ARGUMENTS) {
+  bool found;
+  if (in[i] > 0) found = in[i] > 1;
+  if (found) out[i] = 1;  // branch
+}
+kernel void branch_repaired(ARGUMENTS) {
+  bool found = false;
+  if (in[i] > 0) found = in[i] > 1;
+  if (found) out[i] = 1;
+}
+
+// One component of a vector, one member of a structure.
+struct Pair {
+  float first;
+  int second;
+};
+kernel void one_component(ARGUMENTS) {
+  float4 v;
+  v.xyz = float3(in[i]);
+  out[i] = dot(v, float4(1));  // one_component
+}
+kernel void one_component_repaired(ARGUMENTS) {
+  float4 v = float4(0);
+  v.xyz = float3(in[i]);
+  out[i] = dot(v, float4(1));
+}
+kernel void member(ARGUMENTS) {
+  Pair pair;
+  pair.first = in[i];
+  out[i] = pair.first * pair.second;  // member
+}
+kernel void member_repaired(ARGUMENTS) {
+  Pair pair;
+  pair.first = in[i];
+  pair.second = 2;
+  out[i] = pair.first * pair.second;
+}
+
+// What simdgroup functions pass on.
+kernel void passed_on(ARGUMENTS) {
+  float part;
+  if (i % 32 < 16) part = in[i];
+  out[i] = simd_sum(part);  // passed_on
+}
+kernel void passed_on_repaired(ARGUMENTS) {
+  float part;
+  part = i % 32 < 16 ? in[i] : 0;
+  out[i] = simd_sum(part);
+}
+
+// Nothing is wrong here: the value is there wherever it is used, or is not used.
+kernel void guarded(ARGUMENTS) {
+  float x, three[3];
+  const bool there = in[i] > 0;
+  if (there) x = in[i] * 2;
+  for (uint k = 0; k < 3; ++k) three[k] = in[i + k];
+  threadgroup float3 shared[128];
+  float3 v;
+  v.x = three[0], v.y = three[i % 3], v.z = three[2];
+  shared[i % 128] = v;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  out[i] = (there ? x : 0.0f) + shared[(i + 1) % 128].y;
+}
