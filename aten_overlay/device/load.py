@@ -99,6 +99,7 @@ def _declare_types(library: ctypes.CDLL) -> ctypes.CDLL:
         library.porter_fallback_counts.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
     library.porter_host_address.restype = ctypes.c_void_p
     library.porter_host_address.argtypes = [ctypes.c_void_p]
+    library.porter_memory_extents.restype = ctypes.POINTER(ctypes.c_uint64)
     library.porter_memory_overruns.restype = ctypes.c_uint64
     return library
 

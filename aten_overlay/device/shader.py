@@ -18,7 +18,7 @@ import torch
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels, host_names
-from aten_overlay.metal.launch import Library
+from aten_overlay.metal.launch import Extent, Library
 from aten_overlay.metal.sanitizer.checks import NAMES, select
 
 if TYPE_CHECKING:
@@ -170,10 +170,27 @@ class MetalKernel:
         calls[self._name] += 1
         try:
             self._library.run(
-                self._name, bound, grid, group, resident=resident, threads=self._threads, shuffle=self._shuffle
+                self._name,
+                bound,
+                grid,
+                group,
+                resident=resident,
+                threads=self._threads,
+                shuffle=self._shuffle,
+                extents=self._find_extents(bound),
             )
         except OverlayError as error:
             raise RuntimeError(str(error)) from error
+
+    def _find_extents(self, bound: Sequence[Bound | None]) -> list[Extent]:
+        """The bytes that hold elements, of tensors in sparse storages."""
+        owned = [(b.base, b.owner) for b in bound if b is not None and isinstance(b.owner, torch.Tensor)]
+        tensors = {base: tensor for base, tensor in owned if tensor.device.type == "mps"}
+        return [
+            Extent(base, low, high)
+            for base, tensor in tensors.items()
+            for low, high in self._device.extents(tensor.untyped_storage().data_ptr())
+        ]
 
     def _bind(self, index: int, argument: Any, cast: str | None, resident: list[Bound]) -> Bound:
         if isinstance(argument, torch.Tensor):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,27 @@ class Device:
     def fill_memory(self, fill: bool) -> None:
         """Whether new memory is filled with a pattern, as it is at the start; that takes time."""
         self.memory.porter_memory_fill(int(fill))
+
+    def allocate_sparsely(self, threshold: int) -> bool:
+        """Makes new allocations of this many bytes and more addresses alone, whose pages exist once touched; 0 ends it.
+
+        False if the system gives no addresses for that.
+        """
+        return int(self.memory.porter_memory_sparse(ctypes.c_uint64(threshold))) == 0
+
+    def set_extents(self, address: int, extents: Sequence[tuple[int, int]]) -> None:
+        """Says which bytes (from, to) of the sparse allocation at an address hold elements: kernels that are checked
+        may touch no others."""
+        flat = (ctypes.c_uint64 * (2 * len(extents)))(*(byte for extent in extents for byte in extent))
+        status = self.memory.porter_memory_set_extents(ctypes.c_void_p(address), flat, ctypes.c_size_t(len(extents)))
+        if status:
+            raise ValueError(f"no sparse allocation starts at {address:#x}")
+
+    def extents(self, address: int) -> list[tuple[int, int]]:
+        """What was said of the sparse allocation at an address."""
+        count = ctypes.c_size_t()
+        found = self.memory.porter_memory_extents(ctypes.c_void_p(address), ctypes.byref(count))
+        return [(found[2 * i], found[2 * i + 1]) for i in range(count.value)]
 
     def overruns(self) -> int:
         """Allocations that something wrote past the end of, since the start."""

@@ -17,10 +17,20 @@ constexpr size_t kCapacity = size_t{1} << 36;
 constexpr size_t kAlignment = 256;
 constexpr size_t kRedZone = 64;
 constexpr size_t kPage = 4096;
+// A multiple of 32 bits' worth of 8-byte elements off a sparse allocation lies in no other one.
+constexpr size_t kGap = size_t{1} << 36;
+constexpr size_t kSparseCapacity = size_t{1} << 43;
 
 struct Block {
   size_t size;   // bytes asked for
-  size_t chunk;  // bytes taken from the pool: a power of two
+  size_t chunk;  // bytes taken from the pool: a power of two; 0 if it is sparse
+};
+
+// Addresses of the device and, at the same distance from `host`, the bytes.
+struct Region {
+  char* device = nullptr;
+  char* host = nullptr;
+  size_t capacity = 0;
 };
 
 struct Count : porter_memory_count {
@@ -37,8 +47,7 @@ struct Count : porter_memory_count {
 };
 
 struct Pool {
-  char* device;
-  char* host;
+  Region plain, sparse;
   std::mutex mutex;
   size_t top = 0;
   size_t limit = kCapacity;
@@ -48,35 +57,54 @@ struct Pool {
   std::map<char*, Block> live;
   std::map<size_t, std::vector<char*>> free_chunks;
   std::set<char*> returned;  // free chunks whose pages the system has
+  size_t sparse_from = 0;    // bytes from which an allocation is sparse; 0: none is
+  std::map<const char*, std::vector<porter_extent>> extents;
 };
 
-char* reserve(int access) {
-  void* start = mmap(nullptr, kCapacity, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (start == MAP_FAILED) {
-    std::perror("porter: cannot reserve address space for device memory");
-    std::abort();
+char* map(size_t size, int access) {
+  void* start = mmap(nullptr, size, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return start == MAP_FAILED ? nullptr : static_cast<char*>(start);
+}
+
+bool reserve(Region& region, size_t size) {
+  Region made{map(size, PROT_NONE), map(size, PROT_READ | PROT_WRITE), size};
+  if (made.device == nullptr || made.host == nullptr) {
+    return false;
   }
-  return static_cast<char*>(start);
+  region = made;
+  return true;
 }
 
 // Never destroyed: tensors may outlive every static object of this library.
 Pool& pool() {
   static Pool* instance = [] {
     auto* made = new Pool{};
-    made->device = reserve(PROT_NONE);
-    made->host = reserve(PROT_READ | PROT_WRITE);
+    if (!reserve(made->plain, kCapacity)) {
+      std::perror("porter: cannot reserve address space for device memory");
+      std::abort();
+    }
     return made;
   }();
   return *instance;
 }
 
-bool within(const void* address, const char* start) {
+bool within(const void* address, const char* start, size_t capacity) {
   const auto* byte = static_cast<const char*>(address);
-  return byte >= start && byte < start + kCapacity;
+  return byte >= start && byte < start + capacity;
+}
+
+// The region whose device addresses hold this one; null if none does.
+const Region* region_of(const Pool& p, const void* address) {
+  for (const Region* region : {&p.plain, &p.sparse}) {
+    if (within(address, region->device, region->capacity)) {
+      return region;
+    }
+  }
+  return nullptr;
 }
 
 char* host_of(Pool& p, char* device) {
-  return p.host + (device - p.device);
+  return p.plain.host + (device - p.plain.device);
 }
 
 size_t chunk_for(size_t size) {
@@ -134,7 +162,26 @@ char* take_chunk(Pool& p, size_t chunk) {
   }
   p.top = start + chunk;
   p.reserved.add(chunk);
-  return p.device + start;
+  return p.plain.device + start;
+}
+
+// The first addresses that are far from all sparse allocations; null if there are none.
+char* take_sparse(Pool& p, size_t size) {
+  const size_t whole = (size + kPage - 1) / kPage * kPage;
+  char* start = p.sparse.device + kGap;
+  for (auto it = p.live.lower_bound(p.sparse.device); it != p.live.end() && it->second.chunk == 0; ++it) {
+    if (start + whole + kGap <= it->first) {
+      return start;
+    }
+    start = it->first + (it->second.size + kPage - 1) / kPage * kPage + kGap;
+  }
+  return start + whole + kGap <= p.sparse.device + p.sparse.capacity ? start : nullptr;
+}
+
+// Gives the pages back, so that the bytes are zeros again.
+void drop_sparse(Pool& p, char* address, size_t size) {
+  madvise(p.sparse.host + (address - p.sparse.device), (size + kPage - 1) / kPage * kPage, MADV_DONTNEED);
+  p.extents.erase(address);
 }
 
 bool overrun(Pool& p, char* address, size_t size) {
@@ -148,11 +195,19 @@ extern "C" {
 
 void* porter_device_alloc(size_t size) {
   Pool& p = pool();
+  std::lock_guard<std::mutex> lock(p.mutex);
+  if (p.sparse_from != 0 && size >= p.sparse_from) {
+    char* address = take_sparse(p, size);
+    if (address != nullptr) {
+      p.live[address] = {size, 0};
+      p.allocated.add(size);
+    }
+    return address;
+  }
   if (size == 0 || size > kCapacity / 2) {
     return nullptr;
   }
   const size_t chunk = chunk_for(size);
-  std::lock_guard<std::mutex> lock(p.mutex);
   char* address = take_chunk(p, chunk);
   if (address == nullptr) {
     return nullptr;
@@ -175,26 +230,37 @@ void porter_device_free(void* address) {
     std::fprintf(stderr, "porter: %p is not the start of a live device allocation\n", address);
     std::abort();
   }
-  p.overruns += overrun(p, found->first, found->second.size);
-  p.allocated.remove(found->second.size);
-  p.free_chunks[found->second.chunk].push_back(found->first);
+  const auto [start, block] = *found;
+  p.allocated.remove(block.size);
   p.live.erase(found);
+  if (block.chunk == 0) {
+    drop_sparse(p, start, block.size);
+    return;
+  }
+  p.overruns += overrun(p, start, block.size);
+  p.free_chunks[block.chunk].push_back(start);
 }
 
 int porter_is_device(const void* address) {
-  return within(address, pool().device);
+  return region_of(pool(), address) != nullptr;
 }
 
 void* porter_host_address(const void* address) {
   Pool& p = pool();
   auto* byte = static_cast<char*>(const_cast<void*>(address));
-  return within(address, p.device) ? host_of(p, byte) : byte;
+  const Region* region = region_of(p, address);
+  return region != nullptr ? region->host + (byte - region->device) : byte;
 }
 
 void* porter_device_address(const void* host_address) {
   Pool& p = pool();
   auto* byte = static_cast<char*>(const_cast<void*>(host_address));
-  return within(host_address, p.host) ? p.device + (byte - p.host) : byte;
+  for (const Region* region : {&p.plain, &p.sparse}) {
+    if (within(host_address, region->host, region->capacity)) {
+      return region->device + (byte - region->host);
+    }
+  }
+  return byte;
 }
 
 void* porter_allocation(const void* address, size_t* size) {
@@ -253,6 +319,35 @@ void porter_memory_fill(int fill) {
   p.fresh = fill != 0;
 }
 
+int porter_memory_sparse(uint64_t threshold) {
+  Pool& p = pool();
+  std::lock_guard<std::mutex> lock(p.mutex);
+  if (threshold != 0 && p.sparse.capacity == 0 && !reserve(p.sparse, kSparseCapacity)) {
+    return -1;
+  }
+  p.sparse_from = threshold;
+  return 0;
+}
+
+int porter_memory_set_extents(void* address, const struct porter_extent* extents, size_t count) {
+  Pool& p = pool();
+  std::lock_guard<std::mutex> lock(p.mutex);
+  const auto found = p.live.find(static_cast<char*>(address));
+  if (found == p.live.end() || found->second.chunk != 0) {
+    return -1;
+  }
+  p.extents[found->first].assign(extents, extents + count);
+  return 0;
+}
+
+const struct porter_extent* porter_memory_extents(const void* address, size_t* count) {
+  Pool& p = pool();
+  std::lock_guard<std::mutex> lock(p.mutex);
+  const auto found = p.extents.find(static_cast<const char*>(address));
+  *count = found == p.extents.end() ? 0 : found->second.size();
+  return found == p.extents.end() ? nullptr : found->second.data();
+}
+
 void porter_memory_trim(void) {
   Pool& p = pool();
   std::lock_guard<std::mutex> lock(p.mutex);
@@ -263,7 +358,7 @@ uint64_t porter_memory_overruns(void) {
   Pool& p = pool();
   std::lock_guard<std::mutex> lock(p.mutex);
   return p.overruns + std::count_if(p.live.begin(), p.live.end(), [&](const auto& entry) {
-           return overrun(p, entry.first, entry.second.size);
+           return entry.second.chunk != 0 && overrun(p, entry.first, entry.second.size);
          });
 }
 

@@ -63,6 +63,23 @@ void porter_memory_trim(void);
 /* Whether new memory is filled with PORTER_FRESH_BYTE, as it is unless a measurement asks for the allocator of torch. */
 void porter_memory_fill(int fill);
 
+/* From now on allocations of `threshold` bytes and more are sparse: addresses alone, in a reservation of their own that
+ * keeps them far apart, whose pages exist once they are touched. They are not filled, not counted as reserved, and read
+ * as zeros. 0 ends that for new ones. 0, or -1 if the system gives no such reservation. */
+int porter_memory_sparse(uint64_t threshold);
+
+/* A stretch of a sparse allocation that holds elements, in bytes from its start. */
+struct porter_extent {
+  uint64_t low, high;
+};
+
+/* Says which bytes of a live sparse allocation hold elements, in place of what was said before: nothing has a reason to
+ * touch the others. -1 if there is no such allocation. */
+int porter_memory_set_extents(void* address, const struct porter_extent* extents, size_t count);
+
+/* What was said of the allocation that starts at `address`, and how many; null if nothing was. Valid until it is freed. */
+const struct porter_extent* porter_memory_extents(const void* address, size_t* count);
+
 /* Writes past the end of live and freed allocations found since the start: checks every live one now. */
 uint64_t porter_memory_overruns(void);
 

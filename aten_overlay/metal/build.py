@@ -20,11 +20,14 @@ from aten_overlay.metal import compiler
 from aten_overlay.metal.arguments import Argument
 from aten_overlay.metal.completion import complete_module
 from aten_overlay.metal.declarations import FunctionConstant, Instance, Unit, find_definition, kernel_arguments, parse
+from aten_overlay.metal.family import naming, select, write_flags
 from aten_overlay.metal.generate import generate
 from aten_overlay.metal.lexer import read
-from aten_overlay.metal.reach import shares_state
+from aten_overlay.metal.reach import find_reached, shares_state
 from aten_overlay.metal.sanitizer.checks import mask
 from aten_overlay.metal.sanitizer.instrument import defer_to_sanitizer, watch_accesses
+from aten_overlay.metal.sanitizer.meetings import SHUFFLED, mark_meetings, shuffles, watches_accesses
+from aten_overlay.metal.sanitizer.places import without_places
 from aten_overlay.metal.sanitizer.private import FOR_PRIVATE, mark_undefined, watch_undefined
 from aten_overlay.metal.table import Value
 from aten_overlay.metal.tracing import FLAGS, mark_lines
@@ -44,9 +47,10 @@ _LANGUAGE = (
     "-x", "c++", "-std=gnu++17", "-nostdinc++", "-Wno-everything", "-fsigned-char", "-fno-exceptions", "-fno-rtti",
     "-fmax-type-align=8",
 )  # fmt: skip
+# Without TLS descriptors (-mtls-dialect=gnu2), whose calls may overwrite vector registers before glibc 2.40 (BZ 31372).
 _CODE = (
     "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv",
-    "-Xclang", "-ffloat16-excess-precision=none", "-march=native", "-mtls-dialect=gnu2",
+    "-Xclang", "-ffloat16-excess-precision=none", "-march=native",
     "-mllvm", "-inline-threshold=1000",
 )  # fmt: skip
 _CHECKED = (
@@ -135,22 +139,26 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
         return path
     unit = _unit(text)
     instances = [_find(unit, name) for name in wanted]
-    sanitized = bool(options.sanitize)
-    announced = options.checked or sanitized
-    code = generate(unit, wanted, dict(options.constants), _runtime_flags(options), announced, sanitized)
+    watched = watches_accesses(options.sanitize)
+    announced = options.checked or watched
+    mode = _runtime_flags(options, any(shuffles(find_reached(unit, instance)) for instance in instances))
+    code = generate(unit, wanted, dict(options.constants), mode, announced, watched)
     generated = compiler.cache_root() / f"{key}.cpp"
     cache.write(generated, code.encode(errors="surrogateescape"))
     header = ["-include-pch", str(_precompiled_header(options))]
     module = compiler.cache_root() / f"{key}.ll"
-    lowered = compiler.run([*flags, *_UNOPTIMIZED, *header, "-o", "-", str(generated)])
+    with naming(wanted):
+        lowered = compiler.run([*flags, *_UNOPTIMIZED, *header, "-o", "-", str(generated)])
     lowered = _mark(lowered, options)
     cache.write(module, defined(lowered).encode(errors="surrogateescape"))
     build = _flags_for_module(options)
-    if sanitized or any(shares_state(unit, instance) for instance in instances):
+    if watched or any(shares_state(unit, instance) for instance in instances):
         half = compiler.run([*build, *_HALF_WAY, "-o", "-", str(module)])
-        half = watch_accesses(watch_undefined(half)) if sanitized else half
+        half = _watch(half, options)
         module = compiler.cache_root() / f"{key}.complete.ll"
-        cache.write(module, complete_module(half, not announced).encode(errors="surrogateescape"))
+        cache.write(
+            module, complete_module(half, not announced and not options.sanitize).encode(errors="surrogateescape")
+        )
         contraction, _ = ARITHMETICS[options.arithmetic]
         build = ["-x", "ir", "-Wno-everything", *_CODE, *_SECOND_STEP, options.optimization, *contraction]
     return compiler.build_cached(key, ".so", [*build, "-shared"], [str(module), "-x", "none", str(runtime), "-lm"])
@@ -158,9 +166,17 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
 
 def _mark(module: str, options: Options) -> str:
     """What the steps after this one have to know of the source."""
-    if options.sanitize:
+    if watches_accesses(options.sanitize):
         return defer_to_sanitizer(mark_undefined(module))
-    return mark_lines(module) if options.traced else module
+    return mark_lines(module) if options.traced and not options.sanitize else module
+
+
+def _watch(module: str, options: Options) -> str:
+    """Code that tells the sanitizer what it watches for."""
+    if not options.sanitize:
+        return module
+    marked = mark_meetings(module)
+    return watch_accesses(watch_undefined(marked)) if watches_accesses(options.sanitize) else without_places(marked)
 
 
 def _flags_for_module(options: Options) -> list[str]:
@@ -192,15 +208,16 @@ def _flags(options: Options) -> list[str]:
     watched = (*_SANITIZED, *private) if options.sanitize else ()
     traces = FLAGS if options.traced or options.sanitize else ()
     return [
-        *_LANGUAGE, *watched, *_CODE, compiler.BY_CONTENT, options.optimization, *contraction, *checks, *traces,
-        *options.extra,
+        *_LANGUAGE, *write_flags(select()), *watched, *_CODE, compiler.BY_CONTENT, options.optimization, *contraction,
+        *checks, *traces, *options.extra,
     ]  # fmt: skip
 
 
-def _runtime_flags(options: Options) -> str:
+def _runtime_flags(options: Options, shuffled: bool = True) -> str:
     _, mode = ARITHMETICS[options.arithmetic]
     if options.sanitize:
-        return f"{mode} | PM_SANITIZED | {mask(options.sanitize)} << PM_SANITIZER_SHIFT"
+        checks = [name for name in options.sanitize if shuffled or name != SHUFFLED]
+        return f"{mode} | PM_SANITIZED | {mask(checks)} << PM_SANITIZER_SHIFT"
     return f"{mode} | PM_CHECKED" if options.checked else mode
 
 

@@ -22,6 +22,7 @@ RUNTIME = Path(__file__).resolve().parent / "runtime"
 BY_CONTENT = "-fpch-validate-input-files-content"
 _OLDEST = 17
 _NEWEST = 30
+_CODED = re.compile(r"static assertion failed[^:]*: (PTR\d{3}) (.*)")
 _MESSAGE = re.compile(
     r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+: (?:fatal )?(?P<kind>error|note): (?P<text>.*)$", re.MULTILINE
 )
@@ -123,6 +124,8 @@ def _failure(stderr: str) -> OverlayError:
     error, *notes = messages[starts[0] : starts[1] if len(starts) > 1 else len(messages)]
     own = [m for m in (error, *notes) if not m.place.file.startswith(str(INCLUDE))]
     place = own[0].place if own else error.place
+    if coded := _CODED.search(error.text):
+        return OverlayError(coded[1], coded[2], place, "Use what the family has, or name another family.")
     more = f" (and {len(starts) - 1} more)" if len(starts) > 1 else ""
     said = "".join(f"; {_place_name(n.place)}: {n.text}" for n in notes[:_MOST_NOTES] if n in own)
     return OverlayError("PTR101", f"the Metal source does not compile: {error.text}{said}{more}", place, _hint(error))

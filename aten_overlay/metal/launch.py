@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,10 @@ class _Buffer(ctypes.Structure):
         ("length", ctypes.c_uint64),
         ("extent", ctypes.c_uint64),
     ]
+
+
+class _Extent(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
 
 
 class _Kernel(ctypes.Structure):
@@ -78,7 +83,19 @@ class _Launch(ctypes.Structure):
         ("max_threads", ctypes.c_uint32),
         ("error_size", ctypes.c_uint32),
         ("error", ctypes.c_char_p),
+        ("extents", ctypes.POINTER(_Extent)),
+        ("extent_count", ctypes.c_uint32),
+        ("window", ctypes.c_uint32),
     ]
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Bytes of a buffer, from its base, that hold elements."""
+
+    base: int
+    low: int
+    high: int
 
 
 class Library:
@@ -136,13 +153,16 @@ class Library:
         threads: int = 0,
         shuffle: int | None = None,
         fibers: bool = False,
+        extents: Sequence[Extent] = (),
+        window: int = 0,
     ) -> None:
         """Runs kernel `name` over `grid` threads in groups of `group`, and waits.
 
         `buffers[i]` is bound at index i: an array, or None for nothing; `textures[i]` and `samplers[i]` likewise.
         `threadgroup_bytes[i]` is the length of threadgroup argument i. `threads` limits the host threads (0: all
         cores). `shuffle` is the seed of a shuffled lane order and of the values that Metal leaves open; without one
-        these change with every launch. `fibers` runs the lanes of a synchronizing kernel one by one.
+        these change with every launch. `fibers` runs the lanes of a synchronizing kernel one by one. `extents` are the
+        bytes that hold elements, of buffers of which that is known. Of a grid much larger than `window`, parts run.
 
         Raises PTR102 (unknown kernel), PTR106 (refused), PTR107 (out of bounds), or what the sanitizer finds.
         """
@@ -150,13 +170,14 @@ class Library:
         bound = (_Buffer * max(len(bindings), 1))(*(_buffer(b) for b in bindings))
         reachable = (_Buffer * max(len(resident), 1))(*(_buffer(b) for b in resident))
         shared = (ctypes.c_uint32 * max(len(threadgroup_bytes), 1))(*threadgroup_bytes)
+        limits = (_Extent * max(len(extents), 1))(*(_Extent(e.base, e.low, e.high) for e in extents))
         error = ctypes.create_string_buffer(1280)
         kernel = self._kernel(name)
         flags = (0 if shuffle is None else SHUFFLE_LANES) | (FORCE_FIBERS if fibers else 0)
         launch = _Launch(
             ctypes.pointer(kernel), bound, len(bindings), len(threadgroup_bytes), shared, _three(grid), _three(group),
             reachable, len(resident), flags, next(_launches) if shuffle is None else shuffle, threads, len(error),
-            ctypes.cast(error, ctypes.c_char_p),
+            ctypes.cast(error, ctypes.c_char_p), limits, len(extents), window,
         )  # fmt: skip
         status = kernel.launch(ctypes.addressof(launch))
         if status:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from porter.cli.options import command, sanitize
+from porter.cli.options import command, family, sanitize
 from porter.cli.output import DONE, INCOMPLETE, Output
 
 
@@ -17,6 +17,7 @@ from porter.cli.output import DONE, INCOMPLETE, Output
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @sanitize
+@family
 def check(output: Output, file: Path) -> int:
     """Compare a script's kernels with their references.
 

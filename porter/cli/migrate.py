@@ -39,6 +39,7 @@ def migrate(
     expr: str | None,
     backend: str,
     arithmetic: str,
+    large: bool,
 ) -> int:
     """Plan, show and verify the port of one or more operators.
 
@@ -48,7 +49,7 @@ def migrate(
     from porter.workflows.migrate import migrate as run
     from porter.workflows.verify import Proof
 
-    request = Request(ops, every, write, force, None if no_verify else Proof(expr, backend, arithmetic))
+    request = Request(ops, every, write, force, None if no_verify else Proof(expr, backend, arithmetic, large))
     code = DONE
     for found in run(output.open_checkout(write), request, output.report_step):
         match found:

@@ -121,7 +121,9 @@ def operators(required: bool) -> Callable[[Decorated], Decorated]:
 def proof(function: Decorated) -> Decorated:
     """Adds the options of commands that verify."""
     for option in (
+        click.option("--large", is_flag=True, help="Also test tensors whose offsets pass 32 bits, without the memory."),
         sanitize,
+        family,
         click.option(
             "--arithmetic",
             default="default",
@@ -139,6 +141,26 @@ def proof(function: Decorated) -> Decorated:
     ):
         function = option(function)
     return function
+
+
+def _choose_family(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
+    """Hands the family to what compiles kernels, in this process and in those that it starts."""
+    import os
+
+    from aten_overlay.metal.family import VARIABLE, parse
+    from porter.verdict.errors import raising_porter_errors
+
+    if text is not None:
+        with raising_porter_errors():
+            parse(text)
+        os.environ[VARIABLE] = text
+    return text
+
+
+def _complete_family(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from aten_overlay.metal.family import FAMILIES
+
+    return [each.name for each in FAMILIES if each.name.startswith(incomplete)]
 
 
 def _choose_checks(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
@@ -162,6 +184,14 @@ def _complete_checks(_ctx: click.Context, _param: click.Parameter, incomplete: s
     return [f"{before}{comma}{name}" for name in (*NAMES, ALL, NONE) if name.startswith(last)]
 
 
+family = click.option(
+    "--family",
+    metavar="NAME",
+    callback=_choose_family,
+    expose_value=False,
+    shell_complete=_complete_family,
+    help="The GPU family to compile for, as $PORTER_FAMILY: apple7, apple8 or apple9.",
+)
 sanitize = click.option(
     "--sanitize",
     metavar="CHECKS",

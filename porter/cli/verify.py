@@ -18,18 +18,19 @@ if TYPE_CHECKING:
     ("porter verify exp", "a native operator, as it is in the fork"),
     ("porter verify atan2 -k float16", "some tests of a port"),
     ("porter verify atan2 --arithmetic all", "under every arithmetic a GPU may use"),
+    ("porter verify exp --large", "on tensors whose offsets pass 2^31 and 2^32 too"),
 )
 @operators(required=True)
 @expression
 @proof
-def verify(output: Output, ops: tuple[str, ...], expr: str | None, backend: str, arithmetic: str) -> int:
+def verify(output: Output, ops: tuple[str, ...], expr: str | None, backend: str, arithmetic: str, large: bool) -> int:
     """Lint, compile and test operators or their ports.
 
     A native operator is tested as it is in the fork; for any other, its port is tested.
     """
     from porter.workflows.verify import Proof
 
-    return judge(output, output.open_checkout(), ops, Proof(expr, backend, arithmetic))
+    return judge(output, output.open_checkout(), ops, Proof(expr, backend, arithmetic, large))
 
 
 def judge(output: Output, checkout: Checkout, ops: tuple[str, ...], proof: Proof) -> int:

@@ -12,7 +12,7 @@ from porter.core.errors import PorterError
 @operators(required=True)
 @expression
 @proof
-def watch(output: Output, ops: tuple[str, ...], expr: str | None, backend: str, arithmetic: str) -> int:
+def watch(output: Output, ops: tuple[str, ...], expr: str | None, backend: str, arithmetic: str, large: bool) -> int:
     """Verify operators again whenever their files change.
 
     Watches the files of the fork's MPS backend. Press Ctrl-C to stop.
@@ -21,7 +21,7 @@ def watch(output: Output, ops: tuple[str, ...], expr: str | None, backend: str, 
     from porter.workflows.verify import Proof, find_watched_files
     from porter.workflows.watch import watch as run
 
-    opened, how = output.open_checkout(), Proof(expr, backend, arithmetic)
+    opened, how = output.open_checkout(), Proof(expr, backend, arithmetic, large)
 
     def now() -> Checkout:
         return Checkout(opened.root, opened.origin)

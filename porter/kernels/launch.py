@@ -18,6 +18,7 @@ import torch
 from aten_overlay.device import load
 from aten_overlay.device.shader import ShaderLibrary
 from aten_overlay.errors import OverlayError
+from aten_overlay.metal.family import REFUSED
 from aten_overlay.metal.sanitizer.checks import NAMES, select
 from aten_overlay.metal.sanitizer.results import find_unwritten
 from porter.core.errors import Place, PorterError
@@ -125,6 +126,9 @@ def compiled(source: str, mode: Mode) -> Any:
         )
     except SyntaxError as error:
         what, place = _compile_error(error)
+        cause = error.__cause__
+        if isinstance(cause, OverlayError) and cause.code == REFUSED:
+            raise PorterError(cause.code, cause.what, place, cause.hint) from error
         hint = "Fix the body or the header; verbose=True prints the whole source."
         raise PorterError("PTR219", f"the kernel does not compile: {what}", place, hint) from error
 

@@ -32,7 +32,13 @@ from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.behavior import SampleResult, compare_paths, find_lost
 from porter.verdict.environment import take_over
 from porter.verdict.evidence import digest_old_code, key
-from porter.verdict.judge import merge_arithmetics, merge_bounds_check, require_samples, verdict_without_tests
+from porter.verdict.judge import (
+    merge_arithmetics,
+    merge_bounds_check,
+    merge_large,
+    require_samples,
+    verdict_without_tests,
+)
 from porter.verdict.limits import Limits, read_limits
 from porter.verdict.messages import (
     Answer,
@@ -149,6 +155,8 @@ def _verify(request: VerifyRequest, limits: Limits, progress: Progress, link: so
     arithmetics = ARITHMETICS if request.arithmetic == ALL else (request.arithmetic,)
     runs = [_options(request, arithmetic) for arithmetic in arithmetics]
     runs.append(_options(request, arithmetics[0], checked=True))
+    if request.large:
+        runs.append(replace(_options(request, arithmetics[0], checked=True), large=True))
     old = _OldPath(request, limits)
     started = [Process(partial(_run, request, options), partial(_fail, request, options), limits) for options in runs]
     answers = wait([*started, *old.processes], progress, link)[: len(runs)]
@@ -160,8 +168,11 @@ def _verify(request: VerifyRequest, limits: Limits, progress: Progress, link: so
     def run(act: Act) -> Answer:
         return wait([Process(act, _old_code_ended, left)], progress, link)[0]
 
-    plain = merge_arithmetics([compare_with_baseline(request, each.verdict, run) for each in found[:-1]])
-    merged = merge_bounds_check(plain, [found[-1].verdict])
+    plain, (checked, *large) = found[: len(arithmetics)], found[len(arithmetics) :]
+    merged = merge_arithmetics([compare_with_baseline(request, each.verdict, run) for each in plain])
+    merged = merge_bounds_check(merged, [checked.verdict])
+    for each in large:
+        merged = merge_large(merged, each.verdict)
     return VerdictAnswer(old.compare(merged, found[0].samples))
 
 

@@ -67,7 +67,8 @@ def preload(backend: str) -> None:
 class RunOptions:
     """How one worker runs the tests: a selection, a backend, an arithmetic, and bounds checks or not.
 
-    With `first_failure`, it stops there: whether there is one is all that is asked.
+    With `first_failure`, it stops there: whether there is one is all that is asked. A `large` run has only the tests of
+    large tensors.
     """
 
     expr: str | None
@@ -75,6 +76,7 @@ class RunOptions:
     arithmetic: str
     checked: bool = False
     first_failure: bool = False
+    large: bool = False
 
 
 def run_old_path(root: Path, target: VerifyTarget, progress: Progress) -> list[SampleResult]:
@@ -231,6 +233,8 @@ def _run_tests(
     backend = BACKENDS[options.backend]
     flushes = options.arithmetic == FLUSH or backend.ON_HARDWARE
     context = replace(context, flushes=flushes, runs_host_code=backend.RUNS_HOST_CODE)
+    if options.large:
+        return _run_large(context, target, options, progress)
     selected = _select_both(options.expr, CHECKED) if options.checked else options.expr
     outcomes = runner.run(context, selected, progress, options.first_failure)
     found = judge.judge(target.base, outcomes, 0.0, options.backend, options.arithmetic)
@@ -245,6 +249,18 @@ def _run_tests(
     ported = bool(tree.texts) and BACKENDS[options.backend].RUNS_HOST_CODE
     samples = tuple(run_samples(context, progress)) if ported else ()
     return VerdictAnswer(judge.add_notes(found, notes, time.monotonic() - started), samples)
+
+
+def _run_large(context: Context, target: VerifyTarget, options: RunOptions, progress: Progress) -> VerdictAnswer:
+    """The verdict on large tensors alone, with what host code refused."""
+    from porter.verdict.suite import results, runner
+    from porter.verdict.suite.memory_limit import limit_memory
+
+    limit_memory()
+    outcomes = runner.run(context, options.expr, progress, names=runner.LARGE)
+    found = judge.judge(target.base, outcomes, 0.0, options.backend, options.arithmetic)
+    refused = dict.fromkeys(note for record in results.records.values() for note in record.notes)
+    return VerdictAnswer(judge.describe_large(found, tuple(refused)))
 
 
 def _select_both(expr: str | None, other: str) -> str:

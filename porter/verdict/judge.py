@@ -110,6 +110,23 @@ def merge_bounds_check(found: Verdict, checked: Sequence[Verdict]) -> Verdict:
     return replace(found, failures=failures, failed=len(failures))
 
 
+def describe_large(found: Verdict, refused: Sequence[str]) -> Verdict:
+    """The verdict of a run on large tensors, with a note of what it covered and what host code `refused`."""
+    tests = found.passed + found.failed
+    told = f"large tensors: {tests} tests, {found.kernel_calls} calls of kernels under test"
+    if not found.kernel_calls:
+        told += ": no kernel under test ran, so that nothing is known of its index width"
+    return replace(found, notes=(told, *(f"large tensors: {each}" for each in refused)))
+
+
+def merge_large(found: Verdict, large: Verdict) -> Verdict:
+    """Adds the failures and notes of a run on large tensors."""
+    new = (replace(f, reason=f"in large tensors: {f.reason}") for f in large.failures if f.test != NO_TEST)
+    failures = (*found.failures, *new)
+    passed = found.passed + large.passed
+    return replace(found, failures=failures, failed=len(failures), passed=passed, notes=(*found.notes, *large.notes))
+
+
 def merge_arithmetics(verdicts: Sequence[Verdict]) -> Verdict:
     """Merges verdicts under several arithmetics: the first one's counts, all failures, and a note if they differ."""
     first, *others = verdicts

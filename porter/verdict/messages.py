@@ -29,6 +29,7 @@ class VerifyRequest:
     backend: str
     arithmetic: str
     environment: Mapping[str, str] = field(default_factory=dict)
+    large: bool = False
 
 
 @dataclass(frozen=True)

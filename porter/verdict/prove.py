@@ -18,13 +18,14 @@ def prove(
     backend: str = "auto",
     arithmetic: str = "default",
     progress: Progress = ignore,
+    large: bool = False,
 ) -> Verdict:
     """The verdict on a plan. Does not change the checkout.
 
     Raises PTR100 or PTR170 to PTR172 if there is no verdict.
     """
     target, tests = target_of(plan, base), _select_tests(plan, expr)
-    return verify(root, plan.changes.apply(), target, tests, backend, arithmetic, progress)
+    return verify(root, plan.changes.apply(), target, tests, backend, arithmetic, progress, large)
 
 
 def target_of(plan: Plan, base: str) -> VerifyTarget:

@@ -10,7 +10,7 @@ from porter.verdict import client
 from porter.verdict.backends.choice import choose_backend
 from porter.verdict.errors import NoVerdict
 from porter.verdict.messages import VerifyRequest
-from porter.verdict.result import ALL, ARITHMETICS, AUTO, DEFAULT, Verdict, VerifyTarget
+from porter.verdict.result import ALL, ARITHMETICS, AUTO, DEFAULT, HOST, Verdict, VerifyTarget
 
 
 def verify(
@@ -21,13 +21,15 @@ def verify(
     backend: str = AUTO,
     arithmetic: str = DEFAULT,
     progress: Progress = ignore,
+    large: bool = False,
 ) -> Verdict:
     """Builds the checkout with the plan's `texts` (relative file -> new text) in a private tree, and tests `op` there.
 
     `expr` selects tests as pytest's -k does. `backend` is one of `choice.BACKENDS`, or `auto` for the most complete one
-    available. Problems with the port are failures in the verdict; raises PorterError only if there is no verdict:
-    PTR100 (no compiler), PTR170 (no torch, or no process that answers), PTR171 (no such backend or arithmetic) or
-    PTR172 (an operator that the backend cannot call).
+    available. `large` adds tests on tensors whose offsets pass 32 bits. Problems with the port are failures in the
+    verdict; raises PorterError only if there is no verdict:
+    PTR100 (no compiler), PTR170 (no torch, or no process that answers), PTR171 (no such backend or arithmetic),
+    PTR172 (an operator that the backend cannot call) or PTR271 (no large tensors there).
     """
     if arithmetic not in (*ARITHMETICS, ALL):
         named = ", ".join((*ARITHMETICS, ALL))
@@ -36,5 +38,8 @@ def verify(
     if chosen.ON_HARDWARE and arithmetic != DEFAULT:
         what = f"the {chosen.NAME} backend uses the arithmetic of its GPU"
         raise NoVerdict("PTR171", what, hint="Omit --arithmetic.")
-    request = VerifyRequest(checkout_root.resolve(), texts, op, expr, chosen.NAME, arithmetic)
+    if large and chosen.NAME != HOST:
+        what = f"the {chosen.NAME} backend has no sparse memory for large tensors"
+        raise NoVerdict("PTR271", what, hint="Omit --large, or use --backend host.")
+    request = VerifyRequest(checkout_root.resolve(), texts, op, expr, chosen.NAME, arithmetic, large=large)
     return client.request_verdict(request, progress)

@@ -108,7 +108,7 @@ def _prove(fork: Checkout, plan: Plan, proof: Proof, recorded: RecordedGraph, pr
 
     def verdict(each: Plan) -> Verdict:
         base = plan.op.split(".")[0]
-        return prove(fork.root, each, base, proof.expr, proof.backend, proof.arithmetic, progress)
+        return prove(fork.root, each, base, proof.expr, proof.backend, proof.arithmetic, progress, proof.large)
 
     try:
         best = choose_candidates(fork, plan, verdict, recorded)

@@ -21,11 +21,12 @@ from porter.workflows.candidates import choose_candidates
 
 @dataclass(frozen=True)
 class Proof:
-    """How to verify: a pytest -k expression that selects tests, a backend and an arithmetic."""
+    """How to verify: a pytest -k expression that selects tests, a backend and an arithmetic; on `large` tensors too."""
 
     expr: str | None = None
     backend: str = "auto"
     arithmetic: str = "default"
+    large: bool = False
 
 
 def verify_operators(
@@ -50,9 +51,10 @@ def verify_operator(checkout: Checkout, op: str, proof: Proof, progress: Progres
             backend=proof.backend,
             arithmetic=proof.arithmetic,
             progress=progress,
+            large=proof.large,
         )
         return choose_candidates(checkout, plan, lambda each: proving(each)).verdict
-    return verify(checkout.root, {}, target, proof.expr, proof.backend, proof.arithmetic, progress)
+    return verify(checkout.root, {}, target, proof.expr, proof.backend, proof.arithmetic, progress, proof.large)
 
 
 def find_watched_files(checkout: Checkout) -> tuple[Path, ...]:

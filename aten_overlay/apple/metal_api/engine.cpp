@@ -32,6 +32,7 @@ struct Options {
   uint64_t seed = 0;
   uint32_t threads = 0;
 } options;
+uint32_t window = 0;
 
 std::atomic<uint64_t> launches{0};
 
@@ -161,6 +162,28 @@ std::vector<pm_buffer> residents(const Arguments& arguments) {
   return found;
 }
 
+// A position in the grid has 32 bits (Metal Shading Language Specification, "Attributes for Kernel Function Input").
+void check_grid(const pm_kernel* kernel, Size threads) {
+  const size_t longest = std::max({threads.x, threads.y, threads.z});
+  if (longest > size_t{1} << 32) {
+    throw std::runtime_error("PTR270: kernel `" + std::string(kernel->host_name) + "`: a grid of " +
+                             std::to_string(longest) + " threads along one axis; a thread's position has 32 bits");
+  }
+}
+
+// The bytes of these buffers that hold elements, where that is known.
+std::vector<pm_extent> extents_of(const std::vector<pm_buffer>& buffers) {
+  std::vector<pm_extent> found;
+  for (const pm_buffer& buffer : buffers) {
+    size_t count = 0;
+    const porter_extent* extents = buffer.base ? porter_memory_extents(porter_device_address(buffer.base), &count) : nullptr;
+    for (size_t i = 0; i < count; i++) {
+      found.push_back({buffer.base, extents[i].low, extents[i].high});
+    }
+  }
+  return found;
+}
+
 void count(const char* name) {
   std::lock_guard lock(calls().mutex);
   calls().counts[name]++;
@@ -207,6 +230,7 @@ void launch(const pm_kernel* kernel, const Arguments& given, Size threads, Size 
     return;
   }
   check_sizes(kernel, arguments, group);
+  check_grid(kernel, threads);
   std::vector<pm_buffer> buffers(PM_MAX_BUFFERS);
   for (uint32_t i = 0; i < kernel->argument_count; i++) {
     const pm_argument& argument = kernel->arguments[i];
@@ -215,6 +239,7 @@ void launch(const pm_kernel* kernel, const Arguments& given, Size threads, Size 
     }
   }
   const std::vector<pm_buffer> resident = residents(arguments);
+  const std::vector<pm_extent> extents = extents_of(buffers);
   char error[1280] = "";
   pm_launch call{};
   call.kernel = kernel;
@@ -236,6 +261,9 @@ void launch(const pm_kernel* kernel, const Arguments& given, Size threads, Size 
   call.max_threads = options.threads;
   call.error = error;
   call.error_size = sizeof error;
+  call.extents = extents.data();
+  call.extent_count = static_cast<uint32_t>(extents.size());
+  call.window = window;
   count(kernel->host_name);
   const Running now(kernel->host_name);
   if (kernel->launch(&call) != PM_OK) {
@@ -279,6 +307,10 @@ uint8_t* porter_bundle(unsigned long* size) {
 
 void porter_launch_options(uint32_t flags, uint64_t seed, uint32_t threads) {
   options = {flags, seed, threads};
+}
+
+void porter_launch_window(uint32_t threads) {
+  window = threads;
 }
 
 void porter_print_kernel_on(int signal) {

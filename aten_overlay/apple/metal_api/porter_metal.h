@@ -29,6 +29,9 @@ void porter_set_bundle(const char* text);
  * threads (0: one to a core). */
 void porter_launch_options(uint32_t flags, uint64_t seed, uint32_t threads);
 
+/* From now on, grids much larger than this run in part only: see pm_launch. 0 runs them whole. */
+void porter_launch_window(uint32_t threads);
+
 /* Launches since the start: lines of "host_name count". Returns the size that the whole text needs. */
 size_t porter_kernel_calls(char* text, size_t size);
 

@@ -61,6 +61,12 @@ struct pm_buffer {
   uint64_t extent;
 };
 
+/* Bytes [low, high) from `base`, the base of a buffer, that hold elements. Of a buffer with extents, no others may be touched. */
+struct pm_extent {
+  const void* base;
+  uint64_t low, high;
+};
+
 /* How a texel's components are stored; those that are normalized read as floats from 0 or -1 to 1. */
 enum pm_texel { PM_UNORM8 = 0, PM_SNORM8, PM_UINT8, PM_SINT8, PM_UNORM16, PM_SNORM16, PM_UINT16, PM_SINT16, PM_HALF16, PM_UINT32, PM_SINT32, PM_FLOAT32 };
 
@@ -102,7 +108,9 @@ enum pm_status {
   PM_MISALIGNED_ACCESS = 12,
   PM_READ_ONLY = 13,
   PM_ENDLESS = 14,
-  PM_PRIVATE = 15
+  PM_PRIVATE = 15,
+  PM_INACTIVE_LANE = 20,
+  PM_INDEX_WIDTH = 21            /* with plain bounds checks too */
 };
 
 struct pm_kernel;
@@ -122,6 +130,10 @@ struct pm_launch {
   uint32_t max_threads;              /* OS threads to use; 0: as many as there are cores */
   uint32_t error_size;
   char* error;                       /* receives a sentence naming the kernel and argument when the result is not PM_OK */
+  const struct pm_extent* extents;
+  uint32_t extent_count;
+  uint32_t window;                   /* of a larger grid only about so many threads run: at its start, its end, and on both
+                                        sides of thread number 2^31 and 2^32; 0 runs all */
 };
 
 struct pm_kernel {

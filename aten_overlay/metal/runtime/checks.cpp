@@ -66,7 +66,37 @@ const pm_argument* nearest(uintptr_t address, long& offset) {
   return best;
 }
 
+// Allows what holds elements of a buffer for which that is known; false for any other.
+bool allow_extents(const pm_launch& launch, const pm_buffer& buffer) {
+  const void* base = buffer.base ? buffer.base : buffer.address;
+  bool found = false;
+  for (uint32_t i = 0; i < launch.extent_count; ++i) {
+    const pm_extent& e = launch.extents[i];
+    if (e.base != base) continue;
+    allow(static_cast<const char*>(base) + e.low, e.high - e.low);
+    found = true;
+  }
+  return found;
+}
+
+void report_wrapped(uintptr_t address, size_t size, bool store) {
+  const pm_launch& launch = *own().job->launch;
+  int64_t away = 0;
+  const pm_argument* a = find_wrapped(launch, address, size, away);
+  if (!a) return;
+  const auto start = reinterpret_cast<uintptr_t>(launch.buffers[a->index].address);
+  snprintf(
+      own().failure->text, sizeof(own().failure->text),
+      "PTR270: kernel `%s` %s %zu bytes at byte %ld of argument `%s` (buffer %u), where it has no element; it has one at byte %ld: "
+      "the offset was computed in 32 bits",
+      launch.kernel->host_name, store ? "writes" : "reads", size, long(address - start), a->name, a->index,
+      long(address - start) + long(away));
+  active = false;
+  longjmp(*own().escape, PM_INDEX_WIDTH);
+}
+
 [[noreturn]] void report(uintptr_t address, size_t size, bool store) {
+  report_wrapped(address, size, store);
   long offset = 0;
   const pm_argument* a = nearest(address, offset);
   const pm_launch& launch = *own().job->launch;
@@ -112,7 +142,7 @@ void begin_checks(const Job& job, void* const* threadgroup, Failure& failure, jm
       allow(threadgroup[a.index], launch.threadgroup_bytes[a.index]);
     } else {
       const pm_buffer& b = launch.buffers[a.index];
-      allow(b.base ? b.base : b.address, b.length);
+      if (!allow_extents(launch, b)) allow(b.base ? b.base : b.address, b.length);
       if (a.kind == PM_TEXTURE) {
         const auto& t = *static_cast<const pm_texture*>(b.address);
         allow(&t, sizeof(t));

@@ -1,5 +1,6 @@
 // One threadgroup at a time: a fiber per thread, 32 of them a simdgroup. A lane that has to wait switches straight to the
 // next ready lane of its simdgroup; only when none is left does the scheduler run.
+#include "lanes.h"
 #include "sanitizer.h"
 #include "switch.h"
 
@@ -29,6 +30,10 @@ struct Group {
   void* const* threadgroup;
   pm_group where;
   Lanes lanes;
+  const Job* job;
+  Failure* failure;
+  bool watched, barriers;   // whether the sanitizer asks where lanes wait, and who takes part in barriers
+  Meeting meeting[kLanes];  // where each lane waits, if it does
   char* stacks;
   pm_exchange exchange;
 };
@@ -106,6 +111,38 @@ Group& own_group() {
   return *owner.group;
 }
 
+bool is_waiting(const Group& g, uint32_t lane) { return (g.in_simd[lane >> 5] | g.at_barrier[lane >> 5]) >> (lane & 31) & 1; }
+
+// A lane that is not at the barrier where `waiting` is: the one that waits elsewhere, or has ended.
+int report_missing(Group& g, uint32_t waiting, uint32_t missing) {
+  const bool ended = !is_waiting(g, missing);
+  return report_missing(*g.job, *g.failure, g.meeting[waiting], {&g.where, waiting}, {&g.where, missing}, ended);
+}
+
+// Whether all lanes of a simdgroup are at the barrier of lane `first`; else the failure is told.
+bool check_simdgroup(Group& g, uint32_t simd, uint32_t first, uint32_t mask) {
+  constexpr uint32_t kEndOfLoop = 999;  // the number in its block of a point that is no barrier: see synchronization.py
+  if (!g.barriers || g.lanes.step[first] || g.lanes.point[first] % 1000 == kEndOfLoop) return true;
+  const uint32_t n = g.threads - simd * 32;
+  const uint32_t missing = (n >= 32 ? ~0u : (1u << n) - 1) & ~mask;
+  if (!missing) return true;
+  report_missing(g, first, simd * 32 + __builtin_ctz(missing));
+  return false;
+}
+
+// All lanes wait at barriers, or have ended: whether all are at one.
+bool check_barrier(Group& g, uint32_t waiting) {
+  uint32_t first = 0;
+  while (!(g.at_barrier[first >> 5] >> (first & 31) & 1)) ++first;
+  for (uint32_t lane = 0; lane < g.threads; ++lane) {
+    if (!(g.at_barrier[lane >> 5] >> (lane & 31) & 1)) return waiting == g.threads || report_missing(g, first, lane) == PM_OK;
+    if (g.meeting[lane].number == g.meeting[first].number) continue;
+    report_apart(*g.job, *g.failure, g.meeting[first], {&g.where, first}, g.meeting[lane], {&g.where, lane});
+    return false;
+  }
+  return true;
+}
+
 // Every lane of the simdgroup waits or has ended: those at the first call where any waits go on together.
 bool release(Group& g, uint32_t simd) {
   const uint32_t waiting = g.in_simd[simd];
@@ -121,6 +158,7 @@ bool release(Group& g, uint32_t simd) {
     mask |= uint32_t(g.lanes.point[lane] == point && (point || g.lanes.site[lane] == site)) << i;
   }
   mask &= waiting;
+  if (!check_simdgroup(g, simd, first, mask)) return false;
   g.exchange.mask[simd] = mask;
   if (const pm_step step = g.lanes.step[first]) step(&g.exchange, simd);
   g.in_simd[simd] = waiting & ~mask;
@@ -164,9 +202,11 @@ int run_group(Group& g) {
   }
   for (;;) {
     run_to_barrier(g, simdgroups);
+    if (g.failure->status) return g.failure->status;
     uint32_t waiting = 0;
     for (uint32_t s = 0; s < simdgroups; ++s) waiting += __builtin_popcount(g.at_barrier[s]);
     if (!waiting) return PM_OK;
+    if (g.barriers && !check_barrier(g, waiting)) return g.failure->status;
     if (waiting != g.threads && g.random) return PM_BARRIER_DIVERGENCE;
     for (uint32_t s = 0; s < simdgroups; ++s) {  // threads that have ended do not hold up the others
       g.ready[s] = g.at_barrier[s];
@@ -205,10 +245,17 @@ bool locate_thread(uint32_t position[3]) {
   return true;
 }
 
+Thread current_thread() { return {&current_group->where, current_group->current}; }
+Meeting last_meeting() { return current_group ? current_group->meeting[current_group->current] : Meeting{}; }
+
 int run_on_fibers(const Job& job, uint64_t begin, uint64_t end, Failure& failure) {
   Group& g = own_group();
   ThreadgroupMemory memory(job);
   g.entry = job.entry;
+  g.job = &job;
+  g.failure = &failure;
+  g.watched = job.entry->flags & (kBarrierChecks | kLaneChecks);
+  g.barriers = job.entry->flags & kBarrierChecks;
   g.buffers = job.buffers;
   g.threadgroup = memory.addresses;
   g.random = job.launch->flags & PM_SHUFFLE_LANES ? (job.launch->seed + begin) * 0x9e3779b97f4a7c15u | 1 : 0;
@@ -222,7 +269,7 @@ int run_on_fibers(const Job& job, uint64_t begin, uint64_t end, Failure& failure
       allow(g.stacks, kStack * kLanes);
       allow(&g, sizeof(g));
     }
-    const bool sanitized = job.entry->flags & PM_SANITIZED;
+    const bool sanitized = job.entry->flags & kAccessChecks;
     if (sanitized) sanitizer::begin(job, memory.addresses, failure, &escape, &g, sizeof(g), g.stacks, kStack * kLanes);
     const Order order(g, end - begin);
     for (uint64_t i = 0; i < end - begin && status == PM_OK; ++i) {
@@ -251,12 +298,14 @@ static Group& waiting_group() {
 }
 
 static inline Context* leave_at_barrier(Group& g) {
+  if (g.watched) g.meeting[g.current] = next_meeting();
   g.at_barrier[g.current >> 5] |= 1u << (g.current & 31);
   return successor(g, g.current);
 }
 static inline Context* leave_in_simd(Group& g, const void* site) {
   g.in_simd[g.current >> 5] |= 1u << (g.current & 31);
   g.lanes.site[g.current] = site;
+  if (g.watched) g.meeting[g.current] = next_meeting();
   return successor(g, g.current);
 }
 

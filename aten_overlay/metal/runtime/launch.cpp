@@ -1,5 +1,5 @@
 // Checks a launch as Metal's API validation would, then runs it.
-#include "runtime.h"
+#include "lanes.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -78,6 +78,7 @@ int check_launch(const pm_launch& l) {
 struct Running {
   Job job;
   Failure failure;
+  uint64_t first;  // of the part of the grid that slices are counted from
 };
 
 int run_part(const Job& job, uint64_t begin, uint64_t end, Failure& failure) {
@@ -92,10 +93,37 @@ void slice(void* context, uint64_t begin, uint64_t end) {
   if (__atomic_load_n(&running.failure.status, __ATOMIC_RELAXED)) return;
   DenormalMode mode(running.job.entry->flags & PM_FLUSH_DENORMALS);
   Failure failure{};
-  const int status = run_part(running.job, begin, end, failure);
+  const int status = run_part(running.job, running.first + begin, running.first + end, failure);
   int none = PM_OK;
   if (status && __atomic_compare_exchange_n(&running.failure.status, &none, status, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
     memcpy(running.failure.text, failure.text, sizeof(failure.text));
+}
+
+// Runs a grid of `total` threads or threadgroups, or, of one that is larger than the launch's window, parts of it.
+void run_windows(Running& running, uint64_t total, uint64_t per_unit, uint64_t grain) {
+  const pm_launch& l = *running.job.launch;
+  const uint64_t width = l.window / per_unit + 1;
+  const uint32_t threads = running.job.entry->flags & PM_SANITIZED ? 1 : l.max_threads;
+  if (!l.window || total <= 8 * width) return spread(total, grain, threads, slice, &running);
+  const uint64_t middles[] = {0, (uint64_t(1) << 31) / per_unit, (uint64_t(1) << 32) / per_unit, total};
+  uint64_t done = 0;
+  for (const uint64_t middle : middles) {
+    const uint64_t low = middle < width ? 0 : middle - width, end = middle + width < total ? middle + width : total;
+    running.first = low > done ? low : done;
+    if (running.first >= end) continue;
+    spread(end - running.first, grain, threads, slice, &running);
+    done = end;
+  }
+}
+
+struct Grid {
+  Running* running;
+  uint64_t total, per_unit, grain;
+};
+void run_grid(void* context) {
+  const auto& grid = *static_cast<Grid*>(context);
+  grid.running->first = 0;
+  run_windows(*grid.running, grid.total, grid.per_unit, grid.grain);
 }
 
 // A number of which every bit depends on every bit of the seed.
@@ -191,7 +219,9 @@ extern "C" int pm_run(const void* launch_) {
   const uint64_t total = job.entry->rows ? threads : groups;
   const uint64_t per_group = uint64_t(l.group[0]) * l.group[1] * l.group[2];
   const uint64_t grain = job.entry->rows ? 65536 : job.entry->groups ? 65536 / per_group + 1 : 4096 / per_group + 1;
-  spread(total, grain, job.entry->flags & PM_SANITIZED ? 1 : l.max_threads, slice, &running);
+  Grid whole{&running, total, job.entry->rows ? 1 : per_group, grain};
+  if (job.entry->lane && job.entry->flags & kLaneChecks) run_with_open_lanes(job, running.failure, run_grid, &whole);
+  else run_grid(&whole);
   if (running.failure.status && l.error && l.error_size)
     snprintf(
         l.error, l.error_size, running.failure.text[0] ? "%s" : "kernel `%s`: %s",

@@ -58,6 +58,11 @@ struct ThreadgroupMemory {
 void begin_checks(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* escape);
 void end_checks();
 void allow(const void* low, size_t size);
+// Whether these bytes hold an element of a buffer of which it is known where its elements lie.
+bool holds_element(const pm_launch& launch, uintptr_t address, size_t size);
+// The argument with an element a multiple of 2^32 elements or bytes away from these bytes, which themselves hold none: what
+// computed the offset had 32 bits. `away` is the distance in bytes. Null if there is none.
+const pm_argument* find_wrapped(const pm_launch& launch, uintptr_t address, size_t size, int64_t& away);
 // Tells tracing.py of a store, if it is to what that watches.
 void record_store(uintptr_t address, size_t size, const char* file, uint32_t line);
 // Where in the grid the thread is that runs on a fiber now; false without one.

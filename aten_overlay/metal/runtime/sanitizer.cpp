@@ -104,6 +104,24 @@ const char* verb(const pm_site& site) {
        find_range(s, address, address + size) ? "; it hits memory of something else" : "");
 }
 
+// Of a sparse buffer it is known where its elements lie: a multiple of 2^32 away is one that was meant.
+void check_width(State& s, uintptr_t address, size_t size, const pm_site& site) {
+  const pm_launch& launch = *s.job->launch;
+  if (!launch.extent_count || !(s.checks & kBounds) || holds_element(launch, address, size)) return;
+  if (site.variable || site.argument >= kFirstThreadgroup) return;
+  const Range* range = find_range(s, address, address + size);
+  for (uint32_t i = 0; i < launch.extent_count && range; ++i)
+    if (address_of(launch.extents[i].base) == range->low) range = nullptr;
+  if (range || is_internal(s, address, size)) return;
+  int64_t away = 0;
+  const pm_argument* a = find_wrapped(launch, address, size, away);
+  if (!a) return;
+  const long at = long(address - address_of(launch.buffers[a->index].address));
+  fail(s, PM_INDEX_WIDTH, "PTR270: kernel `", site, pm_index(),
+       "%s %zu bytes at byte %ld of argument `%s` (buffer %u), where it has no element; it has one at byte %ld: the offset was computed "
+       "in 32 bits", verb(site), size, at, a->name, a->index, at + long(away));
+}
+
 // The range of a checked access; null for memory that no thread shares.
 Range* locate(State& s, uintptr_t address, size_t size, const pm_site& site) {
   const Bound* bound = nullptr;
@@ -140,6 +158,7 @@ void access(State& s, uintptr_t address, size_t size, const pm_site& site) {
   if (!size) return;
   if (pm_index() >= kLanes) return;
   if ((site.kind & PM_STORES) && pm_watch.high) record_store(address, size, site.file, site.line);
+  check_width(s, address, size, site);
   Range* range = locate(s, address, size, site);
   if (!range) return;
   if ((s.checks & kAlignment) && site.align > 1 && address % site.align)

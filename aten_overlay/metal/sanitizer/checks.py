@@ -29,6 +29,8 @@ CHECKS = (
     Check("readonly", 4, "a write through an argument that is bound for reading"),
     Check("private", 5, "a private variable used before it has a value"),
     Check("endless", 6, "a thread that repeats atomic accesses without end"),
+    Check("lanes", 16, "a result that depends on what a shuffle read from an inactive lane"),
+    Check("barriers", 17, "a barrier that only some threads reach, or several barriers at once"),
 )
 NAMES = tuple(check.name for check in CHECKS)
 

@@ -12,7 +12,7 @@ from porter.verdict.result import Finding
 @dataclass
 class Record:
     """One test: its calls of the kernels under test, everything that ran, its accuracy if it measured any, and what it
-    found wrong if it tells that apart.
+    found wrong if it tells that apart. `notes` are no failures.
     """
 
     calls: int = 0
@@ -22,6 +22,7 @@ class Record:
     cpu_ulp: float | None = None
     worst: str = ""
     findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 _TREE = re.compile(r"/[^\s\"']*/trees/[0-9a-f]+/")  # a file's path in the tree that it was compiled in

@@ -19,6 +19,7 @@ from porter.verdict.suite import results
 from porter.verdict.suite.context import Context, set_context
 
 MODULES = tuple(f"{__package__}.{path.stem}" for path in sorted(Path(__file__).parent.glob("test_*.py")))
+LARGE = (f"{__package__}.large",)
 _DTYPE = re.compile(r"_(?:mps|cpu)_(?P<dtype>[a-z]+\d*)$")
 _WORD = re.compile(r"[^\s()]+")
 UPSTREAM = ("test_output_match", "test_output_grad_match", "test_error_inputs")
@@ -47,16 +48,20 @@ class Outcome:
 
 
 def run(
-    context: Context, expression: str | None = None, progress: Progress = ignore, first_failure: bool = False
+    context: Context,
+    expression: str | None = None,
+    progress: Progress = ignore,
+    first_failure: bool = False,
+    names: Sequence[str] = MODULES,
 ) -> list[Outcome]:
-    """Imports the tests for this context and runs those that `expression` selects, as pytest's -k does.
+    """Imports the tests of `names` for this context and runs those that `expression` selects, as pytest's -k does.
 
     Reports the name of every test to `progress` before it starts; ends with the `first_failure` if told.
     """
     set_context(context)
-    for name in MODULES:
+    for name in names:
         sys.modules.pop(name, None)
-    modules = [importlib.import_module(name) for name in MODULES]
+    modules = [importlib.import_module(name) for name in names]
     return run_modules(modules, expression, progress, context.dtypes, first_failure)
 
 

@@ -89,8 +89,12 @@ Options:
                      most complete one available.
   --arithmetic NAME  Arithmetic a GPU may use: default, fused, flush, reorder,
                      or all.
+  --family NAME      The GPU family to compile for, as $PORTER_FAMILY: apple7,
+                     apple8 or apple9.
   --sanitize CHECKS  What to watch kernels for, as $PORTER_SANITIZE: races,
                      bounds, all or none.
+  --large            Also test tensors whose offsets pass 32 bits, without the
+                     memory.
 
 Global options:
   --checkout DIR  The PyTorch fork to work on.

@@ -97,6 +97,8 @@ PM_EXPORT __attribute__((const)) unsigned pm_index(void); /* of the current thre
 static inline unsigned pm_lane(void) { return pm_index() & 31; }
 PM_EXPORT void pm_threadgroup_variable(const void* address, size_t size);
 PM_EXPORT void pm_log(const char* subsystem, const char* category, const char* format, ...);
+/* What a thread gets that reads from an inactive lane: bytes of a pattern (0), zeros (1), or what it gave itself. */
+PM_EXPORT uint32_t pm_inactive_lane(uint32_t from);
 PM_EXPORT void pm_note_barrier(uint32_t memory, uint32_t simdgroup);
 PM_EXPORT void pm_note_fence(uint32_t memory);
 PM_EXPORT int pm_run(const void* launch);

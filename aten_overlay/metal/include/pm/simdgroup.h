@@ -62,9 +62,14 @@ template <class T> constexpr uint offset_of(uint thread) { return (PM_MAX_THREAD
 PM_INLINE uint active_lanes(const pm_exchange* x) {
   return load_word<uint>(reinterpret_cast<const unsigned char*>(x->mask), pm_index() >> 5);
 }
+template <class T> constexpr bool has_64_bits = __is_same(T, long) || __is_same(T, ulong);
+template <class T, int N> constexpr bool has_64_bits<metal::vec<T, N>> = has_64_bits<T>;
 // Contributes v, and waits until `step` has computed the outputs from the inputs of all lanes.
 template <class T> PM_INLINE const pm_exchange* exchange(const T& v, pm_step step) {
   static_assert(sizeof(T) <= PM_MAX_VALUE, "a simdgroup function takes at most 32 bytes");
+#ifdef PM_FAMILY
+  static_assert(!has_64_bits<T>, "PTR276 Metal's simdgroup functions take no integers of 64 bits");
+#endif
   pm_exchange* x = pm_simd_begin(step, 0);
   __builtin_memcpy(x->inputs + offset_of<T>(pm_index()), &v, sizeof(T));
   pm_simd_wait(step);
@@ -138,11 +143,35 @@ template <class T, combination<T> F> PM_INLINE T quad_reduce(T v) { return read_
 template <class T, combination<T> F, int Start, bool Inclusive, uint Width> PM_INLINE T prefix(T v) {
   return read_own_output<T>(exchange(v, prefix_step<T, F, Start, Inclusive, Width>));
 }
-// The input of lane `from`; `otherwise` if it is inactive.
+// Stands for a lane that is not one, and that nothing defines the value of.
+constexpr uint no_lane = 64;
+PM_INLINE uint existing(uint lane) {
+#ifdef PM_SANITIZE
+  return lane < 32 ? lane : no_lane;
+#else
+  return lane & 31;
+#endif
+}
+template <class T> PM_INLINE T open_value([[maybe_unused]] uint from, T otherwise) {
+#ifdef PM_SANITIZE
+  const uint how = pm_inactive_lane(from);
+  if (how < 2) __builtin_memset(&otherwise, how ? 0 : 0xa5, sizeof(T));
+#endif
+  return otherwise;
+}
+// The input of lane `from`; `otherwise` beyond the simdgroup, and where nothing defines it: for an inactive lane, or none.
 template <class T> PM_INLINE T fetch(T v, uint from, T otherwise) {
   const pm_exchange* x = exchange(v, share_step<T>);
   const T value = read_output<T>(x, (pm_index() & ~31u) + (from & 31));
-  return from < 32 && (active_lanes(x) >> (from & 31) & 1) ? value : otherwise;
+  if (from < 32 && (active_lanes(x) >> from & 1)) return value;
+  return from < 32 || from == no_lane ? open_value(from, otherwise) : otherwise;
+}
+// Lane `at` of the part of a simdgroup that starts at `base`; beyond that part, the filler's, which continues it.
+template <class T> PM_INLINE T fetch_or_fill(T v, T filler, uint base, uint at, uint modulo) {
+  const bool inside = at < modulo;
+  const T own = fetch(v, inside ? base + at : pm_lane(), T(0));
+  const T filled = fetch(filler, inside ? pm_lane() : base + (at & (modulo - 1)), filler);
+  return inside ? own : filled;
 }
 template <class T> PM_INLINE T add(T a, T b) { return T(a + b); }
 template <class T> PM_INLINE T multiply(T a, T b) { return T(a * b); }
@@ -188,9 +217,9 @@ PM_INLINE bool simd_is_first() {
   return pm_lane() == uint(__builtin_ctzl(ulong(simd_active_threads_mask())));
 }
 PM_INLINE bool simd_is_helper_thread() { return false; }
-template <class T> PM_INLINE T simd_shuffle(T v, ushort lane) { return pm::fetch(v, lane & 31, T(0)); }
-template <class T> PM_INLINE T simd_broadcast(T v, ushort lane) { return pm::fetch(v, lane & 31, T(0)); }
-template <class T> PM_INLINE T simd_shuffle_xor(T v, ushort mask) { return pm::fetch(v, (pm_lane() ^ mask) & 31, T(0)); }
+template <class T> PM_INLINE T simd_shuffle(T v, ushort lane) { return pm::fetch(v, pm::existing(lane), T(0)); }
+template <class T> PM_INLINE T simd_broadcast(T v, ushort lane) { return pm::fetch(v, pm::existing(lane), T(0)); }
+template <class T> PM_INLINE T simd_shuffle_xor(T v, ushort mask) { return pm::fetch(v, pm::existing(pm_lane() ^ mask), T(0)); }
 template <class T> PM_INLINE T simd_shuffle_down(T v, ushort delta) { return pm::fetch(v, pm_lane() + delta, v); }
 template <class T> PM_INLINE T simd_shuffle_up(T v, ushort delta) { return pm::fetch(v, pm_lane() - delta, v); }
 template <class T> PM_INLINE T simd_shuffle_rotate_down(T v, ushort delta) { return pm::fetch(v, (pm_lane() + delta) & 31, T(0)); }
@@ -198,13 +227,11 @@ template <class T> PM_INLINE T simd_shuffle_rotate_up(T v, ushort delta) { retur
 // Lanes shifted in from beyond the simdgroup come from `filler`, which continues it.
 template <class T> PM_INLINE T simd_shuffle_and_fill_down(T v, T filler, ushort delta, ushort modulo = 32) {
   const uint lane = pm_lane(), base = lane & ~uint(modulo - 1), at = (lane - base) + delta;
-  const T inside = pm::fetch(v, base + at, T(0)), outside = pm::fetch(filler, base + (at & (modulo - 1)), filler);
-  return at < modulo ? inside : outside;
+  return pm::fetch_or_fill(v, filler, base, at, modulo);
 }
 template <class T> PM_INLINE T simd_shuffle_and_fill_up(T v, T filler, ushort delta, ushort modulo = 32) {
   const uint lane = pm_lane(), base = lane & ~uint(modulo - 1), at = (lane - base) - delta;
-  const T inside = pm::fetch(v, base + at, T(0)), outside = pm::fetch(filler, base + (at & (modulo - 1)), filler);
-  return at < modulo ? inside : outside;
+  return pm::fetch_or_fill(v, filler, base, at, modulo);
 }
 template <class T> PM_INLINE T simd_broadcast_first(T v) {
   const pm_exchange* x = pm::exchange(v, pm::share_step<T>);

@@ -1,0 +1,152 @@
+"""Operators over more rows than 32 bits count, where each row's result depends on that row alone.
+
+The rows at both ends have values, the others are zeros whose pages are never made: a launch runs at its ends alone.
+A child process does it and is ended if it goes over all of the rows.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from aten_overlay.device import frameworks, load
+from porter.verdict.suite import counters, results, samples
+from porter.verdict.suite.context import Context
+from porter.verdict.suite.memory_limit import limit_memory
+from porter.verdict.suite.placements import Boundary, allocate
+
+WINDOW = 1 << 14  # threads
+PADDING = 3  # rows between the ends, where the CPU tells what an operator does
+SECONDS = 30.0
+_CODED = "PTR"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is wrong with the rows at the ends, or why there are none; both "" if all is right."""
+
+    wrong: str = ""
+    refused: str = ""
+
+
+def find_rows(op: OpInfo, sample: SampleInput) -> torch.Tensor | None:
+    """The operator's result for the rows of a sample; None if more rows change it, or other rows."""
+    try:
+        want = op(sample.input, *sample.args, **sample.kwargs)
+        padded = _widen(sample, lambda t: torch.cat([t, t.new_zeros((PADDING, *t.shape[1:])), t]))
+        more = op(padded.input, *padded.args, **padded.kwargs)
+    except Exception:  # the operator is somebody else's, and need not take other shapes
+        return None
+    count = len(sample.input) if sample.input.ndim else 0
+    if not isinstance(want, torch.Tensor) or not isinstance(more, torch.Tensor) or not want.ndim or not count:
+        return None
+    alone = len(want) == count and len(more) == 2 * count + PADDING
+    same = alone and all(torch.equal(_bits(part), _bits(want)) for part in (more[:count], more[-count:]))
+    return want if same else None
+
+
+def is_native(op: OpInfo, sample: SampleInput, context: Context) -> bool:
+    """Whether kernels under test compute the sample, and nothing falls back to the CPU, which would visit all rows."""
+    before = counters.read()
+    try:
+        op(*samples.mirror((sample.input, *sample.args), "mps"), **samples.mirror(sample.kwargs, "mps"))
+    except Exception:  # what is wrong with a small sample, other tests tell
+        return False
+    seen = counters.since(before)
+    return bool(context.count_ported(seen.kernels)) and not seen.fallbacks
+
+
+def compare_ends(op: OpInfo, sample: SampleInput, want: torch.Tensor, boundary: Boundary) -> Found:
+    """Runs the operator over so many rows that their elements pass a boundary."""
+    told = run_apart(lambda: json.dumps(asdict(_compare_here(op, sample, want, boundary))))
+    return Found(**json.loads(told)) if told else Found(refused="not run: code goes over all of a storage")
+
+
+def _compare_here(op: OpInfo, sample: SampleInput, want: torch.Tensor, boundary: Boundary) -> Found:
+    count = len(sample.input)
+    row = max(sample.input[0].numel(), 1)
+    many = boundary.elements(sample.input.element_size()) // row + 2 * count
+
+    def widen(tensor: torch.Tensor) -> torch.Tensor:
+        shape = (many, *tensor.shape[1:])
+        wide = allocate(shape, tensor.dtype, (torch.empty(shape, device="meta").stride(), 0))
+        wide[:count].copy_(tensor)
+        wide[-count:].copy_(tensor)
+        return wide
+
+    placed = _widen(sample, widen)
+    before = counters.read()
+    try:
+        with windows():
+            got = op(placed.input, *placed.args, **samples.mirror(placed.kwargs, "mps"))
+            ends = got[:count].cpu(), got[-count:].cpu()
+    except Exception as error:
+        told = results.describe_error(error).splitlines()[0]
+        return Found(wrong=told) if _CODED in told else Found(refused=f"refused: {told}")
+    for end, part in zip(("first", "last"), ends, strict=True):
+        try:
+            torch.testing.assert_close(part, want, equal_nan=True, rtol=1e-3, atol=1e-4)
+        except AssertionError as error:
+            ran = ", ".join(f"`{name}`" for name in counters.since(before).kernels)
+            return Found(wrong=f"PTR270 kernel {ran}: the {end} rows of {many} are wrong: {error}")
+    return Found()
+
+
+def _widen(sample: SampleInput, widen: Callable[[torch.Tensor], torch.Tensor]) -> SampleInput:
+    """The sample with tensors of as many rows as its input has widened; others as they are."""
+    count = len(sample.input) if sample.input.ndim else -1
+
+    def move(value: Any) -> Any:
+        rows = isinstance(value, torch.Tensor) and value.ndim == sample.input.ndim and len(value) == count
+        return widen(value.detach()) if rows else value
+
+    moved: SampleInput = sample.transform(move)
+    return moved
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().contiguous().view(torch.uint8)
+
+
+@contextmanager
+def windows(threads: int = WINDOW) -> Iterator[None]:
+    """Larger grids run at their ends alone."""
+    device = load.started()
+    assert device is not None
+    library = frameworks.load(device).library
+    library.porter_launch_window(threads)
+    try:
+        yield
+    finally:
+        library.porter_launch_window(0)
+
+
+def run_apart(work: Callable[[], str], seconds: float = SECONDS) -> str:
+    """What work returns in a child process; "" if that died or took too long."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            limit_memory()
+            os.write(writer, work().encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    ready, _, _ = select.select([reader], [], [], seconds)
+    if not ready:
+        os.kill(child, signal.SIGKILL)
+    with os.fdopen(reader, "rb") as file:
+        told = file.read().decode()
+    os.waitpid(child, 0)
+    return told
