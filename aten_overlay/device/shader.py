@@ -65,9 +65,9 @@ class Bound:
 class ShaderLibrary:
     """Metal source compiled for the host: each kernel is an attribute, compiled when it is first asked for.
 
-    `checked` makes an access out of bounds an error, and all that the sanitizer finds unless the user says less (see
-    aten_overlay/metal/sanitizer/checks.py); `shuffle` is the seed of a shuffled lane order; `traced`
-    tells who writes what (see aten_overlay/metal/tracing.py), one thread after the other.
+    `checked` makes an access out of bounds an error, `sanitize` all that the sanitizer finds, unless the environment
+    says otherwise (see aten_overlay/metal/sanitizer/checks.py); `shuffle` is the seed of a shuffled lane order;
+    `traced` tells who writes what (see aten_overlay/metal/tracing.py), one thread after the other.
     Raises SyntaxError with the compiler's message if none of its kernels compiles.
     """
 
@@ -79,9 +79,10 @@ class ShaderLibrary:
         checked: bool = False,
         shuffle: int | None = None,
         traced: bool = False,
+        sanitize: bool = False,
     ) -> None:
-        sanitize = select(NAMES if checked else ())
-        options = Options(include=(device.fork,), checked=checked or traced, traced=traced, sanitize=sanitize)
+        watched = select(NAMES if sanitize else ())
+        options = Options(include=(device.fork,), checked=checked or traced, traced=traced, sanitize=watched)
         self._source, self._options, self._device = source, options, device
         self._shuffle, self._threads = shuffle, int(traced)
         self._libraries: dict[str, Library] = {}

@@ -88,7 +88,7 @@ def check(
     names for messages.
     """
     checked = load.started() is not None
-    modes = [Mode(True, seed, True) for seed in _SEEDS] if checked else [PLAIN]
+    modes = [Mode(True, seed, True, sanitize=True) for seed in _SEEDS] if checked else [PLAIN]
     results = []
     for case in cases(inputs, dtypes, fixed):
         result = CaseResult(case.name, Outcome.REFUSED)

@@ -33,13 +33,15 @@ class Mode:
     """How the stand-in runs kernels. Apple's device knows none of this.
 
     `checked` makes an access out of bounds an error; `shuffle` is the seed of a shuffled lane order; `poison` fills
-    outputs without a start value with what no kernel writes; `traced` tells who writes what.
+    outputs without a start value with what no kernel writes; `traced` tells who writes what; `sanitize` makes all
+    that the sanitizer finds an error.
     """
 
     checked: bool = False
     shuffle: int | None = None
     poison: bool = False
     traced: bool = False
+    sanitize: bool = False
 
 
 PLAIN = Mode()
@@ -119,7 +121,9 @@ def compiled(source: str, mode: Mode) -> Any:
         if device is None or mode == PLAIN:
             return torch.mps.compile_shader(source)
         text = _BODY.sub(_SYNCHRONIZE, source) if mode.traced else source
-        return ShaderLibrary(text, device, checked=mode.checked, shuffle=mode.shuffle, traced=mode.traced)
+        return ShaderLibrary(
+            text, device, checked=mode.checked, shuffle=mode.shuffle, traced=mode.traced, sanitize=mode.sanitize
+        )
     except SyntaxError as error:
         what, place = _compile_error(error)
         cause = error.__cause__
@@ -188,14 +192,14 @@ def _run(
     if observer is not None:
         observer(kernel, call, outputs)
     function(*arguments, threads=list(call.grid), group_size=list(call.group), arg_casts=casts or None)
-    if _mode.get().checked and call.init_value is None:
+    if call.init_value is None and "uninitialized" in select(NAMES if _mode.get().sanitize else ()):
         _require_results(kernel, outputs)
 
 
 def _require_results(kernel: Kernel, outputs: Sequence[torch.Tensor]) -> None:
     """Raises PTR263 if no thread wrote some element of a result, as far as the sanitizer watched it."""
     device = load.started()
-    if device is None or "uninitialized" not in select(NAMES):
+    if device is None:
         return
     for name, output in zip(kernel.outputs, outputs, strict=True):
         address = device.host_address(output.data_ptr()) if output.numel() else 0

@@ -37,7 +37,7 @@ def check_script(path: Path, steps: Steps) -> Iterator[CaseResult]:
     from porter.kernels.checking import check
     from porter.kernels.loading import load
 
-    with _checked(None):
+    with _checked(sanitize=True):
         script = load(path)
         for number, result in enumerate(check(script)):
             steps(Step(f"{path.name}: {result.case}", number + 1))
@@ -74,10 +74,10 @@ def time_scripts(paths: tuple[Path, ...], steps: Steps) -> Iterator[tuple[str, T
                 yield path.stem, timing
 
 
-def _checked(shuffle: int | None) -> AbstractContextManager[None]:
+def _checked(shuffle: int | None = None, sanitize: bool = False) -> AbstractContextManager[None]:
     """The overlay's checks, where there is one."""
     if sys.platform == "darwin":
         return nullcontext()
     from porter.kernels.launch import Mode, running
 
-    return running(Mode(checked=True, shuffle=shuffle, poison=True, traced=shuffle is not None))
+    return running(Mode(checked=True, shuffle=shuffle, poison=True, traced=shuffle is not None, sanitize=sanitize))

@@ -115,6 +115,16 @@ def test_checked_libraries_refuse_what_lies_out_of_bounds() -> None:
         checked.scale(out, x, 2, threads=5)
 
 
+def test_the_sanitizer_knows_where_a_tensor_ends() -> None:
+    both, out = torch.ones(8, device="mps"), torch.zeros(5, device="mps")
+    bounds = ShaderLibrary(SOURCE, aten_overlay.start(), checked=True)
+    bounds.scale(out, both[:4], 2, threads=5)
+    watched = ShaderLibrary(SOURCE, aten_overlay.start(), sanitize=True)
+    watched.scale(out, both[:4], 2, threads=4)
+    with pytest.raises(RuntimeError, match=r"PTR264 .* byte 16, where bytes 0 to 16 are the tensor"):
+        watched.scale(out, both[:4], 2, threads=5)
+
+
 def test_shuffled_lanes_find_a_missing_barrier() -> None:
     x, out = torch.arange(64.0).to("mps"), torch.zeros(1, device="mps")
     racy = SOURCE.replace("threadgroup_barrier(mem_flags::mem_threadgroup);", "")
