@@ -153,7 +153,9 @@ class MetalKernel:
         `error_buf_idx` is where the kernel reports errors (c10/metal/error.h).
         """
         resident: list[Bound] = []
-        bound: list[Bound | Bytes | None] = [self._bind(i, a, _cast(arg_casts, i), resident) for i, a in enumerate(args)]
+        bound: list[Bound | Bytes | None] = [
+            self._bind(i, a, _cast(arg_casts, i), resident) for i, a in enumerate(args)
+        ]
         messages = _bind_messages(bound, error_buf_idx)
         grid = _grid(args, threads)
         group = _group(grid, group_size)
@@ -162,7 +164,11 @@ class MetalKernel:
         _raise_reported(messages)
 
     def _launch(
-        self, bound: Sequence[Bound | Bytes | None], grid: Sequence[int], group: Sequence[int], resident: Sequence[Bound]
+        self,
+        bound: Sequence[Bound | Bytes | None],
+        grid: Sequence[int],
+        group: Sequence[int],
+        resident: Sequence[Bound],
     ) -> None:
         calls[self._name] += 1
         try:

@@ -21,7 +21,7 @@ from aten_overlay.errors import OverlayError
 from porter.core.errors import Place, PorterError
 from porter.kernels.call import Call, Number, Value, operand, output_operand
 from porter.kernels.kernel import Kernel
-from porter.kernels.signature import Buffer, Content, Generated, generate
+from porter.kernels.signature import Buffer, Content, Generated, generate, pointer_name, tensor_views
 from porter.kernels.validation import DEVICE, check_call, check_generated
 
 
@@ -181,7 +181,18 @@ def _run(
     observer = _observer.get()
     if observer is not None:
         observer(kernel, call, outputs)
-    function(*arguments, threads=list(call.grid), group_size=list(call.group), arg_casts=casts or None)
+    try:
+        function(*arguments, threads=list(call.grid), group_size=list(call.group), arg_casts=casts or None)
+    except RuntimeError as error:
+        raise RuntimeError(_rename(str(error), kernel, generated)) from error
+
+
+def _rename(message: str, kernel: Kernel, generated: Generated) -> str:
+    """A message about generated source, with the names that the kernel's author gave."""
+    renamed = message.replace(f"`{generated.function}`", f"`{kernel.name}`")
+    for name in tensor_views(kernel):
+        renamed = renamed.replace(f"`{pointer_name(name)}`", f"`{name}`")
+    return renamed
 
 
 def _argument(buffer: Buffer, value: Value) -> tuple[object, str]:

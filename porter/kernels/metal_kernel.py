@@ -27,6 +27,8 @@ Shapes: TypeAlias = Mapping[str, Sequence[int]] | Sequence[Sequence[int]]
 DTypes: TypeAlias = Mapping[str, torch.dtype] | Sequence[torch.dtype]
 Template: TypeAlias = Mapping[str, TemplateValue] | Sequence[tuple[str, TemplateValue]]
 _THREADGROUP = (256, 1, 1)
+# What a reference implies, and a launch may leave out.
+_IMPLIED = {"output_shapes", "output_dtypes", "grid"}
 
 
 class Launch(TypedDict, total=False):
@@ -108,19 +110,14 @@ class MetalKernel:
         kernel runs. `verbose` prints the source. Raises PTR205-PTR220.
         """
         found = self._find_operator(inputs, output_shapes)
-        kernel = found.kernel
-        arguments = pack(
-            _listed(kernel, "inputs", inputs, kernel.inputs),
-            sizes(kernel, "grid", grid),
-            sizes(kernel, "threadgroup", threadgroup),
-            output_lengths(kernel, "output_shapes", _ordered(kernel, "output_shapes", output_shapes)),
-            output_types(kernel, _ordered(kernel, "output_dtypes", output_dtypes)),
-            template_arguments(_template(kernel, template)),
-            init_value,
-        )
+        launch: Launch = {
+            "grid": grid, "threadgroup": threadgroup, "output_shapes": output_shapes, "output_dtypes": output_dtypes,
+            "template": template, "init_value": init_value,
+        }  # fmt: skip
+        arguments = _packed(found.kernel, _listed(found.kernel, "inputs", inputs, found.kernel.inputs), launch)
         results = run_operator(found, arguments, verbose)
         if isinstance(output_shapes, Mapping):
-            return dict(zip(kernel.outputs, results, strict=True))
+            return dict(zip(found.kernel.outputs, results, strict=True))
         return results
 
     @property
@@ -146,7 +143,9 @@ class MetalKernel:
 
     def run(self, *inputs: Value) -> torch.Tensor | list[torch.Tensor]:
         """Runs the kernel as its `launch` says; its output, or a list of several. Raises PTR205-PTR222."""
-        return self._run_in_groups(self._best.get(_types(inputs)), inputs)
+        # An exported program has to run for other lengths than those that a benchmark measured.
+        use_best = self._best and not torch.compiler.is_exporting()
+        return self._run_in_groups(self._best.get(_types(inputs)) if use_best else None, inputs)
 
     def check(
         self,
@@ -187,17 +186,19 @@ class MetalKernel:
 
     def _run_in_groups(self, group: Sequence[int] | None, inputs: Sequence[Value]) -> torch.Tensor | list[torch.Tensor]:
         """`run` with another threadgroup."""
-        arguments = self._complete(inputs, self._launch(*inputs) if self._launch else {})
+        arguments: Launch = {"threadgroup": _THREADGROUP, **(self._launch(*inputs) if self._launch else {})}
         if group is not None:
             arguments["threadgroup"] = group
-        found = self(inputs=list(inputs), **arguments)
-        results = list(found.values()) if isinstance(found, dict) else found
+        if not arguments.keys() >= _IMPLIED:
+            self._require_reference("run")
+        found = self._find_operator(inputs, arguments.get("output_shapes", ()))
+        results = run_operator(found, _packed(found.kernel, checked_inputs(found.kernel, inputs), arguments), False)
         return results[0] if len(results) == 1 else results
 
     def _complete(self, inputs: Sequence[Value], given: Launch) -> Launch:
         """A launch with what it leaves out. Raises PTR221 if only a reference could tell."""
         arguments: Launch = {**given}
-        if not {"output_shapes", "output_dtypes", "grid"} <= arguments.keys():
+        if not arguments.keys() >= _IMPLIED:
             outputs = result_outputs(self._draft, self._require_reference("run"), tuple(inputs))
             arguments.setdefault("output_shapes", [output.shape for output in outputs])
             arguments.setdefault("output_dtypes", [output.dtype for output in outputs])
@@ -227,6 +228,20 @@ class MetalKernel:
         check_kernel(kernel)
         self._operator = operator(kernel, self._reference, self._vjp)
         return self._operator
+
+
+def _packed(kernel: Kernel, inputs: Sequence[Value], given: Launch) -> tuple[object, ...]:
+    """The operator's arguments; what a launch leaves out stays empty. Raises PTR206, PTR209-PTR211."""
+    shapes, dtypes = given.get("output_shapes"), given.get("output_dtypes")
+    return pack(
+        inputs,
+        sizes(kernel, "grid", given["grid"]) if "grid" in given else (),
+        sizes(kernel, "threadgroup", given["threadgroup"]),
+        () if shapes is None else output_lengths(kernel, "output_shapes", _ordered(kernel, "output_shapes", shapes)),
+        () if dtypes is None else output_types(kernel, _ordered(kernel, "output_dtypes", dtypes)),
+        template_arguments(_template(kernel, given.get("template", ()))),
+        given.get("init_value"),
+    )
 
 
 def _types(inputs: Sequence[Value]) -> object:

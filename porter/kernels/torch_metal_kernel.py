@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from porter.core.errors import PorterError
+from porter.kernels.benchmark import GROUPS, BenchmarkReport, Group, benchmark
 from porter.kernels.call import Call, Value
 from porter.kernels.cases import FLOATING
 from porter.kernels.check import CheckReport, check
@@ -82,6 +83,27 @@ class TorchMetalKernel:
             dtypes=dtypes, fixed=fixed, tolerance=tolerance, gradients=self._operator.vjp is not None,
             outputs=self.kernel.outputs,
         )  # fmt: skip
+
+    def benchmark(
+        self,
+        examples: Sequence[Sequence[Value]],
+        launch: Callable[..., Mapping[str, Any]],
+        groups: Sequence[Sequence[int]] | None = None,
+    ) -> BenchmarkReport:
+        """Times the kernel against its torch definition for each of `examples`, inputs of several sizes.
+
+        `launch` is that of `check`. Tries `groups` of threads; unless given, the usual ones if `launch` leaves
+        threads_per_thread_group out, otherwise only what it says.
+        """
+
+        def run(group: Group, inputs: Sequence[Value]) -> object:
+            chosen = {} if group is None else {"threads_per_thread_group": group}
+            return self(*inputs, **{**launch(*inputs), **chosen})
+
+        if groups is None:
+            fixed = any("threads_per_thread_group" in launch(*each) for each in examples)
+            groups = () if fixed else GROUPS
+        return benchmark(self.kernel.name, run, self._torch_defn, examples, groups or (None,))
 
     def call_for(self, inputs: Sequence[Value]) -> Call:
         """A call with these inputs, over a grid of one thread."""
