@@ -22,15 +22,16 @@ _OUT = click.option(
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--to", "form", required=True, metavar="FORM", help="compile_shader, mlx, coreai or kernel-builder.")
 @click.option("--kernel", metavar="NAME", help="Which kernel, if the script has several.")
+@click.option("--without-vjp", is_flag=True, help="Leave out the gradient that the kernel defines itself.")
 @_OUT
-def export(output: Output, file: Path, form: str, kernel: str | None, out: Path) -> int:
+def export(output: Output, file: Path, form: str, kernel: str | None, without_vjp: bool, out: Path) -> int:
     """Write a kernel in the form that another ecosystem wants.
 
     Types come from a call that the script's SCRIPT makes. FILE is run as Python, and no file is overwritten.
     """
     from porter.workflows.kernel_forms import export_kernel
 
-    return _tell(output, export_kernel(file, form, kernel, out))
+    return _tell(output, export_kernel(file, form, kernel, out, without_vjp))
 
 
 @command(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias, TypedDict
+from typing import TypeAlias, TypedDict, overload
 
 import torch
 
@@ -22,7 +22,7 @@ from porter.kernels.references import Reference, result_outputs
 from porter.kernels.types import metal_type
 from porter.kernels.validation import checked_inputs, output_lengths, output_types, sizes
 
-Inputs: TypeAlias = Mapping[str, Value] | Sequence[Value]
+Inputs: TypeAlias = Mapping[str, object] | Sequence[object]  # of tensors and numbers, which a call checks
 Shapes: TypeAlias = Mapping[str, Sequence[int]] | Sequence[Sequence[int]]
 DTypes: TypeAlias = Mapping[str, torch.dtype] | Sequence[torch.dtype]
 Template: TypeAlias = Mapping[str, TemplateValue] | Sequence[tuple[str, TemplateValue]]
@@ -93,6 +93,33 @@ class MetalKernel:
         """The kernel as a value; inputs and outputs that only calls name are those of the last call."""
         return self._operator.kernel if self._operator else self._draft
 
+    @overload
+    def __call__(
+        self,
+        inputs: Inputs,
+        template: Template = ...,
+        grid: Sequence[int] = ...,
+        threadgroup: Sequence[int] = ...,
+        *,
+        output_shapes: Mapping[str, Sequence[int]],
+        output_dtypes: DTypes = ...,
+        init_value: Number | None = ...,
+        verbose: bool = ...,
+    ) -> dict[str, torch.Tensor]: ...
+
+    @overload
+    def __call__(
+        self,
+        inputs: Inputs,
+        template: Template = ...,
+        grid: Sequence[int] = ...,
+        threadgroup: Sequence[int] = ...,
+        output_shapes: Sequence[Sequence[int]] = ...,
+        output_dtypes: DTypes = ...,
+        init_value: Number | None = ...,
+        verbose: bool = ...,
+    ) -> list[torch.Tensor]: ...
+
     def __call__(
         self,
         inputs: Inputs,
@@ -124,6 +151,11 @@ class MetalKernel:
     def reference(self) -> Reference | None:
         """The torch function that computes the same, if there is one."""
         return self._reference
+
+    @property
+    def vjp(self) -> Vjp | None:
+        """The gradient, if it has one."""
+        return self._vjp
 
     def call_for(self, inputs: Sequence[Value]) -> Call:
         """The call that `run` makes for these inputs. Raises PTR205-PTR211 and PTR221."""

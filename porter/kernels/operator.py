@@ -121,6 +121,11 @@ def run_operator(found: Operator, arguments: Sequence[object], verbose: bool) ->
     return [result] if isinstance(result, torch.Tensor) else list(result)
 
 
+def has_own_gradient(reference: Reference | None, vjp: Vjp | None) -> bool:
+    """Whether a gradient is more than torch's derivative of the reference."""
+    return vjp is not None and (reference is None or not _is_same(vjp, references.differentiate(reference)))
+
+
 def last_source(kernel: Kernel) -> str:
     """The Metal source of a kernel's last call; "" before the first, and for types that Metal lacks."""
     return _sources.get(kernel, "")

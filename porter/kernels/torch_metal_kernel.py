@@ -65,6 +65,11 @@ class TorchMetalKernel:
         """The torch function that computes the same."""
         return self._operator.reference
 
+    @property
+    def vjp(self) -> Vjp | None:
+        """The gradient, if it has one."""
+        return self._operator.vjp
+
     def check(
         self,
         inputs: Sequence[Value],

@@ -7,10 +7,10 @@ from pathlib import Path
 from porter.workflows.kernel import start_device
 
 
-def start_extension(name: str, kernels: Path | None, folder: Path) -> tuple[Path, ...]:
+def start_extension(name: str, kernels: Path | None, folder: Path, without_vjp: bool = False) -> tuple[Path, ...]:
     """Writes an extension `name`, with the kernels of a file if one is given.
 
-    Raises PTR251-PTR255, and what `start_device` raises for a file, which may use the device.
+    Raises PTR251-PTR256, and what `start_device` raises for a file, which may use the device.
     """
     if kernels is not None:
         start_device()
@@ -20,4 +20,4 @@ def start_extension(name: str, kernels: Path | None, folder: Path) -> tuple[Path
         return project.write(project.example(name), folder)
     from porter.kernels.extension.from_kernels import project_of_file
 
-    return project.write(project_of_file(name, kernels), folder)
+    return project.write(project_of_file(name, kernels, without_vjp), folder)

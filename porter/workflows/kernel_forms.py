@@ -10,14 +10,17 @@ from porter.workflows.kernel import start_device
 from porter.workflows.templates import create_file
 
 
-def export_kernel(path: Path, form: str, name: str | None, folder: Path) -> list[Path]:
-    """Writes a kernel of a script in another form. Raises PTR228, PTR231, PTR232, PTR236, PTR238 and PTR240."""
+def export_kernel(path: Path, form: str, name: str | None, folder: Path, without_vjp: bool = False) -> list[Path]:
+    """Writes a kernel of a script in another form.
+
+    Raises PTR228, PTR231, PTR232, PTR236, PTR238, PTR240, and PTR256 unless `without_vjp`.
+    """
     start_device()
     from porter.kernels.export import export
     from porter.kernels.loading import find_kernel, load_kernels
 
     kernel, call = find_kernel(path, load_kernels(path), name)
-    return _write(export(kernel, form, call=call), folder)
+    return _write(export(kernel, form, call=call, without_vjp=without_vjp), folder)
 
 
 def import_kernel(path: Path, form: str, folder: Path) -> list[Path]:

@@ -140,6 +140,16 @@ def test_a_file_without_kernels_is_refused(text: str | None, tmp_path: Path) -> 
     assert code_of(lambda: project_of_file("my_ops", path)) == "PTR253"
 
 
+def test_a_gradient_of_its_own_has_to_be_left_out_by_hand(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.py"
+    path.write_text(
+        "from porter.kernels import MetalKernel\n"
+        'K = MetalKernel("k", ["x"], ["y"], "y[0] = x[0];", vjp=lambda primals, cotangent, outputs: cotangent)\n'
+    )
+    assert code_of(lambda: project_of_file("my_ops", path)) == "PTR256"
+    assert project_of_file("my_ops", path, without_vjp=True).name == "my_ops"
+
+
 def test_the_exports_have_the_form() -> None:
     assert "extension" in export.forms()
     made = export.export(PLACED, "extension")
