@@ -43,19 +43,20 @@ def export(
     if not without_vjp:
         check_gradient(kernel)
     source = source_of(kernel, inputs)
-    return _find(form).write(source if call is None else replace(source, example=call))
+    return find_form(form).write(source if call is None else replace(source, example=call))
 
 
 def read_back(text: str, form: str) -> AnyKernel:
     """The kernel in a file of `form`. Raises PTR229, PTR230 and PTR232."""
-    read = _find(form).read
+    read = find_form(form).read
     if read is None:
         readable = ", ".join(each.name for each in _forms.values() if each.read)
         raise PorterError("PTR232", f"kernels cannot be read from the form `{form}`", hint=f"Use one of {readable}.")
     return read(text)
 
 
-def _find(name: str) -> Form:
+def find_form(name: str) -> Form:
+    """The form of that name. Raises PTR232."""
     if name not in _forms:
         raise PorterError("PTR232", f"there is no form `{name}`", hint=f"Use one of {', '.join(_forms)}.")
     return _forms[name]
