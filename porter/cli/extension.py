@@ -23,7 +23,8 @@ from porter.cli.output import DONE, Output
     "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="The new folder. Default: ./NAME."
 )
 @click.option("--without-vjp", is_flag=True, help="Leave out gradients that kernels define themselves.")
-def new(output: Output, name: str, source: Path | None, out: Path | None, without_vjp: bool) -> int:
+@click.option("--metallib", is_flag=True, help="On a Mac, compile the kernels in setup.py and embed them.")
+def new(output: Output, name: str, source: Path | None, out: Path | None, without_vjp: bool, metallib: bool) -> int:
     """Start a C++ extension with Metal kernels.
 
     The project builds with torch.utils.cpp_extension alone: on a Mac as it is, on Linux under `python -m aten_overlay`.
@@ -32,7 +33,7 @@ def new(output: Output, name: str, source: Path | None, out: Path | None, withou
     from porter.workflows.extension import start_extension
 
     folder = out or Path(name)
-    written = start_extension(name, source, folder, without_vjp)
+    written = start_extension(name, source, folder, without_vjp=without_vjp, metallib=metallib)
     if output.json:
         output.object({"folder": str(folder), "files": [str(path) for path in written]})
     else:
