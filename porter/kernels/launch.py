@@ -48,6 +48,7 @@ _POISON = 0xA5
 # A traced kernel has to run one thread after the other, as only one with a synchronizing function does.
 _BODY = re.compile(r'^(?=#line \d+ "[^"]* body"$)', re.MULTILINE)
 _SYNCHRONIZE = "metal::simdgroup_barrier(metal::mem_flags::mem_none);\n"
+_UNKNOWN_TYPE = re.compile(r"unknown type name '(\w+)'")
 _NARROW = {bool: "uint8", int: "int32"}
 MOST_SHARED = 32 * 1024
 
@@ -119,8 +120,16 @@ def compiled(source: str, mode: Mode) -> Any:
         return ShaderLibrary(text, device, checked=mode.checked, shuffle=mode.shuffle, traced=mode.traced)
     except SyntaxError as error:
         what, place = _compile_error(error)
-        hint = "Fix the body or the header; verbose=True prints the whole source."
-        raise PorterError("PTR219", f"the kernel does not compile: {what}", place, hint) from error
+        raise PorterError("PTR219", f"the kernel does not compile: {what}", place, _advise(what)) from error
+
+
+def _advise(what: str) -> str:
+    """What to do about a compiler's message."""
+    unknown = _UNKNOWN_TYPE.search(what)
+    if unknown:
+        name = unknown[1]
+        return f'If `{name}` is a template parameter, give it a type: template={{"{name}": torch.float32}}.'
+    return "Fix the body or the header; verbose=True prints the whole source."
 
 
 def _compile_error(error: SyntaxError) -> tuple[str, Place | None]:

@@ -15,7 +15,7 @@ from porter.kernels.call import Call, Number, Output, TemplateValue, Value, temp
 from porter.kernels.cases import FLOATING
 from porter.kernels.check import CheckReport, check
 from porter.kernels.compare import BY_TYPE, Tolerance
-from porter.kernels.definition import check_kernel
+from porter.kernels.definition import check_kernel, check_texts
 from porter.kernels.kernel import Kernel
 from porter.kernels.operator import Operator, Vjp, last_source, operator, pack, run_operator
 from porter.kernels.references import Reference, result_outputs
@@ -71,6 +71,8 @@ class MetalKernel:
         vjp: Vjp | None = None,
         launch: Callable[..., Launch] | None = None,
     ) -> None:
+        names = {"input_names": input_names or (), "output_names": output_names or ()}
+        check_texts(name, names, {"source": source, "header": header})
         self._named = input_names is not None and output_names is not None
         self._reference, self._vjp, self._launch = reference, vjp, launch
         self._draft = Kernel(
@@ -97,7 +99,7 @@ class MetalKernel:
     def __call__(
         self,
         inputs: Inputs,
-        template: Template = ...,
+        template: Template | None = ...,
         grid: Sequence[int] = ...,
         threadgroup: Sequence[int] = ...,
         *,
@@ -111,7 +113,7 @@ class MetalKernel:
     def __call__(
         self,
         inputs: Inputs,
-        template: Template = ...,
+        template: Template | None = ...,
         grid: Sequence[int] = ...,
         threadgroup: Sequence[int] = ...,
         output_shapes: Sequence[Sequence[int]] = ...,
@@ -123,7 +125,7 @@ class MetalKernel:
     def __call__(
         self,
         inputs: Inputs,
-        template: Template = (),
+        template: Template | None = None,
         grid: Sequence[int] = (1, 1, 1),
         threadgroup: Sequence[int] = (1, 1, 1),
         output_shapes: Shapes = (),
@@ -139,7 +141,7 @@ class MetalKernel:
         found = self._find_operator(inputs, output_shapes)
         launch: Launch = {
             "grid": grid, "threadgroup": threadgroup, "output_shapes": output_shapes, "output_dtypes": output_dtypes,
-            "template": template, "init_value": init_value,
+            "template": template or (), "init_value": init_value,
         }  # fmt: skip
         arguments = _packed(found.kernel, _listed(found.kernel, "inputs", inputs, found.kernel.inputs), launch)
         results = run_operator(found, arguments, verbose)

@@ -13,7 +13,7 @@ from porter.kernels.call import Call, Value
 from porter.kernels.cases import FLOATING
 from porter.kernels.check import CheckReport, check
 from porter.kernels.compare import BY_TYPE, Tolerance
-from porter.kernels.definition import check_kernel
+from porter.kernels.definition import check_kernel, check_texts
 from porter.kernels.kernel import Kernel, MetalParameter
 from porter.kernels.operator import Vjp, last_source, operator, pack, run_operator
 from porter.kernels.references import Reference, result_outputs
@@ -42,6 +42,8 @@ class TorchMetalKernel:
         template_dtypes: Mapping[str, str] | None = None,
         vjp: Vjp | None = None,
     ) -> None:
+        names = {"input_names": input_names, "result_names": result_names}
+        check_texts(name, names, {"src": src, "helper_src": helper_src or ""})
         kernel = Kernel(
             name, tuple(input_names), tuple(result_names), src, helper_src or "", tuple(metal_params or ()),
             tuple((template_dtypes or {}).items()), tensors=True,
