@@ -42,6 +42,9 @@ class Launch(TypedDict, total=False):
     init_value: Number | None
 
 
+_ARGUMENTS = tuple(Launch.__annotations__)
+
+
 class MetalKernel:
     """A Metal kernel from the text between its braces.
 
@@ -161,7 +164,7 @@ class MetalKernel:
 
     def call_for(self, inputs: Sequence[Value]) -> Call:
         """The call that `run` makes for these inputs. Raises PTR205-PTR211 and PTR221."""
-        arguments = self._complete(inputs, self._launch(*inputs) if self._launch else {})
+        arguments = self._complete(inputs, self._launch_for(inputs))
         kernel = self.kernel
         values = checked_inputs(kernel, inputs)
         shapes = output_lengths(kernel, "output_shapes", _ordered(kernel, "output_shapes", arguments["output_shapes"]))
@@ -210,7 +213,7 @@ class MetalKernel:
         """
         reference = self._require_reference("benchmark")
         if groups is None:
-            fixed = any("threadgroup" in (self._launch(*each) if self._launch else {}) for each in examples)
+            fixed = any("threadgroup" in self._launch_for(each) for each in examples)
             groups = () if fixed else GROUPS
         report = benchmark(self._draft.name, self._run_in_groups, reference, examples, groups or (None,))
         for example, measurement in zip(examples, report.measurements, strict=True):
@@ -220,7 +223,7 @@ class MetalKernel:
 
     def _run_in_groups(self, group: Sequence[int] | None, inputs: Sequence[Value]) -> torch.Tensor | list[torch.Tensor]:
         """`run` with another threadgroup."""
-        arguments: Launch = {"threadgroup": _THREADGROUP, **(self._launch(*inputs) if self._launch else {})}
+        arguments: Launch = {"threadgroup": _THREADGROUP, **self._launch_for(inputs)}
         if group is not None:
             arguments["threadgroup"] = group
         if not arguments.keys() >= _IMPLIED:
@@ -228,6 +231,22 @@ class MetalKernel:
         found = self._find_operator(inputs, arguments.get("output_shapes", ()))
         results = run_operator(found, _packed(found.kernel, checked_inputs(found.kernel, inputs), arguments), False)
         return results[0] if len(results) == 1 else results
+
+    def _launch_for(self, inputs: Sequence[Value]) -> Launch:
+        """What `launch` gives for these inputs. Raises PTR258 for anything but arguments of a call."""
+        given = self._launch(*inputs) if self._launch else {}
+        if not isinstance(given, Mapping):
+            raise PorterError(
+                "PTR258", f"the launch of kernel `{self._draft.name}` gives a {type(given).__name__}",
+                hint='Return a dict of arguments of a call: {"grid": (8, 1, 1)}.',
+            )  # fmt: skip
+        unknown = [name for name in given if name not in _ARGUMENTS]
+        if unknown:
+            raise PorterError(
+                "PTR258", f"the launch of kernel `{self._draft.name}` gives `{unknown[0]}`",
+                hint=f"It can give {', '.join(_ARGUMENTS)}.",
+            )  # fmt: skip
+        return given
 
     def _complete(self, inputs: Sequence[Value], given: Launch) -> Launch:
         """A launch with what it leaves out. Raises PTR221 if only a reference could tell."""

@@ -122,6 +122,9 @@ WRONG: list[tuple[str, Callable[[], Any], str, str]] = [
     ("a body that does not compile", lambda: call(made(source="\nout[0] = y[0];")), "PTR219", "f body:2"),
     ("a CPU input and no reference", lambda: call(inputs=[X.cpu()]), "PTR221", "input `x`"),
     ("a shape that is not the reference's", lambda: core_call(X, result_shapes=[[4]]), "PTR222", "output `out`"),
+    ("a launch with an argument that no call has", lambda: made(launch=lambda x: {"thread_group": (8, 1, 1)}).run(X), "PTR258",
+     "`thread_group`"),
+    ("a launch that gives nothing", lambda: made(launch=lambda x: None).run(X), "PTR258", "gives a NoneType"),
     ("a check without a reference", lambda: made().check([X]), "PTR221", "`f` has no reference"),
 ]  # fmt: skip
 
