@@ -61,7 +61,7 @@ def with_dialect(header: str, ours: str) -> str:
     """The old `MetalShaderLibrary.h` with the members of the embedded fork's that the `exec_*` functions need."""
     public = _found(ours, r"  // Whether the library has a kernel.*?hasFunction\([^;]*;\n").group()
     execs = _found(ours, r"  // Runs a kernel registered with REGISTER_UNARY_OP.*?(?=\n protected:)").group()
-    private = _found(ours, r"  std::unordered_set<std::string> functionNames;\n.*?(?=\};)").group()
+    private = _found(ours, r"  std::unordered_set<std::string> functionNames;\n.*?(?=^\};)").group()
     header = _cut(header, r"  void exec_unary_kernel\([^;]*;\n")
     at = _found(header, r"  static MetalShaderLibrary& getBundledLibrary\(\);\n").end()
     header = header[:at] + public + execs + header[at:]

@@ -65,6 +65,11 @@ class DType(ScalarType):
         """The type of a complex number's parts; any other type itself."""
         return _PARTS.get(self, self)
 
+    @property
+    def opmath(self) -> DType:
+        """`at::toOpMathType`: the type that arithmetic on elements of this one is done in."""
+        return _OPMATH.get(self, self)
+
     def __str__(self) -> str:
         return self.metal
 
@@ -107,6 +112,7 @@ BY_MPS = {d.mps: d for d in ALL}
 BY_CPP = {d.cpp: d for d in ALL}
 
 _PARTS = {FLOAT2: FLOAT, HALF2: HALF}
+_OPMATH = {HALF: FLOAT, BFLOAT: FLOAT, HALF2: FLOAT2}
 # The categories of type promotion, from lowest to highest.
 _CATEGORIES = (Kind.BOOL, Kind.INTEGRAL, Kind.FLOATING, Kind.COMPLEX)
 

@@ -14,7 +14,7 @@ from porter.core.dtypes import ALL, BFLOAT, HALF, DType, Kind
 from porter.core.errors import Place, PorterError
 from porter.core.layout import CPU_KERNELS
 from porter.cpu.lowering import LoweredKernel, lower
-from porter.languages.definitions import Definition, expand_use, find_definitions, find_macro_uses
+from porter.languages.definitions import Definition, expand_use, find_definitions, find_macro_uses, parse_definition
 
 _REGISTER = r"REGISTER\w*_DISPATCH\(\s*{stub}\s*,\s*&?\s*([\w:]+)\s*\)"
 
@@ -60,10 +60,14 @@ class Untranslated:
 
 @dataclass(frozen=True)
 class CpuKernel:
-    """A stub's CPU kernel. `dtypes` are the common types it supports that Metal has too."""
+    """A stub's CPU kernel. `dtypes` are the common types it supports that Metal has too.
+
+    `parameters` are those of the function after the iterator.
+    """
 
     stub: str
     function: str
+    parameters: tuple[str, ...]
     dtypes: tuple[DType, ...]
     lambdas: tuple[Lambda, ...]
     untranslated: tuple[Untranslated, ...]
@@ -102,6 +106,7 @@ def read_cpu_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DTy
     return CpuKernel(
         stub,
         function,
+        tuple(p.name for p in parse_definition(found).parameters if "TensorIterator" not in p.type),
         tuple(d for d in ALL if d in supported),
         tuple(_make_lambda(lowered, dtypes) for lowered, dtypes in groups.items()),
         untranslated,

@@ -7,7 +7,8 @@ the lambda's own. Vectorized lambdas, and what only they use, are left out.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from porter.aten.branches import Facts, decide, resolve_scalar_type, show
 from porter.aten.dispatch import DispatchCase, find_dispatch_cases
@@ -33,7 +34,7 @@ from porter.languages.definitions import Definition, find_definitions, find_macr
 _LOOPS = frozenset(("cpu_kernel", "cpu_kernel_vec"))
 _COPIES = frozenset(("direct_copy_kernel",))
 _IGNORED = frozenset(("TORCH_INTERNAL_ASSERT", "TORCH_INTERNAL_ASSERT_DEBUG_ONLY"))
-_ITERATORS = frozenset(("iter", "iterator"))
+_ITERATORS = frozenset(("iter", "iterator", "it"))
 _NUMBERS = frozenset(each.cpp for each in (DOUBLE, FLOAT, LONG, BOOL))
 _DEPTH = 4
 
@@ -199,6 +200,8 @@ def _declaration(state: _State, statement: cpp.Declaration) -> list[str]:
     if _is_vector(state, statement):
         return []
     source = _read_converted_scalar(state, value)
+    if value is not None and not source:
+        statement = replace(statement, value=_name_conversions(state, value))
     if source:
         owner, kind = source
         written = state.translator.type(statement.type, statement.start)
@@ -206,6 +209,23 @@ def _declaration(state: _State, statement: cpp.Declaration) -> list[str]:
         state.translator.names[statement.name] = TypedText(statement.name, state.scalars[statement.name][0])
         return []
     return translate_declaration(state.translator, statement, constant=not is_assigned(state.body, statement.name))
+
+
+def _name_conversions(state: _State, value: Any) -> Any:
+    """Returns an expression with the name of a Scalar parameter for each of its conversions, which becomes a scalar."""
+    if isinstance(value, tuple):
+        return tuple(_name_conversions(state, each) for each in value)
+    if not isinstance(value, cpp.Expr) or isinstance(value, cpp.LambdaExpr):
+        return value
+    source = _read_converted_scalar(state, value)
+    if source is None:
+        return replace(value, **{f.name: _name_conversions(state, getattr(value, f.name)) for f in fields(value)})
+    name, kind = source
+    if state.scalars.get(name, (kind, name)) != (kind, name):
+        raise _refuse(state, f"{name} in two types", value.start)
+    state.scalars[name] = (kind, name)
+    state.translator.names[name] = TypedText(name, kind)
+    return cpp.Name(name, (), value.start)
 
 
 def _read_converted_scalar(state: _State, value: cpp.Expr | None) -> tuple[str, str] | None:

@@ -154,14 +154,22 @@ def split_parameters(parameters: str) -> list[str]:
     return [" ".join(part.split()) for part in brackets.split_at_commas(parameters, "<>()")]
 
 
-@lru_cache(maxsize=4096)
 def parse_definition(found: Definition) -> Function:
     """Parses a definition as a function. Raises PTR070 if it is not one."""
+    outcome = _parse_definition(found)
+    if isinstance(outcome, PorterError):
+        raise outcome.with_traceback(None)
+    return outcome
+
+
+@lru_cache(maxsize=4096)
+def _parse_definition(found: Definition) -> Function | PorterError:
+    """The function, or the error: it is asked for once for each element type, and a damaged one can be long."""
     try:
         return parse_function(found.path, found.text, found.templates)
     except TooDeep as error:
-        raise too_deep(found.line_of(error.start)) from None
+        return too_deep(found.line_of(error.start))
     except (ParseError, IndexError):
-        raise PorterError(
+        return PorterError(
             "PTR070", "cannot parse this function", found.place, "Check that its brackets match, or port it by hand."
-        ) from None
+        )

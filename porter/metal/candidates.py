@@ -18,6 +18,7 @@ from porter.metal.functor import Body, Functor, Origin, merge_overloads
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.graph_body import find_single_call, translate_graph
 from porter.metal.lambda_body import find_lambda, promote_body, translate_lambda
+from porter.metal.params import PARAMETER
 from porter.mpsgraph.operations import by_op, find_headers
 
 _FUNCTION = re.compile(r"(?:precise|::metal|c10::metal)::(\w+)\((?:\{\d\}(?:, )?)+\)")
@@ -43,7 +44,7 @@ def build_functor(spec: FunctorSpec, indexes: Mapping[Kind, int]) -> Functor:
         bodies[kind] = body if leader is kind else promote_body(body, spec)
         kinds = (*origins[leader].kinds, kind) if leader in origins else (kind,)
         origins[leader] = Origin(kinds, body.origin, index, len(found))
-    scalars = tuple(("A", name) for name in spec.scalars)
+    scalars = (("A", PARAMETER),) if spec.struct else tuple(("A", name) for name in spec.scalars)
     return Functor(spec.names[0], spec.params, scalars, merge_overloads(bodies.items()), tuple(origins.values()))
 
 

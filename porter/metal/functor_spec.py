@@ -10,12 +10,16 @@ from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.cpu.kernels import CpuKernel
 from porter.metal.functor import FunctorStyle
+from porter.metal.params import PARAMETER, ParamsStruct
 from porter.mpsgraph.graph import Graph
 
 
 @dataclass(frozen=True)
 class FunctorSpec:
-    """What a functor has to compute. `names` are the functions it may correspond to, its own name first."""
+    """What a functor has to compute. `names` are the functions it may correspond to, its own name first.
+
+    Several scalars come in a `struct`.
+    """
 
     names: tuple[str, ...]
     inputs: tuple[str, ...]
@@ -25,15 +29,21 @@ class FunctorSpec:
     graph: Graph | None
     library: Library
     style: FunctorStyle
+    struct: ParamsStruct | None = None
 
     @property
     def params(self) -> tuple[str, ...]:
         return self.style.params(len(self.inputs))
 
     @property
+    def given(self) -> tuple[str, ...]:
+        """The scalars as the functor's body spells them."""
+        return tuple(f"{PARAMETER}.{name}" for name in self.scalars) if self.struct else self.scalars
+
+    @property
     def arguments(self) -> tuple[str, ...]:
-        """The names of the functor's parameters: elements, then scalars."""
-        return (*self.params, *self.scalars)
+        """What the functor computes with, as its body spells it: elements, then scalars."""
+        return (*self.params, *self.given)
 
     def find_function(self, kind: Kind) -> MetalFunction | None:
         """Returns the function of the fork's headers that computes this for a kind of element, or None."""

@@ -29,7 +29,7 @@ def translate_graph(spec: FunctorSpec, dtype: DType, result: str) -> Body | None
         return None
     floating = dtype.kind is Kind.FLOATING
     names = {n: spec.as_float(p) if floating else p for n, p in zip(spec.inputs, spec.params, strict=True)}
-    names |= {name: name for name in spec.scalars}
+    names |= dict(zip(spec.scalars, spec.given, strict=True))
     printer = Printer(names, lambda call: by_op()[call.op].msl)
     wrap = (lambda value: f"static_cast<T>({value})") if result == "T" else str
     return Body(printer.statements(expr, wrap), result, "the old graph, translated")

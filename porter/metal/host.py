@@ -12,7 +12,7 @@ from porter.core.errors import Place, PorterError
 from porter.core.layout import KERNEL_LIBRARY
 from porter.metal.macros import MacroFamily
 
-_EXEC = re.compile(r"\bvoid\s+(exec_\w+_kernel)\s*\(([^;{}]*)\)\s*;")
+_EXEC = re.compile(r"\bvoid\s+(exec_\w+_kernel(?:_with_params)?)\s*\(([^;{}]*)\)\s*[;{]")
 _PARAM = re.compile(r"(?P<type>.+?)[\s&](?P<name>\w+)\s*(?:=.*)?$", re.S)
 _REGISTER = re.compile(
     r"^REGISTER_DISPATCH\(\s*(?P<stub>\w+)_stub\s*,\s*(?P<amp>&?)(?P<space>(?:\w+::)*)(?P<function>\w+)\s*\)(?P<semi>;?)",
@@ -61,9 +61,9 @@ class Dialect:
         text = checkout.read(KERNEL_LIBRARY)
         return Dialect(tuple(Exec(name, tuple(_read_names(params))) for name, params in _EXEC.findall(text)))
 
-    def find_exec(self, family: MacroFamily) -> Exec:
-        """Returns the function that launches a family. Raises PTR091 if this fork has none."""
-        wanted = f"exec_{family.value.removesuffix('_alpha')}_kernel"
+    def find_exec(self, family: MacroFamily, with_params: bool = False) -> Exec:
+        """Returns the function that launches a family, with a struct of scalars if asked for. Raises PTR091."""
+        wanted = f"exec_{family.value.removesuffix('_alpha')}_kernel" + ("_with_params" if with_params else "")
         for each in self.execs:
             if each.name == wanted:
                 return each

@@ -59,7 +59,9 @@ def insert_includes(source: Source, headers: tuple[str, ...]) -> Iterator[Edit]:
     for header in headers:
         if header in present:
             continue
-        before = [i for i in always if i.path < header and i.path.split("/")[0] == header.split("/")[0]]
+        top = header.split("/")[0]
+        before = [i for i in always if i.path < header and i.path.split("/")[0] == top]
+        before = before or [i for i in always if i.path.split("/")[0].lower() < top.lower() and "/" in i.path]
         first = always[0] if always else None
         at = _find_line_end(source.text, before[-1].end) if before else (first.start if first else 0)
         yield Edit(source.path, at, at, f"#include <{header}>\n")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from porter.core import dtypes
 from porter.core.dtypes import Kind
-from porter.cpu.kernels import Lambda
+from porter.cpu.kernels import Lambda, ScalarArgument
 from porter.languages.brackets import is_balanced
 from porter.metal.functor import Body
 from porter.metal.functor_spec import FunctorSpec
@@ -27,28 +27,36 @@ def find_lambda(spec: FunctorSpec, kind: Kind) -> Lambda | None:
 
 def translate_lambda(found: Lambda, spec: FunctorSpec, kind: Kind, result: str) -> Body:
     """Translates ATen's CPU lambda. It is computed in float if half and bfloat need it."""
-    names = dict(zip(found.params, spec.params, strict=True))
-    names |= {p: _make_free_name(f"{p}_", found.body) for p in spec.params if p not in found.params and p not in names}
-    names |= {each.name: _cast_scalar(spec.scalars[0], each.type, kind) for each in found.scalars if spec.scalars}
-    lines = tuple(_rename(line, names) for line in found.body.split("\n"))
-    if not found.is_block:
-        lines = (f"return {lines[0] if len(lines) == 1 else ' '.join(lines)};",)
-    needs_float = (
+    in_float = (
         kind is Kind.FLOATING
         and result == "T"
         and (found.opmath or found.helpers or "precise::" in found.body or "metal::" in found.body)
+        and "float a0" not in found.body
+        and not (found.is_block and "opmath_t<T>" in found.body)
     )
-    if needs_float and "float a0" not in found.body and not (found.is_block and "opmath_t<T>" in found.body):
-        lines = _compute_in_float(lines, spec)
+    rounds = kind is Kind.FLOATING and not in_float
+    names = dict(zip(found.params, spec.params, strict=True))
+    names |= {p: _make_free_name(f"{p}_", found.body) for p in spec.params if p not in found.params and p not in names}
+    names |= {each.name: _find_scalar(spec, each, rounds) for each in found.scalars if spec.scalars}
+    lines = tuple(_rename(line, names) for line in found.body.split("\n"))
+    if not found.is_block:
+        lines = (f"return {lines[0] if len(lines) == 1 else ' '.join(lines)};",)
+    if in_float:
+        lines = _compute_in(lines, spec, "float", spec.as_float)
+    # A complex scalar is passed in opmath type: in T, a half one would be rounded.
+    if kind is Kind.COMPLEX and any("opmath_t" not in each.type for each in found.scalars):
+        lines = _compute_in(lines, spec, "A", "static_cast<A>({})".format)
     if kind is Kind.COMPLEX and result == "float":
         lines = tuple(_take_real_part(line) for line in lines)
     origin = f"ATen's CPU kernel ({found.place})"
     return Body(lines, result, origin, found.helpers, find_headers(found.body))
 
 
-def _cast_scalar(name: str, wanted: str, kind: Kind) -> str:
-    """Returns the functor's scalar as the lambda uses it: a complex scalar is passed in opmath type."""
-    return f"T({name})" if kind is Kind.COMPLEX and "opmath_t" not in wanted else name
+def _find_scalar(spec: FunctorSpec, scalar: ScalarArgument, rounds: bool) -> str:
+    """Returns what the functor's body calls a scalar of the lambda, rounded to the element type if that is its type."""
+    given = spec.given[spec.cpu.parameters.index(scalar.source) if spec.struct else 0]
+    wider = spec.struct is None or spec.struct.opmath
+    return f"static_cast<T>({given})" if rounds and wider and scalar.type == "T" else given
 
 
 def _rename(line: str, names: Mapping[str, str]) -> str:
@@ -56,21 +64,23 @@ def _rename(line: str, names: Mapping[str, str]) -> str:
     return re.sub(r"(?<!\.)\b[A-Za-z_]\w*\b", lambda m: names.get(m[0], m[0]), line)
 
 
-def _compute_in_float(lines: tuple[str, ...], spec: FunctorSpec) -> tuple[str, ...]:
-    """Rewrites statements over T to compute in float: casts the parameters, and the result back."""
+def _compute_in(lines: tuple[str, ...], spec: FunctorSpec, wider: str, cast: Callable[[str], str]) -> tuple[str, ...]:
+    """Rewrites statements over T to compute in a wider type: casts the parameters to it, and the result back."""
     text = "\n".join(lines)
     text = re.sub(r"return static_cast<T>\((.*)\);", lambda m: f"return {m[1]};" if is_balanced(m[1]) else m[0], text)
-    text = _plain_numbers(re.sub(r"\bT\b", "float", text))
+    text = _plain_numbers(re.sub(r"\bT\b", wider, text))
     single = len(lines) == 1
-    params = spec.arguments
+    params = spec.params if spec.struct or wider != "float" else spec.arguments
     if single:
-        text = _rename(text, {name: spec.as_float(name) for name in params})
-        for cast in map(spec.as_float, params):
-            text = text.replace(f"float({cast})", cast)
+        text = _rename(text, {name: cast(name) for name in params})
+        for each in map(cast, params):
+            text = text.replace(f"float({each})", each)
     else:
         locals_ = {name: _make_free_name(f"{name}_", text) for name in params}
         text = _rename(text, locals_)
-        text = "\n".join([*(f"const float {new} = {spec.as_float(old)};" for old, new in locals_.items()), text])
+        for local in locals_.values():
+            text = text.replace(f"{wider}({local})", local)
+        text = "\n".join([*(f"const {wider} {new} = {cast(old)};" for old, new in locals_.items()), text])
     text = re.sub(r"return (.*);", lambda m: f"return static_cast<T>({m[1]});", text)
     return tuple(text.split("\n"))
 

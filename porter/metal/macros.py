@@ -84,7 +84,8 @@ class MacroBook:
         if name in self.bases:
             base = self.bases[name]
             return ((base, base.instance(arguments[1:])),) if len(arguments) == 1 + len(base.roles) else ()
-        return next((each.instances for each in self.conveniences if each.name == name), ())
+        named = (each.instances for each in self.conveniences if each.name == name and len(arguments) == 1)
+        return next(named, ())
 
 
 _HOST_NAME = re.compile(r'host_name\s*\(\s*#\s*\w+\s*((?:"[^"]*"\s*|#\s*\w+\s*)+)')

@@ -18,9 +18,10 @@ class Draft:
     changes: ChangeSet = ChangeSet({}, ())  # noqa: RUF009 (a frozen value)
 
     def apply(self, edits: Iterable[Edit]) -> Draft:
-        """The draft with edits of its current texts, their lines ended as those of the file are."""
-        made = tuple(_ended_alike(edit, self.fork.read(edit.file)) for edit in edits)
-        return self.follow(ChangeSet({edit.file: self.fork.read(edit.file) for edit in made}, made))
+        """The draft with edits of its current texts, their lines ended as those of the file are, or with new files."""
+        made = tuple(edits)
+        base = {edit.file: self.fork.read(edit.file) for edit in made if self.fork.exists(edit.file)}
+        return self.follow(ChangeSet(base, tuple(_ended_alike(edit, base.get(edit.file, "")) for edit in made)))
 
     def follow(self, step: ChangeSet) -> Draft:
         """Returns the draft with more changes, of its current texts."""

@@ -25,7 +25,7 @@ from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.baseline import EarlierResult
 from porter.verdict.build import registration, sources
 from porter.verdict.build.literals import literals
-from porter.verdict.build.tree import Tree, materialise
+from porter.verdict.build.tree import Tree, materialise, metal_include
 from porter.verdict.errors import NoVerdict, raising_porter_errors
 from porter.verdict.messages import VerdictAnswer
 from porter.verdict.result import DEFAULT, FLUSH, Failure, VerifyTarget
@@ -84,7 +84,7 @@ def run_old_path(root: Path, target: VerifyTarget, progress: Progress) -> list[S
     tree = materialise(root, {}, cache.root())
     context = make_context(tree, target, host.select_opinfos(target.base))
     progress("build of the old path")
-    host.load_operator(tree, VerifyTarget(target.base, stubs=target.stubs), DEFAULT, checked=False)
+    host.load_old_code(tree, VerifyTarget(target.base, stubs=target.stubs), DEFAULT)
     progress("old path")
     return run_samples(context, progress)
 
@@ -99,7 +99,7 @@ def run_baseline(
     old = VerifyTarget(target.base, stubs=target.stubs)
     context = make_context(tree, replace(old, pairs=target.pairs), host.select_opinfos(target.base))
     progress("build of the old path")
-    host.load_operator(tree, old, arithmetic, checked=False)
+    host.load_old_code(tree, old, arithmetic)
     outcomes = runner.run(replace(context, flushes=arithmetic == FLUSH), " or ".join(tests), progress)
     return [EarlierResult(each.test, each.status, each.findings) for each in outcomes if each.test in tests]
 
@@ -149,7 +149,7 @@ def record(root: Path, target: VerifyTarget, macos: str, progress: Progress) -> 
     progress("selection")
     selection = host.select_opinfos(target.base)
     progress("build")
-    host.load_operator(tree, target, DEFAULT, checked=False)
+    host.load_old_code(tree, target, DEFAULT)
     if macos:
         host.set_macos_version(tree.root, macos)
     progress("recording")
@@ -190,7 +190,7 @@ def _find_undispatched(tree: Tree, target: VerifyTarget) -> list[Failure]:
 def _find_unserved_dtypes(tree: Tree, target: VerifyTarget) -> list[Failure]:
     from aten_overlay.metal.build import Options, host_names
 
-    options = Options(include=(tree.root,))
+    options = Options(include=metal_include(tree.root))
     files = [path for path in tree.kernel_files() if any(name in tree.read(path) for name in target.kernels)]
     names = [name for path in files for name in host_names(tree.root / path, options)] if target.pairs else []
     found = []

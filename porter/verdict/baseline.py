@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from porter.verdict.result import DTypeVerdict, Failure, Finding, Verdict
 
 NOT_RUN = "not run"
-FAILED = "failed"
+FAILED = ("failed", "xfailed")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def _status(found: EarlierResult | None) -> str:
 
 def _had(before: EarlierResult, now: Failure) -> bool:
     """Whether the test failed before, and no kernel under test computed anything that was not wrong before."""
-    if before.status != FAILED or not now.findings:
+    if before.status not in FAILED or not now.findings:
         return False
     known = {(each.sample, each.what) for each in before.findings}
     return all(_may_be_older(each) and (each.sample, each.what) in known for each in now.findings)

@@ -104,7 +104,7 @@ def _describe_status(status: str) -> str:
 
 def merge_bounds_check(found: Verdict, checked: Sequence[Verdict]) -> Verdict:
     """Adds the failures found only with bounds checks, first because they name the kernel."""
-    known = {(f.test, f.reason) for f in found.failures}
+    known = {(f.test, f.reason) for f in (*found.failures, *found.failed_before)}
     new = [f for other in checked for f in other.failures if (f.test, f.reason) not in known and f.test != NO_TEST]
     failures = (*(replace(f, reason=f"with bounds checks: {f.reason}") for f in new), *found.failures)
     return replace(found, failures=failures, failed=len(failures))

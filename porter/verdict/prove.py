@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 
+from porter.core.checkout import Checkout
 from porter.core.progress import Progress, ignore
+from porter.plan.draft import Draft
 from porter.plan.plan import Plan
+from porter.verdict.native import native_target
 from porter.verdict.result import ListEntry, Verdict, VerifyTarget
 from porter.verdict.verify import verify
 
 
 def prove(
-    root: Path,
+    draft: Draft,
     plan: Plan,
     base: str,
     expr: str | None = None,
@@ -19,12 +22,13 @@ def prove(
     arithmetic: str = "default",
     progress: Progress = ignore,
 ) -> Verdict:
-    """The verdict on a plan. Does not change the checkout.
+    """The verdict on a plan that follows a draft. Does not change the checkout.
 
     Raises PTR100 or PTR170 to PTR172 if there is no verdict.
     """
-    target, tests = target_of(plan, base), _select_tests(plan, expr)
-    return verify(root, plan.changes.apply(), target, tests, backend, arithmetic, progress)
+    after = draft.follow(plan.changes)
+    target, tests = _add_native_kernels(target_of(plan, base), after.fork), _select_tests(plan, expr)
+    return verify(draft.fork.root, after.changes.apply(), target, tests, backend, arithmetic, progress)
 
 
 def target_of(plan: Plan, base: str) -> VerifyTarget:
@@ -40,6 +44,14 @@ def target_of(plan: Plan, base: str) -> VerifyTarget:
         removed=tuple(ListEntry(c.file, c.list, c.entry) for c in gone),
         kept=tuple(ListEntry(c.file, c.list, c.entry) for c in stay),
     )
+
+
+def _add_native_kernels(target: VerifyTarget, after: Checkout) -> VerifyTarget:
+    """The target of a plan that only joins a stub with the kernels that were registered for it before."""
+    if target.kernels:
+        return target
+    native = native_target(after, target.base)
+    return replace(target, kernels=native.kernels, stubs=native.stubs, pairs=native.pairs)
 
 
 def _select_tests(plan: Plan, expr: str | None) -> str | None:

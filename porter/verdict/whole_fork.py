@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from porter.aten.native_functions import MPS_KEY, SHARING_KEYS, NativeFunctions
-from porter.aten.stubs import find_stubs
+from porter.aten.native_functions import MPS_KEY, NativeFunctions
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
@@ -60,10 +59,9 @@ def find_coverage(checkout: Checkout, tree: Tree) -> Coverage:
 def build_whole(checkout: Checkout) -> WholeFork:
     """Builds the library, which takes minutes the first time. Raises what `build` raises."""
     tree = materialise(checkout.root, {}, cache.root())
-    functions = NativeFunctions.read(checkout)
     bases = find_coverage(checkout, tree).bases
     parts = [bases[i : i + PART_SIZE] for i in range(0, len(bases), PART_SIZE)]
-    targets = [VerifyTarget(base, stubs=shared_stubs(checkout, functions, base)) for base in bases]
+    targets = [VerifyTarget(base) for base in bases]
     return WholeFork(build(tree, targets, host.recipe(tree.root), cache.root(), parts), tree)
 
 
@@ -94,21 +92,3 @@ def _try_rows(tree: Tree, base: str, host_code: str) -> None:
     found = registration.generate(tree.read(NATIVE_FUNCTIONS), [base], cache.root() / "generated" / "rows")
     unseen = [kernel for kernel in found.kernels if kernel.symbol.removeprefix("structured_") not in host_code]
     sources.operation_files(tree, unseen, ())
-
-
-def shared_stubs(checkout: Checkout, functions: NativeFunctions, base: str) -> tuple[str, ...]:
-    """The stubs called by the kernels that an operator's rows share with other devices."""
-    shared = [
-        line.kernel
-        for entry in functions.find_overloads(base)
-        if (line := entry.entry_for(MPS_KEY)) and set(SHARING_KEYS) & set(line.keys)
-    ]
-    return tuple(dict.fromkeys(name for kernel in shared for name in _stubs(checkout, kernel)))
-
-
-def _stubs(checkout: Checkout, kernel: str) -> tuple[str, ...]:
-    """The stubs that a kernel calls."""
-    try:
-        return tuple(call.stub.name for call in find_stubs(checkout, kernel))
-    except PorterError:
-        return ()

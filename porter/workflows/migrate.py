@@ -92,9 +92,7 @@ def migrate(
             yield NotPlanned(op, error)
             continue
         ported = (
-            _prove(draft.fork, plan, request.proof, recorded, report_progress)
-            if request.proof
-            else PortedOperator(plan)
+            _prove(draft, plan, request.proof, recorded, report_progress) if request.proof else PortedOperator(plan)
         )
         yield ported
         draft = draft.follow(ported.plan.changes)
@@ -102,16 +100,16 @@ def migrate(
         yield Wrote(write(checkout, draft.changes, request.force))
 
 
-def _prove(fork: Checkout, plan: Plan, proof: Proof, recorded: RecordedGraph, progress: Progress) -> PortedOperator:
+def _prove(draft: Draft, plan: Plan, proof: Proof, recorded: RecordedGraph, progress: Progress) -> PortedOperator:
     from porter.verdict.prove import prove
     from porter.workflows.candidates import choose_candidates
 
     def verdict(each: Plan) -> Verdict:
         base = plan.op.split(".")[0]
-        return prove(fork.root, each, base, proof.expr, proof.backend, proof.arithmetic, progress)
+        return prove(draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress)
 
     try:
-        best = choose_candidates(fork, plan, verdict, recorded)
+        best = choose_candidates(draft.fork, plan, verdict, recorded)
     except PorterError as error:
         return PortedOperator(plan, no_verdict=error)
     return PortedOperator(best.plan, best.verdict, rejected=best.rejected)

@@ -10,6 +10,7 @@ from pathlib import Path
 from porter.core.checkout import Checkout
 from porter.core.layout import KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.core.progress import Progress, Steps, ignore, number_progress
+from porter.plan.draft import Draft
 from porter.plan.planner import plan_operator
 from porter.verdict.errors import NotNative
 from porter.verdict.native import native_target
@@ -44,7 +45,7 @@ def verify_operator(checkout: Checkout, op: str, proof: Proof, progress: Progres
         plan, base = plan_operator(checkout, op), op.split(".")[0]
         proving = partial(
             prove,
-            checkout.root,
+            Draft(checkout),
             base=base,
             expr=proof.expr,
             backend=proof.backend,

@@ -21,7 +21,7 @@ from porter.core.dtypes import DType, Kind
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
 from porter.core.formatting import format_block
-from porter.core.layout import INDEXING, KERNELS, OPERATIONS
+from porter.core.layout import INDEXING, KERNELS, OPERATION_UTILS, OPERATIONS, spell_include
 from porter.cpu.kernels import CpuKernel
 from porter.metal.candidates import build_functor
 from porter.metal.functor import Functor, FunctorStyle, functor_text
@@ -30,6 +30,7 @@ from porter.metal.host import Dialect, HostStyle, find_function_anchor, find_reg
 from porter.metal.insertion import find_used_macros, insert_functor, insert_includes, insert_registrations
 from porter.metal.kernel import CandidateChoice, Kernel, KernelSpec
 from porter.metal.macros import Instance, MacroBook, MacroFamily
+from porter.metal.params import ParamsStruct, read_fields, write_launch
 from porter.metal.registration import Line, Need, find_base_macro, register_lines
 
 _ARITIES = (MacroFamily.UNARY, MacroFamily.BINARY, MacroFamily.TERNARY)
@@ -45,15 +46,23 @@ class _Launch:
     host_file: str
     arity: int
     scalars: tuple[str, ...]
+    struct: ParamsStruct | None
+
+    @property
+    def header(self) -> str:
+        """The header beside the kernel file, for what both sides use."""
+        return str(PurePosixPath(self.kernel_file).with_suffix(".h"))
 
 
 def refusal(function: NativeFunction, call: StubCall) -> PorterError | None:
-    """Returns PTR018 for a stub with more than one scalar, which a functor cannot take."""
-    extra = len(call.stub.signature) - 1
-    if extra <= 1:
+    """Returns PTR018 for a stub with several scalars of which one is not a number."""
+    if len(call.stub.signature) <= 2:
         return None
-    what = f"{call.stub.name} takes {extra} scalars, but a functor takes at most one"
-    return PorterError("PTR018", what, call.place, "Port it by hand.")
+    try:
+        read_fields(call, (), [""] * (len(call.stub.signature) - 1))
+    except PorterError as error:
+        return error
+    return None
 
 
 def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
@@ -66,11 +75,15 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
     if len(inputs) > 2 and spec.rule.promotion is Promotion.OUTPUT:
         what = f"the inputs of {stub.name} may differ in type, but those of a functor cannot"
         raise PorterError("PTR018", what, spec.call.place, "Port it by hand.")
-    launch = _find_launch(fork, len(inputs), scalars)
+    struct = _read_struct(spec, name, scalars)
+    scalars = tuple(each.name for each in struct.fields) if struct else scalars
+    launch = _find_launch(fork, len(inputs), scalars, struct)
     kernels = parse_source(launch.kernel_file, fork.read(launch.kernel_file))
     style = FunctorStyle.of(kernels.text)
     names = _list_known_names(name, spec.function.base, spec.call)
-    functor_spec = FunctorSpec(names, inputs, scalars, spec.rule, spec.cpu, spec.graph, Library.read(fork), style)
+    functor_spec = FunctorSpec(
+        names, inputs, scalars, spec.rule, spec.cpu, spec.graph, Library.read(fork), style, struct
+    )
     functor = build_functor(functor_spec, {kind: index for (named, kind), index in choice.items() if named == name})
     book = _read_macros(fork, launch.kernel_file)
     lines = register_lines(
@@ -92,7 +105,8 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
             *(f"{name}: the CPU kernel raises when {each}; a GPU kernel cannot" for each in _list_checks(spec.cpu)),
         ),
         steps=(
-            lambda fork: _kernel_edits(fork, launch, functor, source, lines),
+            lambda fork: _header_edits(fork, launch),
+            lambda fork: _kernel_edits(fork, launch, functor_spec, functor, source, lines),
             lambda fork: _include_edits(fork, launch, functor, stub),
             lambda fork: _host_edits(fork, launch, name, stub, functor_spec),
         ),
@@ -126,14 +140,14 @@ def _read_parameters(
     arity = len(cpu.lambdas[0].params) if cpu.lambdas else sum(a.is_tensor for a in function.inputs)
     if not 1 <= arity <= len(_ARITIES):
         raise PorterError("PTR018", f"{call.stub.name} takes {arity} inputs", call.place, "Port it by hand.")
-    names = tuple(a.name for a in function.inputs if a.type in ("Tensor", "Tensor(a!)", "Scalar"))[:arity]
+    several = len(call.stub.signature) > 2
+    types = ("Tensor", "Tensor(a!)") if several else ("Tensor", "Tensor(a!)", "Scalar")
+    names = tuple(a.name for a in function.inputs if a.type in types)[:arity]
+    if len(names) != arity and several and cpu.lambdas:  # an input that the iterator takes twice
+        names = (*names, *cpu.lambdas[0].params[len(names) :])
     if len(names) != arity:
-        raise PorterError(
-            "PTR018",
-            f"{call.stub.name} takes {arity} inputs, but the row has {len(names)}",
-            call.place,
-            "Port it by hand.",
-        )
+        what = f"{call.stub.name} takes {arity} inputs, but the row has {len(names)}"
+        raise PorterError("PTR018", what, call.place, "Port it by hand.")
     others = [a.name for a in function.inputs if a.name not in names]
     return names, tuple(_sort_scalar_names(others, call)[: len(call.stub.signature) - 1])
 
@@ -144,12 +158,22 @@ def _sort_scalar_names(names: Sequence[str], call: StubCall) -> list[str]:
     return sorted(names, key=lambda name: re.search(rf"\b{name}\b", given) is None)
 
 
-def _find_launch(fork: Checkout, arity: int, scalars: tuple[str, ...]) -> _Launch:
+def _read_struct(spec: KernelSpec, functor: str, scalars: Sequence[str]) -> ParamsStruct | None:
+    """Returns the struct of several scalars; its elements are of opmath type if the CPU computes with such scalars."""
+    if len(spec.call.stub.signature) <= 2:
+        return None
+    fields = read_fields(spec.call, scalars, spec.cpu.parameters)
+    half = spec.cpu.find_lambda(dtypes.HALF)
+    opmath = half is not None and any(scalar.type != "T" for scalar in half.scalars)
+    return ParamsStruct(f"{functor.title().replace('_', '')}Params", fields, opmath)
+
+
+def _find_launch(fork: Checkout, arity: int, scalars: tuple[str, ...], struct: ParamsStruct | None) -> _Launch:
     """Returns where functors with this number of elements go. Raises PTR091 or PTR093 if the fork has no place."""
     plain = _ARITIES[arity - 1]
     family = MacroFamily(f"{plain.value}_alpha") if scalars else plain
-    Dialect.read(fork).find_exec(family)
-    return _Launch(family, *_find_files(fork, plain), arity, scalars)
+    Dialect.read(fork).find_exec(family, struct is not None)
+    return _Launch(family, *_find_files(fork, plain), arity, scalars, struct)
 
 
 def _find_files(checkout: Checkout, family: MacroFamily) -> tuple[str, str]:
@@ -181,7 +205,7 @@ def _list_needs(spec: FunctorSpec, functor: Functor, family: MacroFamily, book: 
     for dtype in spec.served:
         result = spec.result(dtype)
         assert result is not None
-        instance = Instance(dtype.metal, result.metal, _choose_alpha(dtype, result) if spec.scalars else None)
+        instance = Instance(dtype.metal, result.metal, _choose_alpha(spec, dtype, result))
         is_whole = dtype is dtypes.FLOAT2 and Kind.FLOATING not in raw
         (opmath if dtype.kind in raw and not is_whole else plain).append(instance)
     if plain:
@@ -202,29 +226,48 @@ def _find_raw_kinds(functor: Functor) -> set[Kind]:
     return {Kind.COMPLEX} if as_they_are else set()
 
 
-def _choose_alpha(dtype: DType, result: DType) -> str:
-    """Returns the type of a scalar: `at::toOpMathType` of the type computed in."""
+def _choose_alpha(spec: FunctorSpec, dtype: DType, result: DType) -> str | None:
+    """Returns the type of a scalar, `at::toOpMathType` of the type computed in, or the struct of several."""
+    if not spec.scalars or spec.struct:
+        return spec.struct.alias(dtype) if spec.struct else None
     if result.kind is Kind.COMPLEX:
         return dtypes.FLOAT2.metal
     return dtypes.FLOAT.metal if result.kind is Kind.FLOATING else dtype.metal
 
 
+def _header_edits(fork: Checkout, launch: _Launch) -> Iterator[Edit]:
+    """Adds the struct of several scalars to the header that both sides include."""
+    if launch.struct is None:
+        return
+    file = launch.header
+    text = fork.read(file) if fork.exists(file) else ""
+    before = "" if text else "#pragma once\n"
+    yield Edit(file, len(text), len(text), f"{before}\n{format_block(fork, file, launch.struct.text())}")
+
+
 def _kernel_edits(
-    fork: Checkout, launch: _Launch, functor: Functor, source: str, lines: Sequence[Line]
+    fork: Checkout, launch: _Launch, spec: FunctorSpec, functor: Functor, source: str, lines: Sequence[Line]
 ) -> Iterator[Edit]:
     file = launch.kernel_file
     kernels = parse_source(file, fork.read(file))
     there = kernels.functions_by_name.keys()
     helpers = [each for each in functor.helpers if not there & parse_source(file, each).functions_by_name.keys()]
     text = "".join(f"{format_block(fork, file, helper)}\n\n" for helper in dict.fromkeys(helpers)) + source
+    if launch.struct:
+        text = "".join(launch.struct.aliases(spec.served)) + "\n" + text
     yield insert_functor(kernels, text, launch.arity)
     yield insert_registrations(kernels, "".join(f"{line}\n" for line in lines), launch.family, _read_macros(fork, file))
 
 
 def _include_edits(fork: Checkout, launch: _Launch, functor: Functor, stub: Stub) -> Iterator[Edit]:
-    if functor.headers:
-        yield from insert_includes(parse_source(launch.kernel_file, fork.read(launch.kernel_file)), functor.headers)
+    shared = (spell_include(launch.header),) if launch.struct else ()
+    metal = (*shared, *functor.headers)
+    if metal:
+        yield from insert_includes(parse_source(launch.kernel_file, fork.read(launch.kernel_file)), metal)
     headers = (stub.header, "ATen/OpMathType.h") if launch.scalars else (stub.header,)
+    if launch.struct:
+        used = ("ATen/Dispatch.h", spell_include(OPERATION_UTILS).replace(".mm", ".h"), *shared, "fmt/format.h")
+        headers = tuple(sorted({*(headers if launch.struct.opmath else (stub.header,)), *used}))
     yield from insert_includes(parse_source(launch.host_file, fork.read(launch.host_file)), headers)
 
 
@@ -237,9 +280,14 @@ def _host_edits(fork: Checkout, launch: _Launch, name: str, stub: Stub, spec: Fu
         arguments = {"alpha": spec.scalars[0], "scalar_arg_type": "at::toOpMathType(iter.common_dtype())"}
     if all(spec.result(dtype) is dtypes.BOOL for dtype in spec.served) and family is MacroFamily.BINARY:
         arguments["natural_output_dtype"] = "kBool"
-    body = Dialect.read(fork).find_exec(family).call(name, **arguments)
+    launcher = Dialect.read(fork).find_exec(family, launch.struct is not None)
+    if launch.struct:
+        body = write_launch(launch.struct, launcher.name, name, spec.served)
+    else:
+        body = launcher.call(name, **arguments)
     names = ("iter", *spec.scalars)
-    params = [(type_.removeprefix("at::"), given) for (type_, _), given in zip(stub.signature, names, strict=False)]
+    types = [re.sub(r"\b(?:at|c10)::", "", type_) for type_, _ in stub.signature]
+    params = list(zip(types, names, strict=False))
     at = find_function_anchor(text)
     block = format_block(fork, file, write_kernel_function(style.function(name), params, body))
     yield Edit(file, at, at, "\n" + block)

@@ -17,7 +17,7 @@ from porter.core.errors import PorterError
 from porter.core.layout import DEVICE, KERNELS, spell_include
 from porter.verdict.build.libraries import build, build_shared
 from porter.verdict.build.objects import Recipe
-from porter.verdict.build.tree import Tree, materialise
+from porter.verdict.build.tree import Tree, materialise, metal_include
 from porter.verdict.errors import NoVerdict, raising_overlay_errors
 from porter.verdict.limits import PRINT_KERNEL
 from porter.verdict.native import native_target
@@ -125,6 +125,13 @@ def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bo
     counters.install(kernel_calls, fallbacks)
 
 
+def load_old_code(tree: Tree, target: VerifyTarget, arithmetic: str) -> None:
+    """`load_operator` for an unmodified fork: a function that nothing there defines throws when it is called."""
+    built = build(tree, [target], recipe(tree.root), cache.root(), missing_ok=True)
+    load(built.library, tree.root, [f"{functor}_" for functor in target.kernels], arithmetic, checked=False)
+    counters.install(kernel_calls, fallbacks)
+
+
 def load(library: Path, fork: Path, prefixes: Sequence[str], arithmetic: str, checked: bool) -> None:
     """Loads host code whose bundled kernels are the fork's; compiles those with these prefixes at once."""
     from aten_overlay.metal.build import Options
@@ -132,7 +139,7 @@ def load(library: Path, fork: Path, prefixes: Sequence[str], arithmetic: str, ch
 
     _, frameworks = _started[0]
     compiler = frameworks.compiler
-    options = Options(include=(fork,), arithmetic=arithmetic, checked=checked)
+    options = Options(include=metal_include(fork), arithmetic=arithmetic, checked=checked)
     compiler.set_bundle(_kernel_files(fork), options)
     compiler.compile_ahead(lambda name: name.startswith(tuple(prefixes)) and name.endswith(CHECKED if checked else ""))
     frameworks.library.porter_launch_options(SHUFFLE_LANES, 0, 1)  # a missing barrier shows in some order

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from porter.verdict.backends.reading import elements_per_thread, find_functor, read_rows
-from porter.verdict.build.tree import Tree
+from porter.verdict.build.tree import Tree, metal_include
 from porter.verdict.result import KERNELS, VerifyTarget
 from porter.verdict.suite import counters, execution
 from porter.verdict.suite.selection import Selection
@@ -53,7 +53,7 @@ def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bo
     from porter.verdict.backends import host_shaders
 
     rows, functor = read_rows(tree, target), find_functor(target)
-    options = Options(include=(tree.root,), arithmetic=arithmetic, checked=checked)
+    options = Options(include=metal_include(tree.root), arithmetic=arithmetic, checked=checked)
     files = [tree.root / path for path in tree.kernel_files()]
     shaders = host_shaders.compile_functor(files, functor, options, elements_per_thread(tree))
     execution.redirect(host_shaders.redirect(rows, functor, shaders))

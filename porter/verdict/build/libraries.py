@@ -15,16 +15,19 @@ from functools import partial
 from pathlib import Path
 
 from aten_overlay.cache import is_intact, make_folder, seal
-from porter.core.cache import digest, get, put
+from porter.core.cache import digest, get, put, put_if_changed
 from porter.core.errors import Place, PorterError
 from porter.core.layout import ATEN_ROOT, NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.build import objects, registration, sources
+from porter.verdict.build.missing import find_missing, write_missing
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree
 from porter.verdict.result import VerifyTarget
 
 _ERROR = re.compile(r"^(?P<file>[^\s:]+):(?P<line>\d+):\d+: (?:fatal )?error: (?P<what>.*)$", re.M)
-_UNDEFINED = re.compile(r"undefined (?:reference to|symbol:) [`']?(?P<symbol>[^'\n]+)")
+
+
+_STRICT = ("-Wl,-z,defs", "-Wl,--no-demangle")
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,11 @@ def build(
     recipe: Recipe,
     cache: Path,
     parts: Sequence[Sequence[str]] | None = None,
+    missing_ok: bool = False,
 ) -> Built:
     """The library for some operators of a tree; of all, where they are given in `parts` to be registered together.
+
+    With `missing_ok`, for code that is not under test, a function that nothing defines throws when it is called.
 
     Raises what `registration.generate` and `sources.operation_files` raise, PTR166 (the fork's host code does not
     compile) and PTR167 (it does not link).
@@ -55,7 +61,7 @@ def build(
     stubs = [stub for target in targets for stub in target.stubs]
     needed = tree.files(OPERATIONS, ".mm", ".cpp") if parts else sources.operation_files(tree, found.kernels, stubs)
     shared = _build_shared(tree, found.include, recipe, cache)
-    linked = _link_library(tree, dict.fromkeys((*shared.files, *needed)), found, recipe, cache)
+    linked = _link_library(tree, dict.fromkeys((*shared.files, *needed)), found, recipe, cache, missing_ok)
     return Built(linked.library, found.kernels, tuple(dict.fromkeys((*shared.compiled, *linked.compiled))))
 
 
@@ -80,7 +86,12 @@ def _build_shared(tree: Tree, include: Path, recipe: Recipe, cache: Path) -> _Li
 
 
 def _link_library(
-    tree: Tree, files: Iterable[str], found: registration.Registration, recipe: Recipe, cache: Path
+    tree: Tree,
+    files: Iterable[str],
+    found: registration.Registration,
+    recipe: Recipe,
+    cache: Path,
+    missing_ok: bool = False,
 ) -> _LinkedLibrary:
     """The library of some host files and the registrations, with every other file that defines what they use."""
     files = [*sources.add_called_files(tree, files)]
@@ -93,22 +104,34 @@ def _link_library(
         registration.dispatch_headers(sources.dispatch_headers(tree, files), found.include)
         made = _objects(tree, files, found, recipe, cache)
         compiled += [name for name, (_, fresh) in made.items() if fresh]
+        objects_made = [path for path, _ in made.values()]
         try:
-            library = _library([path for path, _ in made.values()], recipe, cache)
-            return _LinkedLibrary(library, tuple(files), tuple(compiled))
+            return _LinkedLibrary(_library(objects_made, recipe, cache), tuple(files), tuple(compiled))
         except Undefined as missing:
-            more = [path for path in sources.find_defining_files(tree, missing.symbols) if path not in files]
-            if not more:
-                raise _link_error(missing, found.kernels) from missing
+            names = [symbol.name for symbol in missing.symbols]
+            more = [path for path in sources.find_defining_files(tree, names) if path not in files]
             files += more
+            if not more:
+                if not missing_ok or not all(symbol.is_function for symbol in missing.symbols):
+                    raise _link_error(missing, found.kernels) from missing
+                throwing = _compile_missing(missing, recipe, cache)
+                library = _library([*objects_made, throwing], recipe, cache)
+                return _LinkedLibrary(library, tuple(files), tuple(compiled))
+
+
+def _compile_missing(missing: Undefined, recipe: Recipe, cache: Path) -> Path:
+    """An object with the undefined functions, which throw."""
+    text = write_missing(missing.symbols)
+    source = put_if_changed(cache / "generated" / "missing" / f"{digest(text)}.cpp", text)
+    return objects.compile_object(source, source.name, (), {"generated": source.parent}, recipe, cache)[0]
 
 
 class Undefined(Exception):
-    """The linker's message and the undefined symbols."""
+    """The linker's message, with mangled names, and the undefined symbols."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-        self.symbols = tuple(dict.fromkeys(m["symbol"].strip() for m in _UNDEFINED.finditer(message)))
+        self.symbols = find_missing(message)
 
 
 def _objects(
@@ -137,14 +160,14 @@ def _library(made_of: Sequence[Path], recipe: Recipe, cache: Path) -> Path:
         / "libraries"
         / f"lib{digest(recipe.digest, *recipe.link, *(f'{o.parent.name}/{o.name}' for o in made_of))}.so"
     )
-    undefined = target.with_suffix(".undefined")
+    undefined = target.with_suffix(".missing")
     if is_intact(target):
         return target
     if (message := get(undefined)) is not None:
         raise Undefined(message)
     make_folder(target.parent)
     part = target.with_suffix(f".{os.getpid()}")
-    command = [str(recipe.compiler), "-shared", "-Wl,-z,defs", *map(str, made_of), *recipe.link, "-o", str(part)]
+    command = [str(recipe.compiler), "-shared", *_STRICT, *map(str, made_of), *recipe.link, "-o", str(part)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         part.unlink(missing_ok=True)
@@ -169,7 +192,7 @@ def _compile_error(name: str, errors: str) -> PorterError:
 
 
 def _link_error(missing: Undefined, kernels: Iterable[registration.Kernel]) -> PorterError:
-    symbols = missing.symbols
+    symbols = [symbol.name for symbol in missing.symbols]
     place = next((k.place for k in kernels if any(f"{k.symbol}::" in s or f"{k.symbol}(" in s for s in symbols)), None)
     message = "; ".join(symbols[:5]) or str(missing).strip()[-1500:]
     return PorterError("PTR167", f"the host code does not link: nothing defines {message}", place)

@@ -14,14 +14,19 @@ from pathlib import Path
 
 from porter.core import cache
 from porter.core.errors import Place, PorterError
-from porter.core.layout import DEVICE, KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS, TEST_LISTS
+from porter.core.layout import ATEN_ROOT, DEVICE, KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS, TEST_LISTS
 from porter.core.private import make_folder
 
 TREES_KEPT = 16
 # A tree used so recently may still be in use by another verdict.
 IN_USE_SECONDS = 3600.0
 _HEADERS = (".h", ".hpp", ".inl")
-_HEADER_FOLDERS = (MPS, OPERATIONS, METAL_HEADERS, DEVICE)
+_HEADER_FOLDERS = (MPS, OPERATIONS, KERNELS, METAL_HEADERS, DEVICE)
+
+
+def metal_include(root: Path) -> tuple[Path, ...]:
+    """The folders in which a fork's build looks for the headers of `.metal` files (cmake/Metal.cmake)."""
+    return root, root / ATEN_ROOT
 
 
 @dataclass(frozen=True)

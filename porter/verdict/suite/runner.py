@@ -31,7 +31,7 @@ class Outcome:
 
     `dtype` is a torch name (`""` for tests without one), `calls` the calls of kernels under test, `max_ulp` and
     `cpu_ulp` the largest errors against float64, where measured, of the kernel and of ATen's CPU kernel. `findings` are
-    all that a failed test found wrong.
+    all that a test found wrong that failed, expected or not.
     """
 
     test: str
@@ -175,7 +175,7 @@ class _Result(unittest.TestResult):
                 max_ulp=record.max_ulp,
                 cpu_ulp=record.cpu_ulp,
                 worst=record.worst,
-                findings=_findings(record, reason) if status == "failed" else (),
+                findings=_findings(record, reason) if status in ("failed", "xfailed") else (),
             )
         )
 

@@ -10,7 +10,7 @@ from porter.aten.meta import Promotion, TypeRule
 from porter.aten.metal_functions import Library
 from porter.core.dtypes import ALL, FLOAT2, Kind
 from porter.core.errors import Place
-from porter.cpu.kernels import CpuKernel, Lambda
+from porter.cpu.kernels import CpuKernel, Lambda, ScalarArgument
 from porter.metal.candidates import build_functor, list_candidates
 from porter.metal.functor import Body, FunctorStyle, merge_overloads
 from porter.metal.functor_spec import FunctorSpec
@@ -22,7 +22,7 @@ LAMBDA = Lambda(("z",), (), "z", False, ALL, "T", False, (), (), PLACE)
 
 
 def subject(*lambdas: Lambda, promotion: Promotion = Promotion.SAME) -> FunctorSpec:
-    kernel = CpuKernel("bend_stub", "bend_kernel", ALL, lambdas, (), PLACE)
+    kernel = CpuKernel("bend_stub", "bend_kernel", (), ALL, lambdas, (), PLACE)
     return FunctorSpec(("bend",), ("self",), (), TypeRule(promotion), kernel, None, Library(()), LOOKS)
 
 
@@ -87,3 +87,20 @@ def test_complex_elements_take_the_lambda_of_their_type() -> None:
     plain, conjugate = replace(LAMBDA, body="z", dtypes=()), replace(LAMBDA, body="conj(z)", dtypes=(FLOAT2,))
     [body] = list_candidates(subject(plain, conjugate), Kind.COMPLEX)
     assert body.statements == ("return conj(x);",)
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        ("blend(z, k)", ("return static_cast<T>(blend(static_cast<A>(x), weight));",)),
+        ("T(z.x, k.y)", ("return static_cast<T>(A(static_cast<A>(x).x, weight.y));",)),
+    ],
+)
+def test_a_complex_scalar_of_the_element_type_is_not_rounded_to_half(body: str, lines: tuple[str, ...]) -> None:
+    spec = replace(subject(), scalars=("weight",))
+    found = translate_lambda(
+        replace(LAMBDA, body=body, scalars=(ScalarArgument("k", "T", "weight"),)), spec, Kind.COMPLEX, "T"
+    )
+    assert found.statements == lines
+    kept = replace(LAMBDA, body="mul(z, k)", scalars=(ScalarArgument("k", "c10::metal::opmath_t<T>", "weight"),))
+    assert translate_lambda(kept, spec, Kind.COMPLEX, "T").statements == ("return mul(x, weight);",)

@@ -92,3 +92,8 @@ def test_a_line_expands_to_its_pairs() -> None:
         ("REGISTER_BINARY_OP", "long", "float"),
         ("REGISTER_BINARY_OP", "int", "float"),
     ]
+
+
+def test_a_macro_without_its_name_registers_nothing() -> None:
+    assert book().expand("REGISTER_INT2FLOAT_BINARY_OP", ()) == ()
+    assert book().expand("REGISTER_INT2FLOAT_BINARY_OP", ("atan2", "float")) == ()

@@ -44,7 +44,7 @@ def test_what_failed_before_in_the_same_words_and_no_kernel_computed_is_not_the_
     [
         (WRONG, before(status="passed"), "passed"),
         (WRONG, before(status="skipped"), "skipped"),
-        (WRONG, before(*WRONG, status="xfailed"), "xfailed"),
+        (WRONG, before(status="xfailed"), "xfailed"),
         (WRONG, {}, "not run"),
         (WRONG, before(), "failed"),
         (WRONG, before(WRONG[0]), "failed"),
@@ -71,6 +71,19 @@ def test_every_other_failure_stays_one(now: tuple[Finding, ...], then: dict[str,
     assert (found.ok, found.failed, found.failed_before) == (False, 1, ())
     assert [each.before for each in found.failures] == [status]
     assert [(row.failed, row.failed_before) for row in found.dtypes] == [(1, 0)]
+
+
+def test_a_failure_that_the_fork_expected_was_one() -> None:
+    found = tell_apart(verdict(*WRONG), before(*WRONG, status="xfailed"))
+    assert (found.ok, [each.before for each in found.failed_before]) == (True, ["xfailed"])
+
+
+def test_with_bounds_checks_it_is_the_same_failure() -> None:
+    told = tell_apart(verdict(*WRONG), before(*WRONG))
+    assert judge.merge_bounds_check(told, [verdict(*WRONG)]) == told
+    other = verdict(replace(WRONG[0], what="PTR107 out of bounds"), WRONG[1])
+    merged = judge.merge_bounds_check(told, [other])
+    assert [each.reason for each in merged.failures] == ["with bounds checks: PTR107 out of bounds"]
 
 
 def test_only_tests_in_which_no_kernel_computed_what_is_wrong_are_run_before() -> None:

@@ -9,6 +9,7 @@ from expecttest import assert_expected_inline
 from aten_overlay.apple.mpsgraph import semantics
 from porter.aten.implementations import find_implementation
 from porter.aten.native_functions import NativeFunctions
+from porter.aten.operator import find_served
 from porter.core import dtypes
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
@@ -45,6 +46,15 @@ float, half, bfloat, float2, half2: atan2(self, other)
 int, short, uchar, char, bool: atan2(float(self), float(other))
 long: refused at aten/src/ATen/native/mps/operations/BinaryOps.mm:175: MPS does not support atan2 op with int64 input""",
     )
+
+
+def test_every_graph_of_the_embedded_fork_is_read() -> None:
+    """What only damaged code can lead to, a value that does not fit its use, would hide a mistake of the evaluator."""
+    served = [found for each in NativeFunctions.read(embedded()).all if (found := find_served(embedded(), each))]
+    rows = [each.function.name for each in served if each.builds_graph and each.entry.keys == ("MPS",)]
+    assert len(rows) > 15
+    for row in rows:
+        assert graph_of(row).cases
 
 
 def test_a_helper_that_branches_on_a_string() -> None:

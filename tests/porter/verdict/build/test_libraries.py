@@ -144,3 +144,39 @@ def test_what_was_damaged_is_built_again(tmp_path: Path, recipe: Recipe, kind: s
     found.write_bytes(damage)
     overlay_cache._checked.clear()  # as another process sees it
     assert made().read_bytes() == before
+
+
+MISSING = """
+namespace at { int gone_out_mps(int); extern int gone; }
+extern "C" int works() { return 42; }
+extern "C" int breaks() { try { return at::gone_out_mps(1); } catch (const std::exception& e) { return e.what()[0]; } }
+"""
+
+
+def link(tmp_path: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch, text: str, missing_ok: bool) -> Path:
+    made, _ = build._object(source(tmp_path, text), NAME, roots(tmp_path), recipe, tmp_path)
+    monkeypatch.setattr(build, "_objects", lambda *_: {NAME: (made, True)})
+    tree = materialise(EMBEDDED_FORK, {}, tmp_path)
+    return build._link_library(
+        tree, (), Registration((), tmp_path / "headers", (), ()), recipe, tmp_path, missing_ok
+    ).library
+
+
+def test_old_code_runs_up_to_a_function_that_nothing_defines(
+    tmp_path: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "#include <exception>\n" + MISSING
+    linked = replace(recipe, link=("-lstdc++",))
+    with pytest.raises(PorterError, match="nothing defines at::gone_out_mps\\(int\\)"):
+        link(tmp_path, linked, monkeypatch, text, missing_ok=False)
+    library = ctypes.CDLL(str(link(tmp_path, linked, monkeypatch, text, missing_ok=True)))
+    assert library.works() == 42
+    assert library.breaks() == ord("P")  # of PTR167
+
+
+def test_a_variable_that_nothing_defines_is_an_error(
+    tmp_path: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = 'namespace at { extern int gone; }\nextern "C" int reads() { return at::gone; }\n'
+    with pytest.raises(PorterError, match="nothing defines at::gone"):
+        link(tmp_path, recipe, monkeypatch, text, missing_ok=True)
