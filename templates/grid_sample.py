@@ -123,12 +123,13 @@ class GridSample(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        return sample_backward(*ctx.saved_tensors, cotangents[0])
+        x, grid = ctx.saved_tensors
+        return sample_backward(x, grid, cotangents[0])
 
 
 def grid_sample(x: Tensor, grid: Tensor) -> Tensor:
     """Samples of `x` at the points of `grid`; differentiable."""
-    result: Tensor = GridSample.apply(x, grid)
+    result: Tensor = GridSample.apply(x, grid)  # type: ignore[no-untyped-call]
     return result
 
 

@@ -128,9 +128,11 @@ class Block(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         batch, length, width = x.shape
         parts = self.mix(self.norms[0](x)).view(batch, length, 3, HEADS, width // HEADS).permute(2, 0, 3, 1, 4)
-        mixed = nn.functional.scaled_dot_product_attention(*parts.unbind(0), is_causal=True)
+        query, key, value = parts.unbind(0)
+        mixed = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         x = x + self.project(mixed.transpose(1, 2).reshape(batch, length, width))
-        return x + self.feed(self.norms[1](x))
+        fed: Tensor = self.feed(self.norms[1](x))
+        return x + fed
 
 
 class Transformer(nn.Module):
@@ -142,7 +144,8 @@ class Transformer(nn.Module):
         self.norm, self.head = nn.RMSNorm(width, eps=EPS), nn.Linear(width, WORDS)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return self.head(self.norm(self.block(self.embed(tokens))))
+        logits: Tensor = self.head(self.norm(self.block(self.embed(tokens))))
+        return logits
 
 
 def train(model: Any, parameters: list[nn.Parameter], tokens: Tensor, steps: int) -> Tensor:
@@ -154,7 +157,7 @@ def train(model: Any, parameters: list[nn.Parameter], tokens: Tensor, steps: int
         found = torch.autograd.grad(loss, parameters)
         with torch.no_grad():
             for parameter, each in zip(parameters, found, strict=True):
-                parameter -= 0.1 * each
+                parameter.sub_(0.1 * each)
         losses.append(loss.detach())
     return torch.stack(losses)
 

@@ -59,8 +59,9 @@ def _write_compiler(variable: str, environ: Mapping[str, str]) -> Path:
     }
     text = json.dumps(settings)
     made = _folder() / cache.digest(text, sys.executable, str(DRIVER)) / name
-    if not cache.is_intact(made):
-        stored = cache.write(made.with_suffix(".json"), text.encode())
+    stored = made.with_suffix(".json")
+    if not stored.exists() or not cache.is_intact(made):
+        cache.write(stored, text.encode())
         words = (sys.executable, "-I", "-S", str(DRIVER), str(stored))
         cache.write(made, f'#!/bin/sh\nexec {" ".join(map(quote, words))} "$@"\n'.encode()).chmod(0o700)
         cache.seal(made)

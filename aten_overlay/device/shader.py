@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -22,7 +22,12 @@ from aten_overlay.metal.launch import Extent, Library
 from aten_overlay.metal.sanitizer.checks import NAMES, select
 
 if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
     from aten_overlay.device.state import Device
+
+    Bytes: TypeAlias = NDArray[numpy.uint8]
 
 _MOST_THREADS = 1024
 _WIDTH = 32
@@ -156,7 +161,9 @@ class MetalKernel:
         `error_buf_idx` is where the kernel reports errors (c10/metal/error.h).
         """
         resident: list[Bound] = []
-        bound: list[Bound | None] = [self._bind(i, a, _cast(arg_casts, i), resident) for i, a in enumerate(args)]
+        bound: list[Bound | Bytes | None] = [
+            self._bind(i, a, _cast(arg_casts, i), resident) for i, a in enumerate(args)
+        ]
         messages = _bind_messages(bound, error_buf_idx)
         grid = _grid(args, threads)
         group = _group(grid, group_size)
@@ -165,7 +172,11 @@ class MetalKernel:
         _raise_reported(messages)
 
     def _launch(
-        self, bound: Sequence[Bound | None], grid: Sequence[int], group: Sequence[int], resident: Sequence[Bound]
+        self,
+        bound: Sequence[Bound | Bytes | None],
+        grid: Sequence[int],
+        group: Sequence[int],
+        resident: Sequence[Bound],
     ) -> None:
         calls[self._name] += 1
         try:
@@ -182,9 +193,9 @@ class MetalKernel:
         except OverlayError as error:
             raise RuntimeError(str(error)) from error
 
-    def _find_extents(self, bound: Sequence[Bound | None]) -> list[Extent]:
+    def _find_extents(self, bound: Sequence[Bound | Bytes | None]) -> list[Extent]:
         """The bytes that hold elements, of tensors in sparse storages."""
-        owned = [(b.base, b.owner) for b in bound if b is not None and isinstance(b.owner, torch.Tensor)]
+        owned = [(b.base, b.owner) for b in bound if isinstance(b, Bound) and isinstance(b.owner, torch.Tensor)]
         tensors = {base: tensor for base, tensor in owned if tensor.device.type == "mps"}
         return [
             Extent(base, low, high)
@@ -192,7 +203,7 @@ class MetalKernel:
             for low, high in self._device.extents(tensor.untyped_storage().data_ptr())
         ]
 
-    def _bind(self, index: int, argument: Any, cast: str | None, resident: list[Bound]) -> Bound:
+    def _bind(self, index: int, argument: Any, cast: str | None, resident: list[Bound]) -> Bound | Bytes:
         if isinstance(argument, torch.Tensor):
             return _tensor(argument, self._device)
         if isinstance(argument, list | tuple):
@@ -201,7 +212,7 @@ class MetalKernel:
             raise RuntimeError(f"Unsupported argument type {type(argument).__name__} at index {index}")
         return _numbers([argument], cast)
 
-    def _bind_list(self, index: int, values: Sequence[Any], cast: str | None, resident: list[Bound]) -> Bound:
+    def _bind_list(self, index: int, values: Sequence[Any], cast: str | None, resident: list[Bound]) -> Bound | Bytes:
         if not values:
             raise RuntimeError("Empty list/tuple can not be an argument to metal kernel")
         kinds = {bool: int, int: int, float: float}
@@ -210,7 +221,7 @@ class MetalKernel:
             raise RuntimeError(f"Unexpected argument types in the list at index {index}")
         if kind is not torch.Tensor:
             return _numbers([kind(v) for v in values], cast)
-        tensors = [_tensor(v, self._device) for v in values]
+        tensors = [_allocated(v, self._device) for v in values]
         resident += tensors
         return _numbers([t.address for t in tensors], None)
 
@@ -224,15 +235,19 @@ def host_alias(storage: torch.UntypedStorage, device: Device) -> torch.UntypedSt
     return torch.frombuffer(array, dtype=torch.uint8).untyped_storage()
 
 
-def _tensor(tensor: torch.Tensor, device: Device) -> Bound:
-    if tensor.device.type == "mps":
-        storage = tensor.untyped_storage()
-        base = device.host_address(storage.data_ptr()) or 64
-        offset = int(tensor.storage_offset()) * tensor.element_size()
-        return Bound(base + offset, base, storage.nbytes(), tensor, _extent(tensor))
-    if tensor.device.type != "cpu" or tensor.dim() != 0:
+def _tensor(tensor: torch.Tensor, device: Device) -> Bound | Bytes:
+    if tensor.device.type == "cpu" and tensor.dim() == 0:
+        return _host(tensor.detach().to(_NARROW.get(tensor.dtype, tensor.dtype)).reshape(1).clone())
+    return _allocated(tensor, device)
+
+
+def _allocated(tensor: torch.Tensor, device: Device) -> Bound:
+    if tensor.device.type != "mps":
         raise RuntimeError("Passed CPU tensor to MPS op")
-    return _host(tensor.detach().to(_NARROW.get(tensor.dtype, tensor.dtype)).reshape(1).clone())
+    storage = tensor.untyped_storage()
+    base = device.host_address(storage.data_ptr()) or 64
+    offset = int(tensor.storage_offset()) * tensor.element_size()
+    return Bound(base + offset, base, storage.nbytes(), tensor, _extent(tensor))
 
 
 def _extent(tensor: torch.Tensor) -> int:
@@ -243,7 +258,7 @@ def _extent(tensor: torch.Tensor) -> int:
     return (int(last) + 1) * tensor.element_size()
 
 
-def _numbers(values: Sequence[int | float], cast: str | None) -> Bound:
+def _numbers(values: Sequence[int | float], cast: str | None) -> Bytes:
     """Numbers as the kernel gets them: 64-bit integers or floats unless narrowed."""
     if cast is not None and cast not in _CASTS:
         raise RuntimeError(f"Unsupported cast instruction {cast}")
@@ -252,8 +267,9 @@ def _numbers(values: Sequence[int | float], cast: str | None) -> Bound:
     return _host(wide.to(plain if cast is None else _CASTS[cast]))
 
 
-def _host(tensor: torch.Tensor) -> Bound:
-    return Bound(tensor.data_ptr(), tensor.data_ptr(), tensor.untyped_storage().nbytes(), tensor)
+def _host(tensor: torch.Tensor) -> Bytes:
+    """The bytes of a tensor in host memory, bound as Metal's setBytes binds them."""
+    return tensor.view(torch.uint8).numpy()
 
 
 def _cast(casts: str | Mapping[int, str] | None, index: int) -> str | None:
@@ -289,7 +305,7 @@ def _group(grid: Sequence[int], group_size: int | Sequence[int] | None) -> list[
     return group
 
 
-def _bind_messages(bound: list[Bound | None], index: int | None) -> torch.Tensor | None:
+def _bind_messages(bound: list[Bound | Bytes | None], index: int | None) -> torch.Tensor | None:
     if index is None:
         return None
     messages = torch.zeros(4 + _MESSAGES * _MESSAGE.size, dtype=torch.uint8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
@@ -19,6 +20,7 @@ _POSITION_NAMES = """
     thread_execution_width thread_index_in_quadgroup quadgroup_index_in_threadgroup
     quadgroups_per_threadgroup dispatch_quadgroups_per_threadgroup grid_origin grid_size"""
 POSITIONS = frozenset(_POSITION_NAMES.split())
+_ALIKE = 0.8  # of two names, one of which is a misspelling
 
 
 @dataclass(frozen=True)
@@ -120,8 +122,9 @@ def _argument(source: Source, start: int, end: int, integer: Integer) -> Argumen
     kind = _implied_kind(source, start, end)
     if unsupported or not kind:
         what = f"[[{unsupported}]]" if unsupported else "a parameter that is neither a resource nor a position"
-        place = source.place(start)
-        raise OverlayError("PTR109", f"{what} is not supported: `{text} {name}`", place, "Pass the data in a buffer.")
+        near = get_close_matches(unsupported, [*BOUND, *sorted(POSITIONS)], 1, _ALIKE)
+        hint = f"Did you mean [[{near[0]}]]?" if near else "Pass the data in a buffer."
+        raise OverlayError("PTR109", f"{what} is not supported: `{text} {name}`", source.place(start), hint)
     return Argument(name, kind, -1, text, only_if)
 
 

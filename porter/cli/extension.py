@@ -22,7 +22,9 @@ from porter.cli.output import DONE, Output
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="The new folder. Default: ./NAME."
 )
-def new(output: Output, name: str, source: Path | None, out: Path | None) -> int:
+@click.option("--without-vjp", is_flag=True, help="Leave out gradients that kernels define themselves.")
+@click.option("--metallib", is_flag=True, help="On a Mac, compile the kernels in setup.py and embed them.")
+def new(output: Output, name: str, source: Path | None, out: Path | None, without_vjp: bool, metallib: bool) -> int:
     """Start a C++ extension with Metal kernels.
 
     The project builds with torch.utils.cpp_extension alone: on a Mac as it is, on Linux under `python -m aten_overlay`.
@@ -31,7 +33,7 @@ def new(output: Output, name: str, source: Path | None, out: Path | None) -> int
     from porter.workflows.extension import start_extension
 
     folder = out or Path(name)
-    written = start_extension(name, source, folder)
+    written = start_extension(name, source, folder, without_vjp=without_vjp, metallib=metallib)
     if output.json:
         output.object({"folder": str(folder), "files": [str(path) for path in written]})
     else:

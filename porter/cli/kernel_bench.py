@@ -28,11 +28,9 @@ def bench(output: Output, file: Path | None, every: bool) -> int:
 
     if (file is None) is not every:
         raise click.UsageError("give FILE or --all")
-    if not output.json:
-        output.text(TIMING_HEADING)
-    for name, timing in time_scripts((file,) if file else (), output.report_step):
+    for number, (name, timing) in enumerate(time_scripts((file,) if file else (), output.report_step)):
         if output.json:
             output.object(timing_object(name, timing))
         else:
-            output.text(timing_line(name, timing))
+            output.text(timing_line(name, timing) if number else f"{TIMING_HEADING}\n{timing_line(name, timing)}")
     return DONE

@@ -25,11 +25,11 @@ def check(output: Output, file: Path) -> int:
     bounds refused. FILE is run as Python.
     """
     from porter.report.kernel import check_lines, check_object
-    from porter.workflows.kernel import check_script
+    from porter.workflows.kernel import backend_name, check_script
 
     results = list(check_script(file, output.report_step))
     if output.json:
         output.object(check_object(file.name, results))
     else:
-        output.text("\n".join(check_lines(file.name, results)))
+        output.text("\n".join(check_lines(file.name, results, backend_name())))
     return DONE if all(result.ok for result in results) else INCOMPLETE

@@ -24,11 +24,19 @@ _OUT = click.option(
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--to", "form", required=True, metavar="FORM", help="compile_shader, mlx, coreai, kernel-builder, aten.")
 @click.option("--kernel", metavar="NAME", help="Which kernel, if the script has several.")
+@click.option("--without-vjp", is_flag=True, help="Leave out the gradient that the kernel defines itself.")
 @click.option("--op", metavar="NAME", help="For aten: the name of the operator. Default: that of the stage.")
 @click.option("--stage", metavar="NAME", help="For aten: which stage, if the script has several.")
 @_OUT
 def export(
-    output: Output, file: Path, form: str, kernel: str | None, op: str | None, stage: str | None, out: Path
+    output: Output,
+    file: Path,
+    form: str,
+    kernel: str | None,
+    without_vjp: bool,
+    op: str | None,
+    stage: str | None,
+    out: Path,
 ) -> int:
     """Write a kernel in the form that another ecosystem wants.
 
@@ -41,7 +49,7 @@ def export(
         return _tell(output, export_operator(output.find_checkout(), file, Wish(op or "", stage), out))
     from porter.workflows.kernel_forms import export_kernel
 
-    return _tell(output, export_kernel(file, form, kernel, out))
+    return _tell(output, export_kernel(file, form, kernel, out, without_vjp))
 
 
 @command(

@@ -38,5 +38,6 @@ def new(output: Output, template: str, name: str | None, out: Path) -> int:
     if output.json:
         output.object({"file": str(path)})
     else:
-        output.text(f"{path}\nCheck it: porter kernel check {path}")
+        output.text(str(path))
+        output.note(f"Check it: porter kernel check {path}")
     return DONE

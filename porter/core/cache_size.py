@@ -17,7 +17,7 @@ DEFAULT_BOUND = "2G"
 # A verdict may still be using files used so recently.
 IN_USE_SECONDS = 3600.0
 # The subfolders of these are each used, and removed, as a unit.
-_WHOLE = ("trees", "generated", "device_headers")
+_WHOLE = ("trees", "generated", "device_headers", "commands")
 _SEAL, _LOCK = ".seal", ".lock"
 _SIZE = re.compile(r"(\d{1,15})([KMGT]?)B?", re.I)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from porter.core.errors import PorterError
 from porter.kernels.attributes import ATTRIBUTES, nearest_attributes, resembles_attribute
@@ -20,6 +20,21 @@ _KEYWORDS = """
     threadgroup true try typedef typename uchar uint ulong union unsigned ushort using virtual void volatile while
     fragment vertex metal bfloat size_t"""
 _RESERVED = frozenset(_KEYWORDS.split())
+
+
+def check_texts(name: str, lists: Mapping[str, object], texts: Mapping[str, object]) -> None:
+    """Raises PTR201 for names that are no list of texts, and PTR202 for source that is no text."""
+    for what, given in lists.items():
+        if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(n, str) for n in given):
+            raise PorterError(
+                "PTR201", f"`{what}` of kernel `{name}` is {given!r}, not a list of names", hint='Give a list: ["x"].'
+            )
+    for what, given in texts.items():
+        if not isinstance(given, str):
+            raise PorterError(
+                "PTR202", f"`{what}` of kernel `{name}` is a {type(given).__name__}, not text",
+                hint="Check the order of the arguments, or name them.",
+            )  # fmt: skip
 
 
 def check_kernel(kernel: Kernel) -> None:

@@ -24,7 +24,7 @@ from aten_overlay.metal.sanitizer.results import find_unwritten
 from porter.core.errors import Place, PorterError
 from porter.kernels.call import Call, Number, Value, operand, output_operand
 from porter.kernels.kernel import Kernel
-from porter.kernels.signature import Buffer, Content, Generated, generate
+from porter.kernels.signature import Buffer, Content, Generated, generate, pointer_name, tensor_views
 from porter.kernels.validation import DEVICE, check_call, check_generated
 
 
@@ -53,6 +53,7 @@ _POISON = 0xA5
 # A traced kernel has to run one thread after the other, as only one with a synchronizing function does.
 _BODY = re.compile(r'^(?=#line \d+ "[^"]* body"$)', re.MULTILINE)
 _SYNCHRONIZE = "metal::simdgroup_barrier(metal::mem_flags::mem_none);\n"
+_UNKNOWN_TYPE = re.compile(r"unknown type name '(\w+)'")
 _NARROW = {bool: "uint8", int: "int32"}
 MOST_SHARED = 32 * 1024
 
@@ -129,8 +130,16 @@ def compiled(source: str, mode: Mode) -> Any:
         cause = error.__cause__
         if isinstance(cause, OverlayError) and cause.code == REFUSED:
             raise PorterError(cause.code, cause.what, place, cause.hint) from error
-        hint = "Fix the body or the header; verbose=True prints the whole source."
-        raise PorterError("PTR219", f"the kernel does not compile: {what}", place, hint) from error
+        raise PorterError("PTR219", f"the kernel does not compile: {what}", place, _advise(what)) from error
+
+
+def _advise(what: str) -> str:
+    """What to do about a compiler's message."""
+    unknown = _UNKNOWN_TYPE.search(what)
+    if unknown:
+        name = unknown[1]
+        return f'If `{name}` is a template parameter, give it a type: template={{"{name}": torch.float32}}.'
+    return "Fix the body or the header; verbose=True prints the whole source."
 
 
 def _compile_error(error: SyntaxError) -> tuple[str, Place | None]:
@@ -191,9 +200,20 @@ def _run(
     observer = _observer.get()
     if observer is not None:
         observer(kernel, call, outputs)
-    function(*arguments, threads=list(call.grid), group_size=list(call.group), arg_casts=casts or None)
+    try:
+        function(*arguments, threads=list(call.grid), group_size=list(call.group), arg_casts=casts or None)
+    except RuntimeError as error:
+        raise RuntimeError(_rename(str(error), kernel, generated)) from error
     if call.init_value is None and "uninitialized" in select(NAMES if _mode.get().sanitize else ()):
         _require_results(kernel, outputs)
+
+
+def _rename(message: str, kernel: Kernel, generated: Generated) -> str:
+    """A message about generated source, with the names that the kernel's author gave."""
+    renamed = message.replace(f"`{generated.function}`", f"`{kernel.name}`")
+    for name in tensor_views(kernel):
+        renamed = renamed.replace(f"`{pointer_name(name)}`", f"`{name}`")
+    return renamed
 
 
 def _require_results(kernel: Kernel, outputs: Sequence[torch.Tensor]) -> None:

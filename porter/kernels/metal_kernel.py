@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias, TypedDict
+from typing import TypeAlias, TypedDict, overload
 
 import torch
 
@@ -15,7 +15,7 @@ from porter.kernels.call import Call, Number, Output, TemplateValue, Value, temp
 from porter.kernels.cases import FLOATING
 from porter.kernels.check import CheckReport, check
 from porter.kernels.compare import BY_TYPE, Tolerance
-from porter.kernels.definition import check_kernel
+from porter.kernels.definition import check_kernel, check_texts
 from porter.kernels.intercept import find_interceptor
 from porter.kernels.kernel import Kernel
 from porter.kernels.operator import Operator, Vjp, last_source, operator, pack, run_operator
@@ -23,11 +23,13 @@ from porter.kernels.references import Reference, result_outputs
 from porter.kernels.types import metal_type
 from porter.kernels.validation import checked_inputs, output_lengths, output_types, sizes
 
-Inputs: TypeAlias = Mapping[str, Value] | Sequence[Value]
+Inputs: TypeAlias = Mapping[str, object] | Sequence[object]  # of tensors and numbers, which a call checks
 Shapes: TypeAlias = Mapping[str, Sequence[int]] | Sequence[Sequence[int]]
 DTypes: TypeAlias = Mapping[str, torch.dtype] | Sequence[torch.dtype]
 Template: TypeAlias = Mapping[str, TemplateValue] | Sequence[tuple[str, TemplateValue]]
 _THREADGROUP = (256, 1, 1)
+# What a reference implies, and a launch may leave out.
+_IMPLIED = {"output_shapes", "output_dtypes", "grid"}
 
 
 class Launch(TypedDict, total=False):
@@ -39,6 +41,9 @@ class Launch(TypedDict, total=False):
     output_dtypes: DTypes
     template: Template
     init_value: Number | None
+
+
+_ARGUMENTS = tuple(Launch.__annotations__)
 
 
 class MetalKernel:
@@ -70,6 +75,8 @@ class MetalKernel:
         vjp: Vjp | None = None,
         launch: Callable[..., Launch] | None = None,
     ) -> None:
+        names = {"input_names": input_names or (), "output_names": output_names or ()}
+        check_texts(name, names, {"source": source, "header": header})
         self._named = input_names is not None and output_names is not None
         self._reference, self._vjp, self._launch = reference, vjp, launch
         self._draft = Kernel(
@@ -92,10 +99,37 @@ class MetalKernel:
         """The kernel as a value; inputs and outputs that only calls name are those of the last call."""
         return self._operator.kernel if self._operator else self._draft
 
+    @overload
     def __call__(
         self,
         inputs: Inputs,
-        template: Template = (),
+        template: Template | None = ...,
+        grid: Sequence[int] = ...,
+        threadgroup: Sequence[int] = ...,
+        *,
+        output_shapes: Mapping[str, Sequence[int]],
+        output_dtypes: DTypes = ...,
+        init_value: Number | None = ...,
+        verbose: bool = ...,
+    ) -> dict[str, torch.Tensor]: ...
+
+    @overload
+    def __call__(
+        self,
+        inputs: Inputs,
+        template: Template | None = ...,
+        grid: Sequence[int] = ...,
+        threadgroup: Sequence[int] = ...,
+        output_shapes: Sequence[Sequence[int]] = ...,
+        output_dtypes: DTypes = ...,
+        init_value: Number | None = ...,
+        verbose: bool = ...,
+    ) -> list[torch.Tensor]: ...
+
+    def __call__(
+        self,
+        inputs: Inputs,
+        template: Template | None = None,
         grid: Sequence[int] = (1, 1, 1),
         threadgroup: Sequence[int] = (1, 1, 1),
         output_shapes: Shapes = (),
@@ -110,25 +144,21 @@ class MetalKernel:
         """
         found = self._find_operator(inputs, output_shapes)
         kernel = found.kernel
+        launch: Launch = {
+            "grid": grid, "threadgroup": threadgroup, "output_shapes": output_shapes, "output_dtypes": output_dtypes,
+            "template": template or (), "init_value": init_value,
+        }  # fmt: skip
         if (interceptor := find_interceptor()) is not None:
             taken = interceptor(kernel, {
-                "inputs": inputs, "template": dict(template), "grid": grid, "threadgroup": threadgroup,
+                **launch, "inputs": inputs, "template": dict(template or ()),
                 "output_shapes": _ordered(kernel, "output_shapes", output_shapes),
-                "output_dtypes": _ordered(kernel, "output_dtypes", output_dtypes), "init_value": init_value,
+                "output_dtypes": _ordered(kernel, "output_dtypes", output_dtypes),
             })  # fmt: skip
             return dict(zip(kernel.outputs, taken, strict=True)) if isinstance(output_shapes, Mapping) else taken
-        arguments = pack(
-            _listed(kernel, "inputs", inputs, kernel.inputs),
-            sizes(kernel, "grid", grid),
-            sizes(kernel, "threadgroup", threadgroup),
-            output_lengths(kernel, "output_shapes", _ordered(kernel, "output_shapes", output_shapes)),
-            output_types(kernel, _ordered(kernel, "output_dtypes", output_dtypes)),
-            template_arguments(_template(kernel, template)),
-            init_value,
-        )
+        arguments = _packed(kernel, _listed(kernel, "inputs", inputs, kernel.inputs), launch)
         results = run_operator(found, arguments, verbose)
         if isinstance(output_shapes, Mapping):
-            return dict(zip(kernel.outputs, results, strict=True))
+            return dict(zip(found.kernel.outputs, results, strict=True))
         return results
 
     @property
@@ -136,9 +166,14 @@ class MetalKernel:
         """The torch function that computes the same, if there is one."""
         return self._reference
 
+    @property
+    def vjp(self) -> Vjp | None:
+        """The gradient, if it has one."""
+        return self._vjp
+
     def call_for(self, inputs: Sequence[Value]) -> Call:
         """The call that `run` makes for these inputs. Raises PTR205-PTR211 and PTR221."""
-        arguments = self._complete(inputs, self._launch(*inputs) if self._launch else {})
+        arguments = self._complete(inputs, self._launch_for(inputs))
         kernel = self.kernel
         values = checked_inputs(kernel, inputs)
         shapes = output_lengths(kernel, "output_shapes", _ordered(kernel, "output_shapes", arguments["output_shapes"]))
@@ -154,7 +189,9 @@ class MetalKernel:
 
     def run(self, *inputs: Value) -> torch.Tensor | list[torch.Tensor]:
         """Runs the kernel as its `launch` says; its output, or a list of several. Raises PTR205-PTR222."""
-        return self._run_in_groups(self._best.get(_types(inputs)), inputs)
+        # An exported program has to run for other lengths than those that a benchmark measured.
+        use_best = self._best and not torch.compiler.is_exporting()
+        return self._run_in_groups(self._best.get(_types(inputs)) if use_best else None, inputs)
 
     def check(
         self,
@@ -185,7 +222,7 @@ class MetalKernel:
         """
         reference = self._require_reference("benchmark")
         if groups is None:
-            fixed = any("threadgroup" in (self._launch(*each) if self._launch else {}) for each in examples)
+            fixed = any("threadgroup" in self._launch_for(each) for each in examples)
             groups = () if fixed else GROUPS
         report = benchmark(self._draft.name, self._run_in_groups, reference, examples, groups or (None,))
         for example, measurement in zip(examples, report.measurements, strict=True):
@@ -195,17 +232,35 @@ class MetalKernel:
 
     def _run_in_groups(self, group: Sequence[int] | None, inputs: Sequence[Value]) -> torch.Tensor | list[torch.Tensor]:
         """`run` with another threadgroup."""
-        arguments = self._complete(inputs, self._launch(*inputs) if self._launch else {})
+        arguments: Launch = {"threadgroup": _THREADGROUP, **self._launch_for(inputs)}
         if group is not None:
             arguments["threadgroup"] = group
-        found = self(inputs=list(inputs), **arguments)
-        results = list(found.values()) if isinstance(found, dict) else found
+        if not arguments.keys() >= _IMPLIED:
+            self._require_reference("run")
+        found = self._find_operator(inputs, arguments.get("output_shapes", ()))
+        results = run_operator(found, _packed(found.kernel, checked_inputs(found.kernel, inputs), arguments), False)
         return results[0] if len(results) == 1 else results
+
+    def _launch_for(self, inputs: Sequence[Value]) -> Launch:
+        """What `launch` gives for these inputs. Raises PTR258 for anything but arguments of a call."""
+        given = self._launch(*inputs) if self._launch else {}
+        if not isinstance(given, Mapping):
+            raise PorterError(
+                "PTR258", f"the launch of kernel `{self._draft.name}` gives a {type(given).__name__}",
+                hint='Return a dict of arguments of a call: {"grid": (8, 1, 1)}.',
+            )  # fmt: skip
+        unknown = [name for name in given if name not in _ARGUMENTS]
+        if unknown:
+            raise PorterError(
+                "PTR258", f"the launch of kernel `{self._draft.name}` gives `{unknown[0]}`",
+                hint=f"It can give {', '.join(_ARGUMENTS)}.",
+            )  # fmt: skip
+        return given
 
     def _complete(self, inputs: Sequence[Value], given: Launch) -> Launch:
         """A launch with what it leaves out. Raises PTR221 if only a reference could tell."""
         arguments: Launch = {**given}
-        if not {"output_shapes", "output_dtypes", "grid"} <= arguments.keys():
+        if not arguments.keys() >= _IMPLIED:
             outputs = result_outputs(self._draft, self._require_reference("run"), tuple(inputs))
             arguments.setdefault("output_shapes", [output.shape for output in outputs])
             arguments.setdefault("output_dtypes", [output.dtype for output in outputs])
@@ -235,6 +290,20 @@ class MetalKernel:
         check_kernel(kernel)
         self._operator = operator(kernel, self._reference, self._vjp)
         return self._operator
+
+
+def _packed(kernel: Kernel, inputs: Sequence[Value], given: Launch) -> tuple[object, ...]:
+    """The operator's arguments; what a launch leaves out stays empty. Raises PTR206, PTR209-PTR211."""
+    shapes, dtypes = given.get("output_shapes"), given.get("output_dtypes")
+    return pack(
+        inputs,
+        sizes(kernel, "grid", given["grid"]) if "grid" in given else (),
+        sizes(kernel, "threadgroup", given["threadgroup"]),
+        () if shapes is None else output_lengths(kernel, "output_shapes", _ordered(kernel, "output_shapes", shapes)),
+        () if dtypes is None else output_types(kernel, _ordered(kernel, "output_dtypes", dtypes)),
+        template_arguments(_template(kernel, given.get("template", ()))),
+        given.get("init_value"),
+    )
 
 
 def _types(inputs: Sequence[Value]) -> object:

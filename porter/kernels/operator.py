@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import keyword
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -67,14 +68,15 @@ def pack(
     inputs: Sequence[Value],
     grid: Sequence[int],
     threadgroup: Sequence[int],
-    shapes: Sequence[Sequence[int]],
+    shapes: Sequence[Sequence[int]] = (),
     dtypes: Sequence[torch.dtype] = (),
     template: Sequence[TemplateArgument] = (),
     init_value: Number | None = None,
 ) -> tuple[object, ...]:
     """The arguments of an operator. A number among the inputs leaves its place empty.
 
-    Without `dtypes` the outputs have the types of the reference's results.
+    Without `shapes` or `dtypes` the outputs have those of the reference's results; without `grid`, each element of the
+    first output has a thread. These are found inside the operator, so that whatever traces the call sees no more of it.
     """
     return (
         *(v if isinstance(v, torch.Tensor) else None for v in inputs),
@@ -97,12 +99,14 @@ def unpack(kernel: Kernel, reference: Reference | None, arguments: Sequence[Any]
     inputs = tuple(next(rest) if tensor is None else tensor for tensor in arguments[:count])
     shapes = [tuple(next(sizes) for _ in range(rank)) for rank in ranks]
     dtypes = [getattr(torch, name) for name in names]
-    if not names and reference is not None:
-        dtypes = [each.dtype for each in references.result_outputs(kernel, reference, inputs)]
+    if reference is not None and not (shapes and dtypes):
+        results = references.result_outputs(kernel, reference, inputs)
+        shapes = shapes or [each.shape for each in results]
+        dtypes = dtypes or [each.dtype for each in results]
     return Call(
         inputs,
         tuple(Output(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)),
-        three(threads),
+        three(threads or [math.prod(shapes[0])]),
         three(group),
         tuple(TemplateArgument(*template[i : i + 3]) for i in range(0, len(template), 3)),
         init_value,
@@ -115,6 +119,11 @@ def run_operator(found: Operator, arguments: Sequence[object], verbose: bool) ->
         print(_source(found.kernel, unpack(found.kernel, found.reference, arguments)))
     result = found.op(*arguments)
     return [result] if isinstance(result, torch.Tensor) else list(result)
+
+
+def has_own_gradient(reference: Reference | None, vjp: Vjp | None) -> bool:
+    """Whether a gradient is more than torch's derivative of the reference."""
+    return vjp is not None and (reference is None or not _is_same(vjp, references.differentiate(reference)))
 
 
 def last_source(kernel: Kernel) -> str:

@@ -18,9 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from porter.kernels.cases import FLOATING as FLOATS
+from porter.kernels.cases import FLOATING
 from porter.kernels.compare import BY_TYPE, Difference, Tolerance, compare
 
+FLOATS = FLOATING
 Values = Mapping[str, Any]
 Function = Callable[..., Any]
 

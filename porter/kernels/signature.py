@@ -113,6 +113,11 @@ def tensor_views(kernel: Kernel) -> tuple[str, ...]:
     return tuple(n for n in names if n in indexed or re.search(rf"\b{n}\s*\.\s*get_extent\b", kernel.body))
 
 
+def pointer_name(name: str) -> str:
+    """The argument behind an input or output that the body uses as a tensor."""
+    return f"{name}_data"
+
+
 def described(kernel: Kernel, name: str) -> tuple[Content, ...]:
     """What the body asks to know of input or output `name`."""
     named = words(kernel.body)
@@ -145,7 +150,7 @@ def _buffers(
     index = 0
     for operand, type_ in (*((o, _input_type(o)) for o in inputs), *((o, _output_type(kernel, o)) for o in outputs)):
         viewed = operand.name in views
-        argument = f"{operand.name}_data" if viewed else operand.name
+        argument = pointer_name(operand.name) if viewed else operand.name
         wanted = (*described(kernel, operand.name), *([Content.EXTENTS] if viewed else []))
         data = Buffer(operand.name, Content.DATA, f"{type_}{argument} [[buffer({index})]]")
         yield data
@@ -169,7 +174,7 @@ def _views(inputs: Sequence[Operand], outputs: Sequence[Operand], views: Sequenc
     pointers = {o.name: f"device const {o.metal}*" for o in inputs} | {o.name: f"device {o.metal}*" for o in outputs}
     ranks = {o.name: o.rank for o in (*inputs, *outputs)}
     return "".join(
-        f"  const porter_tensor<{pointers[n]}, {ranks[n]}> {n}{{{n}_data, {n}{Content.EXTENTS.value}}};\n"
+        f"  const porter_tensor<{pointers[n]}, {ranks[n]}> {n}{{{pointer_name(n)}, {n}{Content.EXTENTS.value}}};\n"
         for n in views
     )
 

@@ -8,11 +8,12 @@ from typing import Any
 import torch
 
 from porter.core.errors import PorterError
+from porter.kernels.benchmark import GROUPS, BenchmarkReport, Group, benchmark
 from porter.kernels.call import Call, Value
 from porter.kernels.cases import FLOATING
 from porter.kernels.check import CheckReport, check
 from porter.kernels.compare import BY_TYPE, Tolerance
-from porter.kernels.definition import check_kernel
+from porter.kernels.definition import check_kernel, check_texts
 from porter.kernels.intercept import find_interceptor
 from porter.kernels.kernel import Kernel, MetalParameter
 from porter.kernels.operator import Vjp, last_source, operator, pack, run_operator
@@ -42,6 +43,8 @@ class TorchMetalKernel:
         template_dtypes: Mapping[str, str] | None = None,
         vjp: Vjp | None = None,
     ) -> None:
+        names = {"input_names": input_names, "result_names": result_names}
+        check_texts(name, names, {"src": src, "helper_src": helper_src or ""})
         kernel = Kernel(
             name, tuple(input_names), tuple(result_names), src, helper_src or "", tuple(metal_params or ()),
             tuple((template_dtypes or {}).items()), tensors=True,
@@ -65,6 +68,11 @@ class TorchMetalKernel:
         """The torch function that computes the same."""
         return self._operator.reference
 
+    @property
+    def vjp(self) -> Vjp | None:
+        """The gradient, if it has one."""
+        return self._operator.vjp
+
     def check(
         self,
         inputs: Sequence[Value],
@@ -83,6 +91,27 @@ class TorchMetalKernel:
             dtypes=dtypes, fixed=fixed, tolerance=tolerance, gradients=self._operator.vjp is not None,
             outputs=self.kernel.outputs,
         )  # fmt: skip
+
+    def benchmark(
+        self,
+        examples: Sequence[Sequence[Value]],
+        launch: Callable[..., Mapping[str, Any]],
+        groups: Sequence[Sequence[int]] | None = None,
+    ) -> BenchmarkReport:
+        """Times the kernel against its torch definition for each of `examples`, inputs of several sizes.
+
+        `launch` is that of `check`. Tries `groups` of threads; unless given, the usual ones if `launch` leaves
+        threads_per_thread_group out, otherwise only what it says.
+        """
+
+        def run(group: Group, inputs: Sequence[Value]) -> object:
+            chosen = {} if group is None else {"threads_per_thread_group": group}
+            return self(*inputs, **{**launch(*inputs), **chosen})
+
+        if groups is None:
+            fixed = any("threads_per_thread_group" in launch(*each) for each in examples)
+            groups = () if fixed else GROUPS
+        return benchmark(self.kernel.name, run, self._torch_defn, examples, groups or (None,))
 
     def call_for(self, inputs: Sequence[Value]) -> Call:
         """A call with these inputs, over a grid of one thread."""

@@ -39,14 +39,14 @@ def template_object(template: Template) -> dict[str, Any]:
     return {"name": template.name, "summary": template.summary, "kind": template.kind}
 
 
-def check_lines(name: str, results: Sequence[CaseResult]) -> list[str]:
-    """The cases that failed, and the counts."""
+def check_lines(name: str, results: Sequence[CaseResult], backend: str = "host") -> list[str]:
+    """The cases that failed, the counts, and where the kernels ran."""
     failed = [result for result in results if not result.ok]
     lines = [f"{result.case}: {result.difference or result.error}" for result in failed[:_MOST]]
     if len(failed) > _MOST:
         lines.append(f"and {len(failed) - _MOST} more")
     verdict = "FAIL" if failed else "PASS"
-    return [*lines, f"{verdict} {name}: {len(results) - len(failed)} passed, {len(failed)} failed (host)"]
+    return [*lines, f"{verdict} {name}: {len(results) - len(failed)} passed, {len(failed)} failed ({backend})"]
 
 
 def check_object(name: str, results: Sequence[CaseResult]) -> dict[str, Any]:
@@ -104,7 +104,9 @@ def trace_object(result: StageResult) -> dict[str, Any]:
     }
 
 
-TIMING_HEADING = f"{'template':<19}{'case':<34}{'kernel':>10}{'simple':>10}{'torch':>10}{'ratio':>8}{'to simple':>11}"
+TIMING_HEADING = (
+    f"{'template':<19}{'case':<34}{'kernel ms':>10}{'simple ms':>10}{'torch ms':>10}{'ratio':>8}{'to simple':>11}"
+)
 
 
 def timing_line(name: str, timing: Timing) -> str:

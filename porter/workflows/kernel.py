@@ -31,6 +31,11 @@ def start_device() -> None:
         aten_overlay.start()
 
 
+def backend_name() -> str:
+    """Where scripts run: on the stand-in, or on a Mac's own device."""
+    return "mps" if sys.platform == "darwin" else "host"
+
+
 def check_script(path: Path, steps: Steps) -> Iterator[CaseResult]:
     """The result of every case, with bounds checked. Raises PTR238, PTR239 and what `start_device` raises."""
     start_device()

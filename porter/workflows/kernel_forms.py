@@ -10,24 +10,34 @@ from porter.workflows.kernel import start_device
 from porter.workflows.templates import create_file
 
 
-def export_kernel(path: Path, form: str, name: str | None, folder: Path) -> list[Path]:
-    """Writes a kernel of a script in another form. Raises PTR228, PTR231, PTR232, PTR236, PTR238 and PTR240."""
+def export_kernel(path: Path, form: str, name: str | None, folder: Path, without_vjp: bool = False) -> list[Path]:
+    """Writes a kernel of a script in another form.
+
+    Raises PTR228, PTR231, PTR232, PTR236, PTR238, PTR240, and PTR256 unless `without_vjp`.
+    """
     start_device()
-    from porter.kernels.export import export
+    from porter.kernels.export import export, find_form
     from porter.kernels.loading import find_kernel, load_kernels
 
+    find_form(form)
     kernel, call = find_kernel(path, load_kernels(path), name)
-    return _write(export(kernel, form, call=call), folder)
+    return _write(export(kernel, form, call=call, without_vjp=without_vjp), folder)
 
 
 def import_kernel(path: Path, form: str, folder: Path) -> list[Path]:
     """Writes the kernel of a file in another form as porter's own. Raises PTR229-PTR232, PTR236 and PTR238."""
     start_device()
-    from porter.kernels.export import export, read_back
+    from porter.kernels.export import export, find_form, read_back
 
+    find_form(form)
     if not path.is_file():
         raise PorterError("PTR238", "there is no such script", Place(str(path)), "Check the path.")
-    return _write(export(read_back(path.read_text(), form), "porter"), folder)
+    try:
+        kernel = read_back(path.read_text(), form)
+    except PorterError as error:
+        place = Place(str(path), error.place.line if error.place else 0)
+        raise PorterError(error.code, error.what, place, error.hint) from error
+    return _write(export(kernel, "porter"), folder)
 
 
 def _write(files: Mapping[str, str], folder: Path) -> list[Path]:

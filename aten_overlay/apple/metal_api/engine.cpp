@@ -97,7 +97,7 @@ bool validated() {
 pm_buffer bound_bytes(Binding& binding) {
   binding.bytes.resize(std::max<size_t>(binding.bytes.size(), 1));  // zeros where nothing is bound
   const size_t length = validated() ? binding.length : binding.bytes.size() * sizeof(Unit);
-  return {binding.bytes.data(), binding.bytes.data(), length};
+  return {binding.bytes.data(), nullptr, length};
 }
 
 pm_buffer bound_buffer(const Binding& binding, const std::string& where) {

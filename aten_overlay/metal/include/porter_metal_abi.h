@@ -52,8 +52,9 @@ struct pm_function_constant {
 };
 
 /* A stretch of memory. `address` is what the kernel gets; the bytes it may touch are [base, base + length).
- * A null base means base == address. With a zero length there is no byte that it may touch. `extent` are the bytes from
- * `address` on that belong to the tensor bound there, 0 where that is not known. */
+ * A null base means that the bytes were copied (setBytes), and begin at the address; otherwise it is the start of an
+ * allocation, which Metal rounds up. With a zero length there is no byte that the kernel may touch. `extent` are the
+ * bytes from `address` on that belong to the tensor bound there, 0 where that is not known. */
 struct pm_buffer {
   void* address;
   void* base;

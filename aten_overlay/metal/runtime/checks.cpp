@@ -142,7 +142,7 @@ void begin_checks(const Job& job, void* const* threadgroup, Failure& failure, jm
       allow(threadgroup[a.index], launch.threadgroup_bytes[a.index]);
     } else {
       const pm_buffer& b = launch.buffers[a.index];
-      if (!allow_extents(launch, b)) allow(b.base ? b.base : b.address, b.length);
+      if (!allow_extents(launch, b)) allow(b.base ? b.base : b.address, readable(a, b));
       if (a.kind == PM_TEXTURE) {
         const auto& t = *static_cast<const pm_texture*>(b.address);
         allow(&t, sizeof(t));

@@ -46,8 +46,13 @@ int check_argument(const pm_launch& l, const pm_argument& a) {
     return refuse(l, PM_MISALIGNED, "argument `%s` is not aligned for its type (%s %u)", a);
   const char* base = static_cast<const char*>(b.base ? b.base : b.address);
   const uint64_t offset = static_cast<const char*>(b.address) - base;
-  if (a.kind == PM_CONSTANT_REFERENCE && b.length && offset + a.element_size > b.length)
-    return refuse(l, PM_BUFFER_TOO_SMALL, "argument `%s` is larger than what is bound (%s %u)", a);
+  if (a.kind == PM_CONSTANT_REFERENCE && b.length && offset + a.element_size > readable(a, b)) {
+    char format[128];
+    snprintf(
+        format, sizeof(format), "argument `%%s` takes %u bytes; %llu are bound (%%s %%u)", a.element_size,
+        static_cast<unsigned long long>(offset < b.length ? b.length - offset : 0));
+    return refuse(l, PM_BUFFER_TOO_SMALL, format, a);
+  }
   return PM_OK;
 }
 

@@ -54,6 +54,13 @@ struct ThreadgroupMemory {
   const Job& job_;
 };
 
+// The bytes after its base that an argument may read. A reference to a vector of three reads the fourth component too: past
+// the end of a tensor of three, but inside its allocation, of which Metal makes a multiple of 16 bytes.
+inline uint64_t readable(const pm_argument& argument, const pm_buffer& buffer) {
+  const bool rounded = buffer.base && argument.kind == PM_CONSTANT_REFERENCE;
+  return rounded ? (buffer.length + 15) / 16 * 16 : buffer.length;
+}
+
 // Bounds of what the running kernel may touch, for libraries compiled with checks.
 void begin_checks(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* escape);
 void end_checks();

@@ -11,7 +11,7 @@ from dataclasses import replace
 from porter.core.errors import PorterError
 from porter.kernels.call import Call, Value
 from porter.kernels.export import compile_shader, coreai, kernel_builder, mlx, script
-from porter.kernels.export.forms import AnyKernel, Files, Form, source_of
+from porter.kernels.export.forms import AnyKernel, Files, Form, check_gradient, source_of
 
 _forms: dict[str, Form] = {
     form.name: form for form in (compile_shader.FORM, mlx.FORM, coreai.FORM, kernel_builder.FORM, script.FORM)
@@ -28,26 +28,35 @@ def forms() -> tuple[str, ...]:
     return tuple(_forms)
 
 
-def export(kernel: AnyKernel, form: str, inputs: Sequence[Value] | None = None, call: Call | None = None) -> Files:
+def export(
+    kernel: AnyKernel,
+    form: str,
+    inputs: Sequence[Value] | None = None,
+    call: Call | None = None,
+    without_vjp: bool = False,
+) -> Files:
     """The files of `kernel` in `form`, by path; `inputs` are like those of a call; or `call` is one.
 
     Raises PTR228 without inputs that the form needs, PTR231 for a kernel that the form cannot hold, PTR232 for an
-    unknown form.
+    unknown form, PTR256 for a vjp that would be lost, unless `without_vjp`.
     """
+    if not without_vjp:
+        check_gradient(kernel)
     source = source_of(kernel, inputs)
-    return _find(form).write(source if call is None else replace(source, example=call))
+    return find_form(form).write(source if call is None else replace(source, example=call))
 
 
 def read_back(text: str, form: str) -> AnyKernel:
     """The kernel in a file of `form`. Raises PTR229, PTR230 and PTR232."""
-    read = _find(form).read
+    read = find_form(form).read
     if read is None:
         readable = ", ".join(each.name for each in _forms.values() if each.read)
         raise PorterError("PTR232", f"kernels cannot be read from the form `{form}`", hint=f"Use one of {readable}.")
     return read(text)
 
 
-def _find(name: str) -> Form:
+def find_form(name: str) -> Form:
+    """The form of that name. Raises PTR232."""
     if name not in _forms:
         raise PorterError("PTR232", f"there is no form `{name}`", hint=f"Use one of {', '.join(_forms)}.")
     return _forms[name]

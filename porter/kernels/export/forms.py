@@ -10,6 +10,7 @@ from porter.core.errors import PorterError
 from porter.kernels.call import Call, Value
 from porter.kernels.kernel import Kernel
 from porter.kernels.metal_kernel import MetalKernel
+from porter.kernels.operator import has_own_gradient
 from porter.kernels.references import Reference
 from porter.kernels.torch_metal_kernel import TorchMetalKernel
 
@@ -49,6 +50,15 @@ class Form:
 def refuse(kernel: Kernel, form: str, what: str, hint: str) -> PorterError:
     """What is raised for a kernel that uses what a form does not have."""
     return PorterError("PTR231", f"kernel `{kernel.name}` {what}, which the form {form} does not have", hint=hint)
+
+
+def check_gradient(kernel: AnyKernel) -> None:
+    """Raises PTR256 for a gradient that an export would lose: one that the reference does not have by itself."""
+    if has_own_gradient(kernel.reference, kernel.vjp):
+        raise PorterError(
+            "PTR256", f"kernel `{kernel.kernel.name}` has a vjp of its own, and no export takes it along",
+            hint="Write the gradient there by hand, and export with --without-vjp (without_vjp=True).",
+        )  # fmt: skip
 
 
 def source_of(kernel: AnyKernel, inputs: Sequence[Value] | None) -> Source:

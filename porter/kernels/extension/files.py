@@ -8,13 +8,17 @@ from pathlib import Path, PurePosixPath
 from string import Template
 
 COMMON, EXAMPLE, KERNEL = "common", "swiglu", "kernel"  # what every project has, and what one of both kinds adds
+METALLIB = "metallib"  # what a project that embeds a Metal library has instead
 _BESIDE = Path(__file__).resolve().parents[3] / "templates" / "extension"
 _SHARED = "share/porter/templates/extension/"  # pyproject.toml installs them there
 
 
-def fill(kind: str, values: Mapping[str, str]) -> dict[str, str]:
-    """The files of a kind of project by path, with these values. The folder `package` becomes the project's name."""
-    found = {path: Template(text) for part in (COMMON, kind) for path, text in _read(part).items()}
+def fill(kind: str, values: Mapping[str, str], *instead: str) -> dict[str, str]:
+    """The files of a kind of project by path, with these values; `instead` are parts with files in place of others.
+
+    The folder `package` becomes the project's name.
+    """
+    found = {path: Template(text) for part in (COMMON, kind, *instead) for path, text in _read(part).items()}
     return {_rename(path, values["name"]): text.substitute(values) for path, text in found.items()}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from porter.core.errors import Place, PorterError
+from porter.kernels.export.forms import AnyKernel, check_gradient
 from porter.kernels.extension import files
 from porter.kernels.extension.project import Project, check_name, names_of
 from porter.kernels.extension.reference import HEADER, write_reference
@@ -16,13 +17,18 @@ from porter.kernels.metal_kernel import MetalKernel
 from porter.kernels.references import Reference
 from porter.kernels.torch_metal_kernel import TorchMetalKernel
 
-AnyKernel = MetalKernel | TorchMetalKernel
 
+def project_of_file(name: str, path: Path, without_vjp: bool = False) -> Project:
+    """The extension `name` with the kernels of a file.
 
-def project_of_file(name: str, path: Path) -> Project:
-    """The extension `name` with the kernels of a file. Raises PTR251, PTR253-PTR255 and what making kernels raises."""
+    Raises PTR251, PTR253-PTR255, PTR256 for a vjp unless `without_vjp`, and what making kernels raises.
+    """
     check_name(name)
-    return project_of_kernels(name, [(each.kernel, each.reference) for each in find_kernels(path)])
+    kernels = find_kernels(path)
+    if not without_vjp:
+        for kernel in kernels:
+            check_gradient(kernel)
+    return project_of_kernels(name, [(each.kernel, each.reference) for each in kernels])
 
 
 def find_kernels(path: Path) -> tuple[AnyKernel, ...]:

@@ -21,9 +21,13 @@ class Project:
     files: Mapping[str, str]
 
 
-def example(name: str) -> Project:
-    """A project with one operator, its gradient, and tests of both. Raises PTR251."""
-    return Project(check_name(name), files.fill(files.EXAMPLE, names_of(name)))
+def example(name: str, metallib: bool = False) -> Project:
+    """A project with one operator, its gradient, and tests of both; on a Mac it may embed its kernels compiled.
+
+    Raises PTR251.
+    """
+    instead = (files.METALLIB,) if metallib else ()
+    return Project(check_name(name), files.fill(files.EXAMPLE, names_of(name), *instead))
 
 
 def check_name(name: str) -> str:

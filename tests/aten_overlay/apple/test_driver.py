@@ -39,6 +39,15 @@ def test_the_compilers_that_were_named_are_kept_for_plain_code(monkeypatch: pyte
     assert commands.make_environment(made) == made
 
 
+def test_a_command_whose_settings_are_gone_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PORTER_CACHE", str(tmp_path))
+    settings = Path(commands.make_environment({"CXX": "g++"})["CXX"]).with_suffix(".json")
+    text = settings.read_text()
+    settings.unlink()
+    commands.make_environment({"CXX": "g++"})
+    assert settings.read_text() == text
+
+
 def test_objective_c_plus_plus_compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     source = tmp_path / "a.mm"
     source.write_text(

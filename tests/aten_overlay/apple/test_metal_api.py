@@ -52,7 +52,7 @@ def test_kernels_read_and_write_bound_buffers(tell: Callable[[str], str], name: 
     ("name", "told"),
     [
         ("gathered", "PTR124: kernel `gather`: index 4 is not in the argument buffer at buffer index 0"),
-        ("short_bytes", "PTR126: kernel `sizes`: argument `sizes` is larger than what is bound (buffer 1)"),
+        ("short_bytes", "PTR126: kernel `sizes`: argument `sizes` takes 16 bytes; 12 are bound (buffer 1)"),
         ("unbound", "PTR124: kernel `scale`, argument `in` at buffer index 1: nothing is bound there"),
         ("beyond_offset", "PTR124: kernel `scale`, argument `out` at buffer index 0: offset 40 is beyond the buffer's"),
         ("beyond_table", "PTR124: kernel `scale`: buffer index 31 is beyond the argument table, which ends at 30"),

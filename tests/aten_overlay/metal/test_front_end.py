@@ -120,6 +120,16 @@ def test_refusals(code: str) -> None:
     assert error.value.code == code
 
 
+@pytest.mark.parametrize(
+    ("attribute", "hint"),
+    [("thread_position_in_gri", "Did you mean [[thread_position_in_grid]]?"), ("color", "Pass the data in a buffer.")],
+)
+def test_a_misspelled_attribute_is_told(attribute: str, hint: str) -> None:
+    with pytest.raises(OverlayError) as error:
+        compile_kernels(f"kernel void f(device int* x, uint i [[{attribute}]]) {{ x[i] = 1; }}", ["f"])
+    assert (error.value.code, error.value.hint) == ("PTR109", hint)
+
+
 def test_a_compile_error_keeps_its_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "wrong.metal"
     file.write_text("#include <metal_stdlib>\n// a comment\nkernel void f(device float* x) {\n  x[0] = missing;\n}\n")

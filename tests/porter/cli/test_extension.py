@@ -29,3 +29,9 @@ def test_json_names_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_a_wrong_name_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["extension", "new", "my-ops", "--out", str(tmp_path / "there")]) == 2
     assert capsys.readouterr().err.startswith("porter: PTR251 ")
+
+
+def test_no_metallib_of_the_kernels_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "there")
+    assert main(["extension", "new", "my_ops", "--from", "silu.py", "--metallib", "--out", out]) == 2
+    assert capsys.readouterr().err.startswith("porter: PTR257 ")

@@ -57,7 +57,8 @@ def test_the_list_names_kind_and_summary(capsys: pytest.CaptureFixture[str]) -> 
 def test_a_template_is_copied(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["kernel", "new", "softmax", "--name", "mine", "--out", str(tmp_path)]) == 0
     path = tmp_path / "mine.py"
-    assert capsys.readouterr().out == f"{path}\nCheck it: porter kernel check {path}\n"
+    told = capsys.readouterr()
+    assert (told.out, told.err) == (f"{path}\n", f"Check it: porter kernel check {path}\n")
     assert "def mine(x: Tensor)" in path.read_text()
     assert main(["kernel", "new", "softmax", "--out", str(tmp_path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"file": str(tmp_path / "softmax.py")}
@@ -169,6 +170,22 @@ def test_a_kernel_whose_source_depends_on_types_takes_them_from_the_script(pytho
     done = python("-m", "porter", "kernel", "export", "templates/quickstart.py", *arguments)
     assert done.returncode == 0, done.stderr
     assert any(path.name == "build.toml" for path in map(Path, done.stdout.split()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("export", "templates/quickstart.py", "--to", "cuda"), "porter: PTR232 there is no form `cuda`"),
+        (("import", "none.py", "--from", "cuda"), "porter: PTR232 there is no form `cuda`"),
+        (
+            ("import", "templates/quickstart.py", "--from", "mlx"),
+            "porter: templates/quickstart.py: PTR229 the file has ",
+        ),
+    ],
+)
+def test_a_form_or_a_file_that_is_none_is_told(arguments: tuple[str, ...], told: str, python: Run) -> None:
+    done = python("-m", "porter", "kernel", *arguments)
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith(told), done.stderr
 
 
 def test_one_of_several_kernels_has_to_be_named(python: Run, tmp_path: Path) -> None:

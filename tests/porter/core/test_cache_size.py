@@ -51,13 +51,15 @@ def test_what_is_in_use_and_locks_stay(own_cache: Path) -> None:
     assert cache_size.prune(0) == 0 and lock.exists()
 
 
-def test_a_tree_goes_as_one(own_cache: Path) -> None:
-    for name in ("a/x", "a/y/z", "b/x"):
-        overlay_cache.write(own_cache / "trees" / name, b"12345")
+@pytest.mark.parametrize("kind", ["trees", "commands"])
+def test_a_tree_or_a_command_and_its_settings_go_as_one(kind: str, own_cache: Path) -> None:
+    for name in ("a/x", "a/x.json", "b/x", "b/x.json"):
+        overlay_cache.write(own_cache / kind / name, b"12345")
     for path in sorted(own_cache.rglob("*")):
-        os.utime(path, (1, 1) if "a" in path.parts else None)
-    assert cache_size.prune(5) == 10
-    assert [path.name for path in (own_cache / "trees").iterdir()] == ["b"]
+        os.utime(path, (1, 1) if "a" in path.parts or path.suffix == ".json" else None)
+    assert cache_size.prune(10) == 10
+    assert sorted(path.name for path in (own_cache / kind / "b").iterdir()) == ["x", "x.json"]
+    assert not (own_cache / kind / "a").exists()
 
 
 @pytest.mark.parametrize(("text", "size"), [("7", 7), ("2k", 2048), ("500M", 500 << 20), ("2GB", 2 << 30)])

@@ -25,7 +25,7 @@ def test_the_times_and_what_is_over() -> None:
     assert_expected_inline(
         "\n".join([TIMING_HEADING, *(timing_line("mine", each) for each in timings)]),
         """\
-template           case                                  kernel    simple     torch   ratio  to simple
+template           case                               kernel ms simple ms  torch ms   ratio  to simple
 mine               4096x1024-float32-dense                4.000     8.000     2.000    2.00       0.50
 mine               4194304-float32-dense                  3.000               2.000    1.50             over 1.2
 mine               256x256x256-float32-dense             30.000    20.000     1.000   30.00       1.50  slower than simple""",
@@ -46,6 +46,7 @@ def test_a_check_shows_some_failures_and_counts_all() -> None:
     assert told["failed"][0] | {"error": ""} == told["failed"][0]
     assert (told["failed"][0]["stage"], told["failed"][0]["index"]) == ("scan", [1, 2])
     assert check_lines("mine.py", results[:1]) == ["PASS mine.py: 1 passed, 0 failed (host)"]
+    assert check_lines("mine.py", results[:1], "mps") == ["PASS mine.py: 1 passed, 0 failed (mps)"]
 
 
 def trace_of(writer: Writer | None) -> str:

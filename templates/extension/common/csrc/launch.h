@@ -6,6 +6,9 @@
 
 #import <Foundation/Foundation.h>
 #import <Metal/Metal.h>
+#ifdef EMBEDDED_METALLIB
+#include "metallib.h"  // the kernels, compiled by the setup.py of `porter extension new --metallib`
+#endif
 
 #include <algorithm>
 #include <functional>
@@ -52,7 +55,13 @@ class Kernels {
     });
     NSError* error = nil;
     if (!library_) {
+#ifdef EMBEDDED_METALLIB
+      dispatch_data_t data =
+          dispatch_data_create(kMetallib, sizeof(kMetallib), nil, DISPATCH_DATA_DESTRUCTOR_DEFAULT);
+      library_ = [device newLibraryWithData:data error:&error];
+#else
       library_ = [device newLibraryWithSource:[NSString stringWithUTF8String:source_.c_str()] options:nil error:&error];
+#endif
       TORCH_CHECK(library_, "$name: the kernels do not compile: ", [[error localizedDescription] UTF8String]);
     }
     id<MTLFunction> function = [library_ newFunctionWithName:[NSString stringWithUTF8String:name.c_str()]];

@@ -25,6 +25,7 @@ kernel void where(device int* out, uint2 at [[thread_position_in_grid]], uint2 s
                   uint2 group [[threads_per_threadgroup]]) {
   out[at.y * size.x + at.x] = group.x * 10 + group.y;
 }
+kernel void third(device uint* out, constant uint3& v) { out[0] = v.z; }
 kernel void gather(device float* out, constant const device float* const* in, uint i [[thread_position_in_grid]]) {
   out[i] = in[0][i] + in[1][i];
 }
@@ -49,7 +50,7 @@ def test_the_example_of_pytorch(library: Any) -> None:
 
 
 def test_kernels_are_listed(library: Any) -> None:
-    assert dir(library) == ["full", "gather", "narrow", "scale", "total", "where"]
+    assert dir(library) == ["full", "gather", "narrow", "scale", "third", "total", "where"]
 
 
 def test_threads_are_the_whole_grid(library: Any) -> None:
@@ -82,6 +83,24 @@ def test_cpu_scalars_are_bound_by_value(library: Any) -> None:
     x = torch.zeros(4, device="mps")
     library.full(x, torch.tensor(2.5, dtype=torch.float64))
     assert x.cpu().tolist() == [2.5] * 4
+
+
+def test_three_numbers_fill_a_vector_of_three(library: Any) -> None:
+    out, sizes = torch.zeros(1, dtype=torch.int32, device="mps"), torch.tensor([2, 3, 5], dtype=torch.int32)
+    library.third(out, sizes.to("mps"))
+    assert out.item() == 5
+
+
+def test_a_list_of_three_is_too_short_for_a_vector_of_three(library: Any) -> None:
+    with pytest.raises(RuntimeError, match=r"`third`: argument `v` takes 16 bytes; 12 are bound \(buffer 1\)"):
+        library.third(torch.zeros(1, dtype=torch.int32, device="mps"), [2, 3, 5], arg_casts="int32")
+
+
+def test_three_numbers_fill_a_vector_of_three_with_checks() -> None:
+    library = ShaderLibrary(SOURCE, aten_overlay.start(), checked=True)
+    out = torch.zeros(1, dtype=torch.int32, device="mps")
+    library.third(out, torch.tensor([2, 3, 5], dtype=torch.int32).to("mps"))
+    assert out.item() == 5
 
 
 def test_lists_of_tensors_are_addresses(library: Any) -> None:
@@ -151,6 +170,7 @@ def test_an_empty_grid_does_nothing(library: Any) -> None:
         (lambda k, x: k.full(x.cpu(), 1.0), RuntimeError, "Passed CPU tensor to MPS op"),
         (lambda k, x: k.full(x, "a"), RuntimeError, "Unsupported argument type"),
         (lambda k, x: k.full(x, []), RuntimeError, "Empty list/tuple"),
+        (lambda k, x: k.full(x, [torch.tensor(1.0)]), RuntimeError, "Passed CPU tensor to MPS op"),
         (lambda k, x: k.full(x, [1, "a"]), RuntimeError, "Unexpected argument types"),
         (lambda k, x: k.full(x, 1.0, arg_casts="fp8"), RuntimeError, "Unsupported cast instruction fp8"),
         (lambda k, x: k.full(x, 1.0, arg_casts=3), RuntimeError, "Unexpected caster arg type int"),

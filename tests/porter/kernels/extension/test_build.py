@@ -55,6 +55,22 @@ def test_the_tests_of_a_new_project_pass(example: Path) -> None:
     assert count_tests(example, "tests") == {"passed": 54}
 
 
+def test_pip_installs_what_the_package_needs_and_no_more(example: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    options = ("--no-build-isolation", "--no-deps", "--no-index", "--no-compile", "--target", str(site))
+    done = run(example, "-m", "pip", "install", "-q", *options, ".")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    found = {path.name.partition(".cpython")[0] for path in (site / "fused_ops").iterdir()}
+    assert found == {"__init__.py", "ops.py", "_C"}
+    assert [path.name for path in site.iterdir() if path.suffix != ".dist-info"] == ["fused_ops"]
+    code = (
+        f"import sys; sys.path.insert(0, {str(site)!r}); import torch, fused_ops; "
+        "one = torch.ones(2, device='mps'); print(fused_ops.__file__, fused_ops.swiglu(one, one).tolist())"
+    )
+    told = run(tmp_path, "-c", code)
+    assert told.stdout.startswith(f"{site / 'fused_ops' / '__init__.py'} [0.731"), told.stdout + told.stderr
+
+
 def test_they_find_an_offset_in_elements(example: Path) -> None:
     """Runs last: it breaks the project."""
     header = example / "csrc" / "launch.h"

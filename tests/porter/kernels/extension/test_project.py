@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -138,6 +141,41 @@ def test_a_file_without_kernels_is_refused(text: str | None, tmp_path: Path) -> 
     if text is not None:
         path.write_text(text)
     assert code_of(lambda: project_of_file("my_ops", path)) == "PTR253"
+
+
+def test_a_gradient_of_its_own_has_to_be_left_out_by_hand(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.py"
+    path.write_text(
+        "from porter.kernels import MetalKernel\n"
+        'K = MetalKernel("k", ["x"], ["y"], "y[0] = x[0];", vjp=lambda primals, cotangent, outputs: cotangent)\n'
+    )
+    assert code_of(lambda: project_of_file("my_ops", path)) == "PTR256"
+    assert project_of_file("my_ops", path, without_vjp=True).name == "my_ops"
+
+
+def test_a_metallib_is_compiled_by_xcrun_and_written_into_a_header(tmp_path: Path) -> None:
+    project.write(project.example("my_ops", metallib=True), tmp_path / "my_ops")
+    xcrun = tmp_path / "bin" / "xcrun"
+    xcrun.parent.mkdir()
+    xcrun.write_text('#!/bin/sh\necho "$@" >> "$XCRUN_LOG"\nfor last; do :; done\nprintf AB > "$last"\n')
+    xcrun.chmod(0o700)
+    path = f"{xcrun.parent}{os.pathsep}{os.environ['PATH']}"
+    log = tmp_path / "log"
+    environment = {**os.environ, "PATH": path, "XCRUN_LOG": str(log)}
+    command = [sys.executable, "setup.py", "-q", "--version"]
+    done = subprocess.run(
+        command, cwd=tmp_path / "my_ops", env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    header = (tmp_path / "my_ops" / "csrc" / "metallib.h").read_text()
+    assert "kMetallib[] = {65, 66};" in header
+    assert "host_name" in (tmp_path / "my_ops" / "build" / "kernels.metal").read_text()
+    assert [line.split()[2] for line in log.read_text().splitlines()] == ["metal", "metallib"]
+
+
+def test_only_setup_differs_with_a_metallib() -> None:
+    plain, embedded = project.example("my_ops").files, project.example("my_ops", metallib=True).files
+    assert {path for path in embedded if embedded[path] != plain.get(path)} == {"setup.py"}
 
 
 def test_the_exports_have_the_form() -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from expecttest import assert_expected_inline
 
-from porter.kernels import MetalKernel
+from porter.kernels import MetalKernel, MetalParameter, TorchMetalKernel
 from porter.kernels import benchmark as benchmarks
 from porter.kernels.benchmark import BenchmarkReport, Measurement, Timing, benchmark
 
@@ -68,6 +68,28 @@ def test_a_launch_that_sets_the_group_is_not_swept() -> None:
     assert [timing.group for timing in measurement.timings] == [None]
     swept = MetalKernel("copy", ["x"], ["out"], COPY, reference=torch.clone).benchmark([[torch.ones(4)]])
     assert {timing.group for timing in swept.measurements[0].timings} == set(benchmarks.GROUPS)
+
+
+TRIPLE = TorchMetalKernel(
+    "triple", ["x"], ["y"], "y[at] = 3 * x[at];", lambda x: 3 * x,
+    [MetalParameter("at", "uint", "thread_position_in_grid")],
+)  # fmt: skip
+
+
+def over_all(x: torch.Tensor) -> dict[str, Any]:
+    return {"threads_per_grid": (x.numel(), 1, 1), "result_shapes": [x.shape]}
+
+
+def test_a_torch_metal_kernel_is_swept_unless_its_launch_or_a_list_says_otherwise() -> None:
+    def in_twos(x: torch.Tensor) -> dict[str, Any]:
+        return {**over_all(x), "threads_per_thread_group": (2, 1, 1)}
+
+    (swept,) = TRIPLE.benchmark([[torch.ones(64)]], over_all).measurements
+    assert {timing.group for timing in swept.timings} == set(benchmarks.GROUPS) and swept.inputs == "float32[64]"
+    (fixed,) = TRIPLE.benchmark([[torch.ones(64)]], in_twos).measurements
+    assert [timing.group for timing in fixed.timings] == [None]
+    (listed,) = TRIPLE.benchmark([[torch.ones(64)]], in_twos, groups=[(4, 1, 1)]).measurements
+    assert [timing.group for timing in listed.timings] == [(4, 1, 1)]
 
 
 def test_the_report_is_printed() -> None:

@@ -74,7 +74,11 @@ def test_sums_that_cancel() -> None:
 @pytest.mark.parametrize(
     ("body", "case", "message"),
     [
-        ("uint i = thread_position_in_grid.x; out[i] = x[i + 1];", "storage offset", "out of bounds"),
+        (
+            "uint i = thread_position_in_grid.x; out[i] = x[i + 1];",
+            "storage offset",
+            "PTR107 kernel `copy` reads 4 bytes out of bounds; nearest to argument `x`",
+        ),
         ("uint i = thread_position_in_grid.x; if (i % 5) out[i] = x[i];", "as given", r"out\[0, 0\]"),
         (
             "uint i = thread_position_in_grid.x; if (i < 24) out[i] = x[i];",
@@ -136,6 +140,19 @@ def test_a_kernel_of_core_ai(last: str, passed: bool) -> None:
         "result_shapes": [a.t().shape],
     })  # fmt: skip
     assert report.passed is passed
+
+
+def test_a_kernel_of_core_ai_is_told_by_its_own_names() -> None:
+    kernel = TorchMetalKernel(
+        "shift", ["A"], ["B"], "B[g.x, g.y] = A[g.x, g.y + 1];", lambda a: a * 1,
+        metal_params=[MetalParameter("g", "uint2", "thread_position_in_grid")],
+    )  # fmt: skip
+    report = kernel.check([torch.randn(4, 6)], lambda a: {
+        "threads_per_grid": (a.shape[1], a.shape[0], 1), "threads_per_thread_group": (8, 8, 1),
+        "result_shapes": [a.shape],
+    }, dtypes=[torch.float32])  # fmt: skip
+    found = next(r.message for r in report.results if r.case == "storage offset")
+    assert found.startswith("PTR107 kernel `shift` reads 4 bytes out of bounds; nearest to argument `A` (buffer 0")
 
 
 def test_a_reference_that_needs_data() -> None:

@@ -64,6 +64,9 @@ WRONG: list[tuple[str, Callable[[], Any], str, str]] = [
     ("a parameter named as an input", lambda: core(metal_params=[MetalParameter("x", "uint", "grid_size")]), "PTR201",
      "`x`"),
     ("template_dtypes of no input", lambda: core(template_dtypes={"A": "TYPE"}), "PTR201", "`A`"),
+    ("text as the list of inputs", lambda: made(inputs="x"), "PTR201", "`input_names` of kernel `f` is 'x', not a list"),
+    ("text as the list of results", lambda: core(result_names="out"), "PTR201", "`result_names`"),
+    ("arguments in another order", lambda: MetalKernel("f", ("x",), ("out",), ["x"]), "PTR202", "`source` of kernel `f`"),  # type: ignore[arg-type]
     ("no output", lambda: made(outputs=()), "PTR202", "`f` has no outputs"),
     ("an empty body", lambda: made(source=" // nothing\n"), "PTR202", "`f` has an empty body"),
     ("a misspelled attribute", lambda: made(source="out[thread_position_in_gird.x] = 1;"), "PTR203",
@@ -114,9 +117,14 @@ WRONG: list[tuple[str, Callable[[], Any], str, str]] = [
      lambda: call(made(ensure_row_contiguous=False), inputs=[torch.zeros(16, device="mps")[::2]]), "PTR218", "x_strides"),
     ("a sparse input", lambda: call(made(inputs=("x", "y")), inputs=[X, torch.zeros(4, 4).to_sparse()]), "PTR218",
      "input `y`"),
+    ("a template parameter without a value", lambda: call(made(source="T y = x[0]; out[0] = y;")), "PTR219",
+     'template={"T": torch.float32}'),
     ("a body that does not compile", lambda: call(made(source="\nout[0] = y[0];")), "PTR219", "f body:2"),
     ("a CPU input and no reference", lambda: call(inputs=[X.cpu()]), "PTR221", "input `x`"),
     ("a shape that is not the reference's", lambda: core_call(X, result_shapes=[[4]]), "PTR222", "output `out`"),
+    ("a launch with an argument that no call has", lambda: made(launch=lambda x: {"thread_group": (8, 1, 1)}).run(X), "PTR258",
+     "`thread_group`"),
+    ("a launch that gives nothing", lambda: made(launch=lambda x: None).run(X), "PTR258", "gives a NoneType"),
     ("a check without a reference", lambda: made().check([X]), "PTR221", "`f` has no reference"),
 ]  # fmt: skip
 

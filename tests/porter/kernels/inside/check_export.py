@@ -10,9 +10,10 @@ import torch
 from expecttest import assert_expected_inline
 
 from porter.core.errors import PorterError
-from porter.kernels import MetalKernel, MetalParameter, TorchMetalKernel
+from porter.kernels import MetalKernel, MetalParameter, TorchMetalKernel, differentiate
 from porter.kernels.export import export, forms, read_back, register
 from porter.kernels.export.forms import Form
+from porter.kernels.operator import operator
 
 
 def scale_reference(x: torch.Tensor, by: float) -> torch.Tensor:
@@ -99,6 +100,7 @@ def test_mlx_read_back(kernel: MetalKernel) -> None:
     again = read_back(text, "mlx")
     assert isinstance(again, MetalKernel) and again.kernel == kernel.kernel
     again._launch, again._reference = kernel._launch, kernel.reference
+    again._operator = operator(again.kernel, kernel.reference, None)
     assert same(again.run(*INPUTS[name]), kernel.run(*INPUTS[name]))
 
 
@@ -272,6 +274,23 @@ def test_what_cannot_be_exported_or_read_is_said(use: Callable[[], Any], code: s
     with pytest.raises(PorterError) as caught:
         use()
     assert caught.value.code == code and said in str(caught.value).replace("'f'", "`f`")
+
+
+def with_vjp(vjp: Any) -> MetalKernel:
+    return MetalKernel("twice", ["x"], ["y"], "y[thread_position_in_grid.x] = 2 * x[thread_position_in_grid.x];",
+                       reference=twice, vjp=vjp)  # fmt: skip
+
+
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return 2 * x
+
+
+@pytest.mark.parametrize("form", ["compile_shader", "mlx", "coreai", "kernel-builder", "extension", "porter"])
+def test_a_gradient_of_its_own_is_not_lost_silently(form: str) -> None:
+    own, derived = with_vjp(lambda p, c, o: 2 * c), with_vjp(differentiate(twice))
+    with pytest.raises(PorterError, match=r"PTR256 kernel `twice` has a vjp of its own(.|\n)*--without-vjp"):
+        export(own, form, [X])
+    assert export(own, form, [X], without_vjp=True) == export(derived, form, [X])
 
 
 def test_names_and_constants_of_the_file_are_read() -> None:

@@ -10,6 +10,7 @@ from torch.library import opcheck
 
 from porter.core.errors import PorterError
 from porter.kernels import MetalKernel, custom_function, differentiate
+from porter.kernels.metal_kernel import _types
 from porter.kernels.operator import operator, pack
 
 
@@ -113,6 +114,41 @@ def test_export_keeps_the_kernel_through_decompositions(device: str, dynamic: bo
     assert sum("porter_kernels.sin_times_" in name for name in called) == 1
     x, y = (torch.randn(33 if dynamic else 10, device=device) for _ in range(2))
     assert torch.allclose(exported.module()(x, y), sin_times(x, y) + 1)
+
+
+RUN = MetalKernel(
+    "run_times", ["x", "by"], ["out"], "uint i = thread_position_in_grid.x; out[i] = by * x[i];",
+    reference=lambda x, by: by * x,
+)  # fmt: skip
+
+
+class Run(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result = RUN.run(x, x.shape[0])
+        assert isinstance(result, torch.Tensor)
+        return result + 1
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_a_launch_that_a_reference_implies_is_compiled(backend: str, dynamic: bool) -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(Run(), fullgraph=True, backend=backend, dynamic=dynamic)
+    for count in (5, 7):
+        assert compiled(torch.ones(count, device="mps")).tolist() == [count + 1] * count
+
+
+@pytest.mark.parametrize("best", [False, True])
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_launch_that_a_reference_implies_is_exported(
+    strict: bool, best: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = torch.ones(5, device="mps")
+    monkeypatch.setattr(RUN, "_best", {_types((x, 5)): (64, 1, 1)} if best else {})
+    exported = torch.export.export(Run(), (x,), dynamic_shapes={"x": {0: torch.export.Dim("n")}}, strict=strict)
+    module = exported.run_decompositions().module()
+    assert module(torch.ones(9, device="mps")).tolist() == [10] * 9
+    assert sum("run_times" in str(node.target) for node in exported.graph.nodes) == 1
 
 
 @pytest.mark.parametrize("device", ["cpu", "mps"])
