@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
 
 from aten_overlay.metal.ir import CHEAP, PURE, TRAPS, Function, Instruction, NotUnderstood, result_type
 from aten_overlay.metal.regions import Region
 
 _MOST_INSTRUCTIONS = 3000  # beyond, compiling takes longer than fibers do
 _STEPPABLE = ("i16", "i32", "i64")
+_SPLIT = re.compile(r"(?:lshr|and) i32 (%\S+), (\d+)$")
+_LANE_BITS = 5  # of a simdgroup
 _CHECKABLE = {"same": (*_STEPPABLE, "ptr"), "next": _STEPPABLE, "": ()}
+
+
+@dataclass(frozen=True)
+class Split:
+    """A number that grows by one with the lane, divided by 2^`bits` (`is_quotient`), or the remainder."""
+
+    number: str
+    bits: int
+    is_quotient: bool
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is assumed about the values that addresses in a region are computed from: stored ones, and splits by name,
+    whose quotients are taken to be uniform and whose remainders to grow by one.
+    """
+
+    stored: tuple[str, ...]
+    splits: dict[str, Split]
 
 
 class Values:
@@ -65,11 +88,12 @@ class Values:
         number, instruction = self.defined[name]
         return number, self.regions[number].instructions.index(instruction)
 
-    def find_checkable(self, region: Region) -> list[str]:
-        """The stored values from which a region computes addresses, and about which something is assumed."""
+    def find_facts(self, region: Region) -> Facts:
+        """What is assumed about the values from which a region computes addresses."""
         own = {i.result: i for i in region.instructions}
         frontier = [o for i in region.instructions if i.opcode in ("load", "store") for o in self.read(i)[-1:]]
         seen: set[str] = set()
+        splits: dict[str, Split] = {}
         while frontier:
             name = frontier.pop()
             if name in seen or name in self.groupwide:
@@ -78,8 +102,24 @@ class Values:
             source = own.get(name) or (self.defined[name][1] if name in self.recomputed else None)
             if source is not None and (source.opcode in PURE or source.opcode == "load"):
                 frontier += self.read(source)
-        stored = [n for n in seen if n not in own and (n in self.slots or n in self.positions)]
-        return sorted(n for n in stored if self.type_of(n) in _CHECKABLE[self.assumptions.get(n, "")])
+                split = read_split(source)
+                if split and self._counts_lanes(split.number, own):
+                    splits[name] = split
+        stored = [n for n in seen if n not in own and self._is_stored(n)]
+        checked = sorted(n for n in stored if self.type_of(n) in _CHECKABLE[self.assumptions.get(n, "")])
+        return Facts(tuple(checked), dict(sorted(splits.items())))
+
+    def is_index(self, name: str) -> bool:
+        """Whether a value is the thread's index in its threadgroup."""
+        return name == self.index or (name in self.defined and self.defined[name][1].callee == "@pm_index")
+
+    def _counts_lanes(self, name: str, own: Container[str]) -> bool:
+        """Whether a value is known to grow by one with the lane wherever the facts hold."""
+        stored = name not in own and self._is_stored(name) and self.assumptions.get(name) == "next"
+        return self.is_index(name) or stored
+
+    def _is_stored(self, name: str) -> bool:
+        return name in self.slots or name in self.positions
 
     def type_of(self, name: str) -> str:
         """The type of a stored value or of a coordinate of the thread."""
@@ -182,9 +222,23 @@ def is_plain_load(instruction: Instruction) -> bool:
     return instruction.opcode == "load" and not instruction.text.startswith(("load volatile", "load atomic"))
 
 
+def read_split(instruction: Instruction) -> Split | None:
+    """The split of a number into simdgroups, or several of them, and what is left; None for any other instruction."""
+    found = _SPLIT.match(instruction.text)
+    if not found:
+        return None
+    number, is_quotient = int(found[2]), instruction.opcode == "lshr"
+    bits = number if is_quotient else number.bit_length()
+    whole = is_quotient or number == (1 << bits) - 1
+    return Split(found[1], bits, is_quotient) if whole and bits >= _LANE_BITS else None
+
+
 def _derive(instruction: Instruction, known: list[str]) -> str:
     if instruction.callee == "@pm_index":
         return "next"
+    split = read_split(instruction)
+    if split and known == ["next"]:
+        return "same" if split.is_quotient else "next"
     if all(k == "same" for k in known):
         return "same" if instruction.opcode in PURE or instruction.opcode == "load" else ""
     if instruction.opcode in ("add", "zext", "sext", "trunc", "freeze") or " disjoint " in instruction.text:

@@ -34,6 +34,7 @@ struct pm_lanes {
   const uint32_t* position[3]; /* thread_position_in_threadgroup */
   uint32_t* region;            /* where a lane is, while they are divergent */
   uint32_t count;
+  uint32_t chunk; /* lanes that have something in common, if all of them have not: a simdgroup, or a row */
 };
 
 /* How a kernel is entered: one thread of a synchronizing kernel (and a threadgroup of it, where that is
