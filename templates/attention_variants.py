@@ -17,31 +17,36 @@ from porter.kernels.script import FLOATS, Case, Kind, Refusal, Script, Stage, Va
 WIDEST_HEAD = 128
 
 # CAUSAL leaves out keys after the query, WINDOW (0: none) those before its last WINDOW ones; SHARED query heads have
-# one key head. One simdgroup a query: eight of them share blocks of 32 keys, from the first that one of them sees to
-# the last. A lane first is one of these keys, then every 32nd element of the output.
+# one key head. One simdgroup EACH queries, the components of a vector: eight simdgroups share blocks of 32 keys, from
+# the first that one of their queries sees to the last. A lane first is one of these keys, then every 32nd element of
+# the output.
 KERNEL = MetalKernel(
     "attention_variant",
     input_names=["query", "key", "value", "scale", "queries", "keys"],
     output_names=["out"],
     source="""
+    typedef vec<float, EACH> some;
     constexpr uint PARTS = (D + 31) / 32;
-    threadgroup float block[D * 32], asked[8 * D], weights[8 * 32];
+    threadgroup float block[D * 32];
+    threadgroup some asked[8 * D], weights[8 * 32];
     uint lane = thread_position_in_threadgroup.x, mine = thread_position_in_threadgroup.y;
     uint index = mine * 32 + lane;
     uint head = threadgroup_position_in_grid.z;
-    uint row = min(thread_position_in_grid.y, uint(queries) - 1);
+    uint first = thread_position_in_grid.y * EACH, last = uint(queries) - 1;
     ulong from = ulong(head / SHARED) * uint(keys) * D;
-    ulong to = (ulong(head) * uint(queries) + row) * D;
-    for (uint d = lane; d < D; d += 32) asked[mine * D + d] = float(query[to + d]) * scale;
+    ulong to = ulong(head) * uint(queries) * D;
+    for (uint d = lane; d < D; d += 32)
+      for (uint e = 0; e < EACH; ++e)
+        asked[mine * D + d][e] = float(query[to + min(first + e, last) * D + d]) * scale;
 
-    int before = int(keys) - int(queries);
-    int oldest = int(threadgroup_position_in_grid.y) * 8 + before, newest = min(oldest + 7, int(keys) - 1);
-    int position = int(row) + before;
+    int before = int(keys) - int(queries), position = int(first) + before;
+    int oldest = int(threadgroup_position_in_grid.y) * 8 * EACH + before;
+    int newest = min(oldest + 8 * EACH - 1, int(keys) - 1);
     int begin = WINDOW > 0 ? max(0, oldest + 1 - WINDOW) : 0;
     int end = CAUSAL ? newest + 1 : int(keys);
-    float top = LOWEST, sum = 0;
-    float result[PARTS];
-    for (uint k = 0; k < PARTS; ++k) result[k] = 0;
+    some tops = LOWEST, sums = 0;
+    some results[PARTS];
+    for (uint k = 0; k < PARTS; ++k) results[k] = 0;
     for (; begin < end; begin += 32) {
       threadgroup_barrier(mem_flags::mem_threadgroup);
       for (uint i = index; i < 32 * D; i += 256) {
@@ -49,36 +54,40 @@ KERNEL = MetalKernel(
         block[(i % D) * 32 + j] = begin + int(j) < end ? float(key[from + ulong(begin) * D + i]) : 0.0f;
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
-      float score = 0;
+      some scores = 0;
       #pragma unroll
-      for (uint d = 0; d < D; ++d) score += asked[mine * D + d] * block[d * 32 + lane];
+      for (uint d = 0; d < D; ++d) scores = fma(asked[mine * D + d], some(block[d * 32 + lane]), scores);
       int at = begin + int(lane);
-      bool seen = at < end && (!CAUSAL || at <= position) && (WINDOW == 0 || at > position - WINDOW);
-      if (!seen) score = LOWEST;
-      float higher = max(top, simd_max(score));
-      float gain = seen ? exp(score - higher) : 0.0f;
-      float keep = exp(top - higher);
-      sum = sum * keep + simd_sum(gain);
-      top = higher;
-      weights[index] = gain;
+      for (int e = 0; e < EACH; ++e) {
+        bool seen = !CAUSAL || (at <= position + e && (WINDOW == 0 || at > position + e - WINDOW));
+        if (at >= end || !seen) scores[e] = UNSEEN;
+      }
+      some higher = max(tops, simd_max(scores));
+      some gains = exp(scores - higher);  // 0 for UNSEEN
+      some keep = exp(tops - higher);
+      sums = sums * keep + simd_sum(gains);
+      tops = higher;
+      weights[index] = gains;
       simdgroup_barrier(mem_flags::mem_threadgroup);
-      for (uint k = 0; k < PARTS; ++k) result[k] *= keep;
+      for (uint k = 0; k < PARTS; ++k) results[k] *= keep;
       #pragma unroll
       for (uint j = 0; j < 32; ++j) {
-        float weight = weights[mine * 32 + j];  // 0 for keys past the end, in place of which the last is read
+        some weight = weights[mine * 32 + j];  // 0 for keys past the end, in place of which the last is read
         ulong v = from + min(uint(begin) + j, uint(keys) - 1) * D;
         for (uint k = 0; k < PARTS; ++k) {
           uint d = D % 32 == 0 ? lane + 32 * k : min(lane + 32 * k, uint(D) - 1);
-          result[k] += weight * float(value[v + d]);
+          results[k] = fma(weight, some(float(value[v + d])), results[k]);
         }
       }
       simdgroup_barrier(mem_flags::mem_threadgroup);
     }
-    if (thread_position_in_grid.y < uint(queries))
+    for (uint e = 0; e < EACH && first + e <= last; ++e)
       for (uint k = 0; k < PARTS; ++k)
-        if (lane + 32 * k < D) out[to + lane + 32 * k] = T(result[k] / sum);
+        if (lane + 32 * k < D) out[to + (first + e) * D + lane + 32 * k] = T(results[k][e] / sums[e]);
     """,
-    header="constant constexpr float LOWEST = -3.0e38f;  // finite: exp(LOWEST - LOWEST) is a number\n",
+    header="""// Finite, so that exp(LOWEST - LOWEST) is a number, and exp(UNSEEN - LOWEST) is 0.
+constant constexpr float LOWEST = -1.0e38f, UNSEEN = -3.0e38f;
+""",
 )
 
 
@@ -103,11 +112,12 @@ def attend(query: Tensor, key: Tensor, value: Tensor, causal: bool = False, wind
     check_arguments(query, key, value, causal)
     batch, heads, queries, width = query.shape
     shared = heads // key.shape[1]
+    each = 4 if width <= WIDEST_HEAD // 2 else 2
     inputs = {"query": query, "key": key, "value": value, "scale": 1 / math.sqrt(width)}
     outputs = KERNEL(
         inputs={**inputs, "queries": queries, "keys": key.shape[2]},
-        template={"T": query.dtype, "D": width, "SHARED": shared, "CAUSAL": causal, "WINDOW": window},
-        grid=(32, -(-queries // 8) * 8, batch * heads),
+        template={"T": query.dtype, "D": width, "EACH": each, "SHARED": shared, "CAUSAL": causal, "WINDOW": window},
+        grid=(32, -(-queries // (8 * each)) * 8, batch * heads),
         threadgroup=(32, 8, 1),
         output_shapes={"out": query.shape},
         output_dtypes={"out": query.dtype},

@@ -12,6 +12,10 @@ from aten_overlay.metal.regions import Region
 _MOST_INSTRUCTIONS = 3000  # beyond, compiling takes longer than fibers do
 _STEPPABLE = ("i16", "i32", "i64")
 _SPLIT = re.compile(r"(?:lshr|and) i32 (%\S+), (\d+)$")
+_FREE_CALL = re.compile(
+    r"@llvm\.(threadlocal\.address|fma|fabs|sqrt|floor|ceil|trunc|rint|copysign|m(in|ax)num|[us]m(in|ax)|abs|ctpop"
+    r"|ct[lt]z|fsh[lr]|bswap|bitreverse|[us](add|sub)\.sat)\."
+)
 _LANE_BITS = 5  # of a simdgroup
 _CHECKABLE = {"same": (*_STEPPABLE, "ptr"), "next": _STEPPABLE, "": ()}
 
@@ -100,7 +104,7 @@ class Values:
                 continue
             seen.add(name)
             source = own.get(name) or (self.defined[name][1] if name in self.recomputed else None)
-            if source is not None and (source.opcode in PURE or source.opcode == "load"):
+            if source is not None and (is_free(source) or source.opcode in (*TRAPS, "load")):
                 frontier += self.read(source)
                 split = read_split(source)
                 if split and self._counts_lanes(split.number, own):
@@ -214,7 +218,7 @@ def is_free(instruction: Instruction) -> bool:
     """Whether it may be computed anywhere, any number of times."""
     if instruction.opcode in PURE:
         return instruction.opcode not in TRAPS
-    return instruction.callee.startswith(("@llvm.threadlocal.address", "@llvm.fma", "@llvm.fabs", "@llvm.umin"))
+    return bool(_FREE_CALL.match(instruction.callee))
 
 
 def is_plain_load(instruction: Instruction) -> bool:
@@ -240,7 +244,7 @@ def _derive(instruction: Instruction, known: list[str]) -> str:
     if split and known == ["next"]:
         return "same" if split.is_quotient else "next"
     if all(k == "same" for k in known):
-        return "same" if instruction.opcode in PURE or instruction.opcode == "load" else ""
+        return "same" if is_free(instruction) or instruction.opcode in (*TRAPS, "load") else ""
     if instruction.opcode in ("add", "zext", "sext", "trunc", "freeze") or " disjoint " in instruction.text:
         return "next" if sorted(known) in (["next"], ["next", "same"]) else ""
     if instruction.opcode == "sub":
