@@ -59,6 +59,7 @@ enum pm_compiled { PM_CHECKED = 1, PM_FLUSH_DENORMALS = 2, PM_REORDER_REDUCTIONS
 struct pm_exchange {
   unsigned char inputs[2 * PM_MAX_THREADS_PER_GROUP * PM_MAX_VALUE] __attribute__((aligned(64)));
   unsigned char outputs[2 * PM_MAX_THREADS_PER_GROUP * PM_MAX_VALUE] __attribute__((aligned(64)));
+  float matrices[3][2 * PM_MAX_THREADS_PER_GROUP] __attribute__((aligned(64))); /* the two elements that each lane has of them */
   uint32_t mask[PM_MAX_THREADS_PER_GROUP / PM_SIMD_WIDTH]; /* of each simdgroup: the lanes that take part */
   uint32_t reorder;                                        /* combine from the last lane to the first */
 };
