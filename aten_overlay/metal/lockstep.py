@@ -235,11 +235,14 @@ class _Writer:
         conditions = []
         self._write(f"%span.{number} = sub i32 %to.{number}, %from.{number}")
         self._write(f"%steps.{number} = sub i32 %span.{number}, 1")
-        for n, (start, bits) in enumerate(sorted({(start, s.bits) for s, start in known.splits.values()})):
-            name = f"%split.{number}.{n}"
-            self._write(f"{name}.last = add i32 {start}, %steps.{number}")
-            self._write(f"{name} = xor i32 {start}, {name}.last")
-            conditions.append(f"icmp ult i32 {name}, {1 << bits}")
+        for n, (start, kind, bits) in enumerate(sorted({(start, s.kind, s.bits) for s, start in known.splits.values()})):
+            name, steps = f"%split.{number}.{n}", f"%steps.{number}"
+            if kind != "i32":
+                steps = f"{name}.steps"
+                self._write(f"{steps} = {'zext' if kind == 'i64' else 'trunc'} i32 %steps.{number} to {kind}")
+            self._write(f"{name}.last = add {kind} {start}, {steps}")
+            self._write(f"{name} = xor {kind} {start}, {name}.last")
+            conditions.append(f"icmp ult {kind} {name}, {1 << bits}")
         return conditions
 
     def _write_lanes(
@@ -326,12 +329,12 @@ class _Writer:
     def _fill_split(self, loop: LaneLoop, result: str, split: Split, start: str, same: set[str]) -> None:
         name = f"%v.{len(loop.names)}.{loop.number}"
         if split.is_quotient:
-            loop.before.append(f"{name} = lshr i32 {start}, {split.bits}")
+            loop.before.append(f"{name} = lshr {split.kind} {start}, {split.bits}")
             loop.names[result] = name
             same.add(result)
         else:
-            loop.before.append(f"{name} = and i32 {start}, {(1 << split.bits) - 1}")
-            loop.names[result] = loop.add_counter("i32", name)
+            loop.before.append(f"{name} = and {split.kind} {start}, {(1 << split.bits) - 1}")
+            loop.names[result] = loop.add_counter(split.kind, name)
 
     def _fill_one(self, loop: LaneLoop, i: Instruction, same: set[str], written: bool) -> None:
         name = f"%v.{len(loop.names)}.{loop.number}"

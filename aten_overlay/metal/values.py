@@ -11,7 +11,7 @@ from aten_overlay.metal.regions import Region
 
 _MOST_INSTRUCTIONS = 3000  # beyond, compiling takes longer than fibers do
 _STEPPABLE = ("i16", "i32", "i64")
-_SPLIT = re.compile(r"(?:lshr|and) i32 (%\S+), (\d+)$")
+_SPLIT = re.compile(r"(?:lshr|and) (i16|i32|i64) (%\S+), (\d+)$")
 _FREE_CALL = re.compile(
     r"@llvm\.(threadlocal\.address|fma|fabs|sqrt|floor|ceil|trunc|rint|copysign|m(in|ax)num|[us]m(in|ax)|abs|ctpop"
     r"|ct[lt]z|fsh[lr]|bswap|bitreverse|[us](add|sub)\.sat)\."
@@ -22,9 +22,10 @@ _CHECKABLE = {"same": (*_STEPPABLE, "ptr"), "next": _STEPPABLE, "": ()}
 
 @dataclass(frozen=True)
 class Split:
-    """A number that grows by one with the lane, divided by 2^`bits` (`is_quotient`), or the remainder."""
+    """A number that grows by one with the lane, of type `kind`, divided by 2^`bits` (`is_quotient`), or the remainder."""
 
     number: str
+    kind: str
     bits: int
     is_quotient: bool
 
@@ -231,10 +232,11 @@ def read_split(instruction: Instruction) -> Split | None:
     found = _SPLIT.match(instruction.text)
     if not found:
         return None
-    number, is_quotient = int(found[2]), instruction.opcode == "lshr"
+    kind, name, number = found[1], found[2], int(found[3])
+    is_quotient = instruction.opcode == "lshr"
     bits = number if is_quotient else number.bit_length()
     whole = is_quotient or number == (1 << bits) - 1
-    return Split(found[1], bits, is_quotient) if whole and bits >= _LANE_BITS else None
+    return Split(name, kind, bits, is_quotient) if whole and bits >= _LANE_BITS else None
 
 
 def _derive(instruction: Instruction, known: list[str]) -> str:
