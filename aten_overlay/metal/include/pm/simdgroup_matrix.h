@@ -4,20 +4,32 @@
 namespace pm {
 PM_INLINE uint matrix_row(uint lane) { return ((lane / 4) & 4) + (lane / 2) % 4; }
 PM_INLINE uint matrix_column(uint lane) { return ((lane / 4) & 2) * 2 + (lane % 2) * 2; }
-// A simdgroup's elements in the order of its lanes are 4x4 blocks in the order of rows, and rows in each.
-PM_INLINE uint matrix_place(uint row, uint column) {
-  return (row & 4) * 8 + (column & 4) * 4 + (row & 3) * 4 + (column & 3);
+// A simdgroup's elements in the order of its lanes are 4x4 blocks in the order of rows, with rows in each.
+using matrix_block = float __attribute__((vector_size(64)));
+// Adds column J of a block times row J of another one.
+template <int J> PM_INLINE void add_product(matrix_block& sum, matrix_block a, matrix_block b) {
+  const matrix_block column = __builtin_shufflevector(
+      a, a, J, J, J, J, J + 4, J + 4, J + 4, J + 4, J + 8, J + 8, J + 8, J + 8, J + 12, J + 12, J + 12, J + 12);
+  constexpr int R = 4 * J;
+  const matrix_block row = __builtin_shufflevector(
+      b, b, R, R + 1, R + 2, R + 3, R, R + 1, R + 2, R + 3, R, R + 1, R + 2, R + 3, R, R + 1, R + 2, R + 3);
+  sum += column * row;
 }
 // The third matrix becomes the product of the others added to it.
 inline void multiply_step(pm_exchange* x, uint simd) {
-  const float *a = x->matrices[0] + simd * 64, *b = x->matrices[1] + simd * 64;
-  float* c = x->matrices[2] + simd * 64;
-  for (uint row = 0; row < 8; ++row) {
-    float sums[8];
-    for (uint i = 0; i < 8; ++i) sums[i] = c[matrix_place(row, i)];
-    for (uint j = 0; j < 8; ++j)
-      for (uint i = 0; i < 8; ++i) sums[i] += a[matrix_place(row, j)] * b[matrix_place(j, i)];
-    for (uint i = 0; i < 8; ++i) c[matrix_place(row, i)] = sums[i];
+  const auto a = reinterpret_cast<const matrix_block*>(x->matrices[0] + simd * 64);
+  const auto b = reinterpret_cast<const matrix_block*>(x->matrices[1] + simd * 64);
+  const auto c = reinterpret_cast<matrix_block*>(x->matrices[2] + simd * 64);
+  for (uint place = 0; place < 4; ++place) {
+    matrix_block sum = c[place];
+    for (uint k = 0; k < 2; ++k) {
+      const matrix_block left = a[(place & 2) + k], right = b[2 * k + (place & 1)];
+      add_product<0>(sum, left, right);
+      add_product<1>(sum, left, right);
+      add_product<2>(sum, left, right);
+      add_product<3>(sum, left, right);
+    }
+    c[place] = sum;
   }
 }
 }  // namespace pm
