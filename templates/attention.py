@@ -105,8 +105,10 @@ EXPERT = MetalKernel(
     }
     #pragma unroll
     for (uint e = 0; e < EACH; ++e)
-      for (uint k = 0; k < PARTS; ++k)
-        if (first + e <= last && lane + 32 * k < D) out[to + (first + e) * D + lane + 32 * k] = T(result[e][k] / sum[e]);
+      for (uint k = 0; k < PARTS; ++k) {
+        uint d = lane + 32 * k;
+        if (first + e <= last && d < D) out[to + (first + e) * D + d] = T(result[e][k] / sum[e]);
+      }
     """,
     header="constant constexpr float LOWEST = -3.0e38f;  // finite: exp(LOWEST - LOWEST) is a number\n",
 )

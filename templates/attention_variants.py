@@ -17,36 +17,36 @@ from porter.kernels.script import FLOATS, Case, Kind, Refusal, Script, Stage, Va
 WIDEST_HEAD = 128
 
 # CAUSAL leaves out keys after the query, WINDOW (0: none) those before its last WINDOW ones; SHARED query heads have
-# one key head. One simdgroup EACH queries, the components of a vector: eight simdgroups share blocks of 32 keys, from
-# the first that one of their queries sees to the last. A lane first is one of these keys, then every 32nd element of
-# the output.
+# one key head. One simdgroup EACH queries: eight simdgroups share blocks of 32 keys, from the first that one of their
+# queries sees to the last. A lane first is one of these keys, then every 32nd element of the output.
 KERNEL = MetalKernel(
     "attention_variant",
     input_names=["query", "key", "value", "scale", "queries", "keys"],
     output_names=["out"],
     source="""
-    typedef vec<float, EACH> some;
     constexpr uint PARTS = (D + 31) / 32;
-    threadgroup float block[D * 32];
-    threadgroup some asked[8 * D], weights[8 * 32];
+    threadgroup float block[D * 32], asked[8 * EACH * D], weights[8 * EACH * 32];
     uint lane = thread_position_in_threadgroup.x, mine = thread_position_in_threadgroup.y;
     uint index = mine * 32 + lane;
     uint head = threadgroup_position_in_grid.z;
     uint first = thread_position_in_grid.y * EACH, last = uint(queries) - 1;
     ulong from = ulong(head / SHARED) * uint(keys) * D;
     ulong to = ulong(head) * uint(queries) * D;
-    for (uint d = lane; d < D; d += 32)
-      for (uint e = 0; e < EACH; ++e)
-        asked[mine * D + d][e] = float(query[to + min(first + e, last) * D + d]) * scale;
+    float top[EACH], sum[EACH], result[EACH][PARTS];
+    #pragma unroll
+    for (uint e = 0; e < EACH; ++e) {
+      uint row = min(first + e, last);
+      for (uint d = lane; d < D; d += 32) asked[(mine * EACH + e) * D + d] = float(query[to + row * D + d]) * scale;
+      top[e] = LOWEST;
+      sum[e] = 0;
+      for (uint k = 0; k < PARTS; ++k) result[e][k] = 0;
+    }
 
     int before = int(keys) - int(queries), position = int(first) + before;
     int oldest = int(threadgroup_position_in_grid.y) * 8 * EACH + before;
     int newest = min(oldest + 8 * EACH - 1, int(keys) - 1);
     int begin = WINDOW > 0 ? max(0, oldest + 1 - WINDOW) : 0;
     int end = CAUSAL ? newest + 1 : int(keys);
-    some tops = LOWEST, sums = 0;
-    some results[PARTS];
-    for (uint k = 0; k < PARTS; ++k) results[k] = 0;
     for (; begin < end; begin += 32) {
       threadgroup_barrier(mem_flags::mem_threadgroup);
       for (uint i = index; i < 32 * D; i += 256) {
@@ -54,40 +54,44 @@ KERNEL = MetalKernel(
         block[(i % D) * 32 + j] = begin + int(j) < end ? float(key[from + ulong(begin) * D + i]) : 0.0f;
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
-      some scores = 0;
+      float score[EACH] = {};
       #pragma unroll
-      for (uint d = 0; d < D; ++d) scores = fma(asked[mine * D + d], some(block[d * 32 + lane]), scores);
+      for (uint d = 0; d < D; ++d)
+        for (uint e = 0; e < EACH; ++e) score[e] += asked[(mine * EACH + e) * D + d] * block[d * 32 + lane];
       int at = begin + int(lane);
-      for (int e = 0; e < EACH; ++e) {
-        bool seen = !CAUSAL || (at <= position + e && (WINDOW == 0 || at > position + e - WINDOW));
-        if (at >= end || !seen) scores[e] = UNSEEN;
+      #pragma unroll
+      for (uint e = 0; e < EACH; ++e) {
+        int own = position + int(e);
+        bool seen = at < end && (!CAUSAL || at <= own) && (WINDOW == 0 || at > own - WINDOW);
+        float higher = max(top[e], simd_max(seen ? score[e] : LOWEST));
+        float gain = seen ? exp(score[e] - higher) : 0.0f;
+        float keep = exp(top[e] - higher);
+        sum[e] = sum[e] * keep + simd_sum(gain);
+        top[e] = higher;
+        weights[(mine * EACH + e) * 32 + lane] = gain;
+        for (uint k = 0; k < PARTS; ++k) result[e][k] *= keep;
       }
-      some higher = max(tops, simd_max(scores));
-      some gains = exp(scores - higher);  // 0 for UNSEEN
-      some keep = exp(tops - higher);
-      sums = sums * keep + simd_sum(gains);
-      tops = higher;
-      weights[index] = gains;
       simdgroup_barrier(mem_flags::mem_threadgroup);
-      for (uint k = 0; k < PARTS; ++k) results[k] *= keep;
       #pragma unroll
       for (uint j = 0; j < 32; ++j) {
-        some weight = weights[mine * 32 + j];  // 0 for keys past the end, in place of which the last is read
+        // Keys past the end have weight 0: in their place the last one is read.
         ulong v = from + min(uint(begin) + j, uint(keys) - 1) * D;
         for (uint k = 0; k < PARTS; ++k) {
           uint d = D % 32 == 0 ? lane + 32 * k : min(lane + 32 * k, uint(D) - 1);
-          results[k] = fma(weight, some(float(value[v + d])), results[k]);
+          float element = float(value[v + d]);
+          for (uint e = 0; e < EACH; ++e) result[e][k] += weights[(mine * EACH + e) * 32 + j] * element;
         }
       }
       simdgroup_barrier(mem_flags::mem_threadgroup);
     }
-    for (uint e = 0; e < EACH && first + e <= last; ++e)
-      for (uint k = 0; k < PARTS; ++k)
-        if (lane + 32 * k < D) out[to + (first + e) * D + lane + 32 * k] = T(results[k][e] / sums[e]);
+    #pragma unroll
+    for (uint e = 0; e < EACH; ++e)
+      for (uint k = 0; k < PARTS; ++k) {
+        uint d = lane + 32 * k;
+        if (first + e <= last && d < D) out[to + (first + e) * D + d] = T(result[e][k] / sum[e]);
+      }
     """,
-    header="""// Finite, so that exp(LOWEST - LOWEST) is a number, and exp(UNSEEN - LOWEST) is 0.
-constant constexpr float LOWEST = -1.0e38f, UNSEEN = -3.0e38f;
-""",
+    header="constant constexpr float LOWEST = -3.0e38f;  // finite: exp(LOWEST - LOWEST) is a number\n",
 )
 
 

@@ -235,7 +235,8 @@ class _Writer:
         conditions = []
         self._write(f"%span.{number} = sub i32 %to.{number}, %from.{number}")
         self._write(f"%steps.{number} = sub i32 %span.{number}, 1")
-        for n, (start, kind, bits) in enumerate(sorted({(start, s.kind, s.bits) for s, start in known.splits.values()})):
+        checked = sorted({(start, s.kind, s.bits) for s, start in known.splits.values()})
+        for n, (start, kind, bits) in enumerate(checked):
             name, steps = f"%split.{number}.{n}", f"%steps.{number}"
             if kind != "i32":
                 steps = f"{name}.steps"

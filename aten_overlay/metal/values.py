@@ -22,7 +22,7 @@ _CHECKABLE = {"same": (*_STEPPABLE, "ptr"), "next": _STEPPABLE, "": ()}
 
 @dataclass(frozen=True)
 class Split:
-    """A number that grows by one with the lane, of type `kind`, divided by 2^`bits` (`is_quotient`), or the remainder."""
+    """A number of type `kind` that grows by one with the lane, divided by 2^`bits` (`is_quotient`) or the remainder."""
 
     number: str
     kind: str
