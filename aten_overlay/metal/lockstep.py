@@ -13,13 +13,12 @@ checked again for each chunk of them, a simdgroup or a row of the threadgroup.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from aten_overlay.metal.ir import LOCAL, Instruction, NotUnderstood, read_function
 from aten_overlay.metal.lane_loop import LaneLoop, storage_type
 from aten_overlay.metal.regions import Region, form_regions
-from aten_overlay.metal.values import Facts, Split, Values, is_free, is_plain_load
+from aten_overlay.metal.updates import is_threadgroups, write_update
+from aten_overlay.metal.values import Facts, Known, Split, Values, is_free, is_plain_load
 
 SOURCE, RESULT = "@pm_lane_source_", "@pm_lockstep_"
 _ENDED = 1 << 30  # the region of a lane that has ended: as in runtime/lockstep.cpp
@@ -33,14 +32,6 @@ declare i32 @pm_lanes_next(ptr)
 declare void @pm_step_all(ptr, ptr)
 declare void @pm_step_some(ptr, i32, i32, ptr)
 """
-
-
-@dataclass(frozen=True)
-class Known:
-    """What holds in a loop: the first lane's values of what was checked, and splits with their number's first value."""
-
-    starts: Mapping[str, str]
-    splits: Mapping[str, tuple[Split, str]]
 
 
 _NOTHING = Known({}, {})
@@ -351,6 +342,11 @@ class _Writer:
             loop.body.append(f"{name} = getelementptr i8, ptr %a.{n}, i64 {name}.o")
         else:
             text = self._rename(i.text, loop.names).replace("load volatile", "load").replace("store volatile", "store")
+            update = i.opcode == "atomicrmw" and is_threadgroups(i, self.values.defined, self.values.parameters[1])
+            if update and (lines := list(write_update(text, name))):
+                loop.body += lines
+                loop.names |= {i.result: name} if i.result else {}
+                return
             if i.opcode in ("load", "store"):
                 text += loop.independent
             # All lanes read the same before any writes: once is enough.

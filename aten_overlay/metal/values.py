@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from aten_overlay.metal.ir import CHEAP, PURE, TRAPS, Function, Instruction, NotUnderstood, result_type
@@ -38,6 +38,14 @@ class Facts:
 
     stored: tuple[str, ...]
     splits: dict[str, Split]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What holds in a loop: the first lane's values of what was checked, and splits with their number's first value."""
+
+    starts: Mapping[str, str]
+    splits: Mapping[str, tuple[Split, str]]
 
 
 class Values:
