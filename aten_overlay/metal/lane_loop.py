@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+NODES = 4  # of metadata, for a loop
+
 
 @dataclass
 class LaneLoop:
@@ -33,8 +35,8 @@ class LaneLoop:
 
     @property
     def properties(self) -> int:
-        """The first of three metadata nodes that say how the loop may be compiled."""
-        return self.group + 3 * self.number
+        """The first of the metadata nodes that say how the loop may be compiled."""
+        return self.group + NODES * self.number
 
     def load(self, kind: str, array: str) -> str:
         """Reads this lane's element of an array; its name."""
@@ -121,12 +123,13 @@ class LaneLoop:
 
     def write_metadata(self, parallel: bool) -> list[str]:
         """The nodes of `properties`. A loop that is not parallel is not worth vectorizing."""
-        own, first, second = (self.properties + n for n in range(3))
+        own, first, second, third = (self.properties + n for n in range(NODES))
         said = f'"llvm.loop.parallel_accesses", !{self.group}' if parallel else '"llvm.loop.vectorize.enable", i1 false'
         return [
-            f"!{own} = distinct !{{!{own}, !{first}, !{second}}}",
+            f"!{own} = distinct !{{!{own}, !{first}, !{second}, !{third}}}",
             f"!{first} = !{{!{said}}}",
             f'!{second} = !{{!"llvm.loop.unroll.disable"}}',
+            f'!{third} = !{{!"llvm.loop.interleave.count", i32 1}}',
         ]
 
 

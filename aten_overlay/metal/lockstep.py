@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 
 from aten_overlay.metal.ir import LOCAL, Instruction, NotUnderstood, read_function
-from aten_overlay.metal.lane_loop import LaneLoop, storage_type
+from aten_overlay.metal.lane_loop import NODES, LaneLoop, storage_type
 from aten_overlay.metal.regions import Region, form_regions
 from aten_overlay.metal.updates import is_threadgroups, write_update
 from aten_overlay.metal.values import Facts, Known, Split, Values, is_free, is_plain_load
@@ -44,7 +44,7 @@ def write_lockstep(text: str, name: str, waiting: set[str], metadata: int) -> tu
     Raises NotUnderstood.
     """
     writer = _Writer(text, name, waiting, metadata)
-    return writer.text(), 3 * (writer.loops + 1)
+    return writer.text(), NODES * (writer.loops + 1)
 
 
 class _Writer:
