@@ -135,7 +135,7 @@ def test_fake_tensors_have_the_shapes_of_the_call() -> None:
 
 class Seen(TorchDispatchMode):
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.names: list[str] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
