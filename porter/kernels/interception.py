@@ -15,11 +15,16 @@ def is_intercepted(values: Sequence[object]) -> bool:
     if torch.compiler.is_compiling():
         return True
     tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    if any(type(tensor) not in _PLAIN for tensor in tensors):
+    if any(type(tensor) not in _PLAIN or _is_lazy(tensor) for tensor in tensors):
         return True
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         return True
     return _is_watched()
+
+
+def _is_lazy(tensor: torch.Tensor) -> bool:
+    """Whether the dispatcher makes another tensor of it first: one that is to be conjugated or negated, or is zero."""
+    return tensor.is_conj() or tensor.is_neg() or tensor._is_zerotensor()
 
 
 def _is_watched() -> bool:
