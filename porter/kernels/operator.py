@@ -14,7 +14,6 @@ from porter.core.errors import PorterError
 from porter.kernels import references
 from porter.kernels.call import Call, Number, Output, Value, three
 from porter.kernels.gradients import flatten
-from porter.kernels.interception import is_intercepted
 from porter.kernels.kernel import Kernel, TemplateArgument
 from porter.kernels.launch import launch, write_signature, write_source
 from porter.kernels.prepared import Preparations, find_prepared
@@ -118,10 +117,6 @@ def run_operator(found: Operator, arguments: Sequence[object], verbose: bool) ->
     """The outputs of a call; `verbose` prints its source first. Raises PTR208-PTR222."""
     if verbose and not torch.compiler.is_compiling():
         print(_source(found.kernel, unpack(found.kernel, found.reference, arguments)))
-    kernel, reference = found.kernel, found.reference
-    inputs = arguments[: len(kernel.inputs)]
-    if not is_intercepted(inputs) and device_of(inputs) == DEVICE:
-        return list(_compute(kernel, reference, unpack(kernel, reference, arguments), found.prepared))
     result = found.op(*arguments)
     return [result] if isinstance(result, torch.Tensor) else list(result)
 
