@@ -1,5 +1,6 @@
-// What benchmarks/kernels.py times: elementwise functions, and two row-wise reductions with barriers.
+// What benchmarks/kernels.py times: elementwise functions, and two row-wise reductions with barriers, and a product of matrices.
 #include <c10/metal/special_math.h>
+#include <metal_simdgroup_matrix>
 #include <metal_stdlib>
 using namespace metal;
 
@@ -61,4 +62,41 @@ kernel void softmax(
   for (uint i = lid; i < n; i += size) sum += precise::exp(x[i] - largest);
   sum = group_sum(shared, sum, lane, simd, simds);
   for (uint i = lid; i < n; i += size) out[i] = precise::exp(x[i] - largest) / sum;
+}
+
+// One threadgroup of four simdgroups a tile of 64 x 64; sides are whole tiles. Each simdgroup holds a quarter of it.
+kernel void matmul(
+    device const float* a [[buffer(0)]], device const float* b [[buffer(1)]], device float* out [[buffer(2)]],
+    constant uint& n [[buffer(3)]], uint2 tile [[threadgroup_position_in_grid]], uint thread_index [[thread_index_in_threadgroup]],
+    uint simd [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float left[64 * 32], right[32 * 64];
+  const uint y = simd / 2 * 32, x = simd % 2 * 32;
+  simdgroup_float8x8 sums[4][4];
+  for (uint i = 0; i < 4; ++i)
+    for (uint j = 0; j < 4; ++j) sums[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  for (uint start = 0; start < n; start += 32) {
+    for (uint i = thread_index; i < 64 * 32; i += 128) {
+      left[i] = a[(tile.y * 64 + i / 32) * n + start + i % 32];
+      right[i] = b[(start + i / 64) * n + tile.x * 64 + i % 64];
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint k = 0; k < 32; k += 8) {
+      simdgroup_float8x8 l[4], r[4];
+#pragma unroll
+      for (uint i = 0; i < 4; ++i) {
+        simdgroup_load(l[i], left + (y + 8 * i) * 32 + k, 32);
+        simdgroup_load(r[i], right + k * 64 + x + 8 * i, 64);
+      }
+#pragma unroll
+      for (uint i = 0; i < 4; ++i)
+#pragma unroll
+        for (uint j = 0; j < 4; ++j) simdgroup_multiply_accumulate(sums[i][j], l[i], r[j], sums[i][j]);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+  device float* to = out + (tile.y * 64 + y) * n + tile.x * 64 + x;
+#pragma unroll
+  for (uint i = 0; i < 4; ++i)
+#pragma unroll
+    for (uint j = 0; j < 4; ++j) simdgroup_store(sums[i][j], to + 8 * i * n + 8 * j, n);
 }

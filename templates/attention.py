@@ -1,6 +1,7 @@
 """Attention with online softmax: each query keeps a running maximum, sum and output, so that no score is stored.
 
-Simple: one thread a query. Expert: one simdgroup a query, eight of which share blocks of 32 keys in threadgroup memory.
+Simple: one thread a query. Expert: one simdgroup several queries, and eight simdgroups share blocks of 32 keys in
+threadgroup memory.
 """
 
 from __future__ import annotations
@@ -42,26 +43,31 @@ SIMPLE = MetalKernel(
     for (int d = 0; d < D; ++d) out[row * D + d] = T(result[d] / sum);
     """,
 )
-# Keys lie transposed in threadgroup memory, for eight queries together, so that neighboring lanes read neighboring
-# elements. A lane first is one of 32 keys, then every 32nd element of the output.
+# Keys lie transposed in threadgroup memory, for the queries of eight simdgroups together, so that neighboring lanes
+# read neighboring elements. A lane first is one of 32 keys, then every 32nd element of the output; either way what it
+# loads serves EACH queries.
 EXPERT = MetalKernel(
     "attention",
     input_names=["query", "key", "value", "scale", "queries", "keys"],
     output_names=["out"],
     source="""
     constexpr uint PARTS = (D + 31) / 32;
-    threadgroup float block[D * 32], asked[8 * D], weights[8 * 32];
+    threadgroup float block[D * 32], asked[8 * EACH * D], weights[8 * EACH * 32];
     uint lane = thread_position_in_threadgroup.x, mine = thread_position_in_threadgroup.y;
     uint index = mine * 32 + lane;
     uint head = threadgroup_position_in_grid.z;
-    uint row = min(thread_position_in_grid.y, uint(queries) - 1);
+    uint first = thread_position_in_grid.y * EACH, last = uint(queries) - 1;
     ulong from = ulong(head) * uint(keys) * D;
-    ulong to = (ulong(head) * uint(queries) + row) * D;
-    for (uint d = lane; d < D; d += 32) asked[mine * D + d] = float(query[to + d]) * scale;
-
-    float top = LOWEST, sum = 0;
-    float result[PARTS];
-    for (uint k = 0; k < PARTS; ++k) result[k] = 0;
+    ulong to = ulong(head) * uint(queries) * D;
+    float top[EACH], sum[EACH], result[EACH][PARTS];
+    #pragma unroll
+    for (uint e = 0; e < EACH; ++e) {
+      uint row = min(first + e, last);
+      for (uint d = lane; d < D; d += 32) asked[(mine * EACH + e) * D + d] = float(query[to + row * D + d]) * scale;
+      top[e] = LOWEST;
+      sum[e] = 0;
+      for (uint k = 0; k < PARTS; ++k) result[e][k] = 0;
+    }
     for (uint begin = 0; begin < uint(keys); begin += 32) {
       uint count = min(32u, uint(keys) - begin);
       threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -70,46 +76,54 @@ EXPERT = MetalKernel(
         block[(i % D) * 32 + j] = j < count ? float(key[from + begin * D + i]) : 0.0f;
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
-      float score = 0;
+      float score[EACH] = {};
       #pragma unroll
-      for (uint d = 0; d < D; ++d) score += asked[mine * D + d] * block[d * 32 + lane];
-      if (lane >= count) score = LOWEST;
-      float higher = max(top, simd_max(score));
-      float gain = lane < count ? exp(score - higher) : 0.0f;
-      float keep = exp(top - higher);
-      sum = sum * keep + simd_sum(gain);
-      top = higher;
-      weights[index] = gain;
+      for (uint d = 0; d < D; ++d)
+        for (uint e = 0; e < EACH; ++e) score[e] += asked[(mine * EACH + e) * D + d] * block[d * 32 + lane];
+      #pragma unroll
+      for (uint e = 0; e < EACH; ++e) {
+        float higher = max(top[e], simd_max(lane < count ? score[e] : LOWEST));
+        float gain = lane < count ? exp(score[e] - higher) : 0.0f;
+        float keep = exp(top[e] - higher);
+        sum[e] = sum[e] * keep + simd_sum(gain);
+        top[e] = higher;
+        weights[(mine * EACH + e) * 32 + lane] = gain;
+        for (uint k = 0; k < PARTS; ++k) result[e][k] *= keep;
+      }
       simdgroup_barrier(mem_flags::mem_threadgroup);
-      for (uint k = 0; k < PARTS; ++k) result[k] *= keep;
       #pragma unroll
       for (uint j = 0; j < 32; ++j) {
-        float weight = weights[mine * 32 + j];  // 0 for keys past the end, in place of which the last is read
+        // Keys past the end have weight 0: in their place the last one is read.
         ulong v = from + min(begin + j, uint(keys) - 1) * D;
         for (uint k = 0; k < PARTS; ++k) {
           uint d = D % 32 == 0 ? lane + 32 * k : min(lane + 32 * k, uint(D) - 1);
-          result[k] += weight * float(value[v + d]);
+          float element = float(value[v + d]);
+          for (uint e = 0; e < EACH; ++e) result[e][k] += weights[(mine * EACH + e) * 32 + j] * element;
         }
       }
       simdgroup_barrier(mem_flags::mem_threadgroup);
     }
-    if (thread_position_in_grid.y < uint(queries))
-      for (uint k = 0; k < PARTS; ++k)
-        if (lane + 32 * k < D) out[to + lane + 32 * k] = T(result[k] / sum);
+    #pragma unroll
+    for (uint e = 0; e < EACH; ++e)
+      for (uint k = 0; k < PARTS; ++k) {
+        uint d = lane + 32 * k;
+        if (first + e <= last && d < D) out[to + (first + e) * D + d] = T(result[e][k] / sum[e]);
+      }
     """,
     header="constant constexpr float LOWEST = -3.0e38f;  // finite: exp(LOWEST - LOWEST) is a number\n",
 )
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """One simdgroup a query, eight queries a threadgroup."""
+    """One simdgroup for as many queries as fit threadgroup memory, eight simdgroups a threadgroup."""
     check_arguments(query, key, value)
     batch, heads, queries, width = query.shape
+    each = 4 if width <= WIDEST_HEAD // 2 else 2
     inputs = {"query": query, "key": key, "value": value, "scale": 1 / math.sqrt(width)}
     outputs = EXPERT(
         inputs={**inputs, "queries": queries, "keys": key.shape[2]},
-        template={"T": query.dtype, "D": width},
-        grid=(32, -(-queries // 8) * 8, batch * heads),
+        template={"T": query.dtype, "D": width, "EACH": each},
+        grid=(32, -(-queries // (8 * each)) * 8, batch * heads),
         threadgroup=(32, 8, 1),
         output_shapes={"out": query.shape},
         output_dtypes={"out": query.dtype},

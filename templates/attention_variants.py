@@ -17,31 +17,36 @@ from porter.kernels.script import FLOATS, Case, Kind, Refusal, Script, Stage, Va
 WIDEST_HEAD = 128
 
 # CAUSAL leaves out keys after the query, WINDOW (0: none) those before its last WINDOW ones; SHARED query heads have
-# one key head. One simdgroup a query: eight of them share blocks of 32 keys, from the first that one of them sees to
-# the last. A lane first is one of these keys, then every 32nd element of the output.
+# one key head. One simdgroup EACH queries: eight simdgroups share blocks of 32 keys, from the first that one of their
+# queries sees to the last. A lane first is one of these keys, then every 32nd element of the output.
 KERNEL = MetalKernel(
     "attention_variant",
     input_names=["query", "key", "value", "scale", "queries", "keys"],
     output_names=["out"],
     source="""
     constexpr uint PARTS = (D + 31) / 32;
-    threadgroup float block[D * 32], asked[8 * D], weights[8 * 32];
+    threadgroup float block[D * 32], asked[8 * EACH * D], weights[8 * EACH * 32];
     uint lane = thread_position_in_threadgroup.x, mine = thread_position_in_threadgroup.y;
     uint index = mine * 32 + lane;
     uint head = threadgroup_position_in_grid.z;
-    uint row = min(thread_position_in_grid.y, uint(queries) - 1);
+    uint first = thread_position_in_grid.y * EACH, last = uint(queries) - 1;
     ulong from = ulong(head / SHARED) * uint(keys) * D;
-    ulong to = (ulong(head) * uint(queries) + row) * D;
-    for (uint d = lane; d < D; d += 32) asked[mine * D + d] = float(query[to + d]) * scale;
+    ulong to = ulong(head) * uint(queries) * D;
+    float top[EACH], sum[EACH], result[EACH][PARTS];
+    #pragma unroll
+    for (uint e = 0; e < EACH; ++e) {
+      uint row = min(first + e, last);
+      for (uint d = lane; d < D; d += 32) asked[(mine * EACH + e) * D + d] = float(query[to + row * D + d]) * scale;
+      top[e] = LOWEST;
+      sum[e] = 0;
+      for (uint k = 0; k < PARTS; ++k) result[e][k] = 0;
+    }
 
-    int before = int(keys) - int(queries);
-    int oldest = int(threadgroup_position_in_grid.y) * 8 + before, newest = min(oldest + 7, int(keys) - 1);
-    int position = int(row) + before;
+    int before = int(keys) - int(queries), position = int(first) + before;
+    int oldest = int(threadgroup_position_in_grid.y) * 8 * EACH + before;
+    int newest = min(oldest + 8 * EACH - 1, int(keys) - 1);
     int begin = WINDOW > 0 ? max(0, oldest + 1 - WINDOW) : 0;
     int end = CAUSAL ? newest + 1 : int(keys);
-    float top = LOWEST, sum = 0;
-    float result[PARTS];
-    for (uint k = 0; k < PARTS; ++k) result[k] = 0;
     for (; begin < end; begin += 32) {
       threadgroup_barrier(mem_flags::mem_threadgroup);
       for (uint i = index; i < 32 * D; i += 256) {
@@ -49,34 +54,42 @@ KERNEL = MetalKernel(
         block[(i % D) * 32 + j] = begin + int(j) < end ? float(key[from + ulong(begin) * D + i]) : 0.0f;
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
-      float score = 0;
+      float score[EACH] = {};
       #pragma unroll
-      for (uint d = 0; d < D; ++d) score += asked[mine * D + d] * block[d * 32 + lane];
+      for (uint d = 0; d < D; ++d)
+        for (uint e = 0; e < EACH; ++e) score[e] += asked[(mine * EACH + e) * D + d] * block[d * 32 + lane];
       int at = begin + int(lane);
-      bool seen = at < end && (!CAUSAL || at <= position) && (WINDOW == 0 || at > position - WINDOW);
-      if (!seen) score = LOWEST;
-      float higher = max(top, simd_max(score));
-      float gain = seen ? exp(score - higher) : 0.0f;
-      float keep = exp(top - higher);
-      sum = sum * keep + simd_sum(gain);
-      top = higher;
-      weights[index] = gain;
+      #pragma unroll
+      for (uint e = 0; e < EACH; ++e) {
+        int own = position + int(e);
+        bool seen = at < end && (!CAUSAL || at <= own) && (WINDOW == 0 || at > own - WINDOW);
+        float higher = max(top[e], simd_max(seen ? score[e] : LOWEST));
+        float gain = seen ? exp(score[e] - higher) : 0.0f;
+        float keep = exp(top[e] - higher);
+        sum[e] = sum[e] * keep + simd_sum(gain);
+        top[e] = higher;
+        weights[(mine * EACH + e) * 32 + lane] = gain;
+        for (uint k = 0; k < PARTS; ++k) result[e][k] *= keep;
+      }
       simdgroup_barrier(mem_flags::mem_threadgroup);
-      for (uint k = 0; k < PARTS; ++k) result[k] *= keep;
       #pragma unroll
       for (uint j = 0; j < 32; ++j) {
-        float weight = weights[mine * 32 + j];  // 0 for keys past the end, in place of which the last is read
+        // Keys past the end have weight 0: in their place the last one is read.
         ulong v = from + min(uint(begin) + j, uint(keys) - 1) * D;
         for (uint k = 0; k < PARTS; ++k) {
           uint d = D % 32 == 0 ? lane + 32 * k : min(lane + 32 * k, uint(D) - 1);
-          result[k] += weight * float(value[v + d]);
+          float element = float(value[v + d]);
+          for (uint e = 0; e < EACH; ++e) result[e][k] += weights[(mine * EACH + e) * 32 + j] * element;
         }
       }
       simdgroup_barrier(mem_flags::mem_threadgroup);
     }
-    if (thread_position_in_grid.y < uint(queries))
-      for (uint k = 0; k < PARTS; ++k)
-        if (lane + 32 * k < D) out[to + lane + 32 * k] = T(result[k] / sum);
+    #pragma unroll
+    for (uint e = 0; e < EACH; ++e)
+      for (uint k = 0; k < PARTS; ++k) {
+        uint d = lane + 32 * k;
+        if (first + e <= last && d < D) out[to + (first + e) * D + d] = T(result[e][k] / sum[e]);
+      }
     """,
     header="constant constexpr float LOWEST = -3.0e38f;  // finite: exp(LOWEST - LOWEST) is a number\n",
 )
@@ -103,11 +116,12 @@ def attend(query: Tensor, key: Tensor, value: Tensor, causal: bool = False, wind
     check_arguments(query, key, value, causal)
     batch, heads, queries, width = query.shape
     shared = heads // key.shape[1]
+    each = 4 if width <= WIDEST_HEAD // 2 else 2
     inputs = {"query": query, "key": key, "value": value, "scale": 1 / math.sqrt(width)}
     outputs = KERNEL(
         inputs={**inputs, "queries": queries, "keys": key.shape[2]},
-        template={"T": query.dtype, "D": width, "SHARED": shared, "CAUSAL": causal, "WINDOW": window},
-        grid=(32, -(-queries // 8) * 8, batch * heads),
+        template={"T": query.dtype, "D": width, "EACH": each, "SHARED": shared, "CAUSAL": causal, "WINDOW": window},
+        grid=(32, -(-queries // (8 * each)) * 8, batch * heads),
         threadgroup=(32, 8, 1),
         output_shapes={"out": query.shape},
         output_dtypes={"out": query.dtype},

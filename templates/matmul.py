@@ -1,6 +1,6 @@
 """Matrix product with simdgroup matrices: 8x8 blocks that a simdgroup holds in its registers.
 
-Simple: one thread an element of the product. Expert: one threadgroup a 32x32 tile; its four simdgroups hold a quarter
+Simple: one thread an element of the product. Expert: one threadgroup a 64x64 tile; its four simdgroups hold a quarter
 of it each, and the operands' blocks pass through threadgroup memory, zeros where the matrices end.
 """
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from porter.kernels import MetalKernel
 from porter.kernels.script import FLOATS, Case, Kind, Refusal, Script, Stage, Values, expect, run_script
 
-TILE = 32
+TILE = 64
 NAMES = ["a", "b", "rows", "inner", "columns"]
 
 SIMPLE = MetalKernel(
@@ -33,41 +33,49 @@ EXPERT = MetalKernel(
     output_names=["out"],
     header="#include <metal_simdgroup_matrix>\n",
     source="""
-    threadgroup float left[32 * 32], right[32 * 32];
+    // Blocks of 64 rows and 32 columns, and of 32 rows and 64 columns; in the end the whole tile.
+    threadgroup float memory[64 * 64];
+    threadgroup float *left = memory, *right = memory + 64 * 32;
     uint m = uint(rows), n = uint(columns), depth = uint(inner);
     uint thread_index = thread_index_in_threadgroup;
-    uint top = threadgroup_position_in_grid.y * 32, first = threadgroup_position_in_grid.x * 32;
-    uint y = simdgroup_index_in_threadgroup / 2 * 16, x = simdgroup_index_in_threadgroup % 2 * 16;
-    simdgroup_float8x8 sums[2][2];
-    for (uint i = 0; i < 2; ++i)
-      for (uint j = 0; j < 2; ++j) sums[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    uint top = threadgroup_position_in_grid.y * 64, first = threadgroup_position_in_grid.x * 64;
+    uint y = simdgroup_index_in_threadgroup / 2 * 32, x = simdgroup_index_in_threadgroup % 2 * 32;
+    simdgroup_float8x8 sums[4][4];
+    for (uint i = 0; i < 4; ++i)
+      for (uint j = 0; j < 4; ++j) sums[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
 
     for (uint start = 0; start < depth; start += 32) {
-      for (uint i = thread_index; i < 32 * 32; i += 128) {
+      for (uint i = thread_index; i < 64 * 32; i += 128) {
         uint r = i / 32, c = i % 32;
         left[i] = top + r < m && start + c < depth ? float(a[(top + r) * depth + start + c]) : 0.0f;
+        r = i / 64, c = i % 64;
         right[i] = start + r < depth && first + c < n ? float(b[(start + r) * n + first + c]) : 0.0f;
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
       for (uint k = 0; k < 32; k += 8) {
-        simdgroup_float8x8 l[2], r[2];
-        for (uint i = 0; i < 2; ++i) {
+        simdgroup_float8x8 l[4], r[4];
+        #pragma unroll
+        for (uint i = 0; i < 4; ++i) {
           simdgroup_load(l[i], left + (y + 8 * i) * 32 + k, 32);
-          simdgroup_load(r[i], right + k * 32 + x + 8 * i, 32);
+          simdgroup_load(r[i], right + k * 64 + x + 8 * i, 64);
         }
-        for (uint i = 0; i < 2; ++i)
-          for (uint j = 0; j < 2; ++j) simdgroup_multiply_accumulate(sums[i][j], l[i], r[j], sums[i][j]);
+        #pragma unroll
+        for (uint i = 0; i < 4; ++i)
+          #pragma unroll
+          for (uint j = 0; j < 4; ++j) simdgroup_multiply_accumulate(sums[i][j], l[i], r[j], sums[i][j]);
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
     }
 
     // The tile goes through threadgroup memory too: only what lies inside the product is written.
-    for (uint i = 0; i < 2; ++i)
-      for (uint j = 0; j < 2; ++j) simdgroup_store(sums[i][j], left + (y + 8 * i) * 32 + x + 8 * j, 32);
+    #pragma unroll
+    for (uint i = 0; i < 4; ++i)
+      #pragma unroll
+      for (uint j = 0; j < 4; ++j) simdgroup_store(sums[i][j], memory + (y + 8 * i) * 64 + x + 8 * j, 64);
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (uint i = thread_index; i < 32 * 32; i += 128) {
-      uint r = top + i / 32, c = first + i % 32;
-      if (r < m && c < n) out[r * n + c] = T(left[i]);
+    for (uint i = thread_index; i < 64 * 64; i += 128) {
+      uint r = top + i / 64, c = first + i % 64;
+      if (r < m && c < n) out[r * n + c] = T(memory[i]);
     }
     """,
 )

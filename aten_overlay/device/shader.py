@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy
 import torch
 
 from aten_overlay.errors import OverlayError
@@ -22,7 +23,6 @@ from aten_overlay.metal.launch import Extent, Library
 from aten_overlay.metal.sanitizer.checks import NAMES, select
 
 if TYPE_CHECKING:
-    import numpy
     from numpy.typing import NDArray
 
     from aten_overlay.device.state import Device
@@ -36,6 +36,12 @@ _CASTS: Mapping[str, torch.dtype] = {
     "fp16": torch.float16, "bf16": torch.bfloat16, "int32": torch.int32, "int16": torch.int16, "int8": torch.int8,
     "uint8": torch.uint8,
 }  # fmt: skip
+# What numbers of a type, with a cast, are in C. The others go through torch.
+_PLAIN: Mapping[tuple[type, str | None], type[Any]] = {
+    (float, None): ctypes.c_float, (bool, "uint8"): ctypes.c_uint8, (int, "int32"): ctypes.c_int32,
+    (int, None): ctypes.c_int64,
+}  # fmt: skip
+_TOO_LARGE = 1 << 63
 _NARROW = {torch.float64: torch.float32, torch.complex128: torch.complex64}
 # struct ErrorMessage of c10/metal/error.h: file, func, message, line; its buffer begins with their count.
 _MESSAGE = struct.Struct("128s128s250s2xI")
@@ -262,9 +268,16 @@ def _numbers(values: Sequence[int | float], cast: str | None) -> Bytes:
     """Numbers as the kernel gets them: 64-bit integers or floats unless narrowed."""
     if cast is not None and cast not in _CASTS:
         raise RuntimeError(f"Unsupported cast instruction {cast}")
+    if (kind := _PLAIN.get((type(values[0]), cast))) and all(-_TOO_LARGE <= v < _TOO_LARGE for v in values):
+        return _packed(values, kind)
     plain = torch.float32 if isinstance(values[0], float) else torch.int64
     wide = torch.tensor(values, dtype=torch.float64 if plain is torch.float32 else torch.int64)
     return _host(wide.to(plain if cast is None else _CASTS[cast]))
+
+
+def _packed(values: Sequence[int | float], kind: type[Any]) -> Bytes:
+    """Numbers as an array of C's type `kind`, which wraps those that it cannot hold, as torch does."""
+    return numpy.frombuffer((kind * len(values))(*values), numpy.uint8)
 
 
 def _host(tensor: torch.Tensor) -> Bytes:

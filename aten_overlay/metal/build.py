@@ -51,7 +51,7 @@ _LANGUAGE = (
 _CODE = (
     "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv",
     "-Xclang", "-ffloat16-excess-precision=none", "-march=native",
-    "-mllvm", "-inline-threshold=1000",
+    "-mllvm", "-inline-threshold=1000", "-mprefer-vector-width=512",
 )  # fmt: skip
 _CHECKED = (
     "-fsanitize=kernel-address", "-mllvm", "-asan-instrumentation-with-call-threshold=0", "-mllvm", "-asan-stack=0",

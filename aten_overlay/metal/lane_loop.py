@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+NODES = 4  # of metadata, for a loop
+
 
 @dataclass
 class LaneLoop:
     """Loop number `number` of a function. `group` is the metadata node of accesses that lanes make independently.
 
     `before` is computed once, `body` for each lane, whose number is `lane`; `names` are what values are called in it.
+    The lanes are those from `first` on, before `end`.
     """
 
     number: int
     group: int
+    first: str = "0"
+    end: str = "%n"
     before: list[str] = field(default_factory=list)
     heads: list[str] = field(default_factory=list)
     body: list[str] = field(default_factory=list)
@@ -24,9 +29,14 @@ class LaneLoop:
         return f"%l.{self.number}"
 
     @property
+    def exit(self) -> str:
+        """The label behind the loop that `write_for_all` writes."""
+        return f"end.{self.number}"
+
+    @property
     def properties(self) -> int:
-        """The first of three metadata nodes that say how the loop may be compiled."""
-        return self.group + 3 * self.number
+        """The first of the metadata nodes that say how the loop may be compiled."""
+        return self.group + NODES * self.number
 
     def load(self, kind: str, array: str) -> str:
         """Reads this lane's element of an array; its name."""
@@ -64,10 +74,10 @@ class LaneLoop:
         self.body.append(f"{name}.next = add nuw nsw {kind} {name}, 1")
         return name
 
-    def count_lanes(self, condition: str) -> str:
-        """The number of lanes for which a condition holds; its name after the loop."""
+    def count_lanes(self, condition: str, start: str) -> str:
+        """The number of lanes for which a condition holds, added to `start`; its name after the loop."""
         name = f"%count.{self.number}"
-        self.carry(name, "i32", "0")
+        self.carry(name, "i32", start)
         self.body.append(f"{name}.one = zext i1 {condition} to i32")
         self.body.append(f"{name}.next = add i32 {name}, {name}.one")
         return f"{name}.next"
@@ -81,9 +91,9 @@ class LaneLoop:
         return f"{name}.next"
 
     def write_for_all(self) -> list[str]:
-        """The loop over all lanes; what follows it comes next."""
+        """The loop over its lanes; what follows it comes next."""
         k = self.number
-        return [*self._start(f"loop.{k}"), *self.heads, *self.body, *self._end(f"end.{k}"), f"end.{k}:"]
+        return [*self._start(f"loop.{k}"), *self.heads, *self.body, *self._end(self.exit), f"{self.exit}:"]
 
     def write_for_region(self, region: int, going: str, after: str) -> list[str]:
         """The loop over the lanes in one region, which continue in region `going`; then control goes to `after`."""
@@ -101,24 +111,25 @@ class LaneLoop:
     def _start(self, latch: str) -> list[str]:
         k = self.number
         entered = [f"br label %pre.{k}", f"pre.{k}:", *self.before, f"br label %loop.{k}", f"loop.{k}:"]
-        return [*entered, f"{self.lane} = phi i32 [ 0, %pre.{k} ], [ {self.lane}.next, %{latch} ]"]
+        return [*entered, f"{self.lane} = phi i32 [ {self.first}, %pre.{k} ], [ {self.lane}.next, %{latch} ]"]
 
     def _end(self, after: str) -> list[str]:
         k = self.number
         return [
             f"{self.lane}.next = add nuw nsw i32 {self.lane}, 1",
-            f"%more.{k} = icmp ult i32 {self.lane}.next, %n",
+            f"%more.{k} = icmp ult i32 {self.lane}.next, {self.end}",
             f"br i1 %more.{k}, label %loop.{k}, label %{after}, !llvm.loop !{self.properties}",
         ]
 
     def write_metadata(self, parallel: bool) -> list[str]:
         """The nodes of `properties`. A loop that is not parallel is not worth vectorizing."""
-        own, first, second = (self.properties + n for n in range(3))
+        own, first, second, third = (self.properties + n for n in range(NODES))
         said = f'"llvm.loop.parallel_accesses", !{self.group}' if parallel else '"llvm.loop.vectorize.enable", i1 false'
         return [
-            f"!{own} = distinct !{{!{own}, !{first}, !{second}}}",
+            f"!{own} = distinct !{{!{own}, !{first}, !{second}, !{third}}}",
             f"!{first} = !{{!{said}}}",
             f'!{second} = !{{!"llvm.loop.unroll.disable"}}',
+            f'!{third} = !{{!"llvm.loop.interleave.count", i32 1}}',
         ]
 
 

@@ -6,7 +6,8 @@ the kernel's own; once lanes diverge, the lowest region with lanes waiting runs 
 all have reconverged.
 
 Loads are contiguous only if addresses are known to be: values assumed to be uniform, or to grow by one from lane to
-lane, are checked on entry to a region, which is compiled once for each answer.
+lane, are checked on entry to a region, which is compiled once for each answer. What does not hold for all lanes is
+checked again for each chunk of them, a simdgroup or a row of the threadgroup.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from __future__ import annotations
 import re
 
 from aten_overlay.metal.ir import LOCAL, Instruction, NotUnderstood, read_function
-from aten_overlay.metal.lane_loop import LaneLoop, storage_type
+from aten_overlay.metal.lane_loop import NODES, LaneLoop, storage_type
 from aten_overlay.metal.regions import Region, form_regions
-from aten_overlay.metal.values import Values, is_free, is_plain_load
+from aten_overlay.metal.updates import is_threadgroups, write_update
+from aten_overlay.metal.values import Facts, Known, Split, Values, is_free, is_plain_load
 
 SOURCE, RESULT = "@pm_lane_source_", "@pm_lockstep_"
 _ENDED = 1 << 30  # the region of a lane that has ended: as in runtime/lockstep.cpp
@@ -32,6 +34,9 @@ declare void @pm_step_some(ptr, i32, i32, ptr)
 """
 
 
+_NOTHING = Known({}, {})
+
+
 def write_lockstep(text: str, name: str, waiting: set[str], metadata: int) -> tuple[str, int]:
     """The definition of `pm_lockstep_N` made of `pm_lane_source_N(buffers, threadgroup, where, index, x, y, z)`, and
     the number of metadata nodes it takes from `metadata` on. `waiting` are functions a lane may wait in.
@@ -39,7 +44,7 @@ def write_lockstep(text: str, name: str, waiting: set[str], metadata: int) -> tu
     Raises NotUnderstood.
     """
     writer = _Writer(text, name, waiting, metadata)
-    return writer.text(), 3 * (writer.loops + 1)
+    return writer.text(), NODES * (writer.loops + 1)
 
 
 class _Writer:
@@ -78,8 +83,9 @@ class _Writer:
         for n, name in enumerate(("exchange", "x", "y", "z", "region")):
             self._write(f"%at.{name} = getelementptr i8, ptr %lanes, i64 {8 * n}")
             self._write(f"%{name} = load ptr, ptr %at.{name}")
-        self._write("%at.n = getelementptr i8, ptr %lanes, i64 40")
-        self._write("%n = load i32, ptr %at.n")
+        for name, offset in (("n", 40), ("chunk", 44)):
+            self._write(f"%at.{name} = getelementptr i8, ptr %lanes, i64 {offset}")
+            self._write(f"%{name} = load i32, ptr %at.{name}")
         self._write(f"%padded = add i32 %n, {_STRIDE - 1}")
         self._write(f"%whole = and i32 %padded, {-_STRIDE}")
         self._write("%stride = zext i32 %whole to i64")
@@ -129,22 +135,62 @@ class _Writer:
                 self._write(f"call void @pm_step_all(ptr %lanes, ptr {region.step})")
             self._write(f"br label %uniform.{region.edges[0].target}")
             return
-        checked = self.values.find_checkable(region)
-        if checked:
-            firsts = self._write_checks(number, checked)
-            self._write(f"fast.{number}:")
-            self._write_loop(f"fast.{number}", region, firsts, True)
-            self._write(f"slow.{number}:")
-        self._write_loop(f"slow.{number}", region, {}, not checked)
+        facts = self.values.find_facts(region)
+        has_count = len(region.edges) > 1 and self.values.is_value(region.condition)
+        has_count = has_count and region.condition not in self.groupwide
+        if facts.stored or facts.splits:
+            count = self._write_chunks(number, region, facts, has_count)
+        else:
+            count = self._write_lanes(self._start_loop(), region, _NOTHING, True, has_count, "0")
+        self._write_branch(number, region, count)
 
-    def _write_checks(self, number: int, checked: list[str]) -> dict[str, str]:
-        """Branches to the fast loop if the assumptions hold, else to the slow one; the first lane's values, by name."""
-        loop = self._start_loop()
-        firsts, conditions = {}, []
-        for n, name in enumerate(checked):
+    def _write_chunks(self, number: int, region: Region, facts: Facts, has_count: bool) -> str:
+        """The region for all lanes if the facts hold for all of them, else for one chunk after the other. The lanes
+        that meet its condition are counted if `has_count`: the count's name."""
+        k = number
+        phis = {
+            "from": ("0", f"%from.{k}", f"%to.{k}"),
+            "width": ("%chunk" if facts.splits else "%n", "%chunk", f"%width.{k}"),
+        }
+        if has_count:
+            phis["sum"] = ("0", f"%sum.{k}", f"%sum.next.{k}")
+        self._write(f"br label %enter.{k}")
+        self._write(f"enter.{k}:")
+        self._write(f"br label %chunks.{k}")
+        self._write(f"chunks.{k}:")
+        for name, (start, narrow, further) in phis.items():
+            rows = f"[ {start}, %enter.{k} ], [ {narrow}, %narrow.{k} ], [ {further}, %next.{k} ]"
+            self._write(f"%{name}.{k} = phi i32 {rows}")
+        self._write(f"%reach.{k} = add i32 %from.{k}, %width.{k}")
+        self._write(f"%last.{k} = icmp ugt i32 %reach.{k}, %n")
+        self._write(f"%to.{k} = select i1 %last.{k}, i32 %n, i32 %reach.{k}")
+        known = self._write_checks(k, facts)
+        counts = []
+        for tag, given in (("fast", known), ("slow", _NOTHING)):
+            self._write(f"{tag}.{k}:")
+            loop = self._start_chunk(k)
+            count = self._write_lanes(loop, region, given, given is known, has_count, f"%sum.{k}")
+            counts.append(f"[ {count}, %{loop.exit} ]")
+            self._write(f"br label %next.{k}")
+        self._write(f"next.{k}:")
+        if has_count:
+            self._write(f"%sum.next.{k} = phi i32 {', '.join(counts)}")
+        self._write(f"%more.of.{k} = icmp ult i32 %to.{k}, %n")
+        self._write(f"br i1 %more.of.{k}, label %chunks.{k}, label %leave.{k}")
+        self._write(f"leave.{k}:")
+        return f"%sum.next.{k}" if has_count else ""
+
+    def _write_checks(self, number: int, facts: Facts) -> Known:
+        """Branches to the fast loop if the facts hold for a chunk, to smaller chunks if there are any, else to the
+        slow loop. What is known in the fast one."""
+        loop = self._start_chunk(number)
+        starts: dict[str, str] = {}
+        conditions: list[str] = []
+        for n, name in enumerate(facts.stored):
             kind, first = self.values.type_of(name), f"%first.{number}.{n}"
-            firsts[name] = first
-            loop.before.append(f"{first} = load {kind}, ptr {self.arrays[name]}")
+            starts[name] = first
+            loop.before.append(f"{first}.p = getelementptr {kind}, ptr {self.arrays[name]}, i32 {loop.first}")
+            loop.before.append(f"{first} = load {kind}, ptr {first}.p")
             here = loop.load(kind, self.arrays[name])
             if kind == "ptr":
                 loop.before.append(f"{first}.i = ptrtoint ptr {first} to i64")
@@ -156,7 +202,10 @@ class _Writer:
                 conditions.append(f"{first}.low")
                 first = loop.add_counter(kind, first)
             conditions.append(f"icmp eq {kind} {loop.collect_differences(kind, here, first)}, 0")
-        self._write_for_all(loop, True)
+        if facts.stored:
+            self._write_for_all(loop, True)
+        known = Known(starts, {name: (s, starts.get(s.number, loop.first)) for name, s in facts.splits.items()})
+        conditions += self._write_split_checks(number, known)
         holds = "true"
         for n, condition in enumerate(conditions):
             if condition.startswith("icmp"):
@@ -164,29 +213,56 @@ class _Writer:
                 condition = f"%as.{number}.{n}"
             self._write(f"%ok.{number}.{n} = and i1 {holds}, {condition}")
             holds = f"%ok.{number}.{n}"
-        self._write(f"br i1 {holds}, label %fast.{number}, label %slow.{number}")
-        return firsts
+        self._write(f"br i1 {holds}, label %fast.{number}, label %miss.{number}")
+        self._write(f"miss.{number}:")
+        self._write(f"%wide.{number} = icmp ugt i32 %width.{number}, %chunk")
+        self._write(f"br i1 %wide.{number}, label %narrow.{number}, label %slow.{number}")
+        self._write(f"narrow.{number}:")
+        self._write(f"br label %chunks.{number}")
+        return known
 
-    def _write_loop(self, tag: str, region: Region, firsts: dict[str, str], parallel: bool) -> None:
-        loop = self._start_loop()
-        self._fill(loop, region, firsts, True)
-        condition = loop.names.get(region.condition, "")
+    def _write_split_checks(self, number: int, known: Known) -> list[str]:
+        """The conditions under which quotients are the same for the first and the last lane of a chunk."""
+        conditions = []
+        self._write(f"%span.{number} = sub i32 %to.{number}, %from.{number}")
+        self._write(f"%steps.{number} = sub i32 %span.{number}, 1")
+        checked = sorted({(start, s.kind, s.bits) for s, start in known.splits.values()})
+        for n, (start, kind, bits) in enumerate(checked):
+            name, steps = f"%split.{number}.{n}", f"%steps.{number}"
+            if kind != "i32":
+                steps = f"{name}.steps"
+                self._write(f"{steps} = {'zext' if kind == 'i64' else 'trunc'} i32 %steps.{number} to {kind}")
+            self._write(f"{name}.last = add {kind} {start}, {steps}")
+            self._write(f"{name} = xor {kind} {start}, {name}.last")
+            conditions.append(f"icmp ult {kind} {name}, {1 << bits}")
+        return conditions
+
+    def _write_lanes(
+        self, loop: LaneLoop, region: Region, known: Known, parallel: bool, has_count: bool, start: str
+    ) -> str:
+        """One loop of the region; how many lanes meet its condition, added to `start`."""
+        self._fill(loop, region, known, True)
         count = ""
-        if condition:
-            count = loop.count_lanes(condition)
+        if has_count:
+            condition = loop.names[region.condition]
+            count = loop.count_lanes(condition, start)
             loop.store("i1", condition, "%s.condition")
         self._write_for_all(loop, parallel)
+        return count
+
+    def _write_branch(self, number: int, region: Region, count: str) -> None:
+        """Where all lanes go from a region, or that they diverge."""
         targets = [f"label %uniform.{e.target}" for e in region.edges]
         if not targets:
             self._write("ret void")
         elif len(targets) == 1:
             self._write(f"br {targets[0]}")
-        elif not condition:
+        elif not count:
             self._write(f"br i1 {self.groupwide.get(region.condition, region.condition)}, {', '.join(targets)}")
         else:
-            self._write_divergence(tag, region, count)
+            self._write_divergence(number, region, count)
 
-    def _write_divergence(self, tag: str, region: Region, count: str) -> None:
+    def _write_divergence(self, tag: int, region: Region, count: str) -> None:
         """Takes one side of a branch with all lanes, or lets them diverge."""
         yes, no = (e.target for e in region.edges)
         self._write(f"switch i32 {count}, label %some.{tag} [ i32 0, label %uniform.{no} ]")
@@ -206,38 +282,51 @@ class _Writer:
             self._write("br label %dispatch")
             return
         loop = self._start_loop()
-        self._fill(loop, region, {}, False)
+        self._fill(loop, region, _NOTHING, False)
         targets = [str(e.target) for e in region.edges] or [str(_ENDED)]
         going = targets[0]
         if len(targets) == 2:
             condition = loop.names.get(region.condition) or self.groupwide.get(region.condition, region.condition)
-            going = f"%to.{loop.number}"
+            going = f"%going.{loop.number}"
             loop.body.append(f"{going} = select i1 {condition}, i32 {targets[0]}, i32 {targets[1]}")
         self.lines += loop.write_for_region(number, going, "dispatch")
         self.nodes += loop.write_metadata(len(self.regions) <= _FEW)
 
-    def _fill(self, loop: LaneLoop, region: Region, firsts: dict[str, str], all_here: bool) -> None:
-        """Writes what one lane does in the region: loads its inputs, computes, stores what is needed later. The
-        assumptions about the values in `firsts` hold; `all_here` says whether all lanes are in the region."""
+    def _fill(self, loop: LaneLoop, region: Region, known: Known, all_here: bool) -> None:
+        """Writes what one lane does in the region: loads its inputs, computes, stores what is needed later.
+        `all_here` says whether all lanes are in the region."""
         values = self.values
         loop.names[values.index] = loop.lane
         needed = [n for n in values.find_inputs(region) if n != values.index]
         same: set[str] = set()
         for name in needed:
-            if name in firsts and values.assumptions[name] == "same":
-                loop.names[name] = firsts[name]
+            first = known.starts.get(name)
+            if first and values.assumptions[name] == "same":
+                loop.names[name] = first
                 same.add(name)
-            elif name in firsts:
-                loop.names[name] = loop.add_counter(values.type_of(name), firsts[name])
+            elif first:
+                loop.names[name] = loop.add_counter(values.type_of(name), first)
             elif name not in values.recomputed:
                 loop.names[name] = loop.load(values.type_of(name), self.arrays[name])
         again = sorted((n for n in needed if n in values.recomputed), key=values.definition_order)
         written = not all_here
         for i in [values.defined[n][1] for n in again] + list(region.instructions):
-            if i.result not in self.groupwide and i.result not in loop.names:
+            if i.result in known.splits:
+                self._fill_split(loop, i.result, *known.splits[i.result], same)
+            elif i.result not in self.groupwide and i.result not in loop.names:
                 self._fill_one(loop, i, same, written)
                 written |= not (is_free(i) or i.opcode == "load")
         self._store_results(loop, region)
+
+    def _fill_split(self, loop: LaneLoop, result: str, split: Split, start: str, same: set[str]) -> None:
+        name = f"%v.{len(loop.names)}.{loop.number}"
+        if split.is_quotient:
+            loop.before.append(f"{name} = lshr {split.kind} {start}, {split.bits}")
+            loop.names[result] = name
+            same.add(result)
+        else:
+            loop.before.append(f"{name} = and {split.kind} {start}, {(1 << split.bits) - 1}")
+            loop.names[result] = loop.add_counter(split.kind, name)
 
     def _fill_one(self, loop: LaneLoop, i: Instruction, same: set[str], written: bool) -> None:
         name = f"%v.{len(loop.names)}.{loop.number}"
@@ -253,6 +342,11 @@ class _Writer:
             loop.body.append(f"{name} = getelementptr i8, ptr %a.{n}, i64 {name}.o")
         else:
             text = self._rename(i.text, loop.names).replace("load volatile", "load").replace("store volatile", "store")
+            update = i.opcode == "atomicrmw" and is_threadgroups(i, self.values.defined, self.values.parameters[1])
+            if update and (lines := list(write_update(text, name))):
+                loop.body += lines
+                loop.names |= {i.result: name} if i.result else {}
+                return
             if i.opcode in ("load", "store"):
                 text += loop.independent
             # All lanes read the same before any writes: once is enough.
@@ -276,6 +370,11 @@ class _Writer:
     def _start_loop(self) -> LaneLoop:
         self.loops += 1
         return LaneLoop(self.loops, self.metadata)
+
+    def _start_chunk(self, region: int) -> LaneLoop:
+        """A loop over one chunk of a region's lanes."""
+        self.loops += 1
+        return LaneLoop(self.loops, self.metadata, f"%from.{region}", f"%to.{region}")
 
     def _write_for_all(self, loop: LaneLoop, parallel: bool) -> None:
         self.lines += loop.write_for_all()

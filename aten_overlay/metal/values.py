@@ -2,14 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 
 from aten_overlay.metal.ir import CHEAP, PURE, TRAPS, Function, Instruction, NotUnderstood, result_type
 from aten_overlay.metal.regions import Region
 
 _MOST_INSTRUCTIONS = 3000  # beyond, compiling takes longer than fibers do
 _STEPPABLE = ("i16", "i32", "i64")
+_SPLIT = re.compile(r"(?:lshr|and) (i16|i32|i64) (%\S+), (\d+)$")
+_FREE_CALL = re.compile(
+    r"@llvm\.(threadlocal\.address|fma|fabs|sqrt|floor|ceil|trunc|rint|copysign|m(in|ax)num|[us]m(in|ax)|abs|ctpop"
+    r"|ct[lt]z|fsh[lr]|bswap|bitreverse|[us](add|sub)\.sat)\."
+)
+_LANE_BITS = 5  # of a simdgroup
 _CHECKABLE = {"same": (*_STEPPABLE, "ptr"), "next": _STEPPABLE, "": ()}
+
+
+@dataclass(frozen=True)
+class Split:
+    """A number of type `kind` that grows by one with the lane, divided by 2^`bits` (`is_quotient`) or the remainder."""
+
+    number: str
+    kind: str
+    bits: int
+    is_quotient: bool
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is assumed about the values that addresses in a region are computed from: stored ones, and splits by name,
+    whose quotients are taken to be uniform and whose remainders to grow by one.
+    """
+
+    stored: tuple[str, ...]
+    splits: dict[str, Split]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What holds in a loop: the first lane's values of what was checked, and splits with their number's first value."""
+
+    starts: Mapping[str, str]
+    splits: Mapping[str, tuple[Split, str]]
 
 
 class Values:
@@ -65,21 +101,38 @@ class Values:
         number, instruction = self.defined[name]
         return number, self.regions[number].instructions.index(instruction)
 
-    def find_checkable(self, region: Region) -> list[str]:
-        """The stored values from which a region computes addresses, and about which something is assumed."""
+    def find_facts(self, region: Region) -> Facts:
+        """What is assumed about the values from which a region computes addresses."""
         own = {i.result: i for i in region.instructions}
         frontier = [o for i in region.instructions if i.opcode in ("load", "store") for o in self.read(i)[-1:]]
         seen: set[str] = set()
+        splits: dict[str, Split] = {}
         while frontier:
             name = frontier.pop()
             if name in seen or name in self.groupwide:
                 continue
             seen.add(name)
             source = own.get(name) or (self.defined[name][1] if name in self.recomputed else None)
-            if source is not None and (source.opcode in PURE or source.opcode == "load"):
+            if source is not None and (is_free(source) or source.opcode in (*TRAPS, "load")):
                 frontier += self.read(source)
-        stored = [n for n in seen if n not in own and (n in self.slots or n in self.positions)]
-        return sorted(n for n in stored if self.type_of(n) in _CHECKABLE[self.assumptions.get(n, "")])
+                split = read_split(source)
+                if split and self._counts_lanes(split.number, own):
+                    splits[name] = split
+        stored = [n for n in seen if n not in own and self._is_stored(n)]
+        checked = sorted(n for n in stored if self.type_of(n) in _CHECKABLE[self.assumptions.get(n, "")])
+        return Facts(tuple(checked), dict(sorted(splits.items())))
+
+    def is_index(self, name: str) -> bool:
+        """Whether a value is the thread's index in its threadgroup."""
+        return name == self.index or (name in self.defined and self.defined[name][1].callee == "@pm_index")
+
+    def _counts_lanes(self, name: str, own: Container[str]) -> bool:
+        """Whether a value is known to grow by one with the lane wherever the facts hold."""
+        stored = name not in own and self._is_stored(name) and self.assumptions.get(name) == "next"
+        return self.is_index(name) or stored
+
+    def _is_stored(self, name: str) -> bool:
+        return name in self.slots or name in self.positions
 
     def type_of(self, name: str) -> str:
         """The type of a stored value or of a coordinate of the thread."""
@@ -174,7 +227,7 @@ def is_free(instruction: Instruction) -> bool:
     """Whether it may be computed anywhere, any number of times."""
     if instruction.opcode in PURE:
         return instruction.opcode not in TRAPS
-    return instruction.callee.startswith(("@llvm.threadlocal.address", "@llvm.fma", "@llvm.fabs", "@llvm.umin"))
+    return bool(_FREE_CALL.match(instruction.callee))
 
 
 def is_plain_load(instruction: Instruction) -> bool:
@@ -182,11 +235,26 @@ def is_plain_load(instruction: Instruction) -> bool:
     return instruction.opcode == "load" and not instruction.text.startswith(("load volatile", "load atomic"))
 
 
+def read_split(instruction: Instruction) -> Split | None:
+    """The split of a number into simdgroups, or several of them, and what is left; None for any other instruction."""
+    found = _SPLIT.match(instruction.text)
+    if not found:
+        return None
+    kind, name, number = found[1], found[2], int(found[3])
+    is_quotient = instruction.opcode == "lshr"
+    bits = number if is_quotient else number.bit_length()
+    whole = is_quotient or number == (1 << bits) - 1
+    return Split(name, kind, bits, is_quotient) if whole and bits >= _LANE_BITS else None
+
+
 def _derive(instruction: Instruction, known: list[str]) -> str:
     if instruction.callee == "@pm_index":
         return "next"
+    split = read_split(instruction)
+    if split and known == ["next"]:
+        return "same" if split.is_quotient else "next"
     if all(k == "same" for k in known):
-        return "same" if instruction.opcode in PURE or instruction.opcode == "load" else ""
+        return "same" if is_free(instruction) or instruction.opcode in (*TRAPS, "load") else ""
     if instruction.opcode in ("add", "zext", "sext", "trunc", "freeze") or " disjoint " in instruction.text:
         return "next" if sorted(known) in (["next"], ["next", "same"]) else ""
     if instruction.opcode == "sub":

@@ -44,6 +44,14 @@ class Mode:
     sanitize: bool = False
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A kernel's source for some types, and the function that runs it compiled."""
+
+    generated: Generated
+    function: Any
+
+
 PLAIN = Mode()
 _mode: ContextVar[Mode] = ContextVar("mode", default=PLAIN)
 # Gets a kernel, its call and its outputs, before each launch.
@@ -93,15 +101,26 @@ def write_signature(kernel: Kernel, call: Call) -> Generated:
     return generated
 
 
-def launch(kernel: Kernel, call: Call, generated: Generated) -> tuple[torch.Tensor, ...]:
-    """Runs a call that was checked on the mps device; its outputs. Raises PTR212, PTR214, PTR219 and PTR220."""
+def prepare(kernel: Kernel, call: Call) -> Prepared:
+    """What launches calls like this one, with its source compiled. Raises PTR208-PTR220 for a call that cannot run."""
+    generated = write_source(kernel, call)
     require_device(kernel)
     function = getattr(compiled(generated.source, _mode.get()), generated.function)
     _check_limits(kernel, call, function)
+    return Prepared(generated, function)
+
+
+def current_mode() -> Mode:
+    """How kernels run now."""
+    return _mode.get()
+
+
+def launch(kernel: Kernel, call: Call, prepared: Prepared) -> tuple[torch.Tensor, ...]:
+    """Runs a call on the mps device; its outputs."""
     inputs = tuple(_laid_out(kernel, value) for value in call.inputs)
     outputs = tuple(_allocate(o.shape, o.dtype, call.init_value) for o in call.outputs)
     if 0 not in call.grid:
-        _run(function, kernel, generated, call, inputs, outputs)
+        _run(prepared.function, kernel, prepared.generated, call, inputs, outputs)
     return outputs
 
 

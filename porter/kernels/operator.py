@@ -17,6 +17,7 @@ from porter.kernels.call import Call, Number, Output, Value, three
 from porter.kernels.gradients import flatten
 from porter.kernels.kernel import Kernel, TemplateArgument
 from porter.kernels.launch import launch, write_signature, write_source
+from porter.kernels.prepared import Preparations, find_prepared
 from porter.kernels.references import Reference
 from porter.kernels.types import metal_type
 from porter.kernels.validation import DEVICE
@@ -40,12 +41,13 @@ _REST = (
 
 @dataclass(frozen=True)
 class Operator:
-    """A kernel, what it should compute and its gradient, registered with torch as `op`."""
+    """A kernel, what it should compute and its gradient, registered with torch as `op`; and what its calls prepared."""
 
     kernel: Kernel
     reference: Reference | None
     vjp: Vjp | None
     op: Any
+    prepared: Preparations
 
 
 _operators: dict[str, list[Operator]] = {}
@@ -60,7 +62,9 @@ def operator(kernel: Kernel, reference: Reference | None, vjp: Vjp | None) -> Op
         if _is_same(each.reference, reference) and _is_same(each.vjp, vjp):
             return each
     suffix = f"_{len(made)}" if made else ""
-    made.append(Operator(kernel, reference, vjp, _register(f"{NAMESPACE}::{name}{suffix}", kernel, reference, vjp)))
+    prepared: Preparations = {}
+    op = _register(f"{NAMESPACE}::{name}{suffix}", kernel, reference, vjp, prepared)
+    made.append(Operator(kernel, reference, vjp, op, prepared))
     return made[-1]
 
 
@@ -131,9 +135,9 @@ def last_source(kernel: Kernel) -> str:
     return _sources.get(kernel, "")
 
 
-def _register(name: str, kernel: Kernel, reference: Reference | None, vjp: Vjp | None) -> Any:
+def _register(name: str, kernel: Kernel, reference: Reference | None, vjp: Vjp | None, prepared: Preparations) -> Any:
     def implementation(*arguments: Any) -> Any:
-        return _returned(_compute(kernel, reference, unpack(kernel, reference, arguments)))
+        return _returned(_compute(kernel, reference, unpack(kernel, reference, arguments), prepared))
 
     def fake(*arguments: Any) -> Any:
         return _returned(_imagine(kernel, reference, unpack(kernel, reference, arguments)))
@@ -158,14 +162,12 @@ def _returned(results: Sequence[torch.Tensor]) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _compute(kernel: Kernel, reference: Reference | None, call: Call) -> Sequence[torch.Tensor]:
+def _compute(kernel: Kernel, reference: Reference | None, call: Call, prepared: Preparations) -> Sequence[torch.Tensor]:
     """The kernel's outputs on the mps device, the reference's on the CPU. Raises PTR221 for a CPU call without one."""
     if device_of(call.inputs) == DEVICE:
-        if reference is not None:
-            references.check_declared(kernel, reference, call)
-        generated = write_source(kernel, call)
-        _sources[kernel] = generated.source
-        return launch(kernel, call, generated)
+        found = find_prepared(prepared, kernel, reference, call)
+        _sources[kernel] = found.generated.source
+        return launch(kernel, call, found)
     _sources[kernel] = _source(kernel, call)
     if reference is None:
         name = next(n for n, v in zip(kernel.inputs, call.inputs, strict=True) if isinstance(v, torch.Tensor))
@@ -178,7 +180,7 @@ def _compute(kernel: Kernel, reference: Reference | None, call: Call) -> Sequenc
     return tuple(_owned(result, call.inputs) for result in results)
 
 
-def device_of(inputs: Sequence[Value]) -> str:
+def device_of(inputs: Sequence[object]) -> str:
     """Where a call runs: on the CPU if a tensor with dimensions lies there and none on the mps device."""
     tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
     kinds = {t.device.type for t in tensors}

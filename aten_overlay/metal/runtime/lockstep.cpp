@@ -47,17 +47,24 @@ void position_lanes(Memory& m, const pm_group& group) {
       }
   for (int d = 0; d < 3; ++d) m.size[d] = n[d];
 }
+
+// Simdgroups, unless rows are shorter or end between them.
+uint32_t chunk_lanes(const uint32_t size[3]) {
+  const bool whole_rows = size[0] % 32 != 0 && size[0] >= 8 && size[1] * size[2] > 1;
+  return whole_rows ? size[0] : 32;
+}
 }  // namespace
 
 int run_in_lockstep(const Job& job, uint64_t begin, uint64_t end) {
   Memory& m = own_memory();
   ThreadgroupMemory memory(job);
   m.exchange.reorder = job.entry->flags & PM_REORDER_REDUCTIONS;
-  pm_lanes lanes{&m.exchange, {m.position[0], m.position[1], m.position[2]}, m.region, 0};
+  pm_lanes lanes{&m.exchange, {m.position[0], m.position[1], m.position[2]}, m.region, 0, 0};
   for (uint64_t i = begin; i < end; ++i) {
     const pm_group group = place_group(job.grid, i);
     position_lanes(m, group);
     lanes.count = group.size[0] * group.size[1] * group.size[2];
+    lanes.chunk = chunk_lanes(group.size);
     job.entry->lockstep(job.buffers, memory.addresses, &group, &lanes);
   }
   return PM_OK;
@@ -114,4 +121,4 @@ void pm_step_some(pm_lanes* lanes, uint32_t here, uint32_t next, pm_step step) {
 }
 }
 #pragma GCC visibility pop
-static_assert(offsetof(pm_lanes, region) == 32 && offsetof(pm_lanes, count) == 40, "as lockstep.py reads it");
+static_assert(offsetof(pm_lanes, region) == 32 && offsetof(pm_lanes, count) == 40 && offsetof(pm_lanes, chunk) == 44, "as lockstep.py reads it");

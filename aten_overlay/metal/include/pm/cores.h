@@ -12,36 +12,40 @@ inline constexpr double rounder = 0x1.8p52;  // adding it rounds to an integer, 
 inline constexpr double ln2 = 0.693147180559945309417232, log2e = 1.44269504088896340735992;
 inline constexpr double log2_10 = 3.32192809488736234787032, pi = 3.14159265358979323846264;
 
-// 2^t, for any t; relative error 2^-42.
-PM_INLINE double exp2_core(double t) {
-  const double bounded = select(t > 1000.0, 1000.0, select(t < -1000.0, -1000.0, t));
-  const double shifted = bounded + rounder;
-  const double f = (bounded - (shifted - rounder)) * ln2;
-  const double f2 = f * f, f4 = f2 * f2;
-  const double low = fma_(fma_(f, 1.0 / 6, 0.5), f2, f + 1.0);
-  const double middle = fma_(fma_(f, 1.0 / 5040, 1.0 / 720), f2, fma_(f, 1.0 / 120, 1.0 / 24));
-  const double high = fma_(f2, 1.0 / 3628800, fma_(f, 1.0 / 362880, 1.0 / 40320));
-  const double mantissa = fma_(fma_(high, f4, middle), f4, low);
-  const long scale = (__builtin_bit_cast(long, shifted) + 1023) << 52;
-  return mantissa * __builtin_bit_cast(double, scale);
+// a / b for a b whose reciprocal a float can hold; relative error 2^-44. Divisions of doubles are slow.
+PM_INLINE double quotient(double a, double b) {
+  const double inverse = 1.0f / float(b), near = a * inverse;
+  return fma_(fma_(-near, b, a), inverse, near);
 }
-PM_INLINE double exp_core(double x) { return exp2_core(x * log2e); }
+// 2^(x * factor), for any x and a factor up to 3.4; relative error 2^-40. The polynomial is the best for half a power up
+// and down.
+PM_INLINE double power_core(double x, double factor) {
+  const double bounded = select(x > 300.0, 300.0, select(x < -300.0, -300.0, x));
+  const double shifted = fma_(bounded, factor, rounder);
+  const double f = fma_(bounded, factor, -(shifted - rounder));
+  const double f2 = f * f, f4 = f2 * f2;
+  const double low = fma_(fma_(f, 0.05550410941205932993131, 0.2402265069581298820961), f2, fma_(f, 0.6931471805459334549295, 1.0));
+  const double middle = fma_(f, 0.001333345056800064568483, 0.009618129159402558188467);
+  const double high = fma_(f2, 0.000001325522487866881697546, fma_(f, 0.00001531007940224929743657, 0.0001540345585245383944189));
+  const double mantissa = fma_(fma_(high, f2, middle), f4, low);
+  const long scale = __builtin_bit_cast(long, shifted) << 52;
+  return __builtin_bit_cast(double, __builtin_bit_cast(long, mantissa) + scale);
+}
+PM_INLINE double exp2_core(double t) { return power_core(t, 1.0); }
+PM_INLINE double exp_core(double x) { return power_core(x, log2e); }
 
-// Natural logarithm of a finite x > 0 that is normal as a double; relative error 2^-44, at 1 too.
+// Natural logarithm of a finite x > 0 that is normal as a double; relative error 2^-41, at 1 too.
 PM_INLINE double log_finite(double x) {
   const long bits = __builtin_bit_cast(long, x);
   const long split = bits - 0x3fe6a09e667f3bcdL;  // sqrt(1/2)
   const double e = double(split >> 52);
   const double m = __builtin_bit_cast(double, bits - (split & long(0xfff0000000000000UL)));
-  const double s = (m - 1.0) / (m + 1.0), z = s * s;
-  double p = 2.0 / 17;
-  p = fma_(p, z, 2.0 / 15);
-  p = fma_(p, z, 2.0 / 13);
-  p = fma_(p, z, 2.0 / 11);
-  p = fma_(p, z, 2.0 / 9);
-  p = fma_(p, z, 2.0 / 7);
-  p = fma_(p, z, 2.0 / 5);
-  p = fma_(p, z, 2.0 / 3);
+  const double s = quotient(m - 1.0, m + 1.0), z = s * s;
+  double p = 0.19362655741770396316;
+  p = fma_(p, z, 0.22191400725954421675);
+  p = fma_(p, z, 0.28571754537558123646);
+  p = fma_(p, z, 0.39999998797329535494);
+  p = fma_(p, z, 0.66666666667375095988);
   return fma_(e, ln2, fma_(p, z * s, s + s));
 }
 PM_INLINE double log_core(double x) {
@@ -134,7 +138,7 @@ PM_INLINE double atan_core(double y, double x) {
 
 PM_INLINE float exp(float x) { return float(exp_core(x)); }
 PM_INLINE float exp2(float x) { return float(exp2_core(x)); }
-PM_INLINE float exp10(float x) { return float(exp2_core(double(x) * log2_10)); }
+PM_INLINE float exp10(float x) { return float(power_core(x, log2_10)); }
 PM_INLINE float log(float x) { return float(log_core(x)); }
 PM_INLINE float log2(float x) { return float(log_core(x) * log2e); }
 PM_INLINE float log10(float x) { return float(log_core(x) * 0.434294481903251827651); }
@@ -198,7 +202,7 @@ PM_INLINE float cosh(float x) {
 PM_INLINE float tanh(float x) {
   const double a = magnitude(x), e = exp2_core(select(a > 20.0, 20.0, a) * (log2e * 2.0)), z = a * a;
   const double small = fma_(fma_(fma_(z, -17.0 / 315, 2.0 / 15), z, -1.0 / 3), z * a, a);
-  const double v = select(a < 0.05, small, (e - 1.0) / (e + 1.0));
+  const double v = select(a < 0.05, small, quotient(e - 1.0, e + 1.0));
   return x != x ? x : __builtin_copysignf(float(v), x);
 }
 PM_INLINE float asinh(float x) {

@@ -34,6 +34,7 @@ struct pm_lanes {
   const uint32_t* position[3]; /* thread_position_in_threadgroup */
   uint32_t* region;            /* where a lane is, while they are divergent */
   uint32_t count;
+  uint32_t chunk; /* lanes that have something in common, if all of them have not: a simdgroup, or a row */
 };
 
 /* How a kernel is entered: one thread of a synchronizing kernel (and a threadgroup of it, where that is
@@ -70,6 +71,7 @@ enum pm_access_kind { PM_STORES = 1, PM_ATOMIC = 2, PM_LOADS = 4, PM_IN_VARIABLE
 struct pm_exchange {
   unsigned char inputs[2 * PM_MAX_THREADS_PER_GROUP * PM_MAX_VALUE] __attribute__((aligned(64)));
   unsigned char outputs[2 * PM_MAX_THREADS_PER_GROUP * PM_MAX_VALUE] __attribute__((aligned(64)));
+  float matrices[3][2 * PM_MAX_THREADS_PER_GROUP] __attribute__((aligned(64))); /* the two elements that each lane has of them */
   uint32_t mask[PM_MAX_THREADS_PER_GROUP / PM_SIMD_WIDTH]; /* of each simdgroup: the lanes that take part */
   uint32_t reorder;                                        /* combine from the last lane to the first */
 };

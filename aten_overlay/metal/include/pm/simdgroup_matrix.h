@@ -4,8 +4,33 @@
 namespace pm {
 PM_INLINE uint matrix_row(uint lane) { return ((lane / 4) & 4) + (lane / 2) % 4; }
 PM_INLINE uint matrix_column(uint lane) { return ((lane / 4) & 2) * 2 + (lane % 2) * 2; }
-PM_INLINE uint matrix_lane(uint row, uint column) {
-  return (row & 4) * 4 + (column & 4) * 2 + (row & 3) * 2 + ((column / 2) & 1);
+// A simdgroup's elements in the order of its lanes are 4x4 blocks in the order of rows, with rows in each.
+using matrix_block = float __attribute__((vector_size(64)));
+// Adds column J of a block times row J of another one.
+template <int J> PM_INLINE void add_product(matrix_block& sum, matrix_block a, matrix_block b) {
+  const matrix_block column = __builtin_shufflevector(
+      a, a, J, J, J, J, J + 4, J + 4, J + 4, J + 4, J + 8, J + 8, J + 8, J + 8, J + 12, J + 12, J + 12, J + 12);
+  constexpr int R = 4 * J;
+  const matrix_block row = __builtin_shufflevector(
+      b, b, R, R + 1, R + 2, R + 3, R, R + 1, R + 2, R + 3, R, R + 1, R + 2, R + 3, R, R + 1, R + 2, R + 3);
+  sum += column * row;
+}
+// The third matrix becomes the product of the others added to it.
+inline void multiply_step(pm_exchange* x, uint simd) {
+  const auto a = reinterpret_cast<const matrix_block*>(x->matrices[0] + simd * 64);
+  const auto b = reinterpret_cast<const matrix_block*>(x->matrices[1] + simd * 64);
+  const auto c = reinterpret_cast<matrix_block*>(x->matrices[2] + simd * 64);
+  for (uint place = 0; place < 4; ++place) {
+    matrix_block sum = c[place];
+    for (uint k = 0; k < 2; ++k) {
+      const matrix_block left = a[(place & 2) + k], right = b[2 * k + (place & 1)];
+      add_product<0>(sum, left, right);
+      add_product<1>(sum, left, right);
+      add_product<2>(sum, left, right);
+      add_product<3>(sum, left, right);
+    }
+    c[place] = sum;
+  }
 }
 }  // namespace pm
 
@@ -31,6 +56,7 @@ template <class T, int C = 8, int R = C> PM_INLINE simdgroup_matrix<T, C, R> mak
   return m;
 }
 namespace detail_matrix {
+template <class T> using pair_t = conditional_t<sizeof(T) == 2, uint, ulong>;
 template <class T, class P> PM_INLINE P* at(P* p, ulong stride, ulong2 origin, bool transposed, uint k) {
   const ulong r = pm::matrix_row(pm_lane()), c = pm::matrix_column(pm_lane()) + k;
   return p + (origin.y + (transposed ? c : r)) * stride + origin.x + (transposed ? r : c);
@@ -39,7 +65,14 @@ template <class T, class P> PM_INLINE P* at(P* p, ulong stride, ulong2 origin, b
 template <class T>
 PM_INLINE void simdgroup_load(simdgroup_matrix<T, 8, 8>& m, const T* p, ulong stride = 8, ulong2 origin = ulong2(0), bool transposed = false) {
   simdgroup_barrier(mem_flags::mem_none);
-  for (uint k = 0; k < 2; ++k) m.elements_.v_[k] = *detail_matrix::at<T>(p, stride, origin, transposed, k);
+  if (transposed) {
+    for (uint k = 0; k < 2; ++k) m.elements_.v_[k] = *detail_matrix::at<T>(p, stride, origin, true, k);
+  } else {
+    // Both elements at once: a loop over lanes then gathers half as much.
+    detail_matrix::pair_t<T> both;
+    __builtin_memcpy(&both, detail_matrix::at<T>(p, stride, origin, false, 0), sizeof(both));
+    __builtin_memcpy(&m.elements_, &both, sizeof(both));
+  }
 }
 template <class T>
 PM_INLINE void simdgroup_store(const simdgroup_matrix<T, 8, 8>& m, T* p, ulong stride = 8, ulong2 origin = ulong2(0), bool transposed = false) {
@@ -49,22 +82,16 @@ PM_INLINE void simdgroup_store(const simdgroup_matrix<T, 8, 8>& m, T* p, ulong s
 template <class D, class A, class B, class C>
 PM_INLINE void simdgroup_multiply_accumulate(
     simdgroup_matrix<D, 8, 8>& d, const simdgroup_matrix<A, 8, 8>& a, const simdgroup_matrix<B, 8, 8>& b, const simdgroup_matrix<C, 8, 8>& c) {
-  struct Both {
-    vec<A, 2> a;
-    vec<B, 2> b;
-  };
-  const Both mine{a.elements_, b.elements_};
-  const pm_exchange* x = pm::exchange(mine, pm::share_step<Both>);
-  const uint first = pm_index() & ~31u;
-  const uint r = pm::matrix_row(pm_lane()), column = pm::matrix_column(pm_lane());
+  pm_exchange* x = pm_simd_begin(pm::multiply_step, 0);
+  const ulong first = ulong(pm_index()) * 2;
+  // Neighbors in memory one right after the other: a loop over lanes then stores them together.
+  for (uint k = 0; k < 2; ++k) x->matrices[0][first + k] = float(a.elements_.v_[k]);
+  for (uint k = 0; k < 2; ++k) x->matrices[1][first + k] = float(b.elements_.v_[k]);
+  for (uint k = 0; k < 2; ++k) x->matrices[2][first + k] = float(c.elements_.v_[k]);
+  pm_simd_wait(pm::multiply_step);
   for (uint k = 0; k < 2; ++k) {
-    float sum = float(c.elements_.v_[k]);
-    for (uint j = 0; j < 8; ++j) {
-      const Both left = pm::read_output<Both>(x, first + pm::matrix_lane(r, j));
-      const Both right = pm::read_output<Both>(x, first + pm::matrix_lane(j, column));
-      sum += float(left.a.v_[j & 1]) * float(right.b.v_[k]);
-    }
-    d.elements_.v_[k] = D(sum);
+    const auto sum = reinterpret_cast<const unsigned char*>(x->matrices[2] + first + k);
+    d.elements_.v_[k] = D(pm::load<float>(sum));
   }
 }
 template <class D, class A, class B>

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch.library import opcheck
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from porter.core.errors import PorterError
 from porter.kernels import MetalKernel, custom_function, differentiate
@@ -166,6 +167,44 @@ def test_fake_tensors_have_the_shapes_of_the_call() -> None:
         x = torch.empty(10, device="mps")
         out = sin_times(x, x)
     assert out.shape == (10,) and out.device.type == "mps"
+
+
+class Seen(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def test_what_watches_operators_sees_a_call() -> None:
+    x, y = (t.detach() for t in given("mps"))
+    sin_times(x, y)
+    with Seen() as seen:
+        sin_times(x, y)
+    with torch.profiler.profile() as profile:
+        sin_times(x, y)
+    assert any("porter_kernels.sin_times_" in name for name in seen.names)
+    assert any("porter_kernels::sin_times_" in event.key for event in profile.key_averages())
+
+
+def test_a_call_like_an_earlier_one_is_checked_where_it_differs() -> None:
+    kernel = MetalKernel("plus", ["x", "n"], ["out"],
+                         "uint i = thread_position_in_grid.x; out[i] = x[i] + float(n);")  # fmt: skip
+
+    def run(x: torch.Tensor, n: int) -> list[float]:
+        found = kernel([x, n], (), (4, 1, 1), (4, 1, 1), [(4,)], [torch.float32])
+        assert isinstance(found, list)
+        return found[0].tolist()
+
+    x = torch.zeros(8, device="mps")
+    assert run(x[:4], 1) == [1.0] * 4 and run(x[::2], 2) == [2.0] * 4 and run(x[4:], -3) == [-3.0] * 4
+    with pytest.raises(PorterError, match="PTR215"):
+        run(x[:4], 1 << 31)
+    with pytest.raises(PorterError, match="PTR209"):
+        kernel([x[:4], 1], (), (4, 1, 1), (4, 1, 1), [(4,)], [torch.float64])
 
 
 def test_a_kernel_made_twice_is_one_operator() -> None:
