@@ -7,6 +7,37 @@ PM_INLINE uint matrix_column(uint lane) { return ((lane / 4) & 2) * 2 + (lane % 
 PM_INLINE uint matrix_lane(uint row, uint column) {
   return (row & 4) * 4 + (column & 4) * 2 + (row & 3) * 2 + ((column / 2) & 1);
 }
+
+// What a lane has of d = a * b + c.
+template <class A, class B, class C> struct Factors {
+  metal::vec<A, 2> a;
+  metal::vec<B, 2> b;
+  metal::vec<C, 2> c;
+};
+// All lanes of a simdgroup at once, once for all calls: inlined into each lane it would be most of a kernel.
+template <class D, class A, class B, class C> void multiply_step(pm_exchange* x, uint simd) {
+  using In = Factors<A, B, C>;
+  using Out = metal::vec<D, 2>;
+  float a[8][8], b[8][8], d[8][8];
+  for (uint lane = 0; lane < 32; ++lane) {
+    In in;
+    __builtin_memcpy(&in, x->inputs + offset_of<In>(simd * 32 + lane), sizeof(In));
+    const uint r = matrix_row(lane), c = matrix_column(lane);
+    for (uint k = 0; k < 2; ++k) {
+      a[r][c + k] = float(in.a.v_[k]);
+      b[r][c + k] = float(in.b.v_[k]);
+      d[r][c + k] = float(in.c.v_[k]);
+    }
+  }
+  for (uint r = 0; r < 8; ++r)
+    for (uint j = 0; j < 8; ++j)
+      for (uint c = 0; c < 8; ++c) d[r][c] += a[r][j] * b[j][c];
+  for (uint lane = 0; lane < 32; ++lane) {
+    const uint r = matrix_row(lane), c = matrix_column(lane);
+    const Out out = {static_cast<D>(d[r][c]), static_cast<D>(d[r][c + 1])};
+    __builtin_memcpy(x->outputs + offset_of<Out>(simd * 32 + lane), &out, sizeof(Out));
+  }
+}
 }  // namespace pm
 
 namespace metal {
@@ -49,23 +80,8 @@ PM_INLINE void simdgroup_store(const simdgroup_matrix<T, 8, 8>& m, T* p, ulong s
 template <class D, class A, class B, class C>
 PM_INLINE void simdgroup_multiply_accumulate(
     simdgroup_matrix<D, 8, 8>& d, const simdgroup_matrix<A, 8, 8>& a, const simdgroup_matrix<B, 8, 8>& b, const simdgroup_matrix<C, 8, 8>& c) {
-  struct Both {
-    vec<A, 2> a;
-    vec<B, 2> b;
-  };
-  const Both mine{a.elements_, b.elements_};
-  const pm_exchange* x = pm::exchange(mine, pm::share_step<Both>);
-  const uint first = pm_index() & ~31u;
-  const uint r = pm::matrix_row(pm_lane()), column = pm::matrix_column(pm_lane());
-  for (uint k = 0; k < 2; ++k) {
-    float sum = float(c.elements_.v_[k]);
-    for (uint j = 0; j < 8; ++j) {
-      const Both left = pm::read_output<Both>(x, first + pm::matrix_lane(r, j));
-      const Both right = pm::read_output<Both>(x, first + pm::matrix_lane(j, column));
-      sum += float(left.a.v_[j & 1]) * float(right.b.v_[k]);
-    }
-    d.elements_.v_[k] = D(sum);
-  }
+  const pm::Factors<A, B, C> mine{a.elements_, b.elements_, c.elements_};
+  d.elements_ = pm::read_own_output<vec<D, 2>>(pm::exchange(mine, pm::multiply_step<D, A, B, C>));
 }
 template <class D, class A, class B>
 PM_INLINE void simdgroup_multiply(simdgroup_matrix<D, 8, 8>& d, const simdgroup_matrix<A, 8, 8>& a, const simdgroup_matrix<B, 8, 8>& b) {
