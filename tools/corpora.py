@@ -6,11 +6,12 @@ FOLDER is searched for `.metal` files, which may include headers of their own fo
 file gets a process of its own, and so does what follows a crash. Prints a row for each file, then each kernel that
 failed with the first error. `--sample N` takes every Nth kernel of a file. Function constants get the first of a few
 sets of values with which the kernel compiles, and a call the first of a few sets of arguments with which it ends:
-results are not looked at. Ends with 1 where a kernel failed.
+results are not looked at. Times are of compiling. Ends with 1 where a kernel failed.
 """
 
 from __future__ import annotations
 
+import resource
 import sys
 import time
 from collections import Counter
@@ -22,7 +23,7 @@ from pathlib import Path
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.batch import compile_many
-from aten_overlay.metal.build import Options, function_constants, host_names
+from aten_overlay.metal.build import QUICK, Options, function_constants, host_names
 from aten_overlay.metal.launch import Library
 from shared.arguments import parser
 from shared.isolation import run_isolated
@@ -61,11 +62,12 @@ Compiled = tuple[Outcome, Path | None]
 
 @dataclass(frozen=True)
 class Summary:
-    """A file's kernels, and the milliseconds that each took on the average to be compiled."""
+    """A file's kernels, and the milliseconds of compiling one, on the average: elapsed, and of all cores."""
 
     path: Path
     outcomes: tuple[Outcome, ...]
-    milliseconds: float
+    elapsed: float
+    worked: float
 
 
 def main() -> int:
@@ -84,31 +86,39 @@ def main() -> int:
         if fnmatch(str(p), f"*{options.only}*") and not (options.skip and fnmatch(str(p), f"*{options.skip}*"))
     ]
     summaries = []
-    print(f"{'file':44} {'kernels':>8} {'compiled':>9} {'called':>7} {'ms each':>8}", flush=True)
+    print(f"{'file':44} {'kernels':>8} {'compiled':>9} {'called':>7} {'ms each':>8} {'CPU ms':>7}", flush=True)
     for path in chosen:
-        include = (path.parent, *options.include)
-        summaries.append(try_file(path, Options(include=include), options.sample, options.seconds))
-        print(_row(path.name, summaries[-1].outcomes, summaries[-1].milliseconds), flush=True)
+        how = Options(include=(path.parent, *options.include), optimization=QUICK)
+        summaries.append(try_file(path, how, options.sample, options.seconds))
+        print(_row(path.name, summaries[-1]), flush=True)
     outcomes = [o for s in summaries for o in s.outcomes]
-    print(_row("total", outcomes, 0))
+    print(_row("total", _add(summaries)))
     for text, count in Counter(o.error for o in outcomes if o.error).most_common():
         named = next(o.name for o in outcomes if o.error == text)
         print(f"  {count} x {text.strip()} ({named})")
     return int(any(o.error for o in outcomes))
 
 
-def _row(name: str, outcomes: Sequence[Outcome], milliseconds: float) -> str:
-    kernels = [o for o in outcomes if o.name]
+def _row(name: str, summary: Summary) -> str:
+    kernels = [o for o in summary.outcomes if o.name]
     compiled, called = sum(o.compiled for o in kernels), sum(o.called for o in kernels)
-    return f"{name[:44]:44} {len(kernels):8} {compiled:9} {called:7} {milliseconds:8.0f}"
+    times = f"{summary.elapsed:8.0f} {summary.worked:7.0f}"
+    return f"{name[:44]:44} {len(kernels):8} {compiled:9} {called:7} {times}"
+
+
+def _add(summaries: Sequence[Summary]) -> Summary:
+    counts = [sum(bool(o.name) for o in s.outcomes) for s in summaries]
+    elapsed = sum(s.elapsed * n for s, n in zip(summaries, counts, strict=True)) / max(sum(counts), 1)
+    worked = sum(s.worked * n for s, n in zip(summaries, counts, strict=True)) / max(sum(counts), 1)
+    return Summary(Path(), tuple(o for s in summaries for o in s.outcomes), elapsed, worked)
 
 
 def try_file(path: Path, options: Options, sample: int, seconds: float) -> Summary:
     """Compiles and calls the kernels of one file, in a process that may crash."""
-    start = time.perf_counter()
+    start, before = time.perf_counter(), _worked()
     crashed: Compiled = (Outcome("", False, False, "crashed while compiling, or took too long"), None)
     compiled = list(run_isolated(partial(_compile_all, path, options, sample), crashed, seconds))
-    spent = (time.perf_counter() - start) * 1000 / max(len(compiled), 1)
+    elapsed, worked = ((n * 1000 / max(len(compiled), 1)) for n in (time.perf_counter() - start, _worked() - before))
     outcomes = [o for o, library in compiled if library is None]
     waiting = [(o, library) for o, library in compiled if library is not None]
     for arguments in ARGUMENTS:
@@ -116,7 +126,13 @@ def try_file(path: Path, options: Options, sample: int, seconds: float) -> Summa
         outcomes += [o for o in results if o.called]
         failed = {o.name: o for o in results if not o.called}
         waiting = [(failed[o.name], library) for o, library in waiting if o.name in failed]
-    return Summary(path, (*outcomes, *(o for o, _ in waiting)), spent)
+    return Summary(path, (*outcomes, *(o for o, _ in waiting)), elapsed, worked)
+
+
+def _worked() -> float:
+    """The seconds that ended children of this process took of all cores."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _call_in_processes(waiting: Sequence[tuple[Outcome, Path]], given: Arguments, seconds: float) -> Iterator[Outcome]:
