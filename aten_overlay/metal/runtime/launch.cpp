@@ -90,6 +90,7 @@ int run_part(const Job& job, uint64_t begin, uint64_t end, Failure& failure) {
 void slice(void* context, uint64_t begin, uint64_t end) {
   auto& running = *static_cast<Running*>(context);
   if (__atomic_load_n(&running.failure.status, __ATOMIC_RELAXED)) return;
+  running.job.entry->prepare();
   DenormalMode mode(running.job.entry->flags & PM_FLUSH_DENORMALS);
   Failure failure{};
   const int status = run_part(running.job, begin, end, failure);

@@ -48,6 +48,7 @@ struct pm_entry {
   const char* image_begin; /* of the library: its constants may be read */
   const char* image_end;
   uint32_t flags; /* PM_CHECKED, PM_FLUSH, PM_REORDER: how the library was compiled */
+  void (*prepare)(void); /* called first by each host thread that runs the kernel */
 };
 enum pm_compiled { PM_CHECKED = 1, PM_FLUSH_DENORMALS = 2, PM_REORDER_REDUCTIONS = 4 };
 

@@ -181,14 +181,19 @@ template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, vo
   static const pm_argument* arguments() { return describe_all(order{}); }
 };
 
+// glibc before 2.40 overwrites vector registers when a thread takes the address of a variable of its own for the first
+// time in a library: that time has to be here.
+static thread_local char first_variable;
+static void prepare() { asm volatile("" : : "r"(&first_variable)); }
+
 using lane_function = decltype(pm_entry::lane);
 using lockstep_function = decltype(pm_entry::lockstep);
 template <class Spec, class Signature, Signature Function, bool Synchronizes>
 pm_entry entry(const char* from, const char* to, uint32_t flags, lane_function lane, lockstep_function lockstep) {
   using K = kernel<Spec, Signature, Function>;
-  if constexpr (Synchronizes) return {lane, lockstep, nullptr, nullptr, from, to, flags};
-  else if constexpr (Spec::grouped) return {nullptr, nullptr, nullptr, &K::groups, from, to, flags};
-  else return {nullptr, nullptr, &K::rows, nullptr, from, to, flags};
+  if constexpr (Synchronizes) return {lane, lockstep, nullptr, nullptr, from, to, flags, &prepare};
+  else if constexpr (Spec::grouped) return {nullptr, nullptr, nullptr, &K::groups, from, to, flags, &prepare};
+  else return {nullptr, nullptr, &K::rows, nullptr, from, to, flags, &prepare};
 }
 }  // namespace pm
 
