@@ -21,10 +21,13 @@ from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.batch import compile_many
 from aten_overlay.metal.build import QUICK, Options, function_constants, host_names
 from aten_overlay.metal.launch import Library
+from aten_overlay.metal.textures import Sampler, Texture
 from shared.arguments import parser
 from shared.isolation import run_isolated
 from shared.sparse import Sparse
@@ -186,7 +189,17 @@ def _call(library: Library, name: str, buffers: Sequence[Sparse], given: Argumen
     sizes = [shared // max(len(parts), 1) // 16 * 16 if i in parts else 0 for i in range(max(parts, default=-1) + 1)]
     threads = min(given.threads, library.thread_limit(name))
     bound = [b.fill(given.value) for b in buffers]
-    library.run(name, bound, [threads], [threads], threadgroup_bytes=sizes, threads=1, shuffle=0)
+    textures = [Texture(np.zeros((4, 8, 8, 4), np.float32), layered=True)] * _count(library.texture_arguments(name))
+    samplers = [Sampler()] * _count(library.sampler_arguments(name))
+    library.run(
+        name, bound, [threads], [threads], threadgroup_bytes=sizes, textures=textures, samplers=samplers, threads=1,
+        shuffle=0,
+    )  # fmt: skip
+
+
+def _count(indices: Sequence[int]) -> int:
+    """How many resources have to be bound so that these are."""
+    return max(indices, default=-1) + 1
 
 
 if __name__ == "__main__":

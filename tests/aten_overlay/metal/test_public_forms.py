@@ -94,6 +94,15 @@ def test_a_kernel_has_the_name_of_a_library_function() -> None:
     assert _run(Library(compile_kernels(text, ["abs"])), "abs", 1) == [3]
 
 
+def test_simd_names_of_types() -> None:
+    text = (
+        "#include <simd/simd.h>\nkernel void named(device float* out [[buffer(0)]]) {\n"
+        "  const simd::float4 a = simd_float4(1, 2, 3, 4);\n  const matrix_float4x4 m = simd_float4x4(2.0);\n"
+        "  const vector_float4 b = m * a;\n  out[0] = b.w + simd::dot(a.xy, b.xy);\n}\n"
+    )
+    assert _run(Library(compile_kernels(text, ["named"])), "named", 1) == [8 + 10]
+
+
 def test_a_log_goes_to_standard_error(library: Library, capfd: pytest.CaptureFixture[str]) -> None:
     out = np.array([0.5], np.float32)
     library.run("logs", [out], [1])
