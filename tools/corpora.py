@@ -47,7 +47,9 @@ class Arguments:
 
 
 # Tried in turn until one suits the kernel: many rely on sizes that fit their threads.
-ARGUMENTS = (Arguments(1, 64), Arguments(256, 64), Arguments(1, 32), Arguments(1, 1), Arguments(0, 32))
+ARGUMENTS = (
+    Arguments(1, 64), Arguments(256, 64), Arguments(1, 32), Arguments(1, 1), Arguments(0, 32), Arguments(1, 1024),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
