@@ -6,7 +6,8 @@ FOLDER is searched for `.metal` files, which may include headers of their own fo
 file gets a process of its own, and so does what follows a crash. Prints a row for each file, then each kernel that
 failed with the first error. `--sample N` takes every Nth kernel of a file. Function constants get the first of a few
 sets of values with which the kernel compiles, and a call the first of a few sets of arguments with which it ends:
-results are not looked at. Times are of compiling. Ends with 1 where a kernel failed.
+results are not looked at. A kernel whose calls fail is compiled once more, with every optimization. Times are of
+compiling. Ends with 1 where a kernel failed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.batch import compile_many
-from aten_overlay.metal.build import QUICK, Options, function_constants, host_names
+from aten_overlay.metal.build import DEFAULT, QUICK, Options, function_constants, host_names
 from aten_overlay.metal.launch import Library
 from aten_overlay.metal.textures import Sampler, Texture
 from shared.arguments import parser
@@ -124,6 +125,19 @@ def try_file(path: Path, options: Options, sample: int, seconds: float) -> Summa
     crashed: Compiled = (Outcome("", False, False, "crashed while compiling, or took too long"), None)
     compiled = list(run_isolated(partial(_compile_all, path, options, sample), crashed, seconds))
     elapsed, worked = ((n * 1000 / max(len(compiled), 1)) for n in (time.perf_counter() - start, _worked() - before))
+    outcomes = _call_each(compiled, seconds)
+    failed = frozenset(o.name for o in outcomes if o.compiled and not o.called)
+    if failed:
+        # What a kernel does without need, such as to read through a null pointer, may be gone once it is optimized.
+        optimized = replace(options, optimization=DEFAULT.optimization)
+        compiled = list(run_isolated(partial(_compile_all, path, optimized, sample, failed), crashed, seconds))
+        again = {o.name: o for o in _call_each(compiled, seconds)}
+        outcomes = [again.get(o.name, o) for o in outcomes]
+    return Summary(path, tuple(outcomes), elapsed, worked)
+
+
+def _call_each(compiled: Sequence[Compiled], seconds: float) -> list[Outcome]:
+    """What becomes of each kernel when it is called with one set of arguments after the other."""
     outcomes = [o for o, library in compiled if library is None]
     waiting = [(o, library) for o, library in compiled if library is not None]
     for arguments in ARGUMENTS:
@@ -131,7 +145,7 @@ def try_file(path: Path, options: Options, sample: int, seconds: float) -> Summa
         outcomes += [o for o in results if o.called]
         failed = {o.name: o for o in results if not o.called}
         waiting = [(failed[o.name], library) for o, library in waiting if o.name in failed]
-    return Summary(path, (*outcomes, *(o for o, _ in waiting)), elapsed, worked)
+    return [*outcomes, *(o for o, _ in waiting)]
 
 
 def _worked() -> float:
@@ -151,9 +165,10 @@ def _call_in_processes(waiting: Sequence[tuple[Outcome, Path]], given: Arguments
         waiting = waiting[len(results) :]
 
 
-def _compile_all(path: Path, options: Options, sample: int) -> Iterator[Compiled]:
+def _compile_all(path: Path, options: Options, sample: int, only: frozenset[str] = frozenset()) -> Iterator[Compiled]:
+    """Compiles every `sample`th kernel of a file, of those in `only` where it is given."""
     try:
-        names = list(host_names(path, options)[::sample])
+        names = [n for n in host_names(path, options)[::sample] if not only or n in only]
         constants = function_constants(path, options)
     except OverlayError as error:
         yield Outcome("", False, False, str(error)), None
