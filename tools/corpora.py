@@ -6,11 +6,13 @@ FOLDER is searched for `.metal` files, which may include headers of their own fo
 file gets a process of its own, and so does what follows a crash. Prints a row for each file, then each kernel that
 failed with the first error. `--sample N` takes every Nth kernel of a file. Function constants get the first of a few
 sets of values with which the kernel compiles, and a call the first of a few sets of arguments with which it ends:
-results are not looked at. Ends with 1 where a kernel failed.
+results are not looked at. A kernel whose calls fail is compiled once more, with every optimization. Times are of
+compiling. Ends with 1 where a kernel failed.
 """
 
 from __future__ import annotations
 
+import resource
 import sys
 import time
 from collections import Counter
@@ -20,10 +22,13 @@ from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.batch import compile_many
-from aten_overlay.metal.build import Options, function_constants, host_names
+from aten_overlay.metal.build import DEFAULT, QUICK, Options, function_constants, host_names
 from aten_overlay.metal.launch import Library
+from aten_overlay.metal.textures import Sampler, Texture
 from shared.arguments import parser
 from shared.isolation import run_isolated
 from shared.sparse import Sparse
@@ -43,7 +48,9 @@ class Arguments:
 
 
 # Tried in turn until one suits the kernel: many rely on sizes that fit their threads.
-ARGUMENTS = (Arguments(1, 64), Arguments(256, 64), Arguments(1, 32), Arguments(1, 1), Arguments(0, 32))
+ARGUMENTS = (
+    Arguments(1, 64), Arguments(256, 64), Arguments(1, 32), Arguments(1, 1), Arguments(0, 32), Arguments(1, 1024),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -61,11 +68,12 @@ Compiled = tuple[Outcome, Path | None]
 
 @dataclass(frozen=True)
 class Summary:
-    """A file's kernels, and the milliseconds that each took on the average to be compiled."""
+    """A file's kernels, and the milliseconds of compiling one, on the average: elapsed, and of all cores."""
 
     path: Path
     outcomes: tuple[Outcome, ...]
-    milliseconds: float
+    elapsed: float
+    worked: float
 
 
 def main() -> int:
@@ -84,31 +92,52 @@ def main() -> int:
         if fnmatch(str(p), f"*{options.only}*") and not (options.skip and fnmatch(str(p), f"*{options.skip}*"))
     ]
     summaries = []
-    print(f"{'file':44} {'kernels':>8} {'compiled':>9} {'called':>7} {'ms each':>8}", flush=True)
+    print(f"{'file':44} {'kernels':>8} {'compiled':>9} {'called':>7} {'ms each':>8} {'CPU ms':>7}", flush=True)
     for path in chosen:
-        include = (path.parent, *options.include)
-        summaries.append(try_file(path, Options(include=include), options.sample, options.seconds))
-        print(_row(path.name, summaries[-1].outcomes, summaries[-1].milliseconds), flush=True)
+        how = Options(include=(path.parent, *options.include), optimization=QUICK)
+        summaries.append(try_file(path, how, options.sample, options.seconds))
+        print(_row(path.name, summaries[-1]), flush=True)
     outcomes = [o for s in summaries for o in s.outcomes]
-    print(_row("total", outcomes, 0))
+    print(_row("total", _add(summaries)))
     for text, count in Counter(o.error for o in outcomes if o.error).most_common():
         named = next(o.name for o in outcomes if o.error == text)
         print(f"  {count} x {text.strip()} ({named})")
     return int(any(o.error for o in outcomes))
 
 
-def _row(name: str, outcomes: Sequence[Outcome], milliseconds: float) -> str:
-    kernels = [o for o in outcomes if o.name]
+def _row(name: str, summary: Summary) -> str:
+    kernels = [o for o in summary.outcomes if o.name]
     compiled, called = sum(o.compiled for o in kernels), sum(o.called for o in kernels)
-    return f"{name[:44]:44} {len(kernels):8} {compiled:9} {called:7} {milliseconds:8.0f}"
+    times = f"{summary.elapsed:8.0f} {summary.worked:7.0f}"
+    return f"{name[:44]:44} {len(kernels):8} {compiled:9} {called:7} {times}"
+
+
+def _add(summaries: Sequence[Summary]) -> Summary:
+    counts = [sum(bool(o.name) for o in s.outcomes) for s in summaries]
+    elapsed = sum(s.elapsed * n for s, n in zip(summaries, counts, strict=True)) / max(sum(counts), 1)
+    worked = sum(s.worked * n for s, n in zip(summaries, counts, strict=True)) / max(sum(counts), 1)
+    return Summary(Path(), tuple(o for s in summaries for o in s.outcomes), elapsed, worked)
 
 
 def try_file(path: Path, options: Options, sample: int, seconds: float) -> Summary:
     """Compiles and calls the kernels of one file, in a process that may crash."""
-    start = time.perf_counter()
+    start, before = time.perf_counter(), _worked()
     crashed: Compiled = (Outcome("", False, False, "crashed while compiling, or took too long"), None)
     compiled = list(run_isolated(partial(_compile_all, path, options, sample), crashed, seconds))
-    spent = (time.perf_counter() - start) * 1000 / max(len(compiled), 1)
+    elapsed, worked = ((n * 1000 / max(len(compiled), 1)) for n in (time.perf_counter() - start, _worked() - before))
+    outcomes = _call_each(compiled, seconds)
+    failed = frozenset(o.name for o in outcomes if o.compiled and not o.called)
+    if failed:
+        # What a kernel does without need, such as to read through a null pointer, may be gone once it is optimized.
+        optimized = replace(options, optimization=DEFAULT.optimization)
+        compiled = list(run_isolated(partial(_compile_all, path, optimized, sample, failed), crashed, seconds))
+        again = {o.name: o for o in _call_each(compiled, seconds)}
+        outcomes = [again.get(o.name, o) for o in outcomes]
+    return Summary(path, tuple(outcomes), elapsed, worked)
+
+
+def _call_each(compiled: Sequence[Compiled], seconds: float) -> list[Outcome]:
+    """What becomes of each kernel when it is called with one set of arguments after the other."""
     outcomes = [o for o, library in compiled if library is None]
     waiting = [(o, library) for o, library in compiled if library is not None]
     for arguments in ARGUMENTS:
@@ -116,7 +145,13 @@ def try_file(path: Path, options: Options, sample: int, seconds: float) -> Summa
         outcomes += [o for o in results if o.called]
         failed = {o.name: o for o in results if not o.called}
         waiting = [(failed[o.name], library) for o, library in waiting if o.name in failed]
-    return Summary(path, (*outcomes, *(o for o, _ in waiting)), spent)
+    return [*outcomes, *(o for o, _ in waiting)]
+
+
+def _worked() -> float:
+    """The seconds that ended children of this process took of all cores."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _call_in_processes(waiting: Sequence[tuple[Outcome, Path]], given: Arguments, seconds: float) -> Iterator[Outcome]:
@@ -130,9 +165,10 @@ def _call_in_processes(waiting: Sequence[tuple[Outcome, Path]], given: Arguments
         waiting = waiting[len(results) :]
 
 
-def _compile_all(path: Path, options: Options, sample: int) -> Iterator[Compiled]:
+def _compile_all(path: Path, options: Options, sample: int, only: frozenset[str] = frozenset()) -> Iterator[Compiled]:
+    """Compiles every `sample`th kernel of a file, of those in `only` where it is given."""
     try:
-        names = list(host_names(path, options)[::sample])
+        names = [n for n in host_names(path, options)[::sample] if not only or n in only]
         constants = function_constants(path, options)
     except OverlayError as error:
         yield Outcome("", False, False, str(error)), None
@@ -170,7 +206,17 @@ def _call(library: Library, name: str, buffers: Sequence[Sparse], given: Argumen
     sizes = [shared // max(len(parts), 1) // 16 * 16 if i in parts else 0 for i in range(max(parts, default=-1) + 1)]
     threads = min(given.threads, library.thread_limit(name))
     bound = [b.fill(given.value) for b in buffers]
-    library.run(name, bound, [threads], [threads], threadgroup_bytes=sizes, threads=1, shuffle=0)
+    textures = [Texture(np.zeros((4, 8, 8, 4), np.float32), layered=True)] * _count(library.texture_arguments(name))
+    samplers = [Sampler()] * _count(library.sampler_arguments(name))
+    library.run(
+        name, bound, [threads], [threads], threadgroup_bytes=sizes, textures=textures, samplers=samplers, threads=1,
+        shuffle=0,
+    )  # fmt: skip
+
+
+def _count(indices: Sequence[int]) -> int:
+    """How many resources have to be bound so that these are."""
+    return max(indices, default=-1) + 1
 
 
 if __name__ == "__main__":

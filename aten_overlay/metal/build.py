@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -74,6 +75,13 @@ _HALF_WAY = (
 )  # fmt: skip
 # A pass over registers that gains nothing here and takes half the time of large kernels.
 _SECOND_STEP = ("-mllvm", "-disable-x86-domain-reassignment") if os.uname().machine == "x86_64" else ()
+# Soon compiled rather than fast: a threadgroup's threads run one by one only, and the second step makes machine code.
+QUICK = "-O1"
+_UNROLLED = re.compile(r'"llvm\.loop\.unroll\.(enable|full)"')
+# Passes over machine code that pay in loops that run for long.
+_PLAIN = (
+    "-mllvm", "-disable-lsr", "-mllvm", "-enable-misched=false", "-mllvm", "-disable-machine-licm",
+)  # fmt: skip
 NAMELESS = "program_source"  # the file that Apple's compiler says a library made of a string is
 
 
@@ -83,7 +91,8 @@ class Options:
 
     `arithmetic` is a key of ARITHMETICS; `checked` catches out-of-bounds accesses (slow); `traced`, with it,
     tells of lines (see tracing.py); `sanitize` names checks (see sanitizer/checks.py); `constants` are the function
-    constants' values by index or name; `metal_version` as `__METAL_VERSION__` has it (310 = 3.1).
+    constants' values by index or name; `metal_version` as `__METAL_VERSION__` has it (310 = 3.1); `optimization` is
+    clang's, and QUICK takes a third of the time.
     """
 
     include: tuple[Path, ...] = ()
@@ -106,18 +115,18 @@ def host_names(source: Path | str, options: Options = DEFAULT) -> tuple[str, ...
 
     Raises PTR100 (no compiler), PTR101 (preprocessing fails), PTR103, PTR108 (one name twice) or PTR109.
     """
-    return tuple(i.host_name for i in _unit(_preprocessed(source, options)).instances)
+    return tuple(i.host_name for i in _unit(preprocess(source, options)).instances)
 
 
 def arguments(source: Path | str, name: str, options: Options = DEFAULT) -> tuple[Argument, ...]:
     """The parameters of kernel `name`, in order, thread positions included. Raises PTR102 for an unknown name."""
-    unit = _unit(_preprocessed(source, options))
+    unit = _unit(preprocess(source, options))
     return kernel_arguments(unit, find_definition(unit, _find(unit, name)))
 
 
 def function_constants(source: Path | str, options: Options = DEFAULT) -> tuple[FunctionConstant, ...]:
     """The function constants of `source`, with or without a value."""
-    return tuple(_unit(_preprocessed(source, options)).constants)
+    return tuple(_unit(preprocess(source, options)).constants)
 
 
 def compile_kernels(source: Path | str, names: Iterable[str], options: Options = DEFAULT) -> Path:
@@ -125,43 +134,69 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
 
     Raises PTR100 (no compiler), PTR101 (does not compile), PTR102 (unknown name), PTR103-PTR105, PTR108 or PTR109.
     """
-    text = _preprocessed(source, options)
+    return compile_text(preprocess(source, options), names, options)
+
+
+def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
+    """`compile_kernels` for source that is preprocessed already. Raises what it raises."""
     wanted = tuple(dict.fromkeys(names))
-    flags = _flags(options)
     runtime = compiler.runtime_library()
-    key = cache.digest(
-        "kernels", text, *wanted, "--", *flags, repr(options.constants), _runtime_flags(options),
-        compiler.library_digest(), _generator_digest(),
-        compiler.version(compiler.find_clang()), compiler.machine(), str(runtime),
-    )  # fmt: skip
+    key = _key(text, wanted, options, runtime)
     path = compiler.cache_root() / f"{key}.so"
     if cache.is_intact(path):
         return path
     unit = _unit(text)
     instances = [_find(unit, name) for name in wanted]
     watched = watches_accesses(options.sanitize)
-    announced = options.checked or watched
     mode = _runtime_flags(options, any(shuffles(find_reached(unit, instance)) for instance in instances))
-    code = generate(unit, wanted, dict(options.constants), mode, announced, watched)
+    code = generate(unit, wanted, dict(options.constants), mode, options.checked or watched, watched)
+    module = _lower(key, code, wanted, options)
+    build = _flags_for_module(options)
+    if watched or any(shares_state(unit, instance) for instance in instances):
+        module = _complete(key, module, options)
+        build = _flags_for_second_step(options)
+    return compiler.build_cached(key, ".so", [*build, "-shared"], [str(module), "-x", "none", str(runtime), "-lm"])
+
+
+def _key(text: str, names: Iterable[str], options: Options, runtime: Path) -> str:
+    return cache.digest(
+        "kernels", text, *names, "--", *_flags(options), repr(options.constants), _runtime_flags(options),
+        compiler.library_digest(), _generator_digest(),
+        compiler.version(compiler.find_clang()), compiler.machine(), str(runtime),
+    )  # fmt: skip
+
+
+def _lower(key: str, code: str, wanted: Sequence[str], options: Options) -> Path:
+    """The file with what clang makes of C++ with no pass run, in which every operation has a value."""
     generated = compiler.cache_root() / f"{key}.cpp"
     cache.write(generated, code.encode(errors="surrogateescape"))
     header = ["-include-pch", str(_precompiled_header(options))]
-    module = compiler.cache_root() / f"{key}.ll"
     with naming(wanted):
-        lowered = compiler.run([*flags, *_UNOPTIMIZED, *header, "-o", "-", str(generated)])
+        lowered = compiler.run([*_flags(options), *_UNOPTIMIZED, *header, "-o", "-", str(generated)])
     lowered = _mark(lowered, options)
+    lowered = _UNROLLED.sub('"llvm.loop.unroll.disable"', lowered) if _is_quick(options) else lowered
+    module = compiler.cache_root() / f"{key}.ll"
     cache.write(module, defined(lowered).encode(errors="surrogateescape"))
-    build = _flags_for_module(options)
-    if watched or any(shares_state(unit, instance) for instance in instances):
-        half = compiler.run([*build, *_HALF_WAY, "-o", "-", str(module)])
-        half = _watch(half, options)
-        module = compiler.cache_root() / f"{key}.complete.ll"
-        cache.write(
-            module, complete_module(half, not announced and not options.sanitize).encode(errors="surrogateescape")
-        )
-        contraction, _ = ARITHMETICS[options.arithmetic]
-        build = ["-x", "ir", "-Wno-everything", *_CODE, *_SECOND_STEP, options.optimization, *contraction]
-    return compiler.build_cached(key, ".so", [*build, "-shared"], [str(module), "-x", "none", str(runtime), "-lm"])
+    return module
+
+
+def _complete(key: str, module: Path, options: Options) -> Path:
+    """The file with what `completion` makes of a module."""
+    half = _watch(compiler.run([*_flags_for_module(options), *_HALF_WAY, "-o", "-", str(module)]), options)
+    lockstep = not (options.checked or options.sanitize or _is_quick(options))
+    completed = compiler.cache_root() / f"{key}.complete.ll"
+    cache.write(completed, complete_module(half, lockstep).encode(errors="surrogateescape"))
+    return completed
+
+
+def _is_quick(options: Options) -> bool:
+    return options.optimization in ("-O0", QUICK)
+
+
+def _flags_for_second_step(options: Options) -> list[str]:
+    contraction, _ = ARITHMETICS[options.arithmetic]
+    passes = ["-Xclang", "-disable-llvm-passes", *_PLAIN] if _is_quick(options) else []
+    return ["-x", "ir", "-Wno-everything", *_CODE, *_SECOND_STEP, options.optimization, *contraction, *passes]
 
 
 def _mark(module: str, options: Options) -> str:
@@ -184,10 +219,15 @@ def _flags_for_module(options: Options) -> list[str]:
     contraction, _ = ARITHMETICS[options.arithmetic]
     checks = _CHECKED if options.checked and not options.sanitize else ()
     frame = ("-Wframe-larger-than=49152", "-Werror=frame-larger-than")
-    return ["-x", "ir", "-Wno-everything", *_CODE, options.optimization, *contraction, *checks, *frame, *options.extra]
+    plain = _PLAIN if _is_quick(options) else ()
+    return [
+        "-x", "ir", "-Wno-everything", *_CODE, options.optimization, *plain, *contraction, *checks, *frame,
+        *options.extra,
+    ]  # fmt: skip
 
 
-def _preprocessed(source: Path | str, options: Options) -> str:
+def preprocess(source: Path | str, options: Options) -> str:
+    """The text of `source`, a file or the text itself, with its headers and without macros."""
     include = [f"-I{path}" for path in (compiler.INCLUDE, *options.include)]
     flags = [*_LANGUAGE, *_definitions(options), *include, "-DPM_FRONT_END", "-E"]
     if isinstance(source, Path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from aten_overlay.metal.ir import Block, Function, Instruction, NotUnderstood, result_type
 
@@ -26,9 +27,9 @@ def find_loops(function: Function) -> dict[str, tuple[list[str], set[str]]]:
     """Of each loop, by the label it starts with: the blocks that jump back to it, and all of its blocks."""
     blocks = {b.label: b for b in _expand_switches(function.blocks)}
     entry = function.blocks[0].label
-    reached = _postorder(blocks, entry)
+    before = _find_predecessors(blocks, _postorder(blocks, entry))
     back = _find_back_edges(blocks, entry)
-    return {h: (sources, _find_loop_body(blocks, reached, h, sources)) for h, sources in back.items()}
+    return {h: (sources, _find_loop_body(before, h, sources)) for h, sources in back.items()}
 
 
 def name_latch(header: str) -> str:
@@ -36,9 +37,14 @@ def name_latch(header: str) -> str:
     return f"{header}.latch".replace('"', "")
 
 
-def find_successors(block: Block) -> list[str]:
+def find_successors(block: Block) -> tuple[str, ...]:
     """The labels a block may go to."""
-    return _LABELS.findall(block.instructions[-1].text)
+    return _read_labels(block.instructions[-1].text)
+
+
+@lru_cache(maxsize=1 << 14)
+def _read_labels(text: str) -> tuple[str, ...]:
+    return tuple(_LABELS.findall(text))
 
 
 def _expand_switches(blocks: Iterable[Block]) -> list[Block]:
@@ -90,10 +96,7 @@ def _rename_phis(block: Block, sources: Sequence[tuple[str, str]]) -> Block:
 
 def _find_dominators(blocks: dict[str, Block], entry: str) -> dict[str, set[str]]:
     reached = _postorder(blocks, entry)[::-1]
-    before: dict[str, list[str]] = {label: [] for label in reached}
-    for label in reached:
-        for target in find_successors(blocks[label]):
-            before[target].append(label)
+    before = _find_predecessors(blocks, reached)
     dominators = {label: set(reached) for label in reached}
     dominators[entry] = {entry}
     changed = True
@@ -165,7 +168,8 @@ def _order_labels(blocks: dict[str, Block], entry: str) -> list[str]:
     """Blocks in an order where every loop is contiguous and all edges but those back to a header lead forward."""
     back = _find_back_edges(blocks, entry)
     reached = _postorder(blocks, entry)
-    bodies = {header: _find_loop_body(blocks, reached, header, sources) for header, sources in back.items()}
+    before = _find_predecessors(blocks, reached)
+    bodies = {header: _find_loop_body(before, header, sources) for header, sources in back.items()}
     headers = sorted(bodies, key=lambda h: len(bodies[h]))
 
     def order(members: set[str], top: str) -> list[str]:
@@ -198,11 +202,15 @@ def _order_labels(blocks: dict[str, Block], entry: str) -> list[str]:
     return order(set(reached), entry)
 
 
-def _find_loop_body(blocks: dict[str, Block], reached: list[str], header: str, sources: list[str]) -> set[str]:
-    before: dict[str, list[str]] = {}
+def _find_predecessors(blocks: dict[str, Block], reached: list[str]) -> dict[str, list[str]]:
+    before: dict[str, list[str]] = {label: [] for label in reached}
     for label in reached:
         for target in find_successors(blocks[label]):
-            before.setdefault(target, []).append(label)
+            before[target].append(label)
+    return before
+
+
+def _find_loop_body(before: dict[str, list[str]], header: str, sources: list[str]) -> set[str]:
     body, frontier = {header}, list(sources)
     while frontier:
         label = frontier.pop()

@@ -160,8 +160,9 @@ def _record_kernel(unit: Unit, declaration: Declaration, found: list[Attribute])
     kernel = _kernel(source, declaration, template)
     unit.kernels.append(kernel)
     if not template:
-        name = host_name or "::".join((*kernel.scope, kernel.name))
-        unit.instances.append(Instance(name, kernel.name, kernel.name, -1, declaration))
+        qualified = "::".join((*kernel.scope, kernel.name))
+        # From its namespace, or its name may be a library function's as well.
+        unit.instances.append(Instance(host_name or qualified, f"::{qualified}", kernel.name, -1, declaration))
 
 
 def _host_name(source: Source, found: list[Attribute]) -> str:

@@ -14,7 +14,7 @@ from aten_overlay.errors import OverlayError
 from aten_overlay.metal.textures import FIRST_SAMPLER, FIRST_TEXTURE, Sampler, Texture
 
 SHUFFLE_LANES, FORCE_FIBERS = 1, 2
-_THREADGROUP = 2
+_THREADGROUP, _TEXTURE, _SAMPLER = 2, 3, 4
 _STATUS = {3: "PTR107"}
 _launches = count()
 _FINDING = re.compile(r"(PTR\d{3}): (.*)", re.S)
@@ -131,9 +131,15 @@ class Library:
 
     def threadgroup_arguments(self, name: str) -> tuple[int, ...]:
         """The indices of kernel `name`'s threadgroup arguments, whose lengths are the launch's."""
-        kernel = self._kernel(name)
-        found = (kernel.arguments[i] for i in range(kernel.argument_count))
-        return tuple(a.index for a in found if a.kind == _THREADGROUP)
+        return self._indices(name, _THREADGROUP)
+
+    def texture_arguments(self, name: str) -> tuple[int, ...]:
+        """The indices of kernel `name`'s textures."""
+        return tuple(i - FIRST_TEXTURE for i in self._indices(name, _TEXTURE))
+
+    def sampler_arguments(self, name: str) -> tuple[int, ...]:
+        """The indices of kernel `name`'s samplers."""
+        return tuple(i - FIRST_SAMPLER for i in self._indices(name, _SAMPLER))
 
     def thread_limit(self, name: str) -> int:
         """The most threads a threadgroup of kernel `name` may have."""
@@ -182,6 +188,11 @@ class Library:
         status = kernel.launch(ctypes.addressof(launch))
         if status:
             raise _failure(status, error.value.decode() or f"kernel `{name}` failed ({status})")
+
+    def _indices(self, name: str, kind: int) -> tuple[int, ...]:
+        kernel = self._kernel(name)
+        found = (kernel.arguments[i] for i in range(kernel.argument_count))
+        return tuple(a.index for a in found if a.kind == kind)
 
     def _kernel(self, name: str) -> _Kernel:
         if name not in self._kernels:

@@ -15,6 +15,9 @@ SYNCHRONIZING = re.compile(
     r"|quad_(sum|product|min|max|and|or|xor|any|all|ballot|broadcast\w*|shuffle\w*|prefix\w*))$"
 )
 
+# Templates of the library that come to others by name, which a source may have specialized.
+_LIBRARY = {"numeric_limits": {"_numeric_limits_impl"}}
+
 
 def find_reached(unit: Unit, instance: Instance) -> set[str]:
     """The names reached from a kernel."""
@@ -45,6 +48,7 @@ def _close(unit: Unit, start: Iterable[str]) -> set[str]:
         if name not in seen:
             seen.add(name)
             frontier.extend(unit.references.get(name, ()))
+            frontier.extend(_LIBRARY.get(name, ()))
     return seen
 
 

@@ -28,6 +28,15 @@ METAL_FUNC bfloat exp(bfloat x) { return bfloat(__metal_exp(float(x), __METAL_PR
 }
 }  // namespace metal
 
+// What Apple's numeric_limits of other types comes from.
+struct Wrapped {
+  float value;
+};
+using namespace metal;
+template <> struct _numeric_limits_impl<Wrapped> {
+  static constexpr Wrapped max() { return {7}; }
+};
+
 struct Spaced {
   float value;
   Spaced() thread = default;
@@ -111,6 +120,9 @@ kernel void scalars(device float* out [[buffer(0)]]) {
   out[7] = (as_type<uint>(-2.0f) & metal::_fp_encoding_traits<float>::sign_mask) != 0;
   out[8] = metal::vec_elements<half4>::value + sizeof(metal::remove_addrspace_t<const int>);
   out[9] = metal::make_uniform(6) / metal::make_uniform(4) + metal::_disjunction<metal::is_same<int, float>, metal::is_same<int, int>>::value;
+  out[10] = metal::__is_valid_simdgroup_type<half4>::value + 2 * metal::__is_valid_simdgroup_type<long>::value +
+      4 * metal::__is_valid_simdgroup_type<bool>::value + 8 * metal::__is_valid_simdgroup_type<Spaced>::value;
+  out[11] = metal::numeric_limits<Wrapped>::max().value;
   assert(out[0] > 0);
 }
 kernel void matrices(device float* out [[buffer(0)]]) {

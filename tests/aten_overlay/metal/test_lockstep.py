@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.build import Options, compile_kernels, host_names
+from aten_overlay.metal.build import QUICK, Options, compile_kernels, host_names
 from aten_overlay.metal.ir import NotUnderstood, read_function, result_type
 from aten_overlay.metal.launch import Library
 from aten_overlay.metal.regions import form_regions
@@ -42,6 +42,13 @@ def test_lockstep_matches_one_lane_at_a_time(library: Library, name: str, thread
     assert any(together)
     assert together == _run(library, name, threads, group, None, True)
     assert name == "strided" or together == _run(library, name, threads, group, 3, False)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_is_compiled_quickly_gets_the_same_one_lane_at_a_time(library: Library, name: str) -> None:
+    quick = Library(compile_kernels(SOURCE, host_names(SOURCE), replace(CONSTANTS, optimization=QUICK)))
+    assert not quick.runs_in_lockstep(name)
+    assert _run(quick, name, 500, 128, None, False) == _run(library, name, 500, 128, None, True)
 
 
 def _loops(v: int) -> int:

@@ -78,12 +78,29 @@ def test_swizzles_compute_as_vectors(library: Library) -> None:
 
 
 def test_numbers_beside_vectors(library: Library) -> None:
-    found = _run(library, "scalars", 10)
-    assert found == [1, -np.inf, 2.5, 3 + 2, 16, 3, 65504, 1, 4 + 4, 1 + 1]
+    found = _run(library, "scalars", 12)
+    assert found == [1, -np.inf, 2.5, 3 + 2, 16, 3, 65504, 1, 4 + 4, 1 + 1, 1, 7]
 
 
 def test_matrices_convert_and_accumulate(library: Library) -> None:
     assert _run(library, "matrices", 5) == [3, 4, 6, 9, 17]
+
+
+def test_a_kernel_has_the_name_of_a_library_function() -> None:
+    text = (
+        "#include <metal_stdlib>\nusing namespace metal;\n"
+        "kernel void abs(device float* out [[buffer(0)]]) { out[0] = metal::abs(-3.0f); }\n"
+    )
+    assert _run(Library(compile_kernels(text, ["abs"])), "abs", 1) == [3]
+
+
+def test_simd_names_of_types() -> None:
+    text = (
+        "#include <simd/simd.h>\nkernel void named(device float* out [[buffer(0)]]) {\n"
+        "  const simd::float4 a = simd_float4(1, 2, 3, 4);\n  const matrix_float4x4 m = simd_float4x4(2.0);\n"
+        "  const vector_float4 b = m * a;\n  out[0] = b.w + simd::dot(a.xy, b.xy);\n}\n"
+    )
+    assert _run(Library(compile_kernels(text, ["named"])), "named", 1) == [8 + 10]
 
 
 def test_a_log_goes_to_standard_error(library: Library, capfd: pytest.CaptureFixture[str]) -> None:

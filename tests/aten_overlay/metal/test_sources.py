@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from aten_overlay.metal import compiler
-from aten_overlay.metal.build import Options, _preprocessed, compile_kernels, host_names
+from aten_overlay.metal.build import Options, compile_kernels, host_names, preprocess
 from aten_overlay.metal.launch import Library
 
 HERE = Path(__file__).parent
@@ -37,7 +37,7 @@ def _sources() -> list[tuple[Path, Path]]:
 def test_every_kernel_of_a_fork_compiles(root: Path, path: Path) -> None:
     options = Options(include=(root,))
     names = host_names(path, options)
-    text = _preprocessed(path, options)
+    text = preprocess(path, options)
     registered = len(re.findall(r"host_name\s*\(", text))
     functions = re.finditer(r"(?:\[\[kernel\]\]|\bkernel)\s+void\s+\w+\s*\(", text)
     plain = [m for m in functions if not text[: m.start()].rstrip().endswith((">", "]]"))]
@@ -51,7 +51,7 @@ def test_every_registration_macro_compiles_and_runs(headers: Path) -> None:
     names = host_names(source, options)
     defined = set(re.findall(r"#define (REGISTER_\w+[^_(])\(", (headers / "c10/metal/indexing.h").read_text()))
     assert defined <= set(re.findall(r"REGISTER_\w+", source.read_text()))
-    assert len(names) == len(re.findall(r"host_name\s*\(", _preprocessed(source, options)))
+    assert len(names) == len(re.findall(r"host_name\s*\(", preprocess(source, options)))
     library = Library(compile_kernels(source, names, options))
     assert library.names == names
     x, y, out = np.array([1, -2, 3], np.float32), np.array([4, 5, -6], np.float32), np.zeros(3, np.float32)

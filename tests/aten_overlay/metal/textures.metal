@@ -8,7 +8,7 @@ kernel void copied(
     texture2d<float, access::read> from [[texture(0)]], texture2d<float, access::write> to [[texture(1)]],
     device uint* size [[buffer(0)]], uint2 p [[thread_position_in_grid]]) {
   if (p.x >= from.get_width() || p.y >= from.get_height()) return;
-  to.write(from.read(p) * 2.0, p);
+  to.write(from.read(p.xy) * 2.0, p.xy);
   if (p.x == 0 && p.y == 0) size[0] = from.get_width() * 100 + to.get_height();
 }
 kernel void sampled(

@@ -8,9 +8,11 @@ using ulonglong = unsigned long long;
 }  // namespace pm
 
 namespace metal {
-template <class T> struct numeric_limits {
+// Sources specialize either, as in Apple's headers.
+template <class T> struct _numeric_limits_impl {
   static constexpr bool is_specialized = false;
 };
+template <class T> struct numeric_limits : _numeric_limits_impl<T> {};
 #define PM_INTEGER_LIMITS(T) \
   template <> struct numeric_limits<T> { \
     static constexpr bool is_specialized = true, is_integer = true, is_exact = true, is_signed = T(-1) < T(0); \

@@ -194,8 +194,14 @@ namespace metal {
       return t; \
     } \
     SIZES \
-    template <class I> PM_INLINE color read(I c LAYER(uint), uint = 0) const { return this->fetch({{X}, L}); } \
-    template <class I> PM_INLINE void write(const color& v, I c LAYER(uint), uint = 0) const { this->store({{X}, L}, v); } \
+    template <class I> PM_INLINE color read(const I& at LAYER(uint), uint = 0) const { \
+      const auto& c = pm::plain(at); \
+      return this->fetch({{X}, L}); \
+    } \
+    template <class I> PM_INLINE void write(const color& v, const I& at LAYER(uint), uint = 0) const { \
+      const auto& c = pm::plain(at); \
+      this->store({{X}, L}, v); \
+    } \
     PM_INLINE color sample(sampler s, F c LAYER(uint)) const { return sample_at(s, c, L, 0); } \
     PM_INLINE color sample(sampler s, F c LAYER(uint), level) const { return sample_at(s, c, L, 0); } \
     PM_INLINE color sample(sampler s, F c LAYER(uint), bias) const { return sample_at(s, c, L, 0); } \

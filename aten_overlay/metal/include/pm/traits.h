@@ -98,6 +98,10 @@ PM_TRAIT(is_void) PM_TRAIT(is_const) PM_TRAIT(is_volatile) PM_TRAIT(is_array) PM
 PM_TRAIT(is_enum) PM_TRAIT(is_class) PM_TRAIT(is_union) PM_TRAIT(is_trivially_copyable) PM_TRAIT(is_floating_point)
 PM_TRAIT(is_integral) PM_TRAIT(is_arithmetic) PM_TRAIT(is_vector) PM_TRAIT(is_scalar) PM_TRAIT(is_fundamental)
 PM_TRAIT(is_signed) PM_TRAIT(is_unsigned) PM_TRAIT(is_function)
+// What simdgroup functions take: section 6.9.2 leaves out bool and integers of 64 bits.
+template <class T> inline constexpr bool __is_valid_simdgroup_type_v =
+    is_arithmetic_v<T> && sizeof(pm::element_t<T>) <= 4 && !__is_same(pm::element_t<T>, bool);
+PM_TRAIT(__is_valid_simdgroup_type)
 #undef PM_TRAIT
 template <class A, class B> struct is_same : bool_constant<__is_same(A, B)> {};
 template <class A, class B> struct is_convertible : bool_constant<__is_convertible(A, B)> {};
