@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,7 +50,8 @@ class Expression:
     @cached_property
     def node(self) -> ast.expr:
         """Its syntax tree. Raises PTR067 if Python cannot parse it."""
-        with _code_syntax_errors(self):
+        with _code_syntax_errors(self), warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # about the fork's code, not the user's
             found = ast.parse(self.source, mode="eval").body
         _check_depth(self, found)
         return found

@@ -1,5 +1,5 @@
-// Shuffles that read from an inactive lane. "A thread must only read data from another active thread" (Metal Shading
-// Language Specification, "SIMD-Group Functions"): what it reads is anything, which is a fault if results depend on it.
+// Shuffles that read from an inactive lane. Metal (SIMD-group functions of its specification) lets a thread read from active
+// threads alone: what it reads from another is anything, which is a fault if results depend on it.
 // A launch in which it happens runs again with other such values, and its results are compared.
 #include "lanes.h"
 

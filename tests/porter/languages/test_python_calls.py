@@ -277,3 +277,8 @@ def test_planning_without_an_edit_imports_no_libcst() -> None:
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout == "False\n"
+
+
+def test_python_does_not_warn_of_the_forks_code(recwarn: pytest.WarningsRecorder) -> None:
+    node = Expression("test_mps.py", "[1if x else 2]", 0, 14).node
+    assert isinstance(node, ast.List) and not recwarn.list
