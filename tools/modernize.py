@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from porter.core.checkout import EMBEDDED_FORK
 from porter.core.layout import (
@@ -28,8 +30,10 @@ from porter.core.layout import (
 from shared.arguments import parser
 
 FOLDERS = ("aten", "c10", "test", "torch/testing", "torchgen")
+LIBRARY = f"{MPS}/MetalShaderLibrary.mm"
+# What the embedded fork leaves out for its size: kernels that get a struct.
+WITH_PARAMS = Path(__file__).parent / "dialect" / "with_params.patch"
 DIALECT = (
-    f"{MPS}/MetalShaderLibrary.mm",
     f"{KERNELS}/UnaryKernel.metal",
     f"{KERNELS}/BinaryKernel.metal",
     f"{OPERATIONS}/UnaryKernel.mm",
@@ -49,12 +53,25 @@ def modernize(old: Path, headers: Path, new: Path) -> None:
     shutil.copytree(headers / METAL_HEADERS, new / METAL_HEADERS, dirs_exist_ok=True)
     for path in DIALECT:
         shutil.copy(EMBEDDED_FORK / path, new / path)
-    header, ours = (root.joinpath(KERNEL_LIBRARY).read_text() for root in (new, EMBEDDED_FORK))
-    new.joinpath(KERNEL_LIBRARY).write_text(with_dialect(header, ours))
+    ours = read_library()
+    new.joinpath(LIBRARY).write_text(ours[LIBRARY])
+    header = new.joinpath(KERNEL_LIBRARY).read_text()
+    new.joinpath(KERNEL_LIBRARY).write_text(with_dialect(header, ours[KERNEL_LIBRARY]))
     utilities = new.joinpath(OPERATION_UTILS).read_text()
     new.joinpath(OPERATION_UTILS).write_text(
         _cut(utilities, r"^void MetalShaderLibrary::exec_unary_kernel\(.*?^\}\n\n")
     )
+
+
+def read_library() -> dict[str, str]:
+    """The embedded fork's `MetalShaderLibrary`, header and code by path, with launchers for structs."""
+    with TemporaryDirectory() as folder:
+        for path in (KERNEL_LIBRARY, LIBRARY):
+            target = Path(folder, path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(EMBEDDED_FORK / path, target)
+        subprocess.run(["git", "apply", str(WITH_PARAMS)], cwd=folder, check=True)
+        return {path: Path(folder, path).read_text() for path in (KERNEL_LIBRARY, LIBRARY)}
 
 
 def with_dialect(header: str, ours: str) -> str:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
+import torch
+
 from porter.kernels.kernel import Kernel
 
 # Gets a kernel and the arguments of its call by name, as `MetalKernel` takes them; gives its outputs in their order.
@@ -25,5 +27,5 @@ def intercepting(interceptor: Interceptor) -> Iterator[None]:
 
 
 def find_interceptor() -> Interceptor | None:
-    """Who takes the calls of kernels; None where they run."""
-    return _interceptor.get()
+    """Who takes the calls of kernels; None where they run, as in code that torch.compile traces."""
+    return None if torch.compiler.is_compiling() else _interceptor.get()

@@ -119,7 +119,7 @@ def test_a_vector_at_an_odd_place() -> None:
 
 def test_three_numbers_in_twelve_bytes() -> None:
     buffers = [np.zeros(4, np.uint32), np.array([1, 2, 3], np.uint32)]
-    with pytest.raises(OverlayError, match="kernel `three`: argument `shape` is larger than what is bound") as caught:
+    with pytest.raises(OverlayError, match="kernel `three`: argument `shape` takes 16 bytes; 12 are bound") as caught:
         run("memory.metal", "three", buffers, grid=1)
     assert caught.value.code == "PTR106"
     run("memory.metal", "three_repaired", buffers, grid=1)

@@ -77,7 +77,7 @@ def test_sums_that_cancel() -> None:
         (
             "uint i = thread_position_in_grid.x; out[i] = x[i + 1];",
             "storage offset",
-            "PTR107 kernel `copy` reads 4 bytes out of bounds; nearest to argument `x`",
+            "PTR264 kernel `copy` reads 4 bytes out of bounds of argument `x`",
         ),
         ("uint i = thread_position_in_grid.x; if (i % 5) out[i] = x[i];", "as given", r"out\[0, 0\]"),
         (
@@ -152,7 +152,7 @@ def test_a_kernel_of_core_ai_is_told_by_its_own_names() -> None:
         "result_shapes": [a.shape],
     }, dtypes=[torch.float32])  # fmt: skip
     found = next(r.message for r in report.results if r.case == "storage offset")
-    assert found.startswith("PTR107 kernel `shift` reads 4 bytes out of bounds; nearest to argument `A` (buffer 0")
+    assert found.startswith("PTR264 kernel `shift` reads 4 bytes out of bounds of argument `A` (buffer 0)")
 
 
 def test_a_reference_that_needs_data() -> None:

@@ -67,25 +67,6 @@ class MetalShaderLibrary {
       const std::optional<c10::ScalarType> natural_output_dtype = std::nullopt,
       const std::optional<uint32_t> ilp_threshold = std::nullopt);
 
-  // The same for kernels whose alpha is a struct, of which `params_type_name` is
-  // the type they were registered with.
-  template <typename T>
-  void exec_unary_kernel_with_params(
-      TensorIteratorBase& iter,
-      const std::string& name,
-      T params,
-      const std::string& params_type_name) {
-    run_unary(iter, name, Params{&params, sizeof(T), params_type_name});
-  }
-  template <typename T>
-  void exec_binary_kernel_with_params(
-      TensorIteratorBase& iter,
-      const std::string& name,
-      T params,
-      const std::string& params_type_name) {
-    run_binary(iter, name, Params{&params, sizeof(T), params_type_name});
-  }
-
  protected:
   virtual MTLLibrary_t getLibrary();
   MTLLibrary_t library = nullptr;
@@ -102,24 +83,6 @@ class MetalShaderLibrary {
       cplMap;
   std::unordered_set<std::string> functionNames;
   bool functionNamesPopulated = false;
-
-  // What a kernel gets beside its operands, and the name of its type in Metal.
-  struct Params {
-    const void* bytes;
-    size_t size;
-    std::string type_name;
-  };
-  void run_unary(
-      TensorIteratorBase& iter,
-      const std::string& name,
-      const std::optional<Params>& params,
-      const std::optional<uint32_t> ilp_threshold = std::nullopt);
-  void run_binary(
-      TensorIteratorBase& iter,
-      const std::string& name,
-      const std::optional<Params>& params,
-      const std::optional<c10::ScalarType> natural_output_dtype = std::nullopt,
-      const std::optional<uint32_t> ilp_threshold = std::nullopt);
 };
 
 } // namespace at::native::mps

@@ -69,10 +69,6 @@ void bind_operand(Encoder encoder, TensorIteratorBase& iter, unsigned arg, const
   [encoder setBuffer:getMTLBufferStorage(tensor) offset:offset atIndex:index];
 }
 
-ScalarType float_for_double(ScalarType dtype) {
-  return dtype == kDouble ? kFloat : dtype;
-}
-
 // Metal has no double: a CPU scalar of that type is read as float.
 Tensor without_double(const Tensor& t) {
   if (t.scalar_type() == kDouble) {
@@ -181,25 +177,12 @@ void MetalShaderLibrary::exec_unary_kernel(TensorIteratorBase& iter,
                                            const std::optional<Scalar> alpha,
                                            const std::optional<ScalarType> scalar_arg_type,
                                            const std::optional<uint32_t> ilp_threshold) {
-  if (!alpha) {
-    run_unary(iter, name, std::nullopt, ilp_threshold);
-    return;
-  }
-  const auto alpha_type = scalar_arg_type.value_or(iter.common_dtype());
-  const MPSScalar scalar = getMPSScalar(*alpha, alpha_type);
-  run_unary(iter, name, Params{&scalar.value, scalar.size, metal_type(alpha_type)}, ilp_threshold);
-}
-
-void MetalShaderLibrary::run_unary(TensorIteratorBase& iter,
-                                   const std::string& name,
-                                   const std::optional<Params>& params,
-                                   const std::optional<uint32_t> ilp_threshold) {
   if (iter.numel() == 0) {
     return;
   }
   if (!iter.can_use_32bit_indexing()) {
     for (auto&& part : iter.with_32bit_indexing()) {
-      run_unary(part, name, params, ilp_threshold);
+      exec_unary_kernel(part, name, alpha, scalar_arg_type, ilp_threshold);
     }
     return;
   }
@@ -210,25 +193,26 @@ void MetalShaderLibrary::run_unary(TensorIteratorBase& iter,
   const bool dense = fills_one_run(iter, 0) && fills_one_run(iter, 1);
   const auto input_type = metal_type(input.scalar_type());
   const auto types = metal_type(output.scalar_type()) + "_" + input_type;
+  const auto alpha_type = alpha ? scalar_arg_type.value_or(iter.common_dtype()) : ScalarType::Undefined;
 
   std::string kernel = fmt::format("{}_{}_{}", name, dense ? "dense" : "strided", types);
-  if (params) {
-    kernel += "_" + params->type_name;
+  if (alpha) {
+    kernel += "_" + metal_type(alpha_type);
     if (!hasFunction(kernel) && output.scalar_type() != iter.common_dtype()) {
       run_converted(output, iter.common_dtype(), [&](Tensor result) {
         auto converted = TensorIterator::unary_float_op(result, iter.input(0));
-        run_unary(converted, name, params, ilp_threshold);
+        exec_unary_kernel(converted, name, alpha, scalar_arg_type, ilp_threshold);
       });
       return;
     }
   }
   const auto one_per_thread_kernel = fmt::format("{}_dense_scalar_{}", name, types);
   const bool one_per_thread =
-      dense && !params && numel < ilp_threshold.value_or(kDefaultIlpThreshold) && hasFunction(one_per_thread_kernel);
+      dense && !alpha && numel < ilp_threshold.value_or(kDefaultIlpThreshold) && hasFunction(one_per_thread_kernel);
   if (one_per_thread) {
     kernel = one_per_thread_kernel;
   }
-  const bool casts = !params && !hasFunction(kernel);
+  const bool casts = !alpha && !hasFunction(kernel);
   if (casts) {
     kernel = fmt::format("{}_{}_castout_{}", name, dense ? "dense" : "strided", input_type);
   }
@@ -250,13 +234,13 @@ void MetalShaderLibrary::run_unary(TensorIteratorBase& iter,
     } else if (!dense) {
       mtl_setBytes(encoder, static_cast<uint32_t>(iter.ndim()), next++);
     }
-    if (params) {
-      [encoder setBytes:params->bytes length:params->size atIndex:next++];
+    if (alpha) {
+      mtl_setBytes(encoder, getMPSScalar(*alpha, alpha_type), next++);
     }
     if (!dense) {
       const NSUInteger inner = iter.shape()[0];
       dispatch_2d(encoder, pipeline, inner, numel / inner);
-    } else if (casts || params || one_per_thread) {
+    } else if (casts || alpha || one_per_thread) {
       mtl_dispatch1DJob(encoder, pipeline, numel);
     } else {
       mtl_setBytes(encoder, numel, next);
@@ -271,25 +255,10 @@ void MetalShaderLibrary::exec_binary_kernel(TensorIteratorBase& iter,
                                             const std::optional<ScalarType> scalar_arg_type,
                                             const std::optional<ScalarType> natural_output_dtype,
                                             const std::optional<uint32_t> ilp_threshold) {
-  if (!alpha) {
-    run_binary(iter, name, std::nullopt, natural_output_dtype, ilp_threshold);
-    return;
-  }
-  const auto alpha_type = scalar_arg_type.value_or(float_for_double(iter.common_dtype()));
-  const MPSScalar scalar = getMPSScalar(*alpha, alpha_type);
-  const Params params{&scalar.value, scalar.size, metal_type(alpha_type)};
-  run_binary(iter, name, params, natural_output_dtype, ilp_threshold);
-}
-
-void MetalShaderLibrary::run_binary(TensorIteratorBase& iter,
-                                    const std::string& name,
-                                    const std::optional<Params>& params,
-                                    const std::optional<ScalarType> natural_output_dtype,
-                                    const std::optional<uint32_t> ilp_threshold) {
   if (iter.numel() == 0) {
     return;
   }
-  const auto common = float_for_double(iter.common_dtype());
+  const auto common = iter.common_dtype() == kDouble ? kFloat : iter.common_dtype();
   const auto natural = natural_output_dtype.value_or(common);
   const Tensor output = iter.output(0);
   TORCH_CHECK_TYPE(output.scalar_type() != kDouble, "MPS does not support float64: use float32");
@@ -304,13 +273,13 @@ void MetalShaderLibrary::run_binary(TensorIteratorBase& iter,
                            .promote_integer_inputs_to_float(isFloatingType(common))
                            .resize_outputs(false)
                            .build();
-      run_binary(converted, name, params, natural, ilp_threshold);
+      exec_binary_kernel(converted, name, alpha, scalar_arg_type, natural, ilp_threshold);
     });
     return;
   }
   if (!iter.can_use_32bit_indexing()) {
     for (auto&& part : iter.with_32bit_indexing()) {
-      run_binary(part, name, params, natural_output_dtype, ilp_threshold);
+      exec_binary_kernel(part, name, alpha, scalar_arg_type, natural_output_dtype, ilp_threshold);
     }
     return;
   }
@@ -318,14 +287,15 @@ void MetalShaderLibrary::run_binary(TensorIteratorBase& iter,
   const Tensor input = without_double(iter.input(0));
   const Tensor other = without_double(iter.input(1));
   const auto numel = static_cast<uint32_t>(iter.numel());
+  const auto alpha_type = scalar_arg_type.value_or(common);
   const auto threshold = ilp_threshold.value_or(isFloatingType(natural) ? kDefaultIlpThreshold : UINT32_MAX);
-  const auto layout = binary_layout(iter, /*wants_ilp=*/!params && numel >= threshold);
+  const auto layout = binary_layout(iter, /*wants_ilp=*/!alpha && numel >= threshold);
   std::optional<ScalarType> shared;
   if (input.scalar_type() == other.scalar_type()) {
     shared = input.scalar_type();
   }
   const auto candidates =
-      binary_candidates(name, layout, natural, common, shared, params ? "_" + params->type_name : "");
+      binary_candidates(name, layout, natural, common, shared, alpha ? "_" + metal_type(alpha_type) : "");
   const auto found =
       std::find_if(candidates.begin(), candidates.end(), [this](const Kernel& k) { return hasFunction(k.name); });
   TORCH_CHECK_NOT_IMPLEMENTED(found != candidates.end(), no_kernel(name, common, candidates.front().name));
@@ -342,8 +312,8 @@ void MetalShaderLibrary::run_binary(TensorIteratorBase& iter,
     if (c10::starts_with(kernel.layout, "dense_broadcast")) {
       mtl_setBytes(encoder, iter.shape()[0], next++);
     }
-    if (params) {
-      [encoder setBytes:params->bytes length:params->size atIndex:next++];
+    if (alpha) {
+      mtl_setBytes(encoder, getMPSScalar(*alpha, alpha_type), next++);
     }
     if (kernel.layout == "strided") {
       for (const auto& values : {iter.shape(), iter.strides(0), iter.strides(1), iter.strides(2)}) {
