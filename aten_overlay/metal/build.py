@@ -60,7 +60,8 @@ _CHECKED = (
     "-fno-slp-vectorize",
 )  # fmt: skip
 # The alignment that types have in Metal.
-_SANITIZED = ("-DPM_SANITIZE", "-fmax-type-align=32")
+# No pass may make two of a barrier, nor of the call of a function that has one.
+_SANITIZED = ("-DPM_SANITIZE", "-fmax-type-align=32", "-Xclang", "-fconvergent-functions")
 
 # What `undefined` reads.
 _UNOPTIMIZED = (
