@@ -119,7 +119,7 @@ int report_missing(Group& g, uint32_t waiting, uint32_t missing) {
   return report_missing(*g.job, *g.failure, g.meeting[waiting], {&g.where, waiting}, {&g.where, missing}, ended);
 }
 
-// Whether all lanes of a simdgroup are at the barrier of lane `first`; else the failure is told.
+// Whether all lanes of a simdgroup are at the barrier of lane `first`; fills in the failure if not.
 bool check_simdgroup(Group& g, uint32_t simd, uint32_t first, uint32_t mask) {
   constexpr uint32_t kEndOfLoop = 999;  // the number in its block of a point that is no barrier: see synchronization.py
   if (!g.barriers || g.lanes.step[first] || g.lanes.point[first] % 1000 == kEndOfLoop) return true;

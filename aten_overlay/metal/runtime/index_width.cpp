@@ -1,4 +1,4 @@
-// Offsets that were computed in 32 bits: told by where the elements of a sparse buffer lie.
+// Finds offsets that were computed in 32 bits, by where the elements of a sparse buffer lie.
 #include "runtime.h"
 
 namespace pm {

@@ -16,7 +16,7 @@ from porter.core.dtypes import ALL, BY_TORCH
 from porter.core.layout import ATEN_ROOT
 from porter.verdict.errors import NoVerdict
 
-# c10::ScalarType of each torch type that kernels with `cast` in their name are told (c10/core/ScalarType.h).
+# c10::ScalarType of each torch type that kernels with `cast` in their name get (c10/core/ScalarType.h).
 CODES: Mapping[torch.dtype, int] = {getattr(torch, dtype.torch): dtype.code for dtype in ALL}
 
 # From here on a dense unary kernel gets several elements per thread; a fork's own threshold is higher.

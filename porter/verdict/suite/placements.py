@@ -1,6 +1,6 @@
 """Small tensors placed in large sparse storages on the device: offsets pass 32 bits, and few pages exist.
 
-A storage here is addresses alone; a page of it exists once it is touched. The device is told which bytes hold elements,
+A storage here is addresses alone; a page of it exists once it is touched. The device knows which bytes hold elements,
 so that a kernel that touches others is caught, and the offset that it meant found (PTR270).
 """
 
@@ -18,7 +18,7 @@ from porter.core.errors import PorterError
 SPARSE_FROM = 1 << 30
 # Elements between what an offset means and what is left of it in 32 bits: no element of the tensor lies there.
 GAP = (1 << 20) + 64
-MOST_STRETCHES = 64  # that are told apart in a tensor
+MOST_STRETCHES = 64  # that count as separate in a tensor
 
 Layout = tuple[tuple[int, ...], int]  # strides and storage offset, in elements
 
