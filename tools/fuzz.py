@@ -200,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seen: set[str] = set()
     failures = 0
     numbers = _numbers(given.seconds, given.count, given.only)
-    with suppress(KeyboardInterrupt):  # what was read so far is told
+    with suppress(KeyboardInterrupt):  # the counts so far are printed
         for found in run(lambda number: make(files, given.seed, number), numbers):
             if isinstance(found, Failure):
                 failures += 1

@@ -1,4 +1,4 @@
-"""Kernels whose results are right, wrong, or not there at all are told apart."""
+"""Results of kernels are right, wrong, or missing."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class _Watched:
         return f"  call void @pm_name_variable(ptr {found[1]}, i64 {found[2]}, ptr {self._name(root)})"
 
     def _name(self, root: Root) -> str:
-        """The name of a variable, told apart from others of that name by what comes after its end."""
+        """The name of a variable, which no other has because of what comes after its end."""
         return f"@pm.file.{self._text(f'{_plain_name(root.name)}{chr(0)}{root.name}')}"
 
     def _matters(self, root: Root | None) -> bool:

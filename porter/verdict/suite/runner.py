@@ -191,7 +191,7 @@ def _reason(err: object) -> str:
 
 
 def _findings(record: results.Record, reason: str) -> tuple[Finding, ...]:
-    """What a test told apart, and why it failed, if that is something else."""
+    """What a test found in each sample, and why it failed, if that is something else."""
     if any(found.what == reason for found in record.findings):
         return tuple(record.findings)
     return (*record.findings, Finding(reason, record.calls))

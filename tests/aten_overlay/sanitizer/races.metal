@@ -109,7 +109,7 @@ kernel void many_writers_repaired(device float* out [[buffer(0)]], const device 
   out[i / 2] = in[i & ~1u];
 }
 
-// Bytes are told apart: two threads may write the two halves of a word.
+// Each byte counts by itself: two threads may write the two halves of a word.
 kernel void bytes(device uchar* out [[buffer(0)]], const device float* in [[buffer(1)]], uint i [[thread_position_in_grid]]) {
   out[i / 2 + 1] = uchar(i);  // bytes
 }

@@ -48,12 +48,12 @@ def test_a_group_that_changes_the_result_is_left_out() -> None:
 
 
 def test_the_best_group_is_remembered_for_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    def pretend(name: str, run: Any, reference: Any, examples: Any, groups: Any) -> BenchmarkReport:
+    def record_run(name: str, run: Any, reference: Any, examples: Any, groups: Any) -> BenchmarkReport:
         best = ((64, 1, 1), (32, 1, 1))
         return BenchmarkReport(name, "", tuple(Measurement("", (Timing(group, 1),), 1) for group in best))
 
     # The package has a function of the module's name.
-    monkeypatch.setattr(sys.modules["porter.kernels.metal_kernel"], "benchmark", pretend)
+    monkeypatch.setattr(sys.modules["porter.kernels.metal_kernel"], "benchmark", record_run)
     kernel = MetalKernel("group", ["x"], ["out"], GROUP, reference=torch.clone)
     small, large, other = (torch.ones(n, device="mps") for n in (256, 512, 1024))
     kernel.benchmark([[small], [large]])
