@@ -55,7 +55,7 @@ def record(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()
     check_gradients()
     made: dict[str, _Calls] = {}
     for dtype in dtypes.ALL:
-        for op in _opinfos(base, through):
+        for op in find_opinfos(base, through):
             for call in calls.capture_calls(op, base, dtype):
                 made.setdefault(call.name, []).append((dtype, call))
     if not made:
@@ -90,7 +90,7 @@ def _adapt_calls(tried: Sequence[_Calls], name: str) -> _Calls:
     return []
 
 
-def _opinfos(base: str, through: Sequence[str]) -> list[Any]:
+def find_opinfos(base: str, through: Sequence[str]) -> list[Any]:
     from torch.testing._internal.common_methods_invocations import op_db
 
     from porter.verdict.suite.context import aten_names
@@ -125,7 +125,7 @@ def _read_both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
         is_first = dtype not in begun
         begun.add(dtype)
         try:
-            ran = _run_call(call)
+            ran = run_call(call)
         except Exception as error:  # the fork's code or torch may raise anything
             if is_first:  # a varied call may have invalid arguments
                 for each in (plain, whole):
@@ -163,7 +163,7 @@ class _RecordedRun:
         return build_expression(self.runs, inputs, self.given, self.results, elementwise)
 
 
-def _run_call(call: OpCall) -> _RecordedRun:
+def run_call(call: OpCall) -> _RecordedRun:
     """Runs one call and records its graphs. Raises what the call raises."""
     import torch
     from torch.utils import _pytree as pytree
