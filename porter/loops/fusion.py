@@ -7,10 +7,11 @@ a reduction that depends on the loop of another, reductions of one kernel that d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import count
+from math import prod
 
 from porter.core.dtypes import DType
 from porter.loops.expressions import (
@@ -26,7 +27,7 @@ from porter.loops.expressions import (
 )  # fmt: skip
 from porter.loops.graph import ConcreteGraph, Tensor
 from porter.loops.indices import flatten, loop
-from porter.loops.lowering import Indices, Lowering, as_loop, rebuild, refuse
+from porter.loops.lowering import Lowering, as_loop, rebuild, refuse
 
 _MAX_EXPRESSIONS = 500  # of one store
 _MAX_BUFFERS = 24
@@ -42,18 +43,14 @@ class Shape(Enum):
 
 @dataclass(frozen=True)
 class Store:
-    """A result or a temporary: its shape, a loop or 0 for each dimension, and its element at these loops."""
+    """A result or a temporary of `size` elements: in each turn of its loops, the one at `place` becomes `value`."""
 
     buffer: Buffer
     dtype: DType
-    shape: tuple[int, ...]
-    indices: Indices
+    size: int
+    loops: tuple[Loop, ...]  # outermost first
+    place: Expr
     value: Expr
-
-    @property
-    def loops(self) -> tuple[Loop, ...]:
-        """The loops over its elements, outermost first."""
-        return tuple(as_loop(each) for each in self.indices if each.op is Op.LOOP)
 
     @property
     def row_loops(self) -> tuple[Loop, ...]:
@@ -112,9 +109,9 @@ def _is_table(lowering: Lowering, tensor: Tensor) -> bool:
 def _store(lowering: Lowering, tensor: Tensor) -> Store:
     result = lowering.graph.result(tensor)
     indices = tuple(loop(f"i{d}", size) for d, size in enumerate(result.shape))
-    return Store(
-        Buffer(tensor.node, tensor.output), result.dtype, result.shape, indices, lowering.define(tensor, indices)
-    )
+    loops = tuple(as_loop(each) for each in indices if each.op is Op.LOOP)
+    place, value = flatten(indices, result.shape), lowering.define(tensor, indices)
+    return Store(Buffer(tensor.node, tensor.output), result.dtype, result.size, loops, place, value)
 
 
 def _find_large(lowering: Lowering, stores: Iterable[Store]) -> Tensor | None:
@@ -183,8 +180,9 @@ def _make_temporary(value: Expr, number: int) -> tuple[Store, Expr]:
     loops = sorted(value.loops, key=lambda each: (each.name, each.size))
     named = {each: loop(f"i{d}", each.size) for d, each in enumerate(loops)}
     shape = tuple(each.size for each in loops)
-    buffer = Buffer(number, is_temporary=True)
-    store = Store(buffer, value.dtype, shape, tuple(named.values()), substitute(value, named, rebuild))
+    buffer, place = Buffer(number, is_temporary=True), flatten(list(named.values()), shape)
+    own = tuple(map(as_loop, named.values()))
+    store = Store(buffer, value.dtype, prod(shape), own, place, substitute(value, named, rebuild))
     return store, load(buffer, flatten([loop(each.name, each.size) for each in loops], shape), value.dtype)
 
 
@@ -262,5 +260,11 @@ def _share_rows(store: Store, nest: LoopNest) -> Store:
     used = {each.name for each in nest.rows}
     others = [each for each in store.loops if each not in names]
     names |= {each: loop(f"{each.name}'" if each.name in used else each.name, each.size) for each in others}
-    indices = tuple(substitute(each, names, rebuild) for each in store.indices)
-    return replace(store, indices=indices, value=substitute(store.value, names, rebuild))
+    return change_loops(store, names)
+
+
+def change_loops(store: Store, changes: Mapping[Loop, Expr]) -> Store:
+    """The store with its loops renamed."""
+    loops = tuple(as_loop(changes.get(each, loop(each.name, each.size))) for each in store.loops)
+    place, value = (substitute(each, changes, rebuild) for each in (store.place, store.value))
+    return replace(store, loops=loops, place=place, value=value)

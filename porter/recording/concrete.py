@@ -29,16 +29,18 @@ def read_concrete_graph(run: GraphRun) -> ConcreteGraph:
     return ConcreteGraph(nodes, feeds, tuple(_tensor(ref) for ref in run.results))
 
 
-def evaluate_nodes(run: GraphRun) -> Mapping[Ref, torch.Tensor]:
-    """The value of every tensor that the results depend on."""
+def evaluate_nodes(run: GraphRun, in_double: bool = False) -> Mapping[Ref, torch.Tensor]:
+    """The value of every tensor that the results depend on; `in_double`, no floating type rounds."""
     import torch
 
+    from aten_overlay.apple.mpsgraph.precision import AS_WRITTEN, IN_DOUBLE
     from aten_overlay.apple.mpsgraph.recorder import evaluate
 
-    values = dict(run.values)
+    precision = IN_DOUBLE if in_double else AS_WRITTEN
+    values = {ref: precision.convert(value) for ref, value in run.values.items()}
     with torch.no_grad():
         for ref in run.results:
-            evaluate(run.graph, ref, values)
+            evaluate(run.graph, ref, values, precision)
     return values
 
 

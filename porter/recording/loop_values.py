@@ -1,4 +1,4 @@
-"""Evaluates loop form in torch: all turns of all loops at once, each operation as MPSGraph means it."""
+"""Evaluates loop form in torch: all turns of all loops at once, each operation as MPSGraph means it, in float64."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from aten_overlay.apple.mpsgraph import semantics
-from porter.core.dtypes import DType
+from porter.core.dtypes import DType, Kind
 from porter.core.errors import PorterError
 from porter.loops.expressions import Buffer, Expr, Loop, Op, ReductionKind, walk
 from porter.mpsgraph.operations import by_op
@@ -60,17 +60,15 @@ def _evaluate(expr: Expr, given: Sequence[Tensor], buffers: Mapping[Buffer, Tens
             flat = buffers[expr.attribute].flatten()
             if bool(((args[0] < 0) | (args[0] >= flat.numel())).any()):
                 raise _failed(f"reads outside of {expr.attribute}")
-            return flat[args[0]]
+            return flat[args[0]].to(_type(expr.dtype))
         case Op.CALL:
             return torch_operation(str(expr.attribute), args)
-        case Op.CAST:
+        case Op.CAST | Op.INDEX_VALUE:
             return args[0].to(_type(expr.dtype))
         case Op.NUMBER:
             return torch.tensor(expr.attribute, dtype=_type(expr.dtype))
         case Op.SELECT:
             return torch.where(args[0], args[1], args[2])
-        case Op.INDEX_VALUE:
-            return args[0].to(_type(expr.dtype))
     return _evaluate_index(expr, args)
 
 
@@ -84,7 +82,7 @@ def torch_operation(operation: str, args: Sequence[Tensor]) -> Tensor:
 
 def _type(dtype: DType | None) -> torch.dtype:
     assert dtype is not None
-    found: torch.dtype = getattr(torch, dtype.torch)
+    found: torch.dtype = torch.float64 if dtype.kind is Kind.FLOATING else getattr(torch, dtype.torch)
     return found
 
 

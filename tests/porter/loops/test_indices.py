@@ -11,8 +11,22 @@ from hypothesis import strategies as st
 from porter.core.dtypes import BOOL
 from porter.loops.expressions import FALSE, TRUE, Expr, Loop, Op, substitute, walk
 from porter.loops.indices import (
-    add, at_least, at_most, both, compute, distance, divide, equal, flatten, integer, less, loop, modulo, multiply,
-    rebuild_index, unflatten,
+    add,
+    at_least,
+    at_most,
+    both,
+    compute,
+    distance,
+    divide,
+    equal,
+    flatten,
+    integer,
+    less,
+    loop,
+    modulo,
+    multiply,
+    rebuild_index,
+    unflatten,
 )  # fmt: skip
 
 LOOPS = (Loop("i", 3), Loop("j", 4), Loop("k", 5))
