@@ -3,7 +3,8 @@
     python tools/loop_form.py FORK [OP ...] [--save FILE]
 
 One line an operator: graphs lowered and agreeing, kernels, and why the others have no loop form. Then the counts.
-Without operators: every base name that `porter status` calls MPSGraph. Ends with 1 where results differ or a process died.
+Without operators: every base name that `porter status` calls MPSGraph. Ends with 1 where results differ or a
+process died.
 """
 
 from __future__ import annotations

@@ -78,5 +78,3 @@ def _join_columns(store: Store, rows: tuple[Loop, ...]) -> Store:
     columns = tuple(each for each in store.loops if each not in rows)
     made, (place, value) = _join_all(columns, (store.place, store.value))
     return replace(store, loops=(*rows, *made), place=place, value=value)
-
-

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from porter.core.errors import PorterError
-from porter.loops.expressions import Buffer
 from porter.loops.coalesce import coalesce
+from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest, fuse
 from porter.recording.concrete import evaluate_nodes, read_concrete_graph
 from porter.recording.loop_values import evaluate_expression

@@ -15,10 +15,11 @@ from porter.core import dtypes
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.mpsgraph.graph import Case, Expr, Graph
-from porter.mpsgraph.recording import CallSummary, NotRecorded, Recording
+from porter.mpsgraph.recording import CallSummary, LoopForm, NotRecorded, Recording
 from porter.recording.cases import RecordedCall, build_cases, find_unknown_numbers
 from porter.recording.expressions import build_expression
 from porter.recording.flow import check_flow
+from porter.recording.loop_form import describe_loop_form
 from porter.verdict.backends import host
 from porter.verdict.errors import raising_porter_errors
 
@@ -37,6 +38,7 @@ class _Readings:
 
     observed: list[RecordedCall] = field(default_factory=list)
     left: list[NotRecorded] = field(default_factory=list)
+    loop_form: LoopForm | None = None
 
 
 _Calls = list[tuple[DType, "OpCall"]]  # ordered by type
@@ -112,6 +114,7 @@ def _recording(name: str, made: _Calls) -> Recording:
         tuple(CallSummary(each.dtype, each.arguments, case) for each, case in seen.values()),
         tuple(dict.fromkeys(readings.left)),
         tuple(_notes(cases)),
+        plain.loop_form,
     )
 
 
@@ -131,6 +134,7 @@ def _read_both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
                 for each in (plain, whole):
                     each.left.append(NotRecorded(dtype, _find_code(error), _first_line(error)))
             continue
+        plain.loop_form = plain.loop_form or describe_loop_form(ran.runs, call.tensors())
         for each, elementwise in ((plain, True), (whole, False)):
             try:
                 with raising_porter_errors():

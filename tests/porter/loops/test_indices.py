@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -52,11 +53,11 @@ def plain_indices() -> st.SearchStrategy[Plain]:
     )
 
 
-BUILDERS = {
+BUILDERS: dict[object, Callable[..., Expr]] = {
     "add": add, "multiply": multiply, "at_least": at_least, "at_most": at_most, "divide": divide, "modulo": modulo,
     "distance": distance,
 }  # fmt: skip
-MEANINGS = {
+MEANINGS: dict[object, Callable[..., int]] = {
     "add": lambda a, b: a + b, "multiply": lambda a, b: a * b, "at_least": max, "at_most": min,
     "divide": lambda a, b: a // b, "modulo": lambda a, b: a % b, "distance": abs,
 }  # fmt: skip
@@ -68,7 +69,7 @@ def build(plain: Plain) -> Expr:
         return VARIABLES[rest[0]]  # type: ignore[call-overload,no-any-return]
     if name == "integer":
         return integer(rest[0])  # type: ignore[arg-type]
-    return BUILDERS[name](*(build(each) if isinstance(each, tuple) else each for each in rest))  # type: ignore[index,operator,no-any-return]
+    return BUILDERS[name](*(build(each) if isinstance(each, tuple) else each for each in rest))
 
 
 def value(plain: Plain, turn: dict[Loop, int]) -> int:
@@ -77,7 +78,7 @@ def value(plain: Plain, turn: dict[Loop, int]) -> int:
         return turn[LOOPS[rest[0]]]  # type: ignore[call-overload]
     if name == "integer":
         return rest[0]  # type: ignore[return-value]
-    return MEANINGS[name](*(value(each, turn) if isinstance(each, tuple) else each for each in rest))  # type: ignore[index,no-any-return,no-untyped-call]
+    return MEANINGS[name](*(value(each, turn) if isinstance(each, tuple) else each for each in rest))
 
 
 @settings(max_examples=400, deadline=None)

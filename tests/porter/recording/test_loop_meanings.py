@@ -79,7 +79,9 @@ PADS: list[Case] = [
 ]
 NORMAL = "normalizationGradientWithIncomingGradientTensor:sourceTensor:meanTensor:varianceTensor:gammaTensor:"
 NORMAL += "gammaGradientTensor:betaGradientTensor:reductionAxes:epsilon"
-GAMMA = "normalizationGammaGradientWithIncomingGradientTensor:sourceTensor:meanTensor:varianceTensor:reductionAxes:epsilon"
+GAMMA = (
+    "normalizationGammaGradientWithIncomingGradientTensor:sourceTensor:meanTensor:varianceTensor:reductionAxes:epsilon"
+)
 ROW = (floats(1, 3, 1), floats(1, 3, 1).abs())
 ROWS: list[Case] = [
     ("softMaxGradientWithIncomingGradient:sourceTensor:axis", floats(2, 3, 4), floats(2, 3, 4), 1),
@@ -111,7 +113,13 @@ INDEXED: list[Case] = [
     ("oneHotWithIndicesTensor:depth:axis:dataType:onValue:offValue", indices(4, 3, 2), 4, 1, FLOAT, 2.0, -1.0),
     ("oneHotWithIndicesTensor:depth:dataType", indices(4, 3, 2), 4, INT),
 ]  # fmt: skip
-POOL = {"paddingStyle": 0, "ceilMode": 0, "includeZeroPadToAverage": 0, "returnIndicesMode": 2, "returnIndicesDataType": INT}
+POOL = {
+    "paddingStyle": 0,
+    "ceilMode": 0,
+    "includeZeroPadToAverage": 0,
+    "returnIndicesMode": 2,
+    "returnIndicesDataType": INT,
+}
 
 
 def plane(**more: int) -> Descriptor:
