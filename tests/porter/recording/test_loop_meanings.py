@@ -30,7 +30,7 @@ def valid(top: int, *shape: int) -> torch.Tensor:
     return torch.randint(0, top, shape, dtype=torch.int32)
 
 
-def _feed(builder: GraphBuilder, value: Any) -> Any:
+def feed(builder: GraphBuilder, value: Any) -> Any:
     if isinstance(value, list) and isinstance(value[0], torch.Tensor):
         return [builder.feed(each) for each in value]
     return builder.feed(value) if isinstance(value, torch.Tensor) else value
@@ -39,7 +39,7 @@ def _feed(builder: GraphBuilder, value: Any) -> Any:
 def check(selector: str, *arguments: Any, output: int = 0) -> None:
     torch.manual_seed(0)
     builder = GraphBuilder()
-    fed = [_feed(builder, each) for each in arguments]
+    fed = [feed(builder, each) for each in arguments]
     made = builder.send(selector, *fed)
     result = type(made)(made.node, output)
     expect_agreement(builder, result)
