@@ -174,6 +174,35 @@ PM_VECTOR(4, 4)
 #undef PM_N
 template <class T> struct vec<T, 1>;
 
+// Vectors that are too long for names of their components.
+#undef PM_OPERATOR
+#define PM_OPERATOR(op) \
+  friend PM_INLINE constexpr vec operator op(const vec& a, const vec& b) { \
+    vec r; \
+    for (int i = 0; i < count; ++i) r.v_[i] = T(a.v_[i] op b.v_[i]); \
+    return r; \
+  } \
+  PM_INLINE constexpr vec& operator op##=(const vec& b) { return *this = *this op b; }
+#define PM_LONG_VECTOR(N) \
+  template <class T> struct vec<T, N> { \
+    static constexpr int count = N; \
+    alignas(sizeof(T) * N) T v_[N]; \
+    vec() = default; \
+    template <class U, class = enable_if_t<pm::is_number<U>>> PM_INLINE constexpr vec(U s) { \
+      for (auto& v : v_) v = T(s); \
+    } \
+    template <class U, class = enable_if_t<!__is_same(U, T)>> PM_INLINE explicit constexpr vec(const vec<U, N>& o) { \
+      for (int i = 0; i < N; ++i) v_[i] = T(o.v_[i]); \
+    } \
+    PM_INLINE constexpr T& operator[](int i) { return v_[i]; } \
+    PM_INLINE constexpr const T& operator[](int i) const { return v_[i]; } \
+    PM_OPERATOR(+) PM_OPERATOR(-) PM_OPERATOR(*) PM_OPERATOR(/) \
+  };
+PM_LONG_VECTOR(8)
+PM_LONG_VECTOR(16)
+#undef PM_LONG_VECTOR
+#undef PM_OPERATOR
+
 }  // namespace metal
 
 namespace pm {
