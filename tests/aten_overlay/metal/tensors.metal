@@ -26,7 +26,7 @@ kernel void to_memory(
 // The same over threadgroup memory, in steps of 16 of k, with B transposed and the sum in registers.
 kernel void in_steps(
     device const half* a, device const half* b, device float* c, constant Sizes& sizes, threadgroup half* shared,
-    uint2 group [[threadgroup_position_in_grid]], uint thread [[thread_index_in_threadgroup]]) {
+    uint2 group [[threadgroup_position_in_grid]], uint index [[thread_index_in_threadgroup]]) {
   threadgroup half* sa = shared;
   threadgroup half* sb = shared + 32 * 16;
   auto tA = tensor<threadgroup half, dextents<int, 2>, tensor_inline>(sa, dextents<int, 2>(16, 32));
@@ -37,11 +37,11 @@ kernel void in_steps(
     if (sum.is_valid_element(i)) sum[i] = 0;
   const int m0 = int(group.y) * 32, n0 = int(group.x) * 48;
   for (int k0 = 0; k0 < sizes.k; k0 += 16) {
-    for (int i = int(thread); i < 32 * 16; i += 128) {
+    for (int i = int(index); i < 32 * 16; i += 128) {
       const int m = m0 + i / 16, k = k0 + i % 16;
       sa[i] = m < sizes.m && k < sizes.k ? a[m * sizes.k + k] : half(0);
     }
-    for (int i = int(thread); i < 48 * 16; i += 128) {
+    for (int i = int(index); i < 48 * 16; i += 128) {
       const int n = n0 + i / 16, k = k0 + i % 16;
       sb[i] = n < sizes.n && k < sizes.k ? b[n * sizes.k + k] : half(0);
     }

@@ -60,7 +60,8 @@ template <class T, class = enable_if_t<pm::is_float<pm::element_t<T>>>> PM_INLIN
 PM_UNARY(sign, pm::sign)
 template <class T> PM_INLINE T mix(T x, T y, type_identity_t<T> a) { return x + (y - x) * a; }
 template <class T, class = enable_if_t<pm::is_float<T>>> PM_INLINE T step(T edge, T x) { return x < edge ? T(0) : T(1); }
-template <class T> PM_INLINE T smoothstep(T edge0, T edge1, T x) {
+template <class T, class = enable_if_t<pm::is_float<pm::element_t<T>>>>
+PM_INLINE T smoothstep(type_identity_t<T> edge0, type_identity_t<T> edge1, T x) {
   const T t = clamp((x - edge0) / (edge1 - edge0), T(0), T(1));
   return t * t * (T(3) - T(2) * t);
 }
