@@ -1,6 +1,6 @@
 """Public Metal code, as it stands: how many of its kernels compile, and how many run once on generated arguments.
 
-    python tools/corpora.py FOLDER [--include DIR]... [--sample N] [--only GLOB] [--skip GLOB] [--seconds N]
+    python tools/corpora.py FOLDER [--include DIR]... [--define NAME[=VALUE]]... [--sample N] [--only GLOB] [--skip GLOB] [--seconds N]
 
 FOLDER is searched for `.metal` files, which may include headers of their own folders and the `--include` folders. Each
 file gets a process of its own, and so does what follows a crash. Prints a row for each file, then each kernel that
@@ -80,6 +80,7 @@ def main() -> int:
     given = parser(__doc__)
     given.add_argument("folder", type=Path, help="searched for .metal files")
     given.add_argument("--include", type=Path, action="append", default=[], help="a folder of headers")
+    given.add_argument("--define", action="append", default=[], help="a macro: NAME, or NAME=VALUE")
     given.add_argument("--sample", type=int, default=1, help="take every Nth kernel")
     given.add_argument("--only", default="*", help="files to take, by a pattern of their path")
     given.add_argument("--skip", default="", help="files to leave out, likewise")
@@ -94,7 +95,8 @@ def main() -> int:
     summaries = []
     print(f"{'file':44} {'kernels':>8} {'compiled':>9} {'called':>7} {'ms each':>8} {'CPU ms':>7}", flush=True)
     for path in chosen:
-        how = Options(include=(path.parent, *options.include), optimization=QUICK)
+        include, defines = (path.parent, *options.include), tuple(options.define)
+        how = Options(include=include, defines=defines, optimization=QUICK)
         summaries.append(try_file(path, how, options.sample, options.seconds))
         print(_row(path.name, summaries[-1]), flush=True)
     outcomes = [o for s in summaries for o in s.outcomes]

@@ -260,7 +260,8 @@ def _flags(options: Options) -> list[str]:
     watched = (*_SANITIZED, *private) if options.sanitize else ()
     traces = FLAGS if options.traced or options.sanitize else ()
     return [
-        *_LANGUAGE, f"-std={options.standard}", *write_flags(select()), *watched, *_CODE, compiler.BY_CONTENT, options.optimization, *contraction,
+        *_LANGUAGE, f"-std={options.standard}", *write_flags(select()), *watched,
+        *_CODE, compiler.BY_CONTENT, options.optimization, *contraction,
         *checks, *traces, *options.extra,
     ]  # fmt: skip
 

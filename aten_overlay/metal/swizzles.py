@@ -16,7 +16,8 @@ _SWIZZLE = re.compile(r"[xyzw]{2,4}$|[rgba]{2,4}$")
 
 def find_templates(unit: Unit) -> frozenset[str]:
     """The names of the source's function templates."""
-    source, found = unit.source, set()
+    source = unit.source
+    found: set[str] = set()
     for entry in unit.entries:
         if source.tokens[entry.declaration.start] == "template" and not class_key(source, entry.declaration):
             found |= entry.names or set()
