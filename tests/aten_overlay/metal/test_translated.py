@@ -83,3 +83,9 @@ def test_whole_and_fractional_parts(library: Library) -> None:
     assert v[1].tolist() == [0.25, -0.5, 0, 0.5]
     assert v[2].tolist() == [1, -2, 3, 0]
     assert v[3, 0] == pytest.approx(0.625**2 * (3 - 2 * 0.625))
+
+
+def test_lists_in_braces_are_assigned(library: Library) -> None:
+    out = np.zeros(4, np.float32)
+    library.run("listed", [out], [1])
+    assert out.tolist() == [1, 2, 3, 4]

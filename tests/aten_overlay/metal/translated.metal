@@ -74,3 +74,18 @@ kernel void splits(device float4* v [[buffer(0)]]) {
   v[2] = whole;
   v[3] = metal::smoothstep(0, 2.0, v[0].x);
 }
+
+template <typename T, int Columns> struct Stored {
+  metal::vec<T, 2> columns[Columns];
+  Stored() thread = default;
+  thread Stored& operator=(metal::initializer_list<metal::vec<T, 2>> given) thread {
+    thread metal::vec<T, 2>* column = given.begin();
+    for (int i = 0; i < Columns; ++i, ++column) columns[i] = *column;
+    return *this;
+  }
+};
+kernel void listed(device float* out [[buffer(0)]]) {
+  Stored<float, 2> m;
+  m = {float2(1, 2), float2(3, 4)};
+  for (int i = 0; i < 4; ++i) out[i] = m.columns[i / 2][i % 2];
+}
