@@ -223,6 +223,13 @@ def _function(source: Source, declaration: Declaration) -> tuple[int, int, int]:
     return start, end, parameters
 
 
+def find_name(source: Source, declaration: Declaration) -> tuple[int, int]:
+    """The token of a function's name, and that of its `(`. Raises PTR103."""
+    start, end, opening = _function(source, declaration)
+    name = next((i for i in reversed(list(_outside_angles(source, start, end))) if source.kinds[i] == "name"), start)
+    return name, opening
+
+
 def _instance(source: Source, declaration: Declaration, host_name: str) -> Instance:
     start, end, parameters = _function(source, declaration)
     names = [i for i in _outside_angles(source, start, end) if source.kinds[i] == "name"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.declarations import Entry, FunctionConstant, Instance, Unit
 from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
+from aten_overlay.metal.overloads import Overloads, find_renamings
 from aten_overlay.metal.reach import find_needed, find_reached, find_waiting, is_variable
 from aten_overlay.metal.spaces import ERASED, find_duplicates
 from aten_overlay.metal.swizzles import AS_VECTOR, find_deduced, find_templates
@@ -57,8 +58,9 @@ def generate(
     needed = find_needed(unit, asked)
     kept = {id(e.declaration) for e in needed}
     removed = [e.declaration for e in unit.entries if id(e.declaration) not in kept]
-    removed += find_duplicates(unit, _with_members(unit, kept))
-    edits = [_removal(source, d) for d in removed]
+    duplicates, overloads = find_duplicates(unit, _with_members(unit, kept))
+    repeated, edits = _overload_edits(unit, needed, overloads, duplicates)
+    edits += [_removal(source, d) for d in (*removed, *repeated)]
     edits += _constructor_edits(unit, kept)
     templates = find_templates(unit)
     for declaration in _with_members(unit, kept):
@@ -107,6 +109,21 @@ def _require_values(unit: Unit, asked: list[Instance], values: Mapping[str, Valu
                 unit.source.place(missing[0].declaration.start),
                 "Set it when you create the function.",
             )
+
+
+def _overload_edits(
+    unit: Unit, needed: list[Entry], overloads: list[Overloads], duplicates: list[Declaration]
+) -> tuple[list[Declaration], list[Edit]]:
+    """The declarations to remove, and new names for overloads by address space that do different things."""
+    source, repeated, edits = unit.source, list(duplicates), []
+    for each in overloads:
+        renamed = find_renamings(unit, (e.declaration for e in needed), each)
+        if renamed is not None:
+            own = {i for i, _ in renamed}
+            repeated = [d for d in repeated if own.isdisjoint(range(d.start, max(d.body, d.start)))]
+            repeated += each.repeated
+            edits += [Edit(source.starts[i], source.ends[i], name) for i, name in renamed]
+    return repeated, edits
 
 
 def _with_members(unit: Unit, kept: set[int]) -> Iterator[Declaration]:

@@ -3,6 +3,7 @@
 
 namespace metal {
 inline constexpr size_t dynamic_extent = size_t(-1);
+template <class T> inline constexpr T dynamic_length_v = T(dynamic_extent);
 
 // The sizes of a tensor; those that are not dynamic_extent are part of the type.
 template <class I, size_t... E> struct extents {
