@@ -13,7 +13,7 @@ from aten_overlay.errors import OverlayError
 from aten_overlay.metal.arguments import split_parameters
 from aten_overlay.metal.declarations import Unit, find_name
 from aten_overlay.metal.lexer import Source, skip_angles
-from aten_overlay.metal.syntax import Declaration
+from aten_overlay.metal.syntax import Declaration, head_end
 
 SPACES = ("device", "threadgroup", "constant", "thread")
 _ENDS_DECLARATOR = frozenset(("[", "=", ";", ",", ")", "{", ":"))
@@ -70,6 +70,16 @@ def group(source: Source, alike: Sequence[Function]) -> Overloads | None:
     return Overloads(name, forms, tuple(repeated), required)
 
 
+def has_name(source: Source, declaration: Declaration) -> bool:
+    """Whether this is a function with a name, and no operator."""
+    if "operator" in source.tokens[declaration.start : head_end(declaration)]:
+        return False
+    try:
+        return find_name(source, declaration)[1] >= 0
+    except OverlayError:
+        return False
+
+
 def signature(source: Source, declaration: Declaration) -> Signature:
     """The address space of each parameter of a function."""
     _, opening = find_name(source, declaration)
@@ -110,8 +120,7 @@ def find_renamings(
 def _own_name(source: Source, declaration: Declaration, name: str) -> int:
     if declaration.outer >= 0 or name not in source.tokens[declaration.start : declaration.end]:
         return -1
-    at, opening = find_name(source, declaration)
-    return at if opening >= 0 else -1
+    return find_name(source, declaration)[0] if has_name(source, declaration) else -1
 
 
 def _call_opening(source: Source, i: int, end: int) -> int:

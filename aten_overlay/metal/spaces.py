@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.declarations import Unit
 from aten_overlay.metal.lexer import Source, is_attribute
-from aten_overlay.metal.overloads import Function, Overloads, group
+from aten_overlay.metal.overloads import Function, Overloads, group, has_name
 from aten_overlay.metal.syntax import Declaration, class_key, constructor_qualifiers, head_end
 
 ERASED = frozenset(("device", "thread", "threadgroup", "kernel", "ray_data", "object_data", "threadgroup_imageblock"))
@@ -27,7 +27,7 @@ def find_duplicates(unit: Unit, needed: Iterable[Declaration]) -> tuple[list[Dec
         head = tuple(_normal_head(source, declaration))
         body = tuple(_normal(source, declaration.body, declaration.end)) if declaration.body >= 0 else ()
         function = Function(declaration, head, body)
-        is_free = declaration.outer < 0 and not class_key(source, declaration)
+        is_free = declaration.outer < 0 and not class_key(source, declaration) and has_name(source, declaration)
         if is_free:
             loose = tuple(word for word in head if word != "const")
             functions.setdefault((declaration.scope, loose), []).append(function)

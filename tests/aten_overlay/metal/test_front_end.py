@@ -116,6 +116,8 @@ CASES = {
 
 OVERLOADED = """#include <metal_stdlib>
 struct Holder { device float* far; float own; };
+constexpr Holder operator+(Holder a, const thread Holder& b) { return {a.far, a.own + b.own}; }
+constexpr Holder operator+(Holder a, const device Holder& b) { return {a.far, a.own + b.own}; }
 constant float known[2] = {100, 200};
 float first(threadgroup float* p);
 float first(const device float* p) { return p[0]; }
