@@ -120,6 +120,15 @@ def test_atomic_functions_of_textures(library: Library) -> None:
     assert out.tolist() == [9, 0]
 
 
+def test_arrays_of_textures_and_samplers(library: Library) -> None:
+    many = [Texture(np.full((1, 1, 1, 1), n, np.float32)) for n in (1, 2, 3)]
+    line, out = Texture(np.array([2, 4], np.float32).reshape(1, 1, 2, 1)), np.zeros(3, np.float32)
+    library.run("several", [out], [3], textures=[line, *many], samplers=[Sampler(), Sampler(linear=True)])
+    assert out.tolist() == [41, 32, 43]
+    with pytest.raises(OverlayError, match="argument `many` has nothing bound"):
+        library.run("several", [out], [3], textures=[line, *many[:2]], samplers=[Sampler(), Sampler()])
+
+
 def test_what_is_not_bound_or_no_texture_is_refused(library: Library) -> None:
     with pytest.raises(OverlayError, match="argument `t` has nothing bound"):
         library.run("sampled_by_a_constant", [np.zeros(1, np.float32)], [1])

@@ -89,3 +89,9 @@ def test_lists_in_braces_are_assigned(library: Library) -> None:
     out = np.zeros(4, np.float32)
     library.run("listed", [out], [1])
     assert out.tolist() == [1, 2, 3, 4]
+
+
+def test_the_sign_of_an_integer_is_the_source_s_own(library: Library) -> None:
+    out = np.zeros(2, np.float32)
+    library.run("signs", [out], [1])
+    assert out.tolist() == [-1, 109]

@@ -69,3 +69,8 @@ kernel void counted(
     out[1] = t.atomic_fetch_add(uint2(50, 0), 2u).x;
   }
 }
+kernel void several(
+    metal::array<texture2d<float, access::read_write>, 3> many [[texture(1)]], metal::array<sampler, 2> how [[sampler(0)]],
+    texture2d<float> t [[texture(0)]], device float* out [[buffer(0)]], uint i [[thread_position_in_grid]]) {
+  out[i] = many[i].read(uint2(0)).x + t.sample(how[i % 2], float2(0.5)).x * 10;
+}

@@ -89,3 +89,12 @@ kernel void listed(device float* out [[buffer(0)]]) {
   m = {float2(1, 2), float2(3, 4)};
   for (int i = 0; i < 4; ++i) out[i] = m.columns[i / 2][i % 2];
 }
+
+template <typename T, typename E = metal::enable_if_t<metal::is_integral_v<T> && metal::is_signed_v<T>>> inline T sign(T x) {
+  return metal::select(metal::select(x, T(0), x == T(0)), x > T(0) ? T(1) : T(-1), x != T(0));
+}
+kernel void signs(device float* out [[buffer(0)]]) {
+  using namespace metal;
+  out[0] = sign(-7) + 10 * sign(0);
+  out[1] = sign(-2.5f) + 10 * sign(half(3)) + 100 * sign(float2(0, 4)).y;
+}
