@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.arguments import BOUND, Argument
+from aten_overlay.metal.arguments import Argument
 from aten_overlay.metal.declarations import Instance, Kernel, Unit, find_definition, kernel_arguments, thread_limit
 from aten_overlay.metal.expressions import NotConstant, evaluate
 from aten_overlay.metal.reach import shares_state, synchronizes
@@ -20,6 +20,7 @@ _UNGROUPED = frozenset(
 )  # fmt: skip
 _FIRST = {"texture": "PM_FIRST_TEXTURE", "sampler": "PM_FIRST_SAMPLER"}
 _COUNTS = {"buffer": 0, "texture": 32, "sampler": 160}
+_ENDS = {"texture": 160, "sampler": 176}
 _VALUE_TYPES = ("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "bfloat")
 
 
@@ -88,7 +89,7 @@ def write_prologue(rows: list[Row]) -> str:
         parameters = "".join(f'{{pm::attribute::{a.kind}, {_index(a)}, "{a.name}"}}, ' for a in row.arguments)
         if row.shares:
             lines.append(f"PM_SHARES({number})")
-        buffers = max((_COUNTS[a.kind] + a.index + 1 for a in row.arguments if a.kind in _COUNTS), default=0)
+        buffers = max((_last_binding(a) for a in row.arguments if a.kind in _COUNTS), default=0)
         grouped = str(any(a.kind not in _UNGROUPED for a in row.arguments)).lower()
         lines.append(
             f"struct pm_spec_{number} {{ static constexpr pm::parameter parameters[] = "
@@ -97,6 +98,14 @@ def write_prologue(rows: list[Row]) -> str:
             f"static constexpr bool grouped = {grouped}; }};"
         )
     return "\n".join(lines) + "\n"
+
+
+def _last_binding(argument: Argument) -> int:
+    """One more than the last binding of an argument, or than there are of its kind for an array, whose size is known to
+    the compiler."""
+    if "array <" in argument.type and argument.kind in _ENDS:
+        return _ENDS[argument.kind]
+    return _COUNTS[argument.kind] + argument.index + 1
 
 
 def _index(argument: Argument) -> str:
@@ -112,12 +121,12 @@ def write_entry(row: Row, number: int, signature: str, flags: str) -> str:
     forms, size = "nullptr, nullptr", "0"
     if row.shares:
         forms, size = f"&pm_lane_source_{number}, &pm_lockstep_{number}", f"pm_static_bytes_{number}"
-    bound = sum(a.kind in BOUND for a in row.arguments)
     return (
         f"{source}static pm_kernel pm_make_{number}() {{ using Spec = ::pm_spec_{number}; using S = {signature}; "
         f"constexpr S function = &{function}; "
         f"static const pm_entry entry = pm::entry<Spec, S, function, {sync}>(&pm_image_begin, &pm_image_end, {flags}, "
-        f'{forms}); return {{"{row.instance.host_name}", pm::kernel<Spec, S, function>::arguments(), {bound}, {sync}, '
+        f'{forms}); return {{"{row.instance.host_name}", pm::kernel<Spec, S, function>::arguments(), '
+        f"pm::kernel<Spec, S, function>::count(), {sync}, "
         f"{size}, {row.limit}, reinterpret_cast<int (*)(const pm_launch*)>(&pm_run), &entry}}; }}"
     )
 

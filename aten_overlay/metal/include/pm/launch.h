@@ -55,13 +55,27 @@ template <class T> struct none<T&> {
   PM_INLINE static T& make() { return *static_cast<T*>(nullptr); }
 };
 
+// How many bindings an argument takes: an array of textures or samplers has one for each.
+template <class D> inline constexpr unsigned bindings_of = 1;
+template <class T, size_t N> inline constexpr unsigned bindings_of<metal::array<T, N>> = N;
+template <class D> struct resource { PM_INLINE static D from(void* const* bound) { return D::from(bound[0]); } };
+template <class T, size_t N> struct resource<metal::array<T, N>> {
+  PM_INLINE static metal::array<T, N> from(void* const* bound) {
+    metal::array<T, N> all;
+    for (size_t i = 0; i < N; ++i) all[i] = T::from(bound[i]);
+    return all;
+  }
+};
+template <class D> struct element_of { using type = D; };
+template <class T, size_t N> struct element_of<metal::array<T, N>> { using type = T; };
+
 template <attribute K, unsigned I, class A>
 PM_INLINE decltype(auto) argument(void* const* buffers, void* const* threadgroup, const pm_thread& t) {
   using D = __remove_cv(__remove_reference_t(A));
   const pm_grid& g = *t.grid;
   const uint32_t* n = t.size;
   if constexpr (K == attribute::buffer) return (bound<A>::from(buffers[I]));
-  else if constexpr (K == attribute::texture || K == attribute::sampler) return D::from(buffers[I]);
+  else if constexpr (K == attribute::texture || K == attribute::sampler) return resource<D>::from(buffers + I);
   else if constexpr (K == attribute::absent) return (none<A>::make());
   else if constexpr (K == attribute::threadgroup) return (bound<A>::from(threadgroup[I]));
   else if constexpr (K == attribute::thread_position_in_grid) return built_in<D>::from(t.position);
@@ -165,17 +179,28 @@ template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, vo
       const uint32_t kind = K == attribute::threadgroup ? PM_THREADGROUP : M::reference ? PM_CONSTANT_REFERENCE : PM_BUFFER;
       return {p.name, kind, p.index, size_of<T>(), align_of<T>(), K == attribute::buffer && M::writable};
     } else if constexpr (K == attribute::texture || K == attribute::sampler) {
-      return {p.name, K == attribute::texture ? PM_TEXTURE : PM_SAMPLER, p.index, 1, 1, K == attribute::texture && B::writable};
+      return {p.name, K == attribute::texture ? PM_TEXTURE : PM_SAMPLER, p.index, 1, 1,
+              K == attribute::texture && element_of<__remove_cv(__remove_reference_t(B))>::type::writable};
     } else {
       return {nullptr, 0, 0, 0, 0, 0};
     }
   }
+  template <attribute K, class B> static constexpr unsigned extent() {
+    if constexpr (K == attribute::texture || K == attribute::sampler) return bindings_of<__remove_cv(__remove_reference_t(B))>;
+    else return K == attribute::buffer || K == attribute::threadgroup;
+  }
+  template <size_t... I> static constexpr unsigned count_all(indices<I...>) { return (0u + ... + extent<Spec::parameters[I].kind, A>()); }
+  static constexpr unsigned count() { return count_all(order{}); }
   template <size_t... I> static const pm_argument* describe_all(indices<I...>) {
     static const pm_argument all[] = {describe<Spec::parameters[I].kind, A>(Spec::parameters[I])..., {nullptr, 0, 0, 0, 0, 0}};
-    static pm_argument bound_only[sizeof...(A) + 1];
+    constexpr unsigned extents[] = {extent<Spec::parameters[I].kind, A>()..., 0};
+    static pm_argument bound_only[count() + 1];
     unsigned n = 0;
-    for (const auto& a : all)
-      if (a.name) bound_only[n++] = a;
+    for (size_t i = 0; i < sizeof...(A); ++i)
+      for (unsigned k = 0; k < extents[i]; ++k) {
+        bound_only[n] = all[i];
+        bound_only[n++].index += k;
+      }
     return bound_only;
   }
   static const pm_argument* arguments() { return describe_all(order{}); }
