@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 namespace pm::sanitizer {
@@ -12,6 +13,7 @@ namespace {
 thread_local State* own_state = nullptr;
 struct Owner {
   ~Owner() {
+    if (own_state) free(own_state->ranges);
     delete own_state;
     own_state = nullptr;
   }
@@ -36,7 +38,7 @@ Range* add_range(State& s, uintptr_t low, uintptr_t high, Space space, bool writ
     r.shift = shift < r.shift ? shift : r.shift;
     return &r;
   }
-  if (s.range_count == kRanges) return nullptr;
+  if (s.range_count == s.range_capacity) return nullptr;
   Range& r = s.ranges[s.range_count++];
   r = {low, high, space, writable, shift, nullptr, nullptr, s.stamp};
   return &r;
@@ -67,9 +69,25 @@ void add_argument(State& s, const pm_argument& a, const pm_launch& launch) {
 }
 
 Range* find_range(State& s, uintptr_t low, uintptr_t high) {
+  if (s.recent && low >= s.recent->low && high <= s.recent->high) return s.recent;
   for (int i = 0; i < s.range_count; ++i)
-    if (low >= s.ranges[i].low && high <= s.ranges[i].high) return &s.ranges[i];
+    if (low >= s.ranges[i].low && high <= s.ranges[i].high) return s.recent = &s.ranges[i];
   return nullptr;
+}
+
+// An empty state with room for what a launch binds, declares and makes resident.
+void clear(State& s, const pm_launch& launch) {
+  const int needed = int(PM_BINDINGS + PM_MAX_THREADGROUP_ARGS + kMostVariables + launch.resident_count);
+  Range* ranges = s.ranges;
+  int capacity = s.range_capacity;
+  if (capacity < needed) {
+    free(ranges);
+    ranges = static_cast<Range*>(malloc(needed * sizeof(Range)));
+    capacity = ranges ? needed : 0;
+  }
+  memset(static_cast<void*>(&s), 0, sizeof(State));
+  s.ranges = ranges;
+  s.range_capacity = capacity;
 }
 
 bool is_internal(State& s, uintptr_t address, size_t size) {
@@ -233,7 +251,7 @@ void fail(State& s, int status, const char* start, const pm_site& site, uint32_t
 void begin(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* escape, const void* internal, size_t size, const void* stacks, size_t stacks_size) {
   State& s = state();
   const pm_launch& launch = *job.launch;
-  memset(static_cast<void*>(&s), 0, sizeof(State));
+  clear(s, launch);
   s.checks = job.entry->flags >> PM_SANITIZER_SHIFT;
   s.stamp = next_stamp();
   s.job = &job;

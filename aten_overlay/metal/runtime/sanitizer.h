@@ -51,15 +51,16 @@ struct Conflict {
   unsigned char before[64];
 };
 
-constexpr int kRanges = 160;
+constexpr uint32_t kMostVariables = 256;  // in threadgroup memory, of one kernel
 struct State {
   bool active, kept;
   uint32_t checks, group, stamp;
   const Job* job;
   Failure* failure;
   jmp_buf* escape;
-  int range_count;
-  Range ranges[kRanges];
+  int range_count, range_capacity;
+  Range* ranges;  // room for all that a launch can reach: none moves while it runs
+  Range* recent;  // the one that was found last
   Bound arguments[PM_BINDINGS], threadgroup[PM_MAX_THREADGROUP_ARGS];
   Epoch epochs[2][kLanes];  // by space
   bool fenced[2];

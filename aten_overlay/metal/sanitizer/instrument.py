@@ -30,6 +30,7 @@ _ALIGNED = re.compile(r"\balign (\d+)")
 _LOCATION = re.compile(r", !dbg !(\d+)")
 _ATTRIBUTES = re.compile(r"^(attributes #\d+ = \{ )", re.M)
 _VARIABLE = re.compile(rf"^({GLOBAL.pattern}) = (?!external)[^\n]*?(?:global|constant) ([^\n]*)$", re.M)
+_NUMBERED = re.compile(r"E?(_\d+|__\d+_)?")  # what ends a mangled name
 _SKIPPED = frozenset(("@pm_open_value", "@__ehdr_start", "@_end"))
 _SIMPLE = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
 # Functions that no thread of a kernel runs.
@@ -196,17 +197,17 @@ def _size(kind: str) -> str:
 
 
 def _plain_name(symbol: str) -> str:
-    """A variable's name without the function it is in: the last of a mangled name."""
-    text, at, found = symbol.strip('@"'), 0, ""
-    while at < len(text):
-        if count := re.match(r"[1-9]\d*", text[at:]):
-            start = at + count.end()
-            name = text[start : start + int(count[0])]
-            if len(name) == int(count[0]) and re.fullmatch(r"[A-Za-z_]\w*", name):
-                found, at = name, start + len(name)
-                continue
-        at += 1
-    return found or text
+    """A variable's name without the function it is in: the last of a mangled name, before what numbers it."""
+    text = re.sub(r"(\.\d+)*$", "", symbol.strip('@"'))
+    for start in range(len(text) - 1, -1, -1):
+        found = re.match(r"[1-9]\d*", text[start:])
+        if not found or text[start - 1 : start].isdigit():
+            continue
+        at = start + found.end()
+        name, rest = text[at : at + int(found[0])], text[at + int(found[0]) :]
+        if len(name) == int(found[0]) and re.fullmatch(r"[A-Za-z_]\w*", name) and _NUMBERED.fullmatch(rest):
+            return name
+    return text
 
 
 def _string(text: str) -> str:

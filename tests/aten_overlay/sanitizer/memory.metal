@@ -111,3 +111,9 @@ kernel void endless_repaired(device atomic_uint* out [[buffer(0)]], const device
   while (!atomic_compare_exchange_weak_explicit(
       out, &old, as_type<uint>(in[i] + as_type<float>(old)), memory_order_relaxed, memory_order_relaxed));
 }
+
+// Reads through pointers that lie in memory, as fused operators do.
+kernel void through_table(device float* out [[buffer(0)]], const device float* const device* table [[buffer(1)]],
+    constant uint& reach [[buffer(2)]], uint i [[thread_position_in_grid]]) {
+  out[i] = table[i][reach];  // through_table
+}

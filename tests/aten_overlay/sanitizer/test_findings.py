@@ -178,3 +178,19 @@ def test_two_launches_are_ordered() -> None:
     out, x, scratch = np.zeros(GRID, np.float32), values(), np.zeros(GRID, np.float32)
     run("races.metal", "other_group_repaired", [out, x, scratch])
     run("races.metal", "other_group_repaired", [scratch, x, out])
+
+
+@pytest.mark.parametrize("options", [Options(sanitize=NAMES), Options(checked=True)], ids=["watched", "checked"])
+def test_a_launch_may_reach_any_number_of_buffers(options: Options) -> None:
+    parts = [np.full(4, k, np.float32) for k in range(1000)]
+    table = np.array([part.ctypes.data for part in parts], np.uint64)
+    kernel = Library(compile_kernels(HERE / "memory.metal", ["through_table"], options))
+
+    def read(reach: int) -> np.ndarray:
+        out = np.zeros(1000, np.float32)
+        kernel.run("through_table", [out, table, np.array([reach], np.uint32)], [1000], [100], resident=parts)
+        return out
+
+    np.testing.assert_array_equal(read(3), np.arange(1000))
+    with pytest.raises(OverlayError, match="out of bounds"):
+        read(1 << 28)
