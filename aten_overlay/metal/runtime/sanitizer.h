@@ -22,7 +22,7 @@ enum Space : uint8_t { kDevice, kThreadgroup, kTexture };
 struct Range {
   uintptr_t low, high;
   Space space;
-  bool writable;
+  bool writable, whole;  // whole: all of it may be reached, not only what of it is bound
   uint8_t shift;
   Cell* cells;
   const char* name;   // of a threadgroup variable
@@ -66,6 +66,9 @@ struct State {
   bool fenced[2];
   Conflict conflict;
   uint32_t atomics, atomics_lane;  // atomic accesses that one lane made in a row
+  uint32_t repeats, last_lane;     // accesses of one byte by one lane and site in a row
+  uintptr_t last_address;
+  const pm_site* last_site;
   uintptr_t internal[3][2];
 };
 State& state();

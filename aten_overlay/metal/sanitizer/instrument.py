@@ -93,10 +93,11 @@ class _Watched:
 
     def _call(self, address: str, kind: int, size: str, align: int, roots: Roots, place: Place) -> list[str]:
         root = roots.find(_base(address))
-        if not self._matters(root):
+        within = roots.private_type(address) if root and root.kind is Kind.PRIVATE else ""
+        if not self._matters(root) and not within:
             return []
-        if root and root.kind is Kind.CONSTANT:
-            site = self._site(place, kind | IN_VARIABLE, size, align, root)
+        if root and (within or root.kind is Kind.CONSTANT):
+            site = self._site(place, kind | IN_VARIABLE, size, align, root, within)
             return [f"  call void @pm_access_in(ptr {address}, ptr {root.name}, ptr {site})"]
         return [f"  call void @pm_access(ptr {address}, ptr {self._site(place, kind, size, align, root)})"]
 
@@ -130,7 +131,8 @@ class _Watched:
             return root.name in self.variables and root.name not in _SKIPPED
         return root.kind not in (Kind.PRIVATE, Kind.INTERNAL)
 
-    def _site(self, place: Place, kind: int, size: str, align: int, root: Root | None) -> str:
+    def _site(self, place: Place, kind: int, size: str, align: int, root: Root | None, within: str = "") -> str:
+        """The name of a site; `within` is the type of the private variable that is accessed, if one is."""
         argument = -1
         if root and root.kind is Kind.ARGUMENT:
             argument = root.index
@@ -139,6 +141,8 @@ class _Watched:
         variable = root.name if root and root.kind in (Kind.VARIABLE, Kind.CONSTANT) else ""
         extent = _size(first_type(self.variables[variable])) if variable in self.variables else "0"
         name = f"ptr {self._name(root)}" if root and variable else "ptr null"
+        if root and within:
+            name, extent = f"ptr @pm.file.{self._text(_private_name(root.name))}", _size(first_type(within))
         text = (
             f"{{ ptr @pm.file.{self._text(place[0])}, {name}, i32 {place[1]}, i32 {size}, i32 {align}, "
             f"i32 {argument}, i32 {kind}, i32 {extent} }}"
@@ -208,6 +212,11 @@ def _plain_name(symbol: str) -> str:
         if len(name) == int(found[0]) and re.fullmatch(r"[A-Za-z_]\w*", name) and _NUMBERED.fullmatch(rest):
             return name
     return text
+
+
+def _private_name(value: str) -> str:
+    """The name of a private variable without what inlining added to that of its value."""
+    return re.sub(r"(\.i|\.sroa\.\d+|\.\d+|(?<=\D)\d+(?=\.i|$))*$", "", value.strip('%"')) or value
 
 
 def _string(text: str) -> str:
