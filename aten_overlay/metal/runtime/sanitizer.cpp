@@ -314,7 +314,7 @@ void start_group(uint32_t index) {
   State& s = state();
   if (s.conflict.pending) settle(s);
   s.group = index;
-  s.atomics = 0;
+  s.atomics = s.repeats = 0;
   memset(s.epochs, 0, sizeof(s.epochs));
   const uint32_t stamp = next_stamp();
   for (int i = 0; i < s.range_count; ++i)

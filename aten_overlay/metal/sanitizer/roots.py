@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from enum import Enum
 
-from aten_overlay.metal.ir import GLOBAL, LOCAL
+from aten_overlay.metal.ir import GLOBAL, LOCAL, first_type
 
 _NAME = rf"(?:{LOCAL.pattern}|{GLOBAL.pattern})"
 _RESULT = re.compile(rf"^  ({LOCAL.pattern}) = (?:tail |musttail |notail )?(.*)$", re.M)
@@ -66,7 +66,8 @@ class Roots:
         if not root or root.kind is not Kind.PRIVATE or root.name.startswith("%pm."):
             return ""
         found = _ALLOCATED.match(self.values[root.name].split(", !")[0])
-        return found[1] if found and self._is_computed(address, set()) else ""
+        whole = bool(found) and first_type(found[1]) == found[1]  # no array whose length is known only now
+        return found[1] if found and whole and self._is_computed(address, set()) else ""
 
     def _is_computed(self, address: str, seen: set[str]) -> bool:
         text = self.values.get(address, "")
