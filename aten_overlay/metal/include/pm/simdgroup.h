@@ -152,19 +152,22 @@ PM_INLINE uint existing(uint lane) {
   return lane & 31;
 #endif
 }
-template <class T> PM_INLINE T open_value([[maybe_unused]] uint from, T otherwise) {
+// The bytes of the pattern are no small number in any type: a sum with one would look like a sum with 0.
+template <class T> PM_INLINE T open_value([[maybe_unused]] uint from, [[maybe_unused]] T own, T otherwise) {
 #ifdef PM_SANITIZE
   const uint how = pm_inactive_lane(from);
-  if (how < 2) __builtin_memset(&otherwise, how ? 0 : 0xa5, sizeof(T));
-#endif
+  if (how < 2) __builtin_memset(&own, how ? 0 : 0x47, sizeof(T));
+  return own;
+#else
   return otherwise;
+#endif
 }
 // The input of lane `from`; `otherwise` beyond the simdgroup, and where nothing defines it: for an inactive lane, or none.
 template <class T> PM_INLINE T fetch(T v, uint from, T otherwise) {
   const pm_exchange* x = exchange(v, share_step<T>);
   const T value = read_output<T>(x, (pm_index() & ~31u) + (from & 31));
   if (from < 32 && (active_lanes(x) >> from & 1)) return value;
-  return from < 32 || from == no_lane ? open_value(from, otherwise) : otherwise;
+  return from < 32 || from == no_lane ? open_value(from, v, otherwise) : otherwise;
 }
 // Lane `at` of the part of a simdgroup that starts at `base`; beyond that part, the filler's, which continues it.
 template <class T> PM_INLINE T fetch_or_fill(T v, T filler, uint base, uint at, uint modulo) {
