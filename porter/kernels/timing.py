@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from aten_overlay.device import load
+from porter.core.errors import PorterError
 from porter.kernels.script import Case, Kind, Script, Stage, Values, moved, on_cpu
 
 ROUNDS = 20
@@ -58,7 +59,9 @@ def without_fill() -> Iterator[None]:
 
 
 def measure(script: Script) -> Iterator[Timing]:
-    """Every size to time, in the script's first two element types."""
+    """Every size to time, in the script's first two element types. Raises PTR287 for a script without any."""
+    if not script.benchmark:
+        raise PorterError("PTR287", "`benchmark` of SCRIPT is ()", hint="Give it sizes to time: ((1 << 20,),).")
     for size in script.benchmark:
         for dtype in script.dtypes[:2]:
             case = Case(size, dtype)
@@ -66,7 +69,7 @@ def measure(script: Script) -> Iterator[Timing]:
 
 
 def _measure_case(script: Script, case: Case) -> Timing:
-    values = dict(script.inputs(case))
+    values = script.values(case)
     kernel, simple, reference = 0.0, 0.0, 0.0
     for stage in script.stages:
         on_host = on_cpu(values) if sys.platform != "darwin" else values

@@ -44,12 +44,15 @@ def promote(
     Raises PTR238, PTR239, PTR241 to PTR248 for what cannot be promoted, and what `write` and the device raise.
     """
     start_device()
+    from porter.kernels.loading import running_script
     from porter.kernels.promotion.reading import find_subject, read_promotion
 
     if request.verify:
         host.require()
     progress("planning")
-    plan = plan_promotion(checkout, read_promotion(find_subject(request.file, request.wish), request.wish))
+    with running_script(request.file):
+        promotion = read_promotion(find_subject(request.file, request.wish), request.wish)
+    plan = plan_promotion(checkout, promotion)
     yield plan
     if request.verify:
         proof = ProofRequest(checkout.root.resolve(), request.file.resolve(), request.wish)
@@ -61,9 +64,11 @@ def promote(
 def export_operator(checkout: Checkout, file: Path, wish: Wish, folder: Path) -> list[Path]:
     """Writes the operator's files to a folder. Raises PTR236 and what `promote` raises of a script."""
     start_device()
+    from porter.kernels.loading import running_script
     from porter.kernels.promotion.reading import find_subject, read_promotion
 
-    promotion = read_promotion(find_subject(file, wish), wish)
+    with running_script(file):
+        promotion = read_promotion(find_subject(file, wish), wish)
     paths = []
     for name, text in write_files(checkout, promotion).items():
         create_file(folder / name, text)

@@ -158,11 +158,12 @@ def _inputs_of(script: Script, stage: Stage) -> Callable[[Case], Mapping[str, An
     """What gives the values of a case, those of the stages before by their references."""
 
     def inputs(case: Case) -> Mapping[str, Any]:
-        values = dict(script.inputs(case))
+        values = script.values(case)
         for each in script.stages:
             if each is stage or all(name in values for name in stage.takes):
                 break
             values |= moved(each.results(each.reference, on_cpu(values)), case.device)
+        stage.require(values)
         return values
 
     return inputs
