@@ -1,8 +1,9 @@
 """Bilinear grid sampling of channels-last images, forward and backward (align_corners off, zeros outside).
 
 `x` is (batch, height, width, channels), `grid` is (batch, rows, columns, 2) with x before y. Backward needs
-`init_value` and atomics, since several samples meet in one pixel. Simple: an atomic addition to the grid's gradient for
-every channel. Expert: channels padded to whole simdgroups, so that `simd_sum` adds up 32 before one atomic addition.
+`init_value` and atomics, since several samples meet in one pixel. Simple: a thread for every channel, with an atomic
+addition to the grid's gradient. Expert: a thread finds the pixels around a sample once for several channels, and
+backward pads channels to whole simdgroups, so that `simd_sum` adds up 32 before one atomic addition.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ struct Corners {
   float down(int dy) const { return dy ? fy : 1 - fy; }
 };
 """
-FORWARD = MetalKernel(
-    "grid_sample",
+FORWARD_SIMPLE = MetalKernel(
+    "grid_sample_simple",
     input_names=["x", "grid"],
     output_names=["out"],
     header=CORNERS,
@@ -58,6 +59,34 @@ FORWARD = MetalKernel(
           sum += at.across(dx) * at.down(dy) * float(x[pixel * channels + channel]);
         }
     out[i] = T(sum);
+    """,
+)
+# A thread computes where a sample lies once for every 16th channel of it, so that 16 threads read neighboring ones.
+FORWARD = MetalKernel(
+    "grid_sample",
+    input_names=["x", "grid"],
+    output_names=["out"],
+    header=CORNERS,
+    source="""
+    uint begin = thread_position_in_grid.x, point = thread_position_in_grid.y, step = threads_per_grid.x;
+    int height = x_shape[1], width = x_shape[2];
+    uint channels = uint(x_shape[3]), image = point / uint(grid_shape[1] * grid_shape[2]);
+    Corners at(float(grid[2 * point]), float(grid[2 * point + 1]), height, width);
+    ulong from[4];
+    float weight[4];
+    bool inside[4];
+    for (int corner = 0; corner < 4; ++corner) {
+      int dx = corner & 1, dy = corner >> 1;
+      inside[corner] = at.has(dx, dy);
+      weight[corner] = at.across(dx) * at.down(dy);
+      from[corner] = (ulong(image) * height * width + at.pixel(dx, dy)) * channels;
+    }
+    for (uint channel = begin; channel < channels; channel += step) {
+      float sum = 0;
+      for (int corner = 0; corner < 4; ++corner)
+        if (inside[corner]) sum += weight[corner] * float(x[from[corner] + channel]);
+      out[ulong(point) * channels + channel] = T(sum);
+    }
     """,
 )
 STEP = """
@@ -134,10 +163,24 @@ def grid_sample(x: Tensor, grid: Tensor) -> Tensor:
 
 
 def sample(x: Tensor, grid: Tensor) -> Tensor:
+    """Up to 16 threads a sample."""
+    check_arguments(x, grid)
+    outputs = FORWARD(
+        inputs={"x": x, "grid": grid},
+        template={"T": x.dtype},
+        grid=(min(16, x.shape[3]), grid.shape[0] * grid.shape[1] * grid.shape[2], 1),
+        threadgroup=(16, 16, 1),
+        output_shapes={"out": (*grid.shape[:3], x.shape[3])},
+        output_dtypes={"out": x.dtype},
+    )
+    return outputs["out"]
+
+
+def sample_simple(x: Tensor, grid: Tensor) -> Tensor:
     """One thread a channel of a sample."""
     check_arguments(x, grid)
     shape = (*grid.shape[:3], x.shape[3])
-    outputs = FORWARD(
+    outputs = FORWARD_SIMPLE(
         inputs={"x": x, "grid": grid},
         template={"T": x.dtype},
         grid=(grid.shape[0] * grid.shape[1] * grid.shape[2] * x.shape[3], 1, 1),
@@ -191,6 +234,29 @@ def backward_reference(x: Tensor, grid: Tensor, cotangent: Tensor) -> tuple[Tens
     return x_grad, grid_grad
 
 
+def sample_by_operators(x: Tensor, grid: Tensor) -> Tensor:
+    """The same without a kernel, in operators of torch: each goes over memory again."""
+    batch, height, width, _ = x.shape
+    wide = torch.promote_types(x.dtype, torch.float32)
+    image, at = torch.arange(batch).view(-1, 1, 1), grid.to(wide)
+    px, py = ((at[..., 0] + 1) * width - 1) / 2, ((at[..., 1] + 1) * height - 1) / 2
+    total = torch.zeros(())
+    for dy in (0, 1):
+        for dx in (0, 1):
+            column, row = px.floor() + dx, py.floor() + dy
+            inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+            weight = (1 - (px - column).abs()) * (1 - (py - row).abs()) * inside
+            pixel = x[image, row.clamp(0, height - 1).long(), column.clamp(0, width - 1).long()]
+            total = total + weight.unsqueeze(-1) * pixel
+    return total.to(x.dtype)
+
+
+def backward_by_operators(x: Tensor, grid: Tensor, cotangent: Tensor) -> tuple[Tensor, Tensor]:
+    leaves = [x.detach().clone().requires_grad_(), grid.detach().clone().requires_grad_()]
+    x_grad, grid_grad = torch.autograd.grad(sample_by_operators(*leaves), leaves, cotangent)
+    return x_grad, grid_grad
+
+
 def make_inputs(case: Case) -> Values:
     batch, height, width, channels, rows, columns = case.size
     return {
@@ -204,7 +270,7 @@ SCRIPT = Script(
     summary="bilinear grid_sample, forward and backward",
     kind=Kind.ATOMIC,
     stages=(
-        Stage("forward", grid_sample, reference, ("x", "grid")),
+        Stage("forward", grid_sample, reference, ("x", "grid"), simple=sample_simple, operators=sample_by_operators),
         Stage(
             "backward",
             sample_backward,
@@ -212,6 +278,7 @@ SCRIPT = Script(
             ("x", "grid", "cotangent"),
             ("x_grad", "grid_grad"),
             simple=sample_backward_simple,
+            operators=backward_by_operators,
         ),
     ),
     inputs=make_inputs,

@@ -97,7 +97,8 @@ class Case:
 class Stage:
     """One step: a function that calls a kernel, and the torch code that says what it computes.
 
-    Both take the values named `takes` and return those named `gives`. `simple` is the same step written plainly.
+    Both take the values named `takes` and return those named `gives`. `simple` is the same step written plainly,
+    `operators` the same in several operators of torch, which `porter kernel bench` compares the fused kernel with.
     """
 
     name: str
@@ -106,12 +107,14 @@ class Stage:
     takes: tuple[str, ...]
     gives: tuple[str, ...] = ("out",)
     simple: Function | None = None
+    operators: Function | None = None
 
     def __post_init__(self) -> None:
         what = f"stage {self.name}"
-        for name in ("run", "reference", "simple"):
+        for name in ("run", "reference", "simple", "operators"):
             given = getattr(self, name)
-            _require(callable(given) or (name == "simple" and given is None), what, name, given, "Give a function.")
+            left_out = given is None and name in ("simple", "operators")
+            _require(callable(given) or left_out, what, name, given, "Give a function.")
         for name in ("takes", "gives"):
             given = getattr(self, name)
             _require(_holds(given, str), what, name, given, 'Give a tuple of names: ("x",).')
@@ -216,6 +219,12 @@ class Script:
             for function in filter(None, (stage.run, stage.simple)):
                 got = stage.results(function, values)
                 found = find_difference(stage, got, expected, precise, self.tolerance)
+                if found is not None:
+                    return found
+            if stage.operators is not None:
+                found = find_difference(
+                    stage, stage.results(stage.operators, on_cpu(values)), expected, precise, self.tolerance
+                )
                 if found is not None:
                     return found
             values |= moved(expected, case.device)
