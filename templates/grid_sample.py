@@ -3,7 +3,7 @@
 `x` is (batch, height, width, channels), `grid` is (batch, rows, columns, 2) with x before y. Backward needs
 `init_value` and atomics, since several samples meet in one pixel. Simple: a thread for every channel, with an atomic
 addition to the grid's gradient. Expert: a thread finds the pixels around a sample once for several channels, and
-backward pads channels to whole simdgroups, so that `simd_sum` adds up 32 before one atomic addition.
+backward gives a sample to one simdgroup, so that `simd_sum` adds up its channels.
 """
 
 from __future__ import annotations
@@ -89,12 +89,15 @@ FORWARD = MetalKernel(
     }
     """,
 )
-STEP = """
-    int height = x_shape[1], width = x_shape[2], channels = x_shape[3];
+# Where sample `point` lies, and what one of its channels adds to both gradients.
+START = """
+    int height = x_shape[1], width = x_shape[2];
+    uint point = thread_position_in_grid.y, channels = uint(x_shape[3]);
     uint image = point / uint(grid_shape[1] * grid_shape[2]);
     Corners at(float(grid[2 * point]), float(grid[2 * point + 1]), height, width);
     float gx = 0, gy = 0;
-    if (channel < uint(channels)) {
+"""
+STEP = """
       float given = float(cotangent[ulong(point) * channels + channel]);
       for (int dy = 0; dy < 2; ++dy)
         for (int dx = 0; dx < 2; ++dx)
@@ -106,9 +109,6 @@ STEP = """
             gx += (dx ? value : -value) * at.down(dy);
             gy += (dy ? value : -value) * at.across(dx);
           }
-    }
-    gx *= 0.5f * width;
-    gy *= 0.5f * height;
 """
 BACKWARD_SIMPLE = MetalKernel(
     "grid_sample_backward_simple",
@@ -117,10 +117,11 @@ BACKWARD_SIMPLE = MetalKernel(
     atomic_outputs=True,
     header=CORNERS,
     source=f"""
-    uint channel = thread_position_in_grid.x, point = thread_position_in_grid.y;
+    {START}
+    uint channel = thread_position_in_grid.x;
     {STEP}
-    atomic_fetch_add_explicit(&grid_grad[2 * point], gx, memory_order_relaxed);
-    atomic_fetch_add_explicit(&grid_grad[2 * point + 1], gy, memory_order_relaxed);
+    atomic_fetch_add_explicit(&grid_grad[2 * point], gx * 0.5f * width, memory_order_relaxed);
+    atomic_fetch_add_explicit(&grid_grad[2 * point + 1], gy * 0.5f * height, memory_order_relaxed);
     """,
 )
 BACKWARD = MetalKernel(
@@ -130,13 +131,16 @@ BACKWARD = MetalKernel(
     atomic_outputs=True,
     header=CORNERS,
     source=f"""
-    uint channel = thread_position_in_grid.x, point = thread_position_in_grid.y;
-    {STEP}
+    {START}
+    for (uint channel = thread_position_in_grid.x; channel < channels; channel += 32) {{
+      {STEP}
+    }}
     gx = simd_sum(gx);
     gy = simd_sum(gy);
+    // All of a sample's channels are one simdgroup's: nobody else adds to its gradient.
     if (thread_index_in_simdgroup == 0) {{
-      atomic_fetch_add_explicit(&grid_grad[2 * point], gx, memory_order_relaxed);
-      atomic_fetch_add_explicit(&grid_grad[2 * point + 1], gy, memory_order_relaxed);
+      atomic_store_explicit(&grid_grad[2 * point], gx * 0.5f * width, memory_order_relaxed);
+      atomic_store_explicit(&grid_grad[2 * point + 1], gy * 0.5f * height, memory_order_relaxed);
     }}
     """,
 )
@@ -197,10 +201,9 @@ def sample_backward(x: Tensor, grid: Tensor, cotangent: Tensor, simple: bool = F
     shape = (*grid.shape[:3], x.shape[3])
     expect(cotangent.dtype == x.dtype, f"cotangent has to be {x.dtype} as x is, not {cotangent.dtype}")
     expect(tuple(cotangent.shape) == shape, f"cotangent has to have shape {shape}, not {tuple(cotangent.shape)}")
-    channels = x.shape[3] if simple else -(-x.shape[3] // SIMD) * SIMD
     outputs = (BACKWARD_SIMPLE if simple else BACKWARD)(
         inputs={"x": x, "grid": grid, "cotangent": cotangent},
-        grid=(channels, grid.shape[0] * grid.shape[1] * grid.shape[2], 1),
+        grid=(x.shape[3] if simple else SIMD, grid.shape[0] * grid.shape[1] * grid.shape[2], 1),
         threadgroup=(SIMD, GROUP // SIMD, 1),
         output_shapes={"x_grad": x.shape, "grid_grad": grid.shape},
         output_dtypes={"x_grad": torch.float32, "grid_grad": torch.float32},
