@@ -44,8 +44,8 @@ def promote(
 ) -> Iterator[PromotionPlan | Verdict | Wrote]:
     """The plan, its verdict unless none is wanted, and the files written if that is asked for.
 
-    Raises PTR171 (no such arithmetic), PTR238, PTR239, PTR241 to PTR248 for what cannot be promoted, and what `write` and
-    the device raise.
+    Raises PTR171 (no such arithmetic), PTR238, PTR239, PTR241 to PTR248 for what cannot be promoted, and what
+    `write` and the device raise.
     """
     start_device()
     from porter.kernels.loading import running_script
