@@ -124,13 +124,7 @@ def proof(function: Decorated) -> Decorated:
         click.option("--large", is_flag=True, help="Also test tensors whose offsets pass 32 bits, without the memory."),
         sanitize,
         family,
-        click.option(
-            "--arithmetic",
-            default="default",
-            metavar="NAME",
-            shell_complete=_complete_arithmetic,
-            help="Arithmetic a GPU may use: default, fused, flush, reorder, or all.",
-        ),
+        arithmetic,
         click.option(
             "--backend",
             default="auto",
@@ -231,3 +225,12 @@ def _complete_arithmetic(_ctx: click.Context, _param: click.Parameter, incomplet
     from porter.verdict.result import ALL, ARITHMETICS
 
     return [name for name in (*ARITHMETICS, ALL) if name.startswith(incomplete)]
+
+
+arithmetic = click.option(
+    "--arithmetic",
+    default="default",
+    metavar="NAME",
+    shell_complete=_complete_arithmetic,
+    help="Arithmetic a GPU may use: default, fused, flush, reorder, or all.",
+)

@@ -25,11 +25,12 @@ _LOG = 1500  # characters of what a process that broke has said last
 
 @dataclass(frozen=True)
 class ProofRequest:
-    """The fork, the script, and what of it is promoted."""
+    """The fork, the script, what of it is promoted, and the arithmetic that kernels run in."""
 
     root: Path
     file: Path
     wish: Wish
+    arithmetic: str = DEFAULT
 
 
 def request_proof(request: ProofRequest, op: str, progress: Progress) -> Verdict:
@@ -60,17 +61,17 @@ def request_proof(request: ProofRequest, op: str, progress: Progress) -> Verdict
         said = log.read().decode(errors="replace").strip()[-_LOG:]
     seconds = time.monotonic() - start
     if seconds >= limits.verdict:
-        return _failed(op, out_of_time(step, limits, seconds), seconds)
+        return _failed(op, request.arithmetic, out_of_time(step, limits, seconds), seconds)
     if code >= 0:
         raise NoVerdict("PTR170", f"the process that verifies exited with code {code}\n{said}")
     what = (
         f"the process was killed by {signal.Signals(-code).name}: host code or a kernel used memory that is not its own"
     )
-    return _failed(op, Failure(step, what), seconds)
+    return _failed(op, request.arithmetic, Failure(step, what), seconds)
 
 
-def _failed(op: str, failure: Failure, seconds: float) -> Verdict:
-    return Verdict(op, HOST, DEFAULT, 0, 1, 0, 0, None, seconds, failures=(failure,))
+def _failed(op: str, arithmetic: str, failure: Failure, seconds: float) -> Verdict:
+    return Verdict(op, HOST, arithmetic, 0, 1, 0, 0, None, seconds, failures=(failure,))
 
 
 def _prove(folder: Path, request: ProofRequest) -> None:
@@ -85,7 +86,7 @@ def _prove(folder: Path, request: ProofRequest) -> None:
 
     subject = find_subject(request.file, request.wish)
     plan = plan_promotion(Checkout(request.root, "named"), read_promotion(subject, request.wish))
-    verdict = prove_promotion(request.root, subject, plan, lambda step: print(step, flush=True))
+    verdict = prove_promotion(request.root, subject, plan, lambda step: print(step, flush=True), request.arithmetic)
     part = folder / "part"
     part.write_text(encode(verdict, Verdict))
     part.rename(folder / _ANSWER)

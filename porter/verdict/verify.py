@@ -31,9 +31,7 @@ def verify(
     PTR100 (no compiler), PTR170 (no torch, or no process that answers), PTR171 (no such backend or arithmetic),
     PTR172 (an operator that the backend cannot call) or PTR271 (no large tensors there).
     """
-    if arithmetic not in (*ARITHMETICS, ALL):
-        named = ", ".join((*ARITHMETICS, ALL))
-        raise NoVerdict("PTR171", f"unknown arithmetic {arithmetic}", hint=f"Choose one of {named}.")
+    find_arithmetics(arithmetic)
     chosen = choose_backend(backend)
     if chosen.ON_HARDWARE and arithmetic != DEFAULT:
         what = f"the {chosen.NAME} backend uses the arithmetic of its GPU"
@@ -43,3 +41,11 @@ def verify(
         raise NoVerdict("PTR271", what, hint="Omit --large, or use --backend host.")
     request = VerifyRequest(checkout_root.resolve(), texts, op, expr, chosen.NAME, arithmetic, large=large)
     return client.request_verdict(request, progress)
+
+
+def find_arithmetics(name: str) -> tuple[str, ...]:
+    """The arithmetics of that name: every one for `all`. Raises PTR171."""
+    if name not in (*ARITHMETICS, ALL):
+        named = ", ".join((*ARITHMETICS, ALL))
+        raise NoVerdict("PTR171", f"unknown arithmetic {name}", hint=f"Choose one of {named}.")
+    return ARITHMETICS if name == ALL else (name,)
