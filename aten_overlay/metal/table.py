@@ -11,6 +11,7 @@ from aten_overlay.metal.declarations import Instance, Kernel, Unit, find_definit
 from aten_overlay.metal.expressions import NotConstant, evaluate
 from aten_overlay.metal.reach import shares_state, synchronizes
 from aten_overlay.metal.spaces import ERASED
+from aten_overlay.metal.streams import find_streams
 
 Value = bool | int | float
 ABSENT = "absent"
@@ -25,7 +26,8 @@ _VALUE_TYPES = ("bool", "char", "uchar", "short", "ushort", "int", "uint", "long
 
 @dataclass(frozen=True)
 class Row:
-    """A kernel of the table, worked out: `arguments` has those of false conditions as ABSENT."""
+    """A kernel of the table, worked out: `arguments` has those of false conditions as ABSENT, `streams` the names of
+    buffers to ask of memory ahead of time."""
 
     instance: Instance
     kernel: Kernel
@@ -33,6 +35,7 @@ class Row:
     synchronizes: bool
     shares: bool
     limit: int
+    streams: frozenset[str] = frozenset()
 
 
 def make_row(unit: Unit, instance: Instance, values: Mapping[str, Value | None], one_by_one: bool = False) -> Row:
@@ -44,7 +47,8 @@ def make_row(unit: Unit, instance: Instance, values: Mapping[str, Value | None],
     arguments = tuple(_choose(unit, a, values) for a in kernel_arguments(unit, kernel))
     limit = thread_limit(unit, kernel, instance)
     waits, shares = (one_by_one or each(unit, instance) for each in (synchronizes, shares_state))
-    return Row(instance, kernel, arguments, waits, shares, limit)
+    streams = frozenset() if waits else find_streams(unit.source, kernel.declaration, arguments)
+    return Row(instance, kernel, arguments, waits, shares, limit, streams)
 
 
 def _choose(unit: Unit, argument: Argument, values: Mapping[str, Value | None]) -> Argument:
@@ -85,7 +89,7 @@ def write_prologue(rows: list[Row]) -> str:
         'extern "C" __attribute__((visibility("hidden"))) const char pm_image_end __asm__("_end");',
     ]
     for number, row in enumerate(rows):
-        parameters = "".join(f'{{pm::attribute::{a.kind}, {_index(a)}, "{a.name}"}}, ' for a in row.arguments)
+        parameters = "".join(_write_parameter(row, argument) for argument in row.arguments)
         if row.shares:
             lines.append(f"PM_SHARES({number})")
         buffers = max((_COUNTS[a.kind] + a.index + 1 for a in row.arguments if a.kind in _COUNTS), default=0)
@@ -97,6 +101,11 @@ def write_prologue(rows: list[Row]) -> str:
             f"static constexpr bool grouped = {grouped}; }};"
         )
     return "\n".join(lines) + "\n"
+
+
+def _write_parameter(row: Row, argument: Argument) -> str:
+    streamed = ", true" if argument.name in row.streams else ""
+    return f'{{pm::attribute::{argument.kind}, {_index(argument)}, "{argument.name}"{streamed}}}, '
 
 
 def _index(argument: Argument) -> str:
