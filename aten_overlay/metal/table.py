@@ -38,8 +38,15 @@ class Row:
     streams: frozenset[str] = frozenset()
 
 
-def make_row(unit: Unit, instance: Instance, values: Mapping[str, Value | None], one_by_one: bool = False) -> Row:
-    """The row of a kernel, given the function constants' values; its threads run `one_by_one` if so asked.
+def make_row(
+    unit: Unit,
+    instance: Instance,
+    values: Mapping[str, Value | None],
+    one_by_one: bool = False,
+    asks_ahead: bool = True,
+) -> Row:
+    """The row of a kernel, given the function constants' values; its threads run `one_by_one` if so asked. It
+    `asks_ahead` for memory where that may help.
 
     Raises PTR103 or PTR109.
     """
@@ -47,7 +54,7 @@ def make_row(unit: Unit, instance: Instance, values: Mapping[str, Value | None],
     arguments = tuple(_choose(unit, a, values) for a in kernel_arguments(unit, kernel))
     limit = thread_limit(unit, kernel, instance)
     waits, shares = (one_by_one or each(unit, instance) for each in (synchronizes, shares_state))
-    streams = frozenset() if waits else find_streams(unit.source, kernel.declaration, arguments)
+    streams = find_streams(unit.source, kernel.declaration, arguments) if asks_ahead and not waits else frozenset()
     return Row(instance, kernel, arguments, waits, shares, limit, streams)
 
 
