@@ -156,7 +156,8 @@ def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
     instances = [_find(unit, name) for name in wanted]
     watched = watches_accesses(options.sanitize)
     mode = _runtime_flags(options, any(shuffles(find_reached(unit, instance)) for instance in instances))
-    code = generate(unit, wanted, dict(options.constants), mode, options.checked or watched, watched)
+    fast = not (options.checked or options.sanitize or _is_quick(options))
+    code = generate(unit, wanted, dict(options.constants), mode, options.checked or watched, watched, fast)
     module = _lower(key, code, wanted, options)
     build = _flags_for_module(options)
     if watched or any(shares_state(unit, instance) for instance in instances):

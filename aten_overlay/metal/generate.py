@@ -43,18 +43,20 @@ def generate(
     flags: str,
     checked: bool,
     one_by_one: bool = False,
+    asks_ahead: bool = True,
 ) -> str:
     """The C++ of what the kernels `names` need of `unit`, with them in its table.
 
     `constants` gives function constants values, by index or name; `flags` is a C++ expression of `pm_compiled` bits;
-    `checked` announces threadgroup variables; threads run `one_by_one` if so asked.
+    `checked` announces threadgroup variables; threads run `one_by_one` if so asked;
+    without `asks_ahead`, memory is read when it is used.
     Raises PTR103, PTR104, PTR105 or PTR109.
     """
     source = unit.source
     asked = [_instance(unit, name) for name in names]
     values = {c.name: _value(c, constants) for c in unit.constants}
     _require_values(unit, asked, values)
-    rows = [make_row(unit, instance, values, one_by_one) for instance in asked]
+    rows = [make_row(unit, instance, values, one_by_one, asks_ahead) for instance in asked]
     needed = find_needed(unit, asked)
     kept = {id(e.declaration) for e in needed}
     removed = [e.declaration for e in unit.entries if id(e.declaration) not in kept]

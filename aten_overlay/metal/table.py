@@ -11,6 +11,7 @@ from aten_overlay.metal.declarations import Instance, Kernel, Unit, find_definit
 from aten_overlay.metal.expressions import NotConstant, evaluate
 from aten_overlay.metal.reach import shares_state, synchronizes
 from aten_overlay.metal.spaces import ERASED
+from aten_overlay.metal.streams import find_streams
 
 Value = bool | int | float
 ABSENT = "absent"
@@ -26,7 +27,8 @@ _VALUE_TYPES = ("bool", "char", "uchar", "short", "ushort", "int", "uint", "long
 
 @dataclass(frozen=True)
 class Row:
-    """A kernel of the table, worked out: `arguments` has those of false conditions as ABSENT."""
+    """A kernel of the table, worked out: `arguments` has those of false conditions as ABSENT, `streams` the names of
+    buffers to ask of memory ahead of time."""
 
     instance: Instance
     kernel: Kernel
@@ -34,10 +36,18 @@ class Row:
     synchronizes: bool
     shares: bool
     limit: int
+    streams: frozenset[str] = frozenset()
 
 
-def make_row(unit: Unit, instance: Instance, values: Mapping[str, Value | None], one_by_one: bool = False) -> Row:
-    """The row of a kernel, given the function constants' values; its threads run `one_by_one` if so asked.
+def make_row(
+    unit: Unit,
+    instance: Instance,
+    values: Mapping[str, Value | None],
+    one_by_one: bool = False,
+    asks_ahead: bool = True,
+) -> Row:
+    """The row of a kernel, given the function constants' values; its threads run `one_by_one` if so asked. It
+    `asks_ahead` for memory where that may help.
 
     Raises PTR103 or PTR109.
     """
@@ -45,7 +55,8 @@ def make_row(unit: Unit, instance: Instance, values: Mapping[str, Value | None],
     arguments = tuple(_choose(unit, a, values) for a in kernel_arguments(unit, kernel))
     limit = thread_limit(unit, kernel, instance)
     waits, shares = (one_by_one or each(unit, instance) for each in (synchronizes, shares_state))
-    return Row(instance, kernel, arguments, waits, shares, limit)
+    streams = find_streams(unit.source, kernel.declaration, arguments) if asks_ahead and not waits else frozenset()
+    return Row(instance, kernel, arguments, waits, shares, limit, streams)
 
 
 def _choose(unit: Unit, argument: Argument, values: Mapping[str, Value | None]) -> Argument:
@@ -86,7 +97,7 @@ def write_prologue(rows: list[Row]) -> str:
         'extern "C" __attribute__((visibility("hidden"))) const char pm_image_end __asm__("_end");',
     ]
     for number, row in enumerate(rows):
-        parameters = "".join(f'{{pm::attribute::{a.kind}, {_index(a)}, "{a.name}"}}, ' for a in row.arguments)
+        parameters = "".join(_write_parameter(row, argument) for argument in row.arguments)
         if row.shares:
             lines.append(f"PM_SHARES({number})")
         buffers = max((_last_binding(a) for a in row.arguments if a.kind in _COUNTS), default=0)
@@ -106,6 +117,11 @@ def _last_binding(argument: Argument) -> int:
     if "array <" in argument.type and argument.kind in _ENDS:
         return _ENDS[argument.kind]
     return _COUNTS[argument.kind] + argument.index + 1
+
+
+def _write_parameter(row: Row, argument: Argument) -> str:
+    streamed = ", true" if argument.name in row.streams else ""
+    return f'{{pm::attribute::{argument.kind}, {_index(argument)}, "{argument.name}"{streamed}}}, '
 
 
 def _index(argument: Argument) -> str:

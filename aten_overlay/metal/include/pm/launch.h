@@ -17,6 +17,7 @@ struct parameter {
   attribute kind;
   unsigned index;
   const char* name;
+  bool streamed = false;  // the buffer's element for a thread is at the thread's position
 };
 
 template <class A> struct built_in { PM_INLINE static A from(const uint32_t* p) { return A(p[0]); } };
@@ -98,6 +99,24 @@ PM_INLINE decltype(auto) argument(void* const* buffers, void* const* threadgroup
   else return D(32);
 }
 
+// Memory is asked for ahead of the threads that use it: a processor by itself does not look past the end of a page. First
+// a few pages at once, whose addresses are then looked up side by side, later their lines.
+inline constexpr uint32_t between_lines = 64, between_pages = 8192;  // threads
+inline constexpr uint64_t line = 64, page = 4096, pages_ahead = 4096, read_ahead = 2048, write_ahead = 512;  // bytes
+template <attribute K, class B> PM_INLINE void request(const parameter& p, void* const* buffers, uint64_t x) {
+  if constexpr (K == attribute::buffer) {
+    using M = bound<B>;
+    constexpr uint64_t size = size_of<typename M::target>();
+    if (!p.streamed || M::reference) return;
+    const char* at = static_cast<const char*>(buffers[p.index]) + x * size;
+    if (x % between_pages == 0)
+      for (uint64_t i = 0; i < between_pages * size; i += page) __builtin_prefetch(at + pages_ahead + i, M::writable);
+#pragma unroll
+    for (uint64_t i = 0; i < between_lines * size; i += line)
+      __builtin_prefetch(at + (M::writable ? write_ahead : read_ahead) + i, M::writable);
+  }
+}
+
 template <size_t...> struct indices {};
 template <class T, T... I> using make_indices = indices<I...>;
 
@@ -126,6 +145,15 @@ template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, vo
     pm_lane_ended();
   }
 
+  static constexpr bool any_streamed() {
+    for (const parameter& p : Spec::parameters)
+      if (p.streamed) return true;
+    return false;
+  }
+  template <size_t... I> PM_INLINE static void request_all(indices<I...>, void* const* buffers, uint32_t x) {
+    (request<Spec::parameters[I].kind, A>(Spec::parameters[I], buffers, x), ...);
+  }
+
   // Addresses are copied first: were they read through the argument, a store of the kernel could change them.
   static void rows(void* const* given, const pm_grid* grid, uint64_t begin, uint64_t end) {
     void* buffers[Spec::buffers + 1];
@@ -140,9 +168,13 @@ template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, vo
       t.position[1] = uint32_t(row % height);
       t.position[2] = uint32_t(row / height);
       const uint32_t last = uint32_t(x0 + n);
-      for (uint32_t x = uint32_t(x0); x < last; ++x) {
-        t.position[0] = x;
-        call(order{}, buffers, nullptr, t);
+      for (uint32_t x = uint32_t(x0); x < last;) {
+        const uint32_t stop = any_streamed() && last - x > between_lines ? x + between_lines : last;
+        request_all(order{}, buffers, x);
+        for (; x < stop; ++x) {
+          t.position[0] = x;
+          call(order{}, buffers, nullptr, t);
+        }
       }
       i += n;
     }
