@@ -89,7 +89,16 @@ def write_launch(struct: ParamsStruct, launcher: str, kernel: str, served: tuple
     return (
         f'{_write_dispatch(served)}iter.common_dtype(), "{kernel}_mps", [&]() {{\n'
         f"{using}const {struct.name}<{element}> {PARAMETER}{{{given}}};\n"
-        f'lib.{launcher}(iter, "{kernel}", {PARAMETER}, {alias});\n}});'
+        f'{launcher}(iter, "{kernel}", {PARAMETER}, {alias});\n}});'
+    )
+
+
+def write_scalar_launch(launcher: str, kernel: str, scalar: str) -> str:
+    """Returns the statements of a host function of `iter` and one scalar, which a launcher takes as a struct."""
+    return (
+        "const auto scalar_type = at::toOpMathType(iter.common_dtype());\n"
+        f'{launcher}(iter, "{kernel}", mps::getMPSScalar({scalar}, scalar_type).value, '
+        "mps::scalarToMetalTypeString(scalar_type));"
     )
 
 
