@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from porter.aten.branches import Facts, decide, find_calls, get_expression, list_executed
+from porter.aten.branches import Facts, decide, find_calls, get_expression, list_executed, show
 from porter.aten.condition import Condition
 from porter.aten.stubs import find_stubs, read_builder
 from porter.core.checkout import Checkout
@@ -18,7 +18,7 @@ from porter.core.dtypes import ALL, BOOL, FLOAT, DType, Kind
 from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE
 from porter.languages import cpp
-from porter.languages.definitions import Definition, find_definitions, parse_definition
+from porter.languages.definitions import Definition, find_definitions, find_macros, parse_definition
 
 
 class Promotion(Enum):
@@ -28,6 +28,7 @@ class Promotion(Enum):
     FLOAT = "integers become float"
     BOOL = "bool"
     OUTPUT = "whatever the output tensor has"
+    CHOSEN = "that of the elements a condition chooses from"
 
 
 @dataclass(frozen=True)
@@ -177,8 +178,16 @@ def _read_call_promotion(call: cpp.Call, found: Definition) -> Promotion:
     assert isinstance(call.function, cpp.Name)
     name = call.function.last.removeprefix("build_")
     if name == "build" and call.arguments:
-        return read_promotion(read_builder(call.arguments[0]), found)
+        return read_promotion(_expand_macros(read_builder(call.arguments[0]) or show(call.arguments[0]), found), found)
     return read_promotion(name, found)
+
+
+def _expand_macros(builder: str, found: Definition) -> str:
+    """Replaces the uses of macros without parameters that the function defines."""
+    for name, macro in find_macros(found.text).items():
+        if macro.params == ():
+            builder = re.sub(rf"\b{name}\(\)", " ".join(macro.body.split()), builder)
+    return builder
 
 
 def read_promotion(builder: str, found: Definition) -> Promotion:

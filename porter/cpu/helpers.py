@@ -43,11 +43,12 @@ class Helpers:
             kind = translator.dtype.metal if takes_complex else "float"
             joined = ", ".join(a.text for a in arguments)
             return TypedText(f"c10::metal::{bare}({joined})", "T" if takes_complex else kind)
-        complex_name = f"complex_{bare}"
-        written = helpers().get(complex_name) if takes_complex and len(arguments) == 1 else None
+        complex_name = bare if bare in helpers() else f"complex_{bare}"
+        written = helpers().get(complex_name) if takes_complex and (len(arguments) == 1 or bare in helpers()) else None
         if written:
             self.translated[complex_name] = written
-            return TypedText(f"T({complex_name}(float2({arguments[0].text})))", "T")
+            given = ", ".join(f"float2({each.text})" for each in arguments)
+            return TypedText(f"T({complex_name}({given}))", "T")
         found = self._find_definition(name.last, len(arguments), translator.dtype)
         if found is None or self.depth >= _DEPTH:
             return None

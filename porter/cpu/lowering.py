@@ -51,6 +51,7 @@ class LoweredKernel:
     checks: tuple[str, ...]
     roundings: int
     place: Place
+    chooses: bool = False
 
 
 @dataclass
@@ -66,6 +67,7 @@ class _State:
     vectors: set[str] = field(default_factory=set)
     params: tuple[str, ...] = ()
     result: str = ""
+    chooses: bool = False
     place: Place | None = None
     depth: int = 0
     body: cpp.Stmt = field(default_factory=lambda: cpp.Block(()))
@@ -102,6 +104,7 @@ def lower(checkout: Checkout, found: Definition, dtype: DType, output: DType) ->
         tuple(translator.checks),
         translator.roundings,
         state.place,
+        state.chooses,
     )
 
 
@@ -307,6 +310,8 @@ def _loop(state: _State, call: cpp.Call) -> list[str]:
     if len(names) != len(found.parameters):
         raise _refuse(state, "its branches take different numbers of elements", call.start)
     kinds = [translator.type(parameter.type, found.start) for parameter in found.parameters]
+    if kinds[1:] and kinds[0] == "bool" and set(kinds[1:]) == {"T"}:  # a condition, which a functor takes as T
+        kinds, state.chooses = ["T"] * len(kinds), True
     if len(set(kinds)) > 1:
         raise _refuse(state, f"its elements have different types: {', '.join(kinds)}", found.start)
     lines = []

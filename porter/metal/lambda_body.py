@@ -17,7 +17,7 @@ from porter.mpsgraph.operations import find_headers
 def find_lambda(spec: FunctorSpec, kind: Kind) -> Lambda | None:
     """Returns the lambda for a kind of element, for the most telling of its types."""
     order = {
-        Kind.FLOATING: (dtypes.HALF, dtypes.FLOAT, dtypes.BFLOAT),
+        Kind.FLOATING: (dtypes.HALF, dtypes.BFLOAT, dtypes.FLOAT),
         Kind.INTEGRAL: (dtypes.LONG, dtypes.INT, dtypes.UCHAR),
         Kind.BOOL: (dtypes.BOOL,),
         Kind.COMPLEX: (dtypes.FLOAT2,),

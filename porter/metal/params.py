@@ -79,8 +79,11 @@ def read_fields(call: StubCall, names: Sequence[str], cpu: Sequence[str]) -> tup
     return tuple(found)
 
 
-def write_launch(struct: ParamsStruct, launcher: str, kernel: str, served: tuple[DType, ...]) -> str:
-    """Returns the statements of a host function of `iter` and the fields that launches a kernel with the struct."""
+def write_launch(struct: ParamsStruct, call: str, kernel: str, served: tuple[DType, ...]) -> str:
+    """Returns the statements of a host function of `iter` and the fields that launches a kernel with the struct.
+
+    `call` is the launcher's call up to the struct.
+    """
     element = "opmath_t" if struct.opmath else "scalar_t"
     dtype = "at::toOpMathType(iter.common_dtype())" if struct.opmath else "iter.common_dtype()"
     given = ", ".join(each.initialize(element) for each in struct.fields)
@@ -89,16 +92,15 @@ def write_launch(struct: ParamsStruct, launcher: str, kernel: str, served: tuple
     return (
         f'{_write_dispatch(served)}iter.common_dtype(), "{kernel}_mps", [&]() {{\n'
         f"{using}const {struct.name}<{element}> {PARAMETER}{{{given}}};\n"
-        f'{launcher}(iter, "{kernel}", {PARAMETER}, {alias});\n}});'
+        f"{call}, {PARAMETER}, {alias});\n}});"
     )
 
 
-def write_scalar_launch(launcher: str, kernel: str, scalar: str) -> str:
-    """Returns the statements of a host function of `iter` and one scalar, which a launcher takes as a struct."""
+def write_scalar_launch(call: str, scalar: str) -> str:
+    """Returns the statements of a host function of `iter` and one scalar, for a launcher that takes it as a struct."""
     return (
         "const auto scalar_type = at::toOpMathType(iter.common_dtype());\n"
-        f'{launcher}(iter, "{kernel}", mps::getMPSScalar({scalar}, scalar_type).value, '
-        "mps::scalarToMetalTypeString(scalar_type));"
+        f"{call}, mps::getMPSScalar({scalar}, scalar_type).value, mps::scalarToMetalTypeString(scalar_type));"
     )
 
 

@@ -41,6 +41,7 @@ from porter.metal.params import ParamsStruct, read_fields, write_launch, write_s
 from porter.metal.registration import Line, Need, find_base_macro, register_lines
 
 _ARITIES = (MacroFamily.UNARY, MacroFamily.BINARY, MacroFamily.TERNARY)
+_TENSORS = ("Tensor", "Tensor(a!)", "Tensor?")
 _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
 
 
@@ -153,10 +154,9 @@ def _read_parameters(
     arity = len(cpu.lambdas[0].params) if cpu.lambdas else sum(a.is_tensor for a in function.inputs)
     if not 1 <= arity <= len(_ARITIES):
         raise PorterError("PTR018", f"{call.stub.name} takes {arity} inputs", call.place, "Port it by hand.")
-    several = len(call.stub.signature) > 2
-    types = ("Tensor", "Tensor(a!)") if several else ("Tensor", "Tensor(a!)", "Scalar")
+    types = _TENSORS if len(call.stub.signature) > 2 else (*_TENSORS, "Scalar")
     names = tuple(a.name for a in function.inputs if a.type in types)[:arity]
-    if len(names) != arity and several and cpu.lambdas:  # an input that the iterator takes twice
+    if len(names) != arity and cpu.lambdas:  # the iterator takes an input twice, or its halves
         names = (*names, *cpu.lambdas[0].params[len(names) :])
     if len(names) != arity:
         what = f"{call.stub.name} takes {arity} inputs, but the row has {len(names)}"
@@ -176,7 +176,7 @@ def _read_struct(spec: KernelSpec, functor: str, scalars: Sequence[str]) -> Para
     if len(spec.call.stub.signature) <= 2:
         return None
     fields = read_fields(spec.call, scalars, spec.cpu.parameters)
-    half = spec.cpu.find_lambda(dtypes.HALF)
+    half = spec.cpu.find_lambda(dtypes.HALF) or spec.cpu.find_lambda(dtypes.BFLOAT)
     opmath = half is not None and any(scalar.type != "T" for scalar in half.scalars)
     return ParamsStruct(f"{functor.title().replace('_', '')}Params", fields, opmath)
 
@@ -290,13 +290,15 @@ def _host_edits(fork: Checkout, launch: _Launch, name: str, stub: Stub, spec: Fu
 def _write_body(launch: _Launch, name: str, spec: FunctorSpec) -> str:
     """Returns the statements of the host function."""
     launcher = launch.launcher
+    dtype = "iter.dtype()" if spec.rule.promotion is Promotion.CHOSEN else "iter.common_dtype()"
+    arguments = {} if launcher.owner else {"dtype": dtype}
+    call = launcher.call(name, **arguments).removesuffix(");")
     if launch.struct:
-        return write_launch(launch.struct, f"{launcher.owner}{launcher.name}", name, spec.served)
+        return write_launch(launch.struct, call, name, spec.served)
     if spec.scalars and not launcher.owner:
-        return write_scalar_launch(launcher.name, name, spec.scalars[0])
-    arguments = {}
+        return write_scalar_launch(call, spec.scalars[0])
     if spec.scalars:
-        arguments = {"alpha": spec.scalars[0], "scalar_arg_type": "at::toOpMathType(iter.common_dtype())"}
+        arguments |= {"alpha": spec.scalars[0], "scalar_arg_type": "at::toOpMathType(iter.common_dtype())"}
     if all(spec.result(dtype) is dtypes.BOOL for dtype in spec.served) and launch.family is MacroFamily.BINARY:
         arguments["natural_output_dtype"] = "kBool"
     return launcher.call(name, **arguments)

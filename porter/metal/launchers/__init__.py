@@ -16,7 +16,7 @@ from porter.metal.macros import MacroFamily
 from porter.metal.params import ParamsStruct
 
 _FOLDER = Path(__file__).parent
-_TERNARY = Exec("exec_ternary", (), owner="")
+_TERNARY = Exec("exec_ternary", ("dtype",), owner="")
 TERNARY_HEADERS = ("ATen/native/mps/OperationUtils.h", "c10/util/irange.h", "fmt/format.h")
 _LAYOUTS = ("strided", "strided_cast", "dense", "dense_cast")
 

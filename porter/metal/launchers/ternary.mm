@@ -1,18 +1,18 @@
-// Launches a ternary kernel of c10/metal/indexing.h. The scalar or struct that it takes beside its elements, if any, is
-// of the type that the kernel is registered with.
+// Launches the ternary kernel of c10/metal/indexing.h that computes in this type. The scalar or struct that it takes
+// beside its elements, if any, is of the type that the kernel is registered with.
 template <typename T = bool>
-static void exec_ternary(TensorIteratorBase& iter, const std::string& name, const T& scalar = false, const std::string& scalar_type = "") {
+static void exec_ternary(TensorIteratorBase& iter, const std::string& name, ScalarType dtype, const T& scalar = false, const std::string& scalar_type = "") {
   using namespace mps;
   if (iter.numel() == 0) {
     return;
   }
   if (!iter.can_use_32bit_indexing()) {
     for (auto&& part : iter.with_32bit_indexing()) {
-      exec_ternary(part, name, scalar, scalar_type);
+      exec_ternary(part, name, dtype, scalar, scalar_type);
     }
     return;
   }
-  const auto dtype = iter.common_dtype() == kDouble ? kFloat : iter.common_dtype();
+  dtype = dtype == kDouble ? kFloat : dtype;
   std::array<Tensor, 4> operands;
   std::array<uint32_t, 4> types, sizes;
   bool casts = false;

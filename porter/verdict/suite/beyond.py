@@ -26,7 +26,8 @@ def convert(wide: torch.dtype, dtype: torch.dtype) -> Callable[[Any], Any]:
 def excess(got: torch.Tensor, exact: torch.Tensor, inputs: Sequence[torch.Tensor]) -> str:
     """Where a result is off by more than one unit of its type, or is of another one than the wide `exact` rounds to.
 
-    Only what is a normal number of the type counts: all of a complex number is one. Bools and integers have to be equal.
+    Only what is a normal number of the type counts: all of a complex number is one. Bools and integers
+    have to be equal.
     """
     if not got.is_floating_point() and not got.is_complex():
         return _describe(got != exact.to(got.dtype), got, exact, inputs, "differ")
