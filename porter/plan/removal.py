@@ -58,6 +58,7 @@ def _find_in_file(
 ) -> Iterator[Removal]:
     source = parse_source(file, checkout.read(file))
     removed = {(i.start, i.end): i.symbol for i in implementations}
+    removed |= dict(_find_registrations(source, removed.values()))
     needed_before = _find_referenced(source, {})
     while True:
         known = {**removed}
@@ -76,6 +77,14 @@ def _find_in_file(
         if match and match[1] in declared and not _still_implemented(source, declared[match[1]], removed):
             line_end = source.text.find("\n", include.end) + 1
             yield Removal(file, f"#include <{include.path}>", Edit(file, include.start, line_end, ""))
+
+
+def _find_registrations(source: Source, kernels: Iterable[str]) -> Iterator[tuple[tuple[int, int], str]]:
+    """Yields the lines that register removed kernels for a stub."""
+    for use in source.macro_uses():
+        named = use.arguments[1].lstrip("& ").rpartition("::")[2] if len(use.arguments) == 2 else ""
+        if named in kernels and use.name.endswith("_DISPATCH"):
+            yield (use.start, use.end), f"{use.name}({use.arguments[0]})"
 
 
 def _find_definitions(source: Source) -> Iterator[_Definition]:
