@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
-from porter.core.layout import INDEXING, KERNELS, OPERATIONS, spell_include
-from porter.metal.functor import FunctorStyle
+from porter.core.layout import INDEXING, KERNELS, OPERATIONS, UTILS, spell_include
+from porter.metal.functor import SCALAR_TRAIT, FunctorStyle
 from porter.metal.host import HostStyle, has_registrations
 from porter.metal.macros import MacroFamily
 
@@ -54,7 +54,9 @@ def read_kernel_style(checkout: Checkout, kernel_file: str) -> FunctorStyle:
     """Returns how a kernel file writes functors; without any, how the binary one does."""
     text = checkout.read(kernel_file)
     model, _ = _name_files(MacroFamily.BINARY)
-    return FunctorStyle.of(text if "_functor {" in text or not checkout.exists(model) else checkout.read(model))
+    style = FunctorStyle.of(text if "_functor {" in text or not checkout.exists(model) else checkout.read(model))
+    has_traits = checkout.exists(UTILS) and SCALAR_TRAIT in checkout.read(UTILS)
+    return replace(style, scalar_traits=True) if has_traits else style
 
 
 def read_host_style(checkout: Checkout, host_file: str) -> HostStyle:
