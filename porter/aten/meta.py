@@ -143,10 +143,28 @@ def _read_for_type(
             if name in _CHECKS and not step.when:
                 refusals += _make_refusal(call, step.facts, dtype, found)
             elif name.startswith("build"):
+                _refuse_borrowed_locals(call, step.facts, found)
                 built[step.when] = _read_call_promotion(call, found)
             elif name.endswith("_check"):
                 refusals += _follow_check(checkout, found, call, step.facts, dtype)
     return refusals, built
+
+
+def _refuse_borrowed_locals(call: cpp.Call, facts: Facts, found: Definition) -> None:
+    """Raises PTR300 for an iterator that borrows a tensor which ends with the function.
+
+    CPU and CUDA kernels read the data alone, which the iterator keeps the address of; MPS kernels need the tensor.
+    """
+    builder = show(call.function)
+    local = next((a.path for a in call.arguments if isinstance(a, cpp.Name) and a.path in facts.names), None)
+    if local and builder.startswith("build_borrowing"):
+        owning = builder.replace("borrowing_", "", 1)
+        raise PorterError(
+            "PTR300",
+            f"the iterator borrows {local}, which ends with the meta function",
+            found.line_of(call.start),
+            f"An MPS kernel would read a dead tensor: call {owning} there, build PyTorch, then port.",
+        )
 
 
 def _make_refusal(call: cpp.Call, facts: Facts, dtype: DType, found: Definition) -> list[Refusal]:

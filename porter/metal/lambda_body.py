@@ -11,6 +11,7 @@ from porter.cpu.kernels import Lambda, ScalarArgument
 from porter.languages.brackets import is_balanced
 from porter.metal.functor import Body
 from porter.metal.functor_spec import FunctorSpec
+from porter.metal.params import PARAMETER
 from porter.mpsgraph.operations import find_headers
 
 
@@ -107,8 +108,15 @@ def _make_free_name(name: str, text: str) -> str:
 
 
 def promote_body(floating: Body, spec: FunctorSpec) -> Body:
-    """Returns the body for integers with a float result: casts elements to float, and the result not back."""
+    """Returns the body for integers with a float result: casts elements to float, and the result not back.
+
+    A long one is not repeated but called.
+    """
     casts = {name: spec.as_float(name) for name in spec.params}
+    if len(floating.statements) > 1:
+        scalars = (PARAMETER,) if spec.struct else spec.scalars
+        lines = (f"return operator()({', '.join((*casts.values(), *scalars))});",)
+        return Body(lines, "float", floating.origin, floating.helpers, floating.headers)
     lines = tuple(_strip_cast(line) for line in floating.statements)
     if not any(cast in line for cast in casts.values() for line in lines):
         lines = tuple(_rename(line, casts) for line in lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from porter.aten.call_graph import parse_source
@@ -70,8 +70,12 @@ def _find_in_file(
                 removed[span] = each.name
         if removed == known:
             break
+    last = 0
     for (start, end), symbol in sorted(removed.items()):
-        yield Removal(file, symbol, _cut(source, start, end, removed))
+        edit = _cut(source, start, end, removed)
+        edit = replace(edit, start=max(last, edit.start))  # the blank line between two that go is cut once
+        last = edit.end
+        yield Removal(file, symbol, edit)
     for include in source.includes():
         match = _NATIVE_HEADER.fullmatch(include.path)
         if match and match[1] in declared and not _still_implemented(source, declared[match[1]], removed):
