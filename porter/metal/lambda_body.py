@@ -115,8 +115,8 @@ def promote_body(floating: Body, spec: FunctorSpec) -> Body:
     casts = {name: spec.as_float(name) for name in spec.params}
     if len(floating.statements) > 1:
         scalars = (PARAMETER,) if spec.struct else spec.scalars
-        lines = (f"return operator()({', '.join((*casts.values(), *scalars))});",)
-        return Body(lines, "float", floating.origin, floating.helpers, floating.headers)
+        called = f"return operator()({', '.join((*casts.values(), *scalars))});"
+        return Body((called,), "float", floating.origin, floating.helpers, floating.headers)
     lines = tuple(_strip_cast(line) for line in floating.statements)
     if not any(cast in line for cast in casts.values() for line in lines):
         lines = tuple(_rename(line, casts) for line in lines)

@@ -9,7 +9,7 @@ import pytest
 from porter.aten.meta import Promotion, TypeRule
 from porter.aten.metal_functions import Library
 from porter.core.checkout import EMBEDDED_FORK, Checkout
-from porter.core.dtypes import ALL, FLOAT2, Kind
+from porter.core.dtypes import ALL, BFLOAT, FLOAT, FLOAT2, HALF, LONG, Kind
 from porter.core.errors import Place
 from porter.cpu.kernels import CpuKernel, Lambda, ScalarArgument
 from porter.metal.candidates import build_functor, list_candidates
@@ -88,6 +88,20 @@ def test_complex_elements_take_the_lambda_of_their_type() -> None:
     plain, conjugate = replace(LAMBDA, body="z", dtypes=()), replace(LAMBDA, body="conj(z)", dtypes=(FLOAT2,))
     [body] = list_candidates(subject(plain, conjugate), Kind.COMPLEX)
     assert body.statements == ("return conj(x);",)
+
+
+def test_a_long_body_is_called_for_integers() -> None:
+    long = Body(("const float y = static_cast<float>(x);", "return static_cast<T>(y * y);"), "T", "a test")
+    assert promote_body(long, subject()).statements == ("return operator()(static_cast<float>(x));",)
+    spec = replace(subject(), scalars=("eps",))
+    assert promote_body(long, spec).statements == ("return operator()(static_cast<float>(x), eps);",)
+
+
+def test_halves_are_served_wherever_the_cpu_has_float() -> None:
+    spec = subject()
+    of_float = replace(spec, cpu=replace(spec.cpu, dtypes=(FLOAT,)))
+    of_longs = replace(spec, cpu=replace(spec.cpu, dtypes=(LONG,)))
+    assert (of_float.served, of_longs.served) == ((FLOAT, HALF, BFLOAT), (LONG,))
 
 
 @pytest.mark.parametrize(

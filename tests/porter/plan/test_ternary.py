@@ -198,8 +198,9 @@ REGISTER_DISPATCH(lerp_kernel_tensor_weight, &lerp_tensor_weight_mps_kernel)
 def test_its_launcher_is_right_on_the_device(newer: Path) -> None:
     plan = plan_operator(Checkout(newer, "test"), "lerp")
     text = plan.changes.apply()
-    verdict = verify(newer, text, target_of(plan, "lerp"))
-    assert verdict.ok and verdict.kernel_calls > 50, verdict.failures
+    tests = "(test_output_match or test_layouts) and float32"
+    verdict = verify(newer, text, target_of(plan, "lerp"), tests)
+    assert verdict.ok and verdict.kernel_calls > 20, verdict.failures
     host = f"{OPERATIONS}/TernaryKernel.mm"
     swapped = {**text, host: text[host].replace("(at + 3) % 4", "at")}
-    assert swapped != text and not verify(newer, swapped, target_of(plan, "lerp")).ok
+    assert swapped != text and not verify(newer, swapped, target_of(plan, "lerp"), tests).ok
