@@ -14,7 +14,7 @@ from porter.aten.branches import Facts, decide, resolve_scalar_type, show
 from porter.aten.dispatch import DispatchCase, find_dispatch_cases
 from porter.aten.metal_functions import Library
 from porter.core.checkout import Checkout
-from porter.core.dtypes import BOOL, DOUBLE, FLOAT, LONG, DType
+from porter.core.dtypes import BOOL, DOUBLE, FLOAT, LONG, DType, Kind
 from porter.core.errors import Place, PorterError
 from porter.cpu.helpers import Helpers
 from porter.cpu.msl_functions import TYPES, VECTOR_MATH
@@ -36,6 +36,7 @@ _COPIES = frozenset(("direct_copy_kernel",))
 _IGNORED = frozenset(("TORCH_INTERNAL_ASSERT", "TORCH_INTERNAL_ASSERT_DEBUG_ONLY"))
 _ITERATORS = frozenset(("iter", "iterator", "it"))
 _NUMBERS = frozenset(each.cpp for each in (DOUBLE, FLOAT, LONG, BOOL))
+_OPTIONAL_METHODS = frozenset(("has_value", "value", "value_or"))
 _DEPTH = 4
 
 
@@ -220,6 +221,9 @@ def _name_conversions(state: _State, value: Any) -> Any:
         return tuple(_name_conversions(state, each) for each in value)
     if not isinstance(value, cpp.Expr) or isinstance(value, cpp.LambdaExpr):
         return value
+    optional = _read_optional(state, value)
+    if optional is not None:
+        return optional
     source = _read_converted_scalar(state, value)
     if source is None:
         return replace(value, **{f.name: _name_conversions(state, getattr(value, f.name)) for f in fields(value)})
@@ -229,6 +233,24 @@ def _name_conversions(state: _State, value: Any) -> Any:
     state.scalars[name] = (kind, name)
     state.translator.names[name] = TypedText(name, kind)
     return cpp.Name(name, (), value.start)
+
+
+def _read_optional(state: _State, value: cpp.Expr) -> cpp.Expr | None:
+    """Returns `x.has_value()`, `x.value()` or `x.value_or(y)` of a parameter over two scalars, else None."""
+    if not isinstance(value, cpp.Call) or not isinstance(value.function, cpp.Member):
+        return None
+    owner, method = show(value.function.value), value.function.name
+    if "optional<double>" not in state.parameters.get(owner, "") or method not in _OPTIONAL_METHODS:
+        return None
+    real = state.translator.dtype.real.metal if state.translator.dtype.kind is Kind.COMPLEX else "T"
+    found = []
+    for name, kind in ((f"has_{owner}", "bool"), (owner, real)):
+        state.scalars[name] = (kind, owner)
+        state.translator.names[name] = TypedText(name, kind)
+        found.append(cpp.Name(name, (), value.start))
+    if method == "value_or":
+        return cpp.Ternary(found[0], found[1], value.arguments[0], value.start)
+    return found[0] if method == "has_value" else found[1]
 
 
 def _read_converted_scalar(state: _State, value: cpp.Expr | None) -> tuple[str, str] | None:

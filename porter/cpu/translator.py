@@ -82,6 +82,10 @@ class Translator:
             return OPMATH if inner == "T" else inner
         if wrapped:
             return f"metal::make_{wrapped.group(2) or ''}signed_t<{self.type(wrapped.group(3), start)}>"
+        part = re.fullmatch(r"(?:typename )?c10::scalar_value_type<(.+)>::type", bare)
+        if part:
+            inner = self.type(part.group(1), start)
+            return self.concrete(inner).real.metal if self.concrete(inner).kind is Kind.COMPLEX else inner
         if bare.startswith("c10::complex<") and bare[len("c10::complex<") : -1] in self.aliases and bare not in TYPES:
             return "T"
         if bare not in TYPES:

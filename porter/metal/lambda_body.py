@@ -14,6 +14,9 @@ from porter.metal.functor_spec import FunctorSpec
 from porter.metal.params import PARAMETER
 from porter.mpsgraph.operations import find_headers
 
+# A number that another type has otherwise.
+_LIMIT = re.compile(r"numeric_limits<T>::(?:max|min|lowest|epsilon)\b")
+
 
 def find_lambda(spec: FunctorSpec, kind: Kind) -> Lambda | None:
     """Returns the lambda for a kind of element, for the most telling of its types."""
@@ -34,6 +37,7 @@ def translate_lambda(found: Lambda, spec: FunctorSpec, kind: Kind, result: str) 
         and (found.opmath or found.helpers or "precise::" in found.body or "metal::" in found.body)
         and "float a0" not in found.body
         and not (found.is_block and "opmath_t<T>" in found.body)
+        and not _LIMIT.search(found.body)
     )
     rounds = kind is Kind.FLOATING and not in_float
     names = dict(zip(found.params, spec.params, strict=True))
@@ -45,7 +49,7 @@ def translate_lambda(found: Lambda, spec: FunctorSpec, kind: Kind, result: str) 
     if in_float:
         lines = _compute_in(lines, spec, "float", spec.as_float)
     # A complex scalar is passed in opmath type: in T, a half one would be rounded.
-    if kind is Kind.COMPLEX and any("opmath_t" not in each.type for each in found.scalars):
+    if kind is Kind.COMPLEX and not spec.struct and any("opmath_t" not in each.type for each in found.scalars):
         lines = _compute_in(lines, spec, "A", "static_cast<A>({})".format)
     if kind is Kind.COMPLEX and result == "float":
         lines = tuple(_take_real_part(line) for line in lines)
@@ -56,6 +60,8 @@ def translate_lambda(found: Lambda, spec: FunctorSpec, kind: Kind, result: str) 
 def _find_scalar(spec: FunctorSpec, scalar: ScalarArgument, rounds: bool) -> str:
     """Returns what the functor's body calls a scalar of the lambda, rounded to the element type if that is its type."""
     given = spec.given[spec.cpu.parameters.index(scalar.source) if spec.struct else 0]
+    if scalar.type == "bool" and scalar.name != scalar.source:  # whether an optional number is given
+        return f"{PARAMETER}.has_{given.removeprefix(f'{PARAMETER}.')}"
     wider = spec.struct is None or spec.struct.opmath
     return f"static_cast<T>({given})" if rounds and wider and scalar.type == "T" else given
 

@@ -177,7 +177,7 @@ def _read_struct(spec: KernelSpec, functor: str, scalars: Sequence[str]) -> Para
         return None
     fields = read_fields(spec.call, scalars, spec.cpu.parameters)
     half = spec.cpu.find_lambda(dtypes.HALF) or spec.cpu.find_lambda(dtypes.BFLOAT)
-    opmath = half is not None and any(scalar.type != "T" for scalar in half.scalars)
+    opmath = half is not None and any(scalar.type not in ("T", "bool") for scalar in half.scalars)
     return ParamsStruct(f"{functor.title().replace('_', '')}Params", fields, opmath)
 
 
