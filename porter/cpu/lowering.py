@@ -14,7 +14,7 @@ from porter.aten.branches import Facts, decide, resolve_scalar_type, show
 from porter.aten.dispatch import DispatchCase, find_dispatch_cases
 from porter.aten.metal_functions import Library
 from porter.core.checkout import Checkout
-from porter.core.dtypes import BOOL, DOUBLE, FLOAT, LONG, DType
+from porter.core.dtypes import BOOL, DOUBLE, FLOAT, LONG, DType, Kind
 from porter.core.errors import Place, PorterError
 from porter.cpu.helpers import Helpers
 from porter.cpu.msl_functions import TYPES, VECTOR_MATH
@@ -36,6 +36,7 @@ _COPIES = frozenset(("direct_copy_kernel",))
 _IGNORED = frozenset(("TORCH_INTERNAL_ASSERT", "TORCH_INTERNAL_ASSERT_DEBUG_ONLY"))
 _ITERATORS = frozenset(("iter", "iterator", "it"))
 _NUMBERS = frozenset(each.cpp for each in (DOUBLE, FLOAT, LONG, BOOL))
+_OPTIONAL_METHODS = frozenset(("has_value", "value", "value_or"))
 _DEPTH = 4
 
 
@@ -51,6 +52,7 @@ class LoweredKernel:
     checks: tuple[str, ...]
     roundings: int
     place: Place
+    chooses: bool = False
 
 
 @dataclass
@@ -66,6 +68,7 @@ class _State:
     vectors: set[str] = field(default_factory=set)
     params: tuple[str, ...] = ()
     result: str = ""
+    chooses: bool = False
     place: Place | None = None
     depth: int = 0
     body: cpp.Stmt = field(default_factory=lambda: cpp.Block(()))
@@ -102,6 +105,7 @@ def lower(checkout: Checkout, found: Definition, dtype: DType, output: DType) ->
         tuple(translator.checks),
         translator.roundings,
         state.place,
+        state.chooses,
     )
 
 
@@ -217,6 +221,9 @@ def _name_conversions(state: _State, value: Any) -> Any:
         return tuple(_name_conversions(state, each) for each in value)
     if not isinstance(value, cpp.Expr) or isinstance(value, cpp.LambdaExpr):
         return value
+    optional = _read_optional(state, value)
+    if optional is not None:
+        return optional
     source = _read_converted_scalar(state, value)
     if source is None:
         return replace(value, **{f.name: _name_conversions(state, getattr(value, f.name)) for f in fields(value)})
@@ -226,6 +233,24 @@ def _name_conversions(state: _State, value: Any) -> Any:
     state.scalars[name] = (kind, name)
     state.translator.names[name] = TypedText(name, kind)
     return cpp.Name(name, (), value.start)
+
+
+def _read_optional(state: _State, value: cpp.Expr) -> cpp.Expr | None:
+    """Returns `x.has_value()`, `x.value()` or `x.value_or(y)` of a parameter over two scalars, else None."""
+    if not isinstance(value, cpp.Call) or not isinstance(value.function, cpp.Member):
+        return None
+    owner, method = show(value.function.value), value.function.name
+    if "optional<double>" not in state.parameters.get(owner, "") or method not in _OPTIONAL_METHODS:
+        return None
+    real = state.translator.dtype.real.metal if state.translator.dtype.kind is Kind.COMPLEX else "T"
+    found = []
+    for name, kind in ((f"has_{owner}", "bool"), (owner, real)):
+        state.scalars[name] = (kind, owner)
+        state.translator.names[name] = TypedText(name, kind)
+        found.append(cpp.Name(name, (), value.start))
+    if method == "value_or":
+        return cpp.Ternary(found[0], found[1], value.arguments[0], value.start)
+    return found[0] if method == "has_value" else found[1]
 
 
 def _read_converted_scalar(state: _State, value: cpp.Expr | None) -> tuple[str, str] | None:
@@ -307,6 +332,8 @@ def _loop(state: _State, call: cpp.Call) -> list[str]:
     if len(names) != len(found.parameters):
         raise _refuse(state, "its branches take different numbers of elements", call.start)
     kinds = [translator.type(parameter.type, found.start) for parameter in found.parameters]
+    if kinds[1:] and kinds[0] == "bool" and set(kinds[1:]) == {"T"}:  # a condition, which a functor takes as T
+        kinds, state.chooses = ["T"] * len(kinds), True
     if len(set(kinds)) > 1:
         raise _refuse(state, f"its elements have different types: {', '.join(kinds)}", found.start)
     lines = []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from porter.aten.meta import TypeRule, read_type_rules
+from porter.aten.meta import Promotion, TypeRule, read_type_rules
 from porter.aten.operator import Migration, Operator, ServedFunction
 from porter.aten.stubs import StubCall
 from porter.core.checkout import Checkout
@@ -29,6 +30,9 @@ def read_spec(
 ) -> KernelSpec:
     """Returns the kernel's specification. Raises any error from reading the meta function and the CPU kernel."""
     rule = find_type_rule(checkout, operator, migration, call)
+    if rule.promotion is Promotion.OUTPUT:
+        chosen = read_cpu_kernel(checkout, call.stub.name)
+        rule = replace(rule, promotion=Promotion.CHOSEN) if any(each.chooses for each in chosen.lambdas) else rule
     cpu = read_cpu_kernel(checkout, call.stub.name, lambda dtype: rule.result(dtype) or dtype)
     graph, notes = _read_old_graph(checkout, migration.served, rule, recorded)
     return KernelSpec(migration.served.function, call, rule, cpu, graph, notes)
