@@ -174,14 +174,22 @@ def find_joining(checkout: Checkout, operator: Operator, migrations: tuple[Migra
     operators that MPS has.
     """
     ported = {call.stub for migration in migrations for call in migration.stubs}
+    joining = (each for each in find_additions(checkout, operator) if isinstance(each, Migration))
+    here = {migration.served.function.name for migration in migrations}
+    return tuple(
+        each
+        for each in joining
+        if each.served.function.name not in here and ported.issuperset(call.stub for call in each.stubs)
+    )
+
+
+def find_additions(checkout: Checkout, operator: Operator) -> tuple[Migration | Blocked, ...]:
+    """Where MPS joins every row that it lacks: the entry that CPU and CUDA share, with the stubs behind it."""
     found = []
     for function in operator.functions:
         entry = next((entry for entry in function.dispatch if _is_shared_by_all(entry)), None)
-        if entry is None or function.entry_for(MPS_KEY):
-            continue
-        outcome = _find_migration(checkout, operator, ServedFunction(function, entry, None, Language.OTHER))
-        if isinstance(outcome, Migration) and ported.issuperset(call.stub for call in outcome.stubs):
-            found.append(outcome)
+        if entry is not None and function.entry_for(MPS_KEY) is None:
+            found.append(_find_migration(checkout, operator, ServedFunction(function, entry, None, Language.OTHER)))
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from porter.aten.metal_functions import Library
-from porter.core.dtypes import ALL, DOUBLE, FLOAT, INT, DType, Kind
+from porter.core.dtypes import ALL, DOUBLE, FLOAT, INT, LONG, DType, Kind
 from porter.mpsgraph.operations import CppFunction
 
 NAMESPACES = frozenset(("", "std", "at", "c10", "native", "at::native", "c10::cuda::compat"))
@@ -31,11 +31,12 @@ CONSTANTS = {
 LIMITS = frozenset(("infinity", "quiet_NaN", "max", "min", "lowest", "epsilon"))
 TRAITS = {"std::is_signed_v": "metal::is_signed_v", "std::is_unsigned_v": "metal::is_unsigned_v"}
 
-# Metal has no double: kernels that compute in double use float instead.
+# Metal has no double: kernels that compute in double use float instead. Sizes are those of a kernel's own arrays.
 TYPES = {
     **{dtype.cpp: dtype.metal for dtype in ALL},
     DOUBLE.cpp: FLOAT.metal,
     "int": INT.metal,
+    "size_t": LONG.metal,
     "auto": "auto",
 }
 

@@ -1,0 +1,63 @@
+"""`porter add`: plans, verifies and writes kernels for operators that MPS lacks, each on top of the ones before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.core.progress import Progress, Steps, ignore, number_progress
+from porter.core.writing import write
+from porter.plan.addition import plan_addition
+from porter.plan.draft import Draft
+from porter.plan.plan import Plan
+from porter.workflows.migrate import PortedOperator, Wrote
+from porter.workflows.verify import Proof
+
+if TYPE_CHECKING:
+    from porter.verdict.result import Verdict
+
+
+@dataclass(frozen=True)
+class Request:
+    """The operators to add, and what to do with their plans. No `proof` means no verdict."""
+
+    ops: tuple[str, ...]
+    write: bool = False
+    force: bool = False
+    proof: Proof | None = None
+
+
+def add(checkout: Checkout, request: Request, progress: Steps = ignore) -> Iterator[PortedOperator | Wrote]:
+    """Adds each operator on top of the ones before it, then writes the files.
+
+    Raises PTR012 (no such operator), and what `plan_addition` and `write` raise.
+    """
+    draft = Draft(checkout)
+    for at, op in enumerate(request.ops):
+        report = number_progress(progress, op, at, len(request.ops))
+        report("planning")
+        plan = plan_addition(draft.fork, op)
+        added = _prove(draft, plan, request.proof, report) if request.proof else PortedOperator(plan)
+        yield added
+        draft = draft.follow(added.plan.changes)
+    if request.write:
+        yield Wrote(write(checkout, draft.changes, request.force))
+
+
+def _prove(draft: Draft, plan: Plan, proof: Proof, progress: Progress) -> PortedOperator:
+    """The best candidates of a plan by their verdicts, or why there is no verdict."""
+    from porter.verdict.prove import prove
+    from porter.workflows.candidates import choose_candidates
+
+    def verdict(each: Plan) -> Verdict:
+        base = plan.op.split(".")[0]
+        return prove(draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress, proof.large)
+
+    try:
+        best = choose_candidates(draft.fork, plan, verdict, planner=plan_addition)
+    except PorterError as error:
+        return PortedOperator(plan, no_verdict=error)
+    return PortedOperator(best.plan, best.verdict, rejected=best.rejected)
