@@ -98,6 +98,13 @@ def find_family(checkout: Checkout, operator: Operator) -> Family:
     return _describe(checkout, operator.base, operator.functions).family
 
 
+def find_missing(checkout: Checkout, operator: Operator) -> tuple[Lack, ...]:
+    """What MPS lacks of an operator: itself, or those that it calls if it is composite."""
+    functions = NativeFunctions.read(checkout)
+    bases = find_called(checkout, operator) if operator.is_composite else (operator.base,)
+    return tuple(_describe(checkout, e, functions.find_overloads(e)) for e in bases if _lacks(functions, e))
+
+
 def find_called(checkout: Checkout, operator: Operator) -> tuple[str, ...]:
     """The operators with CPU kernels, but none for MPS, that a composite operator calls."""
     functions = NativeFunctions.read(checkout)

@@ -134,7 +134,9 @@ def _count_conversions(found: Definition, given: Sequence[DType]) -> int:
     """Returns how many of a call's numbers an overload would convert between integers and others."""
     types = [BY_CPP.get(parameter.type) for parameter in parse_definition(found).parameters]
     pairs = zip(types, given, strict=True)
-    return sum((type_ is not None and type_.kind is Kind.INTEGRAL) != (each.kind is Kind.INTEGRAL) for type_, each in pairs)
+    return sum(
+        (type_ is not None and type_.kind is Kind.INTEGRAL) != (each.kind is Kind.INTEGRAL) for type_, each in pairs
+    )
 
 
 def _rank_overload(found: Definition, dtype: DType) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from porter.aten.metal_functions import Library
-from porter.core.dtypes import ALL, DOUBLE, FLOAT, INT, LONG, DType, Kind
+from porter.core.dtypes import ALL, DOUBLE, FLOAT, INT, DType, Kind
 from porter.mpsgraph.operations import CppFunction
 
 NAMESPACES = frozenset(("", "std", "at", "c10", "native", "at::native", "c10::cuda::compat"))
@@ -36,7 +36,7 @@ TYPES = {
     **{dtype.cpp: dtype.metal for dtype in ALL},
     DOUBLE.cpp: FLOAT.metal,
     "int": INT.metal,
-    "size_t": LONG.metal,
+    "size_t": "uint",
     "auto": "auto",
 }
 

@@ -149,5 +149,9 @@ def is_assigned(body: cpp.Stmt, name: str) -> bool:
 
 def quote_statement(statement: cpp.Stmt) -> str:
     """Returns a statement as quoted in messages."""
-    text = statement.text if isinstance(statement, cpp.Opaque | cpp.For | cpp.ArrayDeclaration) else type(statement).__name__.lower()
+    text = (
+        statement.text
+        if isinstance(statement, cpp.Opaque | cpp.For | cpp.ArrayDeclaration)
+        else type(statement).__name__.lower()
+    )
     return " ".join(text.split())[:60]

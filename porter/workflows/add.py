@@ -1,4 +1,4 @@
-"""`porter add`: plans, verifies and writes kernels for operators that MPS lacks, each on top of the ones before it."""
+"""`porter add`: plans, verifies and writes operators that MPS lacks, or that are new to PyTorch."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from porter.core.progress import Progress, Steps, ignore, number_progress
 from porter.core.writing import write
 from porter.plan.addition import plan_addition
 from porter.plan.draft import Draft
+from porter.plan.new_operator.operator import Wish
+from porter.plan.new_operator.planner import NewOperatorPlan, plan_new_operator
 from porter.plan.plan import Plan
 from porter.workflows.migrate import PortedOperator, Wrote
 from porter.workflows.verify import Proof
@@ -45,6 +47,37 @@ def add(checkout: Checkout, request: Request, progress: Steps = ignore) -> Itera
         draft = draft.follow(added.plan.changes)
     if request.write:
         yield Wrote(write(checkout, draft.changes, request.force))
+
+
+@dataclass(frozen=True)
+class NewRequest:
+    """An operator that is new to PyTorch, and what to do with its plan."""
+
+    wish: Wish
+    write: bool = False
+    force: bool = False
+    verify: bool = True
+
+
+def add_new(
+    checkout: Checkout, request: NewRequest, progress: Progress = ignore
+) -> Iterator[NewOperatorPlan | Verdict | Wrote]:
+    """The plan of a new operator, its verdict unless none is wanted, and the files written if that is asked for.
+
+    Raises what `plan_new_operator`, `request_proof` and `write` raise.
+    """
+    progress("planning")
+    found = plan_new_operator(checkout, request.wish)
+    yield found
+    if request.verify:
+        from porter.verdict.added_process import ProofRequest, request_proof
+        from porter.verdict.backends import host
+
+        host.require()
+        proof = ProofRequest(checkout.root.resolve(), request.wish)
+        yield request_proof(proof, found.plan.op, progress)
+    if request.write:
+        yield Wrote(write(checkout, found.plan.changes, request.force))
 
 
 def _prove(draft: Draft, plan: Plan, proof: Proof, progress: Progress) -> PortedOperator:
