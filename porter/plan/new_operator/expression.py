@@ -77,7 +77,7 @@ def needs_positive(node: ast.expr) -> bool:
 def write_cpp(node: ast.expr, number: str = "opmath_t", cast: bool = True) -> str:
     """Writes an expression in C++, computed in the type `number`; `cast` converts each name to it."""
     match node:
-        case ast.Constant(value=value):
+        case ast.Constant(value=int() | float() as value):
             return repr(float(value)) if number == "double" else f"{number}({value!r})"
         case ast.Name(id=name) if name in CONSTANTS:
             return CONSTANTS[name][0].replace("opmath_t", number)
@@ -99,8 +99,9 @@ def write_cpp(node: ast.expr, number: str = "opmath_t", cast: bool = True) -> st
 def _power(base: ast.expr, exponent: ast.expr, number: str, cast: bool) -> str:
     """A small whole power of a name as products, which are exact where a power function is not."""
     factor = write_cpp(base, number, cast)
-    if isinstance(base, ast.Name) and isinstance(exponent, ast.Constant) and exponent.value in (_SQUARE, _CUBE):
-        return f"({' * '.join([factor] * int(exponent.value))})"
+    times = exponent.value if isinstance(exponent, ast.Constant) else None
+    if isinstance(base, ast.Name) and isinstance(times, int) and times in (_SQUARE, _CUBE):
+        return f"({' * '.join([factor] * times)})"
     return f"std::pow({factor}, {write_cpp(exponent, number, cast)})"
 
 

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
-from porter.core.layout import CPU_KERNELS, NATIVE, NATIVE_FUNCTIONS, TEST_MPS
+from porter.core.layout import COMMON_MPS, CPU_KERNELS, NATIVE, NATIVE_FUNCTIONS
 
 ROWS = """
 - func: heaviside(Tensor self, Tensor values) -> Tensor
@@ -168,8 +168,8 @@ def make_fork(folder: Path) -> Checkout:
 
 def expect_failure(fork: Checkout, name: str) -> None:
     """Puts an operator in the list of expected failures."""
-    tests = fork.root / TEST_MPS
+    tests = fork.root / COMMON_MPS
     text = tests.read_text()
     opening = "UNIMPLEMENTED_XFAILLIST = {\n"
     assert opening in text
-    tests.write_text(text.replace(opening, f"{opening}        '{name}': None,\n", 1))
+    tests.write_text(text.replace(opening, f'{opening}            "{name}": None,\n', 1))

@@ -52,7 +52,7 @@ def test_an_operator_that_mps_lacks_passes_and_its_expected_failure_goes(tmp_pat
     assert verdict, done.stdout[-3000:] + done.stderr
     assert (verdict["word"], verdict["failed"]) == ("PASS", "0"), done.stdout[-3000:]
     assert int(verdict["passed"]) > 30
-    assert "-            'heaviside': None," in done.stdout
+    assert '-            "heaviside": None,' in done.stdout
     assert "removed from the test lists" in done.stdout
 
 
