@@ -56,11 +56,11 @@ HEADER = """#pragma once
 #include <ATen/native/DispatchStub.h>
 namespace at::native {
 using steps_fn = void (*)(TensorIteratorBase&);
-DECLARE_DISPATCH(steps_fn, heaviside_stub)
 DECLARE_DISPATCH(steps_fn, wave_stub)
 DECLARE_DISPATCH(steps_fn, ripple_stub)
 } // namespace at::native
 """
+DECLARED = "DECLARE_DISPATCH(structured_binary_fn, heaviside_stub)\n"  # where the installed torch declares it too
 SHARED = """#include <ATen/native/Steps.h>
 namespace at::meta {
 TORCH_META_FUNC(heaviside)(const Tensor& self, const Tensor& other) {
@@ -161,6 +161,9 @@ def make_fork(folder: Path) -> Checkout:
         (f"{CPU_KERNELS}/StepsKernel.cpp", KERNELS),
     ):
         (folder / path).write_text(text)
+    header = folder / NATIVE / "BinaryOps.h"
+    first = header.read_text().index("DECLARE_DISPATCH")
+    header.write_text(header.read_text()[:first] + DECLARED + header.read_text()[first:])
     yaml = folder / NATIVE_FUNCTIONS
     yaml.write_text(yaml.read_text() + ROWS)
     return Checkout(folder, "test")

@@ -38,7 +38,6 @@ struct heaviside_functor {
 REGISTER_FLOAT_BINARY_OP(heaviside);
 REGISTER_INTEGER_BINARY_OP(heaviside);
 REGISTER_BINARY_OP(heaviside, bool, bool);
-#include <ATen/native/Steps.h>
 
 static void heaviside_mps_kernel(TensorIteratorBase& iter) {
   lib.exec_binary_kernel(iter, "heaviside");

@@ -66,6 +66,7 @@ def test_a_schema_that_cannot_be_used_is_refused(schema: str, code: str) -> None
         ("self.exp()", "PTR316", "cannot hold"),
         ("__import__('os')", "PTR317", "uses __import__"),
         ("gelu(self)", "PTR317", "uses gelu"),
+        ("sign(self)", "PTR317", "uses sign"),
     ],
 )
 def test_an_expression_that_cannot_be_used_is_refused(expression: str, code: str, what: str) -> None:
@@ -115,7 +116,8 @@ def test_cpp_and_python_of_an_expression_compute_what_it_says(text: str, x: floa
 @pytest.mark.parametrize(
     "expression",
     ["self * exp(alpha)", "tanh(log1p(exp(alpha * self))) * other", "self / sqrt(1 + other ** 2)", "self ** 3 - other ** 2",
-     "atan2(self, other)", "hypot(self, other) + erf(self)", "pow(self, other) * log2(other)", "exp2(self) / other"],
+     "atan2(self, other)", "hypot(self, other) + erf(self)", "pow(self, other) * log2(other)", "exp2(self) / other",
+     "self / (1 + abs(other))"],
 )  # fmt: skip
 def test_a_derivative_is_that_of_autograd(expression: str) -> None:
     tree = parse_expression(expression, NAMES)
