@@ -32,11 +32,12 @@ CONSTANTS = {
 LIMITS = frozenset(("infinity", "quiet_NaN", "max", "min", "lowest", "epsilon"))
 TRAITS = {"std::is_signed_v": "metal::is_signed_v", "std::is_unsigned_v": "metal::is_unsigned_v"}
 
-# Metal has no double: kernels that compute in double use float instead.
+# Metal has no double: kernels that compute in double use float instead. Sizes are those of a kernel's own arrays.
 TYPES = {
     **{dtype.cpp: dtype.metal for dtype in ALL},
     DOUBLE.cpp: FLOAT.metal,
     "int": INT.metal,
+    "size_t": "uint",
     "auto": "auto",
 }
 

@@ -64,7 +64,22 @@ def plan_operator(
     require_dialect(checkout)
     operator = Operator.read(checkout, op)
     _refuse_nothing_to_do(operator)
-    ported = _port_functions(checkout, operator, choice, recorded)
+    return plan_kernels(checkout, operator, find_migrations(checkout, operator), choice, recorded)
+
+
+def plan_kernels(
+    checkout: Checkout,
+    operator: Operator,
+    found: Sequence[Migration | Blocked],
+    choice: CandidateChoice,
+    recorded: RecordedGraph,
+) -> Plan:
+    """Plans the kernels of functions that join a shared implementation, and what follows from them.
+
+    Raises the first function's error if none can join.
+    """
+    op = operator.name
+    ported = _port_functions(checkout, operator, found, choice, recorded)
     if ported.blocked and not ported.kernels:
         raise ported.blocked[0].error
     functions = NativeFunctions.read(checkout)
@@ -126,11 +141,15 @@ def _refuse_nothing_to_do(operator: Operator) -> None:
 
 
 def _port_functions(
-    checkout: Checkout, operator: Operator, choice: CandidateChoice, recorded: RecordedGraph
+    checkout: Checkout,
+    operator: Operator,
+    found: Sequence[Migration | Blocked],
+    choice: CandidateChoice,
+    recorded: RecordedGraph,
 ) -> PortDraft:
     """Ports each stub once. A function with a stub that cannot be ported is blocked and changes nothing."""
     ported = PortDraft(Draft(checkout))
-    for migration in sorted(find_migrations(checkout, operator), key=_most_tensors):
+    for migration in sorted(found, key=_most_tensors):
         outcome, before = migration, ported
         if isinstance(migration, Migration):
             try:
@@ -233,7 +252,8 @@ def _list_answered(migrations: Sequence[Migration]) -> tuple[str, ...]:
 
 def _describe_blocked(blocked: Blocked) -> Unported:
     error, entry = blocked.error, blocked.served.function
-    stays = "stays as it is" if blocked.served.error else "stays on MPSGraph"
+    stays = "stays on MPSGraph" if entry.entry_for(MPS_KEY) else "stays without MPS"
+    stays = "stays as it is" if blocked.served.error else stays
     return Unported(error.code, error.place or entry.place, f"{entry.name} {stays}: {error.what}")
 
 

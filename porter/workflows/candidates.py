@@ -15,6 +15,7 @@ from porter.plan.planner import plan_operator
 from porter.verdict.result import Failure, Verdict
 
 Prove = Callable[[Plan], Verdict]
+Planner = Callable[[Checkout, str, CandidateChoice, RecordedGraph], Plan]
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,16 @@ class Trial:
         return [failure for failure in found if BY_TORCH[failure.dtype].kind in kinds]
 
 
-def choose_candidates(checkout: Checkout, plan: Plan, prove: Prove, recorded: RecordedGraph = no_recording) -> Trial:
+def choose_candidates(
+    checkout: Checkout,
+    plan: Plan,
+    prove: Prove,
+    recorded: RecordedGraph = no_recording,
+    planner: Planner = plan_operator,
+) -> Trial:
     """Verifies a plan, and replaces each candidate that computes wrong values with one that fails fewer tests.
 
-    Raises what `plan_operator` and `prove` raise.
+    Raises what `planner` and `prove` raise.
     """
     best = Trial(FIRST_CANDIDATES, plan, prove(plan))
     rejected: list[RejectedCandidate] = []
@@ -50,7 +57,7 @@ def choose_candidates(checkout: Checkout, plan: Plan, prove: Prove, recorded: Re
                 if not best.value_failures(origin.kinds):
                     break
                 choice = {**best.choice, (functor.name, origin.kinds[0]): index}
-                other_plan = plan_operator(checkout, plan.op, choice, recorded)
+                other_plan = planner(checkout, plan.op, choice, recorded)
                 other = Trial(choice, other_plan, prove(other_plan))
                 better = other.rank < best.rank
                 rejected.append(_reject(best if better else other, functor.name, origin))
