@@ -104,9 +104,8 @@ def make_page(results: Results, coverage: Coverage) -> Page:
 def results_line(results: Results) -> str:
     """The number of operators by outcome."""
     counts = {name: sum(each.outcome == name for each in results.operators) for name in OUTCOMES}
-    return f"{len(results.operators)} operators: " + ", ".join(
-        f"{count} {name}" for name, count in counts.items() if count
-    )
+    shown = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    return f"{len(results.operators)} operators: {shown or 'none'}"
 
 
 def _list_families(coverage: Coverage) -> Iterator[FamilyPart]:

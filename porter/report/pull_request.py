@@ -19,15 +19,10 @@ def pull_request(plan: Plan, verdict: Verdict | None) -> str:
 def group_pull_request(family: str, lines: int, ports: Sequence[tuple[Plan, Verdict | None]]) -> str:
     """The same for several ports of a family that are reviewed together, with the command that writes them."""
     names = [plan.op for plan, _ in ports]
-    head = [
-        f"[MPS] Migrate {len(names)} operators of {family} to Metal",
-        "",
-        f"`porter migrate {' '.join(names)} --write`",
-    ]
-    head.append(f"changes about {lines} lines.")
-    return "\n".join(
-        [*head, *(line for plan, verdict in ports for line in ("", f"## {plan.op}", "", *_body(plan, verdict)))]
-    )
+    title = f"[MPS] Migrate {len(names)} operators of {family} to Metal"
+    how = f"Made by `porter migrate {' '.join(names)} --write`; changes {lines} lines."
+    parts = (line for plan, verdict in ports for line in ("", f"## {plan.op}", "", *_body(plan, verdict)))
+    return "\n".join([title, "", how, *parts])
 
 
 def _body(plan: Plan, verdict: Verdict | None) -> Iterator[str]:

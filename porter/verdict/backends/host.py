@@ -173,7 +173,7 @@ def load(
     _, frameworks = _started[0]
     compiler = frameworks.compiler
     options = Options(include=metal_include(fork), arithmetic=arithmetic, checked=checked, sanitize=sanitize)
-    compiler.set_bundle(_kernel_files(fork), options)
+    compiler.set_bundle(_kernel_files(fork), options, Tree(fork, fork, {}).headers_digest())
     compiler.compile_ahead(lambda name: name.startswith(tuple(prefixes)) and name.endswith(CHECKED if checked else ""))
     frameworks.library.porter_launch_options(SHUFFLE_LANES, 0, 1)  # a missing barrier shows in some order
     ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
