@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     ("porter migrate atan2 --no-verify > atan2.diff", "only the diff, for git apply"),
     ("porter migrate erf log1p --write", "port two operators and write both"),
     ("porter migrate --all --no-verify --json", "all plans as JSON"),
-    ("porter migrate --all --shard 2/8 --results 2.json", "the second of eight shares, for `porter report`"),
+    ("porter migrate --all --shard 2/8", "one of eight shares, for CI"),
 )
 @operators(required=False)
 @click.option("--all", "every", is_flag=True, help="Port every operator that porter can port.")
@@ -43,7 +43,7 @@ def migrate(
     force: bool,
     no_verify: bool,
     pull_request: bool,
-    jobs: int,
+    jobs: int | None,
     shard: Shard | None,
     results: Path | None,
     expr: str | None,
@@ -62,7 +62,7 @@ def migrate(
     from porter.workflows.verify import Proof
 
     proof = None if no_verify else Proof(expr, backend, arithmetic, large)
-    request = Request(ops, every, jobs, shard, write, force, proof)
+    request = Request(ops, every, jobs or 0, shard, write, force, proof)
     checkout, code, kept = output.open_checkout(write), DONE, list[PortedOperator | NotPlanned]()
     for found in run(checkout, request, output.report_step, lambda verdict: output.note(line(verdict))):
         if not isinstance(found, Wrote):

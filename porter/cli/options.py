@@ -153,8 +153,7 @@ def together(function: Decorated) -> Decorated:
         click.option("--shard", callback=_choose_shard, metavar="I/N", help="Only the I-th of N shares of --all."),
         click.option(
             "--jobs",
-            type=click.IntRange(0),
-            default=0,
+            type=click.IntRange(1),
             metavar="N",
             help="Verdicts at a time. Default: as many as there are cores.",
         ),

@@ -35,7 +35,7 @@ def verify(
     output: Output,
     ops: tuple[str, ...],
     every: bool,
-    jobs: int,
+    jobs: int | None,
     shard: Shard | None,
     results: Path | None,
     expr: str | None,
@@ -53,11 +53,11 @@ def verify(
     if every:
         return _judge_all(output, jobs, shard, results, proof)
     if not ops:
-        raise PorterError("PTR012", "no operator is named", hint="Name one, or use --all.")
+        raise click.UsageError("Missing argument 'OP...'. Name one, or use --all.")
     return judge(output, output.open_checkout(), ops, proof)
 
 
-def _judge_all(output: Output, jobs: int, shard: Shard | None, results: Path | None, proof: Proof) -> int:
+def _judge_all(output: Output, jobs: int | None, shard: Shard | None, results: Path | None, proof: Proof) -> int:
     """Prints one line per verdict as it comes, then what failed in full."""
     from porter.report.as_json import verdict_object
     from porter.report.verdict import summary, table
@@ -65,7 +65,7 @@ def _judge_all(output: Output, jobs: int, shard: Shard | None, results: Path | N
     from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote, migrate
     from porter.workflows.results import collect, write_results
 
-    checkout, request = output.open_checkout(), Request(all=True, jobs=jobs, shard=shard, proof=proof)
+    checkout, request = output.open_checkout(), Request(all=True, jobs=jobs or 0, shard=shard, proof=proof)
 
     def show(verdict: Verdict) -> None:
         if output.json:

@@ -87,7 +87,7 @@ Options:
   --no-verify        Only plan; do not verify.
   --pull-request     Print the text of a pull request instead of the diff.
   --jobs N           Verdicts at a time. Default: as many as there are cores.
-                     [x>=0]
+                     [x>=1]
   --shard I/N        Only the I-th of N shares of --all.
   --results FILE     Write results as JSON.
   -k EXPR            Only run tests whose name matches, as in pytest.
@@ -109,17 +109,12 @@ Global options:
   -h, --help      Show this message and exit.
 
 Examples:
-  porter migrate atan2                              show the port and verify
-                                                    it
-  porter migrate atan2 --no-verify > atan2.diff     only the diff, for git
-                                                    apply
-  porter migrate erf log1p --write                  port two operators and
-                                                    write both
-  porter migrate --all --no-verify --json           all plans as JSON
-  porter migrate --all --shard 2/8 --results 2.json
-                                                    the second of eight
-                                                    shares, for `porter
-                                                    report`
+  porter migrate atan2                           show the port and verify it
+  porter migrate atan2 --no-verify > atan2.diff  only the diff, for git apply
+  porter migrate erf log1p --write               port two operators and write
+                                                 both
+  porter migrate --all --no-verify --json        all plans as JSON
+  porter migrate --all --shard 2/8               one of eight shares, for CI
 """,
     )
 
