@@ -10,7 +10,6 @@ import click
 
 from porter.cli.options import command, expression, operators, proof, together
 from porter.cli.output import DONE, INCOMPLETE, Output
-from porter.core.errors import PorterError
 
 if TYPE_CHECKING:
     from porter.core.checkout import Checkout
