@@ -58,8 +58,7 @@ def migrate(
     from porter.report.verdict import summary as line
     from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote
     from porter.workflows.migrate import migrate as run
-    from porter.workflows.results import collect, write_results
-    from porter.workflows.verify import Proof
+    from porter.workflows.proof import Proof
 
     proof = None if no_verify else Proof(expr, backend, arithmetic, large)
     request = Request(ops, every, jobs or 0, shard, write, force, proof)
@@ -79,6 +78,8 @@ def migrate(
     if pull_request and (every or len(ops) > 1) and not output.json:
         _show_groups(output, checkout, [each for each in kept if isinstance(each, PortedOperator)])
     if results:
+        from porter.workflows.results import collect, write_results
+
         write_results(results, collect(checkout, kept, shard))
     return code
 

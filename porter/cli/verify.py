@@ -13,8 +13,8 @@ from porter.cli.output import DONE, INCOMPLETE, Output
 
 if TYPE_CHECKING:
     from porter.core.checkout import Checkout
+    from porter.workflows.proof import Proof
     from porter.workflows.shards import Shard
-    from porter.workflows.verify import Proof
 
 
 @command(
@@ -46,7 +46,7 @@ def verify(
 
     A native operator is tested as it is in the fork; for any other, its port is tested.
     """
-    from porter.workflows.verify import Proof
+    from porter.workflows.proof import Proof
 
     proof = Proof(expr, backend, arithmetic, large)
     if every:

@@ -24,6 +24,7 @@ _LEXED = frozenset({".h", ".metal", ".mm"})
 
 BYTE_ORDER_MARK = "\ufeff"
 _IDENTIFIER = re.compile(rb"\w+")
+_FEW = 12  # searches of a folder that take less time than collecting its words
 _CONFLICT_MARKERS = ("<<<<<<< ", ">>>>>>> ")
 
 
@@ -52,8 +53,11 @@ class Folder:
         return (*self._answers[word, pattern], *self.unread)
 
     def _find_mentioning(self, word: bytes) -> tuple[tuple[str, bytes], ...]:
-        """The files with a word that this one is part of: far less text to search than all that they say."""
-        if not _IDENTIFIER.fullmatch(word):
+        """The files with a word that this one is part of: far less text to search than all that they say.
+
+        A few searches are done before the words are collected.
+        """
+        if len(self._answers) < _FEW or not _IDENTIFIER.fullmatch(word):
             return self.files
         text, holders = self._words
         found, at = set[int](), text.find(word)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from porter.core.checkout import Checkout
@@ -15,11 +14,10 @@ from porter.metal.kernel_spec import RecordedGraph
 from porter.plan.draft import Draft
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator, require_dialect
-from porter.recording.readings import get_recorded_graph
+from porter.workflows.proof import Proof
 from porter.workflows.shards import Shard
 from porter.workflows.stacking import read_recorded
 from porter.workflows.status import portable
-from porter.workflows.verify import Proof
 
 if TYPE_CHECKING:
     from porter.verdict.result import Verdict
@@ -97,10 +95,10 @@ def migrate(
     if request.all and request.proof:
         yield from _migrate_together(checkout, ops, request, progress, done)
         return
-    draft = Draft(checkout)
+    draft, reading = Draft(checkout), read_recorded(checkout, run=request.proof is not None)
     for at, op in enumerate(ops):
         report_progress = number_progress(progress, op, at, len(ops))
-        recorded = partial(get_recorded_graph, checkout, run=request.proof is not None, progress=report_progress)
+        recorded = reading(report_progress)
         report_progress("planning")
         try:
             plan = plan_operator(draft.fork, op, recorded=recorded)

@@ -6,15 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Steps, ignore, number_progress
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import RecordedGraph
+from porter.mpsgraph.graph import Graph
 from porter.plan.draft import Draft
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
-from porter.recording.readings import get_recorded_graph
 
 Recorded = Callable[[Progress], RecordedGraph]
 
@@ -37,7 +38,13 @@ class StackedPlan:
 
 def read_recorded(checkout: Checkout, run: bool) -> Recorded:
     """The reader of recorded graphs, which runs old code that is not recorded yet if it may `run`."""
-    return lambda progress: partial(get_recorded_graph, checkout, run=run, progress=progress)
+
+    def read(progress: Progress, served: ServedFunction) -> Graph | None:
+        from porter.recording.readings import get_recorded_graph  # what it imports takes longer than most plans
+
+        return get_recorded_graph(checkout, served, run, progress)
+
+    return lambda progress: partial(read, progress)
 
 
 def stack_plans(

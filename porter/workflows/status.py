@@ -14,7 +14,6 @@ from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.metal.kernel_spec import check_portable
 from porter.plan.planner import require_dialect
-from porter.recording.readings import list_readings
 from porter.report.status import OperatorStatus, Reason, RowStatus, State
 
 _NATIVE = Reason("PTR013", "already native")
@@ -56,6 +55,8 @@ def operators(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorSta
 
 def status(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorStatus, ...]:
     """The operators with the readings of their rows on MPSGraph. Raises as `operators` does."""
+    from porter.recording.readings import list_readings  # what it imports is for verdicts
+
     found = _classify(checkout, filters)
     old = [row for rows in found.values() for row in rows if row.builds_graph]
     readings = dict(zip((row.function.name for row in old), list_readings(checkout, old), strict=True))

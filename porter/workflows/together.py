@@ -26,8 +26,8 @@ from porter.verdict.prove import find_target, select_tests
 from porter.verdict.result import Verdict, VerifyTarget
 from porter.verdict.verify import make_request
 from porter.workflows.candidates import Candidate, Trial, try_candidates
+from porter.workflows.proof import Proof
 from porter.workflows.stacking import Recorded, StackedPlan, stack_plans
-from porter.workflows.verify import Proof
 
 Done = Callable[[Verdict], None]
 
@@ -86,12 +86,13 @@ class _Rounds:
         self._choices: dict[str, CandidateChoice] = {}
         self._trials: dict[str, Generator[Candidate, Verdict, Trial]] = {}
         self._old: dict[str, str] = {}
+        self._targets: dict[str, VerifyTarget] = {}
         self.ended: dict[str, Proven] = {}
         self.steps: tuple[StackedPlan, ...] = ()
 
     def run(self) -> None:
         self._plan()
-        for step in self._planned():
+        for step in self._pending():
             assert step.plan is not None
             self._trials[step.op] = try_candidates(step.before.fork, step.plan, self._recorded(ignore))
             next(self._trials[step.op])
@@ -102,10 +103,12 @@ class _Rounds:
     def _plan(self) -> None:
         known = self.steps
         self.steps = stack_plans(self._checkout, self._ops, self._recorded, self._choices, known, self._progress)
-
         for step in self.steps:
-            if step.plan is None:
-                self.ended[step.op] = Proven(step, error=step.error)
+            try:
+                self._targets[step.op] = _find_target(step)
+            except PorterError as error:
+                self.ended.setdefault(step.op, Proven(step, error=error))
+                self._targets.pop(step.op, None)
 
     def _planned(self) -> list[StackedPlan]:
         return [step for step in self.steps if step.plan]
@@ -119,15 +122,17 @@ class _Rounds:
             return ""
         self._progress(Step("building all ports"))
         while True:
-            answer = self._request_build(self._planned())
+            answer = self._request_build(len(self._planned()))
             if not answer.broken:
                 break
             self._leave_out(self._find_broken())
         self._build_old()
         return answer.libraries[0] if answer.libraries else ""
 
-    def _request_build(self, steps: Sequence[StackedPlan]) -> BuildAnswer:
-        targets = tuple(map(_target_of, steps))
+    def _request_build(self, count: int) -> BuildAnswer:
+        """Builds the first plans together; those that have no target are part of the fork alone."""
+        steps = self._planned()[:count]
+        targets = tuple(self._targets[step.op] for step in steps if step.op in self._targets)
         if not targets:
             return BuildAnswer(())
         texts = steps[-1].after.changes.apply()
@@ -135,7 +140,7 @@ class _Rounds:
 
     def _build_old(self) -> None:
         """The libraries of the old code, once: no choice of candidates changes it."""
-        targets = [VerifyTarget(step.base, stubs=_target_of(step).stubs) for step in self._planned()]
+        targets = [VerifyTarget(each.base, stubs=each.stubs) for each in self._targets.values()]
         if self._old or not targets:
             return
         answer = request_build(BuildRequest(self._checkout.root.resolve(), {}, tuple(targets)))
@@ -148,7 +153,7 @@ class _Rounds:
         while bad - good > 1:
             middle = (good + bad) // 2
             self._progress(Step(f"building the first {middle} of {len(steps)} ports, since all together do not build"))
-            if self._request_build(steps[:middle]).broken:
+            if self._request_build(middle).broken:
                 bad = middle
             else:
                 good = middle
@@ -162,6 +167,7 @@ class _Rounds:
         self.ended[step.op] = Proven(step, Trial(step.choice, step.plan, verdict), broken=reason)
         self._done(verdict)
         self._ops.remove(step.op)
+        self._targets.pop(step.op, None)
         self._plan()
 
     def _test(self, library: str) -> None:
@@ -188,12 +194,12 @@ class _Rounds:
         """The request for the verdict on a plan in the fork as the `last` plan leaves it."""
         assert step.plan is not None
         proof, texts = self._proof, last.after.changes.apply()
-        target, expr = _target_of(step), select_tests(step.plan, proof.expr)
+        target, expr = _find_target(step), select_tests(step.plan, proof.expr)
         made = make_request(self._checkout.root, texts, target, expr, proof.backend, proof.arithmetic, proof.large)
         return replace(made, libraries=libraries)
 
     def _take(self, step: StackedPlan, verdict: Verdict) -> None:
-        """Asks for the next candidate of an operator, or ends it with its best."""
+        """Asks for the next candidate of an operator, or ends it with its best, or with what keeps that from a plan."""
         try:
             self._choices[step.op] = self._trials[step.op].send(verdict).choice
         except StopIteration as end:
@@ -201,8 +207,13 @@ class _Rounds:
             self._choices[step.op] = trial.choice
             self.ended[step.op] = Proven(step, trial)
             self._done(trial.verdict)
+        except PorterError as error:
+            self.ended[step.op] = Proven(step, error=error)
 
 
-def _target_of(step: StackedPlan) -> VerifyTarget:
-    assert step.plan is not None
+def _find_target(step: StackedPlan) -> VerifyTarget:
+    """What of a plan is to be verified. Raises what kept it from being planned, and what `find_target` raises."""
+    if step.plan is None:
+        assert step.error is not None
+        raise step.error
     return find_target(step.plan, step.base, step.after.fork)

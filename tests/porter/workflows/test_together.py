@@ -10,13 +10,14 @@ import pytest
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Step
+from porter.plan.plan import Plan
 from porter.verdict.messages import Answer, BuildAnswer, BuildRequest, ErrorAnswer, VerdictAnswer, VerifyRequest
-from porter.verdict.result import Failure, Verdict
+from porter.verdict.result import Failure, Verdict, VerifyTarget
 from porter.workflows import together
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote, migrate
+from porter.workflows.proof import Proof
 from porter.workflows.stacking import read_recorded, stack_plans
 from porter.workflows.together import Proven, prove_together
-from porter.workflows.verify import Proof
 
 FORK = Checkout(EMBEDDED_FORK, "test")
 OPS = ("ceil", "erf", "logaddexp", "atan2")
@@ -128,6 +129,23 @@ def test_an_operator_that_cannot_be_planned_is_said(monkeypatch: pytest.MonkeyPa
     erf, exp = prove(("erf", "exp"))
     assert erf.trial
     assert exp.step.plan is None and exp.error and exp.error.code == "PTR013"
+
+
+def test_a_plan_without_a_target_is_in_the_fork_but_has_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, find = Server(monkeypatch), together.find_target
+
+    def find_target(plan: Plan, base: str, after: Checkout) -> VerifyTarget:
+        if base == "atan2":
+            raise PorterError("PTR019", "no row runs Metal kernels")
+        return find(plan, base, after)
+
+    monkeypatch.setattr(together, "find_target", find_target)
+    found = {each.step.op: each for each in prove()}
+    assert (error := found["atan2"].error) and error.code == "PTR019" and found["atan2"].step.plan
+    assert all(found[op].trial for op in OPS if op != "atan2")
+    assert [target.base for target in server.builds[0].targets] == ["ceil", "erf", "logaddexp"]
+    assert all(each.texts == server.builds[0].texts for each in server.asked)
+    assert any("atan2_functor" in text for text in server.builds[0].texts.values())
 
 
 def test_what_does_not_build_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
