@@ -11,6 +11,7 @@ from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Step
 from porter.plan.plan import Plan
+from porter.verdict import prove as prove_room
 from porter.verdict.messages import Answer, BuildAnswer, BuildRequest, ErrorAnswer, VerdictAnswer, VerifyRequest
 from porter.verdict.result import Failure, Verdict, VerifyTarget
 from porter.workflows import together
@@ -132,12 +133,12 @@ def test_an_operator_that_cannot_be_planned_is_said(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_plan_without_a_target_is_in_the_fork_but_has_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    server, find = Server(monkeypatch), together.find_target
+    server = Server(monkeypatch)
 
     def find_target(plan: Plan, base: str, after: Checkout) -> VerifyTarget:
         if base == "atan2":
             raise PorterError("PTR019", "no row runs Metal kernels")
-        return find(plan, base, after)
+        return prove_room.find_target(plan, base, after)
 
     monkeypatch.setattr(together, "find_target", find_target)
     found = {each.step.op: each for each in prove()}
