@@ -1,6 +1,6 @@
 """How long planning takes, as ratios to importing torch and its OpInfos in the same run.
 
-A plain libcst parse of the fork's OpInfo file is another measure. CPU seconds vary less with what else the machine does.
+A plain libcst parse of the OpInfo file of the fork is another measure. CPU seconds depend less on other load.
 
 python benchmarks/plan.py --checkout DIR [OP]
 
