@@ -10,6 +10,7 @@ from porter.core.dtypes import BY_TORCH, Kind
 from porter.metal.functor import Origin
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import RecordedGraph, no_recording
+from porter.metal.source import Source
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator
 from porter.verdict.result import Failure, Verdict
@@ -37,7 +38,13 @@ class Trial:
         return [failure for failure in found if BY_TORCH[failure.dtype].kind in kinds]
 
 
-def choose_candidates(checkout: Checkout, plan: Plan, prove: Prove, recorded: RecordedGraph = no_recording) -> Trial:
+def choose_candidates(
+    checkout: Checkout,
+    plan: Plan,
+    prove: Prove,
+    recorded: RecordedGraph = no_recording,
+    source: Source = Source.ANY,
+) -> Trial:
     """Verifies a plan, and replaces each candidate that computes wrong values with one that fails fewer tests.
 
     Raises what `plan_operator` and `prove` raise.
@@ -50,7 +57,7 @@ def choose_candidates(checkout: Checkout, plan: Plan, prove: Prove, recorded: Re
                 if not best.value_failures(origin.kinds):
                     break
                 choice = {**best.choice, (functor.name, origin.kinds[0]): index}
-                other_plan = plan_operator(checkout, plan.op, choice, recorded)
+                other_plan = plan_operator(checkout, plan.op, choice, recorded, source)
                 other = Trial(choice, other_plan, prove(other_plan))
                 better = other.rank < best.rank
                 rejected.append(_reject(best if better else other, functor.name, origin))

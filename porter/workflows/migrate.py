@@ -12,6 +12,7 @@ from porter.core.errors import PorterError
 from porter.core.progress import Progress, Steps, ignore, number_progress
 from porter.core.writing import write
 from porter.metal.kernel_spec import RecordedGraph
+from porter.metal.source import Source
 from porter.plan.draft import Draft
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator, require_dialect
@@ -25,13 +26,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """The operators to port, or all that can be, and what to do with their plans. No `proof` means no verdict."""
+    """The operators to port, or all that can be, from which source, and what to do with their plans.
+
+    No `proof` means no verdict.
+    """
 
     ops: tuple[str, ...] = ()
     all: bool = False
     write: bool = False
     force: bool = False
     proof: Proof | None = None
+    source: Source = Source.ANY
 
 
 @dataclass(frozen=True)
@@ -85,14 +90,16 @@ def migrate(
         recorded = partial(get_recorded_graph, checkout, run=request.proof is not None, progress=report_progress)
         report_progress("planning")
         try:
-            plan = plan_operator(draft.fork, op, recorded=recorded)
+            plan = plan_operator(draft.fork, op, recorded=recorded, source=request.source)
         except PorterError as error:
             if not request.all:
                 raise
             yield NotPlanned(op, error)
             continue
         ported = (
-            _prove(draft, plan, request.proof, recorded, report_progress) if request.proof else PortedOperator(plan)
+            _prove(draft, plan, request.proof, recorded, request.source, report_progress)
+            if request.proof
+            else PortedOperator(plan)
         )
         yield ported
         draft = draft.follow(ported.plan.changes)
@@ -100,7 +107,9 @@ def migrate(
         yield Wrote(write(checkout, draft.changes, request.force))
 
 
-def _prove(draft: Draft, plan: Plan, proof: Proof, recorded: RecordedGraph, progress: Progress) -> PortedOperator:
+def _prove(
+    draft: Draft, plan: Plan, proof: Proof, recorded: RecordedGraph, source: Source, progress: Progress
+) -> PortedOperator:
     from porter.verdict.prove import prove
     from porter.workflows.candidates import choose_candidates
 
@@ -109,7 +118,7 @@ def _prove(draft: Draft, plan: Plan, proof: Proof, recorded: RecordedGraph, prog
         return prove(draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress, proof.large)
 
     try:
-        best = choose_candidates(draft.fork, plan, verdict, recorded)
+        best = choose_candidates(draft.fork, plan, verdict, recorded, source)
     except PorterError as error:
         return PortedOperator(plan, no_verdict=error)
     return PortedOperator(best.plan, best.verdict, rejected=best.rejected)
