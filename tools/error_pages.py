@@ -41,6 +41,7 @@ AREAS = {
     186: "Metal libraries and GPU traces",
     200: "Kernels that a person writes",
     260: "The sanitizer",
+    335: "CUDA kernels",
 }
 
 CODE = re.compile(r"PTR\d{3}")

@@ -14,7 +14,7 @@ from porter.cpu.translator import OPMATH, Translator, TypedText
 from porter.languages import cpp
 from porter.languages.brackets import has_outside
 from porter.languages.definitions import Definition, find_definitions, parse_definition
-from porter.mpsgraph.operations import find_written_form, helpers
+from porter.mpsgraph.operations import find_called_helpers, find_written_form, helpers
 
 _INCLUDE = re.compile(
     r"^[ \t]*#[ \t]*include[ \t]*<((?:ATen/native|ATen/NumericUtils|c10/util)[\w/]*\.(?:cu)?h)>", re.M
@@ -50,8 +50,9 @@ class Helpers:
         written = helpers().get(complex_name) if alone else None
         found = None if written else self._find_definition(name.last, len(arguments), translator.dtype)
         if alone and found is None:
-            written = written or _write_complex(bare, self.translated)
+            written = written or _write_complex(bare)
         if written:
+            self.translated |= {name: helpers()[name] for name in find_called_helpers(written)}
             self.translated[complex_name] = written
             return TypedText(f"T({complex_name}(float2({arguments[0].text})))", "T")
         if found is None or self.depth >= _DEPTH:
@@ -110,12 +111,11 @@ class Helpers:
         return TypedText(f"{name}({', '.join(a.text for a in arguments)})", result)
 
 
-def _write_complex(name: str, translated: dict[str, str]) -> str | None:
-    """Returns the function of a complex number that the table of operations defines, and adds those that it calls."""
+def _write_complex(name: str) -> str | None:
+    """Returns the function of a complex number that the table of operations defines, or None."""
     form = find_written_form(name, Kind.COMPLEX)
     if form is None or len(form.arguments) != 1 or form.type != FLOAT2.metal:
         return None
-    translated |= {each: helpers()[each] for each in form.helpers}
     *before, value = form.text.strip().split(";\n")
     lines = (*(f"  {' '.join(line.split())};" for line in before), f"  return {' '.join(value.split())};")
     return "\n".join((f"inline {form.type} complex_{name}({form.type} {form.arguments[0]}) {{", *lines, "}"))

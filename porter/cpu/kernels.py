@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from porter.core.checkout import Checkout
-from porter.core.dtypes import ALL, BFLOAT, HALF, DType, Kind
+from porter.core.dtypes import ALL, BFLOAT, HALF, HALF2, DType
 from porter.core.errors import Place, PorterError
 from porter.core.layout import CPU_KERNELS
 from porter.cpu.loops import CPU_LOOPS
@@ -164,8 +164,7 @@ def _find_definition(checkout: Checkout, path: str, name: str) -> tuple[Definiti
 def _make_lambda(lowered: LoweredKernel, dtypes: tuple[DType, ...]) -> Lambda:
     only = len(lowered.lines) == 1 and lowered.lines[0].startswith("return ")
     body = lowered.lines[0][len("return ") : -1] if only else "\n".join(lowered.lines)
-    reduced = HALF in dtypes or BFLOAT in dtypes
-    whole = all(dtype.kind is not Kind.FLOATING for dtype in dtypes)
+    reduced = any(dtype in (HALF, BFLOAT, HALF2) for dtype in dtypes)
     return Lambda(
         lowered.params,
         tuple(ScalarArgument(*one) for one in lowered.scalars),
@@ -173,7 +172,7 @@ def _make_lambda(lowered: LoweredKernel, dtypes: tuple[DType, ...]) -> Lambda:
         not only,
         dtypes,
         lowered.result,
-        reduced and not whole and lowered.roundings > 1,
+        reduced and lowered.roundings > 1,
         lowered.helpers,
         lowered.checks,
         lowered.place,

@@ -16,14 +16,13 @@ from porter.core.dtypes import BFLOAT, BOOL, BY_CPP, DOUBLE, FLOAT, HALF, INT, L
 from porter.core.errors import Place, PorterError
 from porter.cpu.kernels import CpuKernel, collect_lambdas
 from porter.cpu.lowering import lower
-from porter.cuda.loops import NAMES, DeviceFiles
+from porter.cuda.loops import DeviceFiles
 from porter.cuda.threads import ElementStore, read_threads
 from porter.languages import cpp
 from porter.languages.definitions import Definition, find_definitions, parse_definition
 
 _FLOATING = (FLOAT, HALF, BFLOAT)
 _ITERATOR = "TensorIteratorBase&"
-_LOOP = re.compile(rf"\b(?:{'|'.join(sorted(NAMES))})\b")
 
 
 _WHOLE = re.compile(r"(?:unsigned|int|long|short|size_t|u?int\d+_t)(?: .*)?")
@@ -62,7 +61,7 @@ def read_own_kernel(checkout: Checkout, path: str, name: str) -> OwnKernel:
     if not found:
         raise refuse(f"this file defines no function {name}", Place(path))
     function = parse_definition(found[0])
-    if _LOOP.search(found[0].text):
+    if any("TensorIterator" in each.type for each in function.parameters):
         return _read_loop(files, found[0], function)
     store = read_threads(function, found[0]) if "__global__" in function.returns else _read_function(function, found[0])
     types = {template.split()[-1] for template in function.templates}

@@ -49,6 +49,8 @@ def translate_lambda(
     # A complex scalar is passed in opmath type: in T, a half one would be rounded.
     if kind is Kind.COMPLEX and any("opmath_t" not in each.type for each in found.scalars):
         lines = _compute_in(lines, spec, "A", "static_cast<A>({})".format)
+    elif kind is Kind.COMPLEX and found.opmath and result == "T":
+        lines = _compute_in(lines, spec, dtypes.FLOAT2.metal, f"{dtypes.FLOAT2.metal}({{}})".format)
     if kind is Kind.COMPLEX and result == "float":
         lines = tuple(_take_real_part(line) for line in lines)
     origin = f"ATen's {kernel.device} kernel ({found.place})"

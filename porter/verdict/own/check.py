@@ -16,13 +16,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aten_overlay.metal import build
 from aten_overlay.metal.launch import Library
 from porter.core.checkout import Checkout
 from porter.core.dtypes import BOOL, DType, Kind
 from porter.cuda.own import OwnKernel
 from porter.metal.own_functor import OwnFunctor
 from porter.verdict.errors import raising_porter_errors
+from porter.verdict.own.functor_library import compile_functor, kernel_name
 from porter.verdict.own.reference import Program, compile_reference
 from porter.verdict.own.result import SLACK, Comparison, Difference
 
@@ -33,51 +33,19 @@ _FLOAT_EPSILON = 2.0**-23
 _EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -3.0, 1e-20, -1e-20, 30.0, -80.0, float("inf"), -float("inf"), np.nan)
 _NUMBERS = ((0.75, 1.25, 0.5, 2.0), (2.0, -0.5, 3.0, 0.25), (-1.5, 0.125, -2.0, 1.0))
 _WHOLE_NUMBERS = ((3, 5, 2, 7), (1, 2, 9, 4))
-_HEAD = """\
-#include <metal_stdlib>
-#include <c10/metal/special_math.h>
-#include <c10/metal/utils.h>
-using namespace metal;
-using namespace c10::metal;
-"""
 
 
 def compare_functor(fork: Checkout, own: OwnKernel, functor: OwnFunctor, path: Path) -> tuple[Comparison, ...]:
     """Compiles and runs both sides for each type of element. Raises PTR338, PTR339, and what compiling Metal raises."""
     text = path.read_text()
     with raising_porter_errors(), TemporaryDirectory(prefix="porter-own-") as folder:
-        library = _compile_functor(fork, own, functor)
+        library = compile_functor(fork, own, functor)
         found = []
         for dtype, result in functor.dtypes:
             reals = ("double", "float") if dtype.kind is Kind.FLOATING else ("double",)
             exact, *plain = [compile_reference(own, path, text, dtype, real, Path(folder)) for real in reals]
             found.append(_compare(library, own, dtype, result, exact, plain[0] if plain else exact))
     return tuple(found)
-
-
-def _compile_functor(fork: Checkout, own: OwnKernel, functor: OwnFunctor) -> Library:
-    kernels = [_write_kernel(own, functor, dtype, result) for dtype, result in functor.dtypes]
-    names = [_kernel_name(own, dtype) for dtype, _ in functor.dtypes]
-    source = _HEAD + functor.text + "".join(kernels)
-    return Library(build.compile_kernels(source, names, build.Options(include=(fork.root,))))
-
-
-def _kernel_name(own: OwnKernel, dtype: DType) -> str:
-    return f"{own.name}_of_{dtype.metal}"
-
-
-def _write_kernel(own: OwnKernel, functor: OwnFunctor, dtype: DType, result: DType) -> str:
-    arrays = "".join(f", constant {dtype.metal}* e{at} [[buffer({at + 2})]]" for at in range(len(own.elements)))
-    values = [f"e{at}[i]" for at in range(len(own.elements))]
-    wide = dtype.opmath.metal
-    numbers = [f"{wide}(numbers[{at}])" for at in range(len(own.scalars))]
-    if functor.struct:
-        numbers = [f"{functor.struct.name}<{wide}>{{{', '.join(numbers)}}}"]
-    return (
-        f"kernel void {_kernel_name(own, dtype)}(device {result.metal}* out [[buffer(0)]], "
-        f"constant float* numbers [[buffer(1)]]{arrays}, uint i [[thread_position_in_grid]]) {{\n"
-        f"  out[i] = {own.name}_functor{{}}({', '.join((*values, *numbers))});\n}}\n"
-    )
 
 
 def _compare(
@@ -91,7 +59,7 @@ def _compare(
         scalars = tuple(itertools.islice(itertools.cycle(numbers), len(own.scalars)))
         out = torch.zeros(inputs[0].numel(), dtype=getattr(torch, result.torch))
         given = torch.tensor(scalars or (0.0,), dtype=torch.float32)
-        library.run(_kernel_name(own, dtype), [out, given, *inputs], [out.numel()])
+        library.run(kernel_name(own, dtype), [out, given, *inputs], [out.numel()])
         arrays = [each.double().numpy() if not whole else each.numpy() for each in inputs]
         meant, rounded = (torch.from_numpy(program.run(arrays, scalars, own.name).copy()) for program in (exact, plain))
         moved = [_move(arrays, at) for at in range(len(arrays))] if not whole else []
@@ -145,11 +113,9 @@ def _make_inputs(dtype: DType, arity: int) -> Sequence[Tensor]:
     kind = getattr(torch, dtype.torch)
     if dtype.kind is not Kind.FLOATING:
         low, high = (0, 2) if dtype == BOOL else (1, 100)
-        return [
-            torch.randint(low, high, (_RANDOM,), generator=generator).to(kind)
-            * (1 if at % 2 or not dtype.is_signed else torch.randint(0, 2, (_RANDOM,), generator=generator) * 2 - 1)
-            for at in range(arity)
-        ]
+        whole = [torch.randint(low, high, (_RANDOM,), generator=generator) for _ in range(arity)]
+        signs = torch.randint(0, 2, (_RANDOM,), generator=generator) * 2 - 1
+        return [each.to(kind) for each in ((whole[0] * signs if dtype.is_signed else whole[0]), *whole[1:])]
     grids = torch.meshgrid(*[torch.tensor(_EDGES)] * arity, indexing="ij")
     near = [torch.randn(_RANDOM, generator=generator) * 3 for _ in range(arity)]
     return [torch.cat([grid.flatten(), more]).to(kind).contiguous() for grid, more in zip(grids, near, strict=True)]
