@@ -76,7 +76,7 @@ def promote(
             case PromotionPlan():
                 _show(output, found, no_verify)
             case Verdict():
-                _show_verdict(output, found)
+                show_verdict(output, found)
                 code = code if found.ok else INCOMPLETE
             case Wrote(files):
                 output.note(f"wrote {len(files)} files; `porter undo` reverts them")
@@ -95,7 +95,8 @@ def _show(output: Output, plan: PromotionPlan, alone: bool) -> None:
     (output.note if alone else output.text)(summary(plan))
 
 
-def _show_verdict(output: Output, verdict: Verdict) -> None:
+def show_verdict(output: Output, verdict: Verdict) -> None:
+    """Prints a verdict that follows a plan."""
     from porter.report.as_json import verdict_object
     from porter.report.verdict import style_verdict, table
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from porter.cli.options import command, expression, operators, proof
 from porter.cli.output import DONE, INCOMPLETE, Output
-
-if TYPE_CHECKING:
-    from porter.workflows.migrate import PortedOperator
+from porter.cli.ports import show_port
 
 
 @command(
@@ -64,7 +60,7 @@ def migrate(
     for found in run(output.open_checkout(write), request, output.report_step):
         match found:
             case PortedOperator():
-                _show(output, found, pull_request, no_verify)
+                show_port(output, found, alone=no_verify, pull_request=pull_request)
                 code = code if found.done else INCOMPLETE
             case NotPlanned(op, error):
                 output.error(error, f"porter: {op}")
@@ -90,26 +86,3 @@ def _translate_own(
         output.text(found.functor.text)
         output.text(describe_translation(found))
     return DONE if found.done else INCOMPLETE
-
-
-def _show(output: Output, found: PortedOperator, pull_request: bool, no_verify: bool) -> None:
-    from porter.report import pull_request as markdown
-    from porter.report.as_json import plan_object, verdict_object
-    from porter.report.terminal import style_diff, style_summary, summary
-
-    plan, verdict, rejected = found.plan, found.verdict, found.rejected
-    if output.json:
-        output.object(plan_object(plan, verdict_object(verdict) if verdict else None, rejected))
-    elif pull_request:
-        output.text(markdown.pull_request(plan, verdict))
-    else:
-        diff = plan.changes.diff()
-        output.diff(diff, lambda: style_diff(diff))
-        print_summary = output.note if no_verify else output.text
-        print_summary(summary(plan, rejected), lambda: style_summary(plan, rejected))
-        if verdict:
-            from porter.report.verdict import style_verdict, table
-
-            output.text(table(verdict), lambda: style_verdict(verdict))
-    if found.no_verdict:
-        output.error(found.no_verdict, "no verdict")

@@ -33,6 +33,9 @@ OPINFOS = "torch/testing/_internal/common_methods_invocations.py"
 OPINFO_DEFINITIONS = "torch/testing/_internal/opinfo/definitions"
 TEST_MPS = "test/test_mps.py"
 EXPECTED_DECOMPOSITIONS = "test/expect/HasDecompTest.test_has_decomposition.expect"
+DERIVATIVES = "tools/autograd/derivatives.yaml"
+DOCSTRINGS = "torch/_torch_docs.py"
+FUNCTION_LIST = "docs/source/torch.rst"  # the functions that the documentation lists
 # The expected failures on MPS; older forks have them in test_mps.py.
 COMMON_MPS = "torch/testing/_internal/common_mps.py"
 TEST_LISTS = (COMMON_MPS, TEST_MPS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from porter.aten.metal_functions import Library
@@ -10,7 +11,7 @@ from porter.core.checkout import Checkout
 from porter.core.dtypes import BOOL, BY_CPP, FLOAT, FLOAT2, LONG, UCHAR, DType, Kind
 from porter.core.layout import INCLUDE_ROOTS
 from porter.cpu.scalar_body import translate_body
-from porter.cpu.translator import OPMATH, Translator, TypedText
+from porter.cpu.translator import ARRAY, OPMATH, Translator, TypedText
 from porter.languages import cpp
 from porter.languages.brackets import has_outside
 from porter.languages.definitions import Definition, find_definitions, parse_definition
@@ -48,7 +49,8 @@ class Helpers:
         complex_name = f"complex_{bare}"
         alone = takes_complex and len(arguments) == 1
         written = helpers().get(complex_name) if alone else None
-        found = None if written else self._find_definition(name.last, len(arguments), translator.dtype)
+        types = [translator.concrete(a.type) for a in arguments]
+        found = None if written else self._find_definition(name.last, types, translator.dtype)
         if alone and found is None:
             written = written or _write_complex(bare)
         if written:
@@ -75,13 +77,13 @@ class Helpers:
                     pending.append(source)
         return tuple(source for name, source in self.translated.items() if name in needed)
 
-    def _find_definition(self, name: str, arity: int, dtype: DType) -> Definition | None:
+    def _find_definition(self, name: str, given: Sequence[DType], dtype: DType) -> Definition | None:
         for path in (self.path, *find_headers(self.checkout, self.path)):
             specialised = r"(?:\s*<[^;{}()]*>)?"
             found = find_definitions(path, self.checkout.read(path), rf"\b{re.escape(name)}{specialised}")
-            fitting = [one for one in found if _fits(one, arity, dtype)]
+            fitting = [one for one in found if _fits(one, len(given), dtype)]
             if fitting:
-                return min(fitting, key=lambda one: _rank_overload(one, dtype))
+                return min(fitting, key=lambda one: (_count_conversions(one, given), _rank_overload(one, dtype)))
         return None
 
     def _translate(self, translator: Translator, found: Definition, arguments: list[TypedText]) -> TypedText:
@@ -104,7 +106,7 @@ class Helpers:
         lines, result = translate_body(inner, function.body, returns)
         translator.roundings += inner.roundings
         translator.checks += inner.checks
-        parameters = ", ".join(f"{inner.names[p.name].type} {p.name}" for p in function.parameters)
+        parameters = ", ".join(_declare(inner.names[p.name].type, p.name) for p in function.parameters)
         name = f"complex_{function.name}" if translator.dtype.kind is Kind.COMPLEX else function.name
         head = f"template <typename T>\ninline {result} {name}({parameters}) {{"
         self.translated[name] = "\n".join([head, *(f"  {line}" for line in lines), "}"])
@@ -138,6 +140,20 @@ def part_type(function: cpp.Function, dtype: DType) -> str:
     if any("complex<" in parameter.type for parameter in function.parameters):
         return dtype.real.metal
     return "T"
+
+
+def _declare(kind: str, name: str) -> str:
+    """Returns a parameter of a function in Metal; an array's values are constants."""
+    return f"const {kind.removesuffix(ARRAY)} {name}{ARRAY}" if kind.endswith(ARRAY) else f"{kind} {name}"
+
+
+def _count_conversions(found: Definition, given: Sequence[DType]) -> int:
+    """Returns how many of a call's numbers an overload would convert between integers and others."""
+    types = [BY_CPP.get(parameter.type) for parameter in parse_definition(found).parameters]
+    pairs = zip(types, given, strict=True)
+    return sum(
+        (type_ is not None and type_.kind is Kind.INTEGRAL) != (each.kind is Kind.INTEGRAL) for type_, each in pairs
+    )
 
 
 def _rank_overload(found: Definition, dtype: DType) -> int:

@@ -45,11 +45,12 @@ def get_plain_name(name: str) -> str:
     return name if name in by_cpp_name() else name.removesuffix("f")
 
 
-# Metal has no double: kernels that compute in double use float instead.
+# Metal has no double: kernels that compute in double use float instead. Sizes are those of a kernel's own arrays.
 TYPES = {
     **{dtype.cpp: dtype.metal for dtype in ALL},
     DOUBLE.cpp: FLOAT.metal,
     "int": INT.metal,
+    "size_t": "uint",
     "auto": "auto",
 }
 

@@ -19,6 +19,7 @@ from porter.languages.brackets import strip_parentheses
 from porter.mpsgraph.operations import by_cpp_name, operations
 
 OPMATH = "c10::metal::opmath_t<T>"
+ARRAY = "[]"
 _TRANSPARENT = frozenset(("C10_UNLIKELY", "C10_LIKELY"))
 _COMPARISONS = frozenset(("==", "!=", "<", ">", "<=", ">="))
 _ARITHMETIC = frozenset(("+", "-", "*", "/"))
@@ -76,6 +77,8 @@ class Translator:
         bare = re.sub(r"\b(?:at|c10|std)::(Half|BFloat16|u?int\d+_t)\b", r"\1", bare)
         if bare in self.aliases:
             return self.aliases[bare]
+        if bare.endswith(ARRAY):
+            return f"{self.type(bare.removesuffix(ARRAY), start)}{ARRAY}"
         wrapped = re.fullmatch(r"(?:at::)?opmath_type<(.+)>|(?:std::)?make_(un)?signed_t<(.+)>", bare)
         accumulated = re.fullmatch(r"(?:at::)?acc_type<(.+?), ?(?:true|false|/\*.*)>", bare)
         if accumulated:
@@ -139,6 +142,12 @@ class Translator:
         if value.path in TRAITS:
             return TypedText(f"{TRAITS[value.path]}<{self.type(value.arguments[0], value.start)}>", "bool")
         raise self.refuse(f"the name {value.path}", value.start)
+
+    def _index(self, value: cpp.Index) -> TypedText:
+        owner, index = self.expression(value.value), self.expression(value.index)
+        if not owner.type.endswith(ARRAY):
+            raise self.refuse(f"'{show(value)}'", value.start)
+        return TypedText(f"{owner.text}[{index.text}]", owner.type.removesuffix(ARRAY))
 
     def _unary(self, value: cpp.Unary) -> TypedText:
         inner = self.expression(value.value)

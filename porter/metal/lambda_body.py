@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from porter.core import dtypes
 from porter.core.dtypes import Kind
 from porter.cpu.kernels import CpuKernel, Lambda, ScalarArgument
+from porter.cpu.translator import OPMATH
 from porter.languages.brackets import is_balanced
 from porter.metal.functor import Body
 from porter.metal.functor_spec import FunctorSpec
@@ -78,8 +79,9 @@ def _compute_in(lines: tuple[str, ...], spec: FunctorSpec, wider: str, cast: Cal
     params = spec.params if spec.struct or wider != "float" else spec.arguments
     if single:
         text = _rename(text, {name: cast(name) for name in params})
+        text = text.replace(f"static_cast<{OPMATH.replace('T', 'float')}>", "static_cast<float>")
         for each in map(cast, params):
-            text = text.replace(f"float({each})", each)
+            text = text.replace(f"static_cast<float>({each})", each).replace(f"float({each})", each)
     else:
         locals_ = {name: _make_free_name(f"{name}_", text) for name in params}
         text = _rename(text, locals_)

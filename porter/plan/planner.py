@@ -34,6 +34,9 @@ from porter.plan.plan import (
 )
 from porter.plan.removal import Removal, find_removals
 
+# Reads what the kernel of a stub has to compute, from a function that migrates and its call of the stub.
+ReadSpec = Callable[[Checkout, Operator, Migration, StubCall], KernelSpec]
+
 
 @dataclass(frozen=True)
 class PortDraft:
@@ -67,7 +70,23 @@ def plan_operator(
     require_dialect(checkout)
     operator = Operator.read(checkout, op)
     _refuse_nothing_to_do(operator)
-    ported = _port_functions(checkout, operator, partial(read_spec, recorded=recorded, source=source), choice)
+    return plan_kernels(checkout, operator, find_migrations(checkout, operator), choice, recorded, source)
+
+
+def plan_kernels(
+    checkout: Checkout,
+    operator: Operator,
+    found: Sequence[Migration | Blocked],
+    choice: CandidateChoice,
+    recorded: RecordedGraph,
+    source: Source = Source.ANY,
+) -> Plan:
+    """Plans the kernels of functions that join a shared implementation, and what follows from them.
+
+    Raises the first function's error if none can join.
+    """
+    op = operator.name
+    ported = _port_functions(checkout, operator, found, partial(read_spec, recorded=recorded, source=source), choice)
     if ported.blocked and not ported.kernels:
         raise ported.blocked[0].error
     functions = NativeFunctions.read(checkout)
@@ -129,11 +148,15 @@ def _refuse_nothing_to_do(operator: Operator) -> None:
 
 
 def _port_functions(
-    checkout: Checkout, operator: Operator, read: Callable[..., KernelSpec], choice: CandidateChoice
+    checkout: Checkout,
+    operator: Operator,
+    found: Sequence[Migration | Blocked],
+    read: ReadSpec,
+    choice: CandidateChoice,
 ) -> PortDraft:
     """Ports each stub once. A function with a stub that cannot be ported is blocked and changes nothing."""
     ported = PortDraft(Draft(checkout))
-    for migration in sorted(find_migrations(checkout, operator), key=_most_tensors):
+    for migration in sorted(found, key=_most_tensors):
         outcome, before = migration, ported
         if isinstance(migration, Migration):
             try:
@@ -152,7 +175,7 @@ def _port_stub(
     operator: Operator,
     migration: Migration,
     call: StubCall,
-    read: Callable[..., KernelSpec],
+    read: ReadSpec,
     choice: CandidateChoice,
 ) -> PortDraft:
     """Adds the kernel of a stub to the draft, unless it was already added or the stub is already native."""
@@ -236,7 +259,8 @@ def _list_answered(migrations: Sequence[Migration]) -> tuple[str, ...]:
 
 def _describe_blocked(blocked: Blocked) -> Unported:
     error, entry = blocked.error, blocked.served.function
-    stays = "stays as it is" if blocked.served.error else "stays on MPSGraph"
+    stays = "stays on MPSGraph" if entry.entry_for(MPS_KEY) else "stays without MPS"
+    stays = "stays as it is" if blocked.served.error else stays
     return Unported(error.code, error.place or entry.place, f"{entry.name} {stays}: {error.what}")
 
 

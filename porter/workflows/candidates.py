@@ -10,12 +10,12 @@ from porter.core.dtypes import BY_TORCH, Kind
 from porter.metal.functor import Origin
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import RecordedGraph, no_recording
-from porter.metal.source import Source
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator
 from porter.verdict.result import Failure, Verdict
 
 Prove = Callable[[Plan], Verdict]
+Planner = Callable[[Checkout, str, CandidateChoice, RecordedGraph], Plan]
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ def choose_candidates(
     plan: Plan,
     prove: Prove,
     recorded: RecordedGraph = no_recording,
-    source: Source = Source.ANY,
+    planner: Planner = plan_operator,
 ) -> Trial:
     """Verifies a plan, and replaces each candidate that computes wrong values with one that fails fewer tests.
 
-    Raises what `plan_operator` and `prove` raise.
+    Raises what `planner` and `prove` raise.
     """
     best = Trial(FIRST_CANDIDATES, plan, prove(plan))
     rejected: list[RejectedCandidate] = []
@@ -57,7 +57,7 @@ def choose_candidates(
                 if not best.value_failures(origin.kinds):
                     break
                 choice = {**best.choice, (functor.name, origin.kinds[0]): index}
-                other_plan = plan_operator(checkout, plan.op, choice, recorded, source)
+                other_plan = planner(checkout, plan.op, choice, recorded)
                 other = Trial(choice, other_plan, prove(other_plan))
                 better = other.rank < best.rank
                 rejected.append(_reject(best if better else other, functor.name, origin))
