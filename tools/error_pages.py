@@ -43,6 +43,7 @@ AREAS = {
     260: "The sanitizer",
     300: "Elementwise operators",
     310: "Operators that MPS lacks, and new ones",
+    335: "CUDA kernels",
 }
 
 CODE = re.compile(r"PTR\d{3}")

@@ -12,6 +12,7 @@ ATEN_ROOT = "aten/src"  # what `#include <ATen/...>` is relative to
 ATEN = f"{ATEN_ROOT}/ATen"
 NATIVE = f"{ATEN}/native"
 CPU_KERNELS = f"{NATIVE}/cpu"
+CUDA_KERNELS = f"{NATIVE}/cuda"
 NATIVE_FUNCTIONS = f"{NATIVE}/native_functions.yaml"
 
 # The mps device: its allocator, streams and generator. Its operators are below `native`.
