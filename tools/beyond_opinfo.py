@@ -24,7 +24,7 @@ class FusedOptimizers(unittest.TestCase):
         for device, fused in (("mps", True), ("cpu", False)):
             kept = dtype if device == "mps" else torch.float32
             parameters = [value.to(kept).to(device).requires_grad_() for value in start]
-            optimizer = kind(parameters, fused=fused, lr=0.01, **options)  # type: ignore[call-arg]
+            optimizer = kind(parameters, fused=fused, lr=0.01, **options)  # type: ignore[call-arg, arg-type]
             for each in slopes:
                 for parameter, slope in zip(parameters, each, strict=True):
                     parameter.grad = slope.to(kept).to(device)
