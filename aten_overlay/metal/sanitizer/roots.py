@@ -66,8 +66,9 @@ class Roots:
         if not root or root.kind is not Kind.PRIVATE or root.name.startswith("%pm."):
             return ""
         found = _ALLOCATED.match(self.values[root.name].split(", !")[0])
-        whole = bool(found) and first_type(found[1]) == found[1]  # no array whose length is known only now
-        return found[1] if found and whole and self._is_computed(address, set()) else ""
+        if not found or first_type(found[1]) != found[1]:  # an array whose length is known only when it runs
+            return ""
+        return found[1] if self._is_computed(address, set()) else ""
 
     def _is_computed(self, address: str, seen: set[str]) -> bool:
         text = self.values.get(address, "")
