@@ -60,12 +60,13 @@ FORWARD = MetalKernel(
     out[i] = T(sum);
     """,
 )
-STEP = """
+START = """
     int height = x_shape[1], width = x_shape[2], channels = x_shape[3];
     uint image = point / uint(grid_shape[1] * grid_shape[2]);
     Corners at(float(grid[2 * point]), float(grid[2 * point + 1]), height, width);
     float gx = 0, gy = 0;
-    if (channel < uint(channels)) {
+"""
+STEP = """
       float given = float(cotangent[ulong(point) * channels + channel]);
       for (int dy = 0; dy < 2; ++dy)
         for (int dx = 0; dx < 2; ++dx)
@@ -77,7 +78,8 @@ STEP = """
             gx += (dx ? value : -value) * at.down(dy);
             gy += (dy ? value : -value) * at.across(dx);
           }
-    }
+"""
+END = """
     gx *= 0.5f * width;
     gy *= 0.5f * height;
 """
@@ -89,7 +91,9 @@ BACKWARD_SIMPLE = MetalKernel(
     header=CORNERS,
     source=f"""
     uint channel = thread_position_in_grid.x, point = thread_position_in_grid.y;
+    {START}
     {STEP}
+    {END}
     atomic_fetch_add_explicit(&grid_grad[2 * point], gx, memory_order_relaxed);
     atomic_fetch_add_explicit(&grid_grad[2 * point + 1], gy, memory_order_relaxed);
     """,
@@ -101,8 +105,13 @@ BACKWARD = MetalKernel(
     atomic_outputs=True,
     header=CORNERS,
     source=f"""
-    uint channel = thread_position_in_grid.x, point = thread_position_in_grid.y;
-    {STEP}
+    uint point = thread_position_in_grid.y;
+    {START}
+    // A simdgroup takes all channels of a point, so that it finds the corners and adds the sums once.
+    for (uint channel = thread_position_in_grid.x; channel < uint(channels); channel += threads_per_grid.x) {{
+      {STEP}
+    }}
+    {END}
     gx = simd_sum(gx);
     gy = simd_sum(gy);
     if (thread_index_in_simdgroup == 0) {{
@@ -154,10 +163,9 @@ def sample_backward(x: Tensor, grid: Tensor, cotangent: Tensor, simple: bool = F
     shape = (*grid.shape[:3], x.shape[3])
     expect(cotangent.dtype == x.dtype, f"cotangent has to be {x.dtype} as x is, not {cotangent.dtype}")
     expect(tuple(cotangent.shape) == shape, f"cotangent has to have shape {shape}, not {tuple(cotangent.shape)}")
-    channels = x.shape[3] if simple else -(-x.shape[3] // SIMD) * SIMD
     outputs = (BACKWARD_SIMPLE if simple else BACKWARD)(
         inputs={"x": x, "grid": grid, "cotangent": cotangent},
-        grid=(channels, grid.shape[0] * grid.shape[1] * grid.shape[2], 1),
+        grid=(x.shape[3] if simple else SIMD, grid.shape[0] * grid.shape[1] * grid.shape[2], 1),
         threadgroup=(SIMD, GROUP // SIMD, 1),
         output_shapes={"x_grad": x.shape, "grid_grad": grid.shape},
         output_dtypes={"x_grad": torch.float32, "grid_grad": torch.float32},
