@@ -64,7 +64,8 @@ TORCH_META_FUNC(halve)(const Tensor& self) {
 }
 TORCH_META_FUNC(below)(const Tensor& self, const Scalar& other) {
   auto wrapped = native::wrapped_scalar_tensor(other);
-  build_borrowing_except_last_argument_comparison_op(maybe_get_output(), self, wrapped);
+  const Tensor& result = maybe_get_output();
+  build_borrowing_except_last_argument_comparison_op(result, self, wrapped);
 }
 TORCH_META_FUNC(limit)(const Tensor& self, const Tensor& low) {
 #define LIMIT_CONFIG() \\
@@ -161,23 +162,23 @@ def test_each_idiom_of_a_shared_implementation_leads_to_its_stub(checkout: Check
     assert_expected_inline(
         found,
         """\
-twist_stub() for all, always; line 38
+twist_stub() for all, always; line 39
   built by its meta function
-spin_stub() for float half bfloat bool float2 half2, always; line 49
+spin_stub() for float half bfloat bool float2 half2, always; line 50
   built by its meta function
-turn_stub() for all, always; line 55
+turn_stub() for all, always; line 56
   built by its meta function
-twist_stub() for all, !(mode.has_value()); line 57
+twist_stub() for all, !(mode.has_value()); line 58
   built by its meta function
-bend_stub(-alpha) for all, mode.has_value() and *mode == "down"; line 57
+bend_stub(-alpha) for all, mode.has_value() and *mode == "down"; line 58
   built by its meta function
-fold_stub(eps, n) for all, always; line 82
+fold_stub(eps, n) for all, always; line 83
   built by unary_float_op
-turn_stub() for float half bfloat long int short uchar char bool, always; line 85
+turn_stub() for float half bfloat long int short uchar char bool, always; line 86
   built by unary_float_op
-turn_stub() for float2 half2, always; line 85
+turn_stub() for float2 half2, always; line 86
   built by unary_op
-turn_stub() for all, always; line 86
+turn_stub() for all, always; line 87
   built by TensorIteratorConfig().check_all_same_dtype(false).add_output(result).build()""",
     )
 
