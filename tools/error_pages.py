@@ -42,6 +42,8 @@ AREAS = {
     200: "Kernels that a person writes",
     260: "The sanitizer",
     300: "Elementwise operators",
+    310: "Operators that MPS lacks, and new ones",
+    335: "CUDA kernels",
 }
 
 CODE = re.compile(r"PTR\d{3}")

@@ -91,7 +91,7 @@ def read_type_rules(checkout: Checkout, operator: str, native_function: str | No
     which is read if there is no meta function. Raises PTR075 if the fork has neither, or PTR076 if the iterator is
     built in an unknown way.
     """
-    found = _find_meta_function(checkout, operator)
+    found = find_meta_function(checkout, operator)
     if found is not None:
         return _read_rules(checkout, found)
     if native_function is None:
@@ -101,7 +101,8 @@ def read_type_rules(checkout: Checkout, operator: str, native_function: str | No
     return _read_plain_rules(checkout, native_function)
 
 
-def _find_meta_function(checkout: Checkout, operator: str) -> Definition | None:
+def find_meta_function(checkout: Checkout, operator: str) -> Definition | None:
+    """The meta function of an operator, named as its functional variant; None if it has none."""
     base, _, overload = map(re.escape, operator.partition("."))
     wrappers = [rf"TORCH_META_FUNC2\(\s*{base}\s*,\s*{overload}\s*\)"] if overload else []
     wrappers.append(rf"TORCH_META_FUNC\(\s*{base}{'_' + overload if overload else ''}\s*\)")

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from porter import __version__
+from porter.cli.add import add
 from porter.cli.cache import cache
 from porter.cli.explain import explain
 from porter.cli.extension import extension
@@ -18,6 +19,7 @@ from porter.cli.kernel import kernel
 from porter.cli.migrate import migrate
 from porter.cli.options import shared, write_options
 from porter.cli.output import DONE, NOT_PLANNED, Output, Settings
+from porter.cli.report import report
 from porter.cli.setup import setup
 from porter.cli.status import status
 from porter.cli.undo import undo
@@ -30,8 +32,8 @@ USAGE = "PTR006"
 NAME, COMPLETION = "porter", "_PORTER_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 GROUPS = {
-    "Port": (migrate, undo),
-    "Inspect": (status, explain),
+    "Port": (migrate, add, undo),
+    "Inspect": (status, explain, report),
     "Verify": (verify, watch),
     "Write": (kernel, extension),
     "Set up": (setup, cache),

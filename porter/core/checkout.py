@@ -8,6 +8,7 @@ import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from porter.core.cache import digest
@@ -22,6 +23,8 @@ LARGEST_LEXED = 1024 * 1024
 _LEXED = frozenset({".h", ".metal", ".mm"})
 
 BYTE_ORDER_MARK = "\ufeff"
+_IDENTIFIER = re.compile(rb"\w+")
+_FEW = 12  # searches of a folder that take less time than collecting its words
 _CONFLICT_MARKERS = ("<<<<<<< ", ">>>>>>> ")
 
 
@@ -43,10 +46,35 @@ class Folder:
         """
         if (word, pattern) not in self._answers:
             wanted = re.compile(pattern.encode("utf-8", "surrogateescape"), re.M) if pattern else None
+            found = word.encode("utf-8", "surrogateescape")
             self._answers[word, pattern] = tuple(
-                path for path, data in self.files if _contains(data, word.encode("utf-8", "surrogateescape"), wanted)
+                path for path, data in self._find_mentioning(found) if _contains(data, found, wanted)
             )
         return (*self._answers[word, pattern], *self.unread)
+
+    def _find_mentioning(self, word: bytes) -> tuple[tuple[str, bytes], ...]:
+        """The files with a word that this one is part of: far less text to search than all that they say.
+
+        A few searches are done before the words are collected.
+        """
+        if len(self._answers) < _FEW or not _IDENTIFIER.fullmatch(word):
+            return self.files
+        text, holders = self._words
+        found, at = set[int](), text.find(word)
+        while at >= 0:
+            start, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)
+            found |= holders[text[start:end]]
+            at = text.find(word, end)
+        return tuple(self.files[each] for each in sorted(found))
+
+    @cached_property
+    def _words(self) -> tuple[bytes, Mapping[bytes, set[int]]]:
+        """Every identifier of the files on a line of its own, and which files have it."""
+        holders: dict[bytes, set[int]] = {}
+        for at, (_, data) in enumerate(self.files):
+            for word in set(_IDENTIFIER.findall(data)):
+                holders.setdefault(word, set()).add(at)
+        return b"\n".join((*holders, b"")), holders
 
 
 @dataclass
@@ -112,16 +140,27 @@ class Checkout:
             except OSError as error:
                 raise _unreadable(folder, error) from error
             self._disk.lists[key] = sorted(f"{folder}/{name}" for name in names)
-        return list(self._disk.lists[key])
+        return sorted({*self._disk.lists[key], *self._list_new(folder, suffixes)})
 
     def folder(self, folder: str, *suffixes: str) -> Folder:
-        """The files that `list` gives, as on disk."""
+        """The files that `list` gives: as on disk, and those that only the layers have."""
         key = (folder, *suffixes)
         if key not in self._disk.folders:
-            found = [(path, self._peek(path)) for path in self.list(folder, *suffixes)]
+            self.list(folder, *suffixes)
+            found = [(path, self._peek(path)) for path in self._disk.lists[key]]
             files = tuple((path, data) for path, data in found if data is not None)
             self._disk.folders[key] = Folder(files, tuple(path for path, data in found if data is None))
-        return self._disk.folders[key]
+        there = self._disk.folders[key]
+        new = self._list_new(folder, suffixes)
+        if not new:
+            return there
+        added = ((path, self._texts[path].encode("utf-8", "surrogateescape")) for path in new)
+        return Folder((*there.files, *added), there.unread)
+
+    def _list_new(self, folder: str, suffixes: tuple[str, ...]) -> tuple[str, ...]:
+        """The files directly inside `folder` that the layers have, and the disk has not."""
+        inside = (path for path in self._texts if path.rpartition("/")[0] == folder and path.endswith(suffixes))
+        return tuple(sorted(path for path in inside if not _is_there(self.root / path)))
 
     def _peek(self, path: str) -> bytes | None:
         try:

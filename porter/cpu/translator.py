@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 
 from porter.aten.branches import show
 from porter.aten.metal_functions import Library
-from porter.core.dtypes import BY_METAL, FLOAT, INT, DType, Kind
+from porter.core.dtypes import BY_METAL, FLOAT, INT, LONG, DType, Kind
 from porter.core.errors import Place, PorterError
-from porter.cpu.msl_functions import CONSTANTS, LIMITS, NAMESPACES, TRAITS, TYPES, fill_form, find_form
+from porter.cpu.msl_functions import CONSTANTS, LIMITS, NAMESPACES, TRAITS, TYPES, fill_form, find_form, get_plain_name
 from porter.languages import cpp
 from porter.languages.brackets import strip_parentheses
 from porter.mpsgraph.operations import by_cpp_name, operations
 
 OPMATH = "c10::metal::opmath_t<T>"
+ARRAY = "[]"
 _TRANSPARENT = frozenset(("C10_UNLIKELY", "C10_LIKELY"))
 _COMPARISONS = frozenset(("==", "!=", "<", ">", "<=", ">="))
 _ARITHMETIC = frozenset(("+", "-", "*", "/"))
@@ -76,7 +77,12 @@ class Translator:
         bare = re.sub(r"\b(?:at|c10|std)::(Half|BFloat16|u?int\d+_t)\b", r"\1", bare)
         if bare in self.aliases:
             return self.aliases[bare]
+        if bare.endswith(ARRAY):
+            return f"{self.type(bare.removesuffix(ARRAY), start)}{ARRAY}"
         wrapped = re.fullmatch(r"(?:at::)?opmath_type<(.+)>|(?:std::)?make_(un)?signed_t<(.+)>", bare)
+        accumulated = re.fullmatch(r"(?:at::)?acc_type<(.+?), ?(?:true|false|/\*.*)>", bare)
+        if accumulated:
+            return self._accumulate(self.type(accumulated.group(1), start))
         if wrapped and wrapped.group(1):
             inner = self.type(wrapped.group(1), start)
             return OPMATH if inner == "T" else inner
@@ -92,6 +98,12 @@ class Translator:
             raise self.refuse(f"the type {written}", start)
         spelled = TYPES[bare]
         return "T" if spelled == self.dtype.metal and spelled not in ("float", "bool", "int") else spelled
+
+    def _accumulate(self, kind: str) -> str:
+        """Returns what ATen/AccumulateType.h has for a type: opmath, or 64 bits for integers."""
+        if self.concrete(kind).kind in (Kind.INTEGRAL, Kind.BOOL):
+            return "T" if self.dtype == LONG else LONG.metal
+        return OPMATH if kind == "T" else kind
 
     def concrete(self, kind: str) -> DType:
         """Returns the element type of a Metal spelling."""
@@ -134,6 +146,12 @@ class Translator:
         if value.path in TRAITS:
             return TypedText(f"{TRAITS[value.path]}<{self.type(value.arguments[0], value.start)}>", "bool")
         raise self.refuse(f"the name {value.path}", value.start)
+
+    def _index(self, value: cpp.Index) -> TypedText:
+        owner, index = self.expression(value.value), self.expression(value.index)
+        if not owner.type.endswith(ARRAY):
+            raise self.refuse(f"'{show(value)}'", value.start)
+        return TypedText(f"{owner.text}[{index.text}]", owner.type.removesuffix(ARRAY))
 
     def _unary(self, value: cpp.Unary) -> TypedText:
         inner = self.expression(value.value)
@@ -238,6 +256,8 @@ class Translator:
             return self.expression(value.arguments[0])
         if name.path == "sizeof" and len(value.arguments) == 1:
             return TypedText(f"sizeof({self.type(show(value.arguments[0]), value.start)})", "int")
+        if f"{name.path}_v" in TRAITS and not value.arguments:
+            return self._name(cpp.Name(f"{name.path}_v", name.arguments, name.start))
         limit = self._limit(name)
         if limit:
             return limit
@@ -291,7 +311,7 @@ class Translator:
         return TypedText(f"{owner.text}.{part}", self.concrete(owner.type).real.metal)
 
     def _from_table(self, name: cpp.Name, arguments: list[TypedText]) -> TypedText | None:
-        row = by_cpp_name().get(name.last)
+        row = by_cpp_name().get(get_plain_name(name.last))
         if row is None or name.path.rpartition("::")[0] not in NAMESPACES or not arguments:
             return None
         kind = arguments[0].type

@@ -11,6 +11,7 @@ from porter.core.dtypes import DType, Kind
 from porter.cpu.kernels import CpuKernel
 from porter.metal.functor import FunctorStyle
 from porter.metal.params import PARAMETER, ParamsStruct
+from porter.metal.source import Source
 from porter.mpsgraph.graph import Graph
 
 
@@ -18,7 +19,7 @@ from porter.mpsgraph.graph import Graph
 class FunctorSpec:
     """What a functor has to compute. `names` are the functions it may correspond to, its own name first.
 
-    Several scalars come in a `struct`.
+    Several scalars come in a `struct`. `cuda` is the kernel of CUDA, if it is needed.
     """
 
     names: tuple[str, ...]
@@ -30,6 +31,8 @@ class FunctorSpec:
     library: Library
     style: FunctorStyle
     struct: ParamsStruct | None = None
+    cuda: CpuKernel | None = None
+    source: Source = Source.ANY
 
     @property
     def params(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from porter.core.errors import PorterError
 from porter.core.formatting import format_block
 from porter.core.layout import INDEXING, OPERATION_UTILS, spell_include
 from porter.cpu.kernels import CpuKernel
-from porter.metal.candidates import build_functor
+from porter.metal.candidates import build_functor, note_other_sources
 from porter.metal.functor import Functor, functor_text
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.host import (
@@ -95,7 +95,17 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
     style = read_kernel_style(fork, launch.kernel_file)
     names = _list_known_names(name, spec.function.base, spec.call)
     functor_spec = FunctorSpec(
-        names, inputs, scalars, spec.rule, spec.cpu, spec.graph, Library.read(fork), style, struct
+        names,
+        inputs,
+        scalars,
+        spec.rule,
+        spec.cpu,
+        spec.graph,
+        Library.read(fork),
+        style,
+        struct,
+        spec.cuda,
+        spec.source,
     )
     functor = build_functor(functor_spec, {kind: index for (named, kind), index in choice.items() if named == name})
     book = _read_macros(fork, launch.kernel_file)
@@ -115,6 +125,7 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
         function=read_host_style(fork, launch.host_file).function(name),
         notes=(
             *spec.notes,
+            *(f"{name}: {each}" for each in note_other_sources(functor_spec, functor.origins)),
             *(f"{name}: the CPU kernel raises when {each}; a GPU kernel cannot" for each in _list_checks(spec.cpu)),
         ),
         steps=(

@@ -103,7 +103,7 @@ class TestConsistency(Consistency):
     def test_edge_values(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype, op):
             for sample in OPINFOS.pick_kinds(op, dtype):
-                edge = samples.with_edge_values(sample, dtype, OPINFOS.context.literals)
+                edge = samples.with_edge_values(sample, dtype, OPINFOS.context.literals, OPINFOS.context.most)
                 for each in self.accepted(op, edge):
                     with self.noting():
                         self.edges(op, dtype, each, device)
@@ -162,7 +162,7 @@ class TestConsistency(Consistency):
         with self.count_calls(dtype, op):
             for sample in OPINFOS.pick_kinds(op, dtype):
                 spread = samples.with_spread_values(
-                    sample, dtype, getattr(op, "domain", None), OPINFOS.context.literals
+                    sample, dtype, getattr(op, "domain", None), OPINFOS.context.literals, OPINFOS.context.most
                 )
                 for dense in self.accepted(op, spread):
                     with self.noting():
