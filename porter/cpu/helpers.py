@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from porter.aten.metal_functions import Library
 from porter.core.checkout import Checkout
@@ -27,11 +27,15 @@ _DEPTH = 4
 
 @dataclass
 class Helpers:
-    """Looks up the functions that a kernel file calls. `translated` has those translated so far, by name."""
+    """Looks up the functions that a kernel file calls. `translated` has those translated so far, by name.
+
+    With `own`, a function of c10::metal does not replace one that the fork defines for the CPU.
+    """
 
     checkout: Checkout
     path: str
     library: Library
+    own: bool = False
     translated: dict[str, str] = field(default_factory=dict)
     depth: int = 0
 
@@ -39,6 +43,10 @@ class Helpers:
         """Translates the call of a function that is not in the tables, or returns None."""
         takes_complex = any(translator.is_complex(a) for a in arguments)
         bare = name.last.removeprefix(_PREFIX)
+        if self.own and not takes_complex:
+            return self._follow(translator, name, arguments) or replace(self, own=False).translate_call(
+                translator, name, arguments
+            )
         if self.library.has(bare, takes_complex) and translator.dtype.kind in (Kind.FLOATING, Kind.COMPLEX):
             translator.roundings += 1
             kind = translator.dtype.metal if takes_complex else "float"
@@ -49,6 +57,10 @@ class Helpers:
         if written:
             self.translated[complex_name] = written
             return TypedText(f"T({complex_name}(float2({arguments[0].text})))", "T")
+        return self._follow(translator, name, arguments)
+
+    def _follow(self, translator: Translator, name: cpp.Name, arguments: list[TypedText]) -> TypedText | None:
+        """Translates the function of this name that the fork defines for the CPU, if any."""
         found = self._find_definition(name.last, [translator.concrete(a.type) for a in arguments], translator.dtype)
         if found is None or self.depth >= _DEPTH:
             return None

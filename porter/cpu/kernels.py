@@ -62,7 +62,8 @@ class Untranslated:
 class CpuKernel:
     """A stub's CPU kernel. `dtypes` are the common types it supports that Metal has too.
 
-    `parameters` are those of the function after the iterator.
+    `parameters` are those of the function after the iterator. `own` are lambdas that call no function of c10::metal
+    which the fork defines for the CPU too, where `lambdas` do.
     """
 
     stub: str
@@ -72,10 +73,11 @@ class CpuKernel:
     lambdas: tuple[Lambda, ...]
     untranslated: tuple[Untranslated, ...]
     place: Place
+    own: tuple[Lambda, ...] = ()
 
-    def find_lambda(self, dtype: DType) -> Lambda | None:
+    def find_lambda(self, dtype: DType, own: bool = False) -> Lambda | None:
         """Returns the lambda for a common type, or None."""
-        return next((one for one in self.lambdas if dtype in one.dtypes), None)
+        return next((one for one in (self.own if own else self.lambdas) if dtype in one.dtypes), None)
 
 
 def same_type(dtype: DType) -> DType:
@@ -90,6 +92,7 @@ def read_cpu_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DTy
     """
     found, function = find_registered_kernel(checkout, stub)
     groups: dict[LoweredKernel, tuple[DType, ...]] = {}
+    owned: dict[LoweredKernel, tuple[DType, ...]] = {}
     failures: dict[tuple[str, str, str], Untranslated] = {}
     for dtype in ALL:
         try:
@@ -101,6 +104,9 @@ def read_cpu_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DTy
             continue
         if lowered is not None:
             groups[lowered] = (*groups.get(lowered, ()), dtype)
+            other = _lower_on_its_own(checkout, found, dtype, output(dtype), lowered)
+            if other is not None:
+                owned[other] = (*owned.get(other, ()), dtype)
     untranslated = tuple(failures.values())
     supported = {d for types in groups.values() for d in types} | {d for one in untranslated for d in one.dtypes}
     return CpuKernel(
@@ -111,7 +117,21 @@ def read_cpu_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DTy
         tuple(_make_lambda(lowered, dtypes) for lowered, dtypes in groups.items()),
         untranslated,
         found.place,
+        tuple(_make_lambda(lowered, dtypes) for lowered, dtypes in owned.items()),
     )
+
+
+def _lower_on_its_own(
+    checkout: Checkout, found: Definition, dtype: DType, output: DType, lowered: LoweredKernel
+) -> LoweredKernel | None:
+    """The kernel with the fork's own functions instead of those of c10::metal, or None if that is no other."""
+    if not any("c10::metal::" in line for line in (*lowered.lines, *lowered.helpers)):
+        return None
+    try:
+        other = lower(checkout, found, dtype, output, own=True)
+    except PorterError:  # c10::metal has what cannot be translated
+        return None
+    return other if other != lowered else None
 
 
 def find_registered_kernel(checkout: Checkout, stub: str) -> tuple[Definition, str]:

@@ -75,13 +75,17 @@ class _Unsupported(Exception):
     """The kernel's dispatch does not cover the element type."""
 
 
-def lower(checkout: Checkout, found: Definition, dtype: DType, output: DType) -> LoweredKernel | None:
+def lower(
+    checkout: Checkout, found: Definition, dtype: DType, output: DType, own: bool = False
+) -> LoweredKernel | None:
     """Lowers a kernel for a common type and an output type; returns None if its dispatch does not cover them.
+
+    With `own`, the functions that it calls are the fork's own rather than those of c10::metal.
 
     Raises PTR078 (not a lambda passed to cpu_kernel), or PTR079 or PTR080 (no Metal equivalent).
     """
     library = Library.read(checkout)
-    helpers = Helpers(checkout, found.path, library)
+    helpers = Helpers(checkout, found.path, library, own)
     translator = Translator(dtype, found.line_of, library, helpers.translate_call)
     state = _State(checkout, found, Facts(dtype, output), translator)
     try:

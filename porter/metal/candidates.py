@@ -140,6 +140,10 @@ def _lambda_bodies(spec: FunctorSpec, kind: Kind, result: str) -> Iterator[Body]
         body = translate_lambda(found, spec, kind, result)
         yield body
         yield from _without_cancellation(body, spec)
+    own = find_lambda(spec, kind, own=True)
+    if own:
+        body = translate_lambda(own, spec, kind, result)
+        yield replace(body, origin=f"{body.origin}, with its own functions")
 
 
 def _without_cancellation(body: Body, spec: FunctorSpec) -> Iterator[Body]:

@@ -15,15 +15,15 @@ from porter.metal.functor_spec import FunctorSpec
 from porter.mpsgraph.operations import find_headers
 
 
-def find_lambda(spec: FunctorSpec, kind: Kind) -> Lambda | None:
-    """Returns the lambda for a kind of element, for the most telling of its types."""
+def find_lambda(spec: FunctorSpec, kind: Kind, own: bool = False) -> Lambda | None:
+    """Returns the lambda for a kind of element, for the most telling of its types; with `own`, one of `cpu.own`."""
     order = {
         Kind.FLOATING: (dtypes.HALF, dtypes.FLOAT, dtypes.BFLOAT),
         Kind.INTEGRAL: (dtypes.LONG, dtypes.INT, dtypes.UCHAR),
         Kind.BOOL: (dtypes.BOOL,),
         Kind.COMPLEX: (dtypes.FLOAT2,),
     }
-    return next((found for dtype in order[kind] if (found := spec.cpu.find_lambda(dtype))), None)
+    return next((found for dtype in order[kind] if (found := spec.cpu.find_lambda(dtype, own))), None)
 
 
 def translate_lambda(found: Lambda, spec: FunctorSpec, kind: Kind, result: str) -> Body:
