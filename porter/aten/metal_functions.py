@@ -56,7 +56,7 @@ class MetalFunction:
 
 @dataclass(frozen=True)
 class Library:
-    """The inline functions of the fork's c10/metal headers."""
+    """The inline functions and templates of the fork's c10/metal headers."""
 
     functions: tuple[MetalFunction, ...]
 

@@ -12,6 +12,7 @@ ATEN_ROOT = "aten/src"  # what `#include <ATen/...>` is relative to
 ATEN = f"{ATEN_ROOT}/ATen"
 NATIVE = f"{ATEN}/native"
 CPU_KERNELS = f"{NATIVE}/cpu"
+CUDA_KERNELS = f"{NATIVE}/cuda"
 NATIVE_FUNCTIONS = f"{NATIVE}/native_functions.yaml"
 
 # The mps device: its allocator, streams and generator. Its operators are below `native`.
@@ -25,6 +26,7 @@ KERNELS = f"{MPS}/kernels"
 # Headers that kernel files include; host code includes some of them too.
 METAL_HEADERS = f"{C10}/metal"
 INDEXING = f"{METAL_HEADERS}/indexing.h"  # the REGISTER_*_OP macros
+UTILS = f"{METAL_HEADERS}/utils.h"  # traits of element types, arithmetic of complex numbers
 COMMON = f"{METAL_HEADERS}/common.h"  # the number of elements a thread of a strided kernel has
 SPECIAL_MATH = f"{METAL_HEADERS}/special_math.h"
 

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from porter.core.checkout import Checkout
-from porter.core.dtypes import ALL, BFLOAT, HALF, DType, Kind
+from porter.core.dtypes import ALL, BFLOAT, HALF, HALF2, DType
 from porter.core.errors import Place, PorterError
 from porter.core.layout import CPU_KERNELS
+from porter.cpu.loops import CPU_LOOPS
 from porter.cpu.lowering import LoweredKernel, lower
 from porter.languages.definitions import Definition, expand_use, find_definitions, find_macro_uses, parse_definition
 
@@ -35,7 +36,7 @@ class Lambda:
     `body` is an expression or, if `is_block`, statements that return. `params` are the names of the elements, in the
     order of the iterator's inputs. `result` is a Metal type; `T` is the element type. With `opmath`, half and bfloat
     have to compute in float. `helpers` are function templates that the body calls; `checks` are conditions on which the
-    CPU kernel raises.
+    CPU kernel raises. It `chooses` if its first element is a condition, of type bool whatever the type of the others.
     """
 
     params: tuple[str, ...]
@@ -48,6 +49,7 @@ class Lambda:
     helpers: tuple[str, ...]
     checks: tuple[str, ...]
     place: Place
+    chooses: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,10 @@ class Untranslated:
 
 @dataclass(frozen=True)
 class CpuKernel:
-    """A stub's CPU kernel. `dtypes` are the common types it supports that Metal has too.
+    """A stub's kernel for the CPU, or for CUDA. `dtypes` are the common types it supports that Metal has too.
 
-    `parameters` are those of the function after the iterator. `own` are lambdas that call no function of c10::metal
-    which the fork defines for the CPU too, where `lambdas` do.
+    `parameters` are those of the function after the iterator. `own` is the kernel without the functions of
+    c10::metal that the fork defines for the CPU too, if its lambdas call any.
     """
 
     stub: str
@@ -73,11 +75,16 @@ class CpuKernel:
     lambdas: tuple[Lambda, ...]
     untranslated: tuple[Untranslated, ...]
     place: Place
-    own: tuple[Lambda, ...] = ()
+    device: str = CPU_LOOPS.device
+    own: CpuKernel | None = None
 
-    def find_lambda(self, dtype: DType, own: bool = False) -> Lambda | None:
+    def find_lambda(self, dtype: DType) -> Lambda | None:
         """Returns the lambda for a common type, or None."""
-        return next((one for one in (self.own if own else self.lambdas) if dtype in one.dtypes), None)
+        return next((one for one in self.lambdas if dtype in one.dtypes), None)
+
+
+# Lowers a kernel for a common type; returns None if its dispatch does not cover it.
+LowerFor = Callable[[DType], LoweredKernel | None]
 
 
 def same_type(dtype: DType) -> DType:
@@ -91,12 +98,26 @@ def read_cpu_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DTy
     Raises PTR077 if none is registered. Lambdas that cannot be translated are not errors but in `untranslated`.
     """
     found, function = find_registered_kernel(checkout, stub)
+    kernel = collect_lambdas(stub, found, function, lambda dtype: lower(checkout, found, dtype, output(dtype)))
+    if not any(_calls_metal(each) for each in kernel.lambdas):
+        return kernel
+    own = collect_lambdas(stub, found, function, lambda dtype: lower(checkout, found, dtype, output(dtype), own=True))
+    return kernel if own.lambdas == kernel.lambdas else replace(kernel, own=own)
+
+
+def _calls_metal(found: Lambda) -> bool:
+    return any("c10::metal::" in text for text in (found.body, *found.helpers))
+
+
+def collect_lambdas(
+    stub: str, found: Definition, function: str, lower_for: LowerFor, device: str = CPU_LOOPS.device
+) -> CpuKernel:
+    """Returns a kernel with its lambdas, each for all types that have the same one."""
     groups: dict[LoweredKernel, tuple[DType, ...]] = {}
-    owned: dict[LoweredKernel, tuple[DType, ...]] = {}
     failures: dict[tuple[str, str, str], Untranslated] = {}
     for dtype in ALL:
         try:
-            lowered = lower(checkout, found, dtype, output(dtype))
+            lowered = lower_for(dtype)
         except PorterError as error:
             key = (error.code, error.what.replace(str(dtype), "T"), str(error.place))
             before = failures.get(key, Untranslated((), error))
@@ -104,9 +125,6 @@ def read_cpu_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DTy
             continue
         if lowered is not None:
             groups[lowered] = (*groups.get(lowered, ()), dtype)
-            other = _lower_on_its_own(checkout, found, dtype, output(dtype), lowered)
-            if other is not None:
-                owned[other] = (*owned.get(other, ()), dtype)
     untranslated = tuple(failures.values())
     supported = {d for types in groups.values() for d in types} | {d for one in untranslated for d in one.dtypes}
     return CpuKernel(
@@ -117,21 +135,8 @@ def read_cpu_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DTy
         tuple(_make_lambda(lowered, dtypes) for lowered, dtypes in groups.items()),
         untranslated,
         found.place,
-        tuple(_make_lambda(lowered, dtypes) for lowered, dtypes in owned.items()),
+        device,
     )
-
-
-def _lower_on_its_own(
-    checkout: Checkout, found: Definition, dtype: DType, output: DType, lowered: LoweredKernel
-) -> LoweredKernel | None:
-    """The kernel with the fork's own functions instead of those of c10::metal, or None if that is no other."""
-    if not any("c10::metal::" in line for line in (*lowered.lines, *lowered.helpers)):
-        return None
-    try:
-        other = lower(checkout, found, dtype, output, own=True)
-    except PorterError:  # c10::metal has what cannot be translated
-        return None
-    return other if other != lowered else None
 
 
 def find_registered_kernel(checkout: Checkout, stub: str) -> tuple[Definition, str]:
@@ -170,8 +175,7 @@ def _find_definition(checkout: Checkout, path: str, name: str) -> tuple[Definiti
 def _make_lambda(lowered: LoweredKernel, dtypes: tuple[DType, ...]) -> Lambda:
     only = len(lowered.lines) == 1 and lowered.lines[0].startswith("return ")
     body = lowered.lines[0][len("return ") : -1] if only else "\n".join(lowered.lines)
-    reduced = HALF in dtypes or BFLOAT in dtypes
-    whole = all(dtype.kind is not Kind.FLOATING for dtype in dtypes)
+    reduced = any(dtype in (HALF, BFLOAT, HALF2) for dtype in dtypes)
     return Lambda(
         lowered.params,
         tuple(ScalarArgument(*one) for one in lowered.scalars),
@@ -179,8 +183,9 @@ def _make_lambda(lowered: LoweredKernel, dtypes: tuple[DType, ...]) -> Lambda:
         not only,
         dtypes,
         lowered.result,
-        reduced and not whole and lowered.roundings > 1,
+        reduced and lowered.roundings > 1,
         lowered.helpers,
         lowered.checks,
         lowered.place,
+        lowered.chooses,
     )

@@ -40,9 +40,10 @@ def _statement(translator: Translator, statement: cpp.Stmt, results: list[str]) 
         return [_return(translator, statement.value, results)]
     if isinstance(statement, cpp.If):
         test = translator.test(statement.test)
-        then = _block(translator, statement.then, results)
-        other = _block(translator, statement.otherwise or cpp.Block(()), results)
-        return write_branch(test, then, other)
+        otherwise = statement.otherwise or cpp.Block(())
+        if test in ("true", "false"):
+            return _block(translator, statement.then if test == "true" else otherwise, results)
+        return write_branch(test, _block(translator, statement.then, results), _block(translator, otherwise, results))
     if isinstance(statement, cpp.While):
         inner = _block(translator, statement.body, results)
         return [f"while ({translator.test(statement.test)}) {{", *(f"  {line}" for line in inner), "}"]

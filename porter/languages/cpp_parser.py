@@ -42,6 +42,7 @@ _LEVELS = (1, 2, 3, 4, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 9, 10, 10, 10)
 _PRECEDENCE = dict(zip(_OPERATORS, _LEVELS, strict=True))
 _ASSIGNMENTS = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="))
 _STATEMENT_WORDS = frozenset(("return", "if", "while", "for", "else", "do", "switch", "using", "break", "continue"))
+_CAST_TYPES = BUILTIN_TYPES | {"scalar_t", "size_t", "int64_t", "int32_t"}
 
 
 def parse_function(path: str, text: str, templates: tuple[str, ...] = ()) -> Function:
@@ -259,7 +260,7 @@ class Parser(DeclarationParser):
             self.at += 1
             with self._deeper():
                 return Unary(op, self._unary(), start)
-        if op == "(" and self.peek(1) in BUILTIN_TYPES | {"scalar_t"} and self.peek(2) == ")":
+        if op == "(" and self.peek(1) in _CAST_TYPES and self.peek(2) == ")":
             kind = self.peek(1)
             self.at += 3
             with self._deeper():

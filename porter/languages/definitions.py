@@ -26,6 +26,7 @@ _FIRST_WORD = re.compile(r"(?:\\b)?(\w+)(?![\w?*+{|])")
 # What ends the declaration before.
 _ENDINGS = (";", "}", "{", "\n\n", "\n\r\n", "*/", ")\n", ")\r\n")
 _CONTINUED = re.compile(r"\\\r?\n")
+_TEMPLATE = re.compile(r"template\s*<")
 _WRAPPERS = ("TORCH_IMPL_FUNC", "TORCH_META_FUNC")
 
 
@@ -81,7 +82,7 @@ def _find_macro_uses(path: str, text: str) -> Iterator[tuple[Macro, list[str], P
 @lru_cache(maxsize=32768)
 def find_definitions(path: str, text: str, pattern: str) -> tuple[Definition, ...]:
     """Returns the functions whose head (name or wrapper macro) matches `pattern`, including expanded macros."""
-    head = re.compile(rf"{pattern}\s*\(")
+    head = rf"{pattern}\s*\("
     found = list(_find_stretches(path, text, head))
     for macro, arguments, place in find_macro_uses(path, text):
         if any(argument and argument in pattern for argument in arguments):
@@ -90,7 +91,7 @@ def find_definitions(path: str, text: str, pattern: str) -> tuple[Definition, ..
     return tuple(found)
 
 
-def _find_stretches(path: str, text: str, head: re.Pattern[str]) -> Iterator[Definition]:
+def _find_stretches(path: str, text: str, head: str) -> Iterator[Definition]:
     for match in _find_heads(text, head):
         outline = _find_declaration(text, match.start())
         end = _find_definition_end(text, match.end() - 1) if outline else None
@@ -99,15 +100,16 @@ def _find_stretches(path: str, text: str, head: re.Pattern[str]) -> Iterator[Def
             yield Definition(path, text[start:end], Place(path, line_of(text, start)), templates)
 
 
-def _find_heads(text: str, head: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """Yields the matches of a pattern. Its first word is found by plain search, for speed."""
-    word = _FIRST_WORD.match(head.pattern)
-    if word is None or "|" in head.pattern:
-        yield from head.finditer(text)
+def _find_heads(text: str, head: str) -> Iterator[re.Match[str]]:
+    """Yields the matches of a pattern. Its first word is found by plain search, for speed: most texts lack it."""
+    word = _FIRST_WORD.match(head)
+    if word is None or "|" in head:
+        yield from re.finditer(head, text)
         return
     at = text.find(word[1])
-    while at >= 0:
-        match = head.match(text, at)
+    pattern = re.compile(head) if at >= 0 else None
+    while pattern and at >= 0:
+        match = pattern.match(text, at)
         if match:
             yield match
         at = text.find(word[1], match.end() if match else at + len(word[1]))
@@ -126,7 +128,7 @@ def _find_declaration(text: str, at: int) -> tuple[int, tuple[str, ...]] | None:
     before = _LEADING.match(text, begin, at)
     start = before.end() if before else begin
     templates: tuple[str, ...] = ()
-    if text.startswith("template", start):
+    if _TEMPLATE.match(text, start):
         behind = brackets.find_closing_end(text, text.index("<", start), brackets.ANGLES)
         templates = tuple(p for p in split_parameters(text[text.index("<", start) + 1 : behind - 1]) if p) or ("",)
         start = behind + len(text[behind:at]) - len(text[behind:at].lstrip())
