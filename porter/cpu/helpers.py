@@ -25,15 +25,21 @@ _EVERYWHERE = ("ATen/native/Math.h", "ATen/native/cpu/zmath.h")
 _PREFIX = "calc_"
 _CLASS = re.compile(r"(!?)\s*(?:std::is_(integral|floating_point)_v|c10::is_(complex))\s*<\s*\w+\s*>")
 _DEPTH = 4
+# Before the name of a function that c10::metal has too: kernel files use that namespace.
+_OWN = "aten_"
 
 
 @dataclass
 class Helpers:
-    """Looks up the functions that a kernel file calls. `translated` has those translated so far, by name."""
+    """Looks up the functions that a kernel file calls. `translated` has those translated so far, by name.
+
+    With `own`, a function of c10::metal does not replace one that the fork defines for the CPU.
+    """
 
     checkout: Checkout
     path: str
     library: Library
+    own: bool = False
     translated: dict[str, str] = field(default_factory=dict)
     depth: int = 0
 
@@ -41,6 +47,9 @@ class Helpers:
         """Translates the call of a function that is not in the tables, or returns None."""
         takes_complex = any(translator.is_complex(a) for a in arguments)
         bare = name.last.removeprefix(_PREFIX)
+        mine = self._find_own(translator, name, arguments) if self.own and not takes_complex else None
+        if mine is not None:
+            return self._follow(translator, mine, arguments, translator.dtype.real)
         if self.library.has(bare, takes_complex) and translator.dtype.kind in (Kind.FLOATING, Kind.COMPLEX):
             translator.roundings += 1
             kind = translator.dtype.metal if takes_complex else "float"
@@ -59,6 +68,16 @@ class Helpers:
             self.translated[complex_name] = written
             given = ", ".join(f"float2({each.text})" for each in arguments)
             return TypedText(f"T({complex_name}({given}))", "T")
+        return self._follow(translator, found, arguments, dtype)
+
+    def _find_own(self, translator: Translator, name: cpp.Name, arguments: list[TypedText]) -> Definition | None:
+        types = [translator.concrete(a.type) for a in arguments]
+        return self._find_definition(name.last, types, translator.dtype.real) if self.depth < _DEPTH else None
+
+    def _follow(
+        self, translator: Translator, found: Definition | None, arguments: list[TypedText], dtype: DType
+    ) -> TypedText | None:
+        """Translates a function that the fork defines for the CPU, if there is one."""
         if found is None or self.depth >= _DEPTH:
             return None
         self.depth += 1
@@ -115,7 +134,8 @@ class Helpers:
         translator.roundings += inner.roundings
         translator.checks += inner.checks
         parameters = ", ".join(_declare(inner.names[p.name].type, p.name) for p in function.parameters)
-        name = f"complex_{function.name}" if dtype.kind is Kind.COMPLEX else function.name
+        prefix = "complex_" if dtype.kind is Kind.COMPLEX else _OWN if self.library.has(function.name, False) else ""
+        name = f"{prefix}{function.name}"
         head = f"template <typename T>\ninline {result} {name}({parameters}) {{"
         self.translated[name] = "\n".join([head, *(f"  {line}" for line in lines), "}"])
         kind = dtype.metal if result == "T" and dtype != translator.dtype else result

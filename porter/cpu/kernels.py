@@ -64,7 +64,8 @@ class Untranslated:
 class CpuKernel:
     """A stub's kernel for the CPU, or for CUDA. `dtypes` are the common types it supports that Metal has too.
 
-    `parameters` are those of the function after the iterator.
+    `parameters` are those of the function after the iterator. `own` is the kernel without the functions of
+    c10::metal that the fork defines for the CPU too, if its lambdas call any.
     """
 
     stub: str
@@ -75,6 +76,7 @@ class CpuKernel:
     untranslated: tuple[Untranslated, ...]
     place: Place
     device: str = CPU_LOOPS.device
+    own: CpuKernel | None = None
 
     def find_lambda(self, dtype: DType) -> Lambda | None:
         """Returns the lambda for a common type, or None."""
@@ -96,7 +98,15 @@ def read_cpu_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DTy
     Raises PTR077 if none is registered. Lambdas that cannot be translated are not errors but in `untranslated`.
     """
     found, function = find_registered_kernel(checkout, stub)
-    return collect_lambdas(stub, found, function, lambda dtype: lower(checkout, found, dtype, output(dtype)))
+    kernel = collect_lambdas(stub, found, function, lambda dtype: lower(checkout, found, dtype, output(dtype)))
+    if not any(_calls_metal(each) for each in kernel.lambdas):
+        return kernel
+    own = collect_lambdas(stub, found, function, lambda dtype: lower(checkout, found, dtype, output(dtype), own=True))
+    return kernel if own.lambdas == kernel.lambdas else replace(kernel, own=own)
+
+
+def _calls_metal(found: Lambda) -> bool:
+    return any("c10::metal::" in text for text in (found.body, *found.helpers))
 
 
 def collect_lambdas(

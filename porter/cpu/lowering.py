@@ -87,15 +87,17 @@ def lower(
     loops: Loops = CPU_LOOPS,
     function: cpp.Function | None = None,
     types: Mapping[str, str] | None = None,
+    own: bool = False,
 ) -> LoweredKernel | None:
     """Lowers a kernel for a common type and an output type; returns None if its dispatch does not cover them.
 
-    `function` stands for what `found` defines, and `types` are names of types in scope, in Metal.
+    `function` stands for what `found` defines, and `types` are names of types in scope, in Metal. With
+    `own`, the functions that it calls are the fork's own rather than those of c10::metal.
 
     Raises PTR078 (no scalar function passed to a loop), or PTR079 or PTR080 (no Metal equivalent).
     """
     library = Library.read(checkout)
-    helpers = Helpers(checkout, found.path, library)
+    helpers = Helpers(checkout, found.path, library, own)
     translator = Translator(dtype, found.line_of, library, helpers.translate_call, dict(types or {}))
     state = _State(loops, helpers, found, Facts(dtype, output), translator)
     try:

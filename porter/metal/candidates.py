@@ -173,11 +173,16 @@ def _call_directly(function: MetalFunction, spec: FunctorSpec, result: str) -> B
 
 
 def _lambda_bodies(spec: FunctorSpec, kind: Kind, result: str, kernel: CpuKernel | None = None) -> Iterator[Body]:
-    found = find_lambda(kernel or spec.cpu, kind)
+    kernel = kernel or spec.cpu
+    found = find_lambda(kernel, kind)
     if found and len(found.params) == len(spec.params):
         body = translate_lambda(found, spec, kind, result, kernel)
         yield body
         yield from _without_cancellation(body, spec)
+    own = find_lambda(kernel.own, kind) if kernel.own else None
+    if own and len(own.params) == len(spec.params):
+        body = translate_lambda(own, spec, kind, result, kernel.own)
+        yield replace(body, origin=f"{body.origin}, with its own functions")
 
 
 def _without_cancellation(body: Body, spec: FunctorSpec) -> Iterator[Body]:

@@ -12,7 +12,8 @@ from porter.plan.new_operator.expression import find_names, parse_expression, wr
 from porter.plan.new_operator.functions import FUNCTIONS, OF_DERIVATIVES
 
 # sympy's own names of functions, where they differ.
-_TO_SYMPY = {"abs": "Abs", "lgamma": "loggamma"}
+_TO_SYMPY = {"abs": "Abs", "lgamma": "loggamma", "ceil": "ceiling"}
+_UNKNOWN_TO_SYMPY = ("trunc",)  # sympy means another function by these names
 
 
 def derive(tree: ast.expr, tensors: Collection[str], names: Collection[str]) -> Mapping[str, str] | None:
@@ -26,6 +27,7 @@ def derive(tree: ast.expr, tensors: Collection[str], names: Collection[str]) -> 
         return None
     symbols = {name: sympy.Symbol(name, real=True) for name in names}
     functions = {ours: getattr(sympy, theirs) for ours, theirs in _TO_SYMPY.items()}
+    functions |= {name: sympy.Function(name) for name in _UNKNOWN_TO_SYMPY}
     functions |= {
         "exp2": lambda x: sympy.Integer(2) ** x,
         "expm1": lambda x: sympy.exp(x) - 1,

@@ -111,22 +111,29 @@ def _enclosed(text: str, node: ast.expr, level: int) -> str:
     return f"({text})" if own < level or isinstance(node, ast.UnaryOp) else text
 
 
-def write_python(node: ast.expr) -> str:
-    """Writes an expression as Python that computes with torch."""
+def write_python(node: ast.expr, tensors: Collection[str]) -> str:
+    """Writes an expression as Python that computes with torch, and in double precision what is a number."""
+    number = not find_names(node) & set(tensors)
     match node:
         case ast.Constant(value=value):
             return repr(value)
         case ast.Name(id=name):
             return CONSTANTS[name][1] if name in CONSTANTS else name
         case ast.UnaryOp(operand=operand):
-            return f"(-{write_python(operand)})"
+            return f"(-{write_python(operand, tensors)})"
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            return f"{write_python(left)} ** {write_python(right)}"
+            return f"{write_python(left, tensors)} ** {write_python(right, tensors)}"
         case ast.BinOp(left=left, op=op, right=right):
-            return f"({write_python(left)} {_SIGNS[type(op)]} {write_python(right)})"
+            return f"({write_python(left, tensors)} {_SIGNS[type(op)]} {write_python(right, tensors)})"
         case ast.Call(func=ast.Name(id=name), args=arguments):
-            first, *others = (f"torch.as_tensor({write_python(each)})" for each in arguments)
-            return f"{first}.{FUNCTIONS[name].method}({', '.join(others)})"
+            given = [write_python(each, tensors) for each in arguments]
+            if number:
+                return FUNCTIONS[name].number.format(*given)
+            moved = (
+                text if find_names(each) & set(tensors) else f"torch.as_tensor({text}, dtype=torch.double)"
+                for text, each in zip(given, arguments, strict=True)
+            )
+            return f"torch.{FUNCTIONS[name].method}({', '.join(moved)})"
     raise AssertionError(ast.dump(node))
 
 

@@ -13,28 +13,28 @@ CONSTANTS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Function:
-    """A function of numbers: in C++, and as a method of tensors. `positive` ones are not defined below 0."""
+    """A function: in C++, as a method of tensors, for a number in Python. `positive` ones are not defined below 0."""
 
     cpp: str
     method: str
+    number: str = ""
     arity: int = 1
     positive: bool = False
 
 
 def _same(*names: str, positive: bool = False) -> dict[str, Function]:
-    return {name: Function(f"std::{name}", name, positive=positive) for name in names}
+    return {name: Function(f"std::{name}", name, f"math.{name}({{0}})", positive=positive) for name in names}
 
 
 FUNCTIONS: Mapping[str, Function] = {
-    **_same(
-        "exp", "exp2", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "erf"
-    ),
+    **_same("exp", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "erf"),
     **_same("erfc", "ceil", "floor", "trunc"),
     **_same("log", "log2", "log10", "log1p", "sqrt", "acosh", "lgamma", positive=True),
-    "abs": Function("std::abs", "abs"),
-    "atan2": Function("std::atan2", "atan2", 2),
-    "hypot": Function("std::hypot", "hypot", 2),
-    "pow": Function("std::pow", "pow", 2, positive=True),
+    "exp2": Function("std::exp2", "exp2", "2.0 ** ({0})"),
+    "abs": Function("std::abs", "abs", "abs({0})"),
+    "atan2": Function("std::atan2", "atan2", "math.atan2({0}, {1})", 2),
+    "hypot": Function("std::hypot", "hypot", "math.hypot({0}, {1})", 2),
+    "pow": Function("std::pow", "pow", "math.pow({0}, {1})", 2, positive=True),
 }
 
 # Functions that derivatives have beside those above.

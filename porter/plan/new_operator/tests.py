@@ -17,10 +17,11 @@ _SHAPES = ("()", "(5,)", "(3, 4)", "(2, 0, 3)")
 def write_functions(operator: NewOperator) -> str:
     """The functions that compute what the operator should give, and that make samples."""
     schema, low = operator.schema, 0.25 if needs_positive(operator.expression) else -2.0
-    math = "    import math\n\n" if "math." in write_python(operator.expression) else ""
+    value = strip_parentheses(write_python(operator.expression, [each.name for each in schema.tensors]))
+    math = "    import math\n\n" if "math." in value else ""
     return (
         f"def reference_{schema.name}({_parameters(schema)}):\n{math}"
-        f"    return {strip_parentheses(write_python(operator.expression))}\n\n\n"
+        f"    return {value}\n\n\n"
         f"def sample_inputs_{schema.name}(op_info, device, dtype, requires_grad, **kwargs):\n"
         "    def make_arg(shape):\n"
         "        bounds = {} if dtype is torch.bool else "

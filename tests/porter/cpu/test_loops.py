@@ -144,3 +144,22 @@ def test_a_counter_may_step_in_any_way(step: str) -> None:
     text = write_kernel((2.0, -1.0, 0.5), "scalar_t x", "table_impl(x)").replace("i++", step)
     x = np.linspace(-1, 1, 9).astype(np.float32)
     np.testing.assert_allclose(run(text, x, x), np.polyval([2.0, -1.0, 0.5], x.astype(float)), rtol=1e-5, atol=1e-6)
+
+
+def test_a_kernel_keeps_the_functions_of_the_cpu_as_a_second_source(tmp_path: Path) -> None:
+    header = (
+        "namespace c10 {\nnamespace metal {\ntemplate <typename T>\nfloat table_impl(T x) {\n  return 0;\n}\n}\n}\n"
+    )
+    text = write_kernel((2.0, -1.0), "scalar_t x", "table_impl(x)")
+    for path, content in (
+        (f"{CPU_KERNELS}/Made.cpp", text),
+        (NATIVE_FUNCTIONS, ""),
+        ("c10/metal/special_math.h", header),
+    ):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content)
+    cpu = read_cpu_kernel(Checkout(tmp_path, "test"), "made_stub")
+    assert [found.body for found in cpu.lambdas] == ["static_cast<T>(c10::metal::table_impl(x))"]
+    assert cpu.own
+    assert [found.body for found in cpu.own.lambdas] == ["aten_table_impl(x)"]
+    assert "inline T polynomial(" in "".join(cpu.own.lambdas[0].helpers)
