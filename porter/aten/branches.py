@@ -133,9 +133,17 @@ def _decide_binary(test: cpp.Binary, facts: Facts) -> bool | None:
             return ending
         return None if None in sides else not ending
     left, right = resolve_scalar_type(test.left, facts), resolve_scalar_type(test.right, facts)
+    if left is None or right is None:
+        left, right = _read_enumerator(test.left, facts), _read_enumerator(test.right, facts)
     if test.op not in ("==", "!=") or left is None or right is None:
         return None
     return (left == right) == (test.op == "==")
+
+
+def _read_enumerator(value: cpp.Expr, facts: Facts) -> str | None:
+    """Returns a qualified name without arguments, `OpType::GE`, which stands for a constant; None for anything else."""
+    value = facts.resolve(value)
+    return value.path if isinstance(value, cpp.Name) and "::" in value.path and not value.arguments else None
 
 
 def _decide_call(test: cpp.Call, facts: Facts) -> bool | None:

@@ -38,6 +38,7 @@ _V2 = {
     "AT_ALL_TYPES": _BASES["ALL_TYPES"],
     "AT_ALL_TYPES_AND_COMPLEX": _BASES["ALL_TYPES_AND_COMPLEX"],
 }
+_ONE_CASE = "AT_DISPATCH_CASE"
 _NAME = re.compile(rf"AT_DISPATCH_(CASE_)?({'|'.join(sorted(_BASES, key=len, reverse=True))})(?:_AND(\d*))?\Z")
 
 
@@ -73,13 +74,22 @@ def find_dispatch_cases(call: cpp.Call, macros: dict[str, Macro], facts: Facts) 
 def _read_switch(call: cpp.Call, facts: Facts) -> tuple[DispatchCase, ...] | None:
     found = []
     for case in call.arguments[2:]:
-        named = isinstance(case, cpp.Call) and isinstance(case.function, cpp.Name)
-        known = _NAME.match(case.function.path) if named else None  # type: ignore[union-attr]
-        body = _find_lambda(case.arguments) if isinstance(case, cpp.Call) else None
-        if not isinstance(case, cpp.Call) or known is None or body is None:
+        if not isinstance(case, cpp.Call) or not isinstance(case.function, cpp.Name):
             return None
-        found.append(DispatchCase(_read_types(known, case.arguments[:-1], facts), call.arguments[0], body))
+        body = _find_lambda(tuple(map(facts.resolve, case.arguments)))
+        types = _read_case_types(case.function.path, case.arguments[:-1], facts)
+        if body is None or types is None:
+            return None
+        found.append(DispatchCase(types, call.arguments[0], body))
     return tuple(found)
+
+
+def _read_case_types(name: str, extra: tuple[cpp.Expr, ...], facts: Facts) -> frozenset[str] | None:
+    """Returns the types of one case: those of its macro, or only those it names (`AT_DISPATCH_CASE(kHalf, ...)`)."""
+    known = _NAME.match(name)
+    if known:
+        return _read_types(known, extra, facts)
+    return frozenset(filter(None, (resolve_scalar_type(e, facts) for e in extra))) if name == _ONE_CASE else None
 
 
 def _find_lambda(arguments: tuple[cpp.Expr, ...]) -> cpp.LambdaExpr | None:

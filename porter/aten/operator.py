@@ -174,14 +174,22 @@ def find_joining(checkout: Checkout, operator: Operator, migrations: tuple[Migra
     operators that MPS has.
     """
     ported = {call.stub for migration in migrations for call in migration.stubs}
+    joining = (each for each in find_additions(checkout, operator) if isinstance(each, Migration))
+    here = {migration.served.function.name for migration in migrations}
+    return tuple(
+        each
+        for each in joining
+        if each.served.function.name not in here and ported.issuperset(call.stub for call in each.stubs)
+    )
+
+
+def find_additions(checkout: Checkout, operator: Operator) -> tuple[Migration | Blocked, ...]:
+    """Where MPS joins every row that it lacks: the entry that CPU and CUDA share, with the stubs behind it."""
     found = []
     for function in operator.functions:
-        entry = next((entry for entry in function.dispatch if _is_shared_by_all(entry)), None)
-        if entry is None or function.entry_for(MPS_KEY):
-            continue
-        outcome = _find_migration(checkout, operator, ServedFunction(function, entry, None, Language.OTHER))
-        if isinstance(outcome, Migration) and ported.issuperset(call.stub for call in outcome.stubs):
-            found.append(outcome)
+        entry = next((entry for entry in function.dispatch if _may_join(function, entry)), None)
+        if entry is not None and function.entry_for(MPS_KEY) is None:
+            found.append(_find_migration(checkout, operator, ServedFunction(function, entry, None, Language.OTHER)))
     return tuple(found)
 
 
@@ -249,6 +257,12 @@ def _only_calls(text: str, functions: NativeFunctions) -> bool:
         return False
     called = {name for name in _OPERATOR_CALL.findall(text) if functions.has(name)}
     return all(any(function.entry_for(MPS_KEY) for function in functions.find_overloads(name)) for name in called)
+
+
+def _may_join(function: NativeFunction, entry: DispatchEntry) -> bool:
+    """Whether an entry is of code for any device: CPU and CUDA share it, or it is a structured kernel of CPU alone."""
+    alone = function.structured and is_shared(entry) and not all(map(function.entry_for, SHARING_KEYS))
+    return _is_shared_by_all(entry) or alone
 
 
 def _is_shared_by_all(entry: DispatchEntry) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from porter import __version__
+from porter.cli.add import add
 from porter.cli.cache import cache
 from porter.cli.explain import explain
 from porter.cli.extension import extension
@@ -31,7 +32,7 @@ USAGE = "PTR006"
 NAME, COMPLETION = "porter", "_PORTER_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 GROUPS = {
-    "Port": (migrate, undo),
+    "Port": (migrate, add, undo),
     "Inspect": (status, explain, report),
     "Verify": (verify, watch),
     "Write": (kernel, extension),

@@ -127,13 +127,7 @@ def proof(function: Decorated) -> Decorated:
         click.option("--large", is_flag=True, help="Also test tensors whose offsets pass 32 bits, without the memory."),
         sanitize,
         family,
-        click.option(
-            "--arithmetic",
-            default="default",
-            metavar="NAME",
-            shell_complete=_complete_arithmetic,
-            help="Arithmetic a GPU may use: default, fused, flush, reorder, or all.",
-        ),
+        arithmetic,
         click.option(
             "--backend",
             default="auto",
@@ -230,6 +224,15 @@ expression = click.option("-k", "expr", metavar="EXPR", help="Only run tests who
 
 def complete_operator(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """The base names of the operators that MPS serves; empty if the checkout cannot be read."""
+    return [base for base in _list_operators(ctx, served=True) if base.startswith(incomplete)]
+
+
+def complete_missing(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """The base names of the operators with kernels that MPS lacks; empty if the checkout cannot be read."""
+    return [base for base in _list_operators(ctx, served=False) if base.startswith(incomplete)]
+
+
+def _list_operators(ctx: click.Context, served: bool) -> list[str]:
     import os
 
     from porter.aten.native_functions import MPS_KEY, NativeFunctions
@@ -241,8 +244,8 @@ def complete_operator(ctx: click.Context, _param: click.Parameter, incomplete: s
         entries = NativeFunctions.read(find_checkout(named, Path.cwd(), dict(os.environ))).all
     except PorterError:  # completion has nowhere to print it
         return []
-    served = dict.fromkeys(entry.base for entry in entries if entry.entry_for(MPS_KEY))
-    return [base for base in served if base.startswith(incomplete)]
+    there = dict.fromkeys(entry.base for entry in entries if entry.entry_for(MPS_KEY))
+    return list(there) if served else list(dict.fromkeys(e.base for e in entries if e.dispatch and e.base not in there))
 
 
 def _complete_backend(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -256,3 +259,12 @@ def _complete_arithmetic(_ctx: click.Context, _param: click.Parameter, incomplet
     from porter.verdict.result import ALL, ARITHMETICS
 
     return [name for name in (*ARITHMETICS, ALL) if name.startswith(incomplete)]
+
+
+arithmetic = click.option(
+    "--arithmetic",
+    default="default",
+    metavar="NAME",
+    shell_complete=_complete_arithmetic,
+    help="Arithmetic a GPU may use: default, fused, flush, reorder, or all.",
+)

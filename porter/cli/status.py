@@ -14,11 +14,13 @@ from porter.cli.output import DONE, Output
     "status",
     ("porter status --portable", "what can be ported"),
     ("porter status 'log*' --blocked", "logarithms that cannot be ported, and why"),
+    ("porter status --missing", "what MPS lacks, and what each would take"),
     ("porter status --json | jq .counts", "as JSON"),
 )
 @click.argument("patterns", metavar="[PATTERN...]", nargs=-1, shell_complete=complete_operator)
 @click.option("--portable", is_flag=True, help="Only operators with a row that porter can port.")
 @click.option("--blocked", is_flag=True, help="Only operators with a row on MPSGraph that cannot be ported.")
+@click.option("--missing", is_flag=True, help="The operators that MPS lacks instead, and what each would take.")
 @click.option("--coverage", is_flag=True, help="Print the elementwise rows and what came of them, in Markdown.")
 @click.option(
     "--results",
@@ -32,6 +34,7 @@ def status(
     patterns: tuple[str, ...],
     portable: bool,
     blocked: bool,
+    missing: bool,
     coverage: bool,
     results: tuple[Path, ...],
 ) -> int:
@@ -40,6 +43,8 @@ def status(
     Shows, for each operator, what its code is written in, how an MPSGraph implementation can be read, and whether
     porter can port it; if not, an error code (see docs/errors) and the reason. PATTERN is a shell pattern: 'log*'.
     """
+    if missing:
+        return _show_missing(output, patterns)
     from porter.report.status import status_lines, status_object, style_status
     from porter.workflows.status import Filters
     from porter.workflows.status import status as run
@@ -51,6 +56,18 @@ def status(
         output.object(status_object(found))
     else:
         output.text("\n".join(status_lines(found)), lambda: style_status(found))
+    return DONE
+
+
+def _show_missing(output: Output, patterns: tuple[str, ...]) -> int:
+    from porter.report.missing import missing_lines, missing_object
+    from porter.workflows.status import missing
+
+    found = missing(output.open_checkout(), patterns)
+    if output.json:
+        output.object(missing_object(found))
+    else:
+        output.text("\n".join(missing_lines(found)))
     return DONE
 
 

@@ -140,16 +140,27 @@ class Checkout:
             except OSError as error:
                 raise _unreadable(folder, error) from error
             self._disk.lists[key] = sorted(f"{folder}/{name}" for name in names)
-        return list(self._disk.lists[key])
+        return sorted({*self._disk.lists[key], *self._list_new(folder, suffixes)})
 
     def folder(self, folder: str, *suffixes: str) -> Folder:
-        """The files that `list` gives, as on disk."""
+        """The files that `list` gives: as on disk, and those that only the layers have."""
         key = (folder, *suffixes)
         if key not in self._disk.folders:
-            found = [(path, self._peek(path)) for path in self.list(folder, *suffixes)]
+            self.list(folder, *suffixes)
+            found = [(path, self._peek(path)) for path in self._disk.lists[key]]
             files = tuple((path, data) for path, data in found if data is not None)
             self._disk.folders[key] = Folder(files, tuple(path for path, data in found if data is None))
-        return self._disk.folders[key]
+        there = self._disk.folders[key]
+        new = self._list_new(folder, suffixes)
+        if not new:
+            return there
+        added = ((path, self._texts[path].encode("utf-8", "surrogateescape")) for path in new)
+        return Folder((*there.files, *added), there.unread)
+
+    def _list_new(self, folder: str, suffixes: tuple[str, ...]) -> tuple[str, ...]:
+        """The files directly inside `folder` that the layers have, and the disk has not."""
+        inside = (path for path in self._texts if path.rpartition("/")[0] == folder and path.endswith(suffixes))
+        return tuple(sorted(path for path in inside if not _is_there(self.root / path)))
 
     def _peek(self, path: str) -> bytes | None:
         try:

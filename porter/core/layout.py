@@ -12,6 +12,7 @@ ATEN_ROOT = "aten/src"  # what `#include <ATen/...>` is relative to
 ATEN = f"{ATEN_ROOT}/ATen"
 NATIVE = f"{ATEN}/native"
 CPU_KERNELS = f"{NATIVE}/cpu"
+CUDA_KERNELS = f"{NATIVE}/cuda"
 NATIVE_FUNCTIONS = f"{NATIVE}/native_functions.yaml"
 
 # The mps device: its allocator, streams and generator. Its operators are below `native`.
@@ -25,6 +26,7 @@ KERNELS = f"{MPS}/kernels"
 # Headers that kernel files include; host code includes some of them too.
 METAL_HEADERS = f"{C10}/metal"
 INDEXING = f"{METAL_HEADERS}/indexing.h"  # the REGISTER_*_OP macros
+UTILS = f"{METAL_HEADERS}/utils.h"  # traits of element types, arithmetic of complex numbers
 COMMON = f"{METAL_HEADERS}/common.h"  # the number of elements a thread of a strided kernel has
 SPECIAL_MATH = f"{METAL_HEADERS}/special_math.h"
 
@@ -32,6 +34,9 @@ OPINFOS = "torch/testing/_internal/common_methods_invocations.py"
 OPINFO_DEFINITIONS = "torch/testing/_internal/opinfo/definitions"
 TEST_MPS = "test/test_mps.py"
 EXPECTED_DECOMPOSITIONS = "test/expect/HasDecompTest.test_has_decomposition.expect"
+DERIVATIVES = "tools/autograd/derivatives.yaml"
+DOCSTRINGS = "torch/_torch_docs.py"
+FUNCTION_LIST = "docs/source/torch.rst"  # the functions that the documentation lists
 # The expected failures on MPS; older forks have them in test_mps.py.
 COMMON_MPS = "torch/testing/_internal/common_mps.py"
 TEST_LISTS = (COMMON_MPS, TEST_MPS)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from porter.aten.metal_functions import Library
 from porter.core.checkout import Checkout
-from porter.core.dtypes import BOOL, BY_CPP, FLOAT, LONG, UCHAR, DType, Kind
+from porter.core.dtypes import BOOL, BY_CPP, FLOAT, FLOAT2, LONG, UCHAR, DType, Kind
 from porter.core.layout import INCLUDE_ROOTS
 from porter.cpu.scalar_body import translate_body
-from porter.cpu.translator import OPMATH, Translator, TypedText
+from porter.cpu.translator import ARRAY, OPMATH, Translator, TypedText
 from porter.languages import cpp
 from porter.languages.brackets import has_outside
 from porter.languages.definitions import Definition, find_definitions, parse_definition
-from porter.mpsgraph.operations import helpers
+from porter.mpsgraph.operations import find_called_helpers, find_written_form, helpers
 
-_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<((?:ATen/native|ATen/NumericUtils|c10/util)[\w/]*\.h)>", re.M)
+_INCLUDE = re.compile(
+    r"^[ \t]*#[ \t]*include[ \t]*<((?:ATen/native|ATen/NumericUtils|c10/util)[\w/]*\.(?:cu)?h)>", re.M
+)
 # Headers that the vector headers include for every kernel file.
 _EVERYWHERE = ("ATen/native/Math.h", "ATen/native/cpu/zmath.h")
 _PREFIX = "calc_"
@@ -43,17 +46,24 @@ class Helpers:
             kind = translator.dtype.metal if takes_complex else "float"
             joined = ", ".join(a.text for a in arguments)
             return TypedText(f"c10::metal::{bare}({joined})", "T" if takes_complex else kind)
-        complex_name = f"complex_{bare}"
-        written = helpers().get(complex_name) if takes_complex and len(arguments) == 1 else None
+        complex_name = bare if bare in helpers() else f"complex_{bare}"
+        alone = takes_complex and len(arguments) == 1
+        written = helpers().get(complex_name) if takes_complex and (alone or bare in helpers()) else None
+        dtype = translator.dtype if takes_complex else translator.dtype.real
+        types = [translator.concrete(a.type) for a in arguments]
+        found = None if written else self._find_definition(name.last, types, dtype)
+        if alone and found is None:
+            written = written or _write_complex(bare)
         if written:
+            self.translated |= {name: helpers()[name] for name in find_called_helpers(written)}
             self.translated[complex_name] = written
-            return TypedText(f"T({complex_name}(float2({arguments[0].text})))", "T")
-        found = self._find_definition(name.last, len(arguments), translator.dtype)
+            given = ", ".join(f"float2({each.text})" for each in arguments)
+            return TypedText(f"T({complex_name}({given}))", "T")
         if found is None or self.depth >= _DEPTH:
             return None
         self.depth += 1
         try:
-            return self._translate(translator, found, arguments)
+            return self._translate(translator, found, arguments, dtype)
         finally:
             self.depth -= 1
 
@@ -69,22 +79,27 @@ class Helpers:
                     pending.append(source)
         return tuple(source for name, source in self.translated.items() if name in needed)
 
-    def _find_definition(self, name: str, arity: int, dtype: DType) -> Definition | None:
+    def _find_definition(self, name: str, given: Sequence[DType], dtype: DType) -> Definition | None:
         for path in (self.path, *find_headers(self.checkout, self.path)):
             specialised = r"(?:\s*<[^;{}()]*>)?"
             found = find_definitions(path, self.checkout.read(path), rf"\b{re.escape(name)}{specialised}")
-            fitting = [one for one in found if _fits(one, arity, dtype)]
+            fitting = [one for one in found if _fits(one, len(given), dtype)]
             if fitting:
-                return min(fitting, key=lambda one: _rank_overload(one, dtype))
+                return min(fitting, key=lambda one: (_count_conversions(one, given), _rank_overload(one, dtype)))
         return None
 
-    def _translate(self, translator: Translator, found: Definition, arguments: list[TypedText]) -> TypedText:
-        """Inlines a function of one expression; translates any other to a function template (another for complex)."""
+    def _translate(
+        self, translator: Translator, found: Definition, arguments: list[TypedText], dtype: DType
+    ) -> TypedText:
+        """Inlines a function of one expression; translates any other to a function template (another for complex).
+
+        Its arguments are of `dtype`: that of the kernel, or of the parts of its complex numbers.
+        """
         function = parse_definition(found)
-        inner = Translator(translator.dtype, found.line_of, self.library, self.translate_call)
+        inner = Translator(dtype, found.line_of, self.library, self.translate_call)
         for template in function.templates:
             words = re.findall(r"(?:typename|class)\s+(\w+)\s*(?:=|$)", template)
-            inner.aliases.update(dict.fromkeys(words, part_type(function, translator.dtype)))
+            inner.aliases.update(dict.fromkeys(words, part_type(function, dtype)))
         inline = _find_single_expression(function)
         for parameter, argument in zip(function.parameters, arguments, strict=True):
             kind = inner.type(parameter.type, found_start(function))
@@ -94,15 +109,27 @@ class Helpers:
         if inline:
             value = inner.expression(inline)
             translator.roundings += inner.roundings
-            return TypedText(f"({value.text})" if has_outside(value.text, " ") else value.text, value.type)
+            kind = dtype.metal if value.type == "T" and dtype != translator.dtype else value.type
+            return TypedText(f"({value.text})" if has_outside(value.text, " ") else value.text, kind)
         lines, result = translate_body(inner, function.body, returns)
         translator.roundings += inner.roundings
         translator.checks += inner.checks
-        parameters = ", ".join(f"{inner.names[p.name].type} {p.name}" for p in function.parameters)
-        name = f"complex_{function.name}" if translator.dtype.kind is Kind.COMPLEX else function.name
+        parameters = ", ".join(_declare(inner.names[p.name].type, p.name) for p in function.parameters)
+        name = f"complex_{function.name}" if dtype.kind is Kind.COMPLEX else function.name
         head = f"template <typename T>\ninline {result} {name}({parameters}) {{"
         self.translated[name] = "\n".join([head, *(f"  {line}" for line in lines), "}"])
-        return TypedText(f"{name}({', '.join(a.text for a in arguments)})", result)
+        kind = dtype.metal if result == "T" and dtype != translator.dtype else result
+        return TypedText(f"{name}({', '.join(a.text for a in arguments)})", kind)
+
+
+def _write_complex(name: str) -> str | None:
+    """Returns the function of a complex number that the table of operations defines, or None."""
+    form = find_written_form(name, Kind.COMPLEX)
+    if form is None or len(form.arguments) != 1 or form.type != FLOAT2.metal:
+        return None
+    *before, value = form.text.strip().split(";\n")
+    lines = (*(f"  {' '.join(line.split())};" for line in before), f"  return {' '.join(value.split())};")
+    return "\n".join((f"inline {form.type} complex_{name}({form.type} {form.arguments[0]}) {{", *lines, "}"))
 
 
 def find_headers(checkout: Checkout, path: str) -> list[str]:
@@ -122,6 +149,20 @@ def part_type(function: cpp.Function, dtype: DType) -> str:
     if any("complex<" in parameter.type for parameter in function.parameters):
         return dtype.real.metal
     return "T"
+
+
+def _declare(kind: str, name: str) -> str:
+    """Returns a parameter of a function in Metal; an array's values are constants."""
+    return f"const {kind.removesuffix(ARRAY)} {name}{ARRAY}" if kind.endswith(ARRAY) else f"{kind} {name}"
+
+
+def _count_conversions(found: Definition, given: Sequence[DType]) -> int:
+    """Returns how many of a call's numbers an overload would convert between integers and others."""
+    types = [BY_CPP.get(parameter.type) for parameter in parse_definition(found).parameters]
+    pairs = zip(types, given, strict=True)
+    return sum(
+        (type_ is not None and type_.kind is Kind.INTEGRAL) != (each.kind is Kind.INTEGRAL) for type_, each in pairs
+    )
 
 
 def _rank_overload(found: Definition, dtype: DType) -> int:

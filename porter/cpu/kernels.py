@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from porter.core.checkout import Checkout
-from porter.core.dtypes import ALL, BFLOAT, HALF, DType, Kind
+from porter.core.dtypes import ALL, BFLOAT, HALF, HALF2, DType
 from porter.core.errors import Place, PorterError
 from porter.core.layout import CPU_KERNELS
+from porter.cpu.loops import CPU_LOOPS
 from porter.cpu.lowering import LoweredKernel, lower
 from porter.languages.definitions import Definition, expand_use, find_definitions, find_macro_uses, parse_definition
 
@@ -35,7 +36,7 @@ class Lambda:
     `body` is an expression or, if `is_block`, statements that return. `params` are the names of the elements, in the
     order of the iterator's inputs. `result` is a Metal type; `T` is the element type. With `opmath`, half and bfloat
     have to compute in float. `helpers` are function templates that the body calls; `checks` are conditions on which the
-    CPU kernel raises.
+    CPU kernel raises. It `chooses` if its first element is a condition, of type bool whatever the type of the others.
     """
 
     params: tuple[str, ...]
@@ -48,6 +49,7 @@ class Lambda:
     helpers: tuple[str, ...]
     checks: tuple[str, ...]
     place: Place
+    chooses: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Untranslated:
 
 @dataclass(frozen=True)
 class CpuKernel:
-    """A stub's CPU kernel. `dtypes` are the common types it supports that Metal has too.
+    """A stub's kernel for the CPU, or for CUDA. `dtypes` are the common types it supports that Metal has too.
 
     `parameters` are those of the function after the iterator.
     """
@@ -72,10 +74,15 @@ class CpuKernel:
     lambdas: tuple[Lambda, ...]
     untranslated: tuple[Untranslated, ...]
     place: Place
+    device: str = CPU_LOOPS.device
 
     def find_lambda(self, dtype: DType) -> Lambda | None:
         """Returns the lambda for a common type, or None."""
         return next((one for one in self.lambdas if dtype in one.dtypes), None)
+
+
+# Lowers a kernel for a common type; returns None if its dispatch does not cover it.
+LowerFor = Callable[[DType], LoweredKernel | None]
 
 
 def same_type(dtype: DType) -> DType:
@@ -89,11 +96,18 @@ def read_cpu_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DTy
     Raises PTR077 if none is registered. Lambdas that cannot be translated are not errors but in `untranslated`.
     """
     found, function = find_registered_kernel(checkout, stub)
+    return collect_lambdas(stub, found, function, lambda dtype: lower(checkout, found, dtype, output(dtype)))
+
+
+def collect_lambdas(
+    stub: str, found: Definition, function: str, lower_for: LowerFor, device: str = CPU_LOOPS.device
+) -> CpuKernel:
+    """Returns a kernel with its lambdas, each for all types that have the same one."""
     groups: dict[LoweredKernel, tuple[DType, ...]] = {}
     failures: dict[tuple[str, str, str], Untranslated] = {}
     for dtype in ALL:
         try:
-            lowered = lower(checkout, found, dtype, output(dtype))
+            lowered = lower_for(dtype)
         except PorterError as error:
             key = (error.code, error.what.replace(str(dtype), "T"), str(error.place))
             before = failures.get(key, Untranslated((), error))
@@ -111,6 +125,7 @@ def read_cpu_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DTy
         tuple(_make_lambda(lowered, dtypes) for lowered, dtypes in groups.items()),
         untranslated,
         found.place,
+        device,
     )
 
 
@@ -150,8 +165,7 @@ def _find_definition(checkout: Checkout, path: str, name: str) -> tuple[Definiti
 def _make_lambda(lowered: LoweredKernel, dtypes: tuple[DType, ...]) -> Lambda:
     only = len(lowered.lines) == 1 and lowered.lines[0].startswith("return ")
     body = lowered.lines[0][len("return ") : -1] if only else "\n".join(lowered.lines)
-    reduced = HALF in dtypes or BFLOAT in dtypes
-    whole = all(dtype.kind is not Kind.FLOATING for dtype in dtypes)
+    reduced = any(dtype in (HALF, BFLOAT, HALF2) for dtype in dtypes)
     return Lambda(
         lowered.params,
         tuple(ScalarArgument(*one) for one in lowered.scalars),
@@ -159,8 +173,9 @@ def _make_lambda(lowered: LoweredKernel, dtypes: tuple[DType, ...]) -> Lambda:
         not only,
         dtypes,
         lowered.result,
-        reduced and not whole and lowered.roundings > 1,
+        reduced and lowered.roundings > 1,
         lowered.helpers,
         lowered.checks,
         lowered.place,
+        lowered.chooses,
     )

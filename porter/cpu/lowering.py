@@ -7,6 +7,7 @@ the lambda's own. Vectorized lambdas, and what only they use, are left out.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -14,9 +15,10 @@ from porter.aten.branches import Facts, decide, resolve_scalar_type, show
 from porter.aten.dispatch import DispatchCase, find_dispatch_cases
 from porter.aten.metal_functions import Library
 from porter.core.checkout import Checkout
-from porter.core.dtypes import BOOL, DOUBLE, FLOAT, LONG, DType
+from porter.core.dtypes import BOOL, DOUBLE, FLOAT, LONG, DType, Kind
 from porter.core.errors import Place, PorterError
 from porter.cpu.helpers import Helpers
+from porter.cpu.loops import CPU_LOOPS, Loops, ScalarFunction
 from porter.cpu.msl_functions import TYPES, VECTOR_MATH
 from porter.cpu.scalar_body import (
     CHECKS,
@@ -27,15 +29,14 @@ from porter.cpu.scalar_body import (
     translate_declaration,
     write_branch,
 )
-from porter.cpu.translator import Translator, TypedText
+from porter.cpu.translator import OPMATH, Translator, TypedText
 from porter.languages import cpp
 from porter.languages.definitions import Definition, find_definitions, find_macros, parse_definition
 
-_LOOPS = frozenset(("cpu_kernel", "cpu_kernel_vec"))
-_COPIES = frozenset(("direct_copy_kernel",))
 _IGNORED = frozenset(("TORCH_INTERNAL_ASSERT", "TORCH_INTERNAL_ASSERT_DEBUG_ONLY"))
 _ITERATORS = frozenset(("iter", "iterator", "it"))
 _NUMBERS = frozenset(each.cpp for each in (DOUBLE, FLOAT, LONG, BOOL))
+_OPTIONAL_METHODS = frozenset(("has_value", "value", "value_or"))
 _DEPTH = 4
 
 
@@ -51,13 +52,15 @@ class LoweredKernel:
     checks: tuple[str, ...]
     roundings: int
     place: Place
+    chooses: bool = False
 
 
 @dataclass
 class _State:
     """The state while a kernel is lowered."""
 
-    checkout: Checkout
+    loops: Loops
+    helpers: Helpers
     found: Definition
     facts: Facts
     translator: Translator
@@ -66,6 +69,7 @@ class _State:
     vectors: set[str] = field(default_factory=set)
     params: tuple[str, ...] = ()
     result: str = ""
+    chooses: bool = False
     place: Place | None = None
     depth: int = 0
     body: cpp.Stmt = field(default_factory=lambda: cpp.Block(()))
@@ -75,21 +79,31 @@ class _Unsupported(Exception):
     """The kernel's dispatch does not cover the element type."""
 
 
-def lower(checkout: Checkout, found: Definition, dtype: DType, output: DType) -> LoweredKernel | None:
+def lower(
+    checkout: Checkout,
+    found: Definition,
+    dtype: DType,
+    output: DType,
+    loops: Loops = CPU_LOOPS,
+    function: cpp.Function | None = None,
+    types: Mapping[str, str] | None = None,
+) -> LoweredKernel | None:
     """Lowers a kernel for a common type and an output type; returns None if its dispatch does not cover them.
 
-    Raises PTR078 (not a lambda passed to cpu_kernel), or PTR079 or PTR080 (no Metal equivalent).
+    `function` stands for what `found` defines, and `types` are names of types in scope, in Metal.
+
+    Raises PTR078 (no scalar function passed to a loop), or PTR079 or PTR080 (no Metal equivalent).
     """
     library = Library.read(checkout)
     helpers = Helpers(checkout, found.path, library)
-    translator = Translator(dtype, found.line_of, library, helpers.translate_call)
-    state = _State(checkout, found, Facts(dtype, output), translator)
+    translator = Translator(dtype, found.line_of, library, helpers.translate_call, dict(types or {}))
+    state = _State(loops, helpers, found, Facts(dtype, output), translator)
     try:
-        lines = _function(state, parse_definition(found))
+        lines = _function(state, function or parse_definition(found))
     except _Unsupported:
         return None
     if state.place is None:
-        raise _refuse(state, "it never calls cpu_kernel", 0)
+        raise _refuse(state, f"it never calls {loops.main}", 0)
     lines = _prune_locals(lines, state)
     text = "\n".join(lines)
     scalars = tuple((n, *state.scalars[n]) for n in state.scalars if re.search(rf"\b{n}\b", text))
@@ -102,16 +116,12 @@ def lower(checkout: Checkout, found: Definition, dtype: DType, output: DType) ->
         tuple(translator.checks),
         translator.roundings,
         state.place,
+        state.chooses,
     )
 
 
 def _refuse(state: _State, what: str, start: int) -> PorterError:
-    return PorterError(
-        "PTR078",
-        f"cannot translate the CPU kernel: {what}",
-        state.found.line_of(start),
-        "Write the functor by hand if no other source defines it.",
-    )
+    return state.loops.refuse(what, state.found, start)
 
 
 def _function(state: _State, function: cpp.Function) -> list[str]:
@@ -199,6 +209,13 @@ def _declaration(state: _State, statement: cpp.Declaration) -> list[str]:
         return []
     if _is_vector(state, statement):
         return []
+    if isinstance(value, cpp.LambdaExpr):
+        state.facts = state.facts.bind(statement.name, value)
+        return []
+    if state.loops.is_functor(statement.type):
+        made = value if isinstance(value, cpp.Call) else cpp.Call(cpp.Name(statement.type), (value,) if value else ())
+        state.facts = state.facts.bind(statement.name, made)
+        return []
     source = _read_converted_scalar(state, value)
     if value is not None and not source:
         statement = replace(statement, value=_name_conversions(state, value))
@@ -217,6 +234,9 @@ def _name_conversions(state: _State, value: Any) -> Any:
         return tuple(_name_conversions(state, each) for each in value)
     if not isinstance(value, cpp.Expr) or isinstance(value, cpp.LambdaExpr):
         return value
+    optional = _read_optional(state, value)
+    if optional is not None:
+        return optional
     source = _read_converted_scalar(state, value)
     if source is None:
         return replace(value, **{f.name: _name_conversions(state, getattr(value, f.name)) for f in fields(value)})
@@ -226,6 +246,24 @@ def _name_conversions(state: _State, value: Any) -> Any:
     state.scalars[name] = (kind, name)
     state.translator.names[name] = TypedText(name, kind)
     return cpp.Name(name, (), value.start)
+
+
+def _read_optional(state: _State, value: cpp.Expr) -> cpp.Expr | None:
+    """Returns `x.has_value()`, `x.value()` or `x.value_or(y)` of a parameter over two scalars, else None."""
+    if not isinstance(value, cpp.Call) or not isinstance(value.function, cpp.Member):
+        return None
+    owner, method = show(value.function.value), value.function.name
+    if "optional<double>" not in state.parameters.get(owner, "") or method not in _OPTIONAL_METHODS:
+        return None
+    real = state.translator.dtype.real.metal if state.translator.dtype.kind is Kind.COMPLEX else "T"
+    found = []
+    for name, kind in ((f"has_{owner}", "bool"), (owner, real)):
+        state.scalars[name] = (kind, owner)
+        state.translator.names[name] = TypedText(name, kind)
+        found.append(cpp.Name(name, (), value.start))
+    if method == "value_or":
+        return cpp.Ternary(found[0], found[1], value.arguments[0], value.start)
+    return found[0] if method == "has_value" else found[1]
 
 
 def _read_converted_scalar(state: _State, value: cpp.Expr | None) -> tuple[str, str] | None:
@@ -246,11 +284,11 @@ def _call(state: _State, call: cpp.Call) -> list[str]:
         raise _refuse(state, f"'{show(call)[:60]}'", call.start)
     if function.last in _IGNORED or function.last in CHECKS:
         return []
-    if function.last in _LOOPS:
+    if function.last in state.loops.names:
         return _loop(state, call)
-    if function.last in _COPIES:
+    if function.last in state.loops.copies:
         return _result(state, ("a",), "return a;", call.start)
-    cases = find_dispatch_cases(call, find_macros(state.checkout.read(state.found.path)), state.facts)
+    cases = find_dispatch_cases(call, find_macros(state.helpers.checkout.read(state.found.path)), state.facts)
     if cases is not None:
         return _dispatch(state, call, cases)
     return _other_kernel(state, call, function)
@@ -286,29 +324,62 @@ def _dispatch(state: _State, call: cpp.Call, cases: tuple[DispatchCase, ...]) ->
 def _other_kernel(state: _State, call: cpp.Call, function: cpp.Name) -> list[str]:
     """Lowers the call of another kernel in the same file."""
     path = state.found.path
-    found = find_definitions(path, state.checkout.read(path), rf"\b{re.escape(function.last)}")
+    found = find_definitions(path, state.helpers.checkout.read(path), rf"\b{re.escape(function.last)}")
     if not found or state.depth >= _DEPTH or not call.arguments or show(call.arguments[0]) not in _ITERATORS:
         raise _refuse(state, f"the call to {function.path}", call.start)
     before, state.found, state.depth = state.found, found[0], state.depth + 1
+    _bind_arguments(state, parse_definition(found[0]), call, function)
     place, state.translator.place = state.translator.place, found[0].line_of
     lines = _function(state, parse_definition(found[0]))
     state.found, state.depth, state.translator.place = before, state.depth - 1, place
     return lines
 
 
-def _loop(state: _State, call: cpp.Call) -> list[str]:
-    """Lowers the scalar lambda of a cpu_kernel, inline."""
-    found = next((a for a in call.arguments if isinstance(a, cpp.LambdaExpr)), None)
-    if found is None:
-        raise _refuse(state, "a loop body that is not a lambda", call.start)
+def _bind_arguments(state: _State, callee: cpp.Function, call: cpp.Call, function: cpp.Name) -> None:
+    """Makes the names, scalars and types that a call passes on known by the names of the callee."""
     translator = state.translator
-    outer = dict(translator.names), dict(translator.aliases)
+    for template, type_ in zip(callee.templates, function.arguments, strict=False):
+        translator.aliases[template.split()[-1]] = translator.type(type_, call.start)
+    for parameter, argument in zip(callee.parameters[1:], call.arguments[1:], strict=False):
+        value, source = state.facts.resolve(argument), _read_converted_scalar(state, argument)
+        if source:
+            owner, kind = source
+            state.scalars[parameter.name] = (kind, owner)
+            translator.names[parameter.name] = TypedText(parameter.name, kind)
+        elif isinstance(value, cpp.Name) and value.path != parameter.name:
+            state.facts = state.facts.bind(parameter.name, value)
+
+
+def _loop(state: _State, call: cpp.Call) -> list[str]:
+    """Lowers the scalar function of a loop, inline."""
+    function = state.loops.read(state.found, call, state.facts)
+    if function is None:
+        raise _refuse(state, "a loop body that is not a lambda", call.start)
+    translator, helpers = state.translator, state.helpers
+    names, aliases, place = dict(translator.names), dict(translator.aliases), translator.place
+    library = helpers.checkout, helpers.path
+    translator.aliases |= {name: translator.type(type_, call.start) for name, type_ in function.templates.items()}
+    translator.place = function.found.line_of if function.found else place
+    helpers.checkout, helpers.path = function.library or library
+    lines = _scalar_function(state, function)
+    helpers.checkout, helpers.path = library
+    translator.names, translator.aliases, translator.place = names, aliases, place
+    return _result(state, state.params, "\n".join(lines), function.body.start, function.found)
+
+
+def _scalar_function(state: _State, function: ScalarFunction) -> list[str]:
+    """Lowers a scalar function whose types and places are in scope, and notes its parameters and its result."""
+    translator, found = state.translator, function.body
     names = state.params or tuple(p.name for p in found.parameters)
     if len(names) != len(found.parameters):
-        raise _refuse(state, "its branches take different numbers of elements", call.start)
+        raise _refuse(state, "its branches take different numbers of elements", found.start)
     kinds = [translator.type(parameter.type, found.start) for parameter in found.parameters]
+    if kinds[1:] and kinds[0] == "bool" and set(kinds[1:]) == {"T"}:  # a condition, which a functor takes as T
+        kinds, state.chooses = ["T"] * len(kinds), True
     if len(set(kinds)) > 1:
         raise _refuse(state, f"its elements have different types: {', '.join(kinds)}", found.start)
+    if function.wide or OPMATH in kinds:
+        translator.roundings += 2
     lines = []
     for parameter, name, kind in zip(found.parameters, names, kinds, strict=True):
         translator.names[parameter.name] = TypedText(name, kind)
@@ -317,17 +388,19 @@ def _loop(state: _State, call: cpp.Call) -> list[str]:
             translator.names[parameter.name] = TypedText(f"{name}_", kind)
     returns = translator.type(found.returns, found.start) if found.returns else ""
     inner, result = translate_body(translator, found.body, returns)
-    translator.names, translator.aliases = outer
+    result = "T" if result == OPMATH else result
     if state.result and state.result != result:
-        raise _refuse(state, "its branches return different types", call.start)
-    state.result = result
-    return _result(state, names, "\n".join([*lines, *inner]), found.start)
+        raise _refuse(state, "its branches return different types", found.start)
+    state.result, state.params = result, names
+    return [*lines, *inner]
 
 
-def _result(state: _State, params: tuple[str, ...], body: str, start: int) -> list[str]:
+def _result(
+    state: _State, params: tuple[str, ...], body: str, start: int, found: Definition | None = None
+) -> list[str]:
     state.params = params
     state.result = state.result or "T"
-    state.place = state.place or state.found.line_of(start)
+    state.place = state.place or (found or state.found).line_of(start)
     return body.split("\n")
 
 

@@ -10,13 +10,16 @@ import re
 
 from porter.aten.metal_functions import Library
 from porter.core.dtypes import ALL, DOUBLE, FLOAT, INT, DType, Kind
-from porter.mpsgraph.operations import CppFunction
+from porter.languages.brackets import ROUND, find_closing_end
+from porter.mpsgraph.operations import CppFunction, by_cpp_name
 
 NAMESPACES = frozenset(("", "std", "at", "c10", "native", "at::native", "c10::cuda::compat"))
 
 CONSTANTS = {
     "NAN": ("NAN", "float"),
     "INFINITY": ("INFINITY", "float"),
+    "POS_INFINITY": ("INFINITY", "float"),
+    "NEG_INFINITY": ("-INFINITY", "float"),
     "CHAR_BIT": ("8", "int"),
     "M_PI": ("M_PI_F", "float"),
     "c10::pi": ("M_PI_F", "float"),
@@ -31,11 +34,24 @@ CONSTANTS = {
 LIMITS = frozenset(("infinity", "quiet_NaN", "max", "min", "lowest", "epsilon"))
 TRAITS = {"std::is_signed_v": "metal::is_signed_v", "std::is_unsigned_v": "metal::is_unsigned_v"}
 
-# Metal has no double: kernels that compute in double use float instead.
+# CUDA's fast functions of float, which Metal computes as it does the function they approximate.
+_FAST = re.compile(r"__(exp|log|log2|log10|pow|sin|cos|tan)f")
+
+
+def get_plain_name(name: str) -> str:
+    """Returns the function behind a name that says its type: `exp` for `expf`, and for CUDA's `__expf`."""
+    fast = _FAST.fullmatch(name)
+    if fast:
+        return fast[1]
+    return name if name in by_cpp_name() else name.removesuffix("f")
+
+
+# Metal has no double: kernels that compute in double use float instead. Sizes are those of a kernel's own arrays.
 TYPES = {
     **{dtype.cpp: dtype.metal for dtype in ALL},
     DOUBLE.cpp: FLOAT.metal,
     "int": INT.metal,
+    "size_t": "uint",
     "auto": "auto",
 }
 
@@ -59,10 +75,16 @@ def find_form(function: CppFunction, dtype: DType, library: Library) -> str:
     return form if library.has(needed.group(1), takes_complex) else ""
 
 
+def _is_operand(text: str) -> bool:
+    """Whether a text is a name, a call or in parentheses."""
+    opener = re.match(r"[\w:.]*(?:<\w+>)?(\(|\Z)", text)
+    return opener is not None and (not opener[1] or find_closing_end(text, opener.start(1), ROUND) == len(text))
+
+
 def fill_form(form: str, arguments: list[str]) -> str:
     """Fills the arguments into a form: `{0}` unchanged, `[0]` in parentheses unless it is a single operand."""
     text = form
     for index, argument in enumerate(arguments):
-        simple = re.fullmatch(r"[\w:.]+(?:\([^()]*\))?", argument) is not None
+        simple = _is_operand(argument)
         text = text.replace(f"{{{index}}}", argument).replace(f"[{index}]", argument if simple else f"({argument})")
     return text

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from porter.aten.branches import show
 from porter.core.dtypes import Kind
-from porter.cpu.translator import Translator, TypedText, is_number
+from porter.cpu.translator import ARRAY, Translator, TypedText, is_number
 from porter.languages import cpp
 from porter.languages.brackets import strip_parentheses
 
 CHECKS = frozenset(("TORCH_CHECK",))
+_STEPS = frozenset(("++", "--"))
 
 
 def translate_body(translator: Translator, body: cpp.Block, returns: str) -> tuple[list[str], str]:
@@ -39,21 +40,46 @@ def _statement(translator: Translator, statement: cpp.Stmt, results: list[str]) 
         return [_return(translator, statement.value, results)]
     if isinstance(statement, cpp.If):
         test = translator.test(statement.test)
-        then = _block(translator, statement.then, results)
-        other = _block(translator, statement.otherwise or cpp.Block(()), results)
-        return write_branch(test, then, other)
+        otherwise = statement.otherwise or cpp.Block(())
+        if test in ("true", "false"):
+            return _block(translator, statement.then if test == "true" else otherwise, results)
+        return write_branch(test, _block(translator, statement.then, results), _block(translator, otherwise, results))
     if isinstance(statement, cpp.While):
         inner = _block(translator, statement.body, results)
         return [f"while ({translator.test(statement.test)}) {{", *(f"  {line}" for line in inner), "}"]
+    if isinstance(statement, cpp.For):
+        return _for(translator, statement, results)
+    if isinstance(statement, cpp.ArrayDeclaration):
+        return _array(translator, statement)
     if isinstance(statement, cpp.ExpressionStatement):
         return _expression_statement(translator, statement)
     raise translator.refuse(f"'{quote_statement(statement)}'", statement.start)
+
+
+def _for(translator: Translator, statement: cpp.For, results: list[str]) -> list[str]:
+    initial = " ".join(_block(translator, statement.initial, results)) or ";"
+    test = translator.test(statement.test)
+    [step] = _expression_statement(translator, statement.step)
+    inner = _block(translator, statement.body, results)
+    return [f"for ({initial} {test}; {step.removesuffix(';')}) {{", *(f"  {line}" for line in inner), "}"]
+
+
+def _array(translator: Translator, statement: cpp.ArrayDeclaration) -> list[str]:
+    """Translates an array of constants, whose size is that of its values."""
+    kind = translator.type(statement.type, statement.start)
+    values = [translator.cast(kind, translator.expression(value)).text for value in statement.values]
+    translator.names[statement.name] = TypedText(statement.name, f"{kind}{ARRAY}")
+    size = "" if statement.size is None else translator.expression(statement.size).text
+    plain = [value.removeprefix(f"static_cast<{kind}>(").removesuffix(")") for value in values]
+    return [f"constexpr {kind} {statement.name}[{size}] = {{", *(f"  {value}," for value in plain), "};"]
 
 
 def _expression_statement(translator: Translator, statement: cpp.ExpressionStatement) -> list[str]:
     value = statement.value
     if isinstance(value, cpp.Binary):
         return translate_assignment(translator, value)
+    if isinstance(value, cpp.Unary | cpp.Postfix) and value.op in _STEPS:
+        return [f"{translator.expression(value.value).text}{value.op};"]
     if isinstance(value, cpp.Call) and isinstance(value.function, cpp.Name) and value.function.last in CHECKS:
         translator.checks.append(translator.test(value.arguments[0]))
         return []
@@ -78,13 +104,15 @@ def translate_declaration(translator: Translator, statement: cpp.Declaration, co
     if statement.value is None:
         translator.names[statement.name] = TypedText(statement.name, kind)
         return [f"{kind} {statement.name};"]
-    value = translator.cast(kind, translator.expression(statement.value))
+    plain = translator.expression(statement.value)
+    value = translator.cast(kind, plain)
     if constant and is_number(value.text):
         translator.names[statement.name] = value
         return []
     stored = value.type if kind == "auto" else kind
     translator.names[statement.name] = TypedText(statement.name, stored)
-    return [f"{kind} {statement.name} = {value.text};"]
+    written = plain if is_number(plain.text) and not translator.is_complex(value) else value
+    return [f"{kind} {statement.name} = {written.text};"]
 
 
 def translate_assignment(translator: Translator, value: cpp.Binary) -> list[str]:
@@ -114,7 +142,7 @@ def is_assigned(body: cpp.Stmt, name: str) -> bool:
         return any(is_assigned(statement, name) for statement in body.statements)
     if isinstance(body, cpp.If):
         return is_assigned(body.then, name) or (body.otherwise is not None and is_assigned(body.otherwise, name))
-    if isinstance(body, cpp.While):
+    if isinstance(body, cpp.While | cpp.For):
         return is_assigned(body.body, name)
     value = body.value if isinstance(body, cpp.ExpressionStatement) else None
     if isinstance(value, cpp.Call):
@@ -124,5 +152,9 @@ def is_assigned(body: cpp.Stmt, name: str) -> bool:
 
 def quote_statement(statement: cpp.Stmt) -> str:
     """Returns a statement as quoted in messages."""
-    text = statement.text if isinstance(statement, cpp.Opaque) else type(statement).__name__.lower()
+    text = (
+        statement.text
+        if isinstance(statement, cpp.Opaque | cpp.For | cpp.ArrayDeclaration)
+        else type(statement).__name__.lower()
+    )
     return " ".join(text.split())[:60]

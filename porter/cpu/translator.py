@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 
 from porter.aten.branches import show
 from porter.aten.metal_functions import Library
-from porter.core.dtypes import BY_METAL, FLOAT, INT, DType, Kind
+from porter.core.dtypes import BY_METAL, FLOAT, INT, LONG, DType, Kind
 from porter.core.errors import Place, PorterError
-from porter.cpu.msl_functions import CONSTANTS, LIMITS, NAMESPACES, TRAITS, TYPES, fill_form, find_form
+from porter.cpu.msl_functions import CONSTANTS, LIMITS, NAMESPACES, TRAITS, TYPES, fill_form, find_form, get_plain_name
 from porter.languages import cpp
 from porter.languages.brackets import strip_parentheses
 from porter.mpsgraph.operations import by_cpp_name, operations
 
 OPMATH = "c10::metal::opmath_t<T>"
+ARRAY = "[]"
 _TRANSPARENT = frozenset(("C10_UNLIKELY", "C10_LIKELY"))
 _COMPARISONS = frozenset(("==", "!=", "<", ">", "<=", ">="))
 _ARITHMETIC = frozenset(("+", "-", "*", "/"))
@@ -76,18 +77,33 @@ class Translator:
         bare = re.sub(r"\b(?:at|c10|std)::(Half|BFloat16|u?int\d+_t)\b", r"\1", bare)
         if bare in self.aliases:
             return self.aliases[bare]
+        if bare.endswith(ARRAY):
+            return f"{self.type(bare.removesuffix(ARRAY), start)}{ARRAY}"
         wrapped = re.fullmatch(r"(?:at::)?opmath_type<(.+)>|(?:std::)?make_(un)?signed_t<(.+)>", bare)
+        accumulated = re.fullmatch(r"(?:at::)?acc_type<(.+?), ?(?:true|false|/\*.*)>", bare)
+        if accumulated:
+            return self._accumulate(self.type(accumulated.group(1), start))
         if wrapped and wrapped.group(1):
             inner = self.type(wrapped.group(1), start)
             return OPMATH if inner == "T" else inner
         if wrapped:
             return f"metal::make_{wrapped.group(2) or ''}signed_t<{self.type(wrapped.group(3), start)}>"
+        part = re.fullmatch(r"(?:typename )?c10::scalar_value_type<(.+)>::type", bare)
+        if part:
+            inner = self.type(part.group(1), start)
+            return self.concrete(inner).real.metal if self.concrete(inner).kind is Kind.COMPLEX else inner
         if bare.startswith("c10::complex<") and bare[len("c10::complex<") : -1] in self.aliases and bare not in TYPES:
             return "T"
         if bare not in TYPES:
             raise self.refuse(f"the type {written}", start)
         spelled = TYPES[bare]
         return "T" if spelled == self.dtype.metal and spelled not in ("float", "bool", "int") else spelled
+
+    def _accumulate(self, kind: str) -> str:
+        """Returns what ATen/AccumulateType.h has for a type: opmath, or 64 bits for integers."""
+        if self.concrete(kind).kind in (Kind.INTEGRAL, Kind.BOOL):
+            return "T" if self.dtype == LONG else LONG.metal
+        return OPMATH if kind == "T" else kind
 
     def concrete(self, kind: str) -> DType:
         """Returns the element type of a Metal spelling."""
@@ -131,6 +147,12 @@ class Translator:
             return TypedText(f"{TRAITS[value.path]}<{self.type(value.arguments[0], value.start)}>", "bool")
         raise self.refuse(f"the name {value.path}", value.start)
 
+    def _index(self, value: cpp.Index) -> TypedText:
+        owner, index = self.expression(value.value), self.expression(value.index)
+        if not owner.type.endswith(ARRAY):
+            raise self.refuse(f"'{show(value)}'", value.start)
+        return TypedText(f"{owner.text}[{index.text}]", owner.type.removesuffix(ARRAY))
+
     def _unary(self, value: cpp.Unary) -> TypedText:
         inner = self.expression(value.value)
         if value.op == "!":
@@ -147,15 +169,25 @@ class Translator:
     def _binary(self, value: cpp.Binary) -> TypedText:
         left, right = self.expression(value.left), self.expression(value.right)
         if value.op in ("&&", "||"):
-            return TypedText(f"{self.truth(left)} {value.op} {self.truth(right)}", "bool")
+            return self._connect(value.op, self.truth(left), self.truth(right))
         if self.is_complex(left) or self.is_complex(right):
             return self._complex(value, left, right)
+        if value.op == "!=" and left == right and self.concrete(left.type).kind in (Kind.INTEGRAL, Kind.BOOL):
+            return TypedText("false", "bool")  # of floats, it is a test for NaN
         if value.op in _COMPARISONS:
             return TypedText(f"{left.text} {value.op} {right.text}", "bool")
         kind = self.common_type(left.type, right.type)
         if value.op in _ARITHMETIC and kind == "T" and self.dtype.kind is Kind.FLOATING:
             self.roundings += 1
         return TypedText(f"{left.text} {value.op} {right.text}", kind)
+
+    def _connect(self, op: str, left: str, right: str) -> TypedText:
+        """Returns a conjunction or disjunction, without an operand that changes nothing."""
+        decides, neutral = ("false", "true") if op == "&&" else ("true", "false")
+        if decides in (left, right):
+            return TypedText(decides, "bool")
+        kept = [each for each in (left, right) if each != neutral]
+        return TypedText(f" {op} ".join(kept) or neutral, "bool")
 
     def _complex(self, value: cpp.Binary, left: TypedText, right: TypedText) -> TypedText:
         if value.op in ("==", "!="):
@@ -168,16 +200,17 @@ class Translator:
             return TypedText(f"{sides[0]} {value.op} {sides[1]}", kind)
         if value.op == "*" and not both:
             return TypedText(f"{left.text} * {right.text}", kind)
-        function = {"*": "mul", "/": "div"}.get(value.op, "")
-        if not self.library.has(function, of_complex=False):
-            raise self.refuse(f"the complex operation '{show(value)}'", value.start)
-        if not self.is_complex(left):
-            left = TypedText(f"{kind}({left.text}, 0)", kind)
         if not self.is_complex(right):
             return TypedText(f"{left.text} / {right.text}", kind)
-        return TypedText(
-            f"c10::metal::{function}({strip_parentheses(left.text)}, {strip_parentheses(right.text)})", kind
-        )
+        if not self.is_complex(left):
+            left = TypedText(f"{kind}({left.text}, 0)", kind)
+        operands = [TypedText(strip_parentheses(each.text), each.type) for each in (left, right)]
+        quotient = self.fallback(self, cpp.Name("complex_div"), operands) if value.op == "/" else None
+        if quotient:  # c10::metal::div divides by zero otherwise than c10::complex
+            return quotient
+        if value.op != "*" or not self.library.has("mul", of_complex=False):
+            raise self.refuse(f"the complex operation '{show(value)}'", value.start)
+        return TypedText(f"c10::metal::mul({operands[0].text}, {operands[1].text})", kind)
 
     def common_type(self, left: str, right: str) -> str:
         """Returns the result type of an arithmetic operation."""
@@ -206,6 +239,8 @@ class Translator:
             return TypedText(self.truth(value), kind)
         if self.concrete(kind).kind is Kind.COMPLEX and not self.is_complex(value):
             return TypedText(f"{kind}({value.text}, 0)", kind)
+        if kind == FLOAT.metal and value.text.isdecimal():
+            return TypedText(f"{value.text}.0f", kind)
         return TypedText(f"static_cast<{kind}>({value.text})", kind)
 
     def _member(self, value: cpp.Member) -> TypedText:
@@ -221,6 +256,8 @@ class Translator:
             return self.expression(value.arguments[0])
         if name.path == "sizeof" and len(value.arguments) == 1:
             return TypedText(f"sizeof({self.type(show(value.arguments[0]), value.start)})", "int")
+        if f"{name.path}_v" in TRAITS and not value.arguments:
+            return self._name(cpp.Name(f"{name.path}_v", name.arguments, name.start))
         limit = self._limit(name)
         if limit:
             return limit
@@ -274,7 +311,7 @@ class Translator:
         return TypedText(f"{owner.text}.{part}", self.concrete(owner.type).real.metal)
 
     def _from_table(self, name: cpp.Name, arguments: list[TypedText]) -> TypedText | None:
-        row = by_cpp_name().get(name.last)
+        row = by_cpp_name().get(get_plain_name(name.last))
         if row is None or name.path.rpartition("::")[0] not in NAMESPACES or not arguments:
             return None
         kind = arguments[0].type

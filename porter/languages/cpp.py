@@ -183,6 +183,30 @@ class While:
 
 
 @dataclass(frozen=True)
+class For:
+    """`for (initial; test; step) body`; `text` is all of it, for messages."""
+
+    initial: Block
+    test: Expr
+    step: ExpressionStatement
+    body: Stmt
+    text: str
+    start: int = 0
+
+
+@dataclass(frozen=True)
+class ArrayDeclaration:
+    """`type name[size] = {values};`; `size` is None if it is not written, `text` is all of it, for messages."""
+
+    type: str
+    name: str
+    size: Expr | None
+    values: tuple[Expr, ...]
+    text: str
+    start: int = 0
+
+
+@dataclass(frozen=True)
 class Return:
     """`return value;`."""
 
@@ -206,7 +230,7 @@ class Opaque:
     start: int = 0
 
 
-Stmt = Block | Declaration | Using | If | While | Return | ExpressionStatement | Opaque
+Stmt = Block | Declaration | ArrayDeclaration | Using | If | While | For | Return | ExpressionStatement | Opaque
 
 
 @dataclass(frozen=True)

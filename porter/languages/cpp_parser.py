@@ -21,7 +21,6 @@ from porter.languages.cpp import (
     Member,
     Name,
     Opaque,
-    Parameter,
     Paren,
     ParseError,
     Postfix,
@@ -33,7 +32,8 @@ from porter.languages.cpp import (
     Using,
     While,
 )
-from porter.languages.cursor import DEPTHS, QUALIFIERS, Cursor, is_word
+from porter.languages.cpp_declarations import BUILTIN_TYPES, DeclarationParser
+from porter.languages.cursor import QUALIFIERS, is_word
 from porter.languages.depth import DEEPEST, check_depth
 
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
@@ -42,7 +42,7 @@ _LEVELS = (1, 2, 3, 4, 5, 6, 6, 7, 7, 7, 7, 8, 8, 9, 9, 10, 10, 10)
 _PRECEDENCE = dict(zip(_OPERATORS, _LEVELS, strict=True))
 _ASSIGNMENTS = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="))
 _STATEMENT_WORDS = frozenset(("return", "if", "while", "for", "else", "do", "switch", "using", "break", "continue"))
-_BUILTIN_TYPES = frozenset(("float", "double", "int", "bool", "long", "short", "char", "unsigned"))
+_CAST_TYPES = BUILTIN_TYPES | {"scalar_t", "size_t", "int64_t", "int32_t"}
 
 
 def parse_function(path: str, text: str, templates: tuple[str, ...] = ()) -> Function:
@@ -61,7 +61,7 @@ def parse_expression(path: str, text: str) -> Expr:
     return found
 
 
-class Parser(Cursor):
+class Parser(DeclarationParser):
     """Parses the statements and expressions of ATen's code."""
 
     depth = 0
@@ -97,29 +97,6 @@ class Parser(Cursor):
         while self.peek() not in ("{", ""):
             self.at += 1
         return Function(name, parameters, self.block(), templates, returns, start)
-
-    def parameters(self) -> tuple[Parameter, ...]:
-        """`(type name, type, type name = default)`."""
-        self.take("(")
-        found = []
-        while not self.accept(")"):
-            if not self.peek():
-                raise ParseError
-            begin, depth = self.at, 0
-            while self.peek() and (depth or self.peek() not in (",", ")")):
-                depth += DEPTHS.get(self.peek(), 0)
-                self.at += 1
-            found.append(self._parameter(begin, self.at))
-            self.accept(",")
-        return tuple(found)
-
-    def _parameter(self, begin: int, end: int) -> Parameter:
-        texts = [t.text for t in self.tokens[begin:end]]
-        if "=" in texts:
-            end = begin + texts.index("=")
-        last = self.tokens[end - 1].text
-        named = end - begin > 1 and is_word(last) and last not in _BUILTIN_TYPES and self.tokens[end - 2].text != "::"
-        return Parameter(self.spell_type(begin, end - named), last if named else "")
 
     def block(self) -> Block:
         """`{ statements }`."""
@@ -166,6 +143,8 @@ class Parser(Cursor):
         if word == "while":
             self.at += 1
             return [While(self._test(), self._body(), start)]
+        if word == "for":
+            return [self.for_loop()]
         if word == "return":
             self.at += 1
             value = None if self.peek() == ";" else self.expression()
@@ -217,6 +196,8 @@ class Parser(Cursor):
         """Parses the declarations of a statement. If it is not a declaration, returns none and consumes nothing."""
         begin = self.at
         kind = self.type()
+        if kind is not None and is_word(self.peek()) and self.peek(1) == "[":
+            return [self.array(kind, begin)]
         if kind is None or not is_word(self.peek()) or self.peek(1) not in ("=", "(", "{", ";", ","):
             self.at = begin
             return []
@@ -279,7 +260,7 @@ class Parser(Cursor):
             self.at += 1
             with self._deeper():
                 return Unary(op, self._unary(), start)
-        if op == "(" and self.peek(1) in _BUILTIN_TYPES | {"scalar_t"} and self.peek(2) == ")":
+        if op == "(" and self.peek(1) in _CAST_TYPES and self.peek(2) == ")":
             kind = self.peek(1)
             self.at += 3
             with self._deeper():

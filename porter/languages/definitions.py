@@ -26,6 +26,7 @@ _FIRST_WORD = re.compile(r"(?:\\b)?(\w+)(?![\w?*+{|])")
 # What ends the declaration before.
 _ENDINGS = (";", "}", "{", "\n\n", "\n\r\n", "*/", ")\n", ")\r\n")
 _CONTINUED = re.compile(r"\\\r?\n")
+_TEMPLATE = re.compile(r"template\s*<")
 _WRAPPERS = ("TORCH_IMPL_FUNC", "TORCH_META_FUNC")
 
 
@@ -127,7 +128,7 @@ def _find_declaration(text: str, at: int) -> tuple[int, tuple[str, ...]] | None:
     before = _LEADING.match(text, begin, at)
     start = before.end() if before else begin
     templates: tuple[str, ...] = ()
-    if text.startswith("template", start):
+    if _TEMPLATE.match(text, start):
         behind = brackets.find_closing_end(text, text.index("<", start), brackets.ANGLES)
         templates = tuple(p for p in split_parameters(text[text.index("<", start) + 1 : behind - 1]) if p) or ("",)
         start = behind + len(text[behind:at]) - len(text[behind:at].lstrip())

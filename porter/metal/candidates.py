@@ -1,7 +1,8 @@
 """The candidates for a functor's body, best first.
 
-The sources are Metal's own function, c10::metal's, ATen's CPU lambda, the definitions in `operations/*.yaml`, and the
-old graph. The overlay then tests the chosen one against ATen's CPU semantics (NaN, integer width, opmath for half).
+The sources are Metal's own function, c10::metal's, ATen's CPU lambda, the definitions in `operations/*.yaml`, the old
+graph, and ATen's CUDA lambda where the CPU's cannot be translated or a person asks for it. The overlay then tests the
+chosen one against ATen's CPU semantics (NaN, integer width, opmath for half).
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 
 from porter.aten.metal_functions import MetalFunction
 from porter.core import dtypes
 from porter.core.dtypes import Kind
 from porter.core.errors import PorterError
+from porter.cpu.kernels import CpuKernel
 from porter.languages.brackets import ROUND, find_closing_end
 from porter.metal.forms import form_body
 from porter.metal.functor import Body, Functor, Origin, merge_overloads
@@ -21,7 +24,8 @@ from porter.metal.functor_spec import FunctorSpec
 from porter.metal.graph_body import find_single_call, translate_graph
 from porter.metal.lambda_body import find_lambda, promote_body, translate_lambda
 from porter.metal.params import PARAMETER
-from porter.mpsgraph.operations import by_op, find_headers, operations
+from porter.metal.source import Source
+from porter.mpsgraph.operations import Operation, by_op, find_headers, helpers, operations
 
 _FUNCTION = re.compile(r"(?:precise|::metal|c10::metal)::(\w+)\((?:\{\d\}(?:, )?)+\)")
 _EXEMPLARS = {
@@ -50,15 +54,40 @@ def build_functor(spec: FunctorSpec, indexes: Mapping[Kind, int]) -> Functor:
     return Functor(spec.names[0], spec.params, scalars, merge_overloads(bodies.items()), tuple(origins.values()))
 
 
+def note_other_sources(spec: FunctorSpec, origins: Iterable[Origin]) -> Iterator[str]:
+    """Yields why another source defines the functor for some kinds, if CUDA's kernel was asked for.
+
+    Raises PTR336 if it defines none.
+    """
+    if spec.source is not Source.CUDA or spec.cuda is None:
+        return
+    prefix = f"ATen's {spec.cuda.device} kernel"
+    others = [origin for origin in origins if not origin.source.startswith(prefix)]
+    if len(others) == len(tuple(origins)):
+        reasons = "; ".join(dict.fromkeys(u.error.what for u in spec.cuda.untranslated)) or "its types are others"
+        what = f"the CUDA kernel of {spec.names[0]} cannot be translated: {reasons}"
+        raise PorterError("PTR336", what, spec.cuda.place, "Leave out --from cuda: other sources may define it.")
+    for origin in others:
+        found = (u.error.what for u in spec.cuda.untranslated if any(d.kind is origin.kinds[0] for d in u.dtypes))
+        why = next(found, "it does not compute them")
+        kinds = ", ".join(kind.value for kind in origin.kinds)
+        yield f"{kinds} elements are not those of the CUDA kernel ({why}), but of: {origin.source}"
+
+
 def _becomes_float(spec: FunctorSpec, kind: Kind) -> bool:
     """Whether integers or bools are computed as floats, and so use the candidates of the floating types."""
     return kind in (Kind.INTEGRAL, Kind.BOOL) and spec.result(_EXEMPLARS[kind]) is dtypes.FLOAT
 
 
 def list_candidates(spec: FunctorSpec, kind: Kind) -> tuple[Body, ...]:
-    """Returns the different bodies that the sources give for a kind of element. Raises PTR094 if there are none."""
+    """Returns the different bodies that the sources give for a kind of element. Raises PTR094 if there are none.
+
+    The CUDA kernel's are the only ones if they are asked for, and stand last where the CPU's cannot be translated.
+    """
     different: dict[tuple[str, ...], Body] = {}
-    for body in _list_bodies(spec, kind):
+    asked = tuple(_cuda_bodies(spec, kind)) if spec.source is Source.CUDA else ()
+    others = () if find_lambda(spec.cpu, kind) else _cuda_bodies(spec, kind)
+    for body in asked or chain(_list_bodies(spec, kind), others):
         different.setdefault(body.statements, body)
     if different:
         return tuple(different.values())
@@ -72,10 +101,19 @@ def list_candidates(spec: FunctorSpec, kind: Kind) -> tuple[Body, ...]:
     )
 
 
-def _list_bodies(spec: FunctorSpec, kind: Kind) -> Iterator[Body]:
+def _cuda_bodies(spec: FunctorSpec, kind: Kind) -> Iterator[Body]:
+    if spec.cuda:
+        yield from _lambda_bodies(spec, kind, _find_result(spec, kind), spec.cuda)
+
+
+def _find_result(spec: FunctorSpec, kind: Kind) -> str:
     dtype = _EXEMPLARS[kind]
     result_type = spec.result(dtype) or dtype
-    result = "T" if result_type == dtype and kind is not Kind.BOOL else result_type.metal
+    return "T" if result_type == dtype and kind is not Kind.BOOL else result_type.metal
+
+
+def _list_bodies(spec: FunctorSpec, kind: Kind) -> Iterator[Body]:
+    result = _find_result(spec, kind)
     if kind is Kind.COMPLEX:
         yield from _complex_bodies(spec, result)
     elif kind is Kind.FLOATING:
@@ -134,24 +172,35 @@ def _call_directly(function: MetalFunction, spec: FunctorSpec, result: str) -> B
     return Body((f"return {value};",), result, function.origin, headers=(function.header,))
 
 
-def _lambda_bodies(spec: FunctorSpec, kind: Kind, result: str) -> Iterator[Body]:
-    found = find_lambda(spec, kind)
-    if found:
-        body = translate_lambda(found, spec, kind, result)
+def _lambda_bodies(spec: FunctorSpec, kind: Kind, result: str, kernel: CpuKernel | None = None) -> Iterator[Body]:
+    found = find_lambda(kernel or spec.cpu, kind)
+    if found and len(found.params) == len(spec.params):
+        body = translate_lambda(found, spec, kind, result, kernel)
         yield body
         yield from _without_cancellation(body, spec)
 
 
 def _without_cancellation(body: Body, spec: FunctorSpec) -> Iterator[Body]:
-    """Yields the body with the functions that keep the digits which it cancels: ATen's kernels changed to them too."""
+    """Yields the body with functions that keep the digits which it cancels: the fork's own, then a helper.
+
+    ATen's kernels changed to such functions too.
+    """
     for row in operations().values():
-        name = row.msl.partition("(")[0]
-        if not row.instead_of or not spec.library.find(name.rpartition("::")[2], 1, Kind.FLOATING):
+        if not row.instead_of:
             continue
-        statements = tuple(_replace_spelling(line, row.instead_of, name) for line in body.statements)
-        if statements != body.statements:
-            needed = find_headers("\n".join(statements))
-            yield replace(body, statements=statements, origin=f"{body.origin}, with {row.op}", headers=needed)
+        name, form = row.msl.partition("(")[0], row.written.get(Kind.FLOATING)
+        if spec.library.find(name.rpartition("::")[2], 1, Kind.FLOATING):
+            yield from _with_function(body, row, name, ())
+        if form:
+            yield from _with_function(body, row, form.text.partition("(")[0], form.helpers)
+
+
+def _with_function(body: Body, row: Operation, name: str, needed: tuple[str, ...]) -> Iterator[Body]:
+    statements = tuple(_replace_spelling(line, row.instead_of, name) for line in body.statements)
+    if statements != body.statements:
+        texts = (*body.helpers, *(helpers()[each] for each in needed))
+        headers = find_headers("\n".join(statements))
+        yield replace(body, statements=statements, origin=f"{body.origin}, with {name}", helpers=texts, headers=headers)
 
 
 def _replace_spelling(line: str, spelled: str, name: str) -> str:

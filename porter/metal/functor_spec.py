@@ -11,6 +11,7 @@ from porter.core.dtypes import DType, Kind
 from porter.cpu.kernels import CpuKernel
 from porter.metal.functor import FunctorStyle
 from porter.metal.params import PARAMETER, ParamsStruct
+from porter.metal.source import Source
 from porter.mpsgraph.graph import Graph
 
 
@@ -18,7 +19,7 @@ from porter.mpsgraph.graph import Graph
 class FunctorSpec:
     """What a functor has to compute. `names` are the functions it may correspond to, its own name first.
 
-    Several scalars come in a `struct`.
+    Several scalars come in a `struct`. `cuda` is the kernel of CUDA, if it is needed.
     """
 
     names: tuple[str, ...]
@@ -30,6 +31,8 @@ class FunctorSpec:
     library: Library
     style: FunctorStyle
     struct: ParamsStruct | None = None
+    cuda: CpuKernel | None = None
+    source: Source = Source.ANY
 
     @property
     def params(self) -> tuple[str, ...]:
@@ -55,7 +58,10 @@ class FunctorSpec:
 
     @property
     def served(self) -> tuple[DType, ...]:
-        """The dtypes that both the CPU and Metal support; complex half only if the old path supports it too."""
+        """The dtypes that both the CPU and Metal support, and halves wherever the CPU has float.
+
+        Complex half only if the old path supports it too.
+        """
         return tuple(dtype for dtype in dtypes.ALL if self._serves(dtype))
 
     def _serves(self, dtype: DType) -> bool:
@@ -65,6 +71,8 @@ class FunctorSpec:
             return False
         if dtype is dtypes.HALF2 and dtypes.FLOAT2 in self.cpu.dtypes:
             return dtype in self.cpu.dtypes or bool(self.graph and self.graph.of(dtype))
+        if dtype.is_reduced and dtypes.FLOAT in self.cpu.dtypes:
+            return True
         return self.rule.compute(dtype) in self.cpu.dtypes
 
     def as_float(self, name: str) -> str:

@@ -22,6 +22,7 @@ from porter.core.errors import PorterError
 from porter.cpu.kernels import CpuKernel
 from porter.metal.functor import Origin
 from porter.metal.registration import Line
+from porter.metal.source import Source
 from porter.mpsgraph.graph import Graph
 
 # The edits of one step, which apply to the fork after the previous step.
@@ -36,7 +37,7 @@ class KernelSpec:
     """What the kernel of a stub has to compute, for any family.
 
     `function` is the native function whose shared implementation makes the `call`. `graph` is that of the old
-    implementation, or None if it could not be read; `notes` then say why.
+    implementation, or None if it could not be read; `notes` then say why. `cuda` is CUDA's kernel, if needed.
     """
 
     function: NativeFunction
@@ -45,6 +46,8 @@ class KernelSpec:
     cpu: CpuKernel
     graph: Graph | None
     notes: tuple[str, ...]
+    cuda: CpuKernel | None = None
+    source: Source = Source.ANY
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from porter.aten.meta import TypeRule, read_type_rules
+from porter.aten.meta import Promotion, TypeRule, read_type_rules
 from porter.aten.operator import Migration, Operator, ServedFunction
 from porter.aten.stubs import StubCall
 from porter.core.checkout import Checkout
+from porter.core.dtypes import DType
 from porter.core.errors import PorterError
-from porter.cpu.kernels import read_cpu_kernel
+from porter.cpu.kernels import CpuKernel, read_cpu_kernel
+from porter.cuda.kernels import read_cuda_kernel
 from porter.metal.families import find_family
 from porter.metal.kernel import KernelSpec
+from porter.metal.source import Source
 from porter.mpsgraph.graph import Graph
 from porter.mpsgraph.source_reader.evaluator import read_graph
 
@@ -25,13 +29,53 @@ def no_recording(_served: ServedFunction) -> Graph | None:
 
 
 def read_spec(
-    checkout: Checkout, operator: Operator, migration: Migration, call: StubCall, recorded: RecordedGraph
+    checkout: Checkout,
+    operator: Operator,
+    migration: Migration,
+    call: StubCall,
+    recorded: RecordedGraph,
+    source: Source = Source.ANY,
 ) -> KernelSpec:
-    """Returns the kernel's specification. Raises any error from reading the meta function and the CPU kernel."""
+    """Returns the kernel's specification. Raises any error from reading the meta function and the kernels."""
     rule = find_type_rule(checkout, operator, migration, call)
-    cpu = read_cpu_kernel(checkout, call.stub.name, lambda dtype: rule.result(dtype) or dtype)
+    if rule.promotion is Promotion.OUTPUT and _chooses_type(checkout, call.stub.name):
+        rule = replace(rule, promotion=Promotion.CHOSEN)
+    cpu, cuda = _read_kernels(checkout, call.stub.name, lambda dtype: rule.result(dtype) or dtype, source)
     graph, notes = _read_old_graph(checkout, migration.served, rule, recorded)
-    return KernelSpec(migration.served.function, call, rule, cpu, graph, notes)
+    return KernelSpec(migration.served.function, call, rule, cpu, graph, notes, cuda, source)
+
+
+def _chooses_type(checkout: Checkout, stub: str) -> bool:
+    """Whether the CPU kernel chooses the type that it computes in; not if only CUDA has a kernel."""
+    try:
+        return any(each.chooses for each in read_cpu_kernel(checkout, stub).lambdas)
+    except PorterError:
+        return False
+
+
+def _read_kernels(
+    checkout: Checkout, stub: str, output: Callable[[DType], DType], source: Source
+) -> tuple[CpuKernel, CpuKernel | None]:
+    """Returns the CPU kernel, and the one of CUDA if it is asked for or the CPU's is not wholly translated.
+
+    Where only CUDA has a kernel, it stands for both. Raises PTR077 or PTR335.
+    """
+    cpu: CpuKernel | PorterError
+    try:
+        cpu = read_cpu_kernel(checkout, stub, output)
+    except PorterError as error:
+        cpu = error
+    if source is Source.ANY and isinstance(cpu, CpuKernel) and not cpu.untranslated:
+        return cpu, None
+    try:
+        cuda = read_cuda_kernel(checkout, stub, output)
+    except PorterError:
+        if source is Source.CUDA:
+            raise
+        if isinstance(cpu, PorterError):
+            raise cpu from None
+        return cpu, None
+    return (cuda if isinstance(cpu, PorterError) else cpu), cuda
 
 
 def find_type_rule(checkout: Checkout, operator: Operator, migration: Migration, call: StubCall) -> TypeRule:

@@ -7,54 +7,67 @@ from collections.abc import Callable, Mapping
 
 from porter.core import dtypes
 from porter.core.dtypes import Kind
-from porter.cpu.kernels import Lambda, ScalarArgument
+from porter.cpu.kernels import CpuKernel, Lambda, ScalarArgument
+from porter.cpu.translator import OPMATH
 from porter.languages.brackets import is_balanced
 from porter.metal.functor import Body
 from porter.metal.functor_spec import FunctorSpec
+from porter.metal.params import PARAMETER
 from porter.mpsgraph.operations import find_headers
 
+# A number that another type has otherwise.
+_LIMIT = re.compile(r"numeric_limits<T>::(?:max|min|lowest|epsilon)\b")
 
-def find_lambda(spec: FunctorSpec, kind: Kind) -> Lambda | None:
+
+def find_lambda(kernel: CpuKernel, kind: Kind) -> Lambda | None:
     """Returns the lambda for a kind of element, for the most telling of its types."""
     order = {
-        Kind.FLOATING: (dtypes.HALF, dtypes.FLOAT, dtypes.BFLOAT),
+        Kind.FLOATING: (dtypes.HALF, dtypes.BFLOAT, dtypes.FLOAT),
         Kind.INTEGRAL: (dtypes.LONG, dtypes.INT, dtypes.UCHAR),
         Kind.BOOL: (dtypes.BOOL,),
         Kind.COMPLEX: (dtypes.FLOAT2,),
     }
-    return next((found for dtype in order[kind] if (found := spec.cpu.find_lambda(dtype))), None)
+    return next((found for dtype in order[kind] if (found := kernel.find_lambda(dtype))), None)
 
 
-def translate_lambda(found: Lambda, spec: FunctorSpec, kind: Kind, result: str) -> Body:
-    """Translates ATen's CPU lambda. It is computed in float if half and bfloat need it."""
+def translate_lambda(
+    found: Lambda, spec: FunctorSpec, kind: Kind, result: str, kernel: CpuKernel | None = None
+) -> Body:
+    """Translates a lambda of ATen's kernel, the CPU's if none is given. It is computed in float if halves need it."""
+    kernel = kernel or spec.cpu
     in_float = (
         kind is Kind.FLOATING
         and result == "T"
         and (found.opmath or found.helpers or "precise::" in found.body or "metal::" in found.body)
         and "float a0" not in found.body
         and not (found.is_block and "opmath_t<T>" in found.body)
+        and not _LIMIT.search(found.body)
     )
     rounds = kind is Kind.FLOATING and not in_float
     names = dict(zip(found.params, spec.params, strict=True))
     names |= {p: _make_free_name(f"{p}_", found.body) for p in spec.params if p not in found.params and p not in names}
-    names |= {each.name: _find_scalar(spec, each, rounds) for each in found.scalars if spec.scalars}
+    names |= {each.name: _find_scalar(spec, each, rounds, kernel) for each in found.scalars if spec.scalars}
     lines = tuple(_rename(line, names) for line in found.body.split("\n"))
     if not found.is_block:
         lines = (f"return {lines[0] if len(lines) == 1 else ' '.join(lines)};",)
     if in_float:
         lines = _compute_in(lines, spec, "float", spec.as_float)
     # A complex scalar is passed in opmath type: in T, a half one would be rounded.
-    if kind is Kind.COMPLEX and any("opmath_t" not in each.type for each in found.scalars):
+    if kind is Kind.COMPLEX and not spec.struct and any("opmath_t" not in each.type for each in found.scalars):
         lines = _compute_in(lines, spec, "A", "static_cast<A>({})".format)
+    elif kind is Kind.COMPLEX and found.opmath and result == "T":
+        lines = _compute_in(lines, spec, dtypes.FLOAT2.metal, f"{dtypes.FLOAT2.metal}({{}})".format)
     if kind is Kind.COMPLEX and result == "float":
         lines = tuple(_take_real_part(line) for line in lines)
-    origin = f"ATen's CPU kernel ({found.place})"
+    origin = f"ATen's {kernel.device} kernel ({found.place})"
     return Body(lines, result, origin, found.helpers, find_headers(found.body))
 
 
-def _find_scalar(spec: FunctorSpec, scalar: ScalarArgument, rounds: bool) -> str:
+def _find_scalar(spec: FunctorSpec, scalar: ScalarArgument, rounds: bool, kernel: CpuKernel) -> str:
     """Returns what the functor's body calls a scalar of the lambda, rounded to the element type if that is its type."""
-    given = spec.given[spec.cpu.parameters.index(scalar.source) if spec.struct else 0]
+    given = spec.given[kernel.parameters.index(scalar.source) if spec.struct else 0]
+    if scalar.type == "bool" and scalar.name != scalar.source:  # whether an optional number is given
+        return f"{PARAMETER}.has_{given.removeprefix(f'{PARAMETER}.')}"
     wider = spec.struct is None or spec.struct.opmath
     return f"static_cast<T>({given})" if rounds and wider and scalar.type == "T" else given
 
@@ -73,8 +86,9 @@ def _compute_in(lines: tuple[str, ...], spec: FunctorSpec, wider: str, cast: Cal
     params = spec.params if spec.struct or wider != "float" else spec.arguments
     if single:
         text = _rename(text, {name: cast(name) for name in params})
+        text = text.replace(f"static_cast<{OPMATH.replace('T', 'float')}>", "static_cast<float>")
         for each in map(cast, params):
-            text = text.replace(f"float({each})", each)
+            text = text.replace(f"static_cast<float>({each})", each).replace(f"float({each})", each)
     else:
         locals_ = {name: _make_free_name(f"{name}_", text) for name in params}
         text = _rename(text, locals_)
@@ -107,8 +121,15 @@ def _make_free_name(name: str, text: str) -> str:
 
 
 def promote_body(floating: Body, spec: FunctorSpec) -> Body:
-    """Returns the body for integers with a float result: casts elements to float, and the result not back."""
+    """Returns the body for integers with a float result: casts elements to float, and the result not back.
+
+    A long one is not repeated but called.
+    """
     casts = {name: spec.as_float(name) for name in spec.params}
+    if len(floating.statements) > 1:
+        scalars = (PARAMETER,) if spec.struct else spec.scalars
+        called = f"return operator()({', '.join((*casts.values(), *scalars))});"
+        return Body((called,), "float", floating.origin, floating.helpers, floating.headers)
     lines = tuple(_strip_cast(line) for line in floating.statements)
     if not any(cast in line for cast in casts.values() for line in lines):
         lines = tuple(_rename(line, casts) for line in lines)

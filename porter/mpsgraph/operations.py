@@ -52,7 +52,7 @@ class WrittenForm:
     @property
     def helpers(self) -> tuple[str, ...]:
         """The helper functions that it calls, callees first."""
-        return _find_called_helpers(self.text)
+        return find_called_helpers(self.text)
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _read_written_forms(row: Mapping[str, Any], path: str) -> Iterator[tuple[Kin
 
 
 @lru_cache(maxsize=128)
-def _find_called_helpers(text: str) -> tuple[str, ...]:
+def find_called_helpers(text: str) -> tuple[str, ...]:
     """Returns the names of the helpers that a text calls, directly or not, callees first."""
     needed: set[str] = set()
     pending = [text]

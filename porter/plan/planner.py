@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from porter.aten.implementations import Language, find_language, find_registration
 from porter.aten.native_functions import MPS_KEY, NativeFunction, NativeFunctions, share_edits
@@ -17,8 +18,9 @@ from porter.core.errors import Place, PorterError
 from porter.core.layout import INDEXING, KERNEL_LIBRARY
 from porter.metal.families import find_family
 from porter.metal.host import Dialect
-from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice, Kernel
+from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice, Kernel, KernelSpec
 from porter.metal.kernel_spec import RecordedGraph, no_recording, read_spec
+from porter.metal.source import Source
 from porter.plan.draft import Draft
 from porter.plan.plan import (
     EntryChange,
@@ -31,6 +33,9 @@ from porter.plan.plan import (
     Unported,
 )
 from porter.plan.removal import Removal, find_removals
+
+# Reads what the kernel of a stub has to compute, from a function that migrates and its call of the stub.
+ReadSpec = Callable[[Checkout, Operator, Migration, StubCall], KernelSpec]
 
 
 @dataclass(frozen=True)
@@ -56,15 +61,32 @@ def plan_operator(
     op: str,
     choice: CandidateChoice = FIRST_CANDIDATES,
     recorded: RecordedGraph = no_recording,
+    source: Source = Source.ANY,
 ) -> Plan:
-    """Plans the complete port of an operator, with this choice of candidates.
+    """Plans the complete port of an operator, with this choice of candidates of a source.
 
     `recorded` returns the old graph if the source cannot be read. Raises PorterError if nothing can be ported.
     """
     require_dialect(checkout)
     operator = Operator.read(checkout, op)
     _refuse_nothing_to_do(operator)
-    ported = _port_functions(checkout, operator, choice, recorded)
+    return plan_kernels(checkout, operator, find_migrations(checkout, operator), choice, recorded, source)
+
+
+def plan_kernels(
+    checkout: Checkout,
+    operator: Operator,
+    found: Sequence[Migration | Blocked],
+    choice: CandidateChoice,
+    recorded: RecordedGraph,
+    source: Source = Source.ANY,
+) -> Plan:
+    """Plans the kernels of functions that join a shared implementation, and what follows from them.
+
+    Raises the first function's error if none can join.
+    """
+    op = operator.name
+    ported = _port_functions(checkout, operator, found, partial(read_spec, recorded=recorded, source=source), choice)
     if ported.blocked and not ported.kernels:
         raise ported.blocked[0].error
     functions = NativeFunctions.read(checkout)
@@ -126,16 +148,20 @@ def _refuse_nothing_to_do(operator: Operator) -> None:
 
 
 def _port_functions(
-    checkout: Checkout, operator: Operator, choice: CandidateChoice, recorded: RecordedGraph
+    checkout: Checkout,
+    operator: Operator,
+    found: Sequence[Migration | Blocked],
+    read: ReadSpec,
+    choice: CandidateChoice,
 ) -> PortDraft:
     """Ports each stub once. A function with a stub that cannot be ported is blocked and changes nothing."""
     ported = PortDraft(Draft(checkout))
-    for migration in sorted(find_migrations(checkout, operator), key=_most_tensors):
+    for migration in sorted(found, key=_most_tensors):
         outcome, before = migration, ported
         if isinstance(migration, Migration):
             try:
                 for call in migration.stubs:
-                    ported = _port_stub(ported, operator, migration, call, choice, recorded)
+                    ported = _port_stub(ported, operator, migration, call, read, choice)
             except PorterError as error:
                 outcome = Blocked(migration.served, error)
                 ported = before
@@ -149,14 +175,14 @@ def _port_stub(
     operator: Operator,
     migration: Migration,
     call: StubCall,
+    read: ReadSpec,
     choice: CandidateChoice,
-    recorded: RecordedGraph,
 ) -> PortDraft:
     """Adds the kernel of a stub to the draft, unless it was already added or the stub is already native."""
     fork = ported.draft.fork
     if call.stub in ported.stubs or _is_native(fork, call.stub):
         return ported
-    spec = read_spec(fork, operator, migration, call, recorded)
+    spec = read(fork, operator, migration, call)
     kernel = find_family(spec.function, call).write(fork, spec, choice)
     draft = ported.draft
     for step in kernel.steps:
@@ -233,7 +259,8 @@ def _list_answered(migrations: Sequence[Migration]) -> tuple[str, ...]:
 
 def _describe_blocked(blocked: Blocked) -> Unported:
     error, entry = blocked.error, blocked.served.function
-    stays = "stays as it is" if blocked.served.error else "stays on MPSGraph"
+    stays = "stays on MPSGraph" if entry.entry_for(MPS_KEY) else "stays without MPS"
+    stays = "stays as it is" if blocked.served.error else stays
     return Unported(error.code, error.place or entry.place, f"{entry.name} {stays}: {error.what}")
 
 

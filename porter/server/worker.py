@@ -24,7 +24,7 @@ from porter.verdict.backends import host
 from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.baseline import EarlierResult
 from porter.verdict.build import registration, sources
-from porter.verdict.build.literals import literals
+from porter.verdict.build.literals import largest_count, literals
 from porter.verdict.build.tree import Tree, materialise, metal_include
 from porter.verdict.errors import NoVerdict, raising_porter_errors
 from porter.verdict.messages import VerdictAnswer
@@ -296,4 +296,5 @@ def make_context(tree: Tree, target: VerifyTarget, selection: Selection) -> Cont
         lists_before=tree.before(lists) if lists else "",
         precision=tree.read(TEST_MPS) if tree.exists(TEST_MPS) else "",
         literals=literals(tree, target),
+        most=largest_count(tree, target),
     )

@@ -3,74 +3,30 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
-import tempfile
-import threading
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from porter.core.codec import decode, encode
 from porter.core.progress import Progress
 from porter.plan.promotion.promotion import Wish
-from porter.verdict.errors import NoVerdict
-from porter.verdict.limits import out_of_time, read_limits
-from porter.verdict.result import DEFAULT, HOST, Failure, Verdict
-
-_ANSWER = "answer.json"
-_LOG = 1500  # characters of what a process that broke has said last
+from porter.verdict.proof_process import answer, run_proof
+from porter.verdict.result import DEFAULT, Verdict
 
 
 @dataclass(frozen=True)
 class ProofRequest:
-    """The fork, the script, and what of it is promoted."""
+    """The fork, the script, what of it is promoted, and the arithmetic that kernels run in."""
 
     root: Path
     file: Path
     wish: Wish
+    arithmetic: str = DEFAULT
 
 
 def request_proof(request: ProofRequest, op: str, progress: Progress) -> Verdict:
-    """The verdict on a promotion. Raises PTR170 if the process breaks, and PTR176 for a limit that is none."""
-    limits = read_limits(os.environ)
-    start = time.monotonic()
-    step = "starting"
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
-        command = [sys.executable, "-m", __name__, folder, encode(request, ProofRequest)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True)
-        timer = threading.Timer(limits.verdict, process.kill)
-        timer.start()
-        assert process.stdout is not None
-        try:
-            for line in process.stdout:
-                step = line.strip()
-                progress(step)
-            code = process.wait()
-        finally:
-            timer.cancel()
-            process.kill()
-            process.wait()
-        answer = Path(folder) / _ANSWER
-        if answer.is_file():
-            found: Verdict = decode(answer.read_bytes(), Verdict)
-            return found
-        log.seek(0)
-        said = log.read().decode(errors="replace").strip()[-_LOG:]
-    seconds = time.monotonic() - start
-    if seconds >= limits.verdict:
-        return _failed(op, out_of_time(step, limits, seconds), seconds)
-    if code >= 0:
-        raise NoVerdict("PTR170", f"the process that verifies exited with code {code}\n{said}")
-    what = (
-        f"the process was killed by {signal.Signals(-code).name}: host code or a kernel used memory that is not its own"
-    )
-    return _failed(op, Failure(step, what), seconds)
-
-
-def _failed(op: str, failure: Failure, seconds: float) -> Verdict:
-    return Verdict(op, HOST, DEFAULT, 0, 1, 0, 0, None, seconds, failures=(failure,))
+    """The verdict on a promotion. Raises what `run_proof` raises."""
+    return run_proof(__name__, encode(request, ProofRequest), op, progress, request.arithmetic)
 
 
 def _prove(folder: Path, request: ProofRequest) -> None:
@@ -85,10 +41,8 @@ def _prove(folder: Path, request: ProofRequest) -> None:
 
     subject = find_subject(request.file, request.wish)
     plan = plan_promotion(Checkout(request.root, "named"), read_promotion(subject, request.wish))
-    verdict = prove_promotion(request.root, subject, plan, lambda step: print(step, flush=True))
-    part = folder / "part"
-    part.write_text(encode(verdict, Verdict))
-    part.rename(folder / _ANSWER)
+    verdict = prove_promotion(request.root, subject, plan, lambda step: print(step, flush=True), request.arithmetic)
+    answer(folder, verdict)
 
 
 if __name__ == "__main__":

@@ -23,9 +23,7 @@ def make_request(
     large: bool = False,
 ) -> VerifyRequest:
     """The request for what `verify` answers. Raises PTR100, PTR171, PTR172 or PTR271 as it does."""
-    if arithmetic not in (*ARITHMETICS, ALL):
-        named = ", ".join((*ARITHMETICS, ALL))
-        raise NoVerdict("PTR171", f"unknown arithmetic {arithmetic}", hint=f"Choose one of {named}.")
+    find_arithmetics(arithmetic)
     chosen = choose_backend(backend)
     if chosen.ON_HARDWARE and arithmetic != DEFAULT:
         what = f"the {chosen.NAME} backend uses the arithmetic of its GPU"
@@ -56,3 +54,11 @@ def verify(
     """
     request = make_request(checkout_root, texts, op, expr, backend, arithmetic, large)
     return client.request_verdict(request, progress)
+
+
+def find_arithmetics(name: str) -> tuple[str, ...]:
+    """The arithmetics of that name: every one for `all`. Raises PTR171."""
+    if name not in (*ARITHMETICS, ALL):
+        named = ", ".join((*ARITHMETICS, ALL))
+        raise NoVerdict("PTR171", f"unknown arithmetic {name}", hint=f"Choose one of {named}.")
+    return ARITHMETICS if name == ALL else (name,)

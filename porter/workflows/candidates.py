@@ -15,6 +15,7 @@ from porter.plan.planner import plan_operator
 from porter.verdict.result import Failure, Verdict
 
 Prove = Callable[[Plan], Verdict]
+Planner = Callable[[Checkout, str, CandidateChoice, RecordedGraph], Plan]
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,18 @@ class Trial:
         return [failure for failure in found if BY_TORCH[failure.dtype].kind in kinds]
 
 
-def choose_candidates(checkout: Checkout, plan: Plan, prove: Prove, recorded: RecordedGraph = no_recording) -> Trial:
+def choose_candidates(
+    checkout: Checkout,
+    plan: Plan,
+    prove: Prove,
+    recorded: RecordedGraph = no_recording,
+    planner: Planner = plan_operator,
+) -> Trial:
     """Verifies a plan, and replaces each candidate that computes wrong values with one that fails fewer tests.
 
-    Raises what `plan_operator` and `prove` raise.
+    Raises what `planner` and `prove` raise.
     """
-    trials = try_candidates(checkout, plan, recorded)
+    trials = try_candidates(checkout, plan, recorded, planner)
     asked = next(trials)
     while True:
         try:
@@ -61,7 +68,7 @@ class Candidate:
 
 
 def try_candidates(
-    checkout: Checkout, plan: Plan, recorded: RecordedGraph = no_recording
+    checkout: Checkout, plan: Plan, recorded: RecordedGraph = no_recording, planner: Planner = plan_operator
 ) -> Generator[Candidate, Verdict, Trial]:
     """Yields plans, takes their verdicts, and returns the best: the steps of `choose_candidates`, for many at once."""
     best = Trial(FIRST_CANDIDATES, plan, (yield Candidate(FIRST_CANDIDATES, plan)))
@@ -72,7 +79,7 @@ def try_candidates(
                 if not best.value_failures(origin.kinds):
                     break
                 choice = {**best.choice, (functor.name, origin.kinds[0]): index}
-                other_plan = plan_operator(checkout, plan.op, choice, recorded)
+                other_plan = planner(checkout, plan.op, choice, recorded)
                 other = Trial(choice, other_plan, (yield Candidate(choice, other_plan)))
                 better = other.rank < best.rank
                 rejected.append(_reject(best if better else other, functor.name, origin))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from porter.aten.operator import Blocked, Operator, ServedFunction, find_migrations
+from porter.aten.lacking import find_missing
+from porter.aten.operator import Blocked, Operator, ServedFunction, find_additions, find_migrations
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
 from porter.cpu.kernels import read_cpu_kernel
 from porter.mpsgraph.graph import Graph
 from porter.mpsgraph.printing import graph_lines
+from porter.plan.addition import plan_addition
 from porter.plan.planner import plan_operator
 from porter.recording.readings import NEWEST, describe_recordings, read_source_graph
 from porter.report.explain import Stage
@@ -33,8 +35,10 @@ def explain(
         elif row.implementation and row.builds_graph:
             yield from _implementation(checkout, row, record, macos, progress)
     yield from dict.fromkeys(_stubs(checkout, operator))
+    for each in find_missing(checkout, operator):
+        yield Stage("missing on MPS", (f"{each.name} needs a kernel of the {each.family.value} family",))
     try:
-        plan = plan_operator(checkout, op)
+        plan = (plan_addition if not operator.served else plan_operator)(checkout, op)
         yield from (Stage(f"functor, from {f.origin}", tuple(f.source.splitlines())) for f in plan.functors)
         yield from (Stage("unported", (f"{u.place}: {u.code} {u.reason}",)) for u in plan.unported)
     except PorterError as error:
@@ -42,8 +46,8 @@ def explain(
 
 
 def _stubs(checkout: Checkout, operator: Operator) -> Iterator[Stage]:
-    """The stub that each MPSGraph row can move to and its CPU kernel, or why there is none."""
-    for move in find_migrations(checkout, operator):
+    """The stub that each MPSGraph row, or one that MPS lacks, can move to and its CPU kernel, or why there is none."""
+    for move in find_migrations(checkout, operator) if operator.served else find_additions(checkout, operator):
         if isinstance(move, Blocked):
             yield Stage("stub", (str(move.error),))
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from porter.core.checkout import Checkout
@@ -11,6 +12,7 @@ from porter.core.errors import PorterError
 from porter.core.progress import Progress, Steps, ignore, number_progress
 from porter.core.writing import write
 from porter.metal.kernel_spec import RecordedGraph
+from porter.metal.source import Source
 from porter.plan.draft import Draft
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator, require_dialect
@@ -27,10 +29,10 @@ Done = Callable[["Verdict"], None]
 
 @dataclass(frozen=True)
 class Request:
-    """The operators to port, or all that can be, and what to do with their plans. No `proof` means no verdict.
+    """The operators to port, or all that can be, from which source, and what to do with their plans.
 
-    `all` are verified together, at most `jobs` at a time (0: as many as there are cores); of them, only those of a
-    `shard` are ported if one is given.
+    No `proof` means no verdict. `all` are verified together, at most `jobs` at a time (0: as many as there are cores);
+    of them, only those of a `shard` are ported if one is given.
     """
 
     ops: tuple[str, ...] = ()
@@ -40,6 +42,7 @@ class Request:
     write: bool = False
     force: bool = False
     proof: Proof | None = None
+    source: Source = Source.ANY
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def migrate(
     ops: Sequence[str] = portable(checkout) if request.all else request.ops
     if request.shard:
         ops = request.shard.select(ops)
-    if request.all and request.proof:
+    if request.all and request.proof and request.source is Source.ANY:
         yield from _migrate_together(checkout, ops, request, progress, done)
         return
     draft, reading = Draft(checkout), read_recorded(checkout, run=request.proof is not None)
@@ -101,14 +104,16 @@ def migrate(
         recorded = reading(report_progress)
         report_progress("planning")
         try:
-            plan = plan_operator(draft.fork, op, recorded=recorded)
+            plan = plan_operator(draft.fork, op, recorded=recorded, source=request.source)
         except PorterError as error:
             if not request.all:
                 raise
             yield NotPlanned(op, error)
             continue
         ported = (
-            _prove(draft, plan, request.proof, recorded, report_progress) if request.proof else PortedOperator(plan)
+            _prove(draft, plan, request.proof, recorded, request.source, report_progress)
+            if request.proof
+            else PortedOperator(plan)
         )
         yield ported
         draft = draft.follow(ported.plan.changes)
@@ -137,7 +142,9 @@ def _migrate_together(
         yield Wrote(write(checkout, draft.changes, request.force))
 
 
-def _prove(draft: Draft, plan: Plan, proof: Proof, recorded: RecordedGraph, progress: Progress) -> PortedOperator:
+def _prove(
+    draft: Draft, plan: Plan, proof: Proof, recorded: RecordedGraph, source: Source, progress: Progress
+) -> PortedOperator:
     from porter.verdict.prove import prove
     from porter.workflows.candidates import choose_candidates
 
@@ -146,7 +153,7 @@ def _prove(draft: Draft, plan: Plan, proof: Proof, recorded: RecordedGraph, prog
         return prove(draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress, proof.large)
 
     try:
-        best = choose_candidates(draft.fork, plan, verdict, recorded)
+        best = choose_candidates(draft.fork, plan, verdict, recorded, partial(plan_operator, source=source))
     except PorterError as error:
         return PortedOperator(plan, no_verdict=error)
     return PortedOperator(best.plan, best.verdict, rejected=best.rejected)

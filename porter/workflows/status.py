@@ -1,4 +1,4 @@
-"""`porter status`: every operator with an MPS implementation, what it is written in, and whether it can be ported."""
+"""`porter status`: the operators that MPS has, what each is written in and if it can be ported; and those it lacks."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from porter.aten.implementations import Language
+from porter.aten.lacking import Lack, find_lacks
 from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import Blocked, Operator, ServedFunction, find_migrations, find_served, is_shared
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
 from porter.metal.kernel_spec import check_portable
+from porter.plan.addition import find_obstacle
 from porter.plan.planner import require_dialect
+from porter.report.missing import MissingOperator
 from porter.report.status import OperatorStatus, Reason, RowStatus, State
 
 _NATIVE = Reason("PTR013", "already native")
@@ -61,6 +64,19 @@ def status(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorStatus
     old = [row for rows in found.values() for row in rows if row.builds_graph]
     readings = dict(zip((row.function.name for row in old), list_readings(checkout, old), strict=True))
     return tuple(replace(each, rows=_with_readings(each.rows, readings)) for each in found)
+
+
+def missing(checkout: Checkout, patterns: Sequence[str] = ()) -> tuple[MissingOperator, ...]:
+    """The operators that MPS lacks, and what keeps porter from adding them. Raises as `operators` does."""
+    bases = _match_bases(NativeFunctions.read(checkout), patterns)
+    dialect = _find_dialect_reason(checkout)
+    return tuple(_describe_missing(checkout, each, dialect) for each in find_lacks(checkout) if each.name in bases)
+
+
+def _describe_missing(checkout: Checkout, lack: Lack, dialect: Reason | None) -> MissingOperator:
+    error = find_obstacle(checkout, Operator.read(checkout, lack.name))
+    reason = Reason(error.code, error.what) if error else dialect
+    return MissingOperator(lack.name, lack.family.value, reason)
 
 
 def portable(checkout: Checkout) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -14,7 +13,6 @@ from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
 from porter.core.formatting import format_block
 from porter.core.layout import EXPECTED_DECOMPOSITIONS, KERNELS, NATIVE, NATIVE_FUNCTIONS, OPERATIONS, OPINFOS, TEST_MPS
-from porter.languages.python_calls import find_expression
 from porter.plan.draft import Draft
 from porter.plan.promotion import tests
 from porter.plan.promotion.host_file import write_host_file, write_meta_file
@@ -22,11 +20,8 @@ from porter.plan.promotion.kernel_file import write_kernel_file
 from porter.plan.promotion.promotion import Decision, Promotion
 from porter.plan.promotion.rows import write_rows
 from porter.plan.promotion.style import Style, read_style
+from porter.plan.test_files import insert_decompositions, insert_opinfo, insert_test
 
-_OP_DB = re.compile(r"^op_db\b[^=\n]*= *(?P<open>\[)\n", re.M)
-_ENTRY = re.compile(r"^    \w*Info(?P<open>\()\s*(['\"])(?P<name>[^'\"\n]+)\2", re.M)
-_OP_DB_COMMENT = re.compile(r"(?:^#[^\n]*\n)*\Z", re.M)
-_LAST = re.compile(r"^(?:#[^\n]*\n)*(?:instantiate_device_type_tests\(|if __name__ ==)", re.M)
 _KINDS = {each.torch: each.kind for each in SCALAR_TYPES}
 _DIFFERENTIABLE = (Kind.FLOATING, Kind.COMPLEX)
 _NO_TESTS = "has no list of OpInfos, so the operator has none"
@@ -113,41 +108,16 @@ def _row_edit(checkout: Checkout, promotion: Promotion) -> Edit:
 
 
 def _edit_opinfos(text: str, promotion: Promotion) -> Iterator[Edit]:
-    """The functions before `op_db`, and the entry behind the last one whose name comes before."""
-    start = _OP_DB.search(text)
-    if start is None:
-        return
-    comment = _OP_DB_COMMENT.search(text, 0, start.start())
-    at = comment.start() if comment else start.start()
-    yield Edit(OPINFOS, at, at, f"{tests.write_functions(promotion)}\n\n")
-    if not promotion.has_opinfo:
-        return
-    end = find_expression(OPINFOS, text, start.start("open"), start.start("open")).end
-    entries = list(_ENTRY.finditer(text, start.end(), end))
-    before = [each for each in entries if each["name"] <= promotion.op]
-    place = start.end()
-    if before:
-        nearest = max(each["name"] for each in before)
-        last = next(each for each in reversed(before) if each["name"] == nearest)
-        stop = find_expression(OPINFOS, text, last.start(), last.start("open")).end
-        place = text.index("\n", stop) + 1
-    yield Edit(OPINFOS, place, place, tests.write_opinfo(promotion))
+    entry = tests.write_opinfo(promotion) if promotion.has_opinfo else ""
+    return insert_opinfo(text, promotion.op, tests.write_functions(promotion), entry)
 
 
 def _edit_test_mps(text: str, promotion: Promotion) -> Iterator[Edit]:
-    found = _LAST.search(text)
-    at = found.start() if found else len(text)
-    yield Edit(TEST_MPS, at, at, f"{tests.write_test(promotion)}\n\n")
+    return insert_test(text, tests.write_test(promotion))
 
 
 def _edit_decompositions(text: str, promotion: Promotion) -> Iterator[Edit]:
-    """The list of operators without a decomposition, which is sorted."""
-    at = 0
-    for line in text.splitlines(keepends=True):
-        if line.rstrip() > f"aten::{promotion.op}":
-            break
-        at += len(line)
-    yield Edit(EXPECTED_DECOMPOSITIONS, at, at, f"aten::{promotion.op}\naten::{promotion.op}.out\n")
+    return insert_decompositions(text, (promotion.op, f"{promotion.op}.out"))
 
 
 def _decisions(promotion: Promotion) -> Iterator[Decision]:

@@ -170,8 +170,10 @@ def load(
     from aten_overlay.metal.build import Options
     from aten_overlay.metal.launch import SHUFFLE_LANES
 
-    _, frameworks = _started[0]
+    device, frameworks = _started[0]
     compiler = frameworks.compiler
+    if "bounds" in sanitize:
+        frameworks.watch_slices(device)
     options = Options(include=metal_include(fork), arithmetic=arithmetic, checked=checked, sanitize=sanitize)
     compiler.set_bundle(_kernel_files(fork), options, Tree(fork, fork, {}).headers_digest())
     compiler.compile_ahead(lambda name: name.startswith(tuple(prefixes)) and name.endswith(CHECKED if checked else ""))

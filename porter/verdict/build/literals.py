@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 
@@ -16,6 +17,7 @@ from porter.verdict.build.tree import Tree
 from porter.verdict.result import VerifyTarget
 
 MOST = 16
+MOST_LOOPS = 128.0
 _NUMBER = r"(?<![\w.])(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d{1,2})?(?=[fFhH]?\b|\B)(?!x)"
 _LITERAL = re.compile(_NUMBER)
 # A number that something is compared with, bounded by or called, through casts: `x > scalar_t(20)`, `min(x, 6.0f)`.
@@ -25,7 +27,9 @@ _COMPARED = (
     re.compile(rf"\bconst(?:expr)?\s+\w+\s+\w+\s*(?:=\s*|[{{(]\s*)(?:[\w:]+[({{]\s*)*-?\s*({_NUMBER})[fFhH]?[\s)}}]*;"),
 )
 _BOUNDED = re.compile(r"\b(?:f?min|f?max|clamp)(?:imum|<\w+>)?\(")
-_CALL = re.compile(r"\b(\w+)(?:<[\w:, ]+>)?\(")
+_CALL = re.compile(r"\b(?!operator\b)(\w+)(?:<[\w:, ]+>)?\(")
+# The name that a loop's counter is compared with.
+_LOOP = re.compile(r"\bfor \([^;]*;[^;]*?\w <=? (\w+)\b[^;]*;")
 _DEPTH = 3
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
@@ -42,6 +46,16 @@ def literals(tree: Tree, target: VerifyTarget) -> tuple[float, ...]:
     compared = [number for text in (*functors, *kernels, *called) for number in _compared(text)]
     found = dict.fromkeys(float(each) for each in (*compared, *plain))
     return tuple(each for each in found if each not in (0, 1))[:MOST]
+
+
+def largest_count(tree: Tree, target: VerifyTarget) -> float:
+    """The largest number to test with: one that a loop can count to, if a kernel or a function that it calls loops up
+    to the value of an argument of 64 bits.
+    """
+    functors = [text for path in tree.kernel_files() for text in _functors(tree.read(path), target.kernels)]
+    called = (text for functor in functors for text in _reach(functor, lambda name: _in_metal(tree, name)))
+    counts = (re.search(rf"\b(?:int64_t|long) {bound}\b", text) for text in called for bound in _LOOP.findall(text))
+    return MOST_LOOPS if any(counts) else math.inf
 
 
 def _functors(text: str, kernels: Sequence[str]) -> Iterator[str]:

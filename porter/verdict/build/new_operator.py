@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from porter.core.cache import digest, put_if_changed
 from porter.core.layout import NATIVE_FUNCTIONS
@@ -18,12 +20,23 @@ from porter.verdict.build.tree import Tree
 _KEYS = ("Meta", "CPU", "MPS")
 
 
-def build_new_operator(tree: Tree, op: str, files: Sequence[str], recipe: Recipe, cache: Path) -> Built:
+def build_new_operator(
+    tree: Tree,
+    op: str,
+    files: Sequence[str],
+    recipe: Recipe,
+    cache: Path,
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> Built:
     """The library with an operator's registrations and `files`, which define what its rows name.
+
+    `more` are texts of C++ that only this build has, by file name.
 
     Raises PTR160 (rows that torchgen cannot read), PTR166 (host code that does not compile) or PTR167 (or link).
     """
     found = _generate(tree.read(NATIVE_FUNCTIONS), op, cache / "generated" / digest(tree.root.name, "new", op))
+    made = (put_if_changed(found.sources[0].parent / name, text) for name, text in more.items())
+    found = replace(found, sources=(*found.sources, *made))
     needed = dict.fromkeys((*sources.library_files(tree), *files))
     return libraries.link(tree, needed, found, recipe, cache)
 

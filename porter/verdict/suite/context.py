@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -23,8 +24,9 @@ class Context:
     Host code tested `as_is` may compute some samples without a kernel, but must not fall back to the CPU.
     `lists` and `lists_before` are the text of the file that holds the MPS test lists, as edited and as it was;
     `precision` is that of the fork's `test/test_mps.py`, for its low-precision lists; `flushes` says that the run's
-    arithmetic takes denormals for zeros; `literals` are the numbers in the text of the kernels. A run without
-    the fork's host code has nobody who checks operands for overlaps: not `runs_host_code`.
+    arithmetic takes denormals for zeros; `literals` are the numbers in the text of the kernels; `most` is the
+    largest number that they are given, for those that count up to it. A run without the fork's host code has nobody
+    who checks operands for overlaps: not `runs_host_code`.
     """
 
     bases: tuple[str, ...] = ()
@@ -40,6 +42,7 @@ class Context:
     precision: str = ""
     flushes: bool = False
     literals: tuple[float, ...] = ()
+    most: float = math.inf
     runs_host_code: bool = True
 
     def owner(self, host_name: str) -> str:

@@ -161,11 +161,16 @@ def vary_operands(sample: SampleInput, others: list[torch.dtype]) -> Iterator[tu
     yield "first broadcast", sample.transform(_on_tensors(lambda t: t[..., :1] if t.ndim else t, only=0))
 
 
-def with_edge_values(sample: SampleInput, dtype: torch.dtype, literals: Iterable[float] = ()) -> SampleInput:
-    """The sample with its tensors of this type replaced by combinations of edge values: all of them, or thousands."""
-    values = edge_values(dtype, literals)
+def with_edge_values(
+    sample: SampleInput, dtype: torch.dtype, literals: Iterable[float] = (), most: float = math.inf
+) -> SampleInput:
+    """The sample with its tensors of this type replaced by combinations of edge values: all of them, or thousands.
+
+    None is larger than `most`.
+    """
+    values = _bound(edge_values(dtype, literals), most)
     count = sum(t.dtype == dtype for t in _tensors(sample))
-    if count == 1 and not sample.args and not sample.kwargs and dtype in _SIGNED:
+    if count == 1 and not sample.args and not sample.kwargs and dtype in _SIGNED and most == math.inf:
         values = torch.cat([values, values.new_tensor([torch.iinfo(dtype).min])])
     turns = iter(_combinations(values, count))
 
@@ -173,6 +178,16 @@ def with_edge_values(sample: SampleInput, dtype: torch.dtype, literals: Iterable
         return next(turns).clone() if t.dtype == dtype else scalar(t)
 
     return sample.transform(_each_tensor(replace))
+
+
+def _bound(values: torch.Tensor, most: float) -> torch.Tensor:
+    """The values that are not larger than `most`, and that bound for the others and for NaN, which count nothing."""
+    if most == math.inf or values.dtype == torch.bool:
+        return values
+    if values.dtype.is_floating_point:
+        return values.nan_to_num(nan=most).clamp(-most, most)
+    info = torch.iinfo(values.dtype)
+    return values.clamp(max(info.min, -int(most)), min(info.max, int(most)))
 
 
 def take_single_values(sample: SampleInput) -> list[SampleInput]:
@@ -227,15 +242,19 @@ def with_spread_values(
     dtype: torch.dtype,
     domain: tuple[float | None, float | None] | None,
     literals: Iterable[float] = (),
+    most: float = math.inf,
 ) -> SampleInput:
-    """The sample with its tensors of this type replaced by 4,096 values of every magnitude, inside the op's domain."""
+    """The sample with its tensors of this type replaced by 4,096 values of every magnitude, inside the op's domain.
+
+    None is larger than `most`.
+    """
     generator = torch.Generator().manual_seed(0)
     low, high = domain or (None, None)
 
     def values(t: torch.Tensor) -> torch.Tensor:
         if t.dtype != dtype:
             return scalar(t)
-        parts = [_magnitudes(dtype, literals, generator) for _ in range(2 if dtype.is_complex else 1)]
+        parts = [_bound(_magnitudes(dtype, literals, generator), most) for _ in range(2 if dtype.is_complex else 1)]
         if dtype.is_complex:
             return torch.complex(*parts).to(dtype)
         return parts[0].clamp(-math.inf if low is None else low, math.inf if high is None else high).to(dtype)

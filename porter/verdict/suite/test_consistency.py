@@ -103,7 +103,7 @@ class TestConsistency(Consistency):
     def test_edge_values(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype, op):
             for sample in OPINFOS.pick_kinds(op, dtype):
-                edge = samples.with_edge_values(sample, dtype, OPINFOS.context.literals)
+                edge = samples.with_edge_values(sample, dtype, OPINFOS.context.literals, OPINFOS.context.most)
                 for each in self.accepted(op, edge):
                     with self.noting():
                         self.edges(op, dtype, each, device)
@@ -162,7 +162,7 @@ class TestConsistency(Consistency):
         with self.count_calls(dtype, op):
             for sample in OPINFOS.pick_kinds(op, dtype):
                 spread = samples.with_spread_values(
-                    sample, dtype, getattr(op, "domain", None), OPINFOS.context.literals
+                    sample, dtype, getattr(op, "domain", None), OPINFOS.context.literals, OPINFOS.context.most
                 )
                 for dense in self.accepted(op, spread):
                     with self.noting():
@@ -217,9 +217,9 @@ class TestConsistency(Consistency):
 
 
 def _exact_slopes(op: OpInfo, sample: SampleInput, seeds: list[torch.Tensor]) -> Any:
-    """The gradients of a sample's inputs on the CPU in float64."""
+    """The gradients of a sample's inputs on the CPU in float64 or complex128."""
     outputs, inputs = _outputs(op, sample.transform(_to_double_leaf))
-    return torch.autograd.grad(outputs, inputs, [seed.double() for seed in seeds], allow_unused=True)
+    return torch.autograd.grad(outputs, inputs, [compare.widen(seed) for seed in seeds], allow_unused=True)
 
 
 def _mirrored(sample: SampleInput, device: str) -> SampleInput:

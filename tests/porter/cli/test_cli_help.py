@@ -28,6 +28,7 @@ Usage: porter [OPTIONS] COMMAND ...
 
 Port:
   migrate  Plan, show and verify the port of one or more operators.
+  add      Add operators that MPS lacks, or one that is new to PyTorch.
   undo     Revert the last write, byte for byte.
 
 Inspect:
@@ -134,6 +135,8 @@ Usage: porter status [OPTIONS] [PATTERN...]
 Options:
   --portable      Only operators with a row that porter can port.
   --blocked       Only operators with a row on MPSGraph that cannot be ported.
+  --missing       The operators that MPS lacks instead, and what each would
+                  take.
   --coverage      Print the elementwise rows and what came of them, in
                   Markdown.
   --results FILE  Results for --coverage.
@@ -147,6 +150,7 @@ Global options:
 Examples:
   porter status --portable           what can be ported
   porter status 'log*' --blocked     logarithms that cannot be ported, and why
+  porter status --missing            what MPS lacks, and what each would take
   porter status --json | jq .counts  as JSON
 """,
     )

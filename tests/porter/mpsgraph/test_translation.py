@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from aten_overlay.apple.mpsgraph import semantics
 from aten_overlay.metal import build
@@ -28,6 +30,8 @@ OF_COMPLEX = ("conjugate", "imaginaryPart", "realPart")
 ROWS = tuple(row for op, row in by_op().items() if op not in OF_COMPLEX)
 # Those that are computed of integers and truth values as they are.
 EXACT = tuple(row for row in ROWS if not row.is_real)
+COUNT = 8
+NUMBERS = st.lists(st.floats(-100, 100, width=32) | st.sampled_from(VALUES), min_size=3 * COUNT, max_size=3 * COUNT)
 HEADER = """\
 #include <metal_stdlib>
 #include <c10/metal/special_math.h>
@@ -90,6 +94,33 @@ def test_form_and_semantics_agree(row: Operation) -> None:
     meant = compute(row, list(map(torch.from_numpy, given))).float().numpy()
     assert np.array_equal(np.isnan(out), np.isnan(meant))
     np.testing.assert_allclose(out, meant, rtol=2e-6, atol=1e-37, equal_nan=True)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.op)
+@settings(max_examples=25, deadline=None)
+@given(values=NUMBERS)
+def test_form_and_float64_agree(row: Operation, values: list[float]) -> None:
+    """Within 8 units of float's spacing, and four times what the last bit of each operand changes."""
+    operands = [np.array(values[at * COUNT : (at + 1) * COUNT], np.float32) for at in range(arity(row))]
+    if row.op == "clamp":
+        ordered = (operands[1] <= operands[2]) & ~np.isnan(operands[0])
+        operands = [each[ordered] for each in operands]
+    given_ = [each != 0 if is_truth(row, place) else each for place, each in enumerate(operands)]
+    out = ran(row, "float", given_).astype(np.float64) if operands[0].size else np.zeros(0)
+    wide = [each if is_truth(row, place) else each.astype(np.float64) for place, each in enumerate(given_)]
+    meant = compute(row, list(map(torch.from_numpy, wide))).double()
+    change = torch.zeros_like(meant)
+    for moved in range(arity(row)) if row.is_real else ():
+        near = [
+            each * (1 + 2.0**-23) if at == moved and not is_truth(row, at) else each for at, each in enumerate(wide)
+        ]
+        change += (compute(row, list(map(torch.from_numpy, near))).double() - meant).abs().nan_to_num(0.0, 0.0, 0.0)
+    exact = meant.float().double().numpy()
+    assert np.array_equal(np.isnan(out), np.isnan(exact))
+    finite = np.isfinite(exact)
+    allowed = 8 * 2.0**-23 * abs(exact[finite]) + 4 * change.numpy()[finite] + 1e-37
+    assert (abs(out[finite] - exact[finite]) <= allowed).all()
+    assert np.array_equal(out[~finite], exact[~finite], equal_nan=True)
 
 
 @pytest.mark.parametrize("element", WHOLE)

@@ -1,0 +1,118 @@
+"""`porter add`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from porter.cli.options import command, complete_missing, expression, proof
+from porter.cli.output import DONE, INCOMPLETE, Output
+from porter.cli.ports import show_port
+from porter.core.errors import PorterError
+
+if TYPE_CHECKING:
+    from porter.workflows.add import NewRequest, Request
+
+
+@command(
+    "add",
+    ("porter add special_airy_ai", "show the kernel and verify it"),
+    ("porter add gcd lcm --write", "add two operators and write both"),
+    ("porter add --schema 'scale(Tensor self, *, float by=1) -> Tensor' --expr 'self * exp(by)'", "a new operator"),
+)
+@click.argument("ops", metavar="[OP...]", nargs=-1, shell_complete=complete_missing)
+@click.option("--schema", metavar="TEXT", help="The schema of an operator that is new to PyTorch.")
+@click.option("--expr", "formula", metavar="EXPR", help="What it computes, such as 'self * exp(alpha)'.")
+@click.option("--functor", type=click.Path(path_type=Path), metavar="FILE", help="Its Metal functor, if not from EXPR.")
+@click.option("--write", is_flag=True, help="Write the change set to the checkout.")
+@click.option("--force", is_flag=True, help="Write even if a touched file has uncommitted changes.")
+@click.option("--no-verify", is_flag=True, help="Only plan; do not verify.")
+@expression
+@proof
+def add(
+    output: Output,
+    ops: tuple[str, ...],
+    schema: str | None,
+    formula: str | None,
+    functor: Path | None,
+    write: bool,
+    force: bool,
+    no_verify: bool,
+    expr: str | None,
+    backend: str,
+    arithmetic: str,
+    large: bool,
+) -> int:
+    """Add operators that MPS lacks, or one that is new to PyTorch.
+
+    OP is an operator that the CPU and CUDA compute through a stub: its kernel is translated from the CPU's. With
+    --schema, a new operator is made of an expression or a functor. Nothing is written without --write.
+    """
+    from porter.plan.new_operator.operator import Wish
+    from porter.workflows.add import NewRequest, Request
+    from porter.workflows.proof import Proof
+
+    _check_options(ops, schema, formula, functor)
+    if schema is not None:
+        text = _read_functor(functor) if functor else ""
+        return _add_new(output, NewRequest(Wish(schema, formula or "", text), write, force, not no_verify))
+    return _add(output, Request(ops, write, force, None if no_verify else Proof(expr, backend, arithmetic, large)))
+
+
+def _check_options(ops: tuple[str, ...], schema: str | None, formula: str | None, functor: Path | None) -> None:
+    """Raises PTR320 for options that do not go together."""
+    given = formula is not None or functor is not None
+    if ops and (schema is not None or given):
+        what = f"{ops[0]} is named beside --schema, --expr or --functor"
+    elif schema is None and given:
+        what = "--expr and --functor need --schema"
+    elif schema is not None and not given:
+        what = "--schema needs --expr or --functor"
+    elif schema is None and not ops:
+        what = "no operator is named"
+    else:
+        return
+    raise PorterError("PTR320", what, hint="Name operators that MPS lacks, or give --schema with --expr or --functor.")
+
+
+def _read_functor(file: Path) -> str:
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise PorterError("PTR319", f"the functor file {file} cannot be read", hint="Check its name.") from error
+
+
+def _add(output: Output, request: Request) -> int:
+    from porter.workflows.add import add as run
+    from porter.workflows.migrate import PortedOperator
+
+    code = DONE
+    for found in run(output.open_checkout(request.write), request, output.report_step):
+        if isinstance(found, PortedOperator):
+            show_port(output, found, alone=request.proof is None)
+            code = code if found.done else INCOMPLETE
+        else:
+            output.note(f"wrote {len(found.files)} files; `porter undo` reverts them")
+    return code
+
+
+def _add_new(output: Output, request: NewRequest) -> int:
+    from porter.cli.kernel_promote import show_verdict
+    from porter.plan.new_operator.planner import NewOperatorPlan
+    from porter.verdict.result import Verdict
+    from porter.workflows.add import add_new as run
+    from porter.workflows.migrate import PortedOperator, Wrote
+
+    code = DONE
+    for found in run(output.open_checkout(request.write), request, output.report_progress):
+        match found:
+            case NewOperatorPlan():
+                show_port(output, PortedOperator(found.plan), alone=not request.verify)
+            case Verdict():
+                show_verdict(output, found)
+                code = code if found.ok else INCOMPLETE
+            case Wrote(files):
+                output.note(f"wrote {len(files)} files; `porter undo` reverts them")
+    return code

@@ -1,0 +1,56 @@
+"""Prints planned ports, for the commands that make them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from porter.cli.output import Output
+from porter.core.errors import PorterError
+
+if TYPE_CHECKING:
+    from porter.core.checkout import Checkout
+    from porter.workflows.migrate import PortedOperator
+
+
+def show_port(output: Output, found: PortedOperator, alone: bool, pull_request: bool = False) -> None:
+    """Prints a port: its diff and summary, or the text of a pull request, then its verdict. `alone` has no verdict."""
+    from porter.report import pull_request as markdown
+    from porter.report.as_json import plan_object, verdict_object
+    from porter.report.terminal import style_diff, style_summary, summary
+
+    plan, verdict, rejected = found.plan, found.verdict, found.rejected
+    if output.json:
+        output.object(plan_object(plan, verdict_object(verdict) if verdict else None, rejected))
+    elif pull_request:
+        output.text(markdown.pull_request(plan, verdict))
+    else:
+        diff = plan.changes.diff()
+        output.diff(diff, lambda: style_diff(diff))
+        print_summary = output.note if alone else output.text
+        print_summary(summary(plan, rejected), lambda: style_summary(plan, rejected))
+        if verdict:
+            from porter.report.verdict import style_verdict, table
+
+            output.text(table(verdict), lambda: style_verdict(verdict))
+    if found.no_verdict:
+        output.error(found.no_verdict, "no verdict")
+    if found.broken:
+        what = f"{plan.op} is left out of what is written: with it the fork does not build: {found.broken}"
+        output.error(PorterError("PTR325", what, hint=f"`porter verify {plan.op}` says more."))
+
+
+def show_groups(output: Output, checkout: Checkout, ports: Sequence[PortedOperator]) -> None:
+    """Prints a pull request for each group of ports."""
+    from porter.report.pull_request import group_pull_request
+    from porter.workflows.grouping import Measured, group_ports
+    from porter.workflows.results import count_lines, find_family
+
+    def measure(port: PortedOperator) -> Measured:
+        return Measured(find_family(checkout, port.plan.op), count_lines(port.plan))
+
+    texts = [
+        group_pull_request(found.family, found.lines, [(each.plan, each.verdict) for each in group])
+        for found, group in group_ports([each for each in ports if not each.broken], measure)
+    ]
+    output.text("\n\n".join(texts))

@@ -1,0 +1,47 @@
+"""Plans the kernels of an operator that ATen computes on CPU and CUDA through a stub, and that MPS lacks."""
+
+from __future__ import annotations
+
+from porter.aten.lacking import Family, explain_lack, find_family
+from porter.aten.operator import Blocked, Migration, Operator, find_additions
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
+from porter.metal.kernel_spec import RecordedGraph, check_portable, no_recording
+from porter.plan.plan import Plan
+from porter.plan.planner import plan_kernels, require_dialect
+
+
+def plan_addition(
+    checkout: Checkout,
+    op: str,
+    choice: CandidateChoice = FIRST_CANDIDATES,
+    recorded: RecordedGraph = no_recording,
+) -> Plan:
+    """Plans the kernels of an operator that MPS lacks, with this choice of candidates.
+
+    Raises PTR012 (unknown), PTR310 to PTR313 (not one that can be added), and what writing its kernels raises.
+    """
+    require_dialect(checkout)
+    operator = Operator.read(checkout, op)
+    return plan_kernels(checkout, operator, find_addable(checkout, operator), choice, recorded)
+
+
+def find_addable(checkout: Checkout, operator: Operator) -> tuple[Migration | Blocked, ...]:
+    """The rows that MPS can join. Raises PTR310 to PTR313 if none can, or none should."""
+    found = find_additions(checkout, operator)
+    if not found or find_family(checkout, operator) is not Family.ELEMENTWISE:
+        raise explain_lack(checkout, operator)
+    return found
+
+
+def find_obstacle(checkout: Checkout, operator: Operator) -> PorterError | None:
+    """Why an operator cannot be added, as far as its declarations tell; None if nothing is known to prevent it."""
+    try:
+        for each in find_addable(checkout, operator):
+            if isinstance(each, Blocked):
+                raise each.error
+            check_portable(checkout, operator, each)
+    except PorterError as error:
+        return error
+    return None

@@ -1,0 +1,111 @@
+"""The schema of a new elementwise operator."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from porter.core.errors import PorterError
+from porter.languages.brackets import split_at_commas
+
+_SCHEMA = re.compile(r"(?P<name>[a-z]\w*)\((?P<arguments>.*)\)\s*->\s*(?P<results>\S.*)", re.S)
+_ARGUMENT = re.compile(r"(?P<type>\S+)\s+(?P<name>[A-Za-z]\w*)(?:\s*=\s*(?P<default>\S+))?")
+_CPP = {"Tensor": "const Tensor&", "float": "double", "int": "int64_t", "bool": "bool"}
+_MOST_TENSORS = 3
+_HINT = "Write it as in native_functions.yaml: my_op(Tensor self, *, float alpha=1) -> Tensor."
+_RESERVED = frozenset(("out", "iter", "result", "grad", "T", "scalar_t", "opmath_t"))
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument: `Tensor`, `float`, `int` or `bool`, its default in a schema's words, and if it is keyword-only."""
+
+    type: str
+    name: str
+    default: str | None = None
+    keyword: bool = False
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.type == "Tensor"
+
+    @property
+    def cpp(self) -> str:
+        """Its type as a parameter in C++."""
+        return _CPP[self.type]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name}" + ("" if self.default is None else f"={self.default}")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A functional schema with one tensor as its result."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+
+    @property
+    def tensors(self) -> tuple[Argument, ...]:
+        return tuple(each for each in self.arguments if each.is_tensor)
+
+    @property
+    def numbers(self) -> tuple[Argument, ...]:
+        return tuple(each for each in self.arguments if not each.is_tensor)
+
+    @property
+    def file(self) -> str:
+        """The stem of its files, as the fork's own are named."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+    def __str__(self) -> str:
+        return f"{self.name}({write_arguments(self)}) -> Tensor"
+
+
+def write_arguments(schema: Schema, first: str = "Tensor", out: str = "") -> str:
+    """Returns the arguments in a schema's words, the first one of another type if given, and `out` as the last."""
+    texts = [f"{first} {schema.arguments[0].name}", *(str(a) for a in schema.arguments[1:] if not a.keyword)]
+    named = [*(str(a) for a in schema.arguments if a.keyword), *([out] if out else [])]
+    return ", ".join([*texts, *(["*", *named] if named else [])])
+
+
+def parse_schema(text: str) -> Schema:
+    """Parses a schema. Raises PTR314 if it is none, and PTR315 if it is not one of an elementwise operator."""
+    match = _SCHEMA.fullmatch(text.strip())
+    if match is None:
+        raise PorterError("PTR314", f"the schema {text!r} cannot be parsed", hint=_HINT)
+    arguments: list[Argument] = []
+    keyword = False
+    for part in split_at_commas(match["arguments"], "()[]"):
+        written = part.strip()
+        if written == "*" and not keyword:
+            keyword = True
+            continue
+        found = _ARGUMENT.fullmatch(written)
+        if found is None:
+            raise PorterError("PTR314", f"the argument {written!r} of {match['name']} cannot be parsed", hint=_HINT)
+        arguments.append(Argument(found["type"], found["name"], found["default"], keyword))
+    schema = Schema(match["name"], tuple(arguments))
+    _refuse_others(schema, match["results"])
+    return schema
+
+
+def _refuse_others(schema: Schema, results: str) -> None:
+    """Raises PTR315 for a schema that is not that of an elementwise operator."""
+    names = [each.name for each in schema.arguments]
+    types = [each.type for each in schema.arguments if each.type not in _CPP]
+    if results != "Tensor":
+        what = f"it gives {results}, not one Tensor"
+    elif types:
+        what = f"it takes a {types[0]}, not Tensor, float, int or bool"
+    elif not schema.arguments or not schema.arguments[0].is_tensor:
+        what = "its first argument is no Tensor"
+    elif len(schema.tensors) > _MOST_TENSORS:
+        what = f"it takes {len(schema.tensors)} tensors, and kernels take at most {_MOST_TENSORS}"
+    elif any(each.default or each.keyword for each in schema.tensors):
+        what = "a Tensor of it is keyword-only or has a default"
+    elif len(set(names)) < len(names) or _RESERVED & set(names):
+        what = f"an argument's name is used twice, or is one of {', '.join(sorted(_RESERVED))}"
+    else:
+        return
+    raise PorterError("PTR315", f"{schema.name} is not elementwise: {what}", hint=_HINT)

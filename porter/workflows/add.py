@@ -1,0 +1,96 @@
+"""`porter add`: plans, verifies and writes operators that MPS lacks, or that are new to PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.core.progress import Progress, Steps, ignore, number_progress
+from porter.core.writing import write
+from porter.plan.addition import plan_addition
+from porter.plan.draft import Draft
+from porter.plan.new_operator.operator import Wish
+from porter.plan.new_operator.planner import NewOperatorPlan, plan_new_operator
+from porter.plan.plan import Plan
+from porter.workflows.migrate import PortedOperator, Wrote
+from porter.workflows.proof import Proof
+
+if TYPE_CHECKING:
+    from porter.verdict.result import Verdict
+
+
+@dataclass(frozen=True)
+class Request:
+    """The operators to add, and what to do with their plans. No `proof` means no verdict."""
+
+    ops: tuple[str, ...]
+    write: bool = False
+    force: bool = False
+    proof: Proof | None = None
+
+
+def add(checkout: Checkout, request: Request, progress: Steps = ignore) -> Iterator[PortedOperator | Wrote]:
+    """Adds each operator on top of the ones before it, then writes the files.
+
+    Raises PTR012 (no such operator), and what `plan_addition` and `write` raise.
+    """
+    draft = Draft(checkout)
+    for at, op in enumerate(request.ops):
+        report = number_progress(progress, op, at, len(request.ops))
+        report("planning")
+        plan = plan_addition(draft.fork, op)
+        added = _prove(draft, plan, request.proof, report) if request.proof else PortedOperator(plan)
+        yield added
+        draft = draft.follow(added.plan.changes)
+    if request.write:
+        yield Wrote(write(checkout, draft.changes, request.force))
+
+
+@dataclass(frozen=True)
+class NewRequest:
+    """An operator that is new to PyTorch, and what to do with its plan."""
+
+    wish: Wish
+    write: bool = False
+    force: bool = False
+    verify: bool = True
+
+
+def add_new(
+    checkout: Checkout, request: NewRequest, progress: Progress = ignore
+) -> Iterator[NewOperatorPlan | Verdict | Wrote]:
+    """The plan of a new operator, its verdict unless none is wanted, and the files written if that is asked for.
+
+    Raises what `plan_new_operator`, `request_proof` and `write` raise.
+    """
+    progress("planning")
+    found = plan_new_operator(checkout, request.wish)
+    yield found
+    if request.verify:
+        from porter.verdict.added_process import ProofRequest, request_proof
+        from porter.verdict.backends import host
+
+        host.require()
+        proof = ProofRequest(checkout.root.resolve(), request.wish)
+        yield request_proof(proof, found.plan.op, progress)
+    if request.write:
+        yield Wrote(write(checkout, found.plan.changes, request.force))
+
+
+def _prove(draft: Draft, plan: Plan, proof: Proof, progress: Progress) -> PortedOperator:
+    """The best candidates of a plan by their verdicts, or why there is no verdict."""
+    from porter.verdict.prove import prove
+    from porter.workflows.candidates import choose_candidates
+
+    def verdict(each: Plan) -> Verdict:
+        base = plan.op.split(".")[0]
+        return prove(draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress, proof.large)
+
+    try:
+        best = choose_candidates(draft.fork, plan, verdict, planner=plan_addition)
+    except PorterError as error:
+        return PortedOperator(plan, no_verdict=error)
+    return PortedOperator(best.plan, best.verdict, rejected=best.rejected)

@@ -1,0 +1,38 @@
+"""`porter migrate --from FILE.cu --function NAME`: the Metal functor of a CUDA kernel of a person's own, compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from porter.core.checkout import Checkout
+from porter.core.errors import Place, PorterError
+from porter.core.progress import Progress, ignore
+from porter.cuda.own import read_own_kernel
+from porter.metal.own_functor import write_own_functor
+from porter.verdict.own.result import TranslatedKernel
+
+
+def translate_own_kernel(
+    fork: Checkout, ops: tuple[str, ...], file: str | None, function: str | None, run: bool, progress: Progress = ignore
+) -> TranslatedKernel:
+    """Translates a kernel, and with `run` compiles and runs both on this machine.
+
+    Raises PTR340 (the options do not name one kernel of a file), and what reading and comparing it raise.
+    """
+    if ops or file is None or function is None or file == "cuda":
+        what = "a kernel of your own is --from FILE.cu and --function NAME, without OP"
+        raise PorterError("PTR340", what, hint="For an operator: `porter migrate OP --from cuda`.")
+    path = Path(file)
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise PorterError("PTR340", f"cannot read {file}", Place(file), str(error)) from error
+    progress("reading")
+    own = read_own_kernel(fork.layer({path.name: text}), path.name, function)
+    functor = write_own_functor(fork, own)
+    if not run:
+        return TranslatedKernel(file, own, functor, not_compared="--no-verify")
+    from porter.verdict.own.check import compare_functor
+
+    progress(f"compiling and running {function} of {path.name} as C++")
+    return TranslatedKernel(file, own, functor, compare_functor(fork, own, functor, path))
