@@ -129,10 +129,10 @@ class Checkout:
         added = ((path, self._texts[path].encode("utf-8", "surrogateescape")) for path in new)
         return Folder((*there.files, *added), there.unread)
 
-    def _list_new(self, folder: str, suffixes: tuple[str, ...]) -> list[str]:
+    def _list_new(self, folder: str, suffixes: tuple[str, ...]) -> tuple[str, ...]:
         """The files directly inside `folder` that the layers have, and the disk has not."""
         inside = (path for path in self._texts if path.rpartition("/")[0] == folder and path.endswith(suffixes))
-        return sorted(path for path in inside if not _is_there(self.root / path))
+        return tuple(sorted(path for path in inside if not _is_there(self.root / path)))
 
     def _peek(self, path: str) -> bytes | None:
         try:

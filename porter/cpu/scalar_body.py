@@ -103,13 +103,15 @@ def translate_declaration(translator: Translator, statement: cpp.Declaration, co
     if statement.value is None:
         translator.names[statement.name] = TypedText(statement.name, kind)
         return [f"{kind} {statement.name};"]
-    value = translator.cast(kind, translator.expression(statement.value))
+    plain = translator.expression(statement.value)
+    value = translator.cast(kind, plain)
     if constant and is_number(value.text):
         translator.names[statement.name] = value
         return []
     stored = value.type if kind == "auto" else kind
     translator.names[statement.name] = TypedText(statement.name, stored)
-    return [f"{kind} {statement.name} = {value.text};"]
+    written = plain if is_number(plain.text) and not translator.is_complex(value) else value
+    return [f"{kind} {statement.name} = {written.text};"]
 
 
 def translate_assignment(translator: Translator, value: cpp.Binary) -> list[str]:

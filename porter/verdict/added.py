@@ -28,6 +28,7 @@ from porter.verdict.backends import host
 from porter.verdict.build.autograd import Parameter, write_autograd, write_cpu_dispatch
 from porter.verdict.build.new_operator import build_new_operator
 from porter.verdict.build.tree import materialise
+from porter.verdict.errors import raising_porter_errors
 from porter.verdict.result import BUILD, DEFAULT, HOST, DTypeVerdict, Failure, Verdict
 
 INVOCATIONS = "torch.testing._internal.common_methods_invocations"
@@ -111,7 +112,8 @@ def _load(root: Path, plan: NewOperatorPlan) -> None:
         more[f"{op}_autograd.cpp"] = write_autograd(op, [Parameter(a.cpp, a.name) for a in schema.arguments], formulas)
     files = [*created, *(stub.file for stub in plan.plan.stubs)]
     built = build_new_operator(tree, op, files, host.recipe(tree.root), cache.root(), more)
-    host.load(built.library, tree.root, [f"{op}_"], DEFAULT, checked=True)
+    with raising_porter_errors():
+        host.load(built.library, tree.root, [f"{op}_"], DEFAULT, checked=True)
 
 
 def _read_formulas(text: str, op: str) -> dict[str, str]:

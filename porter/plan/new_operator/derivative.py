@@ -1,5 +1,7 @@
 """The derivatives of an expression, by sympy."""
 
+# mypy: disable-error-code="import-untyped"
+
 from __future__ import annotations
 
 import ast
@@ -7,6 +9,7 @@ from collections.abc import Collection, Mapping
 
 from porter.core.errors import PorterError
 from porter.plan.new_operator.expression import find_names, parse_expression, write_formula
+from porter.plan.new_operator.functions import FUNCTIONS, OF_DERIVATIVES
 
 # sympy's own names of functions, where they differ.
 _TO_SYMPY = {"abs": "Abs", "lgamma": "loggamma"}
@@ -37,7 +40,7 @@ def derive(tree: ast.expr, tensors: Collection[str], names: Collection[str]) -> 
     for name in (each for each in tensors if each in find_names(tree)):
         slope = sympy.diff(value, symbols[name])
         try:
-            parsed = parse_expression(_spell(sympy.sstr(slope)), names)
+            parsed = parse_expression(_spell(sympy.sstr(slope)), names, {**FUNCTIONS, **OF_DERIVATIVES})
         except PorterError:
             return None
         found[name] = "grad" if slope == 1 else f"grad * {write_formula(parsed, tensors)}"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
 from porter.core.errors import PorterError
-from porter.plan.new_operator.functions import CONSTANTS, FUNCTIONS
+from porter.plan.new_operator.functions import CONSTANTS, FUNCTIONS, OF_DERIVATIVES, Function
 
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _HINT = "An expression has numbers, the schema's arguments, + - * / **, and functions such as exp(x)."
@@ -16,17 +16,17 @@ _UNARY = 3
 _SQUARE, _CUBE = 2, 3
 
 
-def parse_expression(text: str, names: Collection[str]) -> ast.expr:
+def parse_expression(text: str, names: Collection[str], functions: Mapping[str, Function] = FUNCTIONS) -> ast.expr:
     """Parses an expression over some names. Raises PTR316 (syntax) or PTR317 (a name or function that is unknown)."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise PorterError("PTR316", f"the expression {text!r} cannot be parsed", hint=_HINT) from error
-    _check(tree, names)
+    _check(tree, names, functions)
     return tree
 
 
-def _check(node: ast.expr, names: Collection[str]) -> None:
+def _check(node: ast.expr, names: Collection[str], functions: Mapping[str, Function]) -> None:
     match node:
         case ast.Constant(value=bool() | str() | bytes() | complex() | None):
             raise PorterError("PTR316", f"an expression cannot hold {ast.unparse(node)}", hint=_HINT)
@@ -36,18 +36,18 @@ def _check(node: ast.expr, names: Collection[str]) -> None:
             if name not in names and name not in CONSTANTS:
                 raise _unknown(name, [*names, *CONSTANTS])
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            _check(operand, names)
+            _check(operand, names, functions)
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div() | ast.Pow(), right=right):
-            _check(left, names)
-            _check(right, names)
+            _check(left, names, functions)
+            _check(right, names, functions)
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
-            if name not in FUNCTIONS:
-                raise _unknown(name, FUNCTIONS)
-            if len(arguments) != FUNCTIONS[name].arity:
-                takes = f"{name} takes {FUNCTIONS[name].arity} arguments, not {len(arguments)}"
+            if name not in functions:
+                raise _unknown(name, functions)
+            if len(arguments) != functions[name].arity:
+                takes = f"{name} takes {functions[name].arity} arguments, not {len(arguments)}"
                 raise PorterError("PTR316", f"{takes}: {ast.unparse(node)}", hint=_HINT)
             for each in arguments:
-                _check(each, names)
+                _check(each, names, functions)
         case _:
             raise PorterError("PTR316", f"an expression cannot hold {ast.unparse(node)}", hint=_HINT)
 
@@ -77,7 +77,7 @@ def needs_positive(node: ast.expr) -> bool:
 def write_cpp(node: ast.expr, number: str = "opmath_t", cast: bool = True) -> str:
     """Writes an expression in C++, computed in the type `number`; `cast` converts each name to it."""
     match node:
-        case ast.Constant(value=value):
+        case ast.Constant(value=int() | float() as value):
             return repr(float(value)) if number == "double" else f"{number}({value!r})"
         case ast.Name(id=name) if name in CONSTANTS:
             return CONSTANTS[name][0].replace("opmath_t", number)
@@ -99,8 +99,9 @@ def write_cpp(node: ast.expr, number: str = "opmath_t", cast: bool = True) -> st
 def _power(base: ast.expr, exponent: ast.expr, number: str, cast: bool) -> str:
     """A small whole power of a name as products, which are exact where a power function is not."""
     factor = write_cpp(base, number, cast)
-    if isinstance(base, ast.Name) and isinstance(exponent, ast.Constant) and exponent.value in (_SQUARE, _CUBE):
-        return f"({' * '.join([factor] * int(exponent.value))})"
+    times = exponent.value if isinstance(exponent, ast.Constant) else None
+    if isinstance(base, ast.Name) and isinstance(times, int) and times in (_SQUARE, _CUBE):
+        return f"({' * '.join([factor] * times)})"
     return f"std::pow({factor}, {write_cpp(exponent, number, cast)})"
 
 
@@ -146,9 +147,10 @@ def write_formula(node: ast.expr, tensors: Collection[str]) -> str:
             return f"({write_formula(left, tensors)} {_SIGNS[type(op)]} {write_formula(right, tensors)})"
         case ast.Call(func=ast.Name(id=name), args=arguments):
             values = (write_formula(each, tensors) for each in arguments)
+            function = FUNCTIONS.get(name) or OF_DERIVATIVES[name]
             first, *others = (
                 text if find_names(each) & set(tensors) else f"at::scalar_tensor({text})"
                 for text, each in zip(values, arguments, strict=True)
             )
-            return f"{first}.{FUNCTIONS[name].method}({', '.join(others)})"
+            return f"{first}.{function.method}({', '.join(others)})"
     raise AssertionError(ast.dump(node))

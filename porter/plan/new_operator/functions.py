@@ -36,3 +36,6 @@ FUNCTIONS: Mapping[str, Function] = {
     "hypot": Function("std::hypot", "hypot", 2),
     "pow": Function("std::pow", "pow", 2, positive=True),
 }
+
+# Functions that derivatives have beside those above.
+OF_DERIVATIVES: Mapping[str, Function] = {"sign": Function("", "sgn")}

@@ -46,9 +46,9 @@ def _write_autograd(op: str, parameters: Sequence[Parameter], formulas: Mapping[
     declared = ", ".join(f"{each.type} {each.name}" for each in parameters)
     tensors = [each.name for each in parameters if each.is_tensor]
     numbers = [each for each in parameters if not each.is_tensor]
-    yield "#include <ATen/ATen.h>\n#include <ATen/core/dispatch/Dispatcher.h>\n"
-    yield "#include <torch/csrc/autograd/custom_function.h>\n#include <torch/library.h>\n\n#include <cmath>\n\n"
-    yield "namespace {\nusing namespace at;\n\n"
+    headers = ("ATen/ATen.h", "ATen/core/dispatch/Dispatcher.h", "torch/csrc/autograd/custom_function.h")
+    yield from (f"#include <{each}>\n" for each in (*headers, "torch/library.h", "cmath"))
+    yield "\nnamespace {\nusing namespace at;\n\n"
     yield f"Tensor call({declared}) {{\n  static const auto op = c10::Dispatcher::singleton()\n"
     yield f'      .findSchemaOrThrow("aten::{op}", "").typed<Tensor({types})>();\n  return op.call({names});\n}}\n\n'
     yield "Tensor reduce(const Tensor& grad, const Tensor& like) {\n"

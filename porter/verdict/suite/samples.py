@@ -181,10 +181,13 @@ def with_edge_values(
 
 
 def _bound(values: torch.Tensor, most: float) -> torch.Tensor:
-    """The values that are not larger than `most`, and that bound for the others."""
+    """The values that are not larger than `most`, and that bound for the others and for NaN, which count nothing."""
     if most == math.inf or values.dtype == torch.bool:
         return values
-    return values.clamp(max=most) if not values.dtype.is_signed else values.clamp(-most, most)
+    if values.dtype.is_floating_point:
+        return values.nan_to_num(nan=most).clamp(-most, most)
+    info = torch.iinfo(values.dtype)
+    return values.clamp(max(info.min, -int(most)), min(info.max, int(most)))
 
 
 def take_single_values(sample: SampleInput) -> list[SampleInput]:

@@ -28,6 +28,7 @@ Usage: porter [OPTIONS] COMMAND ...
 
 Port:
   migrate  Plan, show and verify the port of one or more operators.
+  add      Add operators that MPS lacks, or one that is new to PyTorch.
   undo     Revert the last write, byte for byte.
 
 Inspect:
@@ -84,6 +85,8 @@ Options:
   --write            Write the change set to the checkout.
   --force            Write even if a touched file has uncommitted changes.
   --no-verify        Only plan; do not verify.
+  --from SOURCE      cuda: ATen's CUDA kernel. FILE.cu: a kernel of your own.
+  --function NAME    The kernel in FILE.cu.
   --pull-request     Print the text of a pull request instead of the diff.
   -k EXPR            Only run tests whose name matches, as in pytest.
   --backend NAME     Where the tests run: host, kernels or mps. Default: the
@@ -109,6 +112,10 @@ Examples:
   porter migrate erf log1p --write               port two operators and write
                                                  both
   porter migrate --all --no-verify --json        all plans as JSON
+  porter migrate xlogy --from cuda               the functor is that of ATen's
+                                                 CUDA kernel
+  porter migrate --from my.cu --function NAME    the functor of a CUDA kernel
+                                                 of your own
 """,
     )
 
@@ -128,6 +135,7 @@ Usage: porter status [OPTIONS] [PATTERN...]
 Options:
   --portable  Only operators with a row that porter can port.
   --blocked   Only operators with a row on MPSGraph that cannot be ported.
+  --missing   The operators that MPS lacks instead, and what each would take.
 
 Global options:
   --checkout DIR  The PyTorch fork to work on.
@@ -138,6 +146,7 @@ Global options:
 Examples:
   porter status --portable           what can be ported
   porter status 'log*' --blocked     logarithms that cannot be ported, and why
+  porter status --missing            what MPS lacks, and what each would take
   porter status --json | jq .counts  as JSON
 """,
     )

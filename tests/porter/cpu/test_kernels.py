@@ -360,7 +360,7 @@ def test_constants_are_used_in_place_and_need_no_nan_check(checkout: Checkout) -
         """\
 clip_stub: float
 [float] (a, b, bool up from up) -> T
-T high = static_cast<T>(2);
+T high = 2;
 if (up) {
   high = T(4);
 }
