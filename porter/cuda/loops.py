@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from porter.aten.branches import Facts
 from porter.core.checkout import Checkout
+from porter.core.dtypes import BOOL
 from porter.core.layout import CUDA_KERNELS
 from porter.cpu.helpers import find_headers
 from porter.cpu.loops import Loops, ScalarFunction
@@ -79,7 +80,8 @@ class DeviceFiles:
         values = (*(cpp.Name(each.name) for each in elements), *extra)
         value = cpp.Call(cpp.Name(function.name), values)
         parameters = tuple(cpp.Parameter(loop.arguments[2], each.name) for each in elements)
-        body = cpp.LambdaExpr(parameters, loop.arguments[1], cpp.Block((cpp.Return(value),)))
+        returns = BOOL.cpp if function.returns == BOOL.cpp else loop.arguments[1]
+        body = cpp.LambdaExpr(parameters, returns, cpp.Block((cpp.Return(value),)))
         return ScalarFunction(body, definition, {}, (self.checkout.layer({path: text}), path), wide=True)
 
     def _holder(self, string: str) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from porter.core.checkout import Checkout
-from porter.core.dtypes import FLOAT, LONG, Kind
+from porter.core.dtypes import BOOL, FLOAT, LONG, Kind
 from porter.core.errors import Place, PorterError
 from porter.core.layout import CUDA_KERNELS
 from porter.cpu.kernels import CpuKernel, Untranslated
@@ -34,6 +34,15 @@ void bend_kernel_cuda(TensorIteratorBase& iter) {
   });
 #endif
 }
+constexpr char both_name[] = "both";
+const auto both_string = jiterator_stringify(
+  template <typename T> bool both(T a, T b) { return a && b; }
+);
+void both_kernel_cuda(TensorIteratorBase& iter) {
+  AT_DISPATCH_COMPLEX_TYPES(iter.common_dtype(), "both_cuda", [&]() {
+    jitted_gpu_kernel<both_name, scalar_t, scalar_t, 2>(iter, both_string);
+  });
+}
 void split_kernel_cuda(TensorIteratorBase& iter) {
   AT_DISPATCH_FLOATING_TYPES(iter.dtype(), "split_cuda", [&]() {
     gpu_kernel_multiple_outputs(iter, [] GPU_LAMBDA(scalar_t a) -> thrust::tuple<scalar_t, scalar_t> { return {a, a}; });
@@ -46,6 +55,7 @@ void sum_kernel_cuda(TensorIteratorBase& iter) {
   });
 }
 REGISTER_DISPATCH(bend_stub, &bend_kernel_cuda)
+REGISTER_DISPATCH(both_stub, &both_kernel_cuda)
 REGISTER_DISPATCH(split_stub, &split_kernel_cuda)
 REGISTER_DISPATCH(sum_stub, &sum_kernel_cuda)
 REGISTER_DISPATCH(far_stub, &defined_elsewhere)
@@ -74,6 +84,11 @@ def test_integers_accumulate_in_64_bits(checkout: Checkout) -> None:
     found = {dtype: one.body for one in kernel.lambdas for dtype in one.dtypes}
     assert found[LONG] == "a * a"
     assert {body for dtype, body in found.items() if dtype != LONG} == {"static_cast<T>(long(a) * long(a))"}
+
+
+def test_a_string_that_returns_bool_has_no_complex_result(checkout: Checkout) -> None:
+    [one] = read_cuda_kernel(checkout, "both_stub", lambda dtype: BOOL).lambdas
+    assert (one.result, one.body) == ("bool", "metal::any(a != T(0)) && metal::any(b != T(0))")
 
 
 def test_several_outputs_are_named(checkout: Checkout) -> None:
