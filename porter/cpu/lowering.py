@@ -23,6 +23,7 @@ from porter.cpu.msl_functions import TYPES, VECTOR_MATH
 from porter.cpu.scalar_body import (
     CHECKS,
     is_assigned,
+    prune_locals,
     quote_statement,
     translate_assignment,
     translate_body,
@@ -104,7 +105,7 @@ def lower(
         return None
     if state.place is None:
         raise _refuse(state, f"it never calls {loops.main}", 0)
-    lines = _prune_locals(lines, state)
+    lines = prune_locals(lines)
     text = "\n".join(lines)
     scalars = tuple((n, *state.scalars[n]) for n in state.scalars if re.search(rf"\b{n}\b", text))
     return LoweredKernel(
@@ -402,22 +403,3 @@ def _result(
     state.result = state.result or "T"
     state.place = state.place or (found or state.found).line_of(start)
     return body.split("\n")
-
-
-def _prune_locals(lines: list[str], state: _State) -> list[str]:
-    """Removes the lines of locals that nothing reads."""
-    while True:
-        unused = _find_unused(lines)
-        if unused is None:
-            return lines
-        lines = lines[:unused] + lines[unused + 1 :]
-
-
-def _find_unused(lines: list[str]) -> int | None:
-    for index, line in enumerate(lines):
-        match = re.match(r"\s*[\w:<>]+ (\w+)(?: = .*)?;$", line)
-        if match and match.group(1) and not line.lstrip().startswith("return "):
-            rest = "\n".join(lines[:index] + lines[index + 1 :])
-            if not re.search(rf"\b{match.group(1)}\b", rest):
-                return index
-    return None
