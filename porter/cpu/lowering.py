@@ -19,6 +19,7 @@ from porter.core.dtypes import BOOL, DOUBLE, FLOAT, LONG, DType, Kind
 from porter.core.errors import Place, PorterError
 from porter.cpu.helpers import Helpers
 from porter.cpu.loops import CPU_LOOPS, Loops, ScalarFunction
+from porter.cpu.lowered import LoweredKernel
 from porter.cpu.msl_functions import TYPES, VECTOR_MATH
 from porter.cpu.scalar_body import (
     CHECKS,
@@ -39,21 +40,6 @@ _ITERATORS = frozenset(("iter", "iterator", "it"))
 _NUMBERS = frozenset(each.cpp for each in (DOUBLE, FLOAT, LONG, BOOL))
 _OPTIONAL_METHODS = frozenset(("has_value", "value", "value_or"))
 _DEPTH = 4
-
-
-@dataclass(frozen=True)
-class LoweredKernel:
-    """A kernel for one element type: its statements, the elements and scalars they use, and the helpers they call."""
-
-    lines: tuple[str, ...]
-    params: tuple[str, ...]
-    scalars: tuple[tuple[str, str, str], ...]
-    result: str
-    helpers: tuple[str, ...]
-    checks: tuple[str, ...]
-    roundings: int
-    place: Place
-    chooses: bool = False
 
 
 @dataclass
