@@ -14,7 +14,8 @@ from porter.core.dtypes import ALL, BFLOAT, HALF, HALF2, DType
 from porter.core.errors import Place, PorterError
 from porter.core.layout import CPU_KERNELS
 from porter.cpu.loops import CPU_LOOPS
-from porter.cpu.lowering import LoweredKernel, lower
+from porter.cpu.lowered import LoweredKernel
+from porter.cpu.lowering import lower
 from porter.languages.definitions import Definition, expand_use, find_definitions, find_macro_uses, parse_definition
 
 _REGISTER = r"REGISTER\w*_DISPATCH\(\s*{stub}\s*,\s*&?\s*([\w:]+)\s*\)"

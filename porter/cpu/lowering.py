@@ -19,10 +19,12 @@ from porter.core.dtypes import BOOL, DOUBLE, FLOAT, LONG, DType, Kind
 from porter.core.errors import Place, PorterError
 from porter.cpu.helpers import Helpers
 from porter.cpu.loops import CPU_LOOPS, Loops, ScalarFunction
+from porter.cpu.lowered import LoweredKernel
 from porter.cpu.msl_functions import TYPES, VECTOR_MATH
 from porter.cpu.scalar_body import (
     CHECKS,
     is_assigned,
+    prune_locals,
     quote_statement,
     translate_assignment,
     translate_body,
@@ -38,21 +40,6 @@ _ITERATORS = frozenset(("iter", "iterator", "it"))
 _NUMBERS = frozenset(each.cpp for each in (DOUBLE, FLOAT, LONG, BOOL))
 _OPTIONAL_METHODS = frozenset(("has_value", "value", "value_or"))
 _DEPTH = 4
-
-
-@dataclass(frozen=True)
-class LoweredKernel:
-    """A kernel for one element type: its statements, the elements and scalars they use, and the helpers they call."""
-
-    lines: tuple[str, ...]
-    params: tuple[str, ...]
-    scalars: tuple[tuple[str, str, str], ...]
-    result: str
-    helpers: tuple[str, ...]
-    checks: tuple[str, ...]
-    roundings: int
-    place: Place
-    chooses: bool = False
 
 
 @dataclass
@@ -106,7 +93,7 @@ def lower(
         return None
     if state.place is None:
         raise _refuse(state, f"it never calls {loops.main}", 0)
-    lines = _prune_locals(lines, state)
+    lines = prune_locals(lines)
     text = "\n".join(lines)
     scalars = tuple((n, *state.scalars[n]) for n in state.scalars if re.search(rf"\b{n}\b", text))
     return LoweredKernel(
@@ -404,22 +391,3 @@ def _result(
     state.result = state.result or "T"
     state.place = state.place or (found or state.found).line_of(start)
     return body.split("\n")
-
-
-def _prune_locals(lines: list[str], state: _State) -> list[str]:
-    """Removes the lines of locals that nothing reads."""
-    while True:
-        unused = _find_unused(lines)
-        if unused is None:
-            return lines
-        lines = lines[:unused] + lines[unused + 1 :]
-
-
-def _find_unused(lines: list[str]) -> int | None:
-    for index, line in enumerate(lines):
-        match = re.match(r"\s*[\w:<>]+ (\w+)(?: = .*)?;$", line)
-        if match and match.group(1) and not line.lstrip().startswith("return "):
-            rest = "\n".join(lines[:index] + lines[index + 1 :])
-            if not re.search(rf"\b{match.group(1)}\b", rest):
-                return index
-    return None

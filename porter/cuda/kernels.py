@@ -13,7 +13,8 @@ from porter.core.dtypes import DType
 from porter.core.errors import Place, PorterError
 from porter.core.layout import CUDA_KERNELS
 from porter.cpu.kernels import CpuKernel, collect_lambdas, same_type
-from porter.cpu.lowering import LoweredKernel, lower
+from porter.cpu.lowered import LoweredKernel
+from porter.cpu.lowering import lower
 from porter.cuda.loops import DeviceFiles
 from porter.languages.definitions import Definition, find_definitions
 
