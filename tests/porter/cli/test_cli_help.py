@@ -86,6 +86,8 @@ Options:
   --write            Write the change set to the checkout.
   --force            Write even if a touched file has uncommitted changes.
   --no-verify        Only plan; do not verify.
+  --from SOURCE      cuda: ATen's CUDA kernel. FILE.cu: a kernel of your own.
+  --function NAME    The kernel in FILE.cu.
   --pull-request     Print the text of a pull request instead of the diff.
   --jobs N           Verdicts at a time. Default: as many as there are cores.
                      [x>=1]
@@ -116,6 +118,10 @@ Examples:
                                                  both
   porter migrate --all --no-verify --json        all plans as JSON
   porter migrate --all --shard 2/8               one of eight shares, for CI
+  porter migrate xlogy --from cuda               the functor is that of ATen's
+                                                 CUDA kernel
+  porter migrate --from my.cu --function NAME    the functor of a CUDA kernel
+                                                 of your own
 """,
     )
 
