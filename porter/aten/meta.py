@@ -157,7 +157,9 @@ def _refuse_borrowed_locals(call: cpp.Call, facts: Facts, found: Definition) -> 
     CPU and CUDA kernels read the data alone, which the iterator keeps the address of; MPS kernels need the tensor.
     """
     builder = show(call.function)
-    local = next((a.path for a in call.arguments if isinstance(a, cpp.Name) and a.path in facts.names), None)
+    inputs = call.arguments[1:]
+    borrowed = inputs[:-1] if "except_last_argument" in builder else inputs
+    local = next((a.path for a in borrowed if isinstance(a, cpp.Name) and a.path in facts.names), None)
     if local and builder.startswith("build_borrowing"):
         owning = builder.replace("borrowing_", "", 1)
         raise PorterError(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from porter.cli.kernel_promote import instantiate, read_values
 from porter.cli.options import command
 from porter.cli.output import DONE, Output
 
@@ -27,6 +28,7 @@ _OUT = click.option(
 @click.option("--without-vjp", is_flag=True, help="Leave out the gradient that the kernel defines itself.")
 @click.option("--op", metavar="NAME", help="For aten: the name of the operator. Default: that of the stage.")
 @click.option("--stage", metavar="NAME", help="For aten: which stage, if the script has several.")
+@instantiate
 @_OUT
 def export(
     output: Output,
@@ -36,6 +38,7 @@ def export(
     without_vjp: bool,
     op: str | None,
     stage: str | None,
+    instantiate: tuple[str, ...],
     out: Path,
 ) -> int:
     """Write a kernel in the form that another ecosystem wants.
@@ -46,7 +49,8 @@ def export(
         from porter.plan.promotion.promotion import Wish
         from porter.workflows.promote import export_operator
 
-        return _tell(output, export_operator(output.find_checkout(), file, Wish(op or "", stage), out))
+        wish = Wish(op or "", stage, instantiate=read_values(instantiate))
+        return _tell(output, export_operator(output.find_checkout(), file, wish, out))
     from porter.workflows.kernel_forms import export_kernel
 
     return _tell(output, export_kernel(file, form, kernel, out, without_vjp))

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from porter.verdict.result import Verdict
 
 
+instantiate = click.option(
+    "--instantiate",
+    multiple=True,
+    metavar="NAME=N,...",
+    help="For an operator: the values of a template parameter that depends on the call.",
+)
+
+
 def read_values(given: tuple[str, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """The values of template parameters, from texts such as `D=64,128`."""
     found: dict[str, tuple[int, ...]] = {}
@@ -36,12 +44,7 @@ def read_values(given: tuple[str, ...]) -> tuple[tuple[str, tuple[int, ...]], ..
 @click.option("--stage", metavar="NAME", help="Which stage of the script, if it has several.")
 @click.option("--simple", is_flag=True, help="Promote the simple tier of the stage.")
 @click.option("--schema", metavar="TEXT", help="Its schema. Default: from the stage's arguments and results.")
-@click.option(
-    "--instantiate",
-    multiple=True,
-    metavar="NAME=N,...",
-    help="The values of a template parameter that depends on the call.",
-)
+@instantiate
 @click.option("--write", is_flag=True, help="Write the change set to the checkout.")
 @click.option("--force", is_flag=True, help="Write even if a touched file has uncommitted changes.")
 @click.option("--no-verify", is_flag=True, help="Only plan; do not verify.")

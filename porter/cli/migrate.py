@@ -98,10 +98,7 @@ def _translate_own(
     from porter.report.own_kernel import describe_translation, translation_object
     from porter.workflows.own_kernel import translate_own_kernel
 
-    fork, run = output.open_checkout(), not no_verify
-    if run:
-        output.note(f"the code of {source} is compiled and run on this machine; --no-verify only translates it")
-    found = translate_own_kernel(fork, ops, source, function, run, output.report_progress)
+    found = translate_own_kernel(output.open_checkout(), ops, source, function, not no_verify, output.note)
     if output.json:
         output.object(translation_object(found))
     else:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from porter.aten.branches import Facts
 from porter.core.checkout import Checkout
+from porter.core.dtypes import BOOL
 from porter.core.layout import CUDA_KERNELS
 from porter.cpu.helpers import find_headers
 from porter.cpu.loops import Loops, ScalarFunction
@@ -76,10 +77,11 @@ class DeviceFiles:
         path, text, definition = found
         function, extra = parse_definition(definition), _read_extra(call.arguments)
         elements = function.parameters[: len(function.parameters) - len(extra)]
-        values = (*(cpp.Name(each.name, (), definition_start(definition)) for each in elements), *extra)
+        values = (*(cpp.Name(each.name) for each in elements), *extra)
         value = cpp.Call(cpp.Name(function.name), values)
         parameters = tuple(cpp.Parameter(loop.arguments[2], each.name) for each in elements)
-        body = cpp.LambdaExpr(parameters, loop.arguments[1], cpp.Block((cpp.Return(value),)))
+        returns = BOOL.cpp if function.returns == BOOL.cpp else loop.arguments[1]
+        body = cpp.LambdaExpr(parameters, returns, cpp.Block((cpp.Return(value),)))
         return ScalarFunction(body, definition, {}, (self.checkout.layer({path: text}), path), wide=True)
 
     def _holder(self, string: str) -> str | None:
@@ -96,11 +98,6 @@ class DeviceFiles:
             text = _overlay(text, source.strings.get(before, ""))
         found = find_definitions(path, text, rf"\b{re.escape(name)}")
         return (path, text, found[0]) if found else None
-
-
-def definition_start(_found: Definition) -> int:
-    """Returns the offset for messages about a whole definition."""
-    return 0
 
 
 def _overlay(text: str, other: str) -> str:

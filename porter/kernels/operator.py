@@ -14,7 +14,6 @@ import torch
 from porter.core.errors import PorterError
 from porter.kernels import references
 from porter.kernels.call import Call, Number, Output, Value, three
-from porter.kernels.direct import runs_at_once
 from porter.kernels.gradients import check_gradients
 from porter.kernels.kernel import Kernel, TemplateArgument
 from porter.kernels.launch import launch, write_signature, write_source
@@ -122,10 +121,6 @@ def run_operator(found: Operator, arguments: Sequence[object], verbose: bool) ->
     """The outputs of a call; `verbose` prints its source first. Raises PTR208-PTR222."""
     if verbose and not torch.compiler.is_compiling():
         print(_source(found.kernel, unpack(found.kernel, found.reference, arguments)))
-    given = arguments[: len(found.kernel.inputs)]
-    if runs_at_once(given) and device_of(given) == DEVICE:
-        call = unpack(found.kernel, found.reference, arguments)
-        return list(_compute(found.kernel, found.reference, call, found.prepared))
     result = found.op(*arguments)
     return [result] if isinstance(result, torch.Tensor) else list(result)
 

@@ -77,7 +77,8 @@ def sizes(kernel: Kernel, what: str, given: object) -> tuple[int, int, int]:
         raise PorterError("PTR211", f"`{what}` of kernel `{kernel.name}` is {given!r}", hint=hint)
     least = 1 if what.startswith("thread") and what != "threads_per_grid" else 0
     for number in numbers:
-        wide = isinstance(number, int) and number > _MOST_IN_GRID
+        # A traced number has no value yet, and a comparison would become a condition of what is exported.
+        wide = not torch.compiler.is_compiling() and isinstance(number, int) and number > _MOST_IN_GRID
         if not isinstance(number, (int, torch.SymInt)) or isinstance(number, bool) or number < least or wide:
             raise PorterError("PTR211", f"`{what}` of kernel `{kernel.name}` holds {number!r}", hint=hint)
     return three(numbers)

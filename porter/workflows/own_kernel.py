@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
-from porter.core.progress import Progress, ignore
 from porter.cuda.own import read_own_kernel
 from porter.metal.own_functor import write_own_functor
 from porter.verdict.own.result import TranslatedKernel
 
+# Tells a person what is about to happen.
+Announce = Callable[[str], None]
+
+
+def ignore(_what: str) -> None:
+    """Announces nothing."""
+
 
 def translate_own_kernel(
-    fork: Checkout, ops: tuple[str, ...], file: str | None, function: str | None, run: bool, progress: Progress = ignore
+    fork: Checkout, ops: tuple[str, ...], file: str | None, function: str | None, run: bool, announce: Announce = ignore
 ) -> TranslatedKernel:
-    """Translates a kernel, and with `run` compiles and runs both on this machine.
+    """Translates a kernel, and with `run` compiles and runs both on this machine, which it announces before.
 
     Raises PTR340 (the options do not name one kernel of a file), and what reading and comparing it raise.
     """
@@ -27,12 +34,11 @@ def translate_own_kernel(
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise PorterError("PTR340", f"cannot read {file}", Place(file), str(error)) from error
-    progress("reading")
     own = read_own_kernel(fork.layer({path.name: text}), path.name, function)
     functor = write_own_functor(fork, own)
     if not run:
         return TranslatedKernel(file, own, functor, not_compared="--no-verify")
     from porter.verdict.own.check import compare_functor
 
-    progress(f"compiling and running {function} of {path.name} as C++")
+    announce(f"the code of {file} is compiled and run on this machine; --no-verify only translates it")
     return TranslatedKernel(file, own, functor, compare_functor(fork, own, functor, path))

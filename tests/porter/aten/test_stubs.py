@@ -62,6 +62,11 @@ TORCH_META_FUNC(halve)(const Tensor& self) {
   Tensor half = self.narrow(0, 0, self.size(0) / 2);
   build_borrowing_unary_op(maybe_get_output(), half);
 }
+TORCH_META_FUNC(below)(const Tensor& self, const Scalar& other) {
+  auto wrapped = native::wrapped_scalar_tensor(other);
+  const Tensor& result = maybe_get_output();
+  build_borrowing_except_last_argument_comparison_op(result, self, wrapped);
+}
 TORCH_META_FUNC(limit)(const Tensor& self, const Tensor& low) {
 #define LIMIT_CONFIG() \\
   TensorIteratorConfig().add_output(maybe_get_output()).promote_inputs_to_common_dtype(true)
@@ -157,23 +162,23 @@ def test_each_idiom_of_a_shared_implementation_leads_to_its_stub(checkout: Check
     assert_expected_inline(
         found,
         """\
-twist_stub() for all, always; line 34
+twist_stub() for all, always; line 39
   built by its meta function
-spin_stub() for float half bfloat bool float2 half2, always; line 45
+spin_stub() for float half bfloat bool float2 half2, always; line 50
   built by its meta function
-turn_stub() for all, always; line 51
+turn_stub() for all, always; line 56
   built by its meta function
-twist_stub() for all, !(mode.has_value()); line 53
+twist_stub() for all, !(mode.has_value()); line 58
   built by its meta function
-bend_stub(-alpha) for all, mode.has_value() and *mode == "down"; line 53
+bend_stub(-alpha) for all, mode.has_value() and *mode == "down"; line 58
   built by its meta function
-fold_stub(eps, n) for all, always; line 78
+fold_stub(eps, n) for all, always; line 83
   built by unary_float_op
-turn_stub() for float half bfloat long int short uchar char bool, always; line 81
+turn_stub() for float half bfloat long int short uchar char bool, always; line 86
   built by unary_float_op
-turn_stub() for float2 half2, always; line 81
+turn_stub() for float2 half2, always; line 86
   built by unary_op
-turn_stub() for all, always; line 82
+turn_stub() for all, always; line 87
   built by TensorIteratorConfig().check_all_same_dtype(false).add_output(result).build()""",
     )
 
@@ -221,6 +226,7 @@ def test_type_rules_of_meta_functions_and_plain_ones(checkout: Checkout) -> None
         read_type_rules(checkout, "phase", "phase_out"),
         read_type_rules(checkout, "not", "not_out"),
         read_type_rules(checkout, "limit"),
+        read_type_rules(checkout, "below"),
     ]
     assert_expected_inline(
         "\n".join(map(summary, rules)),
@@ -238,7 +244,9 @@ always:
 always:
   bool bool bool bool bool bool bool bool bool bool bool
 always:
-  float half bfloat long int short uchar char bool float2 half2""",
+  float half bfloat long int short uchar char bool float2 half2
+always:
+  bool bool bool bool bool bool bool bool bool bool bool""",
     )
 
 

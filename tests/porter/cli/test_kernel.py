@@ -11,6 +11,8 @@ import pytest
 from expecttest import assert_expected_inline
 
 from porter.cli import main
+from porter.plan.promotion.promotion import Wish
+from porter.workflows import promote
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 SCRIPT = """\
@@ -198,3 +200,18 @@ porter: templates/quickstart.py: PTR240 the script has several kernels
   Name one with --kernel: fill, axpy.
 """,
     )
+
+
+def test_an_export_for_aten_takes_values_of_template_parameters(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wishes = []
+
+    def record(checkout: object, file: Path, wish: Wish, folder: Path) -> list[Path]:
+        wishes.append(wish)
+        return [folder / "Rows.metal"]
+
+    monkeypatch.setattr(promote, "export_operator", record)
+    assert main(["kernel", "export", "rows.py", "--to", "aten", "--op", "rows", "--instantiate", "D=64,128"]) == 0
+    assert wishes == [Wish("rows", None, instantiate=(("D", (64, 128)),))]
+    assert capsys.readouterr().out == "Rows.metal\n"

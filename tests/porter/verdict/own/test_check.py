@@ -23,7 +23,9 @@ KERNELS = ("lambda_kernel", "clip_kernel", "in_place_kernel", "fade", "whole_ker
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_functor_agrees_with_its_kernel_compiled_as_cpp(name: str) -> None:
-    found = translate_own_kernel(FORK, (), str(FILE), name, run=True)
+    announced = list[str]()
+    found = translate_own_kernel(FORK, (), str(FILE), name, True, announced.append)
+    assert announced == [f"the code of {FILE} is compiled and run on this machine; --no-verify only translates it"]
     assert found.comparisons and found.done
     assert all(each.values > 4000 for each in found.comparisons)
     assert "was compiled as C++ and run on this machine" in describe_translation(found)
