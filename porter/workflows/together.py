@@ -162,7 +162,7 @@ class _Rounds:
     def _leave_out(self, step: StackedPlan) -> None:
         """Ends a port with the verdict that it has alone, and plans the others without it."""
         assert step.plan is not None
-        verdict = request_verdict(self._request(step, step, Libraries()))
+        verdict = request_verdict(self._request(step, Libraries()))
         reason = verdict.failures[0].reason if verdict.failures else "it does not build beside the ports before it"
         self.ended[step.op] = Proven(step, Trial(step.choice, step.plan, verdict), broken=reason)
         self._done(verdict)
@@ -172,7 +172,7 @@ class _Rounds:
 
     def _test(self, library: str) -> None:
         steps = self._pending()
-        requests = [self._request(step, self._planned()[-1], self._libraries(step, library)) for step in steps]
+        requests = [self._request(step, self._libraries(step, library)) for step in steps]
         done = 0
 
         def report(at: int, what: str) -> None:
@@ -190,10 +190,10 @@ class _Rounds:
     def _libraries(self, step: StackedPlan, library: str) -> Libraries:
         return Libraries(library, self._old.get(step.base, "")) if library else Libraries()
 
-    def _request(self, step: StackedPlan, last: StackedPlan, libraries: Libraries) -> VerifyRequest:
-        """The request for the verdict on a plan in the fork as the `last` plan leaves it."""
+    def _request(self, step: StackedPlan, libraries: Libraries) -> VerifyRequest:
+        """The request for the verdict on a plan in the fork as it leaves it, without the ports after it."""
         assert step.plan is not None
-        proof, texts = self._proof, last.after.changes.apply()
+        proof, texts = self._proof, step.after.changes.apply()
         target, expr = _find_target(step), select_tests(step.plan, proof.expr)
         made = make_request(self._checkout.root, texts, target, expr, proof.backend, proof.arithmetic, proof.large)
         return replace(made, libraries=libraries)
