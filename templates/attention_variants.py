@@ -2,6 +2,9 @@
 
 A causal query at position i sees the keys up to `keys - queries + i`: with as many keys as queries those up to itself,
 and with more, as when tokens follow a cache, all of the cache too. Each key and value head serves several query heads.
+
+Simple: one thread a query. Expert: one simdgroup several queries, and eight simdgroups share blocks of 32 keys in
+threadgroup memory.
 """
 
 from __future__ import annotations
@@ -95,6 +98,39 @@ KERNEL = MetalKernel(
 )
 
 
+# The same in one thread a query, which goes over the keys that it sees.
+SIMPLE = MetalKernel(
+    "attention_variant_simple",
+    input_names=["query", "key", "value", "scale", "queries", "keys", "rows"],
+    output_names=["out"],
+    source="""
+    uint row = thread_position_in_grid.x;
+    if (row >= uint(rows)) return;
+    ulong from = ulong(row / uint(queries) / SHARED) * uint(keys);
+    int own = int(row % uint(queries)) + int(keys) - int(queries);
+    int begin = WINDOW > 0 ? max(0, own + 1 - WINDOW) : 0, end = CAUSAL ? own + 1 : int(keys);
+    float q[D], result[D];
+    for (int d = 0; d < D; ++d) {
+      q[d] = float(query[ulong(row) * D + d]) * scale;
+      result[d] = 0;
+    }
+    float top = -INFINITY, sum = 0;
+    for (int j = begin; j < end; ++j) {
+      auto k = key + (from + j) * D;
+      auto v = value + (from + j) * D;
+      float score = 0;
+      for (int d = 0; d < D; ++d) score += q[d] * float(k[d]);
+      float higher = max(top, score);
+      float keep = exp(top - higher), gain = exp(score - higher);
+      for (int d = 0; d < D; ++d) result[d] = result[d] * keep + gain * float(v[d]);
+      sum = sum * keep + gain;
+      top = higher;
+    }
+    for (int d = 0; d < D; ++d) out[ulong(row) * D + d] = T(result[d] / sum);
+    """,
+)
+
+
 def causal(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """No query sees a key after it."""
     return attend(query, key, value, causal=True)
@@ -123,6 +159,36 @@ def attend(query: Tensor, key: Tensor, value: Tensor, causal: bool = False, wind
         template={"T": query.dtype, "D": width, "EACH": each, "SHARED": shared, "CAUSAL": causal, "WINDOW": window},
         grid=(32, -(-queries // (8 * each)) * 8, batch * heads),
         threadgroup=(32, 8, 1),
+        output_shapes={"out": query.shape},
+        output_dtypes={"out": query.dtype},
+    )
+    return outputs["out"]
+
+
+def causal_simple(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return attend_simple(query, key, value, causal=True)
+
+
+def sliding_window_simple(query: Tensor, key: Tensor, value: Tensor, window: int) -> Tensor:
+    expect(window > 0, f"window has to be positive, not {window}")
+    return attend_simple(query, key, value, causal=True, window=window)
+
+
+def grouped_query_simple(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return attend_simple(query, key, value)
+
+
+def attend_simple(query: Tensor, key: Tensor, value: Tensor, causal: bool = False, window: int = 0) -> Tensor:
+    """Attention in any combination of the variants, one thread a query."""
+    check_arguments(query, key, value, causal)
+    batch, heads, queries, width = query.shape
+    rows, shared = batch * heads * queries, heads // key.shape[1]
+    inputs = {"query": query, "key": key, "value": value, "scale": 1 / math.sqrt(width)}
+    outputs = SIMPLE(
+        inputs={**inputs, "queries": queries, "keys": key.shape[2], "rows": rows},
+        template={"T": query.dtype, "D": width, "SHARED": shared, "CAUSAL": causal, "WINDOW": window},
+        grid=(rows, 1, 1),
+        threadgroup=(32, 1, 1),
         output_shapes={"out": query.shape},
         output_dtypes={"out": query.dtype},
     )
@@ -192,9 +258,16 @@ SCRIPT = Script(
     summary="causal, sliding-window and grouped-query attention",
     kind=Kind.ROW_WISE,
     stages=(
-        Stage("causal", causal, causal_reference, TENSORS, ("causal",)),
-        Stage("sliding_window", sliding_window, window_reference, (*TENSORS, "window"), ("windowed",)),
-        Stage("grouped_query", grouped_query, grouped_reference, TENSORS, ("grouped",)),
+        Stage("causal", causal, causal_reference, TENSORS, ("causal",), simple=causal_simple),
+        Stage(
+            "sliding_window",
+            sliding_window,
+            window_reference,
+            (*TENSORS, "window"),
+            ("windowed",),
+            simple=sliding_window_simple,
+        ),
+        Stage("grouped_query", grouped_query, grouped_reference, TENSORS, ("grouped",), simple=grouped_query_simple),
     ),
     inputs=make_inputs,
     sizes=((1, 1, 1, 1, 16), (4, 2, 7, 39, 16), (6, 2, 35, 35, 16)),

@@ -1,8 +1,9 @@
 """Bilinear grid sampling of channels-last images, forward and backward (align_corners off, zeros outside).
 
 `x` is (batch, height, width, channels), `grid` is (batch, rows, columns, 2) with x before y. Backward needs
-`init_value` and atomics, since several samples meet in one pixel. Simple: an atomic addition to the grid's gradient for
-every channel. Expert: channels padded to whole simdgroups, so that `simd_sum` adds up 32 before one atomic addition.
+`init_value` and atomics, since several samples meet in one pixel. Simple: a thread for every channel, with an atomic
+addition to the grid's gradient. Expert: a thread finds the pixels around a sample once for several channels, and
+backward gives a sample to one simdgroup, so that `simd_sum` adds up its channels.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ struct Corners {
   float down(int dy) const { return dy ? fy : 1 - fy; }
 };
 """
-FORWARD = MetalKernel(
-    "grid_sample",
+FORWARD_SIMPLE = MetalKernel(
+    "grid_sample_simple",
     input_names=["x", "grid"],
     output_names=["out"],
     header=CORNERS,
@@ -60,12 +61,43 @@ FORWARD = MetalKernel(
     out[i] = T(sum);
     """,
 )
-STEP = """
-    int height = x_shape[1], width = x_shape[2], channels = x_shape[3];
+# A thread computes where a sample lies once for every 16th channel of it, so that 16 threads read neighboring ones.
+FORWARD = MetalKernel(
+    "grid_sample",
+    input_names=["x", "grid"],
+    output_names=["out"],
+    header=CORNERS,
+    source="""
+    uint begin = thread_position_in_grid.x, point = thread_position_in_grid.y, step = threads_per_grid.x;
+    int height = x_shape[1], width = x_shape[2];
+    uint channels = uint(x_shape[3]), image = point / uint(grid_shape[1] * grid_shape[2]);
+    Corners at(float(grid[2 * point]), float(grid[2 * point + 1]), height, width);
+    ulong from[4];
+    float weight[4];
+    bool inside[4];
+    for (int corner = 0; corner < 4; ++corner) {
+      int dx = corner & 1, dy = corner >> 1;
+      inside[corner] = at.has(dx, dy);
+      weight[corner] = at.across(dx) * at.down(dy);
+      from[corner] = (ulong(image) * height * width + at.pixel(dx, dy)) * channels;
+    }
+    for (uint channel = begin; channel < channels; channel += step) {
+      float sum = 0;
+      for (int corner = 0; corner < 4; ++corner)
+        if (inside[corner]) sum += weight[corner] * float(x[from[corner] + channel]);
+      out[ulong(point) * channels + channel] = T(sum);
+    }
+    """,
+)
+# Where sample `point` lies, and what one of its channels adds to both gradients.
+START = """
+    int height = x_shape[1], width = x_shape[2];
+    uint point = thread_position_in_grid.y, channels = uint(x_shape[3]);
     uint image = point / uint(grid_shape[1] * grid_shape[2]);
     Corners at(float(grid[2 * point]), float(grid[2 * point + 1]), height, width);
     float gx = 0, gy = 0;
-    if (channel < uint(channels)) {
+"""
+STEP = """
       float given = float(cotangent[ulong(point) * channels + channel]);
       for (int dy = 0; dy < 2; ++dy)
         for (int dx = 0; dx < 2; ++dx)
@@ -77,9 +109,6 @@ STEP = """
             gx += (dx ? value : -value) * at.down(dy);
             gy += (dy ? value : -value) * at.across(dx);
           }
-    }
-    gx *= 0.5f * width;
-    gy *= 0.5f * height;
 """
 BACKWARD_SIMPLE = MetalKernel(
     "grid_sample_backward_simple",
@@ -88,10 +117,11 @@ BACKWARD_SIMPLE = MetalKernel(
     atomic_outputs=True,
     header=CORNERS,
     source=f"""
-    uint channel = thread_position_in_grid.x, point = thread_position_in_grid.y;
+    {START}
+    uint channel = thread_position_in_grid.x;
     {STEP}
-    atomic_fetch_add_explicit(&grid_grad[2 * point], gx, memory_order_relaxed);
-    atomic_fetch_add_explicit(&grid_grad[2 * point + 1], gy, memory_order_relaxed);
+    atomic_fetch_add_explicit(&grid_grad[2 * point], gx * 0.5f * width, memory_order_relaxed);
+    atomic_fetch_add_explicit(&grid_grad[2 * point + 1], gy * 0.5f * height, memory_order_relaxed);
     """,
 )
 BACKWARD = MetalKernel(
@@ -101,13 +131,16 @@ BACKWARD = MetalKernel(
     atomic_outputs=True,
     header=CORNERS,
     source=f"""
-    uint channel = thread_position_in_grid.x, point = thread_position_in_grid.y;
-    {STEP}
+    {START}
+    for (uint channel = thread_position_in_grid.x; channel < channels; channel += 32) {{
+      {STEP}
+    }}
     gx = simd_sum(gx);
     gy = simd_sum(gy);
+    // All of a sample's channels are one simdgroup's: nobody else adds to its gradient.
     if (thread_index_in_simdgroup == 0) {{
-      atomic_fetch_add_explicit(&grid_grad[2 * point], gx, memory_order_relaxed);
-      atomic_fetch_add_explicit(&grid_grad[2 * point + 1], gy, memory_order_relaxed);
+      atomic_store_explicit(&grid_grad[2 * point], gx * 0.5f * width, memory_order_relaxed);
+      atomic_store_explicit(&grid_grad[2 * point + 1], gy * 0.5f * height, memory_order_relaxed);
     }}
     """,
 )
@@ -134,10 +167,24 @@ def grid_sample(x: Tensor, grid: Tensor) -> Tensor:
 
 
 def sample(x: Tensor, grid: Tensor) -> Tensor:
+    """Up to 16 threads a sample."""
+    check_arguments(x, grid)
+    outputs = FORWARD(
+        inputs={"x": x, "grid": grid},
+        template={"T": x.dtype},
+        grid=(min(16, x.shape[3]), grid.shape[0] * grid.shape[1] * grid.shape[2], 1),
+        threadgroup=(16, 16, 1),
+        output_shapes={"out": (*grid.shape[:3], x.shape[3])},
+        output_dtypes={"out": x.dtype},
+    )
+    return outputs["out"]
+
+
+def sample_simple(x: Tensor, grid: Tensor) -> Tensor:
     """One thread a channel of a sample."""
     check_arguments(x, grid)
     shape = (*grid.shape[:3], x.shape[3])
-    outputs = FORWARD(
+    outputs = FORWARD_SIMPLE(
         inputs={"x": x, "grid": grid},
         template={"T": x.dtype},
         grid=(grid.shape[0] * grid.shape[1] * grid.shape[2] * x.shape[3], 1, 1),
@@ -154,10 +201,9 @@ def sample_backward(x: Tensor, grid: Tensor, cotangent: Tensor, simple: bool = F
     shape = (*grid.shape[:3], x.shape[3])
     expect(cotangent.dtype == x.dtype, f"cotangent has to be {x.dtype} as x is, not {cotangent.dtype}")
     expect(tuple(cotangent.shape) == shape, f"cotangent has to have shape {shape}, not {tuple(cotangent.shape)}")
-    channels = x.shape[3] if simple else -(-x.shape[3] // SIMD) * SIMD
     outputs = (BACKWARD_SIMPLE if simple else BACKWARD)(
         inputs={"x": x, "grid": grid, "cotangent": cotangent},
-        grid=(channels, grid.shape[0] * grid.shape[1] * grid.shape[2], 1),
+        grid=(x.shape[3] if simple else SIMD, grid.shape[0] * grid.shape[1] * grid.shape[2], 1),
         threadgroup=(SIMD, GROUP // SIMD, 1),
         output_shapes={"x_grad": x.shape, "grid_grad": grid.shape},
         output_dtypes={"x_grad": torch.float32, "grid_grad": torch.float32},
@@ -191,6 +237,29 @@ def backward_reference(x: Tensor, grid: Tensor, cotangent: Tensor) -> tuple[Tens
     return x_grad, grid_grad
 
 
+def sample_by_operators(x: Tensor, grid: Tensor) -> Tensor:
+    """The same without a kernel, in operators of torch: each goes over memory again."""
+    batch, height, width, _ = x.shape
+    wide = torch.promote_types(x.dtype, torch.float32)
+    image, at = torch.arange(batch).view(-1, 1, 1), grid.to(wide)
+    px, py = ((at[..., 0] + 1) * width - 1) / 2, ((at[..., 1] + 1) * height - 1) / 2
+    total = torch.zeros(())
+    for dy in (0, 1):
+        for dx in (0, 1):
+            column, row = px.floor() + dx, py.floor() + dy
+            inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+            weight = (1 - (px - column).abs()) * (1 - (py - row).abs()) * inside
+            pixel = x[image, row.clamp(0, height - 1).long(), column.clamp(0, width - 1).long()]
+            total = total + weight.unsqueeze(-1) * pixel
+    return total.to(x.dtype)
+
+
+def backward_by_operators(x: Tensor, grid: Tensor, cotangent: Tensor) -> tuple[Tensor, Tensor]:
+    leaves = [x.detach().clone().requires_grad_(), grid.detach().clone().requires_grad_()]
+    x_grad, grid_grad = torch.autograd.grad(sample_by_operators(*leaves), leaves, cotangent)
+    return x_grad, grid_grad
+
+
 def make_inputs(case: Case) -> Values:
     batch, height, width, channels, rows, columns = case.size
     return {
@@ -204,7 +273,7 @@ SCRIPT = Script(
     summary="bilinear grid_sample, forward and backward",
     kind=Kind.ATOMIC,
     stages=(
-        Stage("forward", grid_sample, reference, ("x", "grid")),
+        Stage("forward", grid_sample, reference, ("x", "grid"), simple=sample_simple, operators=sample_by_operators),
         Stage(
             "backward",
             sample_backward,
@@ -212,6 +281,7 @@ SCRIPT = Script(
             ("x", "grid", "cotangent"),
             ("x_grad", "grid_grad"),
             simple=sample_backward_simple,
+            operators=backward_by_operators,
         ),
     ),
     inputs=make_inputs,

@@ -1,6 +1,7 @@
 """Public Metal code, as it stands: how many of its kernels compile, and how many run once on generated arguments.
 
-    python tools/corpora.py FOLDER [--include DIR]... [--sample N] [--only GLOB] [--skip GLOB] [--seconds N]
+    python tools/corpora.py FOLDER [--include DIR]... [--define NAME[=VALUE]]... [--sample N] [--only GLOB]
+        [--skip GLOB] [--seconds N]
 
 FOLDER is searched for `.metal` files, which may include headers of their own folders and the `--include` folders. Each
 file gets a process of its own, and so does what follows a crash. Prints a row for each file, then each kernel that
@@ -21,6 +22,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,15 +43,17 @@ MOST_SHARED = 32768
 
 @dataclass(frozen=True)
 class Arguments:
-    """How a kernel is called: each eight bytes that it reads are `value`."""
+    """How a kernel is called: each eight bytes that it reads are `value`; None stands for an address: there
+    is more memory, whose pointers point to itself."""
 
-    value: int
+    value: int | None
     threads: int
 
 
 # Tried in turn until one suits the kernel: many rely on sizes that fit their threads.
 ARGUMENTS = (
     Arguments(1, 64), Arguments(256, 64), Arguments(1, 32), Arguments(1, 1), Arguments(0, 32), Arguments(1, 1024),
+    Arguments(None, 64),
 )  # fmt: skip
 
 
@@ -80,6 +84,7 @@ def main() -> int:
     given = parser(__doc__)
     given.add_argument("folder", type=Path, help="searched for .metal files")
     given.add_argument("--include", type=Path, action="append", default=[], help="a folder of headers")
+    given.add_argument("--define", action="append", default=[], help="a macro: NAME, or NAME=VALUE")
     given.add_argument("--sample", type=int, default=1, help="take every Nth kernel")
     given.add_argument("--only", default="*", help="files to take, by a pattern of their path")
     given.add_argument("--skip", default="", help="files to leave out, likewise")
@@ -94,7 +99,8 @@ def main() -> int:
     summaries = []
     print(f"{'file':44} {'kernels':>8} {'compiled':>9} {'called':>7} {'ms each':>8} {'CPU ms':>7}", flush=True)
     for path in chosen:
-        how = Options(include=(path.parent, *options.include), optimization=QUICK)
+        include, defines = (path.parent, *options.include), tuple(options.define)
+        how = Options(include=include, defines=defines, optimization=QUICK)
         summaries.append(try_file(path, how, options.sample, options.seconds))
         print(_row(path.name, summaries[-1]), flush=True)
     outcomes = [o for s in summaries for o in s.outcomes]
@@ -191,25 +197,28 @@ def _compile_all(path: Path, options: Options, sample: int, only: frozenset[str]
 
 def _call_all(waiting: Sequence[tuple[Outcome, Path]], given: Arguments) -> Iterator[Outcome]:
     buffers = [Sparse() for _ in range(31)]
+    value = given.value
+    if value is None:
+        value = (target := Sparse(low=True)).address
+        target.fill(value)
     for outcome, path in waiting:
         try:
-            _call(Library(path), outcome.name, buffers, given)
+            _call(Library(path), outcome.name, [b.fill(value) for b in buffers], given.threads)
             yield replace(outcome, called=True, error="")
         except OverlayError as error:
             yield replace(outcome, error=str(error).splitlines()[0])
 
 
-def _call(library: Library, name: str, buffers: Sequence[Sparse], given: Arguments) -> None:
+def _call(library: Library, name: str, buffers: Sequence[Any], most: int) -> None:
     """Runs a kernel over one threadgroup."""
     shared = max(MOST_SHARED - library.threadgroup_bytes(name), 0)
     parts = library.threadgroup_arguments(name)
     sizes = [shared // max(len(parts), 1) // 16 * 16 if i in parts else 0 for i in range(max(parts, default=-1) + 1)]
-    threads = min(given.threads, library.thread_limit(name))
-    bound = [b.fill(given.value) for b in buffers]
+    threads = min(most, library.thread_limit(name))
     textures = [Texture(np.zeros((4, 8, 8, 4), np.float32), layered=True)] * _count(library.texture_arguments(name))
     samplers = [Sampler()] * _count(library.sampler_arguments(name))
     library.run(
-        name, bound, [threads], [threads], threadgroup_bytes=sizes, textures=textures, samplers=samplers, threads=1,
+        name, buffers, [threads], [threads], threadgroup_bytes=sizes, textures=textures, samplers=samplers, threads=1,
         shuffle=0,
     )  # fmt: skip
 

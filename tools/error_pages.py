@@ -41,6 +41,7 @@ AREAS = {
     186: "Metal libraries and GPU traces",
     200: "Kernels that a person writes",
     260: "The sanitizer",
+    300: "Elementwise operators",
     310: "Operators that MPS lacks, and new ones",
     335: "CUDA kernels",
 }

@@ -1,11 +1,12 @@
 """Runs a fork's native Metal operators, host code and kernels, over OpInfo tests, and prints what passes.
 
-    python tools/natives.py FORK [OP ...] [-k EXPR] [--tests FILE] [--seconds N] [--save FILE]
+    python tools/natives.py FORK [OP ...] [-k EXPR] [--tests FILE] [--sanitize CHECKS] [--seconds N] [--save FILE]
 
 One line an operator: tests passed, failed and skipped by the fork's own lists, kernel calls, and the first failure.
 Each runs in a process of its own. Without operators: every base name with a row whose host code launches a kernel.
 With `--tests` a test file of the fork's own runs instead, as it is: test/test_mps.py, say, for what has no OpInfo.
-With $PORTER_SANITIZE the sanitizer watches every kernel (docs/sanitizer.md).
+With `--sanitize`, or $PORTER_SANITIZE, the sanitizer watches every kernel (docs/sanitizer.md); each finding is then
+printed after the operators, once: its code, line, kernels, and what was found.
 Operators that such tests need together are one OP, with commas between. Ends with 1 where a test fails, or an operator
 has none.
 """
@@ -13,6 +14,7 @@ has none.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -26,7 +28,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import aten_overlay
-from aten_overlay.metal.sanitizer.checks import select
+from aten_overlay.metal.sanitizer.checks import VARIABLE, parse, select
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
@@ -40,6 +42,7 @@ from porter.verdict.native import find_launching_operators, native_target
 from porter.verdict.result import HOST, VerifyTarget
 from shared.arguments import fork_parser
 from shared.isolation import run_isolated
+from shared.watched import collect
 
 if TYPE_CHECKING:
     from porter.verdict.suite.runner import Outcome
@@ -61,7 +64,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Line:
-    """What the tests of one operator found: `failures` are names of tests with their reasons, `kernels` what ran."""
+    """What the tests of one operator found: `failures` are names of tests with their reasons, `kernels` what ran.
+
+    `wrong` is all that failing tests say, findings of the sanitizer in it.
+    """
 
     op: str
     passed: int = 0
@@ -71,6 +77,7 @@ class Line:
     first: str = ""
     failures: tuple[tuple[str, str], ...] = ()
     kernels: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return "\t".join(map(str, (self.op, self.passed, self.failed, self.skipped, self.calls, self.first)))
@@ -81,9 +88,12 @@ def main() -> int:
     parser.add_argument("ops", nargs="*")
     parser.add_argument("-k", dest="expr", help=f"as in pytest; without --tests {UPSTREAM}")
     parser.add_argument("--tests", type=Path, help="a test file, relative to the fork")
+    parser.add_argument("--sanitize", metavar="CHECKS", help="names with commas between, all or none")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="the time that one operator may take")
     parser.add_argument("--save", type=Path)
     options = parser.parse_intermixed_args()
+    if options.sanitize is not None:
+        os.environ[VARIABLE] = ",".join(parse(options.sanitize))
     checkout = Checkout(options.fork.resolve(), "named")
     aten_overlay.start_from_environment({"PORTER_CHECKOUT": str(checkout.root)})
     worker.preload(HOST)
@@ -92,6 +102,8 @@ def main() -> int:
     for base in options.ops or find_launching_operators(checkout):
         found.append(_line(Task(checkout, base, expr, options.tests), options.seconds))
         print(found[-1], flush=True)
+    for finding in collect(each for line in found for each in line.wrong):
+        print(finding)
     print(_summary(checkout, found), file=sys.stderr)
     if options.save:
         options.save.write_text(json.dumps([asdict(line) for line in found], indent=1))
@@ -106,7 +118,11 @@ def _summary(checkout: Checkout, found: Sequence[Line]) -> str:
     called = held.intersection(name for line in found for name in line.kernels)
     clean = sum(not line.failed and bool(line.passed) for line in found)
     totals = {name: sum(getattr(line, name) for line in found) for name in ("passed", "failed", "skipped", "calls")}
-    return f"{len(found)} operators, {clean} without a failure: {totals}; {len(called)} of {len(held)} kernels ran"
+    text = f"{len(found)} operators, {clean} without a failure: {totals}; {len(called)} of {len(held)} kernels ran"
+    if not (checks := select()):
+        return text
+    faulty = {name for finding in collect(each for line in found for each in line.wrong) for name in finding.kernels}
+    return f"{text}, watched for {', '.join(checks)}: findings in {len(faulty)}, none in {len(called - faulty)}"
 
 
 def _line(task: Task, seconds: float) -> Line:
@@ -149,6 +165,7 @@ def _tested(task: Task, doing: Array[c_char]) -> Iterator[Line]:
         first="" if outcomes else "no test is selected",
         failures=tuple((o.test, " ".join(o.reason.split())[:600]) for o in outcomes if o.status == "failed"),
         kernels=tuple(sorted(kernels)),
+        wrong=tuple(text for o in outcomes for text in (o.reason, *(finding.what for finding in o.findings))),
     )
 
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
+from aten_overlay import cache, metal
 from aten_overlay.errors import OverlayError
+from aten_overlay.metal import compiler as metal_compiler
 from aten_overlay.metal.build import Options, compile_kernels, host_names
+
+_INCLUDES_SOURCE = re.compile(rb'#\s*include\s*[<"][^>"]*\.metal[>"]')
 
 _OPEN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_int)
 _COMPILE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
@@ -34,9 +41,12 @@ class Compiler:
         self._callbacks += functions
         self.frameworks.porter_set_compiler(*functions)
 
-    def set_bundle(self, kernels: Iterable[Path], options: Options) -> None:
-        """Makes these `.metal` files what the bundled library holds, compiled with `options`."""
-        self.bundle, self.options = {path: host_names(path, options) for path in kernels}, options
+    def set_bundle(self, kernels: Iterable[Path], options: Options, headers: str = "") -> None:
+        """Makes these `.metal` files what the bundled library holds, compiled with `options`.
+
+        With a digest of all `headers` that they may include, the names of their kernels are cached.
+        """
+        self.bundle, self.options = {path: find_names(path, options, headers) for path in kernels}, options
         self._ready.clear()
         self.frameworks.porter_set_bundle("\n".join(map(str, self.bundle)).encode())
 
@@ -75,6 +85,32 @@ class Compiler:
             return -1
         self.frameworks.porter_answer(text.encode())
         return number
+
+
+def find_names(source: Path, options: Options, headers: str) -> tuple[str, ...]:
+    """`host_names`, cached if there is a digest of the `headers` that the source may include, and it includes no other
+    source.
+    """
+    text = source.read_bytes()
+    if not headers or _INCLUDES_SOURCE.search(text):
+        return host_names(source, options)
+    own = (repr(options.defines), repr(options.metal_version), digest_front_end())
+    path = cache.root() / "kernel_names" / f"{cache.digest(headers, source.name, text, *own)}.json"
+    if cache.is_intact(path):
+        found: list[str] = json.loads(path.read_text())
+        return tuple(found)
+    names = host_names(source, options)
+    cache.seal(cache.write(path, json.dumps(names).encode()))
+    return names
+
+
+@lru_cache(maxsize=1)
+def digest_front_end() -> str:
+    """A digest of what reads the names of kernels: this package's code, its Metal headers and the compiler."""
+    here = Path(metal.__file__).resolve().parent
+    code = (path.read_bytes() for path in sorted(here.rglob("*.py")))
+    found = metal_compiler.find_clang()
+    return cache.digest(*code, metal_compiler.library_digest(), metal_compiler.version(found))
 
 
 def _constants(text: str) -> tuple[tuple[int | str, bool | int | float], ...]:

@@ -24,6 +24,11 @@ class LoadedFrameworks:
     compiler: Compiler
     recorder: Recorder
 
+    def watch_slices(self, device: Device) -> None:
+        """From now on launches know the bytes that are a tensor's of each buffer that host code binds."""
+        device.library.porter_watch_slices()
+        self.library.porter_set_extents(device.library.porter_slice_extent)
+
 
 _loaded: list[LoadedFrameworks] = []
 

@@ -9,8 +9,8 @@ from aten_overlay.apple import build
 
 HERE = Path(__file__).resolve().parent
 _DEVICE = (
-    "allocator", "convolution", "copy", "fallback", "generator", "guard", "hooks", "host_call", "pinned", "sparse",
-    "tensors",
+    "allocator", "convolution", "copy", "fallback", "generator", "guard", "hooks", "host_call", "pinned", "slices",
+    "sparse", "tensors",
 )  # fmt: skip
 
 # How the interfaces of ATen/mps differ between versions: what to define where a header has this text.
@@ -34,7 +34,7 @@ def build_device() -> Path:
     return toolchain.build(
         "porter_device",
         sources,
-        (*toolchain.torch_flags(), "-I", str(HERE.parent)),
+        (*toolchain.torch_flags(), "-DNDEBUG", "-I", str(HERE.parent)),  # as the wheel: debug checks need both sides
         link=(*toolchain.torch_libraries(), *toolchain.link_with(memory.build_library()), "-lstdc++"),
         header=HERE / "headers.h",
     )

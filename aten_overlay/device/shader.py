@@ -10,7 +10,6 @@ import math
 import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,7 +18,7 @@ import torch
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels, host_names
-from aten_overlay.metal.launch import Extent, Library
+from aten_overlay.metal.launch import Bound, Extent, Library
 from aten_overlay.metal.sanitizer.checks import NAMES, select
 
 if TYPE_CHECKING:
@@ -48,29 +47,6 @@ _MESSAGE = struct.Struct("128s128s250s2xI")
 _MESSAGES = 30
 
 calls: Counter[str] = Counter()  # launches by host_name, since the start
-
-
-@dataclass(frozen=True)
-class Bound:
-    """Memory bound to a kernel's argument: where the kernel starts, and the whole of the buffer it lies in.
-
-    `extent` are the bytes from the start on that are the tensor's, up to its last element; 0 where it has none.
-    """
-
-    address: int
-    base: int
-    length: int
-    owner: object
-    extent: int = 0
-
-    def data_ptr(self) -> int:
-        return self.address
-
-    def untyped_storage(self) -> Bound:
-        return Bound(self.base, self.base, self.length, self.owner)
-
-    def nbytes(self) -> int:
-        return self.length
 
 
 class ShaderLibrary:
@@ -258,6 +234,8 @@ def _allocated(tensor: torch.Tensor, device: Device) -> Bound:
 
 def _extent(tensor: torch.Tensor) -> int:
     """The bytes from the first element of a tensor to the end of its last."""
+    if tensor.is_contiguous():
+        return tensor.nbytes
     if tensor.numel() == 0:
         return 0
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))

@@ -17,6 +17,7 @@ constexpr size_t kCapacity = size_t{1} << 36;
 constexpr size_t kAlignment = 256;
 constexpr size_t kRedZone = 64;
 constexpr size_t kPage = 4096;
+constexpr size_t kHugePage = size_t{1} << 21;
 // A multiple of 32 bits' worth of 8-byte elements off a sparse allocation lies in no other one.
 constexpr size_t kGap = size_t{1} << 36;
 constexpr size_t kSparseCapacity = size_t{1} << 43;
@@ -66,11 +67,16 @@ char* map(size_t size, int access) {
   return start == MAP_FAILED ? nullptr : static_cast<char*>(start);
 }
 
+size_t round_up(size_t value, size_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
 bool reserve(Region& region, size_t size) {
-  Region made{map(size, PROT_NONE), map(size, PROT_READ | PROT_WRITE), size};
+  Region made{map(size, PROT_NONE), map(size + kHugePage, PROT_READ | PROT_WRITE), size};
   if (made.device == nullptr || made.host == nullptr) {
     return false;
   }
+  made.host = reinterpret_cast<char*>(round_up(reinterpret_cast<size_t>(made.host), kHugePage));
   region = made;
   return true;
 }
@@ -155,13 +161,15 @@ char* take_chunk(Pool& p, size_t chunk) {
   if (char* address = reuse_chunk(p, chunk)) {
     return address;
   }
-  const size_t alignment = std::min(chunk, kPage);
-  const size_t start = (p.top + alignment - 1) / alignment * alignment;
+  const size_t start = round_up(p.top, chunk < kHugePage ? std::min(chunk, kPage) : kHugePage);
   if (start + chunk > kCapacity || !has_room(p, chunk)) {
     return nullptr;
   }
   p.top = start + chunk;
   p.reserved.add(chunk);
+  if (chunk >= kHugePage) {
+    madvise(p.plain.host + start, chunk, MADV_HUGEPAGE);  // a refusal costs only speed
+  }
   return p.plain.device + start;
 }
 

@@ -20,6 +20,8 @@ _POSITION_NAMES = """
     thread_execution_width thread_index_in_quadgroup quadgroup_index_in_threadgroup
     quadgroups_per_threadgroup dispatch_quadgroups_per_threadgroup grid_origin grid_size"""
 POSITIONS = frozenset(_POSITION_NAMES.split())
+# Attributes that leave open what a parameter is bound to: a translator writes `user` where it was given no binding.
+_NEUTRAL = frozenset(("function_constant", "user", "maybe_unused"))
 _ALIKE = 0.8  # of two names, one of which is a misspelling
 
 
@@ -114,11 +116,14 @@ def _argument(source: Source, start: int, end: int, integer: Integer) -> Argumen
     name, type_end = _parameter_name(source, start, type_end)
     text = source.joined(start, type_end)
     only_if = next(((a.start, a.end) for a in found if a.name == "function_constant"), (0, 0))
+    if "tensor" in source.tokens[start:type_end] and source.tokens[type_end - 1] == ">":
+        what = f"a tensor is not supported as an argument: `{text} {name}`"
+        raise OverlayError("PTR109", what, source.place(start), "Make it in the kernel, over a buffer: tensor_inline.")
     known = next((a for a in found if a.name in BOUND or a.name in POSITIONS), None)
     if known is not None:
         index = integer(known) if known.name in BOUND and known.end > known.start else -1
         return Argument(name, known.name, index, text, only_if)
-    unsupported = next((a.name for a in found if a.name != "function_constant"), "")
+    unsupported = next((a.name for a in found if a.name not in _NEUTRAL), "")
     kind = _implied_kind(source, start, end)
     if unsupported or not kind:
         what = f"[[{unsupported}]]" if unsupported else "a parameter that is neither a resource nor a position"

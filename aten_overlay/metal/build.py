@@ -11,7 +11,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -45,9 +45,12 @@ ARITHMETICS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "reorder": (("-ffp-contract=on",), "PM_REORDER_REDUCTIONS"),
 }
 _LANGUAGE = (
-    "-x", "c++", "-std=gnu++17", "-nostdinc++", "-Wno-everything", "-fsigned-char", "-fno-exceptions", "-fno-rtti",
+    "-x", "c++", "-nostdinc++", "-Wno-everything", "-fsigned-char", "-fno-exceptions", "-fno-rtti",
     "-fmax-type-align=8",
 )  # fmt: skip
+_STANDARD = "gnu++17"
+# Of sources with tensors: a descriptor is a template's argument, and `x[i, j]` has two indices.
+_TENSOR_STANDARD = "gnu++23"
 # Without TLS descriptors (-mtls-dialect=gnu2), whose calls may overwrite vector registers before glibc 2.40 (BZ 31372).
 _CODE = (
     "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv",
@@ -83,6 +86,7 @@ _UNROLLED = re.compile(r'"llvm\.loop\.unroll\.(enable|full)"')
 _PLAIN = (
     "-mllvm", "-disable-lsr", "-mllvm", "-enable-misched=false", "-mllvm", "-disable-machine-licm",
 )  # fmt: skip
+_LIBRARY, _TENSORS = "metal_stdlib", "metal_tensor"
 NAMELESS = "program_source"  # the file that Apple's compiler says a library made of a string is
 
 
@@ -93,7 +97,7 @@ class Options:
     `arithmetic` is a key of ARITHMETICS; `checked` catches out-of-bounds accesses (slow); `traced`, with it,
     tells of lines (see tracing.py); `sanitize` names checks (see sanitizer/checks.py); `constants` are the function
     constants' values by index or name; `metal_version` as `__METAL_VERSION__` has it (310 = 3.1); `optimization` is
-    clang's, and QUICK takes a third of the time.
+    clang's, and QUICK takes a third of the time; `standard` is of C++, later where a source includes <metal_tensor>.
     """
 
     include: tuple[Path, ...] = ()
@@ -106,6 +110,7 @@ class Options:
     metal_version: int = 310
     optimization: str = "-O2"
     extra: tuple[str, ...] = field(default=())
+    standard: str = _STANDARD
 
 
 DEFAULT = Options()
@@ -141,6 +146,7 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
 def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
     """`compile_kernels` for source that is preprocessed already. Raises what it raises."""
     wanted = tuple(dict.fromkeys(names))
+    options = replace(options, standard=_TENSOR_STANDARD) if _has_tensors(text) else options
     runtime = compiler.runtime_library()
     key = _key(text, wanted, options, runtime)
     path = compiler.cache_root() / f"{key}.so"
@@ -150,13 +156,19 @@ def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
     instances = [_find(unit, name) for name in wanted]
     watched = watches_accesses(options.sanitize)
     mode = _runtime_flags(options, any(shuffles(find_reached(unit, instance)) for instance in instances))
-    code = generate(unit, wanted, dict(options.constants), mode, options.checked or watched, watched)
+    fast = not (options.checked or options.sanitize or _is_quick(options))
+    code = generate(unit, wanted, dict(options.constants), mode, options.checked or watched, watched, fast)
     module = _lower(key, code, wanted, options)
     build = _flags_for_module(options)
     if watched or any(shares_state(unit, instance) for instance in instances):
         module = _complete(key, module, options)
         build = _flags_for_second_step(options)
     return compiler.build_cached(key, ".so", [*build, "-shared"], [str(module), "-x", "none", str(runtime), "-lm"])
+
+
+def _has_tensors(text: str) -> bool:
+    """Whether preprocessed source includes <metal_tensor>."""
+    return f'"{compiler.INCLUDE / _TENSORS}"' in text
 
 
 def _key(text: str, names: Iterable[str], options: Options, runtime: Path) -> str:
@@ -230,7 +242,7 @@ def _flags_for_module(options: Options) -> list[str]:
 def preprocess(source: Path | str, options: Options) -> str:
     """The text of `source`, a file or the text itself, with its headers and without macros."""
     include = [f"-I{path}" for path in (compiler.INCLUDE, *options.include)]
-    flags = [*_LANGUAGE, *_definitions(options), *include, "-DPM_FRONT_END", "-E"]
+    flags = [*_LANGUAGE, f"-std={options.standard}", *_definitions(options), *include, "-DPM_FRONT_END", "-E"]
     if isinstance(source, Path):
         return compiler.run([*flags, str(source)])
     return compiler.run([*flags, "-"], f'#line 1 "{NAMELESS}"\n{source}')
@@ -249,7 +261,8 @@ def _flags(options: Options) -> list[str]:
     watched = (*_SANITIZED, *private) if options.sanitize else ()
     traces = FLAGS if options.traced or options.sanitize else ()
     return [
-        *_LANGUAGE, *write_flags(select()), *watched, *_CODE, compiler.BY_CONTENT, options.optimization, *contraction,
+        *_LANGUAGE, f"-std={options.standard}", *write_flags(select()), *watched,
+        *_CODE, compiler.BY_CONTENT, options.optimization, *contraction,
         *checks, *traces, *options.extra,
     ]  # fmt: skip
 
@@ -265,12 +278,13 @@ def _runtime_flags(options: Options, shuffled: bool = True) -> str:
 def _precompiled_header(options: Options) -> Path:
     flags = [f for f in _flags(options) if f not in ("c++",)]
     flags[flags.index("-x") + 1 : flags.index("-x") + 1] = ["c++-header"]
+    header = compiler.INCLUDE / (_LIBRARY if options.standard == _STANDARD else _TENSORS)
     # A precompiled header names the files it was made of by their paths.
     key = cache.digest(
-        "header", *flags, str(compiler.INCLUDE), compiler.library_digest(), compiler.version(compiler.find_clang()),
+        "header", *flags, str(header), compiler.library_digest(), compiler.version(compiler.find_clang()),
         compiler.machine(),
     )  # fmt: skip
-    return compiler.build_cached(key, ".pch", flags, [str(compiler.INCLUDE / "metal_stdlib")])
+    return compiler.build_cached(key, ".pch", flags, [str(header)])
 
 
 @lru_cache(maxsize=8)

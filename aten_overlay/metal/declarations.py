@@ -73,7 +73,8 @@ class Entry:
 @dataclass
 class Unit:
     """Everything declared in one source, in order. `references` maps what is declared to the names in it; `values` are
-    the tokens of what constants are initialized with."""
+    the tokens of what constants are initialized with; `followers` are the enumerators without an initializer: the one
+    before them that has one ("" for none, which is 0), and how many they are after it."""
 
     source: Source
     declarations: list[Declaration] = field(default_factory=list)
@@ -83,9 +84,14 @@ class Unit:
     constants: list[FunctionConstant] = field(default_factory=list)
     references: dict[str, set[str]] = field(default_factory=dict)
     values: dict[str, tuple[int, int]] = field(default_factory=dict)
+    followers: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def lookup(self, name: str) -> int | None:
         """The value of a constant that can be worked out from the source, or None."""
+        if name in self.followers:
+            base, after = self.followers[name]
+            first = self.lookup(base) if base else 0
+            return None if first is None else first + after
         start, end = self.values.get(name, (0, 0))
         try:
             return evaluate(self.source.tokens[start:end], self.lookup) if end else None
@@ -129,7 +135,7 @@ def _record_entry(unit: Unit, declaration: Declaration) -> None:
 
 
 def _record_values(unit: Unit, declaration: Declaration) -> None:
-    """The initializers of variables and enumerators. An enumerator without one follows the one before it."""
+    """The initializers of variables and enumerators."""
     source, tokens = unit.source, unit.source.tokens
     is_enum = declaration.body >= 0
     start = declaration.body + 1 if is_enum else declaration.start
@@ -138,6 +144,25 @@ def _record_values(unit: Unit, declaration: Declaration) -> None:
         if tokens[i] == "=" and source.kinds[i - 1] == "name":
             stop = next((j for j in top_level(source, i + 1, end) if tokens[j] in (",", ";")), end)
             unit.values.setdefault(tokens[i - 1], (i + 1, stop))
+    if is_enum:
+        _record_followers(unit, start, end)
+
+
+def _record_followers(unit: Unit, start: int, end: int) -> None:
+    """The enumerators without an initializer, each of which follows the one before it."""
+    source, tokens = unit.source, unit.source.tokens
+    base, after, i = "", 0, start
+    while i < end:
+        if source.kinds[i] != "name":
+            break
+        name = tokens[i]
+        comma = next((j for j in top_level(source, i, end) if tokens[j] == ","), end)
+        if "=" in tokens[i:comma]:
+            base, after = name, 0
+        else:
+            unit.followers.setdefault(name, (base, after))
+        after += 1
+        i = comma + 1
 
 
 def _is_kernel(source: Source, declaration: Declaration, found: list[Attribute]) -> bool:
@@ -196,6 +221,13 @@ def _function(source: Source, declaration: Declaration) -> tuple[int, int, int]:
             "PTR103", "cannot parse this kernel declaration", source.place(declaration.start), "Simplify it."
         )
     return start, end, parameters
+
+
+def find_name(source: Source, declaration: Declaration) -> tuple[int, int]:
+    """The token of a function's name, and that of its `(`. Raises PTR103."""
+    start, end, opening = _function(source, declaration)
+    name = next((i for i in reversed(list(_outside_angles(source, start, end))) if source.kinds[i] == "name"), start)
+    return name, opening
 
 
 def _instance(source: Source, declaration: Declaration, host_name: str) -> Instance:

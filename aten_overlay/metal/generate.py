@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.declarations import Entry, FunctionConstant, Instance, Unit
 from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
+from aten_overlay.metal.overloads import Overloads, find_renamings
 from aten_overlay.metal.reach import find_needed, find_reached, find_waiting, is_variable
 from aten_overlay.metal.spaces import ERASED, find_duplicates
+from aten_overlay.metal.swizzles import AS_VECTOR, find_deduced, find_templates
 from aten_overlay.metal.syntax import Declaration, constructor_qualifiers
 from aten_overlay.metal.table import Row, Value, clean, make_row, write_entry, write_prologue, write_table
 
@@ -19,6 +21,7 @@ _INLINED = "__attribute__((always_inline))"  # into the loop over threads, which
 _UNSUFFIXED = re.compile(
     r"((\d[\d']*\.[\d']*|\.[\d']+)([eE][+-]?\d+)?|\d[\d']*[eE][+-]?\d+|0[xX][\da-fA-F.]+[pP][+-]?\d+)$"
 )
+_SIZES = frozenset(("uint", "ushort", "size_t", "short", "uchar", "uint32_t", "uint16_t"))
 _MARKER = re.compile(r"^[ \t]*#(?:line)?[ \t]*\d[^\n]*", re.MULTILINE)
 # What is left of `#pragma unroll (MACRO(...))` cannot be read: macros are gone. How far to unroll is a hint anyhow.
 _UNROLL = re.compile(r"^([ \t]*#[ \t]*pragma[ \t]+)(?:unroll\b|clang[ \t]+loop[ \t]+unroll)[^\n]*[(][^\d)][^\n]*", re.M)
@@ -40,24 +43,33 @@ def generate(
     flags: str,
     checked: bool,
     one_by_one: bool = False,
+    asks_ahead: bool = True,
 ) -> str:
     """The C++ of what the kernels `names` need of `unit`, with them in its table.
 
     `constants` gives function constants values, by index or name; `flags` is a C++ expression of `pm_compiled` bits;
-    `checked` announces threadgroup variables; threads run `one_by_one` if so asked.
+    `checked` announces threadgroup variables; threads run `one_by_one` if so asked;
+    without `asks_ahead`, memory is read when it is used.
     Raises PTR103, PTR104, PTR105 or PTR109.
     """
     source = unit.source
     asked = [_instance(unit, name) for name in names]
     values = {c.name: _value(c, constants) for c in unit.constants}
     _require_values(unit, asked, values)
-    rows = [make_row(unit, instance, values, one_by_one) for instance in asked]
+    rows = [make_row(unit, instance, values, one_by_one, asks_ahead) for instance in asked]
     needed = find_needed(unit, asked)
     kept = {id(e.declaration) for e in needed}
     removed = [e.declaration for e in unit.entries if id(e.declaration) not in kept]
-    removed += find_duplicates(unit, _with_members(unit, kept))
-    edits = [_removal(source, d) for d in removed]
+    duplicates, overloads = find_duplicates(unit, _with_members(unit, kept))
+    repeated, edits = _overload_edits(unit, needed, overloads, duplicates)
+    edits += [_removal(source, d) for d in (*removed, *repeated)]
     edits += _constructor_edits(unit, kept)
+    templates = find_templates(unit)
+    for declaration in _with_members(unit, kept):
+        edits += _size_edits(source, declaration)
+    for entry in needed:
+        ends = (source.ends[i] for i in find_deduced(source, entry.declaration, templates))
+        edits += [Edit(end, end, AS_VECTOR) for end in ends]
     for entry in needed:
         edits += _keyword_edits(source, entry.declaration, values, checked)
     edits += _inlining_edits(unit, kept)
@@ -99,6 +111,21 @@ def _require_values(unit: Unit, asked: list[Instance], values: Mapping[str, Valu
                 unit.source.place(missing[0].declaration.start),
                 "Set it when you create the function.",
             )
+
+
+def _overload_edits(
+    unit: Unit, needed: list[Entry], overloads: list[Overloads], duplicates: list[Declaration]
+) -> tuple[list[Declaration], list[Edit]]:
+    """The declarations to remove, and new names for overloads by address space that do different things."""
+    source, repeated, edits = unit.source, list(duplicates), []
+    for each in overloads:
+        renamed = find_renamings(unit, (e.declaration for e in needed), each)
+        if renamed is not None:
+            own = {i for i, _ in renamed}
+            repeated = [d for d in repeated if own.isdisjoint(range(d.start, max(d.body, d.start)))]
+            repeated += each.repeated
+            edits += [Edit(source.starts[i], source.ends[i], name) for i, name in renamed]
+    return repeated, edits
 
 
 def _with_members(unit: Unit, kept: set[int]) -> Iterator[Declaration]:
@@ -150,6 +177,31 @@ def _constructor_edits(unit: Unit, kept: set[int]) -> Iterator[Edit]:
         for i in constructor_qualifiers(source, declaration):
             if source.tokens[i] in (*ERASED, "constant"):
                 yield Edit(source.starts[i], source.ends[i], "")
+
+
+def _size_edits(source: Source, declaration: Declaration) -> Iterator[Edit]:
+    """Makes an int of a template's parameter that is a vector's size: a size of another type would not be deduced."""
+    tokens, start = source.tokens, declaration.start
+    if tokens[start] != "template" or tokens[start + 1] != "<":
+        return
+    end = skip_angles(source, start + 1, declaration.end)
+    for i in range(start + 2, end):
+        if (
+            tokens[i] in _SIZES
+            and source.kinds[i + 1] == "name"
+            and _is_vector_size(source, tokens[i + 1], end, declaration)
+        ):
+            yield Edit(source.starts[i], source.ends[i], "int")
+
+
+def _is_vector_size(source: Source, name: str, start: int, declaration: Declaration) -> bool:
+    tokens = source.tokens
+    for i in range(start, declaration.end):
+        if tokens[i] == "vec" and tokens[i + 1] == "<":
+            end = skip_angles(source, i + 1, declaration.end)
+            if tokens[end - 3 : end - 1] == [",", name]:
+                return True
+    return False
 
 
 def _announce_edits(source: Source, i: int) -> Iterator[Edit]:

@@ -98,6 +98,20 @@ class Extent:
     high: int
 
 
+@dataclass(frozen=True)
+class Bound:
+    """Memory bound to a kernel's argument: where the kernel starts, and the whole of the buffer it lies in.
+
+    `extent` are the bytes from the start on that are the tensor's, up to its last element; 0 where it has none.
+    """
+
+    address: int
+    base: int
+    length: int
+    owner: object
+    extent: int = 0
+
+
 class Library:
     """A compiled library, which stays loaded. `names` are the kernels it holds."""
 
@@ -173,10 +187,10 @@ class Library:
         Raises PTR102 (unknown kernel), PTR106 (refused), PTR107 (out of bounds), or what the sanitizer finds.
         """
         bindings = _place_resources(buffers, textures, samplers)  # alive while the kernel runs
-        bound = (_Buffer * max(len(bindings), 1))(*(_buffer(b) for b in bindings))
-        reachable = (_Buffer * max(len(resident), 1))(*(_buffer(b) for b in resident))
-        shared = (ctypes.c_uint32 * max(len(threadgroup_bytes), 1))(*threadgroup_bytes)
-        limits = (_Extent * max(len(extents), 1))(*(_Extent(e.base, e.low, e.high) for e in extents))
+        bound = (_Buffer * max(len(bindings), 1))(*map(_buffer, bindings))
+        reachable = (_Buffer * len(resident))(*map(_buffer, resident)) if resident else None
+        shared = (ctypes.c_uint32 * len(threadgroup_bytes))(*threadgroup_bytes) if threadgroup_bytes else None
+        limits = (_Extent * len(extents))(*(_Extent(e.base, e.low, e.high) for e in extents)) if extents else None
         error = ctypes.create_string_buffer(1280)
         kernel = self._kernel(name)
         flags = (0 if shuffle is None else SHUFFLE_LANES) | (FORCE_FIBERS if fibers else 0)
@@ -222,11 +236,13 @@ def _three(numbers: Sequence[int]) -> Any:
 
 
 def _buffer(array: Any) -> _Buffer:
+    if isinstance(array, Bound):
+        return _Buffer(array.address, array.base, array.length, array.extent)
     if array is None:
         return _Buffer(None, None, 0, 0)
     if hasattr(array, "data_ptr"):
         storage = array.untyped_storage()
-        return _Buffer(array.data_ptr() or 64, storage.data_ptr() or 64, storage.nbytes(), getattr(array, "extent", 0))
+        return _Buffer(array.data_ptr() or 64, storage.data_ptr() or 64, storage.nbytes(), 0)
     if hasattr(array, "__array_interface__"):
         return _Buffer(array.ctypes.data, None, array.nbytes, 0)
     return _Buffer(ctypes.addressof(array), None, ctypes.sizeof(array), 0)

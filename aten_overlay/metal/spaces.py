@@ -7,33 +7,47 @@ from collections.abc import Iterable
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.declarations import Unit
 from aten_overlay.metal.lexer import Source, is_attribute
+from aten_overlay.metal.overloads import Function, Overloads, group, has_name
 from aten_overlay.metal.syntax import Declaration, class_key, constructor_qualifiers, head_end
 
 ERASED = frozenset(("device", "thread", "threadgroup", "kernel", "ray_data", "object_data", "threadgroup_imageblock"))
 
 
-def find_duplicates(unit: Unit, needed: Iterable[Declaration]) -> list[Declaration]:
-    """The declarations that repeat an earlier one but for an address space. Raises PTR104 where the bodies differ."""
-    source, found = unit.source, []
-    seen: dict[tuple[object, ...], list[str]] = {}
+def find_duplicates(unit: Unit, needed: Iterable[Declaration]) -> tuple[list[Declaration], list[Overloads]]:
+    """The declarations that repeat an earlier one but for an address space, and functions whose overloads do not.
+
+    Raises PTR104 for overloads of a member that do not.
+    """
+    source, duplicates = unit.source, []
+    seen: dict[tuple[object, ...], list[Function]] = {}
+    functions: dict[tuple[object, ...], list[Function]] = {}
     for declaration in needed:
         if not _may_repeat(source, declaration):
             continue
         head = tuple(_normal_head(source, declaration))
-        key = (declaration.scope, declaration.outer, head)
-        body = _normal(source, declaration.body, declaration.end) if declaration.body >= 0 else []
-        if key not in seen:
-            seen[key] = body
-        elif seen[key] == body:
-            found.append(declaration)
-        else:
-            raise OverlayError(
-                "PTR104",
-                "this overload differs from an earlier one in its body, not just in address space",
-                source.place(declaration.start),
-                "The host has a single address space: give the two different names.",
-            )
-    return found
+        body = tuple(_normal(source, declaration.body, declaration.end)) if declaration.body >= 0 else ()
+        function = Function(declaration, head, body)
+        is_free = declaration.outer < 0 and not class_key(source, declaration) and has_name(source, declaration)
+        if is_free:
+            loose = tuple(word for word in head if word != "const")
+            functions.setdefault((declaration.scope, loose), []).append(function)
+        earlier = seen.setdefault((declaration.scope, declaration.outer, head), [])
+        if any(f.body == body for f in earlier):
+            duplicates.append(declaration)
+        elif earlier and not is_free:
+            raise _conflict(source, declaration)
+        earlier.append(function)
+    grouped = (group(source, alike) for alike in functions.values() if len(alike) > 1)
+    return duplicates, [overloads for overloads in grouped if overloads]
+
+
+def _conflict(source: Source, declaration: Declaration) -> OverlayError:
+    return OverlayError(
+        "PTR104",
+        "this overload differs from an earlier one in its body, not just in address space",
+        source.place(declaration.start),
+        "The host has a single address space: give the two different names.",
+    )
 
 
 def _may_repeat(source: Source, declaration: Declaration) -> bool:

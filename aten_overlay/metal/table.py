@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.arguments import BOUND, Argument
+from aten_overlay.metal.arguments import Argument
 from aten_overlay.metal.declarations import Instance, Kernel, Unit, find_definition, kernel_arguments, thread_limit
 from aten_overlay.metal.expressions import NotConstant, evaluate
 from aten_overlay.metal.reach import shares_state, synchronizes
 from aten_overlay.metal.spaces import ERASED
+from aten_overlay.metal.streams import find_streams
 
 Value = bool | int | float
 ABSENT = "absent"
@@ -20,12 +21,14 @@ _UNGROUPED = frozenset(
 )  # fmt: skip
 _FIRST = {"texture": "PM_FIRST_TEXTURE", "sampler": "PM_FIRST_SAMPLER"}
 _COUNTS = {"buffer": 0, "texture": 32, "sampler": 160}
+_ENDS = {"texture": 160, "sampler": 176}
 _VALUE_TYPES = ("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "bfloat")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A kernel of the table, worked out: `arguments` has those of false conditions as ABSENT."""
+    """A kernel of the table, worked out: `arguments` has those of false conditions as ABSENT, `streams` the names of
+    buffers to ask of memory ahead of time."""
 
     instance: Instance
     kernel: Kernel
@@ -33,10 +36,18 @@ class Row:
     synchronizes: bool
     shares: bool
     limit: int
+    streams: frozenset[str] = frozenset()
 
 
-def make_row(unit: Unit, instance: Instance, values: Mapping[str, Value | None], one_by_one: bool = False) -> Row:
-    """The row of a kernel, given the function constants' values; its threads run `one_by_one` if so asked.
+def make_row(
+    unit: Unit,
+    instance: Instance,
+    values: Mapping[str, Value | None],
+    one_by_one: bool = False,
+    asks_ahead: bool = True,
+) -> Row:
+    """The row of a kernel, given the function constants' values; its threads run `one_by_one` if so asked. It
+    `asks_ahead` for memory where that may help.
 
     Raises PTR103 or PTR109.
     """
@@ -44,7 +55,8 @@ def make_row(unit: Unit, instance: Instance, values: Mapping[str, Value | None],
     arguments = tuple(_choose(unit, a, values) for a in kernel_arguments(unit, kernel))
     limit = thread_limit(unit, kernel, instance)
     waits, shares = (one_by_one or each(unit, instance) for each in (synchronizes, shares_state))
-    return Row(instance, kernel, arguments, waits, shares, limit)
+    streams = find_streams(unit.source, kernel.declaration, arguments) if asks_ahead and not waits else frozenset()
+    return Row(instance, kernel, arguments, waits, shares, limit, streams)
 
 
 def _choose(unit: Unit, argument: Argument, values: Mapping[str, Value | None]) -> Argument:
@@ -85,10 +97,10 @@ def write_prologue(rows: list[Row]) -> str:
         'extern "C" __attribute__((visibility("hidden"))) const char pm_image_end __asm__("_end");',
     ]
     for number, row in enumerate(rows):
-        parameters = "".join(f'{{pm::attribute::{a.kind}, {_index(a)}, "{a.name}"}}, ' for a in row.arguments)
+        parameters = "".join(_write_parameter(row, argument) for argument in row.arguments)
         if row.shares:
             lines.append(f"PM_SHARES({number})")
-        buffers = max((_COUNTS[a.kind] + a.index + 1 for a in row.arguments if a.kind in _COUNTS), default=0)
+        buffers = max((_last_binding(a) for a in row.arguments if a.kind in _COUNTS), default=0)
         grouped = str(any(a.kind not in _UNGROUPED for a in row.arguments)).lower()
         lines.append(
             f"struct pm_spec_{number} {{ static constexpr pm::parameter parameters[] = "
@@ -97,6 +109,19 @@ def write_prologue(rows: list[Row]) -> str:
             f"static constexpr bool grouped = {grouped}; }};"
         )
     return "\n".join(lines) + "\n"
+
+
+def _last_binding(argument: Argument) -> int:
+    """One more than the last binding of an argument, or than there are of its kind for an array, whose size is known to
+    the compiler."""
+    if "array <" in argument.type and argument.kind in _ENDS:
+        return _ENDS[argument.kind]
+    return _COUNTS[argument.kind] + argument.index + 1
+
+
+def _write_parameter(row: Row, argument: Argument) -> str:
+    streamed = ", true" if argument.name in row.streams else ""
+    return f'{{pm::attribute::{argument.kind}, {_index(argument)}, "{argument.name}"{streamed}}}, '
 
 
 def _index(argument: Argument) -> str:
@@ -112,12 +137,12 @@ def write_entry(row: Row, number: int, signature: str, flags: str) -> str:
     forms, size = "nullptr, nullptr", "0"
     if row.shares:
         forms, size = f"&pm_lane_source_{number}, &pm_lockstep_{number}", f"pm_static_bytes_{number}"
-    bound = sum(a.kind in BOUND for a in row.arguments)
     return (
         f"{source}static pm_kernel pm_make_{number}() {{ using Spec = ::pm_spec_{number}; using S = {signature}; "
         f"constexpr S function = &{function}; "
         f"static const pm_entry entry = pm::entry<Spec, S, function, {sync}>(&pm_image_begin, &pm_image_end, {flags}, "
-        f'{forms}); return {{"{row.instance.host_name}", pm::kernel<Spec, S, function>::arguments(), {bound}, {sync}, '
+        f'{forms}); return {{"{row.instance.host_name}", pm::kernel<Spec, S, function>::arguments(), '
+        f"pm::kernel<Spec, S, function>::count(), {sync}, "
         f"{size}, {row.limit}, reinterpret_cast<int (*)(const pm_launch*)>(&pm_run), &entry}}; }}"
     )
 

@@ -16,6 +16,7 @@ _FORMATS: Mapping[tuple[str, bool], int] = {
 }  # fmt: skip
 _ADDRESSES = ("clamp_to_edge", "clamp_to_zero", "repeat", "mirrored_repeat", "clamp_to_border")
 _BORDERS = ("transparent_black", "opaque_black", "opaque_white")
+_COMPARISONS = ("never", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "always")
 
 
 class _Texture(ctypes.Structure):
@@ -33,6 +34,7 @@ class _Sampler(ctypes.Structure):
         ("filter", ctypes.c_uint32),
         ("address", ctypes.c_uint32 * 3),
         ("border", ctypes.c_uint32),
+        ("compare", ctypes.c_uint32),
     ]
 
 
@@ -40,7 +42,8 @@ class _Sampler(ctypes.Structure):
 class Texture:
     """A texture whose texels are those of a contiguous numpy array: (layers or depth, height, width, channels).
 
-    `layered` tells an array of 2D textures from a 3D one; `normalized` reads integers as floats up to 1.
+    `layered` tells an array of 2D textures, or the faces of cubes, from a 3D texture or the samples of a multisampled
+    one; `normalized` reads integers as floats up to 1.
     """
 
     array: Any
@@ -68,8 +71,10 @@ class Sampler:
     linear: bool = False
     address: str = "clamp_to_edge"
     border: str = "transparent_black"
+    compare: str = "never"
 
     def describe(self) -> ctypes.Structure:
         """As a launch takes it."""
         modes = (ctypes.c_uint32 * 3)(*[_ADDRESSES.index(self.address)] * 3)
-        return _Sampler(int(not self.normalized), int(self.linear), modes, _BORDERS.index(self.border))
+        border, compare = _BORDERS.index(self.border), _COMPARISONS.index(self.compare)
+        return _Sampler(int(not self.normalized), int(self.linear), modes, border, compare)

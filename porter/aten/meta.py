@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from porter.aten.branches import Facts, decide, find_calls, get_expression, list_executed
+from porter.aten.branches import Facts, decide, find_calls, get_expression, list_executed, show
 from porter.aten.condition import Condition
 from porter.aten.stubs import find_stubs, read_builder
 from porter.core.checkout import Checkout
@@ -18,7 +18,7 @@ from porter.core.dtypes import ALL, BOOL, FLOAT, DType, Kind
 from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE
 from porter.languages import cpp
-from porter.languages.definitions import Definition, find_definitions, parse_definition
+from porter.languages.definitions import Definition, find_definitions, find_macros, parse_definition
 
 
 class Promotion(Enum):
@@ -28,6 +28,7 @@ class Promotion(Enum):
     FLOAT = "integers become float"
     BOOL = "bool"
     OUTPUT = "whatever the output tensor has"
+    CHOSEN = "that of the elements a condition chooses from"
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def read_type_rules(checkout: Checkout, operator: str, native_function: str | No
     which is read if there is no meta function. Raises PTR075 if the fork has neither, or PTR076 if the iterator is
     built in an unknown way.
     """
-    found = _find_meta_function(checkout, operator)
+    found = find_meta_function(checkout, operator)
     if found is not None:
         return _read_rules(checkout, found)
     if native_function is None:
@@ -100,7 +101,8 @@ def read_type_rules(checkout: Checkout, operator: str, native_function: str | No
     return _read_plain_rules(checkout, native_function)
 
 
-def _find_meta_function(checkout: Checkout, operator: str) -> Definition | None:
+def find_meta_function(checkout: Checkout, operator: str) -> Definition | None:
+    """The meta function of an operator, named as its functional variant; None if it has none."""
     base, _, overload = map(re.escape, operator.partition("."))
     wrappers = [rf"TORCH_META_FUNC2\(\s*{base}\s*,\s*{overload}\s*\)"] if overload else []
     wrappers.append(rf"TORCH_META_FUNC\(\s*{base}{'_' + overload if overload else ''}\s*\)")
@@ -142,10 +144,28 @@ def _read_for_type(
             if name in _CHECKS and not step.when:
                 refusals += _make_refusal(call, step.facts, dtype, found)
             elif name.startswith("build"):
+                _refuse_borrowed_locals(call, step.facts, found)
                 built[step.when] = _read_call_promotion(call, found)
             elif name.endswith("_check"):
                 refusals += _follow_check(checkout, found, call, step.facts, dtype)
     return refusals, built
+
+
+def _refuse_borrowed_locals(call: cpp.Call, facts: Facts, found: Definition) -> None:
+    """Raises PTR300 for an iterator that borrows a tensor which ends with the function.
+
+    CPU and CUDA kernels read the data alone, which the iterator keeps the address of; MPS kernels need the tensor.
+    """
+    builder = show(call.function)
+    local = next((a.path for a in call.arguments if isinstance(a, cpp.Name) and a.path in facts.names), None)
+    if local and builder.startswith("build_borrowing"):
+        owning = builder.replace("borrowing_", "", 1)
+        raise PorterError(
+            "PTR300",
+            f"the iterator borrows {local}, which ends with the meta function",
+            found.line_of(call.start),
+            f"An MPS kernel would read a dead tensor: call {owning} there, build PyTorch, then port.",
+        )
 
 
 def _make_refusal(call: cpp.Call, facts: Facts, dtype: DType, found: Definition) -> list[Refusal]:
@@ -177,8 +197,16 @@ def _read_call_promotion(call: cpp.Call, found: Definition) -> Promotion:
     assert isinstance(call.function, cpp.Name)
     name = call.function.last.removeprefix("build_")
     if name == "build" and call.arguments:
-        return read_promotion(read_builder(call.arguments[0]), found)
+        return read_promotion(_expand_macros(read_builder(call.arguments[0]) or show(call.arguments[0]), found), found)
     return read_promotion(name, found)
+
+
+def _expand_macros(builder: str, found: Definition) -> str:
+    """Replaces the uses of macros without parameters that the function defines."""
+    for name, macro in find_macros(found.text).items():
+        if macro.params == ():
+            builder = re.sub(rf"\b{name}\(\)", " ".join(macro.body.split()), builder)
+    return builder
 
 
 def read_promotion(builder: str, found: Definition) -> Promotion:

@@ -26,7 +26,7 @@ _TYPEDEF = r"using\s+{name}\s*=\s*void\s*\(\s*\*\s*\)\s*\(([^;]*)\)\s*;"
 _SIGNATURE = re.compile(r"void\s*\(\s*\*\s*\)\s*\((.*)\)\Z", re.S)
 _DISPATCHED = re.compile(r"\b(\w+)\(\s*(?:\w+(?:\.\w+\(\))*\.)?(?:device\(\)\.type|device_type)\(\)\s*,|\b(\w+_stub)\b")
 _CALLED = re.compile(r"\b[A-Za-z_]\w*\b(?=\s*[(<,)])")
-_PLAINLY_CALLED = re.compile(r"(?<![\w.:>])([A-Za-z_]\w*)(?=\s*[(<])")
+_PLAINLY_CALLED = re.compile(r"(?:\bnative::|(?<![\w.:>]))([A-Za-z_]\w*)(?=\s*[(<])")
 _DEPTH = 6
 _File = tuple[str, str]
 

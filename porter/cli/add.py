@@ -52,7 +52,7 @@ def add(
     """
     from porter.plan.new_operator.operator import Wish
     from porter.workflows.add import NewRequest, Request
-    from porter.workflows.verify import Proof
+    from porter.workflows.proof import Proof
 
     _check_options(ops, schema, formula, functor)
     if schema is not None:

@@ -19,6 +19,7 @@ from porter.cli.kernel import kernel
 from porter.cli.migrate import migrate
 from porter.cli.options import shared, write_options
 from porter.cli.output import DONE, NOT_PLANNED, Output, Settings
+from porter.cli.report import report
 from porter.cli.setup import setup
 from porter.cli.status import status
 from porter.cli.undo import undo
@@ -32,7 +33,7 @@ NAME, COMPLETION = "porter", "_PORTER_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 GROUPS = {
     "Port": (migrate, add, undo),
-    "Inspect": (status, explain),
+    "Inspect": (status, explain, report),
     "Verify": (verify, watch),
     "Write": (kernel, extension),
     "Set up": (setup, cache),

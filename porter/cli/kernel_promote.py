@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from porter.cli.options import command
+from porter.cli.options import arithmetic, command, family, sanitize
 from porter.cli.output import DONE, INCOMPLETE, Output
 
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ def read_values(given: tuple[str, ...]) -> tuple[tuple[str, tuple[int, ...]], ..
 @click.option("--write", is_flag=True, help="Write the change set to the checkout.")
 @click.option("--force", is_flag=True, help="Write even if a touched file has uncommitted changes.")
 @click.option("--no-verify", is_flag=True, help="Only plan; do not verify.")
+@sanitize
+@family
+@arithmetic
 def promote(
     output: Output,
     file: Path,
@@ -56,6 +59,7 @@ def promote(
     write: bool,
     force: bool,
     no_verify: bool,
+    arithmetic: str,
 ) -> int:
     """Make a kernel of a script an operator of the fork.
 
@@ -69,7 +73,7 @@ def promote(
     from porter.workflows.promote import promote as run
 
     wish = Wish(op, stage, simple, schema, read_values(instantiate))
-    request = Request(file, wish, write, force, not no_verify)
+    request = Request(file, wish, write, force, not no_verify, arithmetic)
     code = DONE
     for found in run(output.open_checkout(write), request, output.report_progress):
         match found:

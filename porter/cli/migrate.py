@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
-from porter.cli.options import command, expression, operators, proof
+from porter.cli.options import command, expression, operators, proof, together
 from porter.cli.output import DONE, INCOMPLETE, Output
-from porter.cli.ports import show_port
+from porter.cli.ports import show_groups, show_port
+
+if TYPE_CHECKING:
+    from porter.workflows.shards import Shard
 
 
 @command(
@@ -15,6 +21,7 @@ from porter.cli.ports import show_port
     ("porter migrate atan2 --no-verify > atan2.diff", "only the diff, for git apply"),
     ("porter migrate erf log1p --write", "port two operators and write both"),
     ("porter migrate --all --no-verify --json", "all plans as JSON"),
+    ("porter migrate --all --shard 2/8", "one of eight shares, for CI"),
     ("porter migrate xlogy --from cuda", "the functor is that of ATen's CUDA kernel"),
     ("porter migrate --from my.cu --function NAME", "the functor of a CUDA kernel of your own"),
 )
@@ -26,6 +33,7 @@ from porter.cli.ports import show_port
 @click.option("--from", "source", metavar="SOURCE", help="cuda: ATen's CUDA kernel. FILE.cu: a kernel of your own.")
 @click.option("--function", metavar="NAME", help="The kernel in FILE.cu.")
 @click.option("--pull-request", is_flag=True, help="Print the text of a pull request instead of the diff.")
+@together
 @expression
 @proof
 def migrate(
@@ -38,6 +46,9 @@ def migrate(
     source: str | None,
     function: str | None,
     pull_request: bool,
+    jobs: int | None,
+    shard: Shard | None,
+    results: Path | None,
     expr: str | None,
     backend: str,
     arithmetic: str,
@@ -48,24 +59,35 @@ def migrate(
     OP is a base name or an overload in native_functions.yaml: atan2, atan2.out. Nothing is written without --write.
     """
     from porter.metal.source import Source
+    from porter.report.verdict import summary as line
     from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote
     from porter.workflows.migrate import migrate as run
-    from porter.workflows.verify import Proof
+    from porter.workflows.proof import Proof
 
     if function or (source and source != Source.CUDA.value):
         return _translate_own(output, ops, source, function, no_verify)
-    proving = None if no_verify else Proof(expr, backend, arithmetic, large)
-    request = Request(ops, every, write, force, proving, Source(source) if source else Source.ANY)
-    code = DONE
-    for found in run(output.open_checkout(write), request, output.report_step):
+    proof = None if no_verify else Proof(expr, backend, arithmetic, large)
+    wanted = Source(source) if source else Source.ANY
+    request = Request(ops, every, jobs or 0, shard, write, force, proof, wanted)
+    checkout, code, kept = output.open_checkout(write), DONE, list[PortedOperator | NotPlanned]()
+    for found in run(checkout, request, output.report_step, lambda verdict: output.note(line(verdict))):
+        if not isinstance(found, Wrote):
+            kept.append(found)
         match found:
             case PortedOperator():
-                show_port(output, found, alone=no_verify, pull_request=pull_request)
+                if not (pull_request and (every or len(ops) > 1)) or output.json:
+                    show_port(output, found, alone=no_verify, pull_request=pull_request)
                 code = code if found.done else INCOMPLETE
             case NotPlanned(op, error):
                 output.error(error, f"porter: {op}")
             case Wrote(files):
                 output.note(f"wrote {len(files)} files; `porter undo` reverts them")
+    if pull_request and (every or len(ops) > 1) and not output.json:
+        show_groups(output, checkout, [each for each in kept if isinstance(each, PortedOperator)])
+    if results:
+        from porter.workflows.results import collect, write_results
+
+        write_results(results, collect(checkout, kept, shard))
     return code
 
 

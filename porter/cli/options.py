@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from porter.cli.output import Output, Settings
+
+if TYPE_CHECKING:
+    from porter.workflows.shards import Shard
 
 Run = Callable[..., int]
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -124,13 +127,7 @@ def proof(function: Decorated) -> Decorated:
         click.option("--large", is_flag=True, help="Also test tensors whose offsets pass 32 bits, without the memory."),
         sanitize,
         family,
-        click.option(
-            "--arithmetic",
-            default="default",
-            metavar="NAME",
-            shell_complete=_complete_arithmetic,
-            help="Arithmetic a GPU may use: default, fused, flush, reorder, or all.",
-        ),
+        arithmetic,
         click.option(
             "--backend",
             default="auto",
@@ -141,6 +138,28 @@ def proof(function: Decorated) -> Decorated:
     ):
         function = option(function)
     return function
+
+
+def together(function: Decorated) -> Decorated:
+    """Adds the options of commands that verify many operators together."""
+    for option in (
+        click.option("--results", type=click.Path(path_type=Path), metavar="FILE", help="Write results as JSON."),
+        click.option("--shard", callback=_choose_shard, metavar="I/N", help="Only the I-th of N shares of --all."),
+        click.option(
+            "--jobs",
+            type=click.IntRange(1),
+            metavar="N",
+            help="Verdicts at a time. Default: as many as there are cores.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def _choose_shard(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Shard | None:
+    from porter.workflows.shards import parse_shard
+
+    return None if text is None else parse_shard(text)
 
 
 def _choose_family(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str | None:
@@ -240,3 +259,12 @@ def _complete_arithmetic(_ctx: click.Context, _param: click.Parameter, incomplet
     from porter.verdict.result import ALL, ARITHMETICS
 
     return [name for name in (*ARITHMETICS, ALL) if name.startswith(incomplete)]
+
+
+arithmetic = click.option(
+    "--arithmetic",
+    default="default",
+    metavar="NAME",
+    shell_complete=_complete_arithmetic,
+    help="Arithmetic a GPU may use: default, fused, flush, reorder, or all.",
+)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from porter.cli.output import Output
+from porter.core.errors import PorterError
 
 if TYPE_CHECKING:
+    from porter.core.checkout import Checkout
     from porter.workflows.migrate import PortedOperator
 
 
@@ -32,3 +35,22 @@ def show_port(output: Output, found: PortedOperator, alone: bool, pull_request: 
             output.text(table(verdict), lambda: style_verdict(verdict))
     if found.no_verdict:
         output.error(found.no_verdict, "no verdict")
+    if found.broken:
+        what = f"{plan.op} is left out of what is written: with it the fork does not build: {found.broken}"
+        output.error(PorterError("PTR325", what, hint=f"`porter verify {plan.op}` says more."))
+
+
+def show_groups(output: Output, checkout: Checkout, ports: Sequence[PortedOperator]) -> None:
+    """Prints a pull request for each group of ports."""
+    from porter.report.pull_request import group_pull_request
+    from porter.workflows.grouping import Measured, group_ports
+    from porter.workflows.results import count_lines, find_family
+
+    def measure(port: PortedOperator) -> Measured:
+        return Measured(find_family(checkout, port.plan.op), count_lines(port.plan))
+
+    texts = [
+        group_pull_request(found.family, found.lines, [(each.plan, each.verdict) for each in group])
+        for found, group in group_ports([each for each in ports if not each.broken], measure)
+    ]
+    output.text("\n\n".join(texts))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from porter.cli.options import command, complete_operator
@@ -19,7 +21,23 @@ from porter.cli.output import DONE, Output
 @click.option("--portable", is_flag=True, help="Only operators with a row that porter can port.")
 @click.option("--blocked", is_flag=True, help="Only operators with a row on MPSGraph that cannot be ported.")
 @click.option("--missing", is_flag=True, help="The operators that MPS lacks instead, and what each would take.")
-def status(output: Output, patterns: tuple[str, ...], portable: bool, blocked: bool, missing: bool) -> int:
+@click.option("--coverage", is_flag=True, help="Print the elementwise rows and what came of them, in Markdown.")
+@click.option(
+    "--results",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Results for --coverage.",
+)
+def status(
+    output: Output,
+    patterns: tuple[str, ...],
+    portable: bool,
+    blocked: bool,
+    missing: bool,
+    coverage: bool,
+    results: tuple[Path, ...],
+) -> int:
     """List the operators with an MPS implementation.
 
     Shows, for each operator, what its code is written in, how an MPSGraph implementation can be read, and whether
@@ -31,6 +49,8 @@ def status(output: Output, patterns: tuple[str, ...], portable: bool, blocked: b
     from porter.workflows.status import Filters
     from porter.workflows.status import status as run
 
+    if coverage:
+        return _show_coverage(output, results)
     found = run(output.open_checkout(), Filters(patterns, portable, blocked))
     if output.json:
         output.object(status_object(found))
@@ -48,4 +68,18 @@ def _show_missing(output: Output, patterns: tuple[str, ...]) -> int:
         output.object(missing_object(found))
     else:
         output.text("\n".join(missing_lines(found)))
+    return DONE
+
+
+def _show_coverage(output: Output, results: tuple[Path, ...]) -> int:
+    from porter.report.coverage import coverage_object, coverage_text
+    from porter.workflows.coverage import find_coverage
+    from porter.workflows.results import no_results, read_results
+
+    checkout = output.open_checkout()
+    found = find_coverage(checkout, read_results(results) if results else no_results(checkout))
+    if output.json:
+        output.object(coverage_object(found))
+    else:
+        output.text(coverage_text(found, "porter status --coverage --results FILE").rstrip("\n"))
     return DONE

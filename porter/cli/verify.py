@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from porter.cli.options import command, expression, operators, proof
+import click
+
+from porter.cli.options import command, expression, operators, proof, together
 from porter.cli.output import DONE, INCOMPLETE, Output
 
 if TYPE_CHECKING:
     from porter.core.checkout import Checkout
-    from porter.workflows.verify import Proof
+    from porter.workflows.proof import Proof
+    from porter.workflows.shards import Shard
 
 
 @command(
@@ -18,19 +22,68 @@ if TYPE_CHECKING:
     ("porter verify exp", "a native operator, as it is in the fork"),
     ("porter verify atan2 -k float16", "some tests of a port"),
     ("porter verify atan2 --arithmetic all", "under every arithmetic a GPU may use"),
+    ("porter verify --all --jobs 8", "every port, built once and tested side by side"),
     ("porter verify exp --large", "on tensors whose offsets pass 2^31 and 2^32 too"),
 )
-@operators(required=True)
+@operators(required=False)
+@click.option("--all", "every", is_flag=True, help="Verify the port of every operator that porter can port.")
+@together
 @expression
 @proof
-def verify(output: Output, ops: tuple[str, ...], expr: str | None, backend: str, arithmetic: str, large: bool) -> int:
+def verify(
+    output: Output,
+    ops: tuple[str, ...],
+    every: bool,
+    jobs: int | None,
+    shard: Shard | None,
+    results: Path | None,
+    expr: str | None,
+    backend: str,
+    arithmetic: str,
+    large: bool,
+) -> int:
     """Lint, compile and test operators or their ports.
 
     A native operator is tested as it is in the fork; for any other, its port is tested.
     """
-    from porter.workflows.verify import Proof
+    from porter.workflows.proof import Proof
 
-    return judge(output, output.open_checkout(), ops, Proof(expr, backend, arithmetic, large))
+    proof = Proof(expr, backend, arithmetic, large)
+    if every:
+        return _judge_all(output, jobs, shard, results, proof)
+    if not ops:
+        raise click.UsageError("Missing argument 'OP...'. Name one, or use --all.")
+    return judge(output, output.open_checkout(), ops, proof)
+
+
+def _judge_all(output: Output, jobs: int | None, shard: Shard | None, results: Path | None, proof: Proof) -> int:
+    """Prints one line per verdict as it comes, then what failed in full."""
+    from porter.report.as_json import verdict_object
+    from porter.report.verdict import summary, table
+    from porter.verdict.result import Verdict
+    from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote, migrate
+    from porter.workflows.results import collect, write_results
+
+    checkout, request = output.open_checkout(), Request(all=True, jobs=jobs or 0, shard=shard, proof=proof)
+
+    def show(verdict: Verdict) -> None:
+        if output.json:
+            output.object(verdict_object(verdict))
+        else:
+            output.text(summary(verdict))
+
+    found = [each for each in migrate(checkout, request, output.report_step, show) if not isinstance(each, Wrote)]
+    for each in found:
+        match each:
+            case NotPlanned(op, error):
+                output.error(error, f"porter: {op}")
+            case PortedOperator(no_verdict=error) if error:
+                output.error(error, f"no verdict on {each.plan.op}")
+            case PortedOperator(verdict=verdict) if verdict and not (verdict.ok or output.json):
+                output.text(table(verdict))
+    if results:
+        write_results(results, collect(checkout, found, shard))
+    return DONE if all(isinstance(each, PortedOperator) and each.done for each in found) else INCOMPLETE
 
 
 def judge(output: Output, checkout: Checkout, ops: tuple[str, ...], proof: Proof) -> int:

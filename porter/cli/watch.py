@@ -18,7 +18,8 @@ def watch(output: Output, ops: tuple[str, ...], expr: str | None, backend: str, 
     Watches the files of the fork's MPS backend. Press Ctrl-C to stop.
     """
     from porter.core.checkout import Checkout
-    from porter.workflows.verify import Proof, find_watched_files
+    from porter.workflows.proof import Proof
+    from porter.workflows.verify import find_watched_files
     from porter.workflows.watch import watch as run
 
     opened, how = output.open_checkout(), Proof(expr, backend, arithmetic, large)

@@ -46,22 +46,24 @@ class Helpers:
             kind = translator.dtype.metal if takes_complex else "float"
             joined = ", ".join(a.text for a in arguments)
             return TypedText(f"c10::metal::{bare}({joined})", "T" if takes_complex else kind)
-        complex_name = f"complex_{bare}"
+        complex_name = bare if bare in helpers() else f"complex_{bare}"
         alone = takes_complex and len(arguments) == 1
-        written = helpers().get(complex_name) if alone else None
+        written = helpers().get(complex_name) if takes_complex and (alone or bare in helpers()) else None
+        dtype = translator.dtype if takes_complex else translator.dtype.real
         types = [translator.concrete(a.type) for a in arguments]
-        found = None if written else self._find_definition(name.last, types, translator.dtype)
+        found = None if written else self._find_definition(name.last, types, dtype)
         if alone and found is None:
             written = written or _write_complex(bare)
         if written:
             self.translated |= {name: helpers()[name] for name in find_called_helpers(written)}
             self.translated[complex_name] = written
-            return TypedText(f"T({complex_name}(float2({arguments[0].text})))", "T")
+            given = ", ".join(f"float2({each.text})" for each in arguments)
+            return TypedText(f"T({complex_name}({given}))", "T")
         if found is None or self.depth >= _DEPTH:
             return None
         self.depth += 1
         try:
-            return self._translate(translator, found, arguments)
+            return self._translate(translator, found, arguments, dtype)
         finally:
             self.depth -= 1
 
@@ -86,13 +88,18 @@ class Helpers:
                 return min(fitting, key=lambda one: (_count_conversions(one, given), _rank_overload(one, dtype)))
         return None
 
-    def _translate(self, translator: Translator, found: Definition, arguments: list[TypedText]) -> TypedText:
-        """Inlines a function of one expression; translates any other to a function template (another for complex)."""
+    def _translate(
+        self, translator: Translator, found: Definition, arguments: list[TypedText], dtype: DType
+    ) -> TypedText:
+        """Inlines a function of one expression; translates any other to a function template (another for complex).
+
+        Its arguments are of `dtype`: that of the kernel, or of the parts of its complex numbers.
+        """
         function = parse_definition(found)
-        inner = Translator(translator.dtype, found.line_of, self.library, self.translate_call)
+        inner = Translator(dtype, found.line_of, self.library, self.translate_call)
         for template in function.templates:
             words = re.findall(r"(?:typename|class)\s+(\w+)\s*(?:=|$)", template)
-            inner.aliases.update(dict.fromkeys(words, part_type(function, translator.dtype)))
+            inner.aliases.update(dict.fromkeys(words, part_type(function, dtype)))
         inline = _find_single_expression(function)
         for parameter, argument in zip(function.parameters, arguments, strict=True):
             kind = inner.type(parameter.type, found_start(function))
@@ -102,15 +109,17 @@ class Helpers:
         if inline:
             value = inner.expression(inline)
             translator.roundings += inner.roundings
-            return TypedText(f"({value.text})" if has_outside(value.text, " ") else value.text, value.type)
+            kind = dtype.metal if value.type == "T" and dtype != translator.dtype else value.type
+            return TypedText(f"({value.text})" if has_outside(value.text, " ") else value.text, kind)
         lines, result = translate_body(inner, function.body, returns)
         translator.roundings += inner.roundings
         translator.checks += inner.checks
         parameters = ", ".join(_declare(inner.names[p.name].type, p.name) for p in function.parameters)
-        name = f"complex_{function.name}" if translator.dtype.kind is Kind.COMPLEX else function.name
+        name = f"complex_{function.name}" if dtype.kind is Kind.COMPLEX else function.name
         head = f"template <typename T>\ninline {result} {name}({parameters}) {{"
         self.translated[name] = "\n".join([head, *(f"  {line}" for line in lines), "}"])
-        return TypedText(f"{name}({', '.join(a.text for a in arguments)})", result)
+        kind = dtype.metal if result == "T" and dtype != translator.dtype else result
+        return TypedText(f"{name}({', '.join(a.text for a in arguments)})", kind)
 
 
 def _write_complex(name: str) -> str | None:

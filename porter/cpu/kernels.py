@@ -36,7 +36,7 @@ class Lambda:
     `body` is an expression or, if `is_block`, statements that return. `params` are the names of the elements, in the
     order of the iterator's inputs. `result` is a Metal type; `T` is the element type. With `opmath`, half and bfloat
     have to compute in float. `helpers` are function templates that the body calls; `checks` are conditions on which the
-    CPU kernel raises.
+    CPU kernel raises. It `chooses` if its first element is a condition, of type bool whatever the type of the others.
     """
 
     params: tuple[str, ...]
@@ -49,6 +49,7 @@ class Lambda:
     helpers: tuple[str, ...]
     checks: tuple[str, ...]
     place: Place
+    chooses: bool = False
 
 
 @dataclass(frozen=True)
@@ -176,4 +177,5 @@ def _make_lambda(lowered: LoweredKernel, dtypes: tuple[DType, ...]) -> Lambda:
         lowered.helpers,
         lowered.checks,
         lowered.place,
+        lowered.chooses,
     )

@@ -15,7 +15,7 @@ from porter.aten.branches import Facts, decide, resolve_scalar_type, show
 from porter.aten.dispatch import DispatchCase, find_dispatch_cases
 from porter.aten.metal_functions import Library
 from porter.core.checkout import Checkout
-from porter.core.dtypes import BOOL, DOUBLE, FLOAT, LONG, DType
+from porter.core.dtypes import BOOL, DOUBLE, FLOAT, LONG, DType, Kind
 from porter.core.errors import Place, PorterError
 from porter.cpu.helpers import Helpers
 from porter.cpu.loops import CPU_LOOPS, Loops, ScalarFunction
@@ -23,6 +23,7 @@ from porter.cpu.msl_functions import TYPES, VECTOR_MATH
 from porter.cpu.scalar_body import (
     CHECKS,
     is_assigned,
+    prune_locals,
     quote_statement,
     translate_assignment,
     translate_body,
@@ -36,6 +37,7 @@ from porter.languages.definitions import Definition, find_definitions, find_macr
 _IGNORED = frozenset(("TORCH_INTERNAL_ASSERT", "TORCH_INTERNAL_ASSERT_DEBUG_ONLY"))
 _ITERATORS = frozenset(("iter", "iterator", "it"))
 _NUMBERS = frozenset(each.cpp for each in (DOUBLE, FLOAT, LONG, BOOL))
+_OPTIONAL_METHODS = frozenset(("has_value", "value", "value_or"))
 _DEPTH = 4
 
 
@@ -51,6 +53,7 @@ class LoweredKernel:
     checks: tuple[str, ...]
     roundings: int
     place: Place
+    chooses: bool = False
 
 
 @dataclass
@@ -67,6 +70,7 @@ class _State:
     vectors: set[str] = field(default_factory=set)
     params: tuple[str, ...] = ()
     result: str = ""
+    chooses: bool = False
     place: Place | None = None
     depth: int = 0
     body: cpp.Stmt = field(default_factory=lambda: cpp.Block(()))
@@ -101,7 +105,7 @@ def lower(
         return None
     if state.place is None:
         raise _refuse(state, f"it never calls {loops.main}", 0)
-    lines = _prune_locals(lines, state)
+    lines = prune_locals(lines)
     text = "\n".join(lines)
     scalars = tuple((n, *state.scalars[n]) for n in state.scalars if re.search(rf"\b{n}\b", text))
     return LoweredKernel(
@@ -113,6 +117,7 @@ def lower(
         tuple(translator.checks),
         translator.roundings,
         state.place,
+        state.chooses,
     )
 
 
@@ -230,6 +235,9 @@ def _name_conversions(state: _State, value: Any) -> Any:
         return tuple(_name_conversions(state, each) for each in value)
     if not isinstance(value, cpp.Expr) or isinstance(value, cpp.LambdaExpr):
         return value
+    optional = _read_optional(state, value)
+    if optional is not None:
+        return optional
     source = _read_converted_scalar(state, value)
     if source is None:
         return replace(value, **{f.name: _name_conversions(state, getattr(value, f.name)) for f in fields(value)})
@@ -239,6 +247,24 @@ def _name_conversions(state: _State, value: Any) -> Any:
     state.scalars[name] = (kind, name)
     state.translator.names[name] = TypedText(name, kind)
     return cpp.Name(name, (), value.start)
+
+
+def _read_optional(state: _State, value: cpp.Expr) -> cpp.Expr | None:
+    """Returns `x.has_value()`, `x.value()` or `x.value_or(y)` of a parameter over two scalars, else None."""
+    if not isinstance(value, cpp.Call) or not isinstance(value.function, cpp.Member):
+        return None
+    owner, method = show(value.function.value), value.function.name
+    if "optional<double>" not in state.parameters.get(owner, "") or method not in _OPTIONAL_METHODS:
+        return None
+    real = state.translator.dtype.real.metal if state.translator.dtype.kind is Kind.COMPLEX else "T"
+    found = []
+    for name, kind in ((f"has_{owner}", "bool"), (owner, real)):
+        state.scalars[name] = (kind, owner)
+        state.translator.names[name] = TypedText(name, kind)
+        found.append(cpp.Name(name, (), value.start))
+    if method == "value_or":
+        return cpp.Ternary(found[0], found[1], value.arguments[0], value.start)
+    return found[0] if method == "has_value" else found[1]
 
 
 def _read_converted_scalar(state: _State, value: cpp.Expr | None) -> tuple[str, str] | None:
@@ -349,6 +375,8 @@ def _scalar_function(state: _State, function: ScalarFunction) -> list[str]:
     if len(names) != len(found.parameters):
         raise _refuse(state, "its branches take different numbers of elements", found.start)
     kinds = [translator.type(parameter.type, found.start) for parameter in found.parameters]
+    if kinds[1:] and kinds[0] == "bool" and set(kinds[1:]) == {"T"}:  # a condition, which a functor takes as T
+        kinds, state.chooses = ["T"] * len(kinds), True
     if len(set(kinds)) > 1:
         raise _refuse(state, f"its elements have different types: {', '.join(kinds)}", found.start)
     if function.wide or OPMATH in kinds:
@@ -375,22 +403,3 @@ def _result(
     state.result = state.result or "T"
     state.place = state.place or (found or state.found).line_of(start)
     return body.split("\n")
-
-
-def _prune_locals(lines: list[str], state: _State) -> list[str]:
-    """Removes the lines of locals that nothing reads."""
-    while True:
-        unused = _find_unused(lines)
-        if unused is None:
-            return lines
-        lines = lines[:unused] + lines[unused + 1 :]
-
-
-def _find_unused(lines: list[str]) -> int | None:
-    for index, line in enumerate(lines):
-        match = re.match(r"\s*[\w:<>]+ (\w+)(?: = .*)?;$", line)
-        if match and match.group(1) and not line.lstrip().startswith("return "):
-            rest = "\n".join(lines[:index] + lines[index + 1 :])
-            if not re.search(rf"\b{match.group(1)}\b", rest):
-                return index
-    return None

@@ -10,6 +10,7 @@ import re
 
 from porter.aten.metal_functions import Library
 from porter.core.dtypes import ALL, DOUBLE, FLOAT, INT, DType, Kind
+from porter.languages.brackets import ROUND, find_closing_end
 from porter.mpsgraph.operations import CppFunction, by_cpp_name
 
 NAMESPACES = frozenset(("", "std", "at", "c10", "native", "at::native", "c10::cuda::compat"))
@@ -74,10 +75,16 @@ def find_form(function: CppFunction, dtype: DType, library: Library) -> str:
     return form if library.has(needed.group(1), takes_complex) else ""
 
 
+def _is_operand(text: str) -> bool:
+    """Whether a text is a name, a call or in parentheses."""
+    opener = re.match(r"[\w:.]*(?:<\w+>)?(\(|\Z)", text)
+    return opener is not None and (not opener[1] or find_closing_end(text, opener.start(1), ROUND) == len(text))
+
+
 def fill_form(form: str, arguments: list[str]) -> str:
     """Fills the arguments into a form: `{0}` unchanged, `[0]` in parentheses unless it is a single operand."""
     text = form
     for index, argument in enumerate(arguments):
-        simple = re.fullmatch(r"[\w:.]+(?:\([^()]*\))?", argument) is not None
+        simple = _is_operand(argument)
         text = text.replace(f"{{{index}}}", argument).replace(f"[{index}]", argument if simple else f"({argument})")
     return text

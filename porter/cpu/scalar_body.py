@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from porter.aten.branches import show
 from porter.core.dtypes import Kind
 from porter.cpu.translator import ARRAY, Translator, TypedText, is_number
@@ -40,9 +42,10 @@ def _statement(translator: Translator, statement: cpp.Stmt, results: list[str]) 
         return [_return(translator, statement.value, results)]
     if isinstance(statement, cpp.If):
         test = translator.test(statement.test)
-        then = _block(translator, statement.then, results)
-        other = _block(translator, statement.otherwise or cpp.Block(()), results)
-        return write_branch(test, then, other)
+        otherwise = statement.otherwise or cpp.Block(())
+        if test in ("true", "false"):
+            return _block(translator, statement.then if test == "true" else otherwise, results)
+        return write_branch(test, _block(translator, statement.then, results), _block(translator, otherwise, results))
     if isinstance(statement, cpp.While):
         inner = _block(translator, statement.body, results)
         return [f"while ({translator.test(statement.test)}) {{", *(f"  {line}" for line in inner), "}"]
@@ -157,3 +160,22 @@ def quote_statement(statement: cpp.Stmt) -> str:
         else type(statement).__name__.lower()
     )
     return " ".join(text.split())[:60]
+
+
+def prune_locals(lines: list[str]) -> list[str]:
+    """Removes the lines of locals that nothing reads."""
+    while True:
+        unused = _find_unused(lines)
+        if unused is None:
+            return lines
+        lines = lines[:unused] + lines[unused + 1 :]
+
+
+def _find_unused(lines: list[str]) -> int | None:
+    for index, line in enumerate(lines):
+        match = re.match(r"\s*[\w:<>]+ (\w+)(?: = .*)?;$", line)
+        if match and match.group(1) and not line.lstrip().startswith("return "):
+            rest = "\n".join(lines[:index] + lines[index + 1 :])
+            if not re.search(rf"\b{match.group(1)}\b", rest):
+                return index
+    return None

@@ -88,6 +88,10 @@ class Translator:
             return OPMATH if inner == "T" else inner
         if wrapped:
             return f"metal::make_{wrapped.group(2) or ''}signed_t<{self.type(wrapped.group(3), start)}>"
+        part = re.fullmatch(r"(?:typename )?c10::scalar_value_type<(.+)>::type", bare)
+        if part:
+            inner = self.type(part.group(1), start)
+            return self.concrete(inner).real.metal if self.concrete(inner).kind is Kind.COMPLEX else inner
         if bare.startswith("c10::complex<") and bare[len("c10::complex<") : -1] in self.aliases and bare not in TYPES:
             return "T"
         if bare not in TYPES:
@@ -165,15 +169,25 @@ class Translator:
     def _binary(self, value: cpp.Binary) -> TypedText:
         left, right = self.expression(value.left), self.expression(value.right)
         if value.op in ("&&", "||"):
-            return TypedText(f"{self.truth(left)} {value.op} {self.truth(right)}", "bool")
+            return self._connect(value.op, self.truth(left), self.truth(right))
         if self.is_complex(left) or self.is_complex(right):
             return self._complex(value, left, right)
+        if value.op == "!=" and left == right and self.concrete(left.type).kind in (Kind.INTEGRAL, Kind.BOOL):
+            return TypedText("false", "bool")  # of floats, it is a test for NaN
         if value.op in _COMPARISONS:
             return TypedText(f"{left.text} {value.op} {right.text}", "bool")
         kind = self.common_type(left.type, right.type)
         if value.op in _ARITHMETIC and kind == "T" and self.dtype.kind is Kind.FLOATING:
             self.roundings += 1
         return TypedText(f"{left.text} {value.op} {right.text}", kind)
+
+    def _connect(self, op: str, left: str, right: str) -> TypedText:
+        """Returns a conjunction or disjunction, without an operand that changes nothing."""
+        decides, neutral = ("false", "true") if op == "&&" else ("true", "false")
+        if decides in (left, right):
+            return TypedText(decides, "bool")
+        kept = [each for each in (left, right) if each != neutral]
+        return TypedText(f" {op} ".join(kept) or neutral, "bool")
 
     def _complex(self, value: cpp.Binary, left: TypedText, right: TypedText) -> TypedText:
         if value.op in ("==", "!="):
@@ -186,16 +200,17 @@ class Translator:
             return TypedText(f"{sides[0]} {value.op} {sides[1]}", kind)
         if value.op == "*" and not both:
             return TypedText(f"{left.text} * {right.text}", kind)
-        function = {"*": "mul", "/": "div"}.get(value.op, "")
-        if not self.library.has(function, of_complex=False):
-            raise self.refuse(f"the complex operation '{show(value)}'", value.start)
-        if not self.is_complex(left):
-            left = TypedText(f"{kind}({left.text}, 0)", kind)
         if not self.is_complex(right):
             return TypedText(f"{left.text} / {right.text}", kind)
-        return TypedText(
-            f"c10::metal::{function}({strip_parentheses(left.text)}, {strip_parentheses(right.text)})", kind
-        )
+        if not self.is_complex(left):
+            left = TypedText(f"{kind}({left.text}, 0)", kind)
+        operands = [TypedText(strip_parentheses(each.text), each.type) for each in (left, right)]
+        quotient = self.fallback(self, cpp.Name("complex_div"), operands) if value.op == "/" else None
+        if quotient:  # c10::metal::div divides by zero otherwise than c10::complex
+            return quotient
+        if value.op != "*" or not self.library.has("mul", of_complex=False):
+            raise self.refuse(f"the complex operation '{show(value)}'", value.start)
+        return TypedText(f"c10::metal::mul({operands[0].text}, {operands[1].text})", kind)
 
     def common_type(self, left: str, right: str) -> str:
         """Returns the result type of an arithmetic operation."""
@@ -224,6 +239,8 @@ class Translator:
             return TypedText(self.truth(value), kind)
         if self.concrete(kind).kind is Kind.COMPLEX and not self.is_complex(value):
             return TypedText(f"{kind}({value.text}, 0)", kind)
+        if kind == FLOAT.metal and value.text.isdecimal():
+            return TypedText(f"{value.text}.0f", kind)
         return TypedText(f"static_cast<{kind}>({value.text})", kind)
 
     def _member(self, value: cpp.Member) -> TypedText:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from porter.kernels import export
+from porter.kernels.compare import Tolerance
 from porter.kernels.extension.form import FORM
 from porter.kernels.functions import custom_function
 from porter.kernels.kernel import Kernel, MetalParameter
@@ -14,6 +15,7 @@ __all__ = [
     "Kernel",
     "MetalKernel",
     "MetalParameter",
+    "Tolerance",
     "TorchMetalKernel",
     "custom_function",
     "differentiate",

@@ -13,7 +13,7 @@ from aten_overlay.device import load
 from porter.core.errors import PorterError
 from porter.kernels.call import Value
 from porter.kernels.cases import to_device
-from porter.kernels.compare import BY_TYPE, compare
+from porter.kernels.compare import BY_TYPE, compare, largest_of
 from porter.kernels.measuring import measure
 from porter.kernels.references import Reference
 
@@ -33,11 +33,15 @@ class Timing:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One size: the inputs as text, the kernel's timings from the fastest on, and the seconds that torch takes."""
+    """One size: the inputs as text, the kernel's timings from the fastest on, and the seconds that torch takes.
+
+    `wrong` is how the kernel differs from its reference, whose time then says nothing.
+    """
 
     inputs: str
     timings: tuple[Timing, ...]
     torch_seconds: float
+    wrong: str = ""
 
     @property
     def best(self) -> Timing:
@@ -62,7 +66,7 @@ class BenchmarkReport:
         head = f"{self.kernel} on {self.device}: seconds of the kernel / seconds of torch"
         rows = (
             f"  {m.ratio:7.2f}  {m.best.seconds * 1e6:10.1f} us  {m.torch_seconds * 1e6:10.1f} us"
-            f"  {_written(m.best.group)}  {m.inputs}"
+            f"  {_written(m.best.group)}  {m.inputs}{f'  WRONG: {m.wrong}' if m.wrong else ''}"
             for m in self.measurements
         )
         return "\n".join((head, "    ratio         kernel          torch  threadgroup  inputs", *rows))
@@ -89,20 +93,33 @@ def _measure(
 ) -> Measurement:
     inputs = [to_device(v) if isinstance(v, torch.Tensor) else v for v in example]
     baseline = [v.cpu() if load.started() and isinstance(v, torch.Tensor) else v for v in inputs]
+    results = _listed(run(groups[0], inputs))
     timings = [
         Timing(tuple(group) if group else None, measured(partial(run, group, inputs)))
-        for group in _agreeing(run, inputs, groups)
+        for group in _agreeing(run, inputs, groups, results)
     ]
     fastest = tuple(sorted(timings, key=lambda timing: timing.seconds))
-    return Measurement(_describe(inputs), fastest, measured(lambda: reference(*baseline)))
+    wrong = _find_difference(results, reference, baseline)
+    return Measurement(_describe(inputs), fastest, measured(lambda: reference(*baseline)), wrong)
+
+
+def _find_difference(results: Sequence[torch.Tensor], reference: Reference, inputs: Sequence[Value]) -> str:
+    """How results differ from the reference's; "" if they do not."""
+    found = (
+        compare(f"result {number} ", ours, theirs, BY_TYPE, largest_of(theirs))[1]
+        for number, (ours, theirs) in enumerate(zip(results, _listed(reference(*inputs)), strict=False))
+    )
+    return next((str(each) for each in found if each is not None), "")
 
 
 def _agreeing(
-    run: Callable[[Group, Sequence[Value]], Any], inputs: Sequence[Value], groups: Sequence[Group]
+    run: Callable[[Group, Sequence[Value]], Any],
+    inputs: Sequence[Value],
+    groups: Sequence[Group],
+    expected: Sequence[torch.Tensor],
 ) -> list[Group]:
     """The groups with which a kernel computes what it does with the first: a fast wrong answer is none."""
     first, *others = groups
-    expected = _listed(run(first, inputs))
     found: list[Group] = [first]
     for group in others:
         try:

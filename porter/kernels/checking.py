@@ -33,8 +33,10 @@ def check(script: Script) -> Iterator[CaseResult]:
 def _check_case(script: Script, case: Case) -> CaseResult:
     try:
         return CaseResult(str(case), script.find_difference(case))
-    except (PorterError, RuntimeError, ValueError, TypeError) as error:
+    except (PorterError, RuntimeError, ValueError) as error:
         return CaseResult(str(case), error=str(error))
+    except (Exception, SystemExit) as error:  # the script is somebody else's
+        return CaseResult(str(case), error=f"{type(error).__name__}: {error}")
 
 
 def _check_refusals(script: Script) -> CaseResult:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from porter.core.errors import PorterError
 from porter.kernels.attributes import ATTRIBUTES, nearest_attributes, resembles_attribute
-from porter.kernels.body import is_declared, words
+from porter.kernels.body import blank_comments, is_declared, words
 from porter.kernels.kernel import Kernel, MetalParameter
 from porter.kernels.signature import Content
 
@@ -20,10 +20,13 @@ _KEYWORDS = """
     threadgroup true try typedef typename uchar uint ulong union unsigned ushort using virtual void volatile while
     fragment vertex metal bfloat size_t"""
 _RESERVED = frozenset(_KEYWORDS.split())
+_WHOLE_KERNEL = re.compile(r"\bkernel\s+void\b|\[\[\s*kernel\b")
 
 
 def check_texts(name: str, lists: Mapping[str, object], texts: Mapping[str, object]) -> None:
-    """Raises PTR201 for names that are no list of texts, and PTR202 for source that is no text."""
+    """Raises PTR200 and PTR201 for names that are no texts, and PTR202 for source that is none."""
+    if not isinstance(name, str):
+        raise PorterError("PTR200", f"the name of a kernel is {name!r}", hint='Give a text: "add".')
     for what, given in lists.items():
         if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(n, str) for n in given):
             raise PorterError(
@@ -46,6 +49,11 @@ def check_kernel(kernel: Kernel) -> None:
         raise PorterError(
             "PTR202", f"kernel `{kernel.name}` has an empty body", hint="Write the statements between the braces."
         )
+    if _WHOLE_KERNEL.search(blank_comments(kernel.body)):
+        raise PorterError(
+            "PTR202", f"the source of kernel `{kernel.name}` is a whole kernel, not a body",
+            hint="Leave out the signature and its braces, or run it with torch.mps.compile_shader.",
+        )  # fmt: skip
     for parameter in kernel.parameters:
         _check_parameter(parameter)
     _check_names(kernel)
@@ -59,15 +67,20 @@ def check_kernel(kernel: Kernel) -> None:
         _check_identifier(word, "placeholder")
 
 
+def is_name(name: object) -> bool:
+    """Whether something can be a name in Metal, and means nothing there yet."""
+    return isinstance(name, str) and _IDENTIFIER.fullmatch(name) is not None and name not in _RESERVED
+
+
 def _check_name(kernel: Kernel) -> None:
-    if not _IDENTIFIER.fullmatch(kernel.name) or kernel.name in _RESERVED:
+    if not is_name(kernel.name):
         raise PorterError(
             "PTR200", f"`{kernel.name}` cannot name a Metal function", hint="Use letters, digits and underscores."
         )
 
 
-def _check_identifier(name: str, what: str) -> None:
-    if not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
+def _check_identifier(name: object, what: str) -> None:
+    if not is_name(name):
         raise PorterError(
             "PTR201", f"{what} `{name}` is not a name in Metal", hint="Use letters, digits and underscores, no keyword."
         )
@@ -101,7 +114,14 @@ def _named(kernel: Kernel) -> Iterator[tuple[str, str]]:
                 yield name + content.value, f"what `{name}` is described by"
 
 
-def _check_parameter(parameter: MetalParameter) -> None:
+def _check_parameter(parameter: object) -> None:
+    if not isinstance(parameter, MetalParameter):
+        raise PorterError(
+            "PTR204", f"`metal_params` holds {parameter!r}",
+            hint='Give a list: [MetalParameter("id", "uint", "thread_position_in_grid")].',
+        )  # fmt: skip
+    if not isinstance(parameter.attribute, str):
+        _refuse_attribute(repr(parameter.attribute), f"Metal parameter `{parameter.name}`")
     attribute = ATTRIBUTES.get(parameter.attribute)
     if attribute is None:
         _refuse_attribute(parameter.attribute, f"Metal parameter `{parameter.name}`")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from porter.kernels.gradients import flatten
+from porter.kernels.gradients import check_gradients
 
 
 class custom_function:
@@ -32,12 +33,23 @@ class custom_function:
         return _WithGradient.apply(self._function, self._vjp, *inputs)  # type: ignore[no-untyped-call]
 
 
+def _names(function: Callable[..., Any], count: int) -> list[str]:
+    """What a function calls its first `count` arguments, for messages."""
+    try:
+        declared = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # one that is written in C
+        declared = []
+    return [*declared, *(f"argument {i}" for i in range(len(declared), count))][:count]
+
+
 class _WithGradient(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, function: Callable[..., Any], vjp: Callable[..., Any], *inputs: Any) -> Any:
         found = function(*inputs)
         outputs = (found,) if isinstance(found, torch.Tensor) else tuple(found)
         ctx.vjp = vjp
+        ctx.name = getattr(function, "__name__", "f")
+        ctx.names = _names(function, len(inputs))
         ctx.given = [None if isinstance(v, torch.Tensor) else v for v in inputs]
         tensors = [v for v in inputs if isinstance(v, torch.Tensor)]
         ctx.save_for_backward(*tensors, *outputs)
@@ -50,4 +62,4 @@ class _WithGradient(torch.autograd.Function):
         primals = tuple(next(tensors) if value is None else value for value in ctx.given)
         alone = len(outputs) == 1
         found = ctx.vjp(primals, gradients[0] if alone else gradients, outputs[0] if alone else outputs)
-        return None, None, *flatten(found)
+        return None, None, *check_gradients(f"function `{ctx.name}`", ctx.names, found, primals)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import runpy
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from porter.core.errors import Place, PorterError
+from porter.core.errors import Place, PorterError, code_in
 from porter.kernels.call import Call
 from porter.kernels.export.forms import AnyKernel
 from porter.kernels.kernel import Kernel
@@ -22,7 +23,7 @@ NAME = "SCRIPT"
 
 def load(path: Path) -> Script:
     """The `SCRIPT` of a file. Raises PTR238 (cannot be run) or PTR239 (has none)."""
-    found = _run(path).get(NAME)
+    found = run_file(path).get(NAME)
     if not isinstance(found, Script):
         hint = "Give it a module-level `SCRIPT = Script(...)`, as `porter kernel new quickstart` does."
         raise PorterError("PTR239", f"the script has no {NAME}", Place(str(path)), hint)
@@ -34,10 +35,11 @@ def load_kernels(path: Path) -> dict[str, tuple[AnyKernel, Call | None]]:
 
     Raises PTR238.
     """
-    values = _run(path)
+    values = run_file(path)
     kernels = {v.kernel.name: v for v in values.values() if isinstance(v, (MetalKernel, TorchMetalKernel))}
     script = values.get(NAME)
-    calls = _collect_calls(script) if isinstance(script, Script) else {}
+    with running_script(path):
+        calls = _collect_calls(script) if isinstance(script, Script) else {}
     return {name: (kernel, calls.get(name)) for name, kernel in kernels.items()}
 
 
@@ -56,6 +58,21 @@ def find_kernel(
     return kernels[name]
 
 
+@contextmanager
+def running_script(path: Path) -> Iterator[None]:
+    """A block that calls functions of a script: what they raise tells its line. Raises PTR288, or the code in it."""
+    try:
+        yield
+    except PorterError as error:
+        raise PorterError(error.code, error.what, error.place or _place(path, error), error.hint) from error
+    except (Exception, SystemExit) as error:  # the script is somebody else's
+        place = _place(path, error)
+        told = str(error).strip()
+        if (code := code_in(told)) and told.startswith(code):
+            raise PorterError(code, told.removeprefix(code).strip(), place) from error
+        raise PorterError("PTR288", f"the script stops: {_told(error)}", place) from error
+
+
 def _collect_calls(script: Script) -> dict[str, Call]:
     """The last call of each kernel in the last case of a script, in both tiers."""
     calls: dict[str, Call] = {}
@@ -68,23 +85,23 @@ def _collect_calls(script: Script) -> dict[str, Call]:
     return calls
 
 
-def _run(path: Path) -> dict[str, Any]:
-    """The values of a file's module. Raises PTR238."""
+def run_file(path: Path) -> dict[str, Any]:
+    """The values of a file's module. Raises PTR238, and the code of an error of porter with the line."""
     if not path.is_file():
         raise PorterError("PTR238", "there is no such script", Place(str(path)), "Check the path.")
     try:
         return runpy.run_path(str(path))
-    except PorterError:
-        raise
-    except Exception as error:
+    except PorterError as error:
+        raise PorterError(error.code, error.what, error.place or _place(path, error), error.hint) from error
+    except (Exception, SystemExit) as error:
         raise PorterError("PTR238", f"the script cannot be run: {_told(error)}", _place(path, error)) from error
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
 
 
-def _place(path: Path, error: Exception) -> Place:
+def _place(path: Path, error: BaseException) -> Place:
     """The script's last line on the way to the error."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return Place(str(path), error.lineno or 0)

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias, TypedDict, overload
+from typing import TypeAlias, TypedDict, cast, overload
 
 import torch
 
 from porter.core.errors import PorterError
+from porter.kernels.arguments import check_choices, check_example, check_examples, check_functions, check_launch
+from porter.kernels.attributes import ATTRIBUTES
 from porter.kernels.benchmark import GROUPS, BenchmarkReport, benchmark
 from porter.kernels.call import Call, Number, Output, TemplateValue, Value, template_arguments
 from porter.kernels.cases import FLOATING
 from porter.kernels.check import CheckReport, check
 from porter.kernels.compare import BY_TYPE, Tolerance
-from porter.kernels.definition import check_kernel, check_texts
+from porter.kernels.definition import check_kernel, check_texts, is_name
 from porter.kernels.intercept import find_interceptor
 from porter.kernels.kernel import Kernel
 from porter.kernels.operator import Operator, Vjp, last_source, operator, pack, run_operator
 from porter.kernels.references import Reference, result_outputs
 from porter.kernels.types import metal_type
-from porter.kernels.validation import checked_inputs, output_lengths, output_types, sizes
+from porter.kernels.validation import (
+    check_start,
+    checked_inputs,
+    listed,
+    output_lengths,
+    output_types,
+    require_threads,
+    sizes,
+)
 
 Inputs: TypeAlias = Mapping[str, object] | Sequence[object]  # of tensors and numbers, which a call checks
 Shapes: TypeAlias = Mapping[str, Sequence[int]] | Sequence[Sequence[int]]
@@ -44,6 +54,7 @@ class Launch(TypedDict, total=False):
 
 
 _ARGUMENTS = tuple(Launch.__annotations__)
+_END_OF_INT = 2**31
 
 
 class MetalKernel:
@@ -59,7 +70,7 @@ class MetalKernel:
     `differentiate(reference)` makes one. `launch` gets the inputs and returns the other arguments of a call, for `run`,
     `check` and `benchmark`; what it leaves out is one thread for each element of the reference's first result.
 
-    Raises PTR200-PTR203.
+    Raises PTR200-PTR203 and PTR284.
     """
 
     def __init__(
@@ -77,6 +88,8 @@ class MetalKernel:
     ) -> None:
         names = {"input_names": input_names or (), "output_names": output_names or ()}
         check_texts(name, names, {"source": source, "header": header})
+        flags = {"ensure_row_contiguous": ensure_row_contiguous, "atomic_outputs": atomic_outputs}
+        check_functions(name, {"reference": reference, "vjp": vjp, "launch": launch}, input_names, flags)
         self._named = input_names is not None and output_names is not None
         self._reference, self._vjp, self._launch = reference, vjp, launch
         self._draft = Kernel(
@@ -130,8 +143,8 @@ class MetalKernel:
         self,
         inputs: Inputs,
         template: Template | None = None,
-        grid: Sequence[int] = (1, 1, 1),
-        threadgroup: Sequence[int] = (1, 1, 1),
+        grid: Sequence[int] | None = None,
+        threadgroup: Sequence[int] = _THREADGROUP,
         output_shapes: Shapes = (),
         output_dtypes: DTypes = (),
         init_value: Number | None = None,
@@ -139,13 +152,16 @@ class MetalKernel:
     ) -> dict[str, torch.Tensor] | list[torch.Tensor]:
         """Runs the kernel over `grid` threads in groups of `threadgroup`; its outputs, by name if shapes were.
 
+        Every call says its `grid`, the shapes and the types of its outputs.
         `template` gives types, whole numbers and bools to template parameters. `init_value` fills outputs before the
-        kernel runs. `verbose` prints the source. Raises PTR205-PTR220.
+        kernel runs. `verbose` prints the source. Raises PTR205-PTR220 and PTR283.
         """
         found = self._find_operator(inputs, output_shapes)
         kernel = found.kernel
+        require_threads(kernel, grid=grid)
         launch: Launch = {
-            "grid": grid, "threadgroup": threadgroup, "output_shapes": output_shapes, "output_dtypes": output_dtypes,
+            "grid": () if grid is None else grid, "threadgroup": threadgroup,
+            "output_shapes": output_shapes, "output_dtypes": output_dtypes,
             "template": template or (), "init_value": init_value,
         }  # fmt: skip
         if (interceptor := find_interceptor()) is not None:
@@ -173,9 +189,9 @@ class MetalKernel:
 
     def call_for(self, inputs: Sequence[Value]) -> Call:
         """The call that `run` makes for these inputs. Raises PTR205-PTR211 and PTR221."""
-        arguments = self._complete(inputs, self._launch_for(inputs))
         kernel = self.kernel
         values = checked_inputs(kernel, inputs)
+        arguments = self._complete(values, self._launch_for(values))
         shapes = output_lengths(kernel, "output_shapes", _ordered(kernel, "output_shapes", arguments["output_shapes"]))
         types = output_types(kernel, _ordered(kernel, "output_dtypes", arguments["output_dtypes"]))
         return Call(
@@ -203,9 +219,14 @@ class MetalKernel:
     ) -> CheckReport:
         """Compares the kernel with its reference over cases made from `inputs`: types, layouts, lengths, large values.
 
-        Lengths of dimensions in `fixed` do not change. Raises PTR221 without a reference.
+        Lengths of dimensions in `fixed` do not change. Raises PTR221 without a reference, PTR205, PTR207 and PTR285 for
+        arguments of the wrong kind.
         """
         reference = self._require_reference("check")
+        self._require_names()
+        check_example(self._draft, inputs)
+        check_choices(self._draft, dtypes, fixed, tolerance)
+        self._launch_for(inputs)
         return check(
             self._draft.name, self.run, reference, inputs,
             dtypes=dtypes, fixed=fixed, tolerance=tolerance, gradients=self._vjp is not None,
@@ -218,9 +239,12 @@ class MetalKernel:
         """Times the kernel against its reference for each of `examples`, inputs of several sizes.
 
         Tries `groups` of threads; unless given, the usual ones for a kernel whose `launch` leaves the threadgroup open.
-        `run` uses the best from then on for inputs like those of an example. Raises PTR221 without a reference.
+        `run` uses the best from then on for inputs like those of an example. Raises PTR221 without a reference, PTR205,
+        PTR207, PTR211 and PTR285 for arguments of the wrong kind.
         """
         reference = self._require_reference("benchmark")
+        self._require_names()
+        check_examples(self._draft, examples, groups)
         if groups is None:
             fixed = any("threadgroup" in self._launch_for(each) for each in examples)
             groups = () if fixed else GROUPS
@@ -244,18 +268,7 @@ class MetalKernel:
     def _launch_for(self, inputs: Sequence[Value]) -> Launch:
         """What `launch` gives for these inputs. Raises PTR258 for anything but arguments of a call."""
         given = self._launch(*inputs) if self._launch else {}
-        if not isinstance(given, Mapping):
-            raise PorterError(
-                "PTR258", f"the launch of kernel `{self._draft.name}` gives a {type(given).__name__}",
-                hint='Return a dict of arguments of a call: {"grid": (8, 1, 1)}.',
-            )  # fmt: skip
-        unknown = [name for name in given if name not in _ARGUMENTS]
-        if unknown:
-            raise PorterError(
-                "PTR258", f"the launch of kernel `{self._draft.name}` gives `{unknown[0]}`",
-                hint=f"It can give {', '.join(_ARGUMENTS)}.",
-            )  # fmt: skip
-        return given
+        return cast(Launch, check_launch(self._draft.name, given, _ARGUMENTS))
 
     def _complete(self, inputs: Sequence[Value], given: Launch) -> Launch:
         """A launch with what it leaves out. Raises PTR221 if only a reference could tell."""
@@ -282,19 +295,27 @@ class MetalKernel:
             return self._operator
         draft = self._draft
         if not isinstance(inputs, Mapping) or not isinstance(output_shapes, Mapping):
-            raise PorterError(
-                "PTR205", f"kernel `{draft.name}` has no names for its inputs and outputs",
-                hint="Give input_names and output_names, or pass inputs and output_shapes as mappings.",
-            )  # fmt: skip
+            raise self._nameless()
         kernel = replace(draft, inputs=draft.inputs or tuple(inputs), outputs=draft.outputs or tuple(output_shapes))
         check_kernel(kernel)
         self._operator = operator(kernel, self._reference, self._vjp)
         return self._operator
 
+    def _require_names(self) -> None:
+        if not self._named:
+            raise self._nameless()
+
+    def _nameless(self) -> PorterError:
+        return PorterError(
+            "PTR205", f"kernel `{self._draft.name}` has no names for its inputs and outputs",
+            hint="Give input_names and output_names, or pass inputs and output_shapes of a call as mappings.",
+        )  # fmt: skip
+
 
 def _packed(kernel: Kernel, inputs: Sequence[Value], given: Launch) -> tuple[object, ...]:
-    """The operator's arguments; what a launch leaves out stays empty. Raises PTR206, PTR209-PTR211."""
+    """The operator's arguments; what a launch leaves out stays empty. Raises PTR206, PTR209-PTR211 and PTR217."""
     shapes, dtypes = given.get("output_shapes"), given.get("output_dtypes")
+    check_start(kernel, given.get("init_value"))
     return pack(
         inputs,
         sizes(kernel, "grid", given["grid"]) if "grid" in given else (),
@@ -324,25 +345,31 @@ def _ordered(kernel: Kernel, what: str, given: Shapes | DTypes) -> list[object]:
     if isinstance(given, Mapping):
         _check_keys(kernel, what, given, kernel.outputs)
         return [given[name] for name in kernel.outputs]
-    return list(given)
+    return list(listed(kernel, what, given, kernel.outputs))
 
 
 def _template(kernel: Kernel, given: Template) -> Mapping[str, TemplateValue]:
     """Template parameters by name. Raises PTR210."""
-    pairs = dict(given)
-    for name, value in pairs.items():
+    pairs = given.items() if isinstance(given, Mapping) else given
+    if not isinstance(pairs, Iterable) or not all(isinstance(each, tuple) and len(each) == 2 for each in pairs):
+        raise PorterError(
+            "PTR210", f"the template of kernel `{kernel.name}` is {given!r}",
+            hint='Give a mapping from parameters to values: {"T": torch.float32}.',
+        )  # fmt: skip
+    for name, value in pairs:
         is_type = isinstance(value, torch.dtype) and metal_type(value) is not None
-        if not name.isidentifier() or not (is_type or isinstance(value, (bool, int))):
+        if not (is_type or (isinstance(value, (bool, int)) and abs(value) < _END_OF_INT)):
             raise PorterError(
                 "PTR210", f"template parameter `{name}` of kernel `{kernel.name}` is {value!r}",
-                hint="Give a type that Metal has, a whole number or a bool.",
+                hint="Give a type that Metal has, a whole number of 32 bits or a bool.",
             )  # fmt: skip
-        if name in (*kernel.inputs, *kernel.outputs):
+        if not is_name(name) or name in ATTRIBUTES or name in (*kernel.inputs, *kernel.outputs):
             raise PorterError(
-                "PTR210", f"template parameter `{name}` of kernel `{kernel.name}` has the name of an input or output",
+                "PTR210", f"template parameter `{name}` of kernel `{kernel.name}` has the name of an input or output, "
+                "or one that Metal uses",
                 hint="Give it another name.",
             )  # fmt: skip
-    return pairs
+    return dict(pairs)
 
 
 def _check_keys(kernel: Kernel, what: str, given: Mapping[str, object], names: Sequence[str]) -> None:

@@ -14,7 +14,8 @@ import torch
 from porter.core.errors import PorterError
 from porter.kernels import references
 from porter.kernels.call import Call, Number, Output, Value, three
-from porter.kernels.gradients import flatten
+from porter.kernels.direct import runs_at_once
+from porter.kernels.gradients import check_gradients
 from porter.kernels.kernel import Kernel, TemplateArgument
 from porter.kernels.launch import launch, write_signature, write_source
 from porter.kernels.prepared import Preparations, find_prepared
@@ -121,6 +122,10 @@ def run_operator(found: Operator, arguments: Sequence[object], verbose: bool) ->
     """The outputs of a call; `verbose` prints its source first. Raises PTR208-PTR222."""
     if verbose and not torch.compiler.is_compiling():
         print(_source(found.kernel, unpack(found.kernel, found.reference, arguments)))
+    given = arguments[: len(found.kernel.inputs)]
+    if runs_at_once(given) and device_of(given) == DEVICE:
+        call = unpack(found.kernel, found.reference, arguments)
+        return list(_compute(found.kernel, found.reference, call, found.prepared))
     result = found.op(*arguments)
     return [result] if isinstance(result, torch.Tensor) else list(result)
 
@@ -144,7 +149,9 @@ def _register(name: str, kernel: Kernel, reference: Reference | None, vjp: Vjp |
 
     op = torch.library.custom_op(name, implementation, mutates_args=(), schema=_schema(kernel))
     op.register_fake(fake)
-    if vjp is not None:
+    if vjp is None:
+        op.register_autograd(_refuse_gradient(kernel, reference))
+    else:
         backward, setup = _gradient(kernel, vjp)
         op.register_autograd(backward, setup_context=setup)
     return op
@@ -234,25 +241,17 @@ def _gradient(kernel: Kernel, vjp: Vjp) -> tuple[Callable[..., Any], Callable[..
     return backward, setup
 
 
+def _refuse_gradient(kernel: Kernel, reference: Reference | None) -> Callable[..., Any]:
+    def backward(*_arguments: Any) -> Any:
+        given = "lambda inputs, gradient, output: ..." if reference is None else "differentiate(reference)"
+        raise PorterError("PTR286", f"kernel `{kernel.name}` has no gradient", hint=f"Give the kernel vjp={given}.")
+
+    return backward
+
+
 def _checked_gradients(kernel: Kernel, found: Any, primals: Sequence[Value]) -> Iterator[torch.Tensor | None]:
     """One gradient for each input, of its shape. Raises PTR226."""
-    gradients = flatten(found)
-    if len(gradients) != len(kernel.inputs):
-        raise PorterError(
-            "PTR226", f"the vjp of kernel `{kernel.name}` gives {len(gradients)} gradients",
-            hint=f"Return one for each of {', '.join(kernel.inputs)}; None for those without.",
-        )  # fmt: skip
-    for name, gradient, primal in zip(kernel.inputs, gradients, primals, strict=True):
-        if gradient is None or not isinstance(primal, torch.Tensor):
-            yield None
-            continue
-        if gradient.shape != primal.shape:
-            raise PorterError(
-                "PTR226", f"the vjp of kernel `{kernel.name}` gives `{name}` a gradient of shape "
-                f"{tuple(gradient.shape)}, not {tuple(primal.shape)}",
-                hint=f"Return a gradient of the shape of `{name}`.",
-            )  # fmt: skip
-        yield gradient
+    return check_gradients(f"kernel `{kernel.name}`", kernel.inputs, found, primals)
 
 
 def _is_same(one: Callable[..., object] | None, other: Callable[..., object] | None) -> bool:

@@ -81,7 +81,12 @@ def _imagined(
 
 
 def differentiate(reference: Reference) -> Callable[[Sequence[Value], Any, Any], Any]:
-    """A vjp for a kernel with this reference: torch's own derivative of the reference."""
+    """A vjp for a kernel with this reference: torch's own derivative of the reference. Raises PTR284."""
+    if not callable(reference):
+        raise PorterError(
+            "PTR284", f"`reference` of differentiate is a {type(reference).__name__}, not a function",
+            hint="Give it the torch function that the kernel computes.",
+        )  # fmt: skip
 
     def vjp(primals: Sequence[Value], cotangents: Any, outputs: Any) -> tuple[torch.Tensor | None, ...]:
         places = [i for i, v in enumerate(primals) if isinstance(v, torch.Tensor) and v.is_floating_point()]

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from porter.core.errors import PorterError
 from porter.kernels.cases import FLOATING
 from porter.kernels.compare import BY_TYPE, Difference, Tolerance, compare
 
@@ -96,7 +97,8 @@ class Case:
 class Stage:
     """One step: a function that calls a kernel, and the torch code that says what it computes.
 
-    Both take the values named `takes` and return those named `gives`. `simple` is the same step written plainly.
+    Both take the values named `takes` and return those named `gives`. `simple` is the same step written plainly,
+    `operators` the same in several operators of torch, which `porter kernel bench` compares the fused kernel with.
     """
 
     name: str
@@ -105,11 +107,38 @@ class Stage:
     takes: tuple[str, ...]
     gives: tuple[str, ...] = ("out",)
     simple: Function | None = None
+    operators: Function | None = None
+
+    def __post_init__(self) -> None:
+        what = f"stage {self.name}"
+        for name in ("run", "reference", "simple", "operators"):
+            given = getattr(self, name)
+            left_out = given is None and name in ("simple", "operators")
+            _require(callable(given) or left_out, what, name, given, "Give a function.")
+        for name in ("takes", "gives"):
+            given = getattr(self, name)
+            _require(_holds(given, str), what, name, given, 'Give a tuple of names: ("x",).')
+
+    def require(self, values: Values) -> None:
+        """Raises PTR287 if a value that the stage takes is missing."""
+        missing = [name for name in self.takes if name not in values]
+        if missing:
+            raise PorterError(
+                "PTR287", f"stage {self.name} takes `{missing[0]}`, which neither the inputs nor an earlier stage give",
+                hint=f"There are {', '.join(values)}.",
+            )  # fmt: skip
 
     def results(self, function: Function, values: Values) -> dict[str, Any]:
-        """What one of the stage's functions returns, by name."""
+        """What one of the stage's functions returns, by name. Raises PTR287."""
+        self.require(values)
         found = function(*(values[name] for name in self.takes))
-        found = found if isinstance(found, tuple) else (found,)
+        found = found if isinstance(found, (tuple, list)) else (found,)
+        if len(found) != len(self.gives) or not all(isinstance(each, Tensor) for each in found):
+            kinds = ", ".join(type(each).__name__ for each in found)
+            raise PorterError(
+                "PTR287", f"a function of stage {self.name} returns {kinds or 'nothing'}",
+                hint=f"Return a tensor for each of {', '.join(self.gives)}.",
+            )  # fmt: skip
         return dict(zip(self.gives, found, strict=True))
 
 
@@ -119,6 +148,9 @@ class Refusal:
 
     argument: str
     call: Callable[[], object]
+
+    def __post_init__(self) -> None:
+        _require(callable(self.call), "a Refusal", "call", self.call, "Give a function that makes the wrong call.")
 
 
 @dataclass(frozen=True)
@@ -147,6 +179,26 @@ class Script:
     refusals: tuple[Refusal, ...] = ()
     tolerance: Tolerance = BY_TYPE
 
+    def __post_init__(self) -> None:
+        what = "SCRIPT"
+        for name, kind, fewest in _LISTS:
+            given = getattr(self, name)
+            enough = _holds(given, kind) and len(given) >= fewest
+            _require(enough, what, name, given, f"Give a tuple of {kind.__name__}.")
+        for name in ("sizes", "benchmark"):
+            given = getattr(self, name)
+            fits = isinstance(given, (tuple, list)) and all(_holds(each, int) for each in given)
+            _require(fits and (name != "sizes" or given), what, name, given, "Give a tuple of sizes: ((1,), (64, 3)).")
+        _require(callable(self.inputs), what, "inputs", self.inputs, "Give a function from a Case to values by name.")
+        _require(isinstance(self.kind, Kind), what, "kind", self.kind, "Give a porter.kernels.script.Kind.")
+        _require(isinstance(self.tolerance, Tolerance), what, "tolerance", self.tolerance, "Give a Tolerance.")
+
+    def values(self, case: Case) -> dict[str, Any]:
+        """The inputs of a case by name. Raises PTR287."""
+        found = self.inputs(case)
+        _require(isinstance(found, Mapping), "SCRIPT", "inputs", found, 'Return values by name: {"x": ...}.')
+        return dict(found)
+
     def cases(self, device: str = "mps") -> Iterator[Case]:
         """The largest size in every element type and layout, and the other sizes in the first of both."""
         largest = max(self.sizes, key=math.prod)
@@ -160,13 +212,19 @@ class Script:
         """The first difference of any stage, in either tier. Each stage gets what the reference of those before it
         gave, so that one wrong stage makes no other one wrong.
         """
-        values = dict(self.inputs(case))
+        values = self.values(case)
         for stage in self.stages:
             expected = stage.results(stage.reference, on_cpu(values))
             precise = stage.results(stage.reference, widened(values))
             for function in filter(None, (stage.run, stage.simple)):
                 got = stage.results(function, values)
                 found = find_difference(stage, got, expected, precise, self.tolerance)
+                if found is not None:
+                    return found
+            if stage.operators is not None:
+                found = find_difference(
+                    stage, stage.results(stage.operators, on_cpu(values)), expected, precise, self.tolerance
+                )
                 if found is not None:
                     return found
             values |= moved(expected, case.device)
@@ -186,6 +244,18 @@ class Script:
                 assert refusal.argument in str(error), f"`{refusal.argument}` is not named: {error}"
             else:
                 raise AssertionError(f"a wrong `{refusal.argument}` is not refused")
+
+
+_LISTS = (("stages", Stage, 1), ("dtypes", torch.dtype, 1), ("layouts", Layout, 1), ("refusals", Refusal, 0))
+
+
+def _holds(given: object, kind: type) -> bool:
+    return isinstance(given, (tuple, list)) and all(isinstance(each, kind) for each in given)
+
+
+def _require(holds: object, what: str, name: str, given: object, hint: str) -> None:
+    if not holds:
+        raise PorterError("PTR287", f"`{name}` of {what} is {str(given)[:80]}", hint=hint)
 
 
 def on_cpu(values: Values) -> dict[str, Any]:

@@ -10,11 +10,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 
 from aten_overlay.device import load
+from porter.core.errors import PorterError
 from porter.kernels.script import Case, Kind, Script, Stage, Values, moved, on_cpu
 
 ROUNDS = 20
@@ -23,14 +25,32 @@ _FEWEST = 3
 
 
 @dataclass(frozen=True)
+class Fused:
+    """Milliseconds of a stage: of its kernel, and of separate operators of torch that compute the same."""
+
+    stage: str
+    kernel: float
+    operators: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long as the kernel the operators take."""
+        return self.operators / self.kernel
+
+
+@dataclass(frozen=True)
 class Timing:
-    """Milliseconds of one case: of the kernels, of their simple tier (None without one), and of torch."""
+    """Milliseconds of one case: of the kernels, of their simple tier (None without one), and of torch.
+
+    `fused` has the stages that are also written in separate operators of torch.
+    """
 
     case: str
     kind: Kind
     kernel: float
     simple: float | None
     torch: float
+    fused: tuple[Fused, ...] = ()
 
     @property
     def ratio(self) -> float:
@@ -58,7 +78,9 @@ def without_fill() -> Iterator[None]:
 
 
 def measure(script: Script) -> Iterator[Timing]:
-    """Every size to time, in the script's first two element types."""
+    """Every size to time, in the script's first two element types. Raises PTR287 for a script without any."""
+    if not script.benchmark:
+        raise PorterError("PTR287", "`benchmark` of SCRIPT is ()", hint="Give it sizes to time: ((1 << 20,),).")
     for size in script.benchmark:
         for dtype in script.dtypes[:2]:
             case = Case(size, dtype)
@@ -66,23 +88,32 @@ def measure(script: Script) -> Iterator[Timing]:
 
 
 def _measure_case(script: Script, case: Case) -> Timing:
-    values = dict(script.inputs(case))
+    values = script.values(case)
     kernel, simple, reference = 0.0, 0.0, 0.0
+    fused = []
     for stage in script.stages:
         on_host = on_cpu(values) if sys.platform != "darwin" else values
         runs = _runs(stage, values, on_host)
-        times = _fastest(runs)
-        kernel, reference = kernel + times[0], reference + times[1]
-        simple += times[2] if len(times) > 2 else times[0]
+        times = dict(zip(runs, _fastest(list(runs.values())), strict=True))
+        kernel, reference = kernel + times["run"], reference + times["reference"]
+        simple += times["simple"] if stage.simple else times["run"]
+        if stage.operators:
+            fused.append(Fused(stage.name, times["run"] * 1e3, times["operators"] * 1e3))
         values |= moved(stage.results(stage.reference, on_host), case.device)
     has_simple = any(stage.simple for stage in script.stages)
-    return Timing(str(case), script.kind, kernel * 1e3, simple * 1e3 if has_simple else None, reference * 1e3)
+    plain = simple * 1e3 if has_simple else None
+    return Timing(str(case), script.kind, kernel * 1e3, plain, reference * 1e3, tuple(fused))
 
 
-def _runs(stage: Stage, values: Values, on_host: Values) -> list[Callable[[], Any]]:
-    runs = [lambda: stage.results(stage.run, values), lambda: stage.results(stage.reference, on_host)]
-    simple = stage.simple
-    return [*runs, lambda: stage.results(simple, values)] if simple else runs
+def _runs(stage: Stage, values: Values, on_host: Values) -> dict[str, Callable[[], Any]]:
+    """What is timed of a stage, by the field that holds it."""
+    given = {"run": values, "reference": on_host, "simple": values, "operators": on_host}
+    functions = {name: getattr(stage, name) for name in given}
+    return {
+        name: partial(stage.results, function, given[name])
+        for name, function in functions.items()
+        if function is not None
+    }
 
 
 def _fastest(runs: list[Callable[[], Any]]) -> list[float]:

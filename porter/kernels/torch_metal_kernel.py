@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
 from porter.core.errors import PorterError
+from porter.kernels.arguments import check_choices, check_example, check_examples, check_functions, check_launch
 from porter.kernels.benchmark import GROUPS, BenchmarkReport, Group, benchmark
 from porter.kernels.call import Call, Value
 from porter.kernels.cases import FLOATING
@@ -18,7 +21,10 @@ from porter.kernels.intercept import find_interceptor
 from porter.kernels.kernel import Kernel, MetalParameter
 from porter.kernels.operator import Vjp, last_source, operator, pack, run_operator
 from porter.kernels.references import Reference, result_outputs
-from porter.kernels.validation import checked_inputs, output_lengths, sizes
+from porter.kernels.validation import checked_inputs, output_lengths, require_threads, sizes
+
+_THREADGROUP = (256, 1, 1)
+_LAUNCH = {"threads_per_grid": None, "threads_per_thread_group": None, "result_shapes": None}.keys()
 
 
 class TorchMetalKernel:
@@ -28,7 +34,7 @@ class TorchMetalKernel:
     of `src` that stands for its Metal type. Inputs and results are tensors: `A.get_extent(0)` is the length of the
     innermost dimension, and `A[column, row]` counts from it. `vjp` is that of `MetalKernel`.
 
-    Raises PTR200-PTR204.
+    Raises PTR200-PTR204 and PTR284.
     """
 
     def __init__(
@@ -46,10 +52,15 @@ class TorchMetalKernel:
         names = {"input_names": input_names, "result_names": result_names}
         check_texts(name, names, {"src": src, "helper_src": helper_src or ""})
         kernel = Kernel(
-            name, tuple(input_names), tuple(result_names), src, helper_src or "", tuple(metal_params or ()),
-            tuple((template_dtypes or {}).items()), tensors=True,
+            name, tuple(input_names), tuple(result_names), src, helper_src or "", _parameters(metal_params),
+            _placeholders(name, template_dtypes), tensors=True,
         )  # fmt: skip
         check_kernel(kernel)
+        if torch_defn is None:
+            raise PorterError(
+                "PTR284", f"kernel `{name}` has no `torch_defn`", hint="Give it a torch function of its inputs."
+            )
+        check_functions(name, {"torch_defn": torch_defn, "vjp": vjp}, input_names)
         self._torch_defn = torch_defn
         self._operator = operator(kernel, torch_defn, vjp)
 
@@ -76,7 +87,7 @@ class TorchMetalKernel:
     def check(
         self,
         inputs: Sequence[Value],
-        launch: Callable[..., Mapping[str, Any]],
+        launch: Callable[..., Mapping[str, Any]] | None = None,
         *,
         dtypes: Collection[torch.dtype] = FLOATING,
         fixed: Collection[int] = (),
@@ -84,10 +95,16 @@ class TorchMetalKernel:
     ) -> CheckReport:
         """Compares the kernel with its torch definition over cases made from `inputs`, as `MetalKernel.check` does.
 
-        `launch` gets the inputs and returns the other arguments of a call.
+        `launch` gets the inputs and returns the other arguments of a call. What it leaves out is one thread for each
+        element of the torch definition's first result, and the shapes of its results. Raises PTR205, PTR207, PTR284 and
+        PTR285 for arguments of the wrong kind.
         """
+        self._check_launch(launch)
+        check_example(self.kernel, inputs)
+        check_choices(self.kernel, dtypes, fixed, tolerance)
+        self._launch_for(inputs, launch)
         return check(
-            self.kernel.name, lambda *values: self(*values, **launch(*values)), self._torch_defn, inputs,
+            self.kernel.name, lambda *values: self._run(None, values, launch), self._torch_defn, inputs,
             dtypes=dtypes, fixed=fixed, tolerance=tolerance, gradients=self._operator.vjp is not None,
             outputs=self.kernel.outputs,
         )  # fmt: skip
@@ -95,42 +112,62 @@ class TorchMetalKernel:
     def benchmark(
         self,
         examples: Sequence[Sequence[Value]],
-        launch: Callable[..., Mapping[str, Any]],
+        launch: Callable[..., Mapping[str, Any]] | None = None,
         groups: Sequence[Sequence[int]] | None = None,
     ) -> BenchmarkReport:
         """Times the kernel against its torch definition for each of `examples`, inputs of several sizes.
 
         `launch` is that of `check`. Tries `groups` of threads; unless given, the usual ones if `launch` leaves
-        threads_per_thread_group out, otherwise only what it says.
+        threads_per_thread_group out, otherwise only what it says. Raises as `check` does, and PTR211 for a group.
         """
-
-        def run(group: Group, inputs: Sequence[Value]) -> object:
-            chosen = {} if group is None else {"threads_per_thread_group": group}
-            return self(*inputs, **{**launch(*inputs), **chosen})
-
+        self._check_launch(launch)
+        check_examples(self.kernel, examples, groups)
         if groups is None:
-            fixed = any("threads_per_thread_group" in launch(*each) for each in examples)
+            fixed = any("threads_per_thread_group" in self._launch_for(each, launch) for each in examples)
             groups = () if fixed else GROUPS
+        run = partial(self._run, launch=launch)
         return benchmark(self.kernel.name, run, self._torch_defn, examples, groups or (None,))
 
     def call_for(self, inputs: Sequence[Value]) -> Call:
-        """A call with these inputs, over a grid of one thread."""
-        outputs = result_outputs(self.kernel, self._torch_defn, tuple(inputs))
-        return Call(tuple(inputs), outputs, (1, 1, 1), (1, 1, 1))
+        """A call with these inputs, over a grid of one thread. Raises PTR205 and PTR207."""
+        values = checked_inputs(self.kernel, inputs)
+        outputs = result_outputs(self.kernel, self._torch_defn, values)
+        return Call(values, outputs, (1, 1, 1), (1, 1, 1))
+
+    def _check_launch(self, launch: object) -> None:
+        check_functions(self.kernel.name, {"launch": launch}, self.kernel.inputs)
+
+    def _launch_for(self, inputs: Sequence[Value], launch: Callable[..., object] | None) -> Mapping[str, Any]:
+        """What `launch` gives for these inputs. Raises PTR258 for anything but arguments of a call."""
+        return check_launch(self.kernel.name, launch(*inputs), _LAUNCH) if launch else {}
+
+    def _run(
+        self, group: Group, inputs: Sequence[Value], launch: Callable[..., object] | None
+    ) -> torch.Tensor | list[torch.Tensor]:
+        """A call with what `launch` gives and what it leaves out, in threadgroups of `group` if one is given."""
+        arguments: dict[str, Any] = {"threads_per_thread_group": _THREADGROUP, **self._launch_for(inputs, launch)}
+        if not arguments.keys() >= _LAUNCH:
+            outputs = result_outputs(self.kernel, self._torch_defn, tuple(inputs))
+            arguments.setdefault("result_shapes", [each.shape for each in outputs])
+            arguments.setdefault("threads_per_grid", (math.prod(outputs[0].shape), 1, 1))
+        if group is not None:
+            arguments["threads_per_thread_group"] = group
+        return self(*inputs, **arguments)
 
     def __call__(
         self,
         *inputs: Value,
-        threads_per_grid: Sequence[int],
-        threads_per_thread_group: Sequence[int],
-        result_shapes: Sequence[Sequence[int]],
+        threads_per_grid: Sequence[int] | None = None,
+        threads_per_thread_group: Sequence[int] | None = None,
+        result_shapes: Sequence[Sequence[int]] = (),
         verbose: bool = False,
     ) -> torch.Tensor | list[torch.Tensor]:
         """Runs the kernel; its result, or a list of several. Their types are those of `torch_defn`.
 
-        Raises PTR205-PTR222.
+        Every call says the threads of the grid and of a group, and the shapes. Raises PTR205-PTR222 and PTR283.
         """
         kernel = self.kernel
+        require_threads(kernel, threads_per_grid=threads_per_grid, threads_per_thread_group=threads_per_thread_group)
         if (interceptor := find_interceptor()) is not None:
             taken = interceptor(kernel, {
                 "inputs": inputs, "template": {}, "grid": threads_per_grid, "threadgroup": threads_per_thread_group,
@@ -147,6 +184,26 @@ class TorchMetalKernel:
         )
         results = run_operator(self._operator, arguments, verbose)
         return results[0] if len(results) == 1 else results
+
+
+def _parameters(given: Any) -> tuple[MetalParameter, ...]:
+    """The Metal parameters in a list; `check_kernel` refuses others in it. Raises PTR204 for what is no list."""
+    if given is not None and not isinstance(given, (list, tuple)):
+        raise PorterError(
+            "PTR204", f"`metal_params` is {given!r}, not a list",
+            hint='Give a list: [MetalParameter("id", "uint", "thread_position_in_grid")].',
+        )  # fmt: skip
+    return tuple(given or ())
+
+
+def _placeholders(name: str, given: Any) -> tuple[tuple[str, str], ...]:
+    """Pairs of an input and a word. Raises PTR201 for what is no mapping."""
+    if given is not None and not isinstance(given, Mapping):
+        raise PorterError(
+            "PTR201", f"`template_dtypes` of kernel `{name}` is {given!r}, not a mapping",
+            hint='Give a mapping from an input to a word of `src`: {"x": "TYPE"}.',
+        )  # fmt: skip
+    return tuple((given or {}).items())
 
 
 def _check_placeholders(kernel: Kernel, values: Sequence[Value]) -> None:

@@ -35,7 +35,7 @@ def trace(script: Script, device: str = "mps", shuffle: int | None = None) -> It
 
 
 def _trace_case(script: Script, case: Case, shuffle: int | None) -> Iterator[StageResult]:
-    values = dict(script.inputs(case))
+    values = script.values(case)
     for stage in script.stages:
         expected = stage.results(stage.reference, on_cpu(values))
         precise = stage.results(stage.reference, widened(values))

@@ -18,6 +18,7 @@ from porter.kernels.types import describe, is_atomic, limits, metal_type
 MOST_THREADS = 1024
 DEVICE = "mps"
 _DIMENSIONS = 3
+_MOST_IN_GRID = 2**32 - 1  # of one dimension: positions in a grid are 32-bit numbers
 
 
 def check_call(kernel: Kernel, call: Call) -> None:
@@ -58,6 +59,16 @@ def _refuse_threads(kernel: Kernel, group: Sequence[int], most: int) -> None:
     )
 
 
+def require_threads(kernel: Kernel, **given: object) -> None:
+    """Raises PTR283 for a call that leaves out a grid or a threadgroup."""
+    for what, threads in given.items():
+        if threads is None:
+            raise PorterError(
+                "PTR283", f"the call of kernel `{kernel.name}` gives no `{what}`",
+                hint=f"Say how many threads it runs: {what}=(x.numel(), 1, 1) is one for each element of x.",
+            )  # fmt: skip
+
+
 def sizes(kernel: Kernel, what: str, given: object) -> tuple[int, int, int]:
     """A grid or a threadgroup as three numbers. Raises PTR211."""
     hint = "Give one to three whole numbers of threads: (1024, 1, 1)."
@@ -66,13 +77,15 @@ def sizes(kernel: Kernel, what: str, given: object) -> tuple[int, int, int]:
         raise PorterError("PTR211", f"`{what}` of kernel `{kernel.name}` is {given!r}", hint=hint)
     least = 1 if what.startswith("thread") and what != "threads_per_grid" else 0
     for number in numbers:
-        if not isinstance(number, (int, torch.SymInt)) or isinstance(number, bool) or number < least:
+        wide = isinstance(number, int) and number > _MOST_IN_GRID
+        if not isinstance(number, (int, torch.SymInt)) or isinstance(number, bool) or number < least or wide:
             raise PorterError("PTR211", f"`{what}` of kernel `{kernel.name}` holds {number!r}", hint=hint)
     return three(numbers)
 
 
-def checked_inputs(kernel: Kernel, given: Sequence[object]) -> tuple[Value, ...]:
+def checked_inputs(kernel: Kernel, given: object) -> tuple[Value, ...]:
     """The inputs of a call in order. Raises PTR205 and PTR207."""
+    given = listed(kernel, "inputs", given, kernel.inputs)
     _check_count(kernel, "inputs", given, kernel.inputs)
     values: list[Value] = []
     for name, value in zip(kernel.inputs, given, strict=True):
@@ -115,10 +128,39 @@ def _lengths(kernel: Kernel, name: str, shape: object) -> tuple[int, ...]:
     return tuple(lengths)
 
 
+def listed(kernel: Kernel, what: str, given: object, names: Sequence[str]) -> Sequence[object]:
+    """`given`, which has to be a list. Raises PTR205 or PTR206."""
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return given
+    code = "PTR205" if what == "inputs" else "PTR206"
+    raise PorterError(
+        code, f"`{what}` of kernel `{kernel.name}` is {_described(given)}, not a list",
+        hint=f"Give a list with one entry for each of {', '.join(names)}.",
+    )  # fmt: skip
+
+
+def _described(given: object) -> str:
+    return "a tensor" if isinstance(given, torch.Tensor) else repr(given)
+
+
+def check_start(kernel: Kernel, value: object) -> None:
+    """Raises PTR217 for a start value that is no number."""
+    if value is not None and not isinstance(value, (bool, int, float, torch.SymInt, torch.SymFloat)):
+        raise PorterError(
+            "PTR217", f"init_value of kernel `{kernel.name}` is {_described(value)}",
+            hint="Give one number, for all elements of all outputs.",
+        )  # fmt: skip
+
+
 def _check_count(kernel: Kernel, what: str, given: Collection[object], names: Sequence[str]) -> None:
     """Raises PTR205 or PTR206 unless `given` has one entry for each of `names`."""
     if len(given) != len(names):
         code = "PTR205" if what == "inputs" else "PTR206"
+        if what.endswith("shapes") and given and all(isinstance(n, int) for n in given):
+            raise PorterError(
+                code, f"`{what}` of kernel `{kernel.name}` is one shape, not a list of shapes",
+                hint=f"Give a list: [{tuple(given)}].",
+            )  # fmt: skip
         raise PorterError(
             code, f"`{what}` of kernel `{kernel.name}` has {len(given)} entries for {len(names)} names",
             hint=f"Give one for each of {', '.join(names)}.",

@@ -82,7 +82,7 @@ def _find_macro_uses(path: str, text: str) -> Iterator[tuple[Macro, list[str], P
 @lru_cache(maxsize=32768)
 def find_definitions(path: str, text: str, pattern: str) -> tuple[Definition, ...]:
     """Returns the functions whose head (name or wrapper macro) matches `pattern`, including expanded macros."""
-    head = re.compile(rf"{pattern}\s*\(")
+    head = rf"{pattern}\s*\("
     found = list(_find_stretches(path, text, head))
     for macro, arguments, place in find_macro_uses(path, text):
         if any(argument and argument in pattern for argument in arguments):
@@ -91,7 +91,7 @@ def find_definitions(path: str, text: str, pattern: str) -> tuple[Definition, ..
     return tuple(found)
 
 
-def _find_stretches(path: str, text: str, head: re.Pattern[str]) -> Iterator[Definition]:
+def _find_stretches(path: str, text: str, head: str) -> Iterator[Definition]:
     for match in _find_heads(text, head):
         outline = _find_declaration(text, match.start())
         end = _find_definition_end(text, match.end() - 1) if outline else None
@@ -100,15 +100,16 @@ def _find_stretches(path: str, text: str, head: re.Pattern[str]) -> Iterator[Def
             yield Definition(path, text[start:end], Place(path, line_of(text, start)), templates)
 
 
-def _find_heads(text: str, head: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """Yields the matches of a pattern. Its first word is found by plain search, for speed."""
-    word = _FIRST_WORD.match(head.pattern)
-    if word is None or "|" in head.pattern:
-        yield from head.finditer(text)
+def _find_heads(text: str, head: str) -> Iterator[re.Match[str]]:
+    """Yields the matches of a pattern. Its first word is found by plain search, for speed: most texts lack it."""
+    word = _FIRST_WORD.match(head)
+    if word is None or "|" in head:
+        yield from re.finditer(head, text)
         return
     at = text.find(word[1])
-    while at >= 0:
-        match = head.match(text, at)
+    pattern = re.compile(head) if at >= 0 else None
+    while pattern and at >= 0:
+        match = pattern.match(text, at)
         if match:
             yield match
         at = text.find(word[1], match.end() if match else at + len(word[1]))

@@ -23,6 +23,8 @@ class TokenKind(Enum):
     CHARACTER = "character"
     PUNCTUATION = "punctuation"
 
+    __hash__ = object.__hash__  # that of Enum is Python code, and every token of a file is looked up
+
 
 class Token(NamedTuple):
     """A token with its text, at the character offsets `start` to `end` of the file."""
@@ -32,6 +34,8 @@ class Token(NamedTuple):
     start: int
     end: int
 
+
+_new = tuple.__new__  # what `Token` calls: a file has tens of thousands
 
 # What is never closed goes on to the end of the text: a search for its end that fails would be made again and again.
 _COMMENT_TEXT = r"//(?:[^\n\\]|\\\r?\n|\\.)*|/\*.*?(?:\*/|\Z)"
@@ -84,7 +88,7 @@ def lex(text: str, directives: bool = True) -> Iterator[Token]:
                 yield Token(TokenKind.DIRECTIVE, text[start:at], start, at)
                 line_start = False
                 break
-            yield Token(kind, written, start, at)
+            yield _new(Token, (kind, written, start, at))
             if kind is _SPACE:
                 line_start = directives and (line_start or "\n" in written)
             elif kind is not _COMMENT:

@@ -195,11 +195,9 @@ class Source:
 
     def _check_depth(self) -> None:
         depth = 0
-        for at, token in enumerate(self.code):
-            if token.text in _OPENING and at in self.partners:
-                depth += 1
-            elif token.text in _CLOSING and at in self.partners:
-                depth -= 1
+        for at in sorted(self.partners):
+            token = self.code[at]
+            depth += 1 if token.text in _OPENING else -1
             if depth > DEEPEST and token.text == "{":
                 raise too_deep(self.place(token.start))
 

@@ -25,7 +25,7 @@ from porter.metal.graph_body import find_single_call, translate_graph
 from porter.metal.lambda_body import find_lambda, promote_body, translate_lambda
 from porter.metal.params import PARAMETER
 from porter.metal.source import Source
-from porter.mpsgraph.operations import by_op, find_headers, operations
+from porter.mpsgraph.operations import Operation, by_op, find_headers, helpers, operations
 
 _FUNCTION = re.compile(r"(?:precise|::metal|c10::metal)::(\w+)\((?:\{\d\}(?:, )?)+\)")
 _EXEMPLARS = {
@@ -181,15 +181,26 @@ def _lambda_bodies(spec: FunctorSpec, kind: Kind, result: str, kernel: CpuKernel
 
 
 def _without_cancellation(body: Body, spec: FunctorSpec) -> Iterator[Body]:
-    """Yields the body with the functions that keep the digits which it cancels: ATen's kernels changed to them too."""
+    """Yields the body with functions that keep the digits which it cancels: the fork's own, then a helper.
+
+    ATen's kernels changed to such functions too.
+    """
     for row in operations().values():
-        name = row.msl.partition("(")[0]
-        if not row.instead_of or not spec.library.find(name.rpartition("::")[2], 1, Kind.FLOATING):
+        if not row.instead_of:
             continue
-        statements = tuple(_replace_spelling(line, row.instead_of, name) for line in body.statements)
-        if statements != body.statements:
-            needed = find_headers("\n".join(statements))
-            yield replace(body, statements=statements, origin=f"{body.origin}, with {row.op}", headers=needed)
+        name, form = row.msl.partition("(")[0], row.written.get(Kind.FLOATING)
+        if spec.library.find(name.rpartition("::")[2], 1, Kind.FLOATING):
+            yield from _with_function(body, row, name, ())
+        if form:
+            yield from _with_function(body, row, form.text.partition("(")[0], form.helpers)
+
+
+def _with_function(body: Body, row: Operation, name: str, needed: tuple[str, ...]) -> Iterator[Body]:
+    statements = tuple(_replace_spelling(line, row.instead_of, name) for line in body.statements)
+    if statements != body.statements:
+        texts = (*body.helpers, *(helpers()[each] for each in needed))
+        headers = find_headers("\n".join(statements))
+        yield replace(body, statements=statements, origin=f"{body.origin}, with {name}", helpers=texts, headers=headers)
 
 
 def _replace_spelling(line: str, spelled: str, name: str) -> str:

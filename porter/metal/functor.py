@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from porter.core.dtypes import Kind
 
+# The trait of numbers that are no vectors; complex numbers are vectors in Metal.
+SCALAR_TRAIT = "is_scalar_floating_point_v"
 REAL = (Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL)
 
 
@@ -89,7 +91,7 @@ class FunctorStyle:
             binary=binary.most_common(1)[0][0] if binary else ("a", "b"),
             constraint_in_result=len(re.findall(r"\binline\s+(?:::metal::)?enable_if_t<", text))
             > len(re.findall(r"typename\s+T,\s*(?:::metal::)?enable_if_t<", text)),
-            scalar_traits="is_scalar_floating_point_v" in text,
+            scalar_traits=SCALAR_TRAIT in text,
             cast="static_cast<float>"
             if text.count("static_cast<float>(") > len(_FLOAT_CAST.findall(text))
             else "float",

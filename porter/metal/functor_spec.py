@@ -58,7 +58,10 @@ class FunctorSpec:
 
     @property
     def served(self) -> tuple[DType, ...]:
-        """The dtypes that both the CPU and Metal support; complex half only if the old path supports it too."""
+        """The dtypes that both the CPU and Metal support, and halves wherever the CPU has float.
+
+        Complex half only if the old path supports it too.
+        """
         return tuple(dtype for dtype in dtypes.ALL if self._serves(dtype))
 
     def _serves(self, dtype: DType) -> bool:
@@ -68,6 +71,8 @@ class FunctorSpec:
             return False
         if dtype is dtypes.HALF2 and dtypes.FLOAT2 in self.cpu.dtypes:
             return dtype in self.cpu.dtypes or bool(self.graph and self.graph.of(dtype))
+        if dtype.is_reduced and dtypes.FLOAT in self.cpu.dtypes:
+            return True
         return self.rule.compute(dtype) in self.cpu.dtypes
 
     def as_float(self, name: str) -> str:

@@ -18,15 +18,20 @@ _REGISTER = re.compile(
     r"^REGISTER_DISPATCH\(\s*(?P<stub>\w+)_stub\s*,\s*(?P<amp>&?)(?P<space>(?:\w+::)*)(?P<function>\w+)\s*\)(?P<semi>;?)",
     re.M,
 )
+_NAMESPACE_END = re.compile(r"^\} *// namespace", re.M)
 _STATIC = re.compile(r"^static void (\w+)\(", re.M)
 
 
 @dataclass(frozen=True)
 class Exec:
-    """The signature of an `exec_*_kernel` of this fork: its parameter names after the iterator and the kernel name."""
+    """The signature of an `exec_*_kernel` of this fork: its parameter names after the iterator and the kernel name.
+
+    One that a host file defines itself has no `owner`.
+    """
 
     name: str
     params: tuple[str, ...]
+    owner: str = "lib."
 
     def call(self, kernel: str, **arguments: str) -> str:
         """Returns `lib.exec_binary_kernel(iter, "eq", std::nullopt, ...)`, in this fork's argument order.
@@ -44,7 +49,7 @@ class Exec:
         last = max((self.params.index(name) for name in arguments), default=-1)
         given = [arguments.get(name, "std::nullopt") for name in self.params[: last + 1]]
         passed = ", ".join(["iter", f'"{kernel}"', *given])
-        return f"lib.{self.name}({passed});"
+        return f"{self.owner}{self.name}({passed});"
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,11 @@ class HostStyle:
         return f"REGISTER_DISPATCH({stub}_stub, {self.ampersand}{self.namespace}{self.function(stub)}){self.semicolon}"
 
 
+def has_registrations(text: str) -> bool:
+    """Whether a host file registers kernels."""
+    return _REGISTER.search(text) is not None
+
+
 def write_kernel_function(name: str, params: Sequence[tuple[str, str]], body: str) -> str:
     """Returns the text of `static void x_kernel(TensorIteratorBase& iter, ...) { body }`."""
     signature = ", ".join(f"{type_} {param}" for type_, param in params)
@@ -110,20 +120,30 @@ def find_function_anchor(text: str) -> int:
     first_registration = _REGISTER.search(text)
     limit = first_registration.start() if first_registration else len(text)
     last = max((m.start() for m in _STATIC.finditer(text, 0, limit)), default=-1)
-    return _find_block_end(text, last) if last >= 0 else limit
+    return _find_block_end(text, last) if last >= 0 else min(limit, _find_namespace_end(text))
 
 
 def find_registration_anchor(text: str, stub: str) -> int:
-    """Returns the offset for a new registration: in order if the list is sorted, else at its end."""
+    """Returns the offset for a new registration: in order if the list is sorted, else at its end.
+
+    The first one of a file goes to the end of its namespace. Raises PTR093 for a file without one.
+    """
     found = list(_REGISTER.finditer(text))
     if not found:
-        raise PorterError("PTR093", "no REGISTER_DISPATCH to add this one after", None, "Add the first by hand.")
+        return _find_namespace_end(text)
     run = _find_last_run(text, found)
     names = [m["stub"] for m in run]
     if len(names) > 2 and names == sorted(names):
         after = [m for m in run if m["stub"] < stub]
         return _line_end(text, after[-1].end()) if after else run[0].start()
     return _line_end(text, run[-1].end())
+
+
+def _find_namespace_end(text: str) -> int:
+    closing = list(_NAMESPACE_END.finditer(text))
+    if not closing:
+        raise PorterError("PTR093", "no REGISTER_DISPATCH to add this one after", None, "Add the first by hand.")
+    return closing[-1].start()
 
 
 def _line_end(text: str, offset: int) -> int:

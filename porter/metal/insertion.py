@@ -32,7 +32,7 @@ def insert_functor(source: Source, text: str, arity: int) -> Edit:
         at = _find_line_end(source.text, max(siblings))
         return Edit(source.path, at, at, "\n" + text)
     at = _find_first_registration(source)
-    return Edit(source.path, at, at, text + "\n")
+    return Edit(source.path, at, at, "\n" + text if at == len(source.text) else text + "\n")
 
 
 def insert_registrations(source: Source, text: str, family: MacroFamily, book: MacroBook) -> Edit:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from porter.aten.meta import TypeRule, read_type_rules
+from porter.aten.meta import Promotion, TypeRule, read_type_rules
 from porter.aten.operator import Migration, Operator, ServedFunction
 from porter.aten.stubs import StubCall
 from porter.core.checkout import Checkout
@@ -37,9 +38,19 @@ def read_spec(
 ) -> KernelSpec:
     """Returns the kernel's specification. Raises any error from reading the meta function and the kernels."""
     rule = find_type_rule(checkout, operator, migration, call)
+    if rule.promotion is Promotion.OUTPUT and _chooses_type(checkout, call.stub.name):
+        rule = replace(rule, promotion=Promotion.CHOSEN)
     cpu, cuda = _read_kernels(checkout, call.stub.name, lambda dtype: rule.result(dtype) or dtype, source)
     graph, notes = _read_old_graph(checkout, migration.served, rule, recorded)
     return KernelSpec(migration.served.function, call, rule, cpu, graph, notes, cuda, source)
+
+
+def _chooses_type(checkout: Checkout, stub: str) -> bool:
+    """Whether the CPU kernel chooses the type that it computes in; not if only CUDA has a kernel."""
+    try:
+        return any(each.chooses for each in read_cpu_kernel(checkout, stub).lambdas)
+    except PorterError:
+        return False
 
 
 def _read_kernels(

@@ -12,13 +12,17 @@ from porter.cpu.translator import OPMATH
 from porter.languages.brackets import is_balanced
 from porter.metal.functor import Body
 from porter.metal.functor_spec import FunctorSpec
+from porter.metal.params import PARAMETER
 from porter.mpsgraph.operations import find_headers
+
+# A number that another type has otherwise.
+_LIMIT = re.compile(r"numeric_limits<T>::(?:max|min|lowest|epsilon)\b")
 
 
 def find_lambda(kernel: CpuKernel, kind: Kind) -> Lambda | None:
     """Returns the lambda for a kind of element, for the most telling of its types."""
     order = {
-        Kind.FLOATING: (dtypes.HALF, dtypes.FLOAT, dtypes.BFLOAT),
+        Kind.FLOATING: (dtypes.HALF, dtypes.BFLOAT, dtypes.FLOAT),
         Kind.INTEGRAL: (dtypes.LONG, dtypes.INT, dtypes.UCHAR),
         Kind.BOOL: (dtypes.BOOL,),
         Kind.COMPLEX: (dtypes.FLOAT2,),
@@ -37,6 +41,7 @@ def translate_lambda(
         and (found.opmath or found.helpers or "precise::" in found.body or "metal::" in found.body)
         and "float a0" not in found.body
         and not (found.is_block and "opmath_t<T>" in found.body)
+        and not _LIMIT.search(found.body)
     )
     rounds = kind is Kind.FLOATING and not in_float
     names = dict(zip(found.params, spec.params, strict=True))
@@ -48,7 +53,7 @@ def translate_lambda(
     if in_float:
         lines = _compute_in(lines, spec, "float", spec.as_float)
     # A complex scalar is passed in opmath type: in T, a half one would be rounded.
-    if kind is Kind.COMPLEX and any("opmath_t" not in each.type for each in found.scalars):
+    if kind is Kind.COMPLEX and not spec.struct and any("opmath_t" not in each.type for each in found.scalars):
         lines = _compute_in(lines, spec, "A", "static_cast<A>({})".format)
     elif kind is Kind.COMPLEX and found.opmath and result == "T":
         lines = _compute_in(lines, spec, dtypes.FLOAT2.metal, f"{dtypes.FLOAT2.metal}({{}})".format)
@@ -61,6 +66,8 @@ def translate_lambda(
 def _find_scalar(spec: FunctorSpec, scalar: ScalarArgument, rounds: bool, kernel: CpuKernel) -> str:
     """Returns what the functor's body calls a scalar of the lambda, rounded to the element type if that is its type."""
     given = spec.given[kernel.parameters.index(scalar.source) if spec.struct else 0]
+    if scalar.type == "bool" and scalar.name != scalar.source:  # whether an optional number is given
+        return f"{PARAMETER}.has_{given.removeprefix(f'{PARAMETER}.')}"
     wider = spec.struct is None or spec.struct.opmath
     return f"static_cast<T>({given})" if rounds and wider and scalar.type == "T" else given
 
@@ -114,8 +121,15 @@ def _make_free_name(name: str, text: str) -> str:
 
 
 def promote_body(floating: Body, spec: FunctorSpec) -> Body:
-    """Returns the body for integers with a float result: casts elements to float, and the result not back."""
+    """Returns the body for integers with a float result: casts elements to float, and the result not back.
+
+    A long one is not repeated but called.
+    """
     casts = {name: spec.as_float(name) for name in spec.params}
+    if len(floating.statements) > 1:
+        scalars = (PARAMETER,) if spec.struct else spec.scalars
+        called = f"return operator()({', '.join((*casts.values(), *scalars))});"
+        return Body((called,), "float", floating.origin, floating.helpers, floating.headers)
     lines = tuple(_strip_cast(line) for line in floating.statements)
     if not any(cast in line for cast in casts.values() for line in lines):
         lines = tuple(_rename(line, casts) for line in lines)

@@ -145,6 +145,7 @@ RULES: tuple[Rule, ...] = (
             "struct f { template <typename T> T operator()(T a, T b) { return c10::metal::max(a, b); } };",
             "struct f { template <class T> enable_if_t<is_integral_v<T>> operator()(T a, T b) { return max(a, b); }};",
             "struct f { float operator()(float a, float b) { return isunordered(a, b) ? NAN : max(a, b); } };",
+            "struct f { template <typename T> T operator()(T a) { return metal::numeric_limits<T>::max(); } };",
         ),
     ),
 )

@@ -370,5 +370,6 @@ def lost_nans(unit: Unit) -> Objection:
         if any(t.text in _NAN_AWARE for t in whole):
             continue
         for at, token in enumerate(whole):
-            if token.text in ("max", "min") and _next(whole, at) == "(" and "c10::" not in _qualifier(whole, at):
+            chooses = token.text in ("max", "min") and _next(whole, at) == "(" and _next(whole, at + 1) != ")"
+            if chooses and "c10::" not in _qualifier(whole, at):
                 yield token, f"`{token.text}` drops a NaN: use `c10::metal::{token.text}`"

@@ -15,7 +15,9 @@ from porter.core.dtypes import DType, Kind
 from porter.core.errors import PorterError
 
 PARAMETER = "params"
-_NUMBERS = ("const Scalar&", "Scalar", "double", "float", "int64_t", "bool")
+_OPTIONAL = "std::optional<double>"
+_NUMBERS = ("const Scalar&", "Scalar", "double", "float", "int64_t", "bool", _OPTIONAL)
+_PRESENCE = "has_"
 _BOOL = dtypes.BOOL.metal
 
 
@@ -30,28 +32,49 @@ class Field:
     def is_bool(self) -> bool:
         return self.type == _BOOL
 
+    @property
+    def is_optional(self) -> bool:
+        """Whether a second field says if there is a value."""
+        return self.type == _OPTIONAL
+
+    def declare(self) -> str:
+        """Returns the field's declarations; T is the type of numbers."""
+        presence = f"  {_BOOL} {_PRESENCE}{self.name};\n" if self.is_optional else ""
+        return f"  {_BOOL if self.is_bool else 'T'} {self.name};\n{presence}"
+
     def initialize(self, element: str) -> str:
         """Returns what the host code fills the field with."""
         if self.is_bool:
             return self.name
+        if self.is_optional:
+            return f"static_cast<{element}>({self.name}.value_or(0)), {self.name}.has_value()"
         return f"{self.name}.to<{element}>()" if "Scalar" in self.type else f"static_cast<{element}>({self.name})"
 
 
 @dataclass(frozen=True)
 class ParamsStruct:
-    """`template <typename T> struct <name>`. With `opmath`, T is the opmath type of the elements, else their own."""
+    """`template <typename T> struct <name>`. With `opmath`, T is the opmath type of the elements, else their own.
+
+    Optional numbers are real even where the elements are complex.
+    """
 
     name: str
     fields: tuple[Field, ...]
     opmath: bool
 
+    @property
+    def real(self) -> bool:
+        """Whether T is the type of a complex element's parts."""
+        return any(each.is_optional for each in self.fields)
+
     def text(self) -> str:
         """Returns the struct's definition, to be formatted with the fork's clang-format."""
-        fields = "".join(f"  {_BOOL if each.is_bool else 'T'} {each.name};\n" for each in self.fields)
+        fields = "".join(each.declare() for each in self.fields)
         return f"template <typename T>\nstruct {self.name} {{\n{fields}}};\n"
 
     def element(self, dtype: DType) -> str:
         """Returns T in Metal for a type of elements."""
+        dtype = dtype.real if self.real else dtype
         return dtype.opmath.metal if self.opmath else dtype.metal
 
     def alias(self, dtype: DType) -> str:
@@ -79,17 +102,31 @@ def read_fields(call: StubCall, names: Sequence[str], cpu: Sequence[str]) -> tup
     return tuple(found)
 
 
-def write_launch(struct: ParamsStruct, launcher: str, kernel: str, served: tuple[DType, ...]) -> str:
-    """Returns the statements of a host function of `iter` and the fields that launches a kernel with the struct."""
-    element = "opmath_t" if struct.opmath else "scalar_t"
-    dtype = "at::toOpMathType(iter.common_dtype())" if struct.opmath else "iter.common_dtype()"
+def write_launch(struct: ParamsStruct, call: str, kernel: str, served: tuple[DType, ...]) -> str:
+    """Returns the statements of a host function of `iter` and the fields that launches a kernel with the struct.
+
+    `call` is the launcher's call up to the struct.
+    """
+    scalar = "c10::scalar_value_type<scalar_t>::type" if struct.real else "scalar_t"
+    element = "opmath_t" if struct.opmath else "value_t" if struct.real else scalar
+    using = f"using opmath_t = at::opmath_type<{scalar}>;\n" if struct.opmath else ""
+    using = using or (f"using value_t = {scalar};\n" if struct.real else "")
+    dtype = "c10::toRealValueType(iter.common_dtype())" if struct.real else "iter.common_dtype()"
+    dtype = f"at::toOpMathType({dtype})" if struct.opmath else dtype
     given = ", ".join(each.initialize(element) for each in struct.fields)
-    using = "using opmath_t = at::opmath_type<scalar_t>;\n" if struct.opmath else ""
     alias = f'fmt::format("{struct.name}_{{}}", mps::scalarToMetalTypeString({dtype}))'
     return (
         f'{_write_dispatch(served)}iter.common_dtype(), "{kernel}_mps", [&]() {{\n'
         f"{using}const {struct.name}<{element}> {PARAMETER}{{{given}}};\n"
-        f'lib.{launcher}(iter, "{kernel}", {PARAMETER}, {alias});\n}});'
+        f"{call}, {PARAMETER}, {alias});\n}});"
+    )
+
+
+def write_scalar_launch(call: str, scalar: str) -> str:
+    """Returns the statements of a host function of `iter` and one scalar, for a launcher that takes it as a struct."""
+    return (
+        "const auto scalar_type = at::toOpMathType(iter.common_dtype());\n"
+        f"{call}, mps::getMPSScalar({scalar}, scalar_type).value, mps::scalarToMetalTypeString(scalar_type));"
     )
 
 

@@ -28,6 +28,14 @@ class NotRecorded:
 
 
 @dataclass(frozen=True)
+class LoopForm:
+    """A call's graphs as fused kernels, in lines of pseudocode, and the shapes of its tensors."""
+
+    shapes: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Recording:
     """The recording of one overload, with its name in the schema (`lerp.Scalar`)."""
 
@@ -36,3 +44,4 @@ class Recording:
     seen: tuple[CallSummary, ...] = ()
     left: tuple[NotRecorded, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    loop_form: LoopForm | None = None  # of the first call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from porter.aten.call_graph import parse_source
@@ -58,6 +58,7 @@ def _find_in_file(
 ) -> Iterator[Removal]:
     source = parse_source(file, checkout.read(file))
     removed = {(i.start, i.end): i.symbol for i in implementations}
+    removed |= dict(_find_registrations(source, removed.values()))
     needed_before = _find_referenced(source, {})
     while True:
         known = {**removed}
@@ -69,13 +70,25 @@ def _find_in_file(
                 removed[span] = each.name
         if removed == known:
             break
+    last = 0
     for (start, end), symbol in sorted(removed.items()):
-        yield Removal(file, symbol, _cut(source, start, end, removed))
+        edit = _cut(source, start, end, removed)
+        edit = replace(edit, start=max(last, edit.start))  # the blank line between two that go is cut once
+        last = edit.end
+        yield Removal(file, symbol, edit)
     for include in source.includes():
         match = _NATIVE_HEADER.fullmatch(include.path)
         if match and match[1] in declared and not _still_implemented(source, declared[match[1]], removed):
             line_end = source.text.find("\n", include.end) + 1
             yield Removal(file, f"#include <{include.path}>", Edit(file, include.start, line_end, ""))
+
+
+def _find_registrations(source: Source, kernels: Iterable[str]) -> Iterator[tuple[tuple[int, int], str]]:
+    """Yields the lines that register removed kernels for a stub."""
+    for use in source.macro_uses():
+        named = use.arguments[1].lstrip("& ").rpartition("::")[2] if len(use.arguments) == 2 else ""
+        if named in kernels and use.name.endswith("_DISPATCH"):
+            yield (use.start, use.end), f"{use.name}({use.arguments[0]})"
 
 
 def _find_definitions(source: Source) -> Iterator[_Definition]:

@@ -158,6 +158,8 @@ def describe_recordings(
         if source is not None and each.seen and not macos:
             lines.append(str(compare_readings(source, each, is_shared(row.entry))))
         yield f"graph, {calls} of {each.name} (backend {HOST}, macOS {macos or 'newest'})", tuple(lines)
+        if each.loop_form and each.loop_form.lines:
+            yield f"loop form of one call of {each.name}, for {each.loop_form.shapes}", each.loop_form.lines
 
 
 def _left_lines(left: Iterable[NotRecorded]) -> Iterator[str]:

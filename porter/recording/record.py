@@ -15,10 +15,11 @@ from porter.core import dtypes
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.mpsgraph.graph import Case, Expr, Graph
-from porter.mpsgraph.recording import CallSummary, NotRecorded, Recording
+from porter.mpsgraph.recording import CallSummary, LoopForm, NotRecorded, Recording
 from porter.recording.cases import RecordedCall, build_cases, find_unknown_numbers
 from porter.recording.expressions import build_expression
 from porter.recording.flow import check_flow
+from porter.recording.loop_form import describe_loop_form
 from porter.verdict.backends import host
 from porter.verdict.errors import raising_porter_errors
 
@@ -37,6 +38,7 @@ class _Readings:
 
     observed: list[RecordedCall] = field(default_factory=list)
     left: list[NotRecorded] = field(default_factory=list)
+    loop_form: LoopForm | None = None
 
 
 _Calls = list[tuple[DType, "OpCall"]]  # ordered by type
@@ -55,7 +57,7 @@ def record(base: str, through: Sequence[str] = (), overloads: Sequence[str] = ()
     check_gradients()
     made: dict[str, _Calls] = {}
     for dtype in dtypes.ALL:
-        for op in _opinfos(base, through):
+        for op in find_opinfos(base, through):
             for call in calls.capture_calls(op, base, dtype):
                 made.setdefault(call.name, []).append((dtype, call))
     if not made:
@@ -90,7 +92,7 @@ def _adapt_calls(tried: Sequence[_Calls], name: str) -> _Calls:
     return []
 
 
-def _opinfos(base: str, through: Sequence[str]) -> list[Any]:
+def find_opinfos(base: str, through: Sequence[str]) -> list[Any]:
     from torch.testing._internal.common_methods_invocations import op_db
 
     from porter.verdict.suite.context import aten_names
@@ -112,6 +114,7 @@ def _recording(name: str, made: _Calls) -> Recording:
         tuple(CallSummary(each.dtype, each.arguments, case) for each, case in seen.values()),
         tuple(dict.fromkeys(readings.left)),
         tuple(_notes(cases)),
+        plain.loop_form,
     )
 
 
@@ -125,12 +128,13 @@ def _read_both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
         is_first = dtype not in begun
         begun.add(dtype)
         try:
-            ran = _run_call(call)
+            ran = run_call(call)
         except Exception as error:  # the fork's code or torch may raise anything
             if is_first:  # a varied call may have invalid arguments
                 for each in (plain, whole):
                     each.left.append(NotRecorded(dtype, _find_code(error), _first_line(error)))
             continue
+        plain.loop_form = plain.loop_form or describe_loop_form(ran.runs, call.tensors())
         for each, elementwise in ((plain, True), (whole, False)):
             try:
                 with raising_porter_errors():
@@ -163,7 +167,7 @@ class _RecordedRun:
         return build_expression(self.runs, inputs, self.given, self.results, elementwise)
 
 
-def _run_call(call: OpCall) -> _RecordedRun:
+def run_call(call: OpCall) -> _RecordedRun:
     """Runs one call and records its graphs. Raises what the call raises."""
     import torch
     from torch.utils import _pytree as pytree

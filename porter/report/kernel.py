@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from porter.kernels.checking import CaseResult
     from porter.kernels.compare import Difference
     from porter.kernels.script import WrongStage
-    from porter.kernels.timing import Timing
+    from porter.kernels.timing import Fused, Timing
     from porter.kernels.trace import StageResult
     from porter.kernels.writer import Writer
 
@@ -117,9 +117,15 @@ def timing_line(name: str, timing: Timing) -> str:
     over = [f"over {target:g}"] if target is not None and timing.ratio > target else []
     over += ["slower than simple"] if timing.to_simple is not None and timing.to_simple > 1 else []
     row = f"{name:<19}{timing.case:<34}{timing.kernel:10.3f}{simple}{timing.torch:10.3f}{timing.ratio:8.2f}{to_simple}"
-    return "  ".join([row, *over])
+    return "\n".join(["  ".join([row, *over]), *map(_fused_line, timing.fused)])
+
+
+def _fused_line(fused: Fused) -> str:
+    """How much a fused kernel gains over separate operators."""
+    return f"  {fused.stage}: {fused.ratio:.1f} times as fast as in operators of torch ({fused.operators:.3f} ms)"
 
 
 def timing_object(name: str, timing: Timing) -> dict[str, Any]:
     own = {**asdict(timing), "kind": timing.kind.value, "ratio": timing.ratio, "to_simple": timing.to_simple}
+    own["fused"] = [{**asdict(each), "ratio": each.ratio} for each in timing.fused]
     return {"template": name, "target": timing.kind.target, **own}

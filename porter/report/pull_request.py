@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from porter.plan.plan import Plan
@@ -14,6 +14,15 @@ if TYPE_CHECKING:
 def pull_request(plan: Plan, verdict: Verdict | None) -> str:
     """The title, a blank line and the body, in Markdown."""
     return "\n".join([f"[MPS] Migrate {plan.op} to Metal", "", *_body(plan, verdict)])
+
+
+def group_pull_request(family: str, lines: int, ports: Sequence[tuple[Plan, Verdict | None]]) -> str:
+    """The same for several ports of a family that are reviewed together, with the command that writes them."""
+    names = [plan.op for plan, _ in ports]
+    title = f"[MPS] Migrate {len(names)} operators of {family} to Metal"
+    how = f"Made by `porter migrate {' '.join(names)} --write`; changes {lines} lines."
+    parts = (line for plan, verdict in ports for line in ("", f"## {plan.op}", "", *_body(plan, verdict)))
+    return "\n".join([title, "", how, *parts])
 
 
 def _body(plan: Plan, verdict: Verdict | None) -> Iterator[str]:

@@ -46,7 +46,8 @@ def compare_with_baseline(request: VerifyRequest, verdict: Verdict, run: Run) ->
 
 
 def _run_tests(request: VerifyRequest, tests: Collection[str], arithmetic: str, progress: Progress) -> Answer:
-    return BaselineAnswer(tuple(worker.run_baseline(request.root, request.target, tests, arithmetic, progress)))
+    old = request.libraries.old
+    return BaselineAnswer(tuple(worker.run_baseline(request.root, request.target, tests, arithmetic, progress, old)))
 
 
 def _get(request: VerifyRequest, *evidence: str) -> EarlierResult | None:

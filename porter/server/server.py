@@ -24,6 +24,7 @@ from porter.core.checkout import Checkout
 from porter.core.progress import Progress, ignore
 from porter.server import worker
 from porter.server.baseline import compare_with_baseline
+from porter.server.building import build_together
 from porter.server.ending import adopt_orphans, end_descendants, end_with_parent
 from porter.server.process import Act, End, Process, act_here, wait
 from porter.server.worker import RunOptions
@@ -42,6 +43,7 @@ from porter.verdict.judge import (
 from porter.verdict.limits import Limits, read_limits
 from porter.verdict.messages import (
     Answer,
+    BuildRequest,
     ErrorAnswer,
     PrepareAnswer,
     PrepareRequest,
@@ -135,7 +137,10 @@ def answer(request: Request, progress: Progress = ignore, link: socket.socket | 
     limits = read_limits(request.environment)
     if isinstance(request, VerifyRequest):
         return _verify(request, limits, progress, link)
-    if isinstance(request, RecordRequest):
+    if isinstance(request, BuildRequest):
+        unlimited = replace(limits, verdict=math.inf)
+        process = Process(partial(build_together, request), _preparation_ended, unlimited)
+    elif isinstance(request, RecordRequest):
         process = Process(partial(_record, request), _old_code_ended, limits)
     else:
         process = Process(partial(_prepare, request), _preparation_ended, replace(limits, verdict=math.inf))
@@ -177,7 +182,7 @@ def _verify(request: VerifyRequest, limits: Limits, progress: Progress, link: so
 
 
 def _options(request: VerifyRequest, arithmetic: str, checked: bool = False) -> RunOptions:
-    return RunOptions(request.expr, request.backend, arithmetic, checked)
+    return RunOptions(request.expr, request.backend, arithmetic, checked, library=request.libraries.ported)
 
 
 class _OldPath:
@@ -217,7 +222,8 @@ def _run(request: VerifyRequest, options: RunOptions, progress: Progress) -> Ans
 
 
 def _run_old_path(request: VerifyRequest, progress: Progress) -> Answer:
-    return SamplesAnswer(tuple(worker.run_old_path(request.root, request.target, progress)))
+    old = worker.run_old_path(request.root, request.target, progress, request.libraries.old)
+    return SamplesAnswer(tuple(old))
 
 
 def _record(request: RecordRequest, progress: Progress) -> Answer:

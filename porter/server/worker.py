@@ -68,7 +68,7 @@ class RunOptions:
     """How one worker runs the tests: a selection, a backend, an arithmetic, and bounds checks or not.
 
     With `first_failure`, it stops there: whether there is one is all that is asked. A `large` run has only the tests of
-    large tensors.
+    large tensors. A `library` of many operators is tested in place of one built for this operator alone.
     """
 
     expr: str | None
@@ -77,31 +77,35 @@ class RunOptions:
     checked: bool = False
     first_failure: bool = False
     large: bool = False
+    library: str = ""
 
 
-def run_old_path(root: Path, target: VerifyTarget, progress: Progress) -> list[SampleResult]:
-    """The results of all samples on the unmodified checkout."""
+def run_old_path(root: Path, target: VerifyTarget, progress: Progress, library: str = "") -> list[SampleResult]:
+    """The results of all samples on the unmodified checkout, by a `library` of its old code if one was built."""
     from porter.verdict.suite.sample_results import run_samples
 
     tree = materialise(root, {}, cache.root())
     context = make_context(tree, target, host.select_opinfos(target.base))
     progress("build of the old path")
-    host.load_old_code(tree, VerifyTarget(target.base, stubs=target.stubs), DEFAULT)
+    host.load_old_code(tree, VerifyTarget(target.base, stubs=target.stubs), DEFAULT, _path(library))
     progress("old path")
     return run_samples(context, progress)
 
 
 def run_baseline(
-    root: Path, target: VerifyTarget, tests: Collection[str], arithmetic: str, progress: Progress
+    root: Path, target: VerifyTarget, tests: Collection[str], arithmetic: str, progress: Progress, library: str = ""
 ) -> list[EarlierResult]:
-    """What comes of tests (their names in outcomes) on the unmodified checkout: its old code computes the operator."""
+    """What comes of tests (their names in outcomes) on the unmodified checkout: its old code computes the operator.
+
+    Takes the `library` of its old code if one was built.
+    """
     from porter.verdict.suite import runner
 
     tree = materialise(root, {}, cache.root())
     old = VerifyTarget(target.base, stubs=target.stubs)
     context = make_context(tree, replace(old, pairs=target.pairs), host.select_opinfos(target.base))
     progress("build of the old path")
-    host.load_old_code(tree, old, arithmetic)
+    host.load_old_code(tree, old, arithmetic, _path(library))
     outcomes = runner.run(replace(context, flushes=arithmetic == FLUSH), " or ".join(tests), progress)
     return [EarlierResult(each.test, each.status, each.findings) for each in outcomes if each.test in tests]
 
@@ -125,6 +129,10 @@ def verify(
     except PorterError as error:
         spent = time.monotonic() - started
         return VerdictAnswer(judge.verdict_of_error(target.base, error, spent, options.backend, options.arithmetic))
+
+
+def _path(library: str) -> Path | None:
+    return Path(library) if library else None
 
 
 def _require_compiler() -> None:
@@ -220,7 +228,10 @@ def _build_and_test(
             judge.verdict_without_tests(target.base, found, spent, options.backend, options.arithmetic)
         )
     context = make_context(tree, target, backend.select_opinfos(target.base))
-    backend.load_operator(tree, target, options.arithmetic, options.checked)
+    if options.library:
+        host.load_built(Path(options.library), tree, target, options.arithmetic, options.checked)
+    else:
+        backend.load_operator(tree, target, options.arithmetic, options.checked)
     return _run_tests(tree, context, target, options, progress, started)
 
 

@@ -27,6 +27,8 @@ from porter.verdict.judge import verdict_without_tests
 from porter.verdict.limits import Limits, out_of_time, read_limits
 from porter.verdict.messages import (
     Answer,
+    BuildAnswer,
+    BuildRequest,
     ErrorAnswer,
     PrepareRequest,
     RecordAnswer,
@@ -63,6 +65,13 @@ def request_recordings(request: RecordRequest, progress: Progress = ignore) -> t
     return answer.recordings
 
 
+def request_build(request: BuildRequest, progress: Progress = ignore) -> BuildAnswer:
+    """Requests a library of many operators. Raises as `ask` does."""
+    answer = ask(request, progress)
+    assert isinstance(answer, BuildAnswer)
+    return answer
+
+
 def request_preparation(request: PrepareRequest, progress: Progress = ignore) -> None:
     """Waits until everything is built. Raises build errors, and as `ask` does."""
     ask(request, progress)
@@ -78,7 +87,7 @@ def ask(request: Request, progress: Progress = ignore) -> Answer:
     from porter.verdict.backends.choice import BACKENDS  # here, because reading the cache does not need aten_overlay
 
     require_writable()
-    request = replace(request, environment=environment.select(environment.SENT))
+    request = complete(request)
     limits = read_limits(request.environment)
     on_hardware = BACKENDS[request.backend].ON_HARDWARE
     alone = os.environ.get(NO_SERVER) or on_hardware
@@ -87,6 +96,18 @@ def ask(request: Request, progress: Progress = ignore) -> Answer:
     if isinstance(answer, ErrorAnswer):
         raise error_of_answer(answer)
     return answer
+
+
+def complete(request: Request) -> Request:
+    """The request with what its answer depends on of this process's environment."""
+    return replace(request, environment=environment.select(environment.SENT))
+
+
+def connect(backend: str, progress: Progress = ignore) -> socket.socket:
+    """A link to the server of a backend, which is started if there is none. Raises as `ask` does."""
+    require_writable()
+    read_limits(environment.select(environment.SENT))
+    return _connect(fingerprint(backend), progress)
 
 
 def fingerprint(backend: str) -> str:

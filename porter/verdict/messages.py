@@ -19,8 +19,19 @@ from porter.verdict.result import HOST, Verdict, VerifyTarget
 
 
 @dataclass(frozen=True)
+class Libraries:
+    """Libraries of many operators, the ported one among them, and of their old code; empty where none was built."""
+
+    ported: str = ""
+    old: str = ""
+
+
+@dataclass(frozen=True)
 class VerifyRequest:
-    """Asks for the verdict on a target in the checkout at `root` with these `texts`; see `porter.verdict.verify`."""
+    """Asks for the verdict on a target in the checkout at `root` with these `texts`; see `porter.verdict.verify`.
+
+    With `libraries`, what a BuildRequest built for these texts and for the checkout is tested.
+    """
 
     root: Path
     texts: Mapping[str, str]
@@ -30,6 +41,21 @@ class VerifyRequest:
     arithmetic: str
     environment: Mapping[str, str] = field(default_factory=dict)
     large: bool = False
+    libraries: Libraries = Libraries()
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """Asks to build one library for targets in the checkout at `root` with these `texts`.
+
+    For old code, `texts` are empty: a function that nothing defines throws, and what cannot be built is left out.
+    """
+
+    root: Path
+    texts: Mapping[str, str]
+    targets: tuple[VerifyTarget, ...]
+    backend: str = HOST
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -94,6 +120,14 @@ class PrepareAnswer:
 
 
 @dataclass(frozen=True)
+class BuildAnswer:
+    """The library for each target, in order; empty where there is none. `broken` says what does not build."""
+
+    libraries: tuple[str, ...]
+    broken: str = ""
+
+
+@dataclass(frozen=True)
 class ErrorAnswer:
     """Why there is no answer: the fields of a PorterError."""
 
@@ -103,8 +137,8 @@ class ErrorAnswer:
     hint: str = ""
 
 
-Request = VerifyRequest | RecordRequest | PrepareRequest
-Answer = VerdictAnswer | SamplesAnswer | BaselineAnswer | RecordAnswer | PrepareAnswer | ErrorAnswer
+Request = VerifyRequest | BuildRequest | RecordRequest | PrepareRequest
+Answer = VerdictAnswer | SamplesAnswer | BaselineAnswer | BuildAnswer | RecordAnswer | PrepareAnswer | ErrorAnswer
 Line = StepStarted | Answer
 
 

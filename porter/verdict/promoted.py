@@ -98,32 +98,34 @@ class _Trial:
         return None
 
 
-def prove_promotion(root: Path, subject: Subject, plan: PromotionPlan, progress: Progress = ignore) -> Verdict:
+def prove_promotion(
+    root: Path, subject: Subject, plan: PromotionPlan, progress: Progress = ignore, arithmetic: str = DEFAULT
+) -> Verdict:
     """The verdict on a promotion. `host.start` has to have run before torch was imported."""
     start = time.monotonic()
     trial = _Trial(subject, plan)
     progress("building")
     try:
-        _load(root, plan)
+        _load(root, plan, arithmetic)
     except PorterError as error:
         failure = Failure(BUILD, f"{error.code} {error.what}", place=str(error.place or ""))
-        return _verdict(trial, [failure], time.monotonic() - start)
+        return _verdict(trial, [failure], arithmetic, time.monotonic() - start)
     for dtype, name, test in _written_tests(trial):
         trial.run(name, dtype, test)
     for case in subject.script.cases():
         progress(f"testing {case}")
         for name, test in _tests(trial, case):
             trial.run(f"{name}_{case}", case.dtype, test)
-    return _verdict(trial, trial.failures, time.monotonic() - start)
+    return _verdict(trial, trial.failures, arithmetic, time.monotonic() - start)
 
 
-def _load(root: Path, plan: PromotionPlan) -> None:
+def _load(root: Path, plan: PromotionPlan, arithmetic: str) -> None:
     promotion = plan.promotion
     texts = plan.changes.apply()
     tree = materialise(root.resolve(), texts, cache.root())
     files = [path for path in plan.changes.created if path.endswith((".mm", ".cpp"))]
     built = build_new_operator(tree, promotion.op, files, host.recipe(tree.root), cache.root())
-    host.load(built.library, tree.root, [promotion.op], DEFAULT, checked=True)
+    host.load(built.library, tree.root, [promotion.op], arithmetic, checked=True, sanitize=host.find_checks(True))
 
 
 def _tests(trial: _Trial, case: Case) -> Iterator[tuple[str, Callable[[], str | None]]]:
@@ -248,13 +250,13 @@ def _listed(found: Any) -> tuple[Tensor, ...]:
     return (found,) if isinstance(found, Tensor) else tuple(found)
 
 
-def _verdict(trial: _Trial, failures: Sequence[Failure], seconds: float) -> Verdict:
+def _verdict(trial: _Trial, failures: Sequence[Failure], arithmetic: str, seconds: float) -> Verdict:
     counts: Mapping[str, _Count] = trial.counts
     built = all(each.test != BUILD for each in failures)
     return Verdict(
         op=trial.plan.promotion.op,
         backend=HOST,
-        arithmetic=DEFAULT,
+        arithmetic=arithmetic,
         passed=sum(each.passed for each in counts.values()),
         failed=sum(each.failed for each in counts.values()) + (not built),
         skipped=0,

@@ -11,21 +11,22 @@ from porter.core.codec import decode, encode
 from porter.core.progress import Progress
 from porter.plan.promotion.promotion import Wish
 from porter.verdict.proof_process import answer, run_proof
-from porter.verdict.result import Verdict
+from porter.verdict.result import DEFAULT, Verdict
 
 
 @dataclass(frozen=True)
 class ProofRequest:
-    """The fork, the script, and what of it is promoted."""
+    """The fork, the script, what of it is promoted, and the arithmetic that kernels run in."""
 
     root: Path
     file: Path
     wish: Wish
+    arithmetic: str = DEFAULT
 
 
 def request_proof(request: ProofRequest, op: str, progress: Progress) -> Verdict:
     """The verdict on a promotion. Raises what `run_proof` raises."""
-    return run_proof(__name__, encode(request, ProofRequest), op, progress)
+    return run_proof(__name__, encode(request, ProofRequest), op, progress, request.arithmetic)
 
 
 def _prove(folder: Path, request: ProofRequest) -> None:
@@ -40,7 +41,7 @@ def _prove(folder: Path, request: ProofRequest) -> None:
 
     subject = find_subject(request.file, request.wish)
     plan = plan_promotion(Checkout(request.root, "named"), read_promotion(subject, request.wish))
-    verdict = prove_promotion(request.root, subject, plan, lambda step: print(step, flush=True))
+    verdict = prove_promotion(request.root, subject, plan, lambda step: print(step, flush=True), request.arithmetic)
     answer(folder, verdict)
 
 

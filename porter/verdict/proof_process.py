@@ -21,7 +21,7 @@ _ANSWER = "answer.json"
 _LOG = 1500  # characters of what a process that broke has said last
 
 
-def run_proof(module: str, request: str, op: str, progress: Progress) -> Verdict:
+def run_proof(module: str, request: str, op: str, progress: Progress, arithmetic: str = DEFAULT) -> Verdict:
     """The verdict that a module gives, run as a program with a folder for its answer and a request.
 
     Raises PTR170 if the process breaks, and PTR176 for a limit that is none.
@@ -52,17 +52,17 @@ def run_proof(module: str, request: str, op: str, progress: Progress) -> Verdict
         said = log.read().decode(errors="replace").strip()[-_LOG:]
     seconds = time.monotonic() - start
     if seconds >= limits.verdict:
-        return _failed(op, out_of_time(step, limits, seconds), seconds)
+        return _failed(op, arithmetic, out_of_time(step, limits, seconds), seconds)
     if code >= 0:
         raise NoVerdict("PTR170", f"the process that verifies exited with code {code}\n{said}")
     what = (
         f"the process was killed by {signal.Signals(-code).name}: host code or a kernel used memory that is not its own"
     )
-    return _failed(op, Failure(step, what), seconds)
+    return _failed(op, arithmetic, Failure(step, what), seconds)
 
 
-def _failed(op: str, failure: Failure, seconds: float) -> Verdict:
-    return Verdict(op, HOST, DEFAULT, 0, 1, 0, 0, None, seconds, failures=(failure,))
+def _failed(op: str, arithmetic: str, failure: Failure, seconds: float) -> Verdict:
+    return Verdict(op, HOST, arithmetic, 0, 1, 0, 0, None, seconds, failures=(failure,))
 
 
 def answer(folder: Path, verdict: Verdict) -> None:

@@ -28,8 +28,13 @@ def prove(
     Raises PTR100 or PTR170 to PTR172 if there is no verdict.
     """
     after = draft.follow(plan.changes)
-    target, tests = _add_native_kernels(target_of(plan, base), after.fork), _select_tests(plan, expr)
+    target, tests = find_target(plan, base, after.fork), select_tests(plan, expr)
     return verify(draft.fork.root, after.changes.apply(), target, tests, backend, arithmetic, progress, large)
+
+
+def find_target(plan: Plan, base: str, after: Checkout) -> VerifyTarget:
+    """What of a plan is to be verified in the fork `after` it: kernels that were there before, where it adds none."""
+    return _add_native_kernels(target_of(plan, base), after)
 
 
 def target_of(plan: Plan, base: str) -> VerifyTarget:
@@ -55,7 +60,7 @@ def _add_native_kernels(target: VerifyTarget, after: Checkout) -> VerifyTarget:
     return replace(target, kernels=native.kernels, stubs=native.stubs, pairs=native.pairs)
 
 
-def _select_tests(plan: Plan, expr: str | None) -> str | None:
+def select_tests(plan: Plan, expr: str | None) -> str | None:
     """The selected tests, without dtypes that never reach the stub."""
     left_out = " and ".join(f"not mps_{dtype}" for dtype in plan.answered)
     if not left_out:

@@ -13,6 +13,27 @@ from porter.verdict.messages import VerifyRequest
 from porter.verdict.result import ALL, ARITHMETICS, AUTO, DEFAULT, HOST, Verdict, VerifyTarget
 
 
+def make_request(
+    checkout_root: Path,
+    texts: Mapping[str, str],
+    op: VerifyTarget,
+    expr: str | None = None,
+    backend: str = AUTO,
+    arithmetic: str = DEFAULT,
+    large: bool = False,
+) -> VerifyRequest:
+    """The request for what `verify` answers. Raises PTR100, PTR171, PTR172 or PTR271 as it does."""
+    find_arithmetics(arithmetic)
+    chosen = choose_backend(backend)
+    if chosen.ON_HARDWARE and arithmetic != DEFAULT:
+        what = f"the {chosen.NAME} backend uses the arithmetic of its GPU"
+        raise NoVerdict("PTR171", what, hint="Omit --arithmetic.")
+    if large and chosen.NAME != HOST:
+        what = f"the {chosen.NAME} backend has no sparse memory for large tensors"
+        raise NoVerdict("PTR271", what, hint="Omit --large, or use --backend host.")
+    return VerifyRequest(checkout_root.resolve(), texts, op, expr, chosen.NAME, arithmetic, large=large)
+
+
 def verify(
     checkout_root: Path,
     texts: Mapping[str, str],
@@ -31,15 +52,13 @@ def verify(
     PTR100 (no compiler), PTR170 (no torch, or no process that answers), PTR171 (no such backend or arithmetic),
     PTR172 (an operator that the backend cannot call) or PTR271 (no large tensors there).
     """
-    if arithmetic not in (*ARITHMETICS, ALL):
-        named = ", ".join((*ARITHMETICS, ALL))
-        raise NoVerdict("PTR171", f"unknown arithmetic {arithmetic}", hint=f"Choose one of {named}.")
-    chosen = choose_backend(backend)
-    if chosen.ON_HARDWARE and arithmetic != DEFAULT:
-        what = f"the {chosen.NAME} backend uses the arithmetic of its GPU"
-        raise NoVerdict("PTR171", what, hint="Omit --arithmetic.")
-    if large and chosen.NAME != HOST:
-        what = f"the {chosen.NAME} backend has no sparse memory for large tensors"
-        raise NoVerdict("PTR271", what, hint="Omit --large, or use --backend host.")
-    request = VerifyRequest(checkout_root.resolve(), texts, op, expr, chosen.NAME, arithmetic, large=large)
+    request = make_request(checkout_root, texts, op, expr, backend, arithmetic, large)
     return client.request_verdict(request, progress)
+
+
+def find_arithmetics(name: str) -> tuple[str, ...]:
+    """The arithmetics of that name: every one for `all`. Raises PTR171."""
+    if name not in (*ARITHMETICS, ALL):
+        named = ", ".join((*ARITHMETICS, ALL))
+        raise NoVerdict("PTR171", f"unknown arithmetic {name}", hint=f"Choose one of {named}.")
+    return ARITHMETICS if name == ALL else (name,)

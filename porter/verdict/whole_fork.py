@@ -16,8 +16,6 @@ from porter.verdict.build.tree import Tree, materialise
 from porter.verdict.errors import raising_porter_errors
 from porter.verdict.result import VerifyTarget
 
-PART_SIZE = 16
-
 
 @dataclass(frozen=True)
 class Coverage:
@@ -60,7 +58,7 @@ def build_whole(checkout: Checkout) -> WholeFork:
     """Builds the library, which takes minutes the first time. Raises what `build` raises."""
     tree = materialise(checkout.root, {}, cache.root())
     bases = find_coverage(checkout, tree).bases
-    parts = [bases[i : i + PART_SIZE] for i in range(0, len(bases), PART_SIZE)]
+    parts = [bases[i : i + host.PART_SIZE] for i in range(0, len(bases), host.PART_SIZE)]
     targets = [VerifyTarget(base) for base in bases]
     return WholeFork(build(tree, targets, host.recipe(tree.root), cache.root(), parts), tree)
 

@@ -16,7 +16,7 @@ from porter.plan.new_operator.operator import Wish
 from porter.plan.new_operator.planner import NewOperatorPlan, plan_new_operator
 from porter.plan.plan import Plan
 from porter.workflows.migrate import PortedOperator, Wrote
-from porter.workflows.verify import Proof
+from porter.workflows.proof import Proof
 
 if TYPE_CHECKING:
     from porter.verdict.result import Verdict

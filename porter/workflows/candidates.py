@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 from porter.core.checkout import Checkout
@@ -49,7 +49,29 @@ def choose_candidates(
 
     Raises what `planner` and `prove` raise.
     """
-    best = Trial(FIRST_CANDIDATES, plan, prove(plan))
+    trials = try_candidates(checkout, plan, recorded, planner)
+    asked = next(trials)
+    while True:
+        try:
+            asked = trials.send(prove(asked.plan))
+        except StopIteration as end:
+            best: Trial = end.value
+            return best
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A plan with one choice of candidates, whose verdict is asked for."""
+
+    choice: CandidateChoice
+    plan: Plan
+
+
+def try_candidates(
+    checkout: Checkout, plan: Plan, recorded: RecordedGraph = no_recording, planner: Planner = plan_operator
+) -> Generator[Candidate, Verdict, Trial]:
+    """Yields plans, takes their verdicts, and returns the best: the steps of `choose_candidates`, for many at once."""
+    best = Trial(FIRST_CANDIDATES, plan, (yield Candidate(FIRST_CANDIDATES, plan)))
     rejected: list[RejectedCandidate] = []
     for functor in plan.functors:
         for origin in functor.origins:
@@ -58,7 +80,7 @@ def choose_candidates(
                     break
                 choice = {**best.choice, (functor.name, origin.kinds[0]): index}
                 other_plan = planner(checkout, plan.op, choice, recorded)
-                other = Trial(choice, other_plan, prove(other_plan))
+                other = Trial(choice, other_plan, (yield Candidate(choice, other_plan)))
                 better = other.rank < best.rank
                 rejected.append(_reject(best if better else other, functor.name, origin))
                 best = other if better else best

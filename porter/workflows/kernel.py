@@ -37,7 +37,7 @@ def backend_name() -> str:
 
 
 def check_script(path: Path, steps: Steps) -> Iterator[CaseResult]:
-    """The result of every case, with bounds checked. Raises PTR238, PTR239 and what `start_device` raises."""
+    """The result of every case, with bounds checked. Raises PTR238, PTR239, PTR287 and what `start_device` raises."""
     start_device()
     from porter.kernels.checking import check
     from porter.kernels.loading import load
@@ -52,31 +52,32 @@ def check_script(path: Path, steps: Steps) -> Iterator[CaseResult]:
 def trace_script(path: Path, shuffle: int | None) -> Iterator[StageResult]:
     """Stage after stage, up to the first that differs, with bounds checked and lanes in another order if asked.
 
-    Raises PTR238, PTR239 and what `start_device` raises.
+    Raises PTR238, PTR239, PTR287, PTR288 and what `start_device` raises.
     """
     start_device()
-    from porter.kernels.loading import load
+    from porter.kernels.loading import load, running_script
     from porter.kernels.trace import trace
 
-    with _checked(shuffle):
+    with _checked(shuffle), running_script(path):
         yield from trace(load(path), shuffle=shuffle)
 
 
 def time_scripts(paths: tuple[Path, ...], steps: Steps) -> Iterator[tuple[str, Timing]]:
     """The times of each script: its name, and one timing. No paths are all templates.
 
-    Raises PTR238, PTR239 and what `start_device` raises.
+    Raises PTR238, PTR239, PTR287, PTR288 and what `start_device` raises.
     """
     start_device()
-    from porter.kernels.loading import load
+    from porter.kernels.loading import load, running_script
     from porter.kernels.timing import measure, without_fill
 
     files = paths or tuple(template.path for template in find_templates())
     with without_fill():
         for number, path in enumerate(files):
             steps(Step(path.stem, number, len(files)))
-            for timing in measure(load(path)):
-                yield path.stem, timing
+            with running_script(path):
+                for timing in measure(load(path)):
+                    yield path.stem, timing
 
 
 def _checked(shuffle: int | None = None, sanitize: bool = False) -> AbstractContextManager[None]:

@@ -33,7 +33,7 @@ def import_kernel(path: Path, form: str, folder: Path) -> list[Path]:
     if not path.is_file():
         raise PorterError("PTR238", "there is no such script", Place(str(path)), "Check the path.")
     try:
-        kernel = read_back(path.read_text(), form)
+        kernel = read_back(path.read_text(errors="surrogateescape"), form)
     except PorterError as error:
         place = Place(str(path), error.place.line if error.place else 0)
         raise PorterError(error.code, error.what, place, error.hint) from error

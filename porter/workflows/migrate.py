@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,23 +16,29 @@ from porter.metal.source import Source
 from porter.plan.draft import Draft
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator, require_dialect
-from porter.recording.readings import get_recorded_graph
+from porter.workflows.proof import Proof
+from porter.workflows.shards import Shard
+from porter.workflows.stacking import read_recorded
 from porter.workflows.status import portable
-from porter.workflows.verify import Proof
 
 if TYPE_CHECKING:
     from porter.verdict.result import Verdict
+
+Done = Callable[["Verdict"], None]
 
 
 @dataclass(frozen=True)
 class Request:
     """The operators to port, or all that can be, from which source, and what to do with their plans.
 
-    No `proof` means no verdict.
+    No `proof` means no verdict. `all` are verified together, at most `jobs` at a time (0: as many as there are cores);
+    of them, only those of a `shard` are ported if one is given.
     """
 
     ops: tuple[str, ...] = ()
     all: bool = False
+    jobs: int = 0
+    shard: Shard | None = None
     write: bool = False
     force: bool = False
     proof: Proof | None = None
@@ -42,13 +48,14 @@ class Request:
 @dataclass(frozen=True)
 class PortedOperator:
     """The best plan, its verdict or the error that prevented one, and the rejected candidates. Both are None if no
-    verdict was requested.
+    verdict was requested. A `broken` port, with which the fork does not build, is left out of what is written.
     """
 
     plan: Plan
     verdict: Verdict | None = None
     no_verdict: PorterError | None = None
     rejected: tuple[RejectedCandidate, ...] = ()
+    broken: str = ""
 
     @property
     def done(self) -> bool:
@@ -72,9 +79,11 @@ class Wrote:
 
 
 def migrate(
-    checkout: Checkout, request: Request, progress: Steps = ignore
+    checkout: Checkout, request: Request, progress: Steps = ignore, done: Done = ignore
 ) -> Iterator[PortedOperator | NotPlanned | Wrote]:
     """Ports each operator on top of the ones before it, then writes the files.
+
+    Calls `done` with each verdict as it comes where many are verified together.
 
     Raises PTR002 (`all` on a fork older than the functor dialect), PTR012 (no operator given), and for a named
     operator what `plan_operator` and `write` raise.
@@ -83,11 +92,16 @@ def migrate(
         raise PorterError("PTR012", "no operator is named", hint="Name one, or use --all.")
     if request.all:
         require_dialect(checkout)
-    draft = Draft(checkout)
     ops: Sequence[str] = portable(checkout) if request.all else request.ops
+    if request.shard:
+        ops = request.shard.select(ops)
+    if request.all and request.proof and request.source is Source.ANY:
+        yield from _migrate_together(checkout, ops, request, progress, done)
+        return
+    draft, reading = Draft(checkout), read_recorded(checkout, run=request.proof is not None)
     for at, op in enumerate(ops):
         report_progress = number_progress(progress, op, at, len(ops))
-        recorded = partial(get_recorded_graph, checkout, run=request.proof is not None, progress=report_progress)
+        recorded = reading(report_progress)
         report_progress("planning")
         try:
             plan = plan_operator(draft.fork, op, recorded=recorded, source=request.source)
@@ -103,6 +117,27 @@ def migrate(
         )
         yield ported
         draft = draft.follow(ported.plan.changes)
+    if request.write:
+        yield Wrote(write(checkout, draft.changes, request.force))
+
+
+def _migrate_together(
+    checkout: Checkout, ops: Sequence[str], request: Request, progress: Steps, done: Done
+) -> Iterator[PortedOperator | NotPlanned | Wrote]:
+    from porter.workflows.together import prove_together
+
+    assert request.proof is not None
+    recorded = read_recorded(checkout, run=True)
+    draft = Draft(checkout)
+    for found in prove_together(checkout, ops, request.proof, recorded, request.jobs, progress, done):
+        plan, trial = found.step.plan, found.trial
+        if plan is None:
+            assert found.error is not None
+            yield NotPlanned(found.step.op, found.error)
+            continue
+        verdict, rejected = (trial.verdict, trial.rejected) if trial else (None, ())
+        yield PortedOperator(plan, verdict, found.error, rejected, found.broken)
+        draft = draft if found.broken else found.step.after
     if request.write:
         yield Wrote(write(checkout, draft.changes, request.force))
 

@@ -16,7 +16,6 @@ from porter.core.layout import NATIVE_FUNCTIONS
 from porter.metal.kernel_spec import check_portable
 from porter.plan.addition import find_obstacle
 from porter.plan.planner import require_dialect
-from porter.recording.readings import list_readings
 from porter.report.missing import MissingOperator
 from porter.report.status import OperatorStatus, Reason, RowStatus, State
 
@@ -59,6 +58,8 @@ def operators(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorSta
 
 def status(checkout: Checkout, filters: Filters = EVERY) -> tuple[OperatorStatus, ...]:
     """The operators with the readings of their rows on MPSGraph. Raises as `operators` does."""
+    from porter.recording.readings import list_readings  # what it imports is for verdicts
+
     found = _classify(checkout, filters)
     old = [row for rows in found.values() for row in rows if row.builds_graph]
     readings = dict(zip((row.function.name for row in old), list_readings(checkout, old), strict=True))

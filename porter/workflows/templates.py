@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import difflib
 import io
 import keyword
@@ -36,8 +37,9 @@ def write_new(name: str, own: str | None, folder: Path) -> Path:
     """Copies a template as `own`.py into a folder, with its functions renamed. Raises PTR235-PTR237."""
     template = find_template(name)
     own = own or template.name
-    if not own.isidentifier() or keyword.iskeyword(own):
-        raise PorterError("PTR237", f"`{own}` cannot be the name of a module", hint="Use letters, digits and _.")
+    if not own.isidentifier() or keyword.iskeyword(own) or hasattr(builtins, own):
+        hint = "Use letters, digits and _, and no name that Python has."
+        raise PorterError("PTR237", f"`{own}` cannot be the name of a module", hint=hint)
     path = folder / f"{own}.py"
     text = rename(template.path.read_text(), template.name, own)
     create_file(path, text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -18,16 +17,7 @@ from porter.verdict.prove import prove
 from porter.verdict.result import Verdict
 from porter.verdict.verify import verify
 from porter.workflows.candidates import choose_candidates
-
-
-@dataclass(frozen=True)
-class Proof:
-    """How to verify: a pytest -k expression that selects tests, a backend and an arithmetic; on `large` tensors too."""
-
-    expr: str | None = None
-    backend: str = "auto"
-    arithmetic: str = "default"
-    large: bool = False
+from porter.workflows.proof import Proof
 
 
 def verify_operators(

@@ -15,6 +15,8 @@ kernel void small(device long* x [[buffer(0)]], uint n [[threads_per_grid]]) { i
 kernel void drawn(metal::texture2d<float, metal::access::write> t [[texture(1)]], metal::sampler s [[sampler(0)]]) {
   t.write(float4(1), uint2(0));
 }
+struct Block { device float* values [[id(0)]]; metal::texture2d<float> image [[id(1)]]; };
+kernel void pointing(constant Block& block [[buffer(0)]]) { block.values[0] = block.image.read(uint2(0)).x; }
 kernel void wrong(device float* x [[buffer(0)]]) { x[0] = missing; }
 kernel void four(device int* x [[buffer(0)]]) { metal::array<int, count - 3> y; x[0] = y.size(); }
 """
@@ -29,6 +31,7 @@ def test_each_kernel_has_its_outcome(tmp_path: Path) -> None:
         "stray": (True, False),
         "small": (True, True),
         "drawn": (True, True),
+        "pointing": (True, True),
         "wrong": (False, False),
         "four": (True, True),
     }
@@ -41,3 +44,10 @@ def test_a_file_that_cannot_be_read_is_one_outcome(tmp_path: Path) -> None:
     file.write_text("#include <nowhere.h>\n")
     (outcome,) = try_file(file, Options(), 1, 60).outcomes
     assert "file not found" in outcome.error
+
+
+def test_macros_are_defined_as_asked(tmp_path: Path) -> None:
+    file = tmp_path / "some.metal"
+    file.write_text("kernel void f(device int* x [[buffer(0)]]) { x[0] = COUNT; }\n")
+    (outcome,) = try_file(file, Options(defines=("COUNT=3",)), 1, 60).outcomes
+    assert outcome.called

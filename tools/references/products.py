@@ -45,20 +45,31 @@ def _vectors() -> Iterator[Case]:
 
 
 def _matrices() -> Iterator[Case]:
-    rng = make_rng()
-    m, n, k = 70, 50, 45
+    yield from _matrix_products("steel_gemm_fused.metal", "steel_gemm_fused", np.float32, (32, 32, 16), 4e-6)
+    # With the matrix operations of Metal 4.
+    yield from _matrix_products("steel_gemm_fused_nax.metal", "steel_gemm_fused_nax", np.float32, (64, 64, 256), 4e-6)
+    yield from _matrix_products("steel_gemm_fused_nax.metal", "steel_gemm_fused_nax", np.float16, (64, 64, 256), 1e-3)
+
+
+def _matrix_products(
+    file: str, form: str, kind: type[np.generic], block: tuple[int, int, int], tolerance: float
+) -> Iterator[Case]:
+    rng, (bm, bn, bk) = make_rng(), block
+    m, n, k = 2 * bm + 6, bn + 18, 2 * bk + 13
     for a_turned, b_turned in product((False, True), repeat=2):
-        a = rng.standard_normal((k, m) if a_turned else (m, k)).astype(np.float32)
-        b = rng.standard_normal((n, k) if b_turned else (k, n)).astype(np.float32)
-        sizes = np.array([m, n, k, a.shape[1], b.shape[1], n, -(-n // 32), -(-m // 32)], np.int32)
+        a = rng.standard_normal((k, m) if a_turned else (m, k)).astype(kind)
+        b = rng.standard_normal((n, k) if b_turned else (k, n)).astype(kind)
+        tiles = -(-n // bn), -(-m // bm)
+        sizes = np.array([m, n, k, a.shape[1], b.shape[1], n, *tiles], np.int32)
         strides = np.array([a.size, b.size, m * n], np.int64)
-        rest = np.array([0, k // 16, 1, 0], np.int32)
+        rest = np.array([0, k // bk, 1, 0], np.int32)
         parameters = np.frombuffer(sizes.tobytes() + strides.tobytes() + rest.tobytes(), np.uint8)
-        expected = (a.T if a_turned else a).astype(np.float64) @ (b.T if b_turned else b)
-        name = f"steel_gemm_fused_{'nt'[a_turned]}{'nt'[b_turned]}_float32_float32_bm32_bn32_bk16_wm2_wn2"
-        grid = (-(-n // 32) * 32, -(-m // 32) * 2, 2)
-        buffers = (a, b, None, np.empty((m, n), np.float32), parameters)
-        yield Case("steel_gemm_fused.metal", name, buffers, 3, expected, grid, (32, 2, 2), 4e-6, constants=_FLAGS)
+        expected = (a.T if a_turned else a).astype(np.float64) @ (b.T if b_turned else b).astype(np.float64)
+        word = np.dtype(kind).name
+        name = f"{form}_{'nt'[a_turned]}{'nt'[b_turned]}_{word}_{word}_bm{bm}_bn{bn}_bk{bk}_wm2_wn2"
+        grid = (tiles[0] * 32, tiles[1] * 2, 2)
+        buffers = (a, b, None, np.empty((m, n), kind), parameters)
+        yield Case(file, name, buffers, 3, expected, grid, (32, 2, 2), tolerance, constants=_FLAGS)
 
 
 def _quantized() -> Iterator[Case]:

@@ -1,4 +1,5 @@
 // Command queues, buffers and encoders. A command runs when it is encoded: the device has one queue, in order.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <stdexcept>
@@ -142,7 +143,10 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
   _arguments.threadgroup_bytes[index] = static_cast<uint32_t>(length);
 }
 - (void)useResource:(id<MTLResource>)resource usage:(MTLResourceUsage)usage {
-  _arguments.resident.push_back((const void*)resource);
+  std::vector<const void*>& resident = _arguments.resident;
+  if (std::find(resident.begin(), resident.end(), (const void*)resource) == resident.end()) {
+    resident.push_back((const void*)resource);  // for as long as the encoder lasts, which may be many launches
+  }
 }
 - (void)useResources:(const id<MTLResource>[])resources count:(NSUInteger)count usage:(MTLResourceUsage)usage {
   for (NSUInteger i = 0; i < count; i++) {

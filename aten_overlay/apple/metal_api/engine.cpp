@@ -21,6 +21,7 @@ namespace {
 
 porter_open_library open_library;
 porter_compile_kernel compile_kernel;
+porter_find_extent find_extent;
 thread_local std::string answer;
 std::string& bundle() {
   static auto& value = *new std::string;
@@ -150,6 +151,26 @@ void check_sizes(const pm_kernel* kernel, const Arguments& arguments, Size group
   }
 }
 
+// Adds to what is bound the bytes that are the tensor's.
+void add_extents(const pm_kernel* kernel, const Arguments& arguments, std::vector<pm_buffer>& buffers) {
+  for (uint32_t i = 0; find_extent && i < kernel->argument_count; i++) {
+    const Binding& binding = arguments.bindings.at(kernel->arguments[i].index);
+    if (kernel->arguments[i].kind == PM_THREADGROUP || binding.kind != Binding::Kind::kBuffer) {
+      continue;
+    }
+    std::vector<size_t> offsets;
+    for (uint32_t k = 0; k < kernel->argument_count; k++) {
+      const Binding& other = arguments.bindings.at(kernel->arguments[k].index);
+      if (kernel->arguments[k].kind != PM_THREADGROUP && other.buffer == binding.buffer) {
+        offsets.push_back(other.offset);
+      }
+    }
+    pm_buffer& buffer = buffers.at(kernel->arguments[i].index);
+    const size_t found = find_extent(binding.buffer, binding.offset, offsets.data(), offsets.size());
+    buffer.extent = std::min(found, static_cast<size_t>(buffer.length) - binding.offset);
+  }
+}
+
 std::vector<pm_buffer> residents(const Arguments& arguments) {
   std::vector<pm_buffer> found;
   for (const void* address : arguments.resident) {
@@ -238,6 +259,7 @@ void launch(const pm_kernel* kernel, const Arguments& given, Size threads, Size 
       buffers.at(argument.index) = bound(kernel, argument, arguments.bindings.at(argument.index));
     }
   }
+  add_extents(kernel, arguments, buffers);
   const std::vector<pm_buffer> resident = residents(arguments);
   const std::vector<pm_extent> extents = extents_of(buffers);
   char error[1280] = "";
@@ -290,6 +312,10 @@ extern "C" {
 void porter_set_compiler(porter_open_library open, porter_compile_kernel compile) {
   open_library = open;
   compile_kernel = compile;
+}
+
+void porter_set_extents(porter_find_extent find) {
+  find_extent = find;
 }
 
 void porter_answer(const char* text) {

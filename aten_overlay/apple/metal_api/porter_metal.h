@@ -32,6 +32,13 @@ void porter_launch_options(uint32_t flags, uint64_t seed, uint32_t threads);
 /* From now on, grids much larger than this run in part only: see pm_launch. 0 runs them whole. */
 void porter_launch_window(uint32_t threads);
 
+/* Finds the bytes of a buffer, from `offset` on, that are the tensor's which is bound there; 0 where that is not known. A
+ * launch binds `count` offsets of that buffer. */
+typedef size_t (*porter_find_extent)(const void* buffer, size_t offset, const size_t* offsets, size_t count);
+
+/* Who is asked at each launch from now on; without one, a whole buffer is bound. */
+void porter_set_extents(porter_find_extent find);
+
 /* Launches since the start: lines of "host_name count". Returns the size that the whole text needs. */
 size_t porter_kernel_calls(char* text, size_t size);
 

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define PM_ABI_VERSION 2u
+#define PM_ABI_VERSION 3u
 #define PM_MAX_BUFFERS 31u           /* argument table size of Metal's feature tables */
 #define PM_MAX_THREADGROUP_ARGS 31u
 #define PM_MAX_TEXTURES 128u
@@ -81,11 +81,12 @@ struct pm_texture {
   uint64_t row_bytes, slice_bytes;
 };
 
-/* What `sampler` arguments are bound to: enumerators of metal::coord, metal::filter, metal::address and metal::border_color. */
+/* What `sampler` arguments are bound to: enumerators of metal::coord, filter, address, border_color and compare_func. */
 struct pm_sampler {
   uint32_t coord, filter;
   uint32_t address[3];
   uint32_t border;
+  uint32_t compare;
 };
 
 enum pm_launch_flags {

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 pm_watched pm_watch;
@@ -20,8 +21,8 @@ struct Range {
   uintptr_t low, high;
 };
 struct Checks {
-  int count = 0;
-  Range ranges[PM_MAX_BUFFERS + PM_MAX_THREADGROUP_ARGS + 512];
+  int count = 0, capacity = 0;
+  Range* ranges = nullptr;
   const Job* job = nullptr;
   Failure* failure = nullptr;
   jmp_buf* escape = nullptr;
@@ -29,7 +30,10 @@ struct Checks {
 // On the heap: the runtime's thread-local block is static and has to stay small.
 struct Holder {
   Checks* value = new Checks;
-  ~Holder() { delete value; }
+  ~Holder() {
+    free(value->ranges);
+    delete value;
+  }
 };
 Checks& own() {
   thread_local Holder holder;
@@ -126,8 +130,15 @@ void record_store(uintptr_t address, size_t size, const char* file, uint32_t lin
 }
 
 void allow(const void* low, size_t size) {
-  if (own().count < int(sizeof(own().ranges) / sizeof(Range)))
-    own().ranges[own().count++] = {reinterpret_cast<uintptr_t>(low), reinterpret_cast<uintptr_t>(low) + size};
+  Checks& c = own();
+  if (c.count == c.capacity) {
+    const int capacity = c.capacity ? 2 * c.capacity : 256;
+    auto* grown = static_cast<Range*>(realloc(c.ranges, capacity * sizeof(Range)));
+    if (!grown) return;
+    c.ranges = grown;
+    c.capacity = capacity;
+  }
+  c.ranges[c.count++] = {reinterpret_cast<uintptr_t>(low), reinterpret_cast<uintptr_t>(low) + size};
 }
 
 void begin_checks(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* escape) {

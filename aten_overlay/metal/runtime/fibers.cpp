@@ -136,7 +136,11 @@ bool check_barrier(Group& g, uint32_t waiting) {
   while (!(g.at_barrier[first >> 5] >> (first & 31) & 1)) ++first;
   for (uint32_t lane = 0; lane < g.threads; ++lane) {
     if (!(g.at_barrier[lane >> 5] >> (lane & 31) & 1)) return waiting == g.threads || report_missing(g, first, lane) == PM_OK;
-    if (g.meeting[lane].number == g.meeting[first].number) continue;
+    if (g.meeting[lane].number == g.meeting[first].number) {
+      if (g.meeting[lane].turn == g.meeting[first].turn) continue;
+      report_turns(*g.job, *g.failure, g.meeting[first], {&g.where, first}, {&g.where, lane});
+      return false;
+    }
     report_apart(*g.job, *g.failure, g.meeting[first], {&g.where, first}, g.meeting[lane], {&g.where, lane});
     return false;
   }

@@ -122,6 +122,14 @@ int report_apart(const Job& job, Failure& failure, const Meeting& at, Thread one
   return fail(job, failure, PM_BARRIER_DIVERGENCE, "PTR275: kernel `", found, at, waits);
 }
 
+int report_turns(const Job& job, Failure& failure, const Meeting& at, Thread one, Thread other) {
+  char found[256], waits[128], elsewhere[128];
+  name_thread(waits, one);
+  name_thread(elsewhere, other);
+  snprintf(found, sizeof(found), "waits at a barrier while %s waits there in another turn of the loop", elsewhere);
+  return fail(job, failure, PM_BARRIER_DIVERGENCE, "PTR295: kernel `", found, at, waits);
+}
+
 void run_with_open_lanes(const Job& job, Failure& failure, void (*run)(void*), void* context) {
   Memory before(*job.launch), after(*job.launch);
   if (!before.whole) return run(context);
@@ -144,7 +152,9 @@ void run_with_open_lanes(const Job& job, Failure& failure, void (*run)(void*), v
 
 #pragma GCC visibility push(default)
 extern "C" {
-void pm_at_meeting(const char* file, uint32_t line, uint32_t number) { pm::meeting = {file, line, number}; }
+void pm_at_meeting(const char* file, uint32_t line, uint32_t number, uint32_t turn) {
+  pm::meeting = {file, line, number, turn};
+}
 uint32_t pm_inactive_lane(uint32_t from) {
   using namespace pm;
   if (!watching) return kOwn;

@@ -11,6 +11,7 @@ constexpr uint32_t kAccessChecks = 0xffffu << PM_SANITIZER_SHIFT;  // all others
 struct Meeting {
   const char* file;
   uint32_t line, number;
+  uint32_t turn;  // of the loops around it
 };
 // The one that the thread which runs now is about to wait at.
 Meeting next_meeting();
@@ -29,6 +30,9 @@ Thread current_thread();
 int report_missing(const Job& job, Failure& failure, const Meeting& at, Thread waiting, Thread missing, bool ended);
 // Fails with PTR275: two threads wait at two barriers.
 int report_apart(const Job& job, Failure& failure, const Meeting& at, Thread one, const Meeting& other_at, Thread other);
+
+// Fails with PTR295: two threads wait at one barrier, in different turns of its loop.
+int report_turns(const Job& job, Failure& failure, const Meeting& at, Thread one, Thread other);
 
 // Runs a launch as `run(context, failure)` does, again with other values for what inactive lanes hold if any was read;
 // fails with PTR273 if the results are not the same.

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 namespace pm::sanitizer {
@@ -12,12 +13,14 @@ namespace {
 thread_local State* own_state = nullptr;
 struct Owner {
   ~Owner() {
+    if (own_state) free(own_state->ranges);
     delete own_state;
     own_state = nullptr;
   }
 };
 constexpr int kFirstThreadgroup = 1000;
 constexpr uint32_t kMostAtomics = 1 << 20;  // in a row by one lane: what waits for another lane, or for NaN to be NaN
+constexpr uint32_t kMostRepeats = 1 << 22;
 uint32_t last_stamp = 0;
 uint32_t next_stamp() { return __atomic_add_fetch(&last_stamp, 1, __ATOMIC_RELAXED); }
 
@@ -36,9 +39,9 @@ Range* add_range(State& s, uintptr_t low, uintptr_t high, Space space, bool writ
     r.shift = shift < r.shift ? shift : r.shift;
     return &r;
   }
-  if (s.range_count == kRanges) return nullptr;
+  if (s.range_count == s.range_capacity) return nullptr;
   Range& r = s.ranges[s.range_count++];
-  r = {low, high, space, writable, shift, nullptr, nullptr, s.stamp};
+  r = {low, high, space, writable, false, shift, nullptr, nullptr, s.stamp};
   return &r;
 }
 
@@ -63,13 +66,30 @@ void add_argument(State& s, const pm_argument& a, const pm_launch& launch) {
   const uintptr_t base = address_of(b.base ? b.base : b.address);
   bound.low = b.extent ? address_of(b.address) : base;
   bound.high = b.extent ? address_of(b.address) + b.extent : base + b.length;
-  if (b.length) add_range(s, base, base + b.length, kDevice, a.writable, shift_for(a.alignment));
+  Range* range = b.length ? add_range(s, base, base + b.length, kDevice, a.writable, shift_for(a.alignment)) : nullptr;
+  if (range) range->whole |= !b.extent;
 }
 
 Range* find_range(State& s, uintptr_t low, uintptr_t high) {
+  if (s.recent && low >= s.recent->low && high <= s.recent->high) return s.recent;
   for (int i = 0; i < s.range_count; ++i)
-    if (low >= s.ranges[i].low && high <= s.ranges[i].high) return &s.ranges[i];
+    if (low >= s.ranges[i].low && high <= s.ranges[i].high) return s.recent = &s.ranges[i];
   return nullptr;
+}
+
+// An empty state with room for what a launch binds, declares and makes resident.
+void clear(State& s, const pm_launch& launch) {
+  const int needed = int(PM_BINDINGS + PM_MAX_THREADGROUP_ARGS + kMostVariables + launch.resident_count);
+  Range* ranges = s.ranges;
+  int capacity = s.range_capacity;
+  if (capacity < needed) {
+    free(ranges);
+    ranges = static_cast<Range*>(malloc(needed * sizeof(Range)));
+    capacity = ranges ? needed : 0;
+  }
+  memset(static_cast<void*>(&s), 0, sizeof(State));
+  s.ranges = ranges;
+  s.range_capacity = capacity;
 }
 
 bool is_internal(State& s, uintptr_t address, size_t size) {
@@ -122,6 +142,14 @@ void check_width(State& s, uintptr_t address, size_t size, const pm_site& site) 
        "in 32 bits", verb(site), size, at, a->name, a->index, at + long(away));
 }
 
+// Whether these bytes of a range belong to a tensor that is bound.
+bool is_bound(const State& s, const Range& range, uintptr_t address, size_t size) {
+  if (range.space != kDevice || range.whole) return true;
+  for (const Bound& b : s.arguments)
+    if (b.argument && address >= b.low && address + size <= b.high) return true;
+  return false;
+}
+
 // The range of a checked access; null for memory that no thread shares.
 Range* locate(State& s, uintptr_t address, size_t size, const pm_site& site) {
   const Bound* bound = nullptr;
@@ -135,7 +163,7 @@ Range* locate(State& s, uintptr_t address, size_t size, const pm_site& site) {
   }
   Range* found = find_range(s, address, address + size);
   const bool own = found && (!site.variable || found->name == site.variable);
-  if (own) return found;
+  if (own && is_bound(s, *found, address, size)) return found;
   if (site.variable && !found && !(site.kind & PM_IN_VARIABLE)) {
     // Not announced yet, or beyond it.
   } else if (is_internal(s, address, size)) {
@@ -153,6 +181,18 @@ void count_atomic(State& s, const Range& range, uintptr_t address, const pm_site
     fail(s, PM_ENDLESS, "PTR268: kernel `", site, lane, "does not end: it repeats an atomic access of %s", memory_name(s, &range, site, address).text);
 }
 
+// A lane that reads one place over and over, and nothing else, waits for what no other can write: lanes run one by one.
+void count_repeats(State& s, const Range& range, uintptr_t address, const pm_site& site) {
+  const uint32_t lane = pm_index();
+  const bool same = s.last_address == address && s.last_site == &site && s.last_lane == lane;
+  s.last_address = address;
+  s.last_site = &site;
+  s.last_lane = lane;
+  s.repeats = same ? s.repeats + 1 : 0;
+  if (s.repeats > kMostRepeats && (s.checks & kEndless))
+    fail(s, PM_ENDLESS, "PTR268: kernel `", site, lane, "does not end: it repeats an access of %s", memory_name(s, &range, site, address).text);
+}
+
 void access(State& s, uintptr_t address, size_t size, const pm_site& site) {
   if (s.conflict.pending) settle(s);
   if (!size) return;
@@ -167,6 +207,7 @@ void access(State& s, uintptr_t address, size_t size, const pm_site& site) {
   if ((s.checks & kReadOnly) && (site.kind & PM_STORES) && !range->writable)
     fail(s, PM_READ_ONLY, "PTR266: kernel `", site, pm_index(), "writes %s, which is bound for reading", memory_name(s, range, site, address).text);
   if (site.kind & PM_ATOMIC) count_atomic(s, *range, address, site);
+  else count_repeats(s, *range, address, site);
   if (range->space != kTexture && range->cells) record(s, *range, address, uint32_t(size), site);
 }
 }  // namespace
@@ -233,7 +274,7 @@ void fail(State& s, int status, const char* start, const pm_site& site, uint32_t
 void begin(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* escape, const void* internal, size_t size, const void* stacks, size_t stacks_size) {
   State& s = state();
   const pm_launch& launch = *job.launch;
-  memset(static_cast<void*>(&s), 0, sizeof(State));
+  clear(s, launch);
   s.checks = job.entry->flags >> PM_SANITIZER_SHIFT;
   s.stamp = next_stamp();
   s.job = &job;
@@ -257,7 +298,8 @@ void begin(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* 
   for (uint32_t i = 0; i < launch.resident_count; ++i) {
     const pm_buffer& b = launch.resident[i];
     const uintptr_t base = address_of(b.base ? b.base : b.address);
-    if (b.length) add_range(s, base, base + b.length, kDevice, true, 2);
+    Range* range = b.length ? add_range(s, base, base + b.length, kDevice, true, 2) : nullptr;
+    if (range) range->whole = true;
   }
   for (int i = 0; i < s.range_count; ++i)
     if (s.ranges[i].space != kTexture) add_cells(s, s.ranges[i]);
@@ -272,7 +314,7 @@ void start_group(uint32_t index) {
   State& s = state();
   if (s.conflict.pending) settle(s);
   s.group = index;
-  s.atomics = 0;
+  s.atomics = s.repeats = 0;
   memset(s.epochs, 0, sizeof(s.epochs));
   const uint32_t stamp = next_stamp();
   for (int i = 0; i < s.range_count; ++i)

@@ -22,7 +22,7 @@ enum Space : uint8_t { kDevice, kThreadgroup, kTexture };
 struct Range {
   uintptr_t low, high;
   Space space;
-  bool writable;
+  bool writable, whole;  // whole: all of it may be reached, not only what of it is bound
   uint8_t shift;
   Cell* cells;
   const char* name;   // of a threadgroup variable
@@ -51,20 +51,24 @@ struct Conflict {
   unsigned char before[64];
 };
 
-constexpr int kRanges = 160;
+constexpr uint32_t kMostVariables = 256;  // in threadgroup memory, of one kernel
 struct State {
   bool active, kept;
   uint32_t checks, group, stamp;
   const Job* job;
   Failure* failure;
   jmp_buf* escape;
-  int range_count;
-  Range ranges[kRanges];
+  int range_count, range_capacity;
+  Range* ranges;  // room for all that a launch can reach: none moves while it runs
+  Range* recent;  // the one that was found last
   Bound arguments[PM_BINDINGS], threadgroup[PM_MAX_THREADGROUP_ARGS];
   Epoch epochs[2][kLanes];  // by space
   bool fenced[2];
   Conflict conflict;
   uint32_t atomics, atomics_lane;  // atomic accesses that one lane made in a row
+  uint32_t repeats, last_lane;     // accesses of one byte by one lane and site in a row
+  uintptr_t last_address;
+  const pm_site* last_site;
   uintptr_t internal[3][2];
 };
 State& state();

@@ -30,6 +30,7 @@ _ALIGNED = re.compile(r"\balign (\d+)")
 _LOCATION = re.compile(r", !dbg !(\d+)")
 _ATTRIBUTES = re.compile(r"^(attributes #\d+ = \{ )", re.M)
 _VARIABLE = re.compile(rf"^({GLOBAL.pattern}) = (?!external)[^\n]*?(?:global|constant) ([^\n]*)$", re.M)
+_NUMBERED = re.compile(r"E?(_\d+|__\d+_)?")  # what ends a mangled name
 _SKIPPED = frozenset(("@pm_open_value", "@__ehdr_start", "@_end"))
 _SIMPLE = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
 # Functions that no thread of a kernel runs.
@@ -92,10 +93,11 @@ class _Watched:
 
     def _call(self, address: str, kind: int, size: str, align: int, roots: Roots, place: Place) -> list[str]:
         root = roots.find(_base(address))
-        if not self._matters(root):
+        within = roots.private_type(address) if root and root.kind is Kind.PRIVATE else ""
+        if not self._matters(root) and not within:
             return []
-        if root and root.kind is Kind.CONSTANT:
-            site = self._site(place, kind | IN_VARIABLE, size, align, root)
+        if root and (within or root.kind is Kind.CONSTANT):
+            site = self._site(place, kind | IN_VARIABLE, size, align, root, within)
             return [f"  call void @pm_access_in(ptr {address}, ptr {root.name}, ptr {site})"]
         return [f"  call void @pm_access(ptr {address}, ptr {self._site(place, kind, size, align, root)})"]
 
@@ -129,7 +131,8 @@ class _Watched:
             return root.name in self.variables and root.name not in _SKIPPED
         return root.kind not in (Kind.PRIVATE, Kind.INTERNAL)
 
-    def _site(self, place: Place, kind: int, size: str, align: int, root: Root | None) -> str:
+    def _site(self, place: Place, kind: int, size: str, align: int, root: Root | None, within: str = "") -> str:
+        """The name of a site; `within` is the type of the private variable that is accessed, if one is."""
         argument = -1
         if root and root.kind is Kind.ARGUMENT:
             argument = root.index
@@ -138,6 +141,8 @@ class _Watched:
         variable = root.name if root and root.kind in (Kind.VARIABLE, Kind.CONSTANT) else ""
         extent = _size(first_type(self.variables[variable])) if variable in self.variables else "0"
         name = f"ptr {self._name(root)}" if root and variable else "ptr null"
+        if root and within:
+            name, extent = f"ptr @pm.file.{self._text(_private_name(root.name))}", _size(first_type(within))
         text = (
             f"{{ ptr @pm.file.{self._text(place[0])}, {name}, i32 {place[1]}, i32 {size}, i32 {align}, "
             f"i32 {argument}, i32 {kind}, i32 {extent} }}"
@@ -196,17 +201,22 @@ def _size(kind: str) -> str:
 
 
 def _plain_name(symbol: str) -> str:
-    """A variable's name without the function it is in: the last of a mangled name."""
-    text, at, found = symbol.strip('@"'), 0, ""
-    while at < len(text):
-        if count := re.match(r"[1-9]\d*", text[at:]):
-            start = at + count.end()
-            name = text[start : start + int(count[0])]
-            if len(name) == int(count[0]) and re.fullmatch(r"[A-Za-z_]\w*", name):
-                found, at = name, start + len(name)
-                continue
-        at += 1
-    return found or text
+    """A variable's name without the function it is in: the last of a mangled name, before what numbers it."""
+    text = re.sub(r"(\.\d+)*$", "", symbol.strip('@"'))
+    for start in range(len(text) - 1, -1, -1):
+        found = re.match(r"[1-9]\d*", text[start:])
+        if not found or text[start - 1 : start].isdigit():
+            continue
+        at = start + found.end()
+        name, rest = text[at : at + int(found[0])], text[at + int(found[0]) :]
+        if len(name) == int(found[0]) and re.fullmatch(r"[A-Za-z_]\w*", name) and _NUMBERED.fullmatch(rest):
+            return name
+    return text
+
+
+def _private_name(value: str) -> str:
+    """The name of a private variable without what inlining added to that of its value."""
+    return re.sub(r"(\.i|\.sroa\.\d+|\.\d+|(?<=\D)\d+(?=\.i|$))*$", "", value.strip('%"')) or value
 
 
 def _string(text: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from aten_overlay.metal.ir import LOCAL, functions
+from aten_overlay.metal.ir import LOCAL, NotUnderstood, first_type, functions
 from aten_overlay.metal.sanitizer.places import Place, Places
 from aten_overlay.metal.sanitizer.roots import Kind, Roots
 
@@ -22,20 +22,25 @@ _NODE = re.compile(r'^!(\d+) = !\{!"auto-init"\}$', re.M)
 _SCALAR = r"i\d+|half|bfloat|float|double"
 _STORE = re.compile(rf"^  store ({_SCALAR}|<(\d+) x i8>) .*, ptr ({LOCAL.pattern}), align (\d+)(.*)$")
 _FILL = re.compile(
-    rf"^  call void @llvm\.memset\.p0\.i64\(ptr align (\d+) ({LOCAL.pattern}), i8 -86, i64 (\d+), .*?\)(.*)$"
+    rf"^  call void @llvm\.memset\.p0\.i64\(ptr align (\d+) ({LOCAL.pattern}), i8 -(?:86|1), i64 (\d+), .*?\)(.*)$"
 )
-_MOST_BYTES = 256  # of a variable that is followed
+_COPY = re.compile(
+    rf"^  call void @llvm\.memcpy\.p0\.p0\.i64\(ptr align (\d+) ({LOCAL.pattern}), ptr [^,]*, i64 (\d+), .*?\)(.*)$"
+)
+_MOST_BYTES = 2048  # of a variable that is followed
 _SOURCE = "@pm_undefined_"
 _RESULT = re.compile(rf"^  ({LOCAL.pattern}) = (?:tail )?(\w+) (.*)$")
 _USE = re.compile(rf"^  (?:({LOCAL.pattern}) = )?(?:tail )?(store|br|switch|load) (.*)$")
 _ADDRESS = re.compile(rf", ptr ({LOCAL.pattern})(?=,|$)")
 _PHI = re.compile(r"\[ (.+?), (%(?:\"[^\"]*\"|[-\w.$]+)) \]")
 _LOCATION = re.compile(r"!dbg !(\d+)")
+_SIZES = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
 _NANS = {"half": "0xH7E00", "bfloat": "0xR7FC0", "float": "0x7FF8000000000000", "double": "0x7FF8000000000000"}
 _FUNCTION = re.compile(r"@(?!pm_)(?:llvm\.\w|[a-z]\w*\()")
 _OPERATIONS = """
     add sub mul udiv sdiv urem srem shl lshr ashr and or xor fadd fsub fmul fdiv frem fneg freeze trunc zext sext
     fptrunc fpext fptoui fptosi uitofp sitofp bitcast icmp fcmp select phi"""
+_STEPS = frozenset(("getelementptr", "phi", "select", "alloca"))
 _FOLLOWED = frozenset(_OPERATIONS.split())
 
 
@@ -57,7 +62,7 @@ def mark_undefined(module: str) -> str:
     for line in module.split("\n"):
         rest = f", {found[0]}" if (found := _LOCATION.search(line)) else ""
         store = _STORE.match(line) if mark in line else None
-        fill = _FILL.match(line) if mark in line else None
+        fill = (_FILL.match(line) or _COPY.match(line)) if mark in line else None
         if store and store[2] is None:
             name = f"%pm.undefined.{next(numbers)}"
             kinds.add(store[1])
@@ -94,13 +99,17 @@ def _table(file: str, number: int) -> str:
 
 @dataclass
 class _Function:
-    """A function whose values may be undefined; `bits` are the values that may, by name."""
+    """A function whose values may be undefined; `bits` are the values that may, by name.
+
+    `arrays` are the private variables that may hold one, and `loaded` what was loaded from one, with its bits' type.
+    """
 
     text: str
     places: Places
     files: dict[str, int]
     bits: set[str] = field(default_factory=set)
     arrays: set[str] = field(default_factory=set)
+    loaded: dict[str, str] = field(default_factory=dict)
 
     def write(self) -> str:
         self.lines = self.text.split("\n")
@@ -122,10 +131,12 @@ class _Function:
         found = set()
         for line in self.lines:
             known = _RESULT.match(line)
-            if known and known[2] in ("getelementptr", "load", "phi", "select", "alloca"):
+            if known and (known[2] in _STEPS or (known[2] == "load" and _has_size(known[3]))):
                 continue
-            if re.match(r"  (?:tail )?call void @llvm\.lifetime|  store ", line):
-                line = line.split(", ptr ")[0] if "  store " in line else ""
+            if line.startswith("  store ") and _has_size(line.removeprefix("  store ")):
+                line = line.split(", ptr ")[0]
+            elif re.match(r"  (?:tail )?call void @llvm\.lifetime", line):
+                line = ""
             for name in LOCAL.findall(line):
                 root = self.roots.find(name) if name in self.roots.values else None
                 if root and root.kind is Kind.PRIVATE:
@@ -148,6 +159,8 @@ class _Function:
             found = _RESULT.match(line)
             if found and self._may_be_undefined(found[2], found[3]):
                 self.bits.add(found[1])
+                if found[2] == "load":
+                    self.loaded[found[1]] = _kept_type(found[3])[0]
         return len(self.bits) + len(self.arrays) > before
 
     def _may_be_undefined(self, opcode: str, rest: str) -> bool:
@@ -177,7 +190,9 @@ class _Function:
         if opcode == "load":
             address = _ADDRESS.search(rest)
             assert address
-            return [*self._place_bit(bit, address[1]), f"  {bit} = load i1, ptr {bit}.at"]
+            kept, every = _kept_type(rest)
+            load = f"  {bit}.all = load {kept}, ptr {bit}.at, align 1"
+            return [*self._place_bit(bit, address[1]), load, f"  {bit} = icmp eq {kept} {bit}.all, {every}"]
         if opcode == "phi":
             ways = ", ".join(f"[ {self._bit(value)}, {label} ]" for value, label in _PHI.findall(rest))
             return [f"  {bit} = phi i1 {ways}"]
@@ -191,7 +206,7 @@ class _Function:
         return [f"  {bit}.0 = or i1 {self._bit(first)}, false", *parts, f"  {bit} = or i1 {bit}.{len(others)}, false"]
 
     def _place_bit(self, bit: str, address: str) -> list[str]:
-        """Where the bit of what is at an address of a private variable is kept."""
+        """Where the bits of what is at an address of a private variable are kept: a byte for each of its bytes."""
         array = self._array(address)
         return [
             f"  {bit}.to = ptrtoint ptr {address} to i64",
@@ -216,7 +231,12 @@ class _Function:
             return []
         value = store[3][: to.start()].rsplit(" ", 1)[-1]
         bit = f"%pm.kept.{len(self.text)}.{next(_numbers)}"
-        return [*self._place_bit(bit, to[1]), f"  store i1 {self._bit(value)}, ptr {bit}.at"]
+        kept, every = _kept_type(store[3])
+        if self.loaded.get(value) == kept:  # a copy, of which some bytes may be undefined
+            made, bits = [], f"{_bit_name(value)}.all"
+        else:
+            made, bits = [f"  {bit}.all = select i1 {self._bit(value)}, {kept} {every}, {kept} 0"], f"{bit}.all"
+        return [*self._place_bit(bit, to[1]), *made, f"  store {kept} {bits}, ptr {bit}.at, align 1"]
 
     def _checks(self, line: str, place: Place) -> list[str]:
         """Before what the program's course or others' memory comes to depend on."""
@@ -250,6 +270,32 @@ def _plain_value(found: re.Match[str]) -> str:
     kind = found[1]
     value = "0" if kind.startswith("i") else _NANS[kind]
     return f"select i1 true, {kind} {value}, {kind} {value}"
+
+
+def _bytes(access: str) -> int:
+    """The size of what a load or store accesses. Raises NotUnderstood for what has no plain size."""
+    kind = first_type(access.removeprefix("volatile "))
+    count, element = 1, kind
+    if vector := re.fullmatch(r"<(\d+) x (\w+)>", kind):
+        count, element = int(vector[1]), vector[2]
+    if found := re.fullmatch(r"i(\d+)", element):
+        return (count * int(found[1]) + 7) // 8
+    if element not in _SIZES:
+        raise NotUnderstood(access)
+    return count * _SIZES[element]
+
+
+def _has_size(access: str) -> bool:
+    try:
+        return bool(_bytes(access))
+    except NotUnderstood:
+        return False
+
+
+def _kept_type(access: str) -> tuple[str, int]:
+    """The type that holds the bits of what a load or store accesses, and its value where all are undefined."""
+    size = _bytes(access)
+    return f"i{8 * size}", int.from_bytes(b"\1" * size, "little")
 
 
 def _bit_name(name: str) -> str:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from enum import Enum
 
-from aten_overlay.metal.ir import GLOBAL, LOCAL
+from aten_overlay.metal.ir import GLOBAL, LOCAL, first_type
 
 _NAME = rf"(?:{LOCAL.pattern}|{GLOBAL.pattern})"
 _RESULT = re.compile(rf"^  ({LOCAL.pattern}) = (?:tail |musttail |notail )?(.*)$", re.M)
@@ -15,6 +15,8 @@ _LOADED = re.compile(rf"^load ptr, ptr ({_NAME})")
 _STEP = re.compile(rf"^getelementptr (?:inbounds |nuw |nusw )*(i8|ptr), ptr ({LOCAL.pattern}), i64 (\d+)")
 _PHI = re.compile(rf"\[ ({_NAME}|null|undef|poison), ")
 _SELECT = re.compile(rf", ptr ({_NAME}|null|undef|poison)")
+_INDEXED = re.compile(rf"^getelementptr .*?, ptr {_NAME}(?:,|$)(.*)")
+_ALLOCATED = re.compile(r"^alloca (.*), align \d+$")
 _THREAD_LOCAL = re.compile(rf"^call .*@llvm\.threadlocal\.address\.p0\(ptr [^@]*({GLOBAL.pattern})\)")
 _TABLES = {"%buffers": "argument", "%threadgroup": "threadgroup"}
 
@@ -57,6 +59,25 @@ class Roots:
             found = self._trace(name, set())
             self._known[name] = found if isinstance(found, Root) else None
         return self._known[name]
+
+    def private_type(self, address: str) -> str:
+        """The type of the private variable that an address was computed in when the kernel runs; "" for any other."""
+        root = self.find(address)
+        if not root or root.kind is not Kind.PRIVATE or root.name.startswith("%pm."):
+            return ""
+        found = _ALLOCATED.match(self.values[root.name].split(", !")[0])
+        if not found or first_type(found[1]) != found[1]:  # an array whose length is known only when it runs
+            return ""
+        return found[1] if self._is_computed(address, set()) else ""
+
+    def _is_computed(self, address: str, seen: set[str]) -> bool:
+        text = self.values.get(address, "")
+        if text.startswith(("phi ", "select ")):
+            return True
+        if address in seen or not (found := _INDEXED.match(text)):
+            return False
+        base = _DERIVED.match(text)
+        return bool(LOCAL.search(found[1])) or bool(base and self._is_computed(base[1], {*seen, address}))
 
     def _trace(self, name: str, seen: set[str]) -> Root | bool | None:
         """As `find`, and True for a value that depends on itself alone."""

@@ -12,6 +12,8 @@ from porter.core.errors import PorterError
 from porter.kernels.call import Call, Value
 from porter.kernels.export import compile_shader, coreai, kernel_builder, mlx, script
 from porter.kernels.export.forms import AnyKernel, Files, Form, check_gradient, source_of
+from porter.kernels.metal_kernel import MetalKernel
+from porter.kernels.torch_metal_kernel import TorchMetalKernel
 
 _forms: dict[str, Form] = {
     form.name: form for form in (compile_shader.FORM, mlx.FORM, coreai.FORM, kernel_builder.FORM, script.FORM)
@@ -38,8 +40,11 @@ def export(
     """The files of `kernel` in `form`, by path; `inputs` are like those of a call; or `call` is one.
 
     Raises PTR228 without inputs that the form needs, PTR231 for a kernel that the form cannot hold, PTR232 for an
-    unknown form, PTR256 for a vjp that would be lost, unless `without_vjp`.
+    unknown form, PTR256 for a vjp that would be lost, unless `without_vjp`, PTR284 for what is no kernel.
     """
+    if not isinstance(kernel, (MetalKernel, TorchMetalKernel)):
+        raise PorterError("PTR284", f"what is exported is a {type(kernel).__name__}, not a kernel",
+                          hint="Give a MetalKernel or a TorchMetalKernel.")  # fmt: skip
     if not without_vjp:
         check_gradient(kernel)
     source = source_of(kernel, inputs)

@@ -27,8 +27,9 @@ def find_call(text: str, callees: Sequence[str], parameters: Sequence[str], func
     """
     try:
         module = ast.parse(text)
-    except SyntaxError as error:
-        raise PorterError("PTR229", f"the file is not Python: {error.msg}", Place("", error.lineno or 0)) from error
+    except (SyntaxError, ValueError) as error:
+        what, line = (error.msg, error.lineno) if isinstance(error, SyntaxError) else (str(error), 0)
+        raise PorterError("PTR229", f"the file is not Python: {what}", Place("", line or 0)) from error
     calls = [node for node in ast.walk(module) if isinstance(node, ast.Call) and _name(node.func) in callees]
     if len(calls) != 1:
         lines = ", ".join(str(call.lineno) for call in calls)

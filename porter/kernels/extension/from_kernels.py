@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from porter.kernels.extension.project import Project, check_name, names_of
 from porter.kernels.extension.reference import HEADER, write_reference
 from porter.kernels.extension.sources import Exported, cpp_registration, cpp_source, python_kernel
 from porter.kernels.kernel import Kernel
+from porter.kernels.loading import run_file
 from porter.kernels.metal_kernel import MetalKernel
 from porter.kernels.references import Reference
 from porter.kernels.torch_metal_kernel import TorchMetalKernel
@@ -32,16 +32,11 @@ def project_of_file(name: str, path: Path, without_vjp: bool = False) -> Project
 
 
 def find_kernels(path: Path) -> tuple[AnyKernel, ...]:
-    """The kernels that are values of a file, in their order. Raises PTR253 if it has none or cannot be run."""
+    """The kernels that are values of a file, in their order. Raises PTR253 if it has none, PTR238 if it stops."""
     place = Place(str(path))
     if not path.is_file():
         raise PorterError("PTR253", "there is no such file", place, "Check the path.")
-    try:
-        values = runpy.run_path(str(path)).values()
-    except PorterError:
-        raise
-    except Exception as error:
-        raise PorterError("PTR253", f"the file cannot be run: {error}", place, "Fix it, then try again.") from error
+    values = run_file(path).values()
     found = tuple(dict.fromkeys(value for value in values if isinstance(value, MetalKernel | TorchMetalKernel)))
     if not found:
         hint = "Give the file a module-level `MetalKernel(name, input_names, output_names, source)`."

@@ -77,8 +77,9 @@ def read_promotion(subject: Subject, wish: Wish) -> Promotion:
     program = _generalize(programs, dtypes, place)
     wanted = dict(wish.instantiate)
     text = write_kernel_text(traces[0].kernel, subject.op, [each.launch for each in programs], wanted)
-    samples, left = write_samples(script, inputs, stage.takes, place)
+    samples = write_samples(script, stage, subject.op, place)
     reference = write_reference(stage.reference, f"reference_{subject.op}", place)
+    functions = f"{reference}\n\n{samples.functions}" if samples.functions else reference
     notes = tuple(Decision(where, what) for where, what in dict.fromkeys(n for each in traces for n in each.notes))
     tolerance = script.tolerance.relative, script.tolerance.absolute
     results = ("out",) if len(stage.gives) == 1 else stage.gives
@@ -94,11 +95,11 @@ def read_promotion(subject: Subject, wish: Wish) -> Promotion:
         program=_with_instances(program, wanted),
         kernel=text,
         dtypes=dtypes,
-        tests=TestTexts(samples, reference, f"reference_{subject.op}", tolerance),
+        tests=TestTexts(samples.samples, functions, f"reference_{subject.op}", tolerance),
         cpu=cpu.results,
         empty=_find_empty_inputs(script, stage, function, inputs),
         cpu_headers=cpu.functions,
-        decisions=(*notes, *left, *why),
+        decisions=(*notes, *samples.decisions, *why),
     )
 
 
@@ -158,11 +159,12 @@ def _inputs_of(script: Script, stage: Stage) -> Callable[[Case], Mapping[str, An
     """What gives the values of a case, those of the stages before by their references."""
 
     def inputs(case: Case) -> Mapping[str, Any]:
-        values = dict(script.inputs(case))
+        values = script.values(case)
         for each in script.stages:
             if each is stage or all(name in values for name in stage.takes):
                 break
             values |= moved(each.results(each.reference, on_cpu(values)), case.device)
+        stage.require(values)
         return values
 
     return inputs

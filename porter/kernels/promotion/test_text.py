@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from porter.core.errors import Place, PorterError
-from porter.kernels.script import Case, Script
+from porter.kernels.script import Case, Script, Stage
 from porter.plan.promotion.promotion import Decision, Sample
 
 _MODULES = {"Tensor": "torch.Tensor", "F": "torch.nn.functional", "nn": "torch.nn"}
@@ -48,26 +48,62 @@ class _Recorder(Case):
         return next((text for tensor, text in self.made if tensor is values), None)
 
 
-def write_samples(
-    script: Script, inputs: Callable[[Case], Mapping[str, Any]], takes: Sequence[str], place: Place
-) -> tuple[tuple[Sample, ...], tuple[Decision, ...]]:
-    """A sample for each size of the script, and what is left to a person."""
+@dataclass(frozen=True)
+class Samples:
+    """A sample for each size of a script, functions that they call by their names, and what is left to a person."""
+
+    samples: tuple[Sample, ...]
+    functions: str
+    decisions: tuple[Decision, ...]
+
+
+def write_samples(script: Script, stage: Stage, op: str, place: Place) -> Samples:
+    """The inputs of a stage as the source of tests: what earlier stages give is computed by their references.
+
+    Raises PTR248 for one of these that is more than a function of its arguments.
+    """
     samples, decisions = [], []
+    before = list(find_earlier(script, stage))
     for size in script.sizes:
         case = _Recorder(size, script.dtypes[0], script.layouts[0], "cpu")
-        values = inputs(case)
-        arguments = []
-        for name in takes:
-            value = values[name]
+        values = script.values(case)
+        texts = {}
+        for name, value in values.items():
             text = case.find(value) if isinstance(value, Tensor) else repr(value)
             if text is None:
                 own = "" if value.dtype == case.dtype else f", dtype={value.dtype}"
                 text = f"make_arg({tuple(value.shape)!r}{own})"
                 what = f"the script computes `{name}`, and the tests' samples have any values: write some that fit"
-                decisions.append(Decision(place, what))
-            arguments.append(text)
-        samples.append(Sample(tuple(arguments)))
-    return tuple(samples), tuple(dict.fromkeys(decisions))
+                if name in stage.takes or any(name in each.takes for each in before):
+                    decisions.append(Decision(place, what))
+            texts[name] = text
+        samples.append(_write_sample(stage, before, texts, op))
+    functions = (write_reference(each.reference, _maker(each, op), place) for each in before)
+    return Samples(tuple(samples), "\n\n".join(functions), tuple(dict.fromkeys(decisions)))
+
+
+def find_earlier(script: Script, stage: Stage) -> Iterator[Stage]:
+    """The stages before one whose results it takes, directly or by those of others, in their order."""
+    wanted = set(stage.takes)
+    found = []
+    for each in reversed(script.stages[: script.stages.index(stage)]):
+        if wanted & set(each.gives):
+            found.append(each)
+            wanted |= set(each.takes)
+    yield from reversed(found)
+
+
+def _write_sample(stage: Stage, before: Sequence[Stage], texts: Mapping[str, str], op: str) -> Sample:
+    if not before:
+        return Sample(tuple(texts[name] for name in stage.takes))
+    taken = {name for each in (*before, stage) for name in each.takes}
+    given = [f"{name} = {text}" for name, text in texts.items() if name in taken]
+    calls = [f"{', '.join(each.gives)} = {_maker(each, op)}({', '.join(each.takes)})" for each in before]
+    return Sample(stage.takes, (*given, *calls))
+
+
+def _maker(stage: Stage, op: str) -> str:
+    return f"reference_{op}_{stage.name}"
 
 
 def write_reference(function: Callable[..., Any], name: str, place: Place) -> str:

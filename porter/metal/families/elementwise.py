@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from porter.aten.call_graph import parse_source
 from porter.aten.meta import Promotion
@@ -19,39 +18,51 @@ from porter.core import dtypes
 from porter.core.checkout import Checkout
 from porter.core.dtypes import DType, Kind
 from porter.core.edits import Edit
-from porter.core.errors import Place, PorterError
+from porter.core.errors import PorterError
 from porter.core.formatting import format_block
-from porter.core.layout import INDEXING, KERNELS, OPERATION_UTILS, OPERATIONS, spell_include
+from porter.core.layout import INDEXING, OPERATION_UTILS, spell_include
 from porter.cpu.kernels import CpuKernel
 from porter.metal.candidates import build_functor, note_other_sources
-from porter.metal.functor import Functor, FunctorStyle, functor_text
+from porter.metal.functor import Functor, functor_text
 from porter.metal.functor_spec import FunctorSpec
-from porter.metal.host import Dialect, HostStyle, find_function_anchor, find_registration_anchor, write_kernel_function
+from porter.metal.host import (
+    Exec,
+    find_function_anchor,
+    find_registration_anchor,
+    has_registrations,
+    write_kernel_function,
+)
 from porter.metal.insertion import find_used_macros, insert_functor, insert_includes, insert_registrations
 from porter.metal.kernel import CandidateChoice, Kernel, KernelSpec
+from porter.metal.kernel_files import KernelFiles, find_files, read_host_style, read_kernel_style
+from porter.metal.launchers import TERNARY_HEADERS, define_launcher, find_launcher
 from porter.metal.macros import Instance, MacroBook, MacroFamily
-from porter.metal.params import ParamsStruct, read_fields, write_launch
+from porter.metal.params import ParamsStruct, read_fields, write_launch, write_scalar_launch
 from porter.metal.registration import Line, Need, find_base_macro, register_lines
 
 _ARITIES = (MacroFamily.UNARY, MacroFamily.BINARY, MacroFamily.TERNARY)
+_TENSORS = ("Tensor", "Tensor(a!)", "Tensor?")
 _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
 
 
 @dataclass(frozen=True)
 class _Launch:
-    """The files of a kernel, and the number of elements and the scalars that its functor takes."""
+    """The files of a kernel, what launches it, and the number of elements and the scalars that its functor takes."""
 
     family: MacroFamily
-    kernel_file: str
-    host_file: str
+    files: KernelFiles
+    launcher: Exec
     arity: int
     scalars: tuple[str, ...]
     struct: ParamsStruct | None
 
     @property
-    def header(self) -> str:
-        """The header beside the kernel file, for what both sides use."""
-        return str(PurePosixPath(self.kernel_file).with_suffix(".h"))
+    def kernel_file(self) -> str:
+        return self.files.kernel_file
+
+    @property
+    def host_file(self) -> str:
+        return self.files.host_file
 
 
 def refusal(function: NativeFunction, call: StubCall) -> PorterError | None:
@@ -78,8 +89,10 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
     struct = _read_struct(spec, name, scalars)
     scalars = tuple(each.name for each in struct.fields) if struct else scalars
     launch = _find_launch(fork, len(inputs), scalars, struct)
+    created = launch.files.created
+    fork = fork.layer(dict(created)) if created else fork
     kernels = parse_source(launch.kernel_file, fork.read(launch.kernel_file))
-    style = FunctorStyle.of(kernels.text)
+    style = read_kernel_style(fork, launch.kernel_file)
     names = _list_known_names(name, spec.function.base, spec.call)
     functor_spec = FunctorSpec(
         names,
@@ -109,13 +122,14 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
         dtypes=functor_spec.served,
         kernel_file=launch.kernel_file,
         host_file=launch.host_file,
-        function=HostStyle.of(fork.read(launch.host_file)).function(name),
+        function=read_host_style(fork, launch.host_file).function(name),
         notes=(
             *spec.notes,
             *(f"{name}: {each}" for each in note_other_sources(functor_spec, functor.origins)),
             *(f"{name}: the CPU kernel raises when {each}; a GPU kernel cannot" for each in _list_checks(spec.cpu)),
         ),
         steps=(
+            lambda fork: (Edit(path, 0, 0, text) for path, text in created),
             lambda fork: _header_edits(fork, launch),
             lambda fork: _kernel_edits(fork, launch, functor_spec, functor, source, lines),
             lambda fork: _include_edits(fork, launch, functor, stub),
@@ -151,10 +165,9 @@ def _read_parameters(
     arity = len(cpu.lambdas[0].params) if cpu.lambdas else sum(a.is_tensor for a in function.inputs)
     if not 1 <= arity <= len(_ARITIES):
         raise PorterError("PTR018", f"{call.stub.name} takes {arity} inputs", call.place, "Port it by hand.")
-    several = len(call.stub.signature) > 2
-    types = ("Tensor", "Tensor(a!)") if several else ("Tensor", "Tensor(a!)", "Scalar")
+    types = _TENSORS if len(call.stub.signature) > 2 else (*_TENSORS, "Scalar")
     names = tuple(a.name for a in function.inputs if a.type in types)[:arity]
-    if len(names) != arity and several and cpu.lambdas:  # an input that the iterator takes twice
+    if len(names) != arity and cpu.lambdas:  # the iterator takes an input twice, or its halves
         names = (*names, *cpu.lambdas[0].params[len(names) :])
     if len(names) != arity:
         what = f"{call.stub.name} takes {arity} inputs, but the row has {len(names)}"
@@ -174,8 +187,8 @@ def _read_struct(spec: KernelSpec, functor: str, scalars: Sequence[str]) -> Para
     if len(spec.call.stub.signature) <= 2:
         return None
     fields = read_fields(spec.call, scalars, spec.cpu.parameters)
-    half = spec.cpu.find_lambda(dtypes.HALF)
-    opmath = half is not None and any(scalar.type != "T" for scalar in half.scalars)
+    half = spec.cpu.find_lambda(dtypes.HALF) or spec.cpu.find_lambda(dtypes.BFLOAT)
+    opmath = half is not None and any(scalar.type not in ("T", "bool") for scalar in half.scalars)
     return ParamsStruct(f"{functor.title().replace('_', '')}Params", fields, opmath)
 
 
@@ -183,23 +196,8 @@ def _find_launch(fork: Checkout, arity: int, scalars: tuple[str, ...], struct: P
     """Returns where functors with this number of elements go. Raises PTR091 or PTR093 if the fork has no place."""
     plain = _ARITIES[arity - 1]
     family = MacroFamily(f"{plain.value}_alpha") if scalars else plain
-    Dialect.read(fork).find_exec(family, struct is not None)
-    return _Launch(family, *_find_files(fork, plain), arity, scalars, struct)
-
-
-def _find_files(checkout: Checkout, family: MacroFamily) -> tuple[str, str]:
-    """Returns the kernel file and host file of a family: those named after it, else those that launch its kernels."""
-    usual = f"{family.value.capitalize()}Kernel"
-    named = [(f"{KERNELS}/{usual}.metal", f"{OPERATIONS}/{usual}.mm")]
-    others = [(path, f"{OPERATIONS}/{PurePosixPath(path).stem}.mm") for path in checkout.list(KERNELS, ".metal")]
-    for kernels, host in named + others:
-        if checkout.exists(kernels) and checkout.exists(host):
-            launches = f"exec_{family.value}_kernel" in checkout.read(host)
-            if launches or (kernels, host) in named:
-                return kernels, host
-    raise PorterError(
-        "PTR093", f"no file found for {family.value} kernels", Place(named[0][0]), "Create it and its host file first."
-    )
+    launcher = find_launcher(fork, family, scalars, struct)
+    return _Launch(family, find_files(fork, plain), launcher, arity, scalars, struct)
 
 
 def _read_macros(checkout: Checkout, kernel_file: str) -> MacroBook:
@@ -250,7 +248,7 @@ def _header_edits(fork: Checkout, launch: _Launch) -> Iterator[Edit]:
     """Adds the struct of several scalars to the header that both sides include."""
     if launch.struct is None:
         return
-    file = launch.header
+    file = launch.files.header
     text = fork.read(file) if fork.exists(file) else ""
     before = "" if text else "#pragma once\n"
     yield Edit(file, len(text), len(text), f"{before}\n{format_block(fork, file, launch.struct.text())}")
@@ -271,7 +269,7 @@ def _kernel_edits(
 
 
 def _include_edits(fork: Checkout, launch: _Launch, functor: Functor, stub: Stub) -> Iterator[Edit]:
-    shared = (spell_include(launch.header),) if launch.struct else ()
+    shared = (spell_include(launch.files.header),) if launch.struct else ()
     metal = (*shared, *functor.headers)
     if metal:
         yield from insert_includes(parse_source(launch.kernel_file, fork.read(launch.kernel_file)), metal)
@@ -279,29 +277,39 @@ def _include_edits(fork: Checkout, launch: _Launch, functor: Functor, stub: Stub
     if launch.struct:
         used = ("ATen/Dispatch.h", spell_include(OPERATION_UTILS).replace(".mm", ".h"), *shared, "fmt/format.h")
         headers = tuple(sorted({*(headers if launch.struct.opmath else (stub.header,)), *used}))
+    if not launch.launcher.owner:
+        headers = tuple(sorted({*headers, *TERNARY_HEADERS}))
     yield from insert_includes(parse_source(launch.host_file, fork.read(launch.host_file)), headers)
 
 
 def _host_edits(fork: Checkout, launch: _Launch, name: str, stub: Stub, spec: FunctorSpec) -> Iterator[Edit]:
-    file, family = launch.host_file, launch.family
+    file = launch.host_file
     text = fork.read(file)
-    style = HostStyle.of(text)
-    arguments = {}
-    if spec.scalars:
-        arguments = {"alpha": spec.scalars[0], "scalar_arg_type": "at::toOpMathType(iter.common_dtype())"}
-    if all(spec.result(dtype) is dtypes.BOOL for dtype in spec.served) and family is MacroFamily.BINARY:
-        arguments["natural_output_dtype"] = "kBool"
-    launcher = Dialect.read(fork).find_exec(family, launch.struct is not None)
-    if launch.struct:
-        body = write_launch(launch.struct, launcher.name, name, spec.served)
-    else:
-        body = launcher.call(name, **arguments)
+    style = read_host_style(fork, file)
     names = ("iter", *spec.scalars)
     types = [re.sub(r"\b(?:at|c10)::", "", type_) for type_, _ in stub.signature]
     params = list(zip(types, names, strict=False))
     at = find_function_anchor(text)
-    block = format_block(fork, file, write_kernel_function(style.function(name), params, body))
-    yield Edit(file, at, at, "\n" + block)
+    function = write_kernel_function(style.function(name), params, _write_body(launch, name, spec))
+    for block in (define_launcher(launch.launcher, text), function):
+        yield Edit(file, at, at, "\n" + format_block(fork, file, block) if block else "")
     at = find_registration_anchor(text, name)
     registration = style.registration(name).replace(f"{name}_stub", stub.name, 1)
-    yield Edit(file, at, at, registration + "\n")
+    yield Edit(file, at, at, registration + "\n" if has_registrations(text) else f"\n{registration}\n\n")
+
+
+def _write_body(launch: _Launch, name: str, spec: FunctorSpec) -> str:
+    """Returns the statements of the host function."""
+    launcher = launch.launcher
+    dtype = "iter.dtype()" if spec.rule.promotion is Promotion.CHOSEN else "iter.common_dtype()"
+    arguments = {} if launcher.owner else {"dtype": dtype}
+    call = launcher.call(name, **arguments).removesuffix(");")
+    if launch.struct:
+        return write_launch(launch.struct, call, name, spec.served)
+    if spec.scalars and not launcher.owner:
+        return write_scalar_launch(call, spec.scalars[0])
+    if spec.scalars:
+        arguments |= {"alpha": spec.scalars[0], "scalar_arg_type": "at::toOpMathType(iter.common_dtype())"}
+    if all(spec.result(dtype) is dtypes.BOOL for dtype in spec.served) and launch.family is MacroFamily.BINARY:
+        arguments["natural_output_dtype"] = "kBool"
+    return launcher.call(name, **arguments)

@@ -97,9 +97,13 @@ class Decision:
 
 @dataclass(frozen=True)
 class Sample:
-    """A call that the tests make: Python expressions of the arguments, with `make_arg` and `dtype`."""
+    """A call that the tests make: Python expressions of the arguments, with `make_arg` and `dtype`.
+
+    `before` are statements that set the names in these expressions.
+    """
 
     arguments: tuple[str, ...]
+    before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ _RELATIVE = {"float32": 1.3e-6, "float16": 1e-3, "bfloat16": 1.6e-2}
 def write_functions(promotion: Promotion) -> str:
     """The functions that make samples and compute what the operator should give."""
     op = promotion.op
-    yields = "".join(f"    yield SampleInput({_spell_sample(each)})\n" for each in promotion.tests.samples)
+    yields = "".join(map(_write_sample, promotion.tests.samples))
     return (
         f"def sample_inputs_{op}(op_info, device, dtype, requires_grad, **kwargs):\n"
         "    def make_arg(shape, dtype=dtype, requires_grad=requires_grad, **bounds):\n"
@@ -19,6 +19,11 @@ def write_functions(promotion: Promotion) -> str:
         "            shape, device=device, dtype=dtype, requires_grad=requires_grad, **bounds)\n\n"
         f"{yields}\n\n{promotion.tests.reference}"
     )
+
+
+def _write_sample(sample: Sample) -> str:
+    before = "".join(f"    {line}\n" for line in sample.before)
+    return f"{before}    yield SampleInput({_spell_sample(sample)})\n"
 
 
 def _spell_sample(sample: Sample) -> str:

@@ -16,6 +16,7 @@ from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.layout import DEVICE, KERNELS, spell_include
+from porter.verdict.build import switches
 from porter.verdict.build.libraries import build, build_shared
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree, materialise, metal_include
@@ -40,6 +41,8 @@ RUNS_HOST_CODE = True
 _LEVEL = re.compile(r"\bMACOS_VER_(\d+)_(\d+)_PLUS\b")
 # Suffixes, by input type, of the kernels compiled ahead for a run with bounds checks; others compile on first use.
 CHECKED = ("_float", "_int")
+# How many operators are registered by one source: many are compiled faster together, and sources side by side.
+PART_SIZE = 16
 
 _started: list[tuple[Device, LoadedFrameworks]] = []
 
@@ -127,8 +130,29 @@ def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bo
     counters.install(kernel_calls, fallbacks)
 
 
-def load_old_code(tree: Tree, target: VerifyTarget, arithmetic: str) -> None:
-    """`load_operator` for an unmodified fork: a function that nothing there defines throws when it is called."""
+def build_many(tree: Tree, targets: Sequence[VerifyTarget], missing_ok: bool) -> Path:
+    """Builds one library for many operators, whose rows `load_built` registers. Raises what building raises."""
+    bases = [target.base for target in targets]
+    parts = [bases[i : i + PART_SIZE] for i in range(0, len(bases), PART_SIZE)]
+    return build(tree, targets, recipe(tree.root), cache.root(), parts, missing_ok, switched=True).library
+
+
+def load_built(library: Path, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool = False) -> None:
+    """`load_operator` with the library that `build_many` built: the rows of the other operators stay unregistered."""
+    prefixes = [f"{functor}_" for functor in target.kernels]
+    load(library, tree.root, prefixes, arithmetic, checked, sanitize=find_checks(checked))
+    switches.register(library, target.base)
+    counters.install(kernel_calls, fallbacks)
+
+
+def load_old_code(tree: Tree, target: VerifyTarget, arithmetic: str, library: Path | None = None) -> None:
+    """`load_operator` for an unmodified fork: a function that nothing there defines throws when it is called.
+
+    Takes the `library` of many operators if one was built.
+    """
+    if library:
+        load_built(library, tree, target, arithmetic)
+        return
     built = build(tree, [target], recipe(tree.root), cache.root(), missing_ok=True)
     load(built.library, tree.root, [f"{functor}_" for functor in target.kernels], arithmetic, checked=False)
     counters.install(kernel_calls, fallbacks)
@@ -146,10 +170,12 @@ def load(
     from aten_overlay.metal.build import Options
     from aten_overlay.metal.launch import SHUFFLE_LANES
 
-    _, frameworks = _started[0]
+    device, frameworks = _started[0]
     compiler = frameworks.compiler
+    if "bounds" in sanitize:
+        frameworks.watch_slices(device)
     options = Options(include=metal_include(fork), arithmetic=arithmetic, checked=checked, sanitize=sanitize)
-    compiler.set_bundle(_kernel_files(fork), options)
+    compiler.set_bundle(_kernel_files(fork), options, Tree(fork, fork, {}).headers_digest())
     compiler.compile_ahead(lambda name: name.startswith(tuple(prefixes)) and name.endswith(CHECKED if checked else ""))
     frameworks.library.porter_launch_options(SHUFFLE_LANES, 0, 1)  # a missing barrier shows in some order
     ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)

@@ -46,20 +46,23 @@ def build(
     cache: Path,
     parts: Sequence[Sequence[str]] | None = None,
     missing_ok: bool = False,
+    switched: bool = False,
 ) -> Built:
     """The library for some operators of a tree; of all, where they are given in `parts` to be registered together.
 
     With `missing_ok`, for code that is not under test, a function that nothing defines throws when it is called.
+    With `switched`, it has the host files of its operators alone, and registers the rows of one when asked to.
 
     Raises what `registration.generate` and `sources.operation_files` raise, PTR166 (the fork's host code does not
     compile) and PTR167 (it does not link).
     """
     yaml_text = tree.read(NATIVE_FUNCTIONS)
     bases = tuple(dict.fromkeys(target.base for target in targets))
-    into = cache / "generated" / digest(tree.root.name, *bases)
-    found = registration.generate_parts(yaml_text, parts or [(base,) for base in bases], into)
+    into = cache / "generated" / digest(tree.root.name, *bases, *(["switched"] if switched else []))
+    found = registration.generate_parts(yaml_text, parts or [(base,) for base in bases], into, switched)
     stubs = [stub for target in targets for stub in target.stubs]
-    needed = tree.files(OPERATIONS, ".mm", ".cpp") if parts else sources.operation_files(tree, found.kernels, stubs)
+    whole = parts and not switched
+    needed = tree.files(OPERATIONS, ".mm", ".cpp") if whole else sources.operation_files(tree, found.kernels, stubs)
     shared = _build_shared(tree, found.include, recipe, cache)
     linked = _link_library(tree, dict.fromkeys((*shared.files, *needed)), found, recipe, cache, missing_ok)
     return Built(linked.library, found.kernels, tuple(dict.fromkeys((*shared.compiled, *linked.compiled))))

@@ -20,6 +20,7 @@ from porter.aten.names import parse_base_name
 from porter.core.cache import put_if_changed
 from porter.core.errors import Place, PorterError
 from porter.core.layout import ATEN, NATIVE_FUNCTIONS
+from porter.verdict.build.switches import SWITCHES, add_switches
 
 # torchgen ships without types: its model classes and template writer are opaque values here.
 Grouped = Any
@@ -90,8 +91,11 @@ def generate(yaml_text: str, bases: Iterable[str], out: Path) -> Registration:
     return generate_parts(yaml_text, [(base,) for base in dict.fromkeys(bases)], out)
 
 
-def generate_parts(yaml_text: str, parts: Iterable[Sequence[str]], out: Path) -> Registration:
-    """The same with a source for several operators: many are compiled faster together."""
+def generate_parts(yaml_text: str, parts: Iterable[Sequence[str]], out: Path, switched: bool = False) -> Registration:
+    """The same with a source for several operators: many are compiled faster together.
+
+    With `switched`, loading them registers nothing: `switches.register` does so for one operator.
+    """
     sources, kernels, names = [], [], []
     include = out / "include"
     for part in parts:
@@ -110,9 +114,11 @@ def generate_parts(yaml_text: str, parts: Iterable[Sequence[str]], out: Path) ->
         mine = [str(f.func.name) for g in served for f in _functions(g)]
         _refuse_foreign_schemas(family, mine)
         _write_headers(groups, indices, include)
-        sources.append(_write_source(part, served, index, out))
+        sources.append(_write_source(part, served, index, out, switched))
         kernels += [k for g in served for k in _kernels(g, index, family)]
         names += mine
+    if switched:
+        sources.append(put_if_changed(out / "Switches.cpp", SWITCHES))
     return Registration(tuple(sources), include, tuple(kernels), tuple(names))
 
 
@@ -317,11 +323,12 @@ def _write_headers(groups: list[Grouped], indices: Indices, include: Path) -> No
         put_if_changed(include / "ATen" / "ops" / f"{root}_native.h", fill_template("NativeFunction.h", values))
 
 
-def _write_source(bases: Sequence[str], groups: list[Grouped], index: BackendIndex, out: Path) -> Path:
+def _write_source(bases: Sequence[str], groups: list[Grouped], index: BackendIndex, out: Path, switched: bool) -> Path:
     from torchgen.model import DispatchKey
 
     name = bases[0] if len(bases) == 1 else f"{bases[0]}_to_{bases[-1]}"
-    return put_if_changed(out / f"Register_{name}.cpp", write_key(groups, index, DispatchKey.MPS))
+    text = write_key(groups, index, DispatchKey.MPS)
+    return put_if_changed(out / f"Register_{name}.cpp", add_switches(text, bases) if switched else text)
 
 
 def write_key(groups: list[Grouped], index: BackendIndex, key: Any) -> str:

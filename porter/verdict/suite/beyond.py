@@ -26,8 +26,11 @@ def convert(wide: torch.dtype, dtype: torch.dtype) -> Callable[[Any], Any]:
 def excess(got: torch.Tensor, exact: torch.Tensor, inputs: Sequence[torch.Tensor]) -> str:
     """Where a result is off by more than one unit of its type, or is of another one than the wide `exact` rounds to.
 
-    Only what is a normal number of the type counts: all of a complex number is one.
+    Only what is a normal number of the type counts: all of a complex number is one. Bools and integers
+    have to be equal.
     """
+    if not got.is_floating_point() and not got.is_complex():
+        return _describe(got != exact.to(got.dtype), got, exact, inputs, "differ")
     info = torch.finfo(got.dtype)
     mine = _double(got)
     size = exact.abs()
@@ -36,12 +39,19 @@ def excess(got: torch.Tensor, exact: torch.Tensor, inputs: Sequence[torch.Tensor
     spacing = torch.exp2(torch.floor(torch.log2(torch.where(counted, size, 1.0)))) * info.eps
     off = (mine - exact).abs().nan_to_num(nan=torch.inf)
     over = counted & (off > _ULP * spacing + _CANCELLED * largest)
-    if not bool(over.any()):
+    return _describe(over, mine, exact, inputs, "are off by more than one ULP")
+
+
+def _describe(
+    wrong: torch.Tensor, got: torch.Tensor, exact: torch.Tensor, inputs: Sequence[torch.Tensor], how: str
+) -> str:
+    """Returns how many elements are wrong and the first of them, or "" if none is."""
+    if not bool(wrong.any()):
         return ""
-    at = int(over.flatten().nonzero()[0])
+    at = int(wrong.flatten().nonzero()[0])
     place = compare.describe_operands(list(inputs), at)
-    told = f"{mine.flatten()[at].item()} for {exact.flatten()[at].item()}"
-    return f"{int(over.sum())} of {over.numel()} are off by more than one ULP, first at {place}: {told}"
+    values = f"{got.flatten()[at].item()} for {exact.flatten()[at].item()}"
+    return f"{int(wrong.sum())} of {wrong.numel()} {how}, first at {place}: {values}"
 
 
 def _double(value: torch.Tensor) -> torch.Tensor:

@@ -112,6 +112,10 @@ def _flat(suite: unittest.TestSuite) -> list[unittest.TestCase]:
     return found
 
 
+def _full_name(test: unittest.TestCase) -> str:
+    return f"{type(test).__name__}.{_method(test)}"
+
+
 def _method(test: unittest.TestCase) -> str:
     return test.id().rpartition(".")[2]
 
@@ -146,6 +150,11 @@ class _Result(unittest.TestResult):
     def addError(self, test: unittest.TestCase, err: object) -> None:
         self._add(test, "failed", _reason(err))
 
+    def addSubTest(self, test: unittest.TestCase, subtest: unittest.TestCase, err: object) -> None:
+        """A part that fails fails its test, once: unittest calls neither addFailure nor addSuccess then."""
+        if err is not None and not any(o.test == _full_name(test) and o.status == "failed" for o in self.outcomes):
+            self._add(test, "failed", _reason(err))
+
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:
         self._add(test, "skipped", reason)
 
@@ -171,7 +180,7 @@ class _Result(unittest.TestResult):
             self.stop()
         self.outcomes.append(
             Outcome(
-                test=f"{type(test).__name__}.{name}",
+                test=_full_name(test),
                 dtype=_dtype(test),
                 status=status,
                 reason=reason,

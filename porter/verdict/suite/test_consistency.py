@@ -217,9 +217,9 @@ class TestConsistency(Consistency):
 
 
 def _exact_slopes(op: OpInfo, sample: SampleInput, seeds: list[torch.Tensor]) -> Any:
-    """The gradients of a sample's inputs on the CPU in float64."""
+    """The gradients of a sample's inputs on the CPU in float64 or complex128."""
     outputs, inputs = _outputs(op, sample.transform(_to_double_leaf))
-    return torch.autograd.grad(outputs, inputs, [seed.double() for seed in seeds], allow_unused=True)
+    return torch.autograd.grad(outputs, inputs, [compare.widen(seed) for seed in seeds], allow_unused=True)
 
 
 def _mirrored(sample: SampleInput, device: str) -> SampleInput:

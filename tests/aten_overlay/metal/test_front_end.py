@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from expecttest import assert_expected_inline
 from hypothesis import given
@@ -100,7 +101,8 @@ CASES = {
     "PTR103": ("kernel void f(device float* x [[buffer(size)]]) {}", "f", "not an integer constant"),
     "PTR104": (
         "inline float g(device float* p) { return p[0]; }\ninline float g(threadgroup float* p) { return p[1]; }\n"
-        "kernel void f(device float* x) { x[0] = g(x); }", "f", "differs from an earlier one in its body",
+        "template <typename P> float h(P p) { return g(p); }\nkernel void f(device float* x) { x[0] = h(x); }", "f",
+        "an address space that does not show",
     ),
     "PTR105": (
         "constant int n [[function_constant(4)]];\nkernel void f(device int* x) { x[0] = n; }", "f", r"`n` \(4\)",
@@ -110,6 +112,52 @@ CASES = {
     ),
     "PTR109": ("kernel void f(float4 v [[stage_in]]) {}", "f", "stage_in"),
 }  # fmt: skip
+
+
+OVERLOADED = """#include <metal_stdlib>
+struct Holder { device float* far; float own; };
+constexpr Holder operator+(Holder a, const thread Holder& b) { return {a.far, a.own + b.own}; }
+constexpr Holder operator+(Holder a, const device Holder& b) { return {a.far, a.own + b.own}; }
+constant float known[2] = {100, 200};
+float first(threadgroup float* p);
+float first(const device float* p) { return p[0]; }
+float first(threadgroup float* p) { return 10 * p[0]; }
+float first(thread float& p) { return 1000 * p; }
+float first(constant float* p) { return p[1]; }
+template <typename T> float both(device T* a, threadgroup T* b, int n) { return n * first(a) - first(b); }
+template <typename T> float both(threadgroup T* a, device T* b, int n) { return n * first(a) + first(b); }
+kernel void f(device float* out, threadgroup float* shared, uint i [[thread_position_in_threadgroup]]) {
+  threadgroup float here[4];
+  here[i] = 2;
+  shared[i] = 3;
+  float own = 4;
+  Holder holder;
+  holder.far = out + 8;
+  auto later = &here[0];
+  out[8] = 5;
+  out[0] = first(out + 8);
+  out[1] = first(shared);
+  out[2] = first(&here[i]);
+  out[3] = first(own);
+  out[4] = first(known);
+  out[5] = first(holder.far);
+  out[6] = first((threadgroup float*)later) + first(later);
+  out[7] = both(shared, out + 8, 7) + both<float>(out + 8, shared, 1);
+}
+"""
+
+
+def test_overloads_by_address_space_may_differ() -> None:
+    out = np.zeros(9, np.float32)
+    Library(compile_kernels(OVERLOADED, ["f"])).run("f", [out], [1], threadgroup_bytes=[16])
+    assert out.tolist() == [5, 30, 20, 4000, 200, 5, 40, 215 + 5 - 30, 5]
+
+
+def test_member_functions_overloaded_by_address_space_may_not_differ() -> None:
+    source = """struct S { int v; int get() const device { return v; } int get() const thread { return -v; } };
+kernel void f(device S* s) { s[0].v = s[0].get(); }"""
+    with pytest.raises(OverlayError, match="PTR104 this overload differs"):
+        compile_kernels(source, ["f"])
 
 
 @pytest.mark.parametrize("code", CASES)

@@ -68,6 +68,67 @@ def test_layers_and_depth(library: Library) -> None:
     assert line.ravel().tolist() == [0, 1]
 
 
+SQUARE = np.array([[1, 2], [3, 4]], np.float32).reshape(1, 2, 2, 1)
+
+
+def test_gathering_takes_the_texels_that_a_filter_would_mix(library: Library) -> None:
+    out = np.zeros((3, 4), np.float32)
+    library.run("gathered", [out], [1], textures=[Texture(SQUARE)], samplers=[Sampler()])
+    assert out[:2].tolist() == [[3, 4, 2, 1], [4, 4, 2, 2]]
+    assert out[2].tolist() == [4, 0, 0, 1]
+
+
+def test_comparisons_are_filtered_not_texels(library: Library) -> None:
+    out = np.zeros((2, 4), np.float32)
+    many = Texture(np.concatenate([SQUARE, SQUARE + 3]), layered=True)
+    sampler = Sampler(linear=True, compare="less")
+    library.run("compared", [out], [1], textures=[Texture(SQUARE), many], samplers=[sampler])
+    assert out[0].tolist() == [0.5, 0, 1, 4]
+    assert out[1].tolist() == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("direction", "face", "texel"),
+    [
+        ((1, 0.5, -0.5), 0, 1), ((-1, 0.5, -0.5), 1, 0), ((0.5, 1, -0.5), 2, 1), ((0.5, -1, -0.5), 3, 3),
+        ((0.5, 0.5, 1), 4, 1), ((0.5, 0.5, -1), 5, 0),
+    ],
+)  # fmt: skip
+def test_a_direction_meets_a_face_of_a_cube(
+    library: Library, direction: tuple[float, float, float], face: int, texel: int
+) -> None:
+    faces = np.arange(48, dtype=np.float32).reshape(12, 2, 2, 1)
+    at, out = np.array([*direction, 0], np.float32), np.zeros(4, np.float32)
+    cube, cubes = Texture(faces[:6].copy(), layered=True), Texture(faces, layered=True)
+    library.run("cubes", [at, out], [1], textures=[cube, cubes], samplers=[Sampler()])
+    first = 4 * face + texel
+    assert out.tolist() == [first, first + 24, 2 + faces[9, 1, 0, 0], first]
+
+
+def test_samples_of_a_texel(library: Library) -> None:
+    given, out = np.arange(16, dtype=np.float32).reshape(4, 2, 2, 1), np.zeros((1, 2, 2, 1), np.float32)
+    library.run("samples", [], [2, 2], [2, 2], textures=[Texture(given), Texture(out)])
+    assert (out == given.mean(0)).all()
+
+
+def test_atomic_functions_of_textures(library: Library) -> None:
+    one, many = np.zeros((1, 2, 2, 1), np.uint32), np.zeros((2, 1, 1, 1), np.int32)
+    out = np.full(2, 77, np.uint32)
+    library.run("counted", [out], [100], [50], textures=[Texture(one), Texture(many, layered=True)])
+    assert one.ravel().tolist() == [200, 99, sum(range(100)), 8]
+    assert many.ravel().tolist() == [0, -100]
+    assert out.tolist() == [9, 0]
+
+
+def test_arrays_of_textures_and_samplers(library: Library) -> None:
+    many = [Texture(np.full((1, 1, 1, 1), n, np.float32)) for n in (1, 2, 3)]
+    line, out = Texture(np.array([2, 4], np.float32).reshape(1, 1, 2, 1)), np.zeros(3, np.float32)
+    library.run("several", [out], [3], textures=[line, *many], samplers=[Sampler(), Sampler(linear=True)])
+    assert out.tolist() == [41, 32, 43]
+    with pytest.raises(OverlayError, match="argument `many` has nothing bound"):
+        library.run("several", [out], [3], textures=[line, *many[:2]], samplers=[Sampler(), Sampler()])
+
+
 def test_what_is_not_bound_or_no_texture_is_refused(library: Library) -> None:
     with pytest.raises(OverlayError, match="argument `t` has nothing bound"):
         library.run("sampled_by_a_constant", [np.zeros(1, np.float32)], [1])

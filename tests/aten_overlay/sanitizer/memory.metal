@@ -111,3 +111,47 @@ kernel void endless_repaired(device atomic_uint* out [[buffer(0)]], const device
   while (!atomic_compare_exchange_weak_explicit(
       out, &old, as_type<uint>(in[i] + as_type<float>(old)), memory_order_relaxed, memory_order_relaxed));
 }
+
+// Reads through pointers that lie in memory, as fused operators do.
+kernel void through_table(device float* out [[buffer(0)]], const device float* const device* table [[buffer(1)]],
+    constant uint& reach [[buffer(2)]], uint i [[thread_position_in_grid]]) {
+  out[i] = table[i][reach];  // through_table
+}
+
+// An array of the thread's own.
+kernel void own_array(device float* out [[buffer(0)]], const device float* in [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  float last[4] = {in[0], in[1], in[2], in[3]};
+  last[i & 7] = in[i];  // own_array
+  out[i] = last[i & 3];
+}
+kernel void own_array_repaired(device float* out [[buffer(0)]], const device float* in [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  float last[4] = {in[0], in[1], in[2], in[3]};
+  last[i & 3] = in[i];
+  out[i] = last[i & 3];
+}
+
+// Pointers that are picked when it runs: which argument one comes from is not known, but none goes beyond its tensor.
+kernel void picked_pointer(device float* out [[buffer(0)]], const device float* in [[buffer(1)]], constant uint& n [[buffer(2)]],
+    uint i [[thread_position_in_grid]]) {
+  const device float* parts[3] = {in, in + 16, in + 32};
+  float sum = 0;
+  for (uint k = 0; k < n; ++k) sum += parts[(i + k) % 3][i];  // picked_pointer
+  out[i] = sum;
+}
+kernel void picked_pointer_repaired(device float* out [[buffer(0)]], const device float* in [[buffer(1)]], constant uint& n [[buffer(2)]],
+    uint i [[thread_position_in_grid]]) {
+  const device float* parts[3] = {in, in + 16, in + 32};
+  float sum = 0;
+  for (uint k = 0; k < n; ++k) sum += parts[(i + k) % 3][i % 16];
+  out[i] = sum;
+}
+
+// A thread that waits for what another would have to write.
+kernel void waiting(device float* out [[buffer(0)]], const device float* in [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  volatile device float* flag = out;
+  while (flag[0] == 0);  // waiting
+}
+kernel void waiting_repaired(device float* out [[buffer(0)]], const device float* in [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  volatile device float* flag = out;
+  if (flag[0] != 0) out[i + 1] = 1;
+}

@@ -92,3 +92,46 @@ kernel void guarded(ARGUMENTS) {
   threadgroup_barrier(mem_flags::mem_threadgroup);
   out[i] = (there ? x : 0.0f) + shared[(i + 1) % 128].y;
 }
+
+// Arrays: of floats, and of structures that are copied.
+kernel void array(ARGUMENTS) {
+  float kept[300];
+  for (uint k = 0; k < 299; ++k) kept[k] = in[k];
+  out[i] = kept[299 - (i & 1)];  // array
+}
+kernel void array_repaired(ARGUMENTS) {
+  float kept[300];
+  for (uint k = 0; k < 300; ++k) kept[k] = in[k];
+  out[i] = kept[299 - (i & 1)];
+}
+kernel void copied(ARGUMENTS) {
+  Pair from[30], to[30];
+  for (uint k = 0; k < 30; ++k)
+    if (k != uint(abs(in[0]))) from[k] = {in[k], int(k)};
+  for (uint k = 0; k < 30; ++k) to[k] = from[29 - k];
+  out[i] = to[i % 30].second;  // copied
+}
+kernel void copied_repaired(ARGUMENTS) {
+  Pair from[30], to[30];
+  for (uint k = 0; k < 30; ++k) from[k] = {in[k], int(k)};
+  for (uint k = 0; k < 30; ++k) to[k] = from[29 - k];
+  out[i] = to[i % 30].second;
+}
+
+// Nothing is wrong here: what has no value lies between members, and is copied with them; what is written in one piece is
+// read in several.
+struct Padded {
+  float value;
+  char mark;
+};
+kernel void pieces(ARGUMENTS) {
+  Padded from[30], to[30];
+  float4 vectors[16];
+  half halves[64];
+  for (uint k = 0; k < 30; ++k) from[k].value = in[k], from[k].mark = char(k);
+  for (uint k = 0; k < 30; ++k) to[k] = from[29 - k];
+  for (uint k = 0; k < 16; ++k) vectors[k] = float4(in[k]);
+  for (uint k = 0; k < 32; ++k) reinterpret_cast<thread half2*>(halves)[k] = half2(in[k]);
+  out[i] = to[i % 30].mark + vectors[i % 16].y + vectors[(i + 1) % 16][i & 3] + halves[i % 64];
+  if (i % 2 == 0) reinterpret_cast<device Padded*>(out + 256)[i / 2] = to[i % 30];
+}

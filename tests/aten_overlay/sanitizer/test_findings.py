@@ -130,6 +130,7 @@ def test_three_numbers_in_twelve_bytes() -> None:
     [
         ("input_written", "PTR266", "writes argument `in` (buffer 1) at byte 0, which is bound for reading"),
         ("table", "PTR264", "reads 4 bytes out of bounds of variable `weights` (16 bytes)"),
+        ("own_array", "PTR264", "writes 4 bytes out of bounds of variable `last` (16 bytes)"),
         ("halo", "PTR264", "out of bounds of variable `tile` (512 bytes)"),
         (
             "no_start",
@@ -158,14 +159,29 @@ def test_a_loop_that_never_ends_on_nan() -> None:
     assert "`out` (buffer 0) at byte 0" in found.what
 
 
-@pytest.mark.parametrize("name", ["sums", "some_ways", "branch", "one_component", "member", "passed_on"])
+def test_a_loop_that_reads_one_place_for_ever() -> None:
+    found = memory("waiting", np.zeros(40, np.float32), grid=32)
+    assert found.code == "PTR268"
+    assert "`out` (buffer 0) at byte 0" in found.what
+
+
+def test_a_pointer_that_may_come_of_several_places_stays_in_its_tensor() -> None:
+    out, count = np.zeros(GRID, np.float32), np.array([3], np.uint32)
+    found = memory("picked_pointer", out, Slice(values(), 64, 4 * 48), count, grid=64)
+    assert found.code == "PTR264" and "reads 4 bytes out of bounds of every argument" in found.what
+
+
+@pytest.mark.parametrize(
+    "name", ["sums", "some_ways", "branch", "one_component", "member", "passed_on", "array", "copied"]
+)
 def test_a_private_variable_without_a_value(name: str) -> None:
     found = finding("private.metal", name, [np.zeros(GRID, np.float32), values()])
     assert found.code == "PTR267"
 
 
-def test_a_private_variable_that_has_a_value_wherever_it_is_used() -> None:
-    run("private.metal", "guarded", [np.zeros(GRID, np.float32), values()])
+@pytest.mark.parametrize("name", ["guarded", "pieces"])
+def test_a_private_variable_that_has_a_value_wherever_it_is_used(name: str) -> None:
+    run("private.metal", name, [np.zeros(2 * GRID, np.float32), values()])
 
 
 def test_only_what_is_asked_for_is_watched() -> None:
@@ -178,3 +194,19 @@ def test_two_launches_are_ordered() -> None:
     out, x, scratch = np.zeros(GRID, np.float32), values(), np.zeros(GRID, np.float32)
     run("races.metal", "other_group_repaired", [out, x, scratch])
     run("races.metal", "other_group_repaired", [scratch, x, out])
+
+
+@pytest.mark.parametrize("options", [Options(sanitize=NAMES), Options(checked=True)], ids=["watched", "checked"])
+def test_a_launch_may_reach_any_number_of_buffers(options: Options) -> None:
+    parts = [np.full(4, k, np.float32) for k in range(1000)]
+    table = np.array([part.ctypes.data for part in parts], np.uint64)
+    kernel = Library(compile_kernels(HERE / "memory.metal", ["through_table"], options))
+
+    def read(reach: int) -> np.ndarray:
+        out = np.zeros(1000, np.float32)
+        kernel.run("through_table", [out, table, np.array([reach], np.uint32)], [1000], [100], resident=parts)
+        return out
+
+    np.testing.assert_array_equal(read(3), np.arange(1000))
+    with pytest.raises(OverlayError, match="out of bounds"):
+        read(1 << 28)

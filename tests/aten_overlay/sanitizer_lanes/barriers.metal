@@ -134,3 +134,23 @@ kernel void reduce_in_loop_right(device float* out, constant float* in, constant
     if (local % 2 == k % 2) sum += simd_sum(in[i]);
   out[i] = sum;
 }
+
+// Each thread waits once in each turn of the outer loop, but not in the same turn of the inner one.
+kernel void turns(device float* out, constant float* in, constant uint& count, uint i [[thread_position_in_grid]],
+                  uint local [[thread_index_in_threadgroup]]) {
+  threadgroup float shared[256];
+  shared[local] = in[i];
+  for (uint a = 0; a < 3; ++a)
+    for (uint k = 0; k < count; ++k)
+      if (k == ((local + a) & 1)) threadgroup_barrier(mem_flags::mem_threadgroup);  // FAULT turns
+  out[i] = shared[local];
+}
+kernel void turns_right(device float* out, constant float* in, constant uint& count, uint i [[thread_position_in_grid]],
+                        uint local [[thread_index_in_threadgroup]]) {
+  threadgroup float shared[256];
+  shared[local] = in[i];
+  for (uint a = 0; a < 3; ++a)
+    for (uint k = 0; k < count + local; ++k)  // the turns that differ have no barrier
+      if (k < count) threadgroup_barrier(mem_flags::mem_threadgroup);
+  out[i] = shared[local];
+}

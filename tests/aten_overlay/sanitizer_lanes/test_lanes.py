@@ -64,6 +64,7 @@ def test_a_shuffle_from_a_lane_that_is_not_there(name: str, mode: dict[str, Any]
         ("helper", "PTR275"),
         ("loop", "PTR274"),
         ("in_simdgroup", "PTR274"),
+        ("turns", "PTR295"),
     ],
 )
 def test_a_barrier_that_not_all_threads_reach(name: str, code: str, mode: dict[str, Any]) -> None:

@@ -58,6 +58,15 @@ TORCH_META_FUNC2(bend, Tensor_mode)(const Tensor& self, std::optional<std::strin
   }
 }
 TORCH_META_FUNC(odd)(const Tensor& self) { set_output(self); }
+TORCH_META_FUNC(halve)(const Tensor& self) {
+  Tensor half = self.narrow(0, 0, self.size(0) / 2);
+  build_borrowing_unary_op(maybe_get_output(), half);
+}
+TORCH_META_FUNC(limit)(const Tensor& self, const Tensor& low) {
+#define LIMIT_CONFIG() \\
+  TensorIteratorConfig().add_output(maybe_get_output()).promote_inputs_to_common_dtype(true)
+  build(LIMIT_CONFIG().add_const_input(self).add_const_input(low));
+}
 } // namespace at::meta
 
 namespace at::native {
@@ -148,23 +157,23 @@ def test_each_idiom_of_a_shared_implementation_leads_to_its_stub(checkout: Check
     assert_expected_inline(
         found,
         """\
-twist_stub() for all, always; line 25
+twist_stub() for all, always; line 34
   built by its meta function
-spin_stub() for float half bfloat bool float2 half2, always; line 36
+spin_stub() for float half bfloat bool float2 half2, always; line 45
   built by its meta function
-turn_stub() for all, always; line 42
+turn_stub() for all, always; line 51
   built by its meta function
-twist_stub() for all, !(mode.has_value()); line 44
+twist_stub() for all, !(mode.has_value()); line 53
   built by its meta function
-bend_stub(-alpha) for all, mode.has_value() and *mode == "down"; line 44
+bend_stub(-alpha) for all, mode.has_value() and *mode == "down"; line 53
   built by its meta function
-fold_stub(eps, n) for all, always; line 69
+fold_stub(eps, n) for all, always; line 78
   built by unary_float_op
-turn_stub() for float half bfloat long int short uchar char bool, always; line 72
+turn_stub() for float half bfloat long int short uchar char bool, always; line 81
   built by unary_float_op
-turn_stub() for float2 half2, always; line 72
+turn_stub() for float2 half2, always; line 81
   built by unary_op
-turn_stub() for all, always; line 73
+turn_stub() for all, always; line 82
   built by TensorIteratorConfig().check_all_same_dtype(false).add_output(result).build()""",
     )
 
@@ -211,6 +220,7 @@ def test_type_rules_of_meta_functions_and_plain_ones(checkout: Checkout) -> None
         read_type_rules(checkout, "bend.Tensor_mode"),
         read_type_rules(checkout, "phase", "phase_out"),
         read_type_rules(checkout, "not", "not_out"),
+        read_type_rules(checkout, "limit"),
     ]
     assert_expected_inline(
         "\n".join(map(summary, rules)),
@@ -226,7 +236,9 @@ mode.has_value():
 always:
   float half bfloat float float float float float float float half
 always:
-  bool bool bool bool bool bool bool bool bool bool bool""",
+  bool bool bool bool bool bool bool bool bool bool bool
+always:
+  float half bfloat long int short uchar char bool float2 half2""",
     )
 
 
@@ -237,7 +249,7 @@ def test_a_refusal_carries_the_message_and_the_line(checkout: Checkout) -> None:
     assert (helper.message, helper.place.file) == ("bend wants numbers", f"{NATIVE}/Twist.h")
 
 
-@pytest.mark.parametrize(("name", "code"), [("nothing", "PTR075"), ("odd", "PTR076")])
+@pytest.mark.parametrize(("name", "code"), [("nothing", "PTR075"), ("odd", "PTR076"), ("halve", "PTR300")])
 def test_an_unknown_type_rule_is_refused(checkout: Checkout, name: str, code: str) -> None:
     with pytest.raises(PorterError) as caught:
         read_type_rules(checkout, name)

@@ -34,6 +34,7 @@ Port:
 Inspect:
   status   List the operators with an MPS implementation.
   explain  Show each stage of the port of one operator, and its source.
+  report   Merge files of results and report on the fork.
 
 Verify:
   verify  Lint, compile and test operators or their ports.
@@ -88,6 +89,10 @@ Options:
   --from SOURCE      cuda: ATen's CUDA kernel. FILE.cu: a kernel of your own.
   --function NAME    The kernel in FILE.cu.
   --pull-request     Print the text of a pull request instead of the diff.
+  --jobs N           Verdicts at a time. Default: as many as there are cores.
+                     [x>=1]
+  --shard I/N        Only the I-th of N shares of --all.
+  --results FILE     Write results as JSON.
   -k EXPR            Only run tests whose name matches, as in pytest.
   --backend NAME     Where the tests run: host, kernels or mps. Default: the
                      most complete one available.
@@ -112,6 +117,7 @@ Examples:
   porter migrate erf log1p --write               port two operators and write
                                                  both
   porter migrate --all --no-verify --json        all plans as JSON
+  porter migrate --all --shard 2/8               one of eight shares, for CI
   porter migrate xlogy --from cuda               the functor is that of ATen's
                                                  CUDA kernel
   porter migrate --from my.cu --function NAME    the functor of a CUDA kernel
@@ -133,9 +139,13 @@ Usage: porter status [OPTIONS] [PATTERN...]
   code (see docs/errors) and the reason. PATTERN is a shell pattern: 'log*'.
 
 Options:
-  --portable  Only operators with a row that porter can port.
-  --blocked   Only operators with a row on MPSGraph that cannot be ported.
-  --missing   The operators that MPS lacks instead, and what each would take.
+  --portable      Only operators with a row that porter can port.
+  --blocked       Only operators with a row on MPSGraph that cannot be ported.
+  --missing       The operators that MPS lacks instead, and what each would
+                  take.
+  --coverage      Print the elementwise rows and what came of them, in
+                  Markdown.
+  --results FILE  Results for --coverage.
 
 Global options:
   --checkout DIR  The PyTorch fork to work on.

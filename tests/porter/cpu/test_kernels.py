@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -208,6 +209,17 @@ void pick_kernel(TensorIteratorBase& iter) {
   });
 }
 
+void quiet_kernel(TensorIteratorBase& iter) {
+  AT_DISPATCH_ALL_TYPES(iter.common_dtype(), "quiet", [&] {
+    cpu_kernel(iter, [](scalar_t a, scalar_t b) -> scalar_t {
+      if (a != a || b != b) {
+        return std::numeric_limits<scalar_t>::quiet_NaN();
+      }
+      return std::min(a, b);
+    });
+  });
+}
+
 void clip_kernel(TensorIteratorBase& iter, bool up) {
   AT_DISPATCH_FLOATING_TYPES(iter.common_dtype(), "clip_cpu", [&]() {
     const scalar_t low(0.5f);
@@ -233,6 +245,7 @@ REGISTER_DISPATCH(mix_stub, &mix_kernel)
 REGISTER_DISPATCH(clip_stub, &clip_kernel)
 REGISTER_DISPATCH(zero_stub, &zero_kernel)
 REGISTER_DISPATCH(odd_stub, &odd_kernel)
+REGISTER_DISPATCH(quiet_stub, &quiet_kernel)
 REGISTER_DISPATCH(grow_stub, &grow_kernel)
 REGISTER_DISPATCH(pick_stub, &pick_kernel)
 REGISTER_DISPATCH(strange_stub, &strange_kernel)
@@ -364,7 +377,7 @@ T high = 2;
 if (up) {
   high = T(4);
 }
-return (b < (c10::metal::max(a + b, static_cast<T>(0.5f))) ? b : (c10::metal::max(a + b, static_cast<T>(0.5f)))) * high;""",
+return (b < c10::metal::max(a + b, static_cast<T>(0.5f)) ? b : c10::metal::max(a + b, static_cast<T>(0.5f))) * high;""",
     )
 
 
@@ -372,16 +385,27 @@ def test_functions_of_complex_numbers_are_taken_from_the_table(checkout: Checkou
     kernel = read_cpu_kernel(checkout, "grow_stub")
     [only] = kernel.lambdas
     assert (kernel.dtypes, kernel.untranslated) == ((FLOAT2,), ())
-    assert only.body == "c10::metal::div(a, T(1, 0) + T(complex_exp(float2(-a))))"
-    [helper] = only.helpers
-    assert "inline float2 complex_exp(const float2 z)" in helper
+    assert only.body == "T(complex_div(float2(a), float2(T(1, 0) + T(complex_exp(float2(-a))))))"
+    assert re.findall(r"inline float2 (\w+)\(", "".join(only.helpers)) == ["complex_exp", "complex_div"]
+
+
+def test_a_test_for_nan_is_left_out_for_integers(checkout: Checkout) -> None:
+    floats, integers = read_cpu_kernel(checkout, "quiet_stub").lambdas
+    assert floats.body.startswith("if (a != a || b != b) {")
+    assert integers.body == "b < a ? b : a"
+
+
+def test_a_condition_beside_the_elements_is_taken_in_their_type(checkout: Checkout) -> None:
+    [chosen] = read_cpu_kernel(checkout, "pick_stub").lambdas
+    assert (chosen.body, chosen.chooses) == ("which ? a : b", True)
 
 
 def test_elements_of_different_types_are_refused(checkout: Checkout) -> None:
-    kernel = read_cpu_kernel(checkout, "pick_stub")
+    text = checkout.read(f"{CPU_KERNELS}/TwistKernel.cpp").replace("bool which, scalar_t a", "scalar_t a, bool which")
+    kernel = read_cpu_kernel(checkout.layer({f"{CPU_KERNELS}/TwistKernel.cpp": text}), "pick_stub")
     assert kernel.lambdas == ()
     [refused] = kernel.untranslated
-    assert (refused.error.code, "different types: bool, T" in refused.error.what) == ("PTR078", True)
+    assert (refused.error.code, "different types: T, bool, T" in refused.error.what) == ("PTR078", True)
 
 
 def test_vector_math_made_by_a_macro(checkout: Checkout) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
 
+from porter.core.errors import PorterError
 from porter.kernels.compare import BY_TYPE
 from porter.kernels.script import (
     Case,
@@ -52,6 +54,47 @@ def script(*runs: object, refusals: tuple[Refusal, ...] = (), simple: object = N
         Stage("increase", second, increase, ("doubled",)),  # type: ignore[arg-type]
     )
     return Script("doubles", Kind.PIPELINE, stages, make_inputs, ((1, 1), (3, 5)), (), refusals=refusals)
+
+
+def changed(**fields: object) -> Script:
+    return replace(script(), **fields)  # type: ignore[arg-type]
+
+
+WRONG = {
+    "no stage": (lambda: changed(stages=()), "`stages`"),
+    "one stage alone": (lambda: changed(stages=script().stages[0]), "`stages`"),
+    "numbers as sizes": (lambda: changed(sizes=(1, 257)), "`sizes`"),
+    "no sizes": (lambda: changed(sizes=()), "`sizes`"),
+    "numbers to time": (lambda: changed(benchmark=(64,)), "`benchmark`"),
+    "types as text": (lambda: changed(dtypes=("float32",)), "`dtypes`"),
+    "layouts as text": (lambda: changed(layouts=("dense",)), "`layouts`"),
+    "a function as refusal": (lambda: changed(refusals=(double,)), "`refusals`"),
+    "inputs that are values": (lambda: changed(inputs={"x": torch.ones(3)}), "`inputs`"),
+    "inputs that return a list": (lambda: changed(inputs=lambda case: [1]).values(Case((1, 1))), "`inputs`"),
+    "a kind as text": (lambda: changed(kind="pipeline"), "`kind`"),
+    "a number as tolerance": (lambda: changed(tolerance=1e-3), "`tolerance`"),
+    "a stage without a reference": (lambda: Stage("s", double, None, ("x",)), "`reference` of stage s"),  # type: ignore[arg-type]
+    "a text instead of names": (lambda: Stage("s", double, double, "x"), "`takes` of stage s"),  # type: ignore[arg-type]
+    "a refusal without a call": (lambda: Refusal("x", None), "`call`"),  # type: ignore[arg-type]
+    "a name that nothing gives": (lambda: script().stages[0].results(double, {"y": torch.ones(3)}), "takes `x`"),
+    "a result that is no tensor": (
+        lambda: script().stages[0].results(lambda x: x.numpy(), {"x": torch.ones(3)}), "returns ndarray",
+    ),
+    "one result too many": (
+        lambda: script().stages[0].results(lambda x: (x, x), {"x": torch.ones(3)}), "returns Tensor, Tensor",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("use", "said"), WRONG.values(), ids=WRONG)
+def test_a_wrong_script(use: Callable[[], object], said: str) -> None:
+    with pytest.raises(PorterError) as caught:
+        use()
+    assert caught.value.code == "PTR287" and said in caught.value.what and caught.value.hint
+
+
+def test_a_list_of_one_tensor_is_a_result() -> None:
+    assert script().stages[0].results(lambda x: [x], {"x": torch.ones(3)})["doubled"].tolist() == [1, 1, 1]
 
 
 def test_the_largest_size_has_every_type_and_layout_and_the_others_one_case() -> None:

@@ -9,7 +9,7 @@ import pytest
 from porter.aten.meta import Promotion, TypeRule
 from porter.aten.metal_functions import Library
 from porter.core.checkout import EMBEDDED_FORK, Checkout
-from porter.core.dtypes import ALL, FLOAT2, Kind
+from porter.core.dtypes import ALL, BFLOAT, FLOAT, FLOAT2, HALF, LONG, Kind
 from porter.core.errors import Place
 from porter.cpu.kernels import CpuKernel, Lambda, ScalarArgument
 from porter.metal.candidates import build_functor, list_candidates
@@ -90,10 +90,24 @@ def test_complex_elements_take_the_lambda_of_their_type() -> None:
     assert body.statements == ("return conj(x);",)
 
 
+def test_a_long_body_is_called_for_integers() -> None:
+    long = Body(("const float y = static_cast<float>(x);", "return static_cast<T>(y * y);"), "T", "a test")
+    assert promote_body(long, subject()).statements == ("return operator()(static_cast<float>(x));",)
+    spec = replace(subject(), scalars=("eps",))
+    assert promote_body(long, spec).statements == ("return operator()(static_cast<float>(x), eps);",)
+
+
+def test_halves_are_served_wherever_the_cpu_has_float() -> None:
+    spec = subject()
+    of_float = replace(spec, cpu=replace(spec.cpu, dtypes=(FLOAT,)))
+    of_longs = replace(spec, cpu=replace(spec.cpu, dtypes=(LONG,)))
+    assert (of_float.served, of_longs.served) == ((FLOAT, HALF, BFLOAT), (LONG,))
+
+
 @pytest.mark.parametrize(
     ("body", "line"),
     [
-        ("(precise::exp(z * (z + 1)) - 1.0f) * z", "(c10::metal::expm1f(X * (X + 1))) * X"),
+        ("(precise::exp(z * (z + 1)) - 1.0f) * z", "(expm1(X * (X + 1))) * X"),
         ("precise::exp(z) - 1.5f", ""),
         ("precise::exp(z) + 1.0f", ""),
     ],
@@ -102,7 +116,8 @@ def test_another_candidate_keeps_the_digits_of_exp_minus_one(body: str, line: st
     spec = replace(subject(replace(LAMBDA, body=body)), library=Library.read(Checkout(EMBEDDED_FORK, "test")))
     bodies = [each.statements for each in list_candidates(spec, Kind.FLOATING)]
     x = "static_cast<float>(x)"
-    wanted = [(f"return static_cast<T>({line.replace('X', x)});",)] if line else []
+    functions = ("c10::metal::expm1f", "real_expm1") if line else ()
+    wanted = [(f"return static_cast<T>({line.replace('X', x).replace('expm1', each)});",) for each in functions]
     assert bodies[1:] == wanted
 
 

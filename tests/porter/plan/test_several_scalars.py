@@ -196,11 +196,68 @@ def test_a_fork_without_the_launcher_is_refused(fork: Checkout) -> None:
 
 
 def test_a_scalar_that_is_no_number_is_refused(fork: Checkout) -> None:
-    header = fork.root / f"{NATIVE}/Activation.h"
-    header.write_text(header.read_text().replace("const c10::Scalar&)", "std::optional<double>)"))
-    with pytest.raises(PorterError, match="softplus_stub takes a std::optional<double>") as refused:
+    replace_in(fork, f"{NATIVE}/Activation.h", "const c10::Scalar&)", "std::string_view)")
+    with pytest.raises(PorterError, match="softplus_stub takes a std::string_view") as refused:
         plan_operator(Checkout(fork.root, "test"), "softplus")
     assert refused.value.code == "PTR018"
+
+
+def test_an_optional_number_comes_with_its_presence(fork: Checkout) -> None:
+    kernels = f"{CPU_KERNELS}/Activation.cpp"
+    replace_in(fork, f"{NATIVE}/Activation.h", "const c10::Scalar&)", "std::optional<double>)")
+    replace_in(fork, kernels, "const Scalar& threshold_", "std::optional<double> threshold")
+    replace_in(
+        fork,
+        kernels,
+        "const auto low = -threshold_.to<opmath_t>();",
+        "const opmath_t low = threshold.has_value() ? -threshold.value() : opmath_t(threshold.value_or(-20.));",
+    )
+    plan = plan_operator(Checkout(fork.root, "test"), "softplus")
+    struct, metal = (added(plan, f"{KERNELS}/UnaryKernel.{ending}") for ending in ("h", "metal"))
+    host = added(plan, f"{OPERATIONS}/UnaryKernel.mm")
+    assert_expected_inline(
+        struct.partition("template")[2],
+        """\
+ <typename T>
+struct SoftplusParams {
+  T beta;
+  T threshold;
+  bool has_threshold;
+};""",
+    )
+    assert_expected_inline(
+        metal[metal.index("operator()") : metal.index("  }\n};")],
+        """\
+operator()(const T x, const A params) {
+    c10::metal::opmath_t<T> low = params.has_threshold
+        ? -static_cast<T>(params.threshold)
+        : static_cast<c10::metal::opmath_t<T>>(
+              params.has_threshold ? static_cast<T>(params.threshold) : -20.0f);
+    return -(static_cast<c10::metal::opmath_t<T>>(x) * params.beta) < low
+        ? x
+        : static_cast<T>(
+              c10::metal::log1p(
+                  precise::exp(
+                      static_cast<c10::metal::opmath_t<T>>(x) * params.beta)) /
+              params.beta);
+""",
+    )
+    assert_expected_inline(
+        host[host.index("static void") : host.index("    lib.")],
+        """\
+static void softplus_kernel_mps(TensorIteratorBase& iter, const Scalar& beta, std::optional<double> threshold) {
+  AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, iter.common_dtype(), "softplus_mps", [&]() {
+    using opmath_t = at::opmath_type<c10::scalar_value_type<scalar_t>::type>;
+    const SoftplusParams<opmath_t> params{
+        beta.to<opmath_t>(), static_cast<opmath_t>(threshold.value_or(0)), threshold.has_value()};
+""",
+    )
+
+
+def replace_in(fork: Checkout, path: str, old: str, new: str) -> None:
+    text = (fork.root / path).read_text()
+    assert old in text
+    (fork.root / path).write_text(text.replace(old, new))
 
 
 def test_it_is_right_on_the_device(fork: Checkout) -> None:

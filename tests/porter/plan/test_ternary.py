@@ -4,10 +4,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from expecttest import assert_expected_inline
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.layout import INDEXING, KERNEL_LIBRARY, KERNELS, NATIVE, NATIVE_FUNCTIONS, OPERATIONS
 from porter.plan.planner import plan_operator
+from porter.verdict.prove import target_of
+from porter.verdict.verify import verify
 
 DECLARED = """  void exec_ternary_kernel(
       TensorIteratorBase& iter,
@@ -121,3 +124,83 @@ def test_a_fork_without_ternary_kernels_keeps_the_row(root: Path) -> None:
     plan = plan_operator(Checkout(root, "test"), "lerp")
     assert [entry.name for entry in plan.entries] == ["lerp.Scalar_out"]
     assert [left.code for left in plan.unported] == ["PTR091"]
+
+
+@pytest.fixture
+def newer(root: Path) -> Path:
+    """The fork with every ternary kernel in its header, but no file for them and no function that launches them."""
+    for path in (f"{KERNELS}/Pointwise.metal", f"{OPERATIONS}/Pointwise.mm"):
+        (root / path).unlink()
+    indexing = root / INDEXING
+    kernels = Path(__file__).with_name("ternary.h").read_text()
+    indexing.write_text(indexing.read_text().removesuffix(MACRO) + kernels)
+    return root
+
+
+def test_a_pair_of_files_is_made_like_the_binary_one(newer: Path) -> None:
+    plan = plan_operator(Checkout(newer, "test"), "lerp")
+    assert plan.complete
+    after = plan.changes.apply()
+    assert_expected_inline(
+        after[f"{KERNELS}/TernaryKernel.metal"],
+        """\
+#include <c10/metal/indexing.h>
+#include <metal_stdlib>
+using namespace metal;
+using namespace c10::metal;
+
+struct lerp_tensor_weight_functor {
+  template <typename T>
+  inline T operator()(const T a, const T b, const T c) {
+    return static_cast<T>(
+        static_cast<float>(a) +
+        static_cast<float>(c) *
+            (static_cast<float>(b) - static_cast<float>(a)));
+  }
+};
+
+REGISTER_TERNARY_OP(lerp_tensor_weight, float, float);
+REGISTER_TERNARY_OP(lerp_tensor_weight, half, half);
+REGISTER_TERNARY_OP(lerp_tensor_weight, bfloat, bfloat);
+""",
+    )
+    host = after[f"{OPERATIONS}/TernaryKernel.mm"]
+    launcher = host.index("\n// Launches"), host.index("\nstatic void lerp")
+    assert_expected_inline(
+        host[: launcher[0]] + "\n...\n" + host[launcher[1] :],
+        """\
+#define TORCH_ASSERT_ONLY_METHOD_OPERATORS
+#include <ATen/TensorIterator.h>
+#include <ATen/native/Lerp.h>
+#include <ATen/native/mps/MetalShaderLibrary.h>
+#include <ATen/native/mps/OperationUtils.h>
+#include <c10/util/irange.h>
+#include <fmt/format.h>
+
+namespace at::native {
+
+static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
+
+...
+
+static void lerp_tensor_weight_mps_kernel(TensorIteratorBase& iter) {
+  exec_ternary(iter, "lerp_tensor_weight", iter.common_dtype());
+}
+
+REGISTER_DISPATCH(lerp_kernel_tensor_weight, &lerp_tensor_weight_mps_kernel)
+
+} // namespace at::native
+""",
+    )
+    assert "exec_ternary(part, name, dtype, scalar, scalar_type);" in host[slice(*launcher)]
+
+
+def test_its_launcher_is_right_on_the_device(newer: Path) -> None:
+    plan = plan_operator(Checkout(newer, "test"), "lerp")
+    text = plan.changes.apply()
+    tests = "(test_output_match or test_layouts) and float32"
+    verdict = verify(newer, text, target_of(plan, "lerp"), tests)
+    assert verdict.ok and verdict.kernel_calls > 20, verdict.failures
+    host = f"{OPERATIONS}/TernaryKernel.mm"
+    swapped = {**text, host: text[host].replace("iter.strides(at)", "iter.strides(0)")}
+    assert swapped != text and not verify(newer, swapped, target_of(plan, "lerp"), tests).ok

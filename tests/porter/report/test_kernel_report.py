@@ -7,7 +7,7 @@ from expecttest import assert_expected_inline
 from porter.kernels.checking import CaseResult
 from porter.kernels.compare import Difference
 from porter.kernels.script import Kind, WrongStage
-from porter.kernels.timing import Timing
+from porter.kernels.timing import Fused, Timing
 from porter.kernels.trace import StageResult
 from porter.kernels.writer import Writer
 from porter.report.kernel import TIMING_HEADING, check_lines, check_object, timing_line, timing_object, trace_lines
@@ -21,6 +21,7 @@ def test_the_times_and_what_is_over() -> None:
         Timing("4096x1024-float32-dense", Kind.ROW_WISE, 4.0, 8.0, 2.0),
         Timing("4194304-float32-dense", Kind.ELEMENTWISE, 3.0, None, 2.0),
         Timing("256x256x256-float32-dense", Kind.MATRIX, 30.0, 20.0, 1.0),
+        Timing("64x64-float32-dense", Kind.ATOMIC, 3.0, 6.0, 2.0, (Fused("forward", 1.0, 17.24),)),
     ]
     assert_expected_inline(
         "\n".join([TIMING_HEADING, *(timing_line("mine", each) for each in timings)]),
@@ -28,12 +29,17 @@ def test_the_times_and_what_is_over() -> None:
 template           case                               kernel ms simple ms  torch ms   ratio  to simple
 mine               4096x1024-float32-dense                4.000     8.000     2.000    2.00       0.50
 mine               4194304-float32-dense                  3.000               2.000    1.50             over 1.2
-mine               256x256x256-float32-dense             30.000    20.000     1.000   30.00       1.50  slower than simple""",
+mine               256x256x256-float32-dense             30.000    20.000     1.000   30.00       1.50  slower than simple
+mine               64x64-float32-dense                    3.000     6.000     2.000    1.50       0.50
+  forward: 17.2 times as fast as in operators of torch (17.240 ms)""",
     )
     assert timing_object("mine", timings[1]) == {
         "template": "mine", "kind": "elementwise", "target": 1.2, "case": "4194304-float32-dense", "kernel": 3.0,
-        "simple": None, "torch": 2.0, "ratio": 1.5, "to_simple": None,
+        "simple": None, "torch": 2.0, "ratio": 1.5, "to_simple": None, "fused": [],
     }  # fmt: skip
+    assert timing_object("mine", timings[3])["fused"] == [
+        {"stage": "forward", "kernel": 1.0, "operators": 17.24, "ratio": 17.24}
+    ]
 
 
 def test_a_check_shows_some_failures_and_counts_all() -> None:

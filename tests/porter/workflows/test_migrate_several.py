@@ -13,7 +13,8 @@ from porter.verdict import client
 from porter.verdict.messages import VerdictAnswer, VerifyRequest
 from porter.verdict.result import Verdict
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
-from porter.workflows.verify import Proof, verify_operators
+from porter.workflows.proof import Proof
+from porter.workflows.verify import verify_operators
 
 FORK = Checkout(EMBEDDED_FORK, "test")
 

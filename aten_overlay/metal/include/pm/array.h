@@ -1,7 +1,22 @@
 // <metal_array>: MSL section 2.12.
 #pragma once
 
+// The compiler makes one of a list in braces.
+namespace std {
+template <class T> class initializer_list {
+  const T* first_ = nullptr;
+  size_t count_ = 0;
+
+ public:
+  constexpr initializer_list() = default;
+  PM_INLINE constexpr T* begin() const { return const_cast<T*>(first_); }
+  PM_INLINE constexpr T* end() const { return begin() + count_; }
+  PM_INLINE constexpr size_t size() const { return count_; }
+};
+}  // namespace std
+
 namespace metal {
+using std::initializer_list;
 template <class T, size_t N> struct array {
   T elements_[N];
   PM_INLINE constexpr T& operator[](size_t i) { return elements_[i]; }

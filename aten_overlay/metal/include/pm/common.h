@@ -57,10 +57,19 @@ template <class T, int N> PM_INLINE vec<T, N> abs(const vec<T, N>& a) {
 }
 
 template <class T, class = enable_if_t<pm::is_float<pm::element_t<T>>>> PM_INLINE T saturate(T x) { return clamp(x, T(0), T(1)); }
-PM_UNARY(sign, pm::sign)
+// Of integers there is none: sources declare their own.
+PM_INLINE float sign(float x) { return pm::sign(x); }
+PM_INLINE half sign(half x) { return half(pm::sign(float(x))); }
+template <class T, class = enable_if_t<__is_same(T, double) || pm::is_bfloat<T>>> PM_INLINE T sign(T x) { return T(pm::sign(float(x))); }
+template <class T, int N, class = enable_if_t<pm::is_float<T>>> PM_INLINE vec<T, N> sign(const vec<T, N>& a) {
+  vec<T, N> r;
+  for (int i = 0; i < N; ++i) r.v_[i] = sign(a.v_[i]);
+  return r;
+}
 template <class T> PM_INLINE T mix(T x, T y, type_identity_t<T> a) { return x + (y - x) * a; }
 template <class T, class = enable_if_t<pm::is_float<T>>> PM_INLINE T step(T edge, T x) { return x < edge ? T(0) : T(1); }
-template <class T> PM_INLINE T smoothstep(T edge0, T edge1, T x) {
+template <class T, class = enable_if_t<pm::is_float<pm::element_t<T>>>>
+PM_INLINE T smoothstep(type_identity_t<T> edge0, type_identity_t<T> edge1, T x) {
   const T t = clamp((x - edge0) / (edge1 - edge0), T(0), T(1));
   return t * t * (T(3) - T(2) * t);
 }

@@ -72,6 +72,34 @@ PM_INTEGER T insert_bits(T base, T insert, uint offset, uint bits) {
 PM_INTEGER_VECTOR(clz) PM_INTEGER_VECTOR(ctz) PM_INTEGER_VECTOR(popcount) PM_INTEGER_VECTOR(reverse_bits)
 PM_INTEGER_VECTORS(rotate) PM_INTEGER_VECTORS(mulhi) PM_INTEGER_VECTORS(addsat) PM_INTEGER_VECTORS(subsat)
 PM_INTEGER_VECTORS(hadd) PM_INTEGER_VECTORS(rhadd)
+PM_INTEGER_VECTORS(mul24)
 #undef PM_INTEGER_VECTOR
 #undef PM_INTEGER_VECTORS
+#define PM_INTEGER_VECTOR(name) \
+  template <class T, int N, class = enable_if_t<__is_integral(T)>> \
+  PM_INLINE vec<T, N> name(const vec<T, N>& a, const type_identity_t<vec<T, N>>& b, const type_identity_t<vec<T, N>>& c) { \
+    vec<T, N> r; \
+    for (int i = 0; i < N; ++i) r.v_[i] = name(a.v_[i], b.v_[i], c.v_[i]); \
+    return r; \
+  }
+PM_INTEGER_VECTOR(mad24) PM_INTEGER_VECTOR(madhi) PM_INTEGER_VECTOR(madsat)
+#undef PM_INTEGER_VECTOR
+template <class T, int N, class = enable_if_t<__is_integral(T)>>
+PM_INLINE vec<make_unsigned_t<T>, N> absdiff(const vec<T, N>& a, const type_identity_t<vec<T, N>>& b) {
+  vec<make_unsigned_t<T>, N> r;
+  for (int i = 0; i < N; ++i) r.v_[i] = absdiff(a.v_[i], b.v_[i]);
+  return r;
+}
+template <class T, int N, class = enable_if_t<__is_integral(T)>>
+PM_INLINE vec<T, N> extract_bits(const vec<T, N>& a, uint offset, uint bits) {
+  vec<T, N> r;
+  for (int i = 0; i < N; ++i) r.v_[i] = extract_bits(a.v_[i], offset, bits);
+  return r;
+}
+template <class T, int N, class = enable_if_t<__is_integral(T)>>
+PM_INLINE vec<T, N> insert_bits(const vec<T, N>& base, const type_identity_t<vec<T, N>>& insert, uint offset, uint bits) {
+  vec<T, N> r;
+  for (int i = 0; i < N; ++i) r.v_[i] = insert_bits(base.v_[i], insert.v_[i], offset, bits);
+  return r;
+}
 }  // namespace metal

@@ -17,6 +17,7 @@ struct parameter {
   attribute kind;
   unsigned index;
   const char* name;
+  bool streamed = false;  // the buffer's element for a thread is at the thread's position
 };
 
 template <class A> struct built_in { PM_INLINE static A from(const uint32_t* p) { return A(p[0]); } };
@@ -55,13 +56,27 @@ template <class T> struct none<T&> {
   PM_INLINE static T& make() { return *static_cast<T*>(nullptr); }
 };
 
+// How many bindings an argument takes: an array of textures or samplers has one for each.
+template <class D> inline constexpr unsigned bindings_of = 1;
+template <class T, size_t N> inline constexpr unsigned bindings_of<metal::array<T, N>> = N;
+template <class D> struct resource { PM_INLINE static D from(void* const* bound) { return D::from(bound[0]); } };
+template <class T, size_t N> struct resource<metal::array<T, N>> {
+  PM_INLINE static metal::array<T, N> from(void* const* bound) {
+    metal::array<T, N> all;
+    for (size_t i = 0; i < N; ++i) all[i] = T::from(bound[i]);
+    return all;
+  }
+};
+template <class D> struct element_of { using type = D; };
+template <class T, size_t N> struct element_of<metal::array<T, N>> { using type = T; };
+
 template <attribute K, unsigned I, class A>
 PM_INLINE decltype(auto) argument(void* const* buffers, void* const* threadgroup, const pm_thread& t) {
   using D = __remove_cv(__remove_reference_t(A));
   const pm_grid& g = *t.grid;
   const uint32_t* n = t.size;
   if constexpr (K == attribute::buffer) return (bound<A>::from(buffers[I]));
-  else if constexpr (K == attribute::texture || K == attribute::sampler) return D::from(buffers[I]);
+  else if constexpr (K == attribute::texture || K == attribute::sampler) return resource<D>::from(buffers + I);
   else if constexpr (K == attribute::absent) return (none<A>::make());
   else if constexpr (K == attribute::threadgroup) return (bound<A>::from(threadgroup[I]));
   else if constexpr (K == attribute::thread_position_in_grid) return built_in<D>::from(t.position);
@@ -82,6 +97,24 @@ PM_INLINE decltype(auto) argument(void* const* buffers, void* const* threadgroup
   else if constexpr (K == attribute::quadgroups_per_threadgroup) return D((n[0] * n[1] * n[2] + 3) >> 2);
   else if constexpr (K == attribute::dispatch_quadgroups_per_threadgroup) return D((g.group[0] * g.group[1] * g.group[2] + 3) >> 2);
   else return D(32);
+}
+
+// Memory is asked for ahead of the threads that use it: a processor by itself does not look past the end of a page. First
+// a few pages at once, whose addresses are then looked up side by side, later their lines.
+inline constexpr uint32_t between_lines = 64, between_pages = 8192;  // threads
+inline constexpr uint64_t line = 64, page = 4096, pages_ahead = 4096, read_ahead = 2048, write_ahead = 512;  // bytes
+template <attribute K, class B> PM_INLINE void request(const parameter& p, void* const* buffers, uint64_t x) {
+  if constexpr (K == attribute::buffer) {
+    using M = bound<B>;
+    constexpr uint64_t size = size_of<typename M::target>();
+    if (!p.streamed || M::reference) return;
+    const char* at = static_cast<const char*>(buffers[p.index]) + x * size;
+    if (x % between_pages == 0)
+      for (uint64_t i = 0; i < between_pages * size; i += page) __builtin_prefetch(at + pages_ahead + i, M::writable);
+#pragma unroll
+    for (uint64_t i = 0; i < between_lines * size; i += line)
+      __builtin_prefetch(at + (M::writable ? write_ahead : read_ahead) + i, M::writable);
+  }
 }
 
 template <size_t...> struct indices {};
@@ -112,6 +145,15 @@ template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, vo
     pm_lane_ended();
   }
 
+  static constexpr bool any_streamed() {
+    for (const parameter& p : Spec::parameters)
+      if (p.streamed) return true;
+    return false;
+  }
+  template <size_t... I> PM_INLINE static void request_all(indices<I...>, void* const* buffers, uint32_t x) {
+    (request<Spec::parameters[I].kind, A>(Spec::parameters[I], buffers, x), ...);
+  }
+
   // Addresses are copied first: were they read through the argument, a store of the kernel could change them.
   static void rows(void* const* given, const pm_grid* grid, uint64_t begin, uint64_t end) {
     void* buffers[Spec::buffers + 1];
@@ -126,9 +168,13 @@ template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, vo
       t.position[1] = uint32_t(row % height);
       t.position[2] = uint32_t(row / height);
       const uint32_t last = uint32_t(x0 + n);
-      for (uint32_t x = uint32_t(x0); x < last; ++x) {
-        t.position[0] = x;
-        call(order{}, buffers, nullptr, t);
+      for (uint32_t x = uint32_t(x0); x < last;) {
+        const uint32_t stop = any_streamed() && last - x > between_lines ? x + between_lines : last;
+        request_all(order{}, buffers, x);
+        for (; x < stop; ++x) {
+          t.position[0] = x;
+          call(order{}, buffers, nullptr, t);
+        }
       }
       i += n;
     }
@@ -165,17 +211,28 @@ template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, vo
       const uint32_t kind = K == attribute::threadgroup ? PM_THREADGROUP : M::reference ? PM_CONSTANT_REFERENCE : PM_BUFFER;
       return {p.name, kind, p.index, size_of<T>(), align_of<T>(), K == attribute::buffer && M::writable};
     } else if constexpr (K == attribute::texture || K == attribute::sampler) {
-      return {p.name, K == attribute::texture ? PM_TEXTURE : PM_SAMPLER, p.index, 1, 1, K == attribute::texture && B::writable};
+      return {p.name, K == attribute::texture ? PM_TEXTURE : PM_SAMPLER, p.index, 1, 1,
+              K == attribute::texture && element_of<__remove_cv(__remove_reference_t(B))>::type::writable};
     } else {
       return {nullptr, 0, 0, 0, 0, 0};
     }
   }
+  template <attribute K, class B> static constexpr unsigned extent() {
+    if constexpr (K == attribute::texture || K == attribute::sampler) return bindings_of<__remove_cv(__remove_reference_t(B))>;
+    else return K == attribute::buffer || K == attribute::threadgroup;
+  }
+  template <size_t... I> static constexpr unsigned count_all(indices<I...>) { return (0u + ... + extent<Spec::parameters[I].kind, A>()); }
+  static constexpr unsigned count() { return count_all(order{}); }
   template <size_t... I> static const pm_argument* describe_all(indices<I...>) {
     static const pm_argument all[] = {describe<Spec::parameters[I].kind, A>(Spec::parameters[I])..., {nullptr, 0, 0, 0, 0, 0}};
-    static pm_argument bound_only[sizeof...(A) + 1];
+    constexpr unsigned extents[] = {extent<Spec::parameters[I].kind, A>()..., 0};
+    static pm_argument bound_only[count() + 1];
     unsigned n = 0;
-    for (const auto& a : all)
-      if (a.name) bound_only[n++] = a;
+    for (size_t i = 0; i < sizeof...(A); ++i)
+      for (unsigned k = 0; k < extents[i]; ++k) {
+        bound_only[n] = all[i];
+        bound_only[n++].index += k;
+      }
     return bound_only;
   }
   static const pm_argument* arguments() { return describe_all(order{}); }

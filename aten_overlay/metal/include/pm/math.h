@@ -77,6 +77,11 @@ template <class T, class = enable_if_t<pm::is_float<T>>> PM_INLINE T modf(T x, T
   whole = T(w);
   return T(infinite ? __builtin_copysignf(0.0f, float(x)) : __builtin_copysignf(float(x) - w, float(x)));
 }
+template <class T, int N> PM_INLINE vec<T, N> modf(const vec<T, N>& a, vec<T, N>& whole) {
+  vec<T, N> r;
+  for (int i = 0; i < N; ++i) r.v_[i] = modf(a.v_[i], whole.v_[i]);
+  return r;
+}
 template <class T> PM_INLINE T sincos(T x, T& cosine) {
   cosine = cos(x);
   return sin(x);

@@ -62,3 +62,11 @@ template <class T, int N> using packed_vec = pm::packed<T, N>;
 PM_PACKED_NAMES(bool) PM_PACKED_NAMES(char) PM_PACKED_NAMES(uchar) PM_PACKED_NAMES(short) PM_PACKED_NAMES(ushort)
 PM_PACKED_NAMES(int) PM_PACKED_NAMES(uint) PM_PACKED_NAMES(long) PM_PACKED_NAMES(ulong) PM_PACKED_NAMES(half)
 PM_PACKED_NAMES(bfloat) PM_PACKED_NAMES(float)
+#undef PM_PACKED_NAMES
+#define PM_PACKED_NAMES(T) using ::packed_##T##2; using ::packed_##T##3; using ::packed_##T##4;
+namespace metal {
+PM_PACKED_NAMES(bool) PM_PACKED_NAMES(char) PM_PACKED_NAMES(uchar) PM_PACKED_NAMES(short) PM_PACKED_NAMES(ushort)
+PM_PACKED_NAMES(int) PM_PACKED_NAMES(uint) PM_PACKED_NAMES(long) PM_PACKED_NAMES(ulong) PM_PACKED_NAMES(half)
+PM_PACKED_NAMES(bfloat) PM_PACKED_NAMES(float)
+}  // namespace metal
+#undef PM_PACKED_NAMES

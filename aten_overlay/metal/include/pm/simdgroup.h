@@ -152,19 +152,22 @@ PM_INLINE uint existing(uint lane) {
   return lane & 31;
 #endif
 }
-template <class T> PM_INLINE T open_value([[maybe_unused]] uint from, T otherwise) {
+// The bytes of the pattern are no small number in any type: a sum with one would look like a sum with 0.
+template <class T> PM_INLINE T open_value([[maybe_unused]] uint from, [[maybe_unused]] T own, T otherwise) {
 #ifdef PM_SANITIZE
   const uint how = pm_inactive_lane(from);
-  if (how < 2) __builtin_memset(&otherwise, how ? 0 : 0xa5, sizeof(T));
-#endif
+  if (how < 2) __builtin_memset(&own, how ? 0 : 0x47, sizeof(T));
+  return own;
+#else
   return otherwise;
+#endif
 }
 // The input of lane `from`; `otherwise` beyond the simdgroup, and where nothing defines it: for an inactive lane, or none.
 template <class T> PM_INLINE T fetch(T v, uint from, T otherwise) {
   const pm_exchange* x = exchange(v, share_step<T>);
   const T value = read_output<T>(x, (pm_index() & ~31u) + (from & 31));
   if (from < 32 && (active_lanes(x) >> from & 1)) return value;
-  return from < 32 || from == no_lane ? open_value(from, otherwise) : otherwise;
+  return from < 32 || from == no_lane ? open_value(from, v, otherwise) : otherwise;
 }
 // Lane `at` of the part of a simdgroup that starts at `base`; beyond that part, the filler's, which continues it.
 template <class T> PM_INLINE T fetch_or_fill(T v, T filler, uint base, uint at, uint modulo) {
@@ -183,17 +186,19 @@ template <class T> PM_INLINE T bit_xor(T a, T b) { return T(a ^ b); }
 }  // namespace pm
 
 namespace metal {
+// A swizzle goes by the forms of forms.h.
+#define PM_EXCHANGE template <class T, class = enable_if_t<!pm::stands_for_vector<T>>> PM_INLINE
 #define PM_REDUCTION(name, f) \
-  template <class T> PM_INLINE T simd_##name(T v) { return pm::reduce<T, pm::f<T>>(v); } \
-  template <class T> PM_INLINE T quad_##name(T v) { return pm::quad_reduce<T, pm::f<T>>(v); }
+  PM_EXCHANGE T simd_##name(T v) { return pm::reduce<T, pm::f<T>>(v); } \
+  PM_EXCHANGE T quad_##name(T v) { return pm::quad_reduce<T, pm::f<T>>(v); }
 PM_REDUCTION(sum, add) PM_REDUCTION(product, multiply) PM_REDUCTION(min, least) PM_REDUCTION(max, greatest)
 PM_REDUCTION(and, bit_and) PM_REDUCTION(or, bit_or) PM_REDUCTION(xor, bit_xor)
 #undef PM_REDUCTION
 #define PM_PREFIX(name, f, start) \
-  template <class T> PM_INLINE T simd_prefix_inclusive_##name(T v) { return pm::prefix<T, pm::f<T>, start, true, 32>(v); } \
-  template <class T> PM_INLINE T simd_prefix_exclusive_##name(T v) { return pm::prefix<T, pm::f<T>, start, false, 32>(v); } \
-  template <class T> PM_INLINE T quad_prefix_inclusive_##name(T v) { return pm::prefix<T, pm::f<T>, start, true, 4>(v); } \
-  template <class T> PM_INLINE T quad_prefix_exclusive_##name(T v) { return pm::prefix<T, pm::f<T>, start, false, 4>(v); }
+  PM_EXCHANGE T simd_prefix_inclusive_##name(T v) { return pm::prefix<T, pm::f<T>, start, true, 32>(v); } \
+  PM_EXCHANGE T simd_prefix_exclusive_##name(T v) { return pm::prefix<T, pm::f<T>, start, false, 32>(v); } \
+  PM_EXCHANGE T quad_prefix_inclusive_##name(T v) { return pm::prefix<T, pm::f<T>, start, true, 4>(v); } \
+  PM_EXCHANGE T quad_prefix_exclusive_##name(T v) { return pm::prefix<T, pm::f<T>, start, false, 4>(v); }
 PM_PREFIX(sum, add, 0) PM_PREFIX(product, multiply, 1)
 #undef PM_PREFIX
 
@@ -217,23 +222,23 @@ PM_INLINE bool simd_is_first() {
   return pm_lane() == uint(__builtin_ctzl(ulong(simd_active_threads_mask())));
 }
 PM_INLINE bool simd_is_helper_thread() { return false; }
-template <class T> PM_INLINE T simd_shuffle(T v, ushort lane) { return pm::fetch(v, pm::existing(lane), T(0)); }
-template <class T> PM_INLINE T simd_broadcast(T v, ushort lane) { return pm::fetch(v, pm::existing(lane), T(0)); }
-template <class T> PM_INLINE T simd_shuffle_xor(T v, ushort mask) { return pm::fetch(v, pm::existing(pm_lane() ^ mask), T(0)); }
-template <class T> PM_INLINE T simd_shuffle_down(T v, ushort delta) { return pm::fetch(v, pm_lane() + delta, v); }
-template <class T> PM_INLINE T simd_shuffle_up(T v, ushort delta) { return pm::fetch(v, pm_lane() - delta, v); }
-template <class T> PM_INLINE T simd_shuffle_rotate_down(T v, ushort delta) { return pm::fetch(v, (pm_lane() + delta) & 31, T(0)); }
-template <class T> PM_INLINE T simd_shuffle_rotate_up(T v, ushort delta) { return pm::fetch(v, (pm_lane() - delta) & 31, T(0)); }
+PM_EXCHANGE T simd_shuffle(T v, ushort lane) { return pm::fetch(v, pm::existing(lane), T(0)); }
+PM_EXCHANGE T simd_broadcast(T v, ushort lane) { return pm::fetch(v, pm::existing(lane), T(0)); }
+PM_EXCHANGE T simd_shuffle_xor(T v, ushort mask) { return pm::fetch(v, pm::existing(pm_lane() ^ mask), T(0)); }
+PM_EXCHANGE T simd_shuffle_down(T v, ushort delta) { return pm::fetch(v, pm_lane() + delta, v); }
+PM_EXCHANGE T simd_shuffle_up(T v, ushort delta) { return pm::fetch(v, pm_lane() - delta, v); }
+PM_EXCHANGE T simd_shuffle_rotate_down(T v, ushort delta) { return pm::fetch(v, (pm_lane() + delta) & 31, T(0)); }
+PM_EXCHANGE T simd_shuffle_rotate_up(T v, ushort delta) { return pm::fetch(v, (pm_lane() - delta) & 31, T(0)); }
 // Lanes shifted in from beyond the simdgroup come from `filler`, which continues it.
-template <class T> PM_INLINE T simd_shuffle_and_fill_down(T v, T filler, ushort delta, ushort modulo = 32) {
+PM_EXCHANGE T simd_shuffle_and_fill_down(T v, T filler, ushort delta, ushort modulo = 32) {
   const uint lane = pm_lane(), base = lane & ~uint(modulo - 1), at = (lane - base) + delta;
   return pm::fetch_or_fill(v, filler, base, at, modulo);
 }
-template <class T> PM_INLINE T simd_shuffle_and_fill_up(T v, T filler, ushort delta, ushort modulo = 32) {
+PM_EXCHANGE T simd_shuffle_and_fill_up(T v, T filler, ushort delta, ushort modulo = 32) {
   const uint lane = pm_lane(), base = lane & ~uint(modulo - 1), at = (lane - base) - delta;
   return pm::fetch_or_fill(v, filler, base, at, modulo);
 }
-template <class T> PM_INLINE T simd_broadcast_first(T v) {
+PM_EXCHANGE T simd_broadcast_first(T v) {
   const pm_exchange* x = pm::exchange(v, pm::share_step<T>);
   const uint first = __builtin_ctz(pm::active_lanes(x));
   return pm::read_output<T>(x, (pm_index() & ~31u) + first);
@@ -252,15 +257,16 @@ PM_INLINE quad_vote quad_ballot(bool b) {
 }
 PM_INLINE bool quad_any(bool b) { return quad_or(uint(b)); }
 PM_INLINE bool quad_all(bool b) { return quad_and(uint(b)); }
-template <class T> PM_INLINE T quad_shuffle(T v, ushort lane) { return pm::fetch(v, (pm_lane() & ~3u) | (lane & 3), T(0)); }
-template <class T> PM_INLINE T quad_broadcast(T v, ushort lane) { return quad_shuffle(v, lane); }
-template <class T> PM_INLINE T quad_shuffle_xor(T v, ushort mask) { return pm::fetch(v, pm_lane() ^ (mask & 3), T(0)); }
-template <class T> PM_INLINE T quad_shuffle_down(T v, ushort delta) {
+PM_EXCHANGE T quad_shuffle(T v, ushort lane) { return pm::fetch(v, (pm_lane() & ~3u) | (lane & 3), T(0)); }
+PM_EXCHANGE T quad_broadcast(T v, ushort lane) { return quad_shuffle(v, lane); }
+PM_EXCHANGE T quad_shuffle_xor(T v, ushort mask) { return pm::fetch(v, pm_lane() ^ (mask & 3), T(0)); }
+PM_EXCHANGE T quad_shuffle_down(T v, ushort delta) {
   const uint at = (pm_lane() & 3) + delta;
   return pm::fetch(v, at < 4 ? (pm_lane() & ~3u) + at : 32, v);
 }
-template <class T> PM_INLINE T quad_shuffle_up(T v, ushort delta) {
+PM_EXCHANGE T quad_shuffle_up(T v, ushort delta) {
   const uint at = (pm_lane() & 3) - delta;
   return pm::fetch(v, at < 4 ? (pm_lane() & ~3u) + at : 32, v);
 }
+#undef PM_EXCHANGE
 }  // namespace metal

@@ -1,4 +1,4 @@
-// <metal_texture>: textures without mipmaps and samplers, as compute kernels use them (MSL sections 2.8, 2.10 and 6.12).
+// <metal_texture>: samplers, and what all textures have in common (MSL sections 2.8, 2.10 and 6.12). There are no mipmaps.
 #pragma once
 #include "../porter_metal_abi.h"
 
@@ -15,13 +15,32 @@ enum class t_address { clamp_to_edge, clamp_to_zero, repeat, mirrored_repeat, cl
 enum class r_address { clamp_to_edge, clamp_to_zero, repeat, mirrored_repeat, clamp_to_border };
 enum class border_color { transparent_black, opaque_black, opaque_white };
 enum class component { x, y, z, w };
+enum class compare_func { never, less, less_equal, greater, greater_equal, equal, not_equal, always, none = never };
+enum memory_coherence { memory_coherence_threadgroup, memory_coherence_device };
+// What chooses a mipmap: there is but one.
 struct level {
-  float lod;
-  PM_INLINE explicit constexpr level(float l) : lod(l) {}
+  PM_INLINE explicit constexpr level(float) {}
 };
 struct bias {
-  float value;
-  PM_INLINE explicit constexpr bias(float v) : value(v) {}
+  PM_INLINE explicit constexpr bias(float) {}
+};
+struct min_lod_clamp {
+  PM_INLINE explicit constexpr min_lod_clamp(float) {}
+};
+struct gradient2d {
+  PM_INLINE gradient2d(float2, float2) {}
+};
+struct gradient3d {
+  PM_INLINE gradient3d(float3, float3) {}
+};
+struct gradientcube {
+  PM_INLINE gradientcube(float3, float3) {}
+};
+struct lod_clamp {
+  PM_INLINE constexpr lod_clamp(float, float) {}
+};
+struct max_anisotropy {
+  PM_INLINE constexpr max_anisotropy(int) {}
 };
 
 struct sampler {
@@ -45,6 +64,9 @@ struct sampler {
   PM_INLINE constexpr void set(t_address a) { s_.address[1] = uint(a); }
   PM_INLINE constexpr void set(r_address a) { s_.address[2] = uint(a); }
   PM_INLINE constexpr void set(border_color b) { s_.border = uint(b); }
+  PM_INLINE constexpr void set(compare_func f) { s_.compare = uint(f); }
+  PM_INLINE constexpr void set(lod_clamp) {}
+  PM_INLINE constexpr void set(max_anisotropy) {}
 };
 }  // namespace metal
 
@@ -89,6 +111,44 @@ PM_INLINE uint component_bytes(uint texel) { return texel <= PM_SINT8 ? 1 : texe
 // Reads and writes go by float, or by the integer itself.
 template <class T> using carrier = metal::conditional_t<is_float<T>, float, T>;
 
+struct identity {
+  template <class C> PM_INLINE C operator()(const C& c) const { return c; }
+};
+// Whether a reference value compares with a texel as a sampler says.
+struct compared {
+  metal::compare_func how;
+  float value;
+  PM_INLINE bool holds(float texel) const {
+    switch (how) {
+      case metal::compare_func::less: return value < texel;
+      case metal::compare_func::less_equal: return value <= texel;
+      case metal::compare_func::greater: return value > texel;
+      case metal::compare_func::greater_equal: return value >= texel;
+      case metal::compare_func::equal: return value == texel;
+      case metal::compare_func::not_equal: return value != texel;
+      case metal::compare_func::always: return true;
+      default: return false;
+    }
+  }
+  template <class C> PM_INLINE C operator()(const C& c) const { return C(holds(float(c.x)) ? 1.0f : 0.0f); }
+};
+// Of the last arguments of a function that samples: the offset, which may be a swizzle, and the component.
+template <class O> PM_INLINE O offset_in() { return O(0); }
+template <class O, class A, class... R> PM_INLINE O offset_in(const A& a, const R&... rest) {
+  if constexpr (__is_same(__decay(decltype(plain(a))), O)) return plain(a);
+  else return offset_in<O>(rest...);
+}
+PM_INLINE int component_in() { return 0; }
+template <class A, class... R> PM_INLINE int component_in(const A& a, const R&... rest) {
+  if constexpr (__is_same(A, metal::component)) return int(a);
+  else return component_in(rest...);
+}
+// Argument number N.
+template <int N, class A, class... R> PM_INLINE decltype(auto) argument_at(const A& a, const R&... rest) {
+  if constexpr (N == 0) return (a);
+  else return argument_at<N - 1>(rest...);
+}
+
 struct Texel {
   int at[3];
   int layer;
@@ -100,6 +160,8 @@ template <class T, metal::access A> struct image {
   using color = metal::vec<T, 4>;
 
   PM_INLINE uint get_width(uint = 0) const { return t_->width; }
+  template <class... P> PM_INLINE float calculate_clamped_lod(const P&...) const { return 0.0f; }
+  template <class... P> PM_INLINE float calculate_unclamped_lod(const P&...) const { return 0.0f; }
   PM_INLINE uint get_num_mip_levels() const { return 1; }
   PM_INLINE void fence() const {}
 
@@ -151,11 +213,10 @@ template <class T, metal::access A> struct image {
     x.layer = wrap(x.layer, int(t_->layers), uint(metal::address::clamp_to_edge));
     return fetch(x);
   }
-  PM_INLINE color sampled(const metal::sampler& s, const float* position, int layer, const int* offset, int dimensions) const {
+  // The texel at or below a position, and how far beyond its center the position is.
+  PM_INLINE Texel locate(const metal::sampler& s, const float* position, int layer, const int* offset, int dimensions, bool linear, float* part) const {
     const uint sizes[3] = {t_->width, t_->height, t_->depth};
     Texel low{{0, 0, 0}, layer};
-    float part[3] = {0, 0, 0};
-    const bool linear = metal::filter(s.s_.filter) == metal::filter::linear;
     for (int d = 0; d < dimensions; ++d) {
       const float p = metal::coord(s.s_.coord) == metal::coord::normalized ? position[d] * float(sizes[d]) : position[d];
       const float shifted = linear ? p - 0.5f : p;
@@ -163,7 +224,15 @@ template <class T, metal::access A> struct image {
       low.at[d] = int(whole) + offset[d];
       part[d] = shifted - whole;
     }
-    if (!linear) return addressed(s, low, dimensions);
+    return low;
+  }
+  // `of` makes of each texel's color what is filtered.
+  template <class F>
+  PM_INLINE color sampled(const metal::sampler& s, const float* position, int layer, const int* offset, int dimensions, F of) const {
+    float part[3] = {0, 0, 0};
+    const bool linear = metal::filter(s.s_.filter) == metal::filter::linear;
+    const Texel low = locate(s, position, layer, offset, dimensions, linear, part);
+    if (!linear) return of(addressed(s, low, dimensions));
     metal::vec<float, 4> sum(0.0f);
     for (int corner = 0; corner < 1 << dimensions; ++corner) {
       Texel x = low;
@@ -173,80 +242,25 @@ template <class T, metal::access A> struct image {
         x.at[d] += up;
         weight *= up ? part[d] : 1.0f - part[d];
       }
-      if (weight != 0.0f) sum += metal::vec<float, 4>(addressed(s, x, dimensions)) * weight;
+      if (weight != 0.0f) sum += metal::vec<float, 4>(of(addressed(s, x, dimensions))) * weight;
     }
     return color(sum);
   }
+  // One number of each of the four texels that a linear filter would mix: counterclockwise, from the lower left on.
+  template <class F> PM_INLINE color gathered(const metal::sampler& s, const float* position, int layer, const int* offset, F of) const {
+    float part[3];
+    const Texel low = locate(s, position, layer, offset, 2, true, part);
+    const int right[4] = {0, 1, 1, 0}, below[4] = {1, 1, 0, 0};
+    color result;
+    for (int i = 0; i < 4; ++i) {
+      Texel x = low;
+      x.at[0] += right[i];
+      x.at[1] += below[i];
+      result[i] = of(addressed(s, x, 2));
+    }
+    return result;
+  }
+  // Atomic functions act on the first component, which has 32 bits.
+  PM_INLINE T* word(const Texel& x) const { return holds(x) ? reinterpret_cast<T*>(at(x)) : nullptr; }
 };
 }  // namespace pm
-
-namespace metal {
-#define PM_HEIGHT PM_INLINE uint get_height(uint = 0) const { return this->t_->height; }
-#define PM_DEPTH PM_INLINE uint get_depth(uint = 0) const { return this->t_->depth; }
-#define PM_LAYERS PM_INLINE uint get_array_size() const { return this->t_->layers; }
-// NAME has D dimensions: C and F are its integer and float coordinates, X and P make three of them; LAYER is `uint l` or nothing.
-#define PM_TEXTURE_CLASS(NAME, D, C, F, X, P, LAYER, L, OFFSET, SIZES) \
-  template <class T, access A = access::sample> struct NAME : pm::image<T, A> { \
-    using color = vec<T, 4>; \
-    PM_INLINE static NAME from(const void* p) { \
-      NAME t; \
-      t.t_ = static_cast<const pm_texture*>(p); \
-      return t; \
-    } \
-    SIZES \
-    template <class I> PM_INLINE color read(const I& at LAYER(uint), uint = 0) const { \
-      const auto& c = pm::plain(at); \
-      return this->fetch({{X}, L}); \
-    } \
-    template <class I> PM_INLINE void write(const color& v, const I& at LAYER(uint), uint = 0) const { \
-      const auto& c = pm::plain(at); \
-      this->store({{X}, L}, v); \
-    } \
-    PM_INLINE color sample(sampler s, F c LAYER(uint)) const { return sample_at(s, c, L, 0); } \
-    PM_INLINE color sample(sampler s, F c LAYER(uint), level) const { return sample_at(s, c, L, 0); } \
-    PM_INLINE color sample(sampler s, F c LAYER(uint), bias) const { return sample_at(s, c, L, 0); } \
-    PM_INLINE color sample(sampler s, F c LAYER(uint), OFFSET offset) const { return sample_at(s, c, L, offset); } \
-    PM_INLINE color sample(sampler s, F c LAYER(uint), level, OFFSET offset) const { return sample_at(s, c, L, offset); } \
-    PM_INLINE color sample_at(sampler s, F c, uint l, OFFSET o) const { \
-      const float position[3] = {P}; \
-      const int offset[3] = {PM_OFFSET_##D}; \
-      return this->sampled(s, position, int(l), offset, D); \
-    } \
-  };
-#define PM_NO_LAYER(T)
-#define PM_ITS_LAYER(T) , T l
-#define PM_X1 int(c), 0, 0
-#define PM_X2 int(c.x), int(c.y), 0
-#define PM_X3 int(c.x), int(c.y), int(c.z)
-#define PM_P1 c, 0, 0
-#define PM_P2 c.x, c.y, 0
-#define PM_P3 c.x, c.y, c.z
-#define PM_OFFSET_1 o, 0, 0
-#define PM_OFFSET_2 o.x, o.y, 0
-#define PM_OFFSET_3 o.x, o.y, o.z
-PM_TEXTURE_CLASS(texture1d, 1, uint, float, PM_X1, PM_P1, PM_NO_LAYER, 0, int, )
-PM_TEXTURE_CLASS(texture2d, 2, uint2, float2, PM_X2, PM_P2, PM_NO_LAYER, 0, int2, PM_HEIGHT)
-PM_TEXTURE_CLASS(texture3d, 3, uint3, float3, PM_X3, PM_P3, PM_NO_LAYER, 0, int3, PM_HEIGHT PM_DEPTH)
-PM_TEXTURE_CLASS(texture1d_array, 1, uint, float, PM_X1, PM_P1, PM_ITS_LAYER, int(l), int, PM_LAYERS)
-PM_TEXTURE_CLASS(texture2d_array, 2, uint2, float2, PM_X2, PM_P2, PM_ITS_LAYER, int(l), int2, PM_HEIGHT PM_LAYERS)
-#undef PM_TEXTURE_CLASS
-template <class T, access A = access::read> struct texture_buffer : texture1d<T, A> {
-  PM_INLINE static texture_buffer from(const void* p) {
-    texture_buffer t;
-    t.t_ = static_cast<const pm_texture*>(p);
-    return t;
-  }
-};
-// One component.
-template <class T, access A = access::sample> struct depth2d : texture2d<T, A> {
-  using base = texture2d<T, A>;
-  PM_INLINE static depth2d from(const void* p) {
-    depth2d t;
-    t.t_ = static_cast<const pm_texture*>(p);
-    return t;
-  }
-  template <class... B> PM_INLINE T read(B... b) const { return base::read(b...).x; }
-  template <class... B> PM_INLINE T sample(B... b) const { return base::sample(b...).x; }
-};
-template <class T, access A> PM_INLINE bool is_null_texture(const pm::image<T, A>& t) { return !t.t_; }
-}  // namespace metal

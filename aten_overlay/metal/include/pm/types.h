@@ -85,6 +85,14 @@ PM_ARITHMETIC(+) PM_ARITHMETIC(-) PM_ARITHMETIC(*) PM_ARITHMETIC(/)
 PM_COMPARE(==) PM_COMPARE(!=) PM_COMPARE(<) PM_COMPARE(>) PM_COMPARE(<=) PM_COMPARE(>=)
 #undef PM_COMPARE
 
+// By their names in `metal::` as well.
+namespace metal {
+using ::uchar; using ::ushort; using ::uint; using ::ulong; using ::half; using ::bfloat;
+using ::int8_t; using ::int16_t; using ::int32_t; using ::int64_t;
+using ::uint8_t; using ::uint16_t; using ::uint32_t; using ::uint64_t;
+using ::size_t; using ::ptrdiff_t;
+}  // namespace metal
+
 // Literal suffixes `1.5h` and `1.5bf` (MSL section 2.1).
 constexpr half operator""h(long double x) { return half(x); }
 constexpr half operator""h(unsigned long long x) { return half(x); }

@@ -76,6 +76,7 @@ namespace metal {
 #define PM_NAMES_3 struct { T x, y, z; }; struct { T r, g, b; };
 #define PM_NAMES_4 struct { T x, y, z, w; }; struct { T r, g, b, a; };
 #define PM_COPY(c) c = o.c;
+#define PM_RELOAD(c) c(o.c)
 #define PM_SPLAT(c) c(T(s))
 #define PM_CONVERT(c) c(T(o.c))
 #define PM_DECLARE(c) class U##c
@@ -119,6 +120,8 @@ namespace metal {
     vec() = default; \
     vec(const vec&) = default; \
     PM_INLINE constexpr vec& operator=(const vec& o) { PM_MEMBER_##N(PM_COPY) return *this; } \
+    template <class V, class = enable_if_t<__is_same(V, vec)>> PM_INLINE vec(const volatile V& o) : PM_LIST_##N(PM_RELOAD) {} \
+    template <class V, class = enable_if_t<__is_same(V, vec)>> PM_INLINE void operator=(const V& o) volatile { PM_MEMBER_##N(PM_COPY) } \
     template <class U, class = enable_if_t<pm::is_number<U> || __is_enum(U)>> \
     PM_INLINE constexpr vec(U s) : PM_LIST_##N(PM_SPLAT) {} \
     template <PM_LIST_##N(PM_DECLARE), class = enable_if_t<PM_AND_##N>> \
@@ -174,9 +177,54 @@ PM_VECTOR(4, 4)
 #undef PM_N
 template <class T> struct vec<T, 1>;
 
+// A vector is shifted by one of another type, which may differ in sign or size.
+#define PM_SHIFT(op) \
+  template <class T, class U, int N, class = enable_if_t<__is_integral(T) && __is_integral(U) && !__is_same(T, U)>> \
+  PM_INLINE constexpr vec<T, N> operator op(const vec<T, N>& a, const vec<U, N>& b) { return a op vec<T, N>(b); } \
+  template <class T, class U, int N, class = enable_if_t<__is_integral(T) && __is_integral(U) && !__is_same(T, U)>> \
+  PM_INLINE constexpr vec<T, N>& operator op##=(vec<T, N>& a, const vec<U, N>& b) { return a = a op vec<T, N>(b); }
+PM_SHIFT(<<) PM_SHIFT(>>)
+#undef PM_SHIFT
+
+// Vectors that are too long for names of their components.
+#undef PM_OPERATOR
+#define PM_OPERATOR(op) \
+  friend PM_INLINE constexpr vec operator op(const vec& a, const vec& b) { \
+    vec r; \
+    for (int i = 0; i < count; ++i) r.v_[i] = T(a.v_[i] op b.v_[i]); \
+    return r; \
+  } \
+  PM_INLINE constexpr vec& operator op##=(const vec& b) { return *this = *this op b; }
+#define PM_LONG_VECTOR(N) \
+  template <class T> struct vec<T, N> { \
+    static constexpr int count = N; \
+    alignas(sizeof(T) * N) T v_[N]; \
+    vec() = default; \
+    template <class U, class = enable_if_t<pm::is_number<U>>> PM_INLINE constexpr vec(U s) { \
+      for (auto& v : v_) v = T(s); \
+    } \
+    template <class U, class = enable_if_t<!__is_same(U, T)>> PM_INLINE explicit constexpr vec(const vec<U, N>& o) { \
+      for (int i = 0; i < N; ++i) v_[i] = T(o.v_[i]); \
+    } \
+    PM_INLINE constexpr T& operator[](int i) { return v_[i]; } \
+    PM_INLINE constexpr const T& operator[](int i) const { return v_[i]; } \
+    PM_OPERATOR(+) PM_OPERATOR(-) PM_OPERATOR(*) PM_OPERATOR(/) \
+  };
+PM_LONG_VECTOR(8)
+PM_LONG_VECTOR(16)
+#undef PM_LONG_VECTOR
+#undef PM_OPERATOR
+
 }  // namespace metal
 
 namespace pm {
+// `e ->* as_vector` is the vector that a swizzle stands for, and anything else itself (see swizzles.py).
+inline constexpr struct to_vector {
+} as_vector;
+template <class A> PM_INLINE constexpr decltype(auto) operator->*(A&& a, to_vector) {
+  if constexpr (stands_for_vector<__remove_cv(__remove_reference_t(A))>) return plain(a);
+  else return static_cast<A&&>(a);
+}
 // Operators that take at least one swizzle: as if it were the vector it stands for.
 #define PM_SWIZZLE_OPERATOR(op) \
   template <class T, int N, int... I, int M, int... J> \

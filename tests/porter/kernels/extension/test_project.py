@@ -135,12 +135,14 @@ def test_a_kernel_without_names_is_refused() -> None:
     assert code_of(lambda: project_of_kernels("my_ops", [(MetalKernel("k", source="").kernel, None)])) == "PTR255"
 
 
-@pytest.mark.parametrize("text", [None, "x = 1\n", "raise ValueError('no')\n"])
-def test_a_file_without_kernels_is_refused(text: str | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "code"), [(None, "PTR253"), ("x = 1\n", "PTR253"), ("raise ValueError('no')\n", "PTR238")]
+)
+def test_a_file_without_kernels_is_refused(text: str | None, code: str, tmp_path: Path) -> None:
     path = tmp_path / "kernels.py"
     if text is not None:
         path.write_text(text)
-    assert code_of(lambda: project_of_file("my_ops", path)) == "PTR253"
+    assert code_of(lambda: project_of_file("my_ops", path)) == code
 
 
 def test_a_gradient_of_its_own_has_to_be_left_out_by_hand(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from porter.core.errors import PorterError
-from porter.kernels import MetalKernel, MetalParameter, TorchMetalKernel
+from porter.kernels import MetalKernel, MetalParameter, TorchMetalKernel, custom_function, differentiate, export
 
 BODY = "uint i = thread_position_in_grid.x; out[i] = x[i];"
 X = torch.zeros(8, device="mps")
@@ -47,6 +47,19 @@ def core_call(*inputs: Any, kernel: Any = None, **changes: Any) -> Any:
 
 def atomic() -> MetalKernel:
     return made(source="atomic_fetch_add_explicit(&out[0], 1, memory_order_relaxed);", atomic_outputs=True)
+
+
+def with_reference(**rest: Any) -> MetalKernel:
+    return made(reference=torch.clone, **rest)
+
+
+def double(x: torch.Tensor) -> torch.Tensor:
+    return 2 * x
+
+
+def derive(function: Callable[..., Any]) -> Any:
+    x = torch.ones(8, device="mps", requires_grad=True)
+    return torch.autograd.grad(function(x).sum(), x)
 
 
 MANY = [f"x{i}" for i in range(31)]
@@ -126,6 +139,75 @@ WRONG: list[tuple[str, Callable[[], Any], str, str]] = [
      "`thread_group`"),
     ("a launch that gives nothing", lambda: made(launch=lambda x: None).run(X), "PTR258", "gives a NoneType"),
     ("a check without a reference", lambda: made().check([X]), "PTR221", "`f` has no reference"),
+    ("a name that is no text", lambda: made(name=3), "PTR200", "is 3"),  # type: ignore[arg-type]
+    ("a whole kernel as body", lambda: made(source="kernel void f(device float* out) { out[0] = 1; }"), "PTR202",
+     "a whole kernel"),
+    ("a parameter without an attribute", lambda: core(metal_params=[MetalParameter("id", "uint", None)]), "PTR203", "`id`"),  # type: ignore[arg-type]
+    ("a parameter that is a tuple", lambda: core(metal_params=[("id", "uint", "grid_size")]), "PTR204", "`metal_params`"),
+    ("one parameter instead of a list", lambda: core(metal_params=MetalParameter("id", "uint", "grid_size")), "PTR204",
+     "not a list"),
+    ("template_dtypes as a list", lambda: core(template_dtypes=["x"]), "PTR201", "`template_dtypes`"),
+    ("a type as placeholder", lambda: core(template_dtypes={"x": torch.float32}), "PTR201", "placeholder"),
+    ("a tensor for the inputs", lambda: call(inputs=X), "PTR205", "is a tensor, not a list"),
+    ("no inputs", lambda: call(inputs=None), "PTR205", "is None, not a list"),
+    ("tensors without a list", lambda: made(inputs=("x", "y"))(X, X), "PTR283", "`grid`"),  # type: ignore[call-overload]
+    ("one number as shapes", lambda: call(output_shapes=8), "PTR206", "`output_shapes`"),
+    ("one shape as shapes", lambda: call(output_shapes=(2, 4)), "PTR206", "is one shape"),
+    ("one type as types", lambda: call(output_dtypes=torch.float32), "PTR206", "`output_dtypes`"),
+    ("a text as types", lambda: call(output_dtypes="float32"), "PTR206", "`output_dtypes`"),
+    ("one shape as result shapes", lambda: core_call(X, result_shapes=X.reshape(2, 4).shape), "PTR206", "[(2, 4)]"),
+    ("no result shapes", lambda: core()(X, threads_per_grid=(8,), threads_per_thread_group=(8,)), "PTR206", "`result_shapes`"),
+    ("a type as template", lambda: call(template=torch.float32), "PTR210", "template of kernel `f`"),
+    ("names alone as template", lambda: call(template=["T"]), "PTR210", "template of kernel `f`"),
+    ("a template parameter that is a number", lambda: call(template={1: 3}), "PTR210", "`1`"),
+    ("a template parameter that is a word of Metal", lambda: call(template={"float": 1}), "PTR210", "`float`"),
+    ("a template parameter that is an attribute", lambda: call(template={"grid_size": 1}), "PTR210", "`grid_size`"),
+    ("a template parameter that is too wide", lambda: call(template={"N": 2**40}), "PTR210", "`N`"),
+    ("a grid that 32 bits do not count", lambda: call(grid=(2**33, 1, 1)), "PTR211", "`grid`"),
+    ("a text as start value", lambda: call(init_value="0"), "PTR217", "init_value of kernel `f` is '0'"),
+    ("a tensor as start value", lambda: call(init_value=X), "PTR217", "init_value of kernel `f` is a tensor"),
+    ("a complex start value", lambda: call(init_value=1j), "PTR217", "1j"),
+    ("no grid", lambda: made()([X], output_shapes=[(8,)], output_dtypes=[torch.float32]), "PTR283", "`grid`"),
+    ("no grid of Core AI's form", lambda: core()(X, threads_per_thread_group=(8,), result_shapes=[[8]]), "PTR283",
+     "`threads_per_grid`"),
+    ("no group of Core AI's form", lambda: core()(X, threads_per_grid=(8,), result_shapes=[[8]]), "PTR283",
+     "`threads_per_thread_group`"),
+    ("a tensor as reference", lambda: made(reference=X), "PTR284", "`reference` of kernel `f` is a Tensor"),
+    ("a reference of other arguments", lambda: made(reference=lambda x, y: x), "PTR284", "does not take 1 arguments"),
+    ("a launch that is no function", lambda: made(launch={"grid": (8, 1, 1)}), "PTR284", "`launch`"),
+    ("a launch of no arguments", lambda: made(launch=lambda: {}), "PTR284", "`launch`"),
+    ("a vjp of one argument", lambda: made(vjp=lambda gradient: gradient), "PTR284", "inputs, gradients, outputs"),
+    ("a flag that is a text", lambda: made(ensure_row_contiguous="no"), "PTR284", "`ensure_row_contiguous`"),
+    ("no torch_defn", lambda: core(torch_defn=None), "PTR284", "`torch_defn`"),
+    ("a text as torch_defn", lambda: core(torch_defn="clone"), "PTR284", "`torch_defn`"),
+    ("a derivative of no function", lambda: differentiate(X), "PTR284", "differentiate"),  # type: ignore[arg-type]
+    ("an export of a function", lambda: export.export(torch.clone, "mlx", [X]), "PTR284", "not a kernel"),  # type: ignore[arg-type]
+    ("an export for a tensor", lambda: export.export(with_reference(), "mlx", X), "PTR205", "is a tensor"),  # type: ignore[arg-type]
+    ("a check of a tensor", lambda: with_reference().check(X), "PTR205", "is a tensor, not a list"),  # type: ignore[arg-type]
+    ("a check of nothing", lambda: with_reference().check([]), "PTR205", "0 entries"),
+    ("a check of lists", lambda: with_reference().check([[1.0]]), "PTR207", "input `x`"),  # type: ignore[list-item]
+    ("a check of a kernel without names", lambda: MetalKernel("f", source=BODY, reference=torch.clone).check([X]), "PTR205",
+     "has no names"),
+    ("a check with a wrong launch", lambda: with_reference(launch=lambda x: None).check([X]), "PTR258", "NoneType"),
+    ("a check in one type", lambda: with_reference().check([X], dtypes=torch.float32), "PTR285", "`dtypes`"),  # type: ignore[arg-type]
+    ("a check in types as text", lambda: with_reference().check([X], dtypes=["float32"]), "PTR285", "`dtypes`"),  # type: ignore[list-item]
+    ("a check with one fixed length", lambda: with_reference().check([X], fixed=8), "PTR285", "`fixed`"),  # type: ignore[arg-type]
+    ("a check with a number as tolerance", lambda: with_reference().check([X], tolerance=1e-3), "PTR285", "`tolerance`"),  # type: ignore[arg-type]
+    ("a check of Core AI's form on a tensor", lambda: core().check(X), "PTR205", "is a tensor"),
+    ("a launch of Core AI's form that is a dict", lambda: core().check([X], {}), "PTR284", "`launch`"),
+    ("a launch of MLX's words", lambda: core().check([X], lambda x: {"grid": (8,)}), "PTR258", "`grid`"),
+    ("a benchmark of a tensor", lambda: with_reference().benchmark(X), "PTR285", "`examples`"),  # type: ignore[arg-type]
+    ("a benchmark of one example", lambda: with_reference().benchmark([X]), "PTR285", "[[x]]"),  # type: ignore[list-item]
+    ("a benchmark of nothing", lambda: with_reference().benchmark([]), "PTR285", "`examples`"),
+    ("numbers as groups", lambda: with_reference().benchmark([[X]], groups=[4]), "PTR285", "`groups`"),  # type: ignore[list-item]
+    ("one group as groups", lambda: with_reference().benchmark([[X]], groups=(64, 1, 1)), "PTR285", "`groups`"),  # type: ignore[arg-type]
+    ("an empty group", lambda: with_reference().benchmark([[X]], groups=[(0, 1, 1)]), "PTR211", "`threadgroup`"),
+    ("a derivative of a kernel without a vjp", lambda: derive(with_reference().run), "PTR286", "differentiate(reference)"),
+    ("a gradient that is a text", lambda: derive(with_reference(vjp=lambda p, g, o: "g").run), "PTR226", "gives `x` a str"),
+    ("two gradients of a function", lambda: derive(custom_function(double).vjp(lambda p, g, o: (g, g))), "PTR226",
+     "function `double` gives 2 gradients"),
+    ("a function's gradient of another shape", lambda: derive(custom_function(double).vjp(lambda p, g, o: g[:2])),
+     "PTR226", "gives `x` a gradient of shape (2,)"),
 ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from expecttest import assert_expected_inline
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
@@ -252,3 +253,22 @@ def reference(x):
 /script.py:31: PTR249 the reference is more than calls of ATen (/script.py:32: PTR244 the script uses arithmetic of tensors beside its kernel, which host code is not written for): write an implementation for the CPU and an OpInfo, or leave the operator to MPS
 /script.py:15: PTR249 there is no gradient: add a formula to derivatives.yaml, or leave the operator without one""",
     )
+
+
+def test_samples_of_what_earlier_stages_give_are_computed_by_their_references() -> None:
+    tests = plan(ROOT / "templates" / "counting_sort.py", "sort", "scatter").promotion.tests
+    last = tests.samples[-1]
+    assert last.arguments == ("keys", "starts")
+    assert_expected_inline(
+        "\n".join(last.before),
+        """\
+keys = make_arg((9001,), low=0, high=256)
+counts = reference_sort_histogram(keys)
+starts = reference_sort_exclusive_sum(counts)""",
+    )
+    values: dict[str, Any] = {"torch": torch}
+    exec(tests.reference, values)
+    keys = torch.tensor([3, 0, 3], dtype=torch.int32)
+    starts = values["reference_sort_exclusive_sum"](values["reference_sort_histogram"](keys))
+    assert starts[:5].tolist() == [0, 1, 1, 1, 3]
+    assert values["reference_sort"](keys, starts).tolist() == [0, 3, 3]

@@ -23,6 +23,13 @@ def test_cancellation_is_measured_by_the_operands() -> None:
     assert beyond.excess(got, exact, [torch.tensor([1.0], dtype=torch.float64)]) != ""
 
 
+def test_bools_have_to_be_equal() -> None:
+    operands = [torch.tensor([0j, 1 + 1j], dtype=torch.complex128)]
+    got, exact = torch.tensor([False, True]), torch.tensor([False, True])
+    assert beyond.excess(got, exact, operands) == ""
+    assert beyond.excess(~got, exact, operands) == "2 of 2 differ, first at (0j): True for False"
+
+
 def test_only_tensors_of_the_wide_type_are_converted() -> None:
     change = beyond.convert(torch.float32, torch.float16)
     assert change(torch.ones(1)).dtype == torch.float16

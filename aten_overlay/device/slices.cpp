@@ -1,0 +1,111 @@
+// Which bytes of a storage a tensor is that host code binds: host code names a buffer and an offset, no tensor. It can only
+// mean a tensor that the running operators were given, or that they made by other operators: those are kept as they come.
+#include "device.h"
+
+#include <ATen/record_function.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace porter {
+namespace {
+
+using Kept = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+
+// What the operators that run on this thread have to do with, an element for each of them.
+thread_local std::vector<std::vector<Kept>> running;
+
+void keep(const c10::IValue& value, std::vector<Kept>& kept) {
+  if (value.isTensor()) {
+    const at::Tensor& tensor = value.toTensor();
+    if (tensor.defined() && tensor.device().type() == kDevice.type() && tensor.layout() == at::kStrided) {
+      kept.emplace_back(tensor.getIntrusivePtr());
+    }
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorVector()) {
+      keep(tensor, kept);
+    }
+  } else if (value.isList()) {
+    for (const c10::IValue& element : value.toListRef()) {
+      keep(element, kept);
+    }
+  }
+}
+
+std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
+  std::vector<Kept>& kept = running.emplace_back();
+  for (const c10::IValue& input : function.inputs()) {
+    keep(input, kept);
+  }
+  return nullptr;
+}
+
+void end(const at::RecordFunction& function, at::ObserverContext*) {
+  if (!running.empty()) {
+    running.pop_back();
+  }
+  if (!running.empty()) {
+    for (const c10::IValue& output : function.outputs()) {
+      keep(output, running.back());
+    }
+  }
+}
+
+struct Span {
+  size_t low, high;
+};
+
+// The bytes of its storage that a tensor may touch.
+Span span_of(const c10::TensorImpl& tensor) {
+  const size_t item = tensor.itemsize(), low = tensor.storage_offset() * item;
+  if (tensor.numel() == 0) {
+    return {low, low};
+  }
+  size_t last = 0;
+  for (int64_t d = 0; d < tensor.dim(); d++) {
+    last += (tensor.size(d) - 1) * tensor.stride(d);
+  }
+  return {low, low + (last + 1) * item};
+}
+
+template <class Visit>
+void visit_spans(const void* base, Visit visit) {
+  for (const std::vector<Kept>& kept : running) {
+    for (const Kept& each : kept) {
+      const auto tensor = each.lock();
+      if (tensor && tensor->has_storage() && tensor->storage().data() == base) {
+        visit(span_of(*tensor));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace porter
+
+extern "C" {
+
+// From now on operators that run say what tensors they have.
+void porter_watch_slices() {
+  using namespace porter;
+  static const auto handle = at::addGlobalCallback(
+      at::RecordFunctionCallback(&begin, &end).needsInputs(true).needsOutputs(true).scopes({at::RecordScope::FUNCTION}));
+  (void)handle;
+}
+
+// The bytes from `offset` on of the storage at `base` that are a tensor's; 0 where none is known to start there. Host code may
+// bind the start of a storage and hand over offsets of its own: then a tensor starts elsewhere, at none of the `bound` offsets.
+size_t porter_slice_extent(const void* base, size_t offset, const size_t* bound, size_t count) {
+  size_t extent = 0;
+  bool elsewhere = false;
+  porter::visit_spans(base, [&](porter::Span span) {
+    if (span.low == offset) {
+      extent = std::max(extent, span.high - span.low);
+    } else if (offset == 0 && std::find(bound, bound + count, span.low) == bound + count) {
+      elsewhere = true;
+    }
+  });
+  return elsewhere ? 0 : extent;
+}
+
+}  // extern "C"

@@ -1,0 +1,270 @@
+"""Which tensors a kernel stores, and which stores share one: from a lowered graph to loop nests.
+
+All is fused at first: every result is one expression of the feeds. What cannot be computed so is stored on the way:
+a reduction that depends on the loop of another, reductions of one kernel that disagree on the loops they depend on
+(its rows), and the operands of an expression that grew too large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import count
+from math import prod
+
+from porter.core.dtypes import DType
+from porter.loops.expressions import (
+    Buffer,
+    Expr,
+    Loop,
+    Op,
+    find_buffers,
+    find_reductions,
+    load,
+    substitute,
+    walk,
+)  # fmt: skip
+from porter.loops.graph import ConcreteGraph, Tensor
+from porter.loops.indices import flatten, loop
+from porter.loops.lowering import Lowering, as_loop, rebuild, refuse
+
+_MAX_EXPRESSIONS = 500  # of one store
+_MAX_BUFFERS = 24
+
+
+class Shape(Enum):
+    """How the threads of a kernel share its loops."""
+
+    MAP = "map"  # a thread for each element
+    REDUCTION = "reduction"  # all results have one element for each row
+    ROWS = "row-wise"  # reductions over rows, and results that have elements within them
+
+
+@dataclass(frozen=True)
+class Store:
+    """A result or a temporary of `size` elements: in each turn of its loops, the one at `place` becomes `value`."""
+
+    buffer: Buffer
+    dtype: DType
+    size: int
+    loops: tuple[Loop, ...]  # outermost first
+    place: Expr
+    value: Expr
+
+    @property
+    def row_loops(self) -> tuple[Loop, ...]:
+        """The loops that its reductions depend on."""
+        needed = frozenset().union(*(each.loops for each in find_reductions(self.value)))
+        return tuple(each for each in self.loops if each in needed)
+
+
+@dataclass(frozen=True)
+class LoopNest:
+    """What one kernel computes: stores that share the row loops `rows`; without reductions, all loops."""
+
+    stores: tuple[Store, ...]
+    rows: tuple[Loop, ...]
+
+    @property
+    def shape(self) -> Shape:
+        if not any(find_reductions(store.value) for store in self.stores):
+            return Shape.MAP
+        return Shape.REDUCTION if all(store.loops == self.rows for store in self.stores) else Shape.ROWS
+
+    def reads(self) -> list[Buffer]:
+        return find_buffers(*(store.value for store in self.stores))
+
+
+def fuse(graph: ConcreteGraph) -> tuple[LoopNest, ...]:
+    """The loop nests that compute a graph's results, in an order that they can run in. Raises PTR345."""
+    lowering = Lowering(graph)
+    asked = [tensor for tensor in graph.results if tensor not in graph.feeds]
+    while True:
+        stores = _store_all(lowering, asked)
+        large = _find_large(lowering, stores)
+        if large is None:
+            break
+        lowering.store(large)
+    return tuple(_merge(_order(_split(stores))))
+
+
+def _store_all(lowering: Lowering, asked: Sequence[Tensor]) -> list[Store]:
+    """A store for every tensor asked for, and for every stored one that they read."""
+    made: dict[Tensor, Store] = {}
+    pending = list(asked)
+    while pending:
+        tensor = pending.pop()
+        if tensor in made or tensor in lowering.graph.feeds or _is_table(lowering, tensor):
+            continue
+        made[tensor] = _store(lowering, tensor)
+        pending += [Tensor(each.node, each.output) for each in find_buffers(made[tensor].value)]
+    return list(made.values())
+
+
+def _is_table(lowering: Lowering, tensor: Tensor) -> bool:
+    return lowering.graph.result(tensor).elements is not None
+
+
+def _store(lowering: Lowering, tensor: Tensor) -> Store:
+    result = lowering.graph.result(tensor)
+    indices = tuple(loop(f"i{d}", size) for d, size in enumerate(result.shape))
+    loops = tuple(as_loop(each) for each in indices if each.op is Op.LOOP)
+    place, value = flatten(indices, result.shape), lowering.define(tensor, indices)
+    return Store(Buffer(tensor.node, tensor.output), result.dtype, result.size, loops, place, value)
+
+
+def _find_large(lowering: Lowering, stores: Iterable[Store]) -> Tensor | None:
+    """A tensor to store since an expression that inlines it is too large; None if no expression is."""
+    for store in stores:
+        size = sum(1 for _ in walk(store.value))
+        if size > _MAX_EXPRESSIONS or len(find_buffers(store.value)) > _MAX_BUFFERS:
+            inlined = _find_inlined(lowering, Tensor(store.buffer.node, store.buffer.output))
+            if inlined:
+                return inlined[len(inlined) // 2]
+            if len(find_buffers(store.value)) > _MAX_BUFFERS:
+                raise refuse(f"a kernel of more than {_MAX_BUFFERS} buffers")
+    return None
+
+
+def _find_inlined(lowering: Lowering, tensor: Tensor) -> list[Tensor]:
+    """The tensors of more than one element that a store computes on the way, nearest first."""
+    found: dict[Tensor, None] = {}
+    pending = [tensor]
+    while pending:
+        node = lowering.graph.nodes[pending.pop(0).node]
+        for each in _list_tensors(node.arguments):
+            known = each in found or each in lowering.stored or not lowering.graph.nodes[each.node].results
+            if not known and lowering.graph.result(each).elements is None and lowering.graph.result(each).size > 1:
+                found[each] = None
+                pending.append(each)
+    return list(found)
+
+
+def _list_tensors(argument: object) -> list[Tensor]:
+    if isinstance(argument, Tensor):
+        return [argument]
+    return [each for part in argument for each in _list_tensors(part)] if isinstance(argument, tuple) else []
+
+
+def _split(stores: Sequence[Store]) -> list[Store]:
+    """Stores whose reductions all depend on the same loops of the store, and on no other's."""
+    numbers = count()
+    made: list[Store] = []
+    pending = list(stores)
+    while pending:
+        store = pending.pop()
+        offender = _find_offender(store)
+        if offender is None:
+            made.append(store)
+            continue
+        temporary, stored = _make_temporary(offender, next(numbers))
+        pending += [temporary, replace(store, value=_replace(store.value, offender, stored))]
+    return made
+
+
+def _find_offender(store: Store) -> Expr | None:
+    """The first reduction that this store's kernel cannot have as it is."""
+    own = frozenset(store.loops)
+    found = find_reductions(store.value)
+    for each in found:
+        if each.loops - own:
+            return each
+    rows = frozenset().union(*(each.loops for each in found))
+    return next((each for each in found if each.loops != rows), None)
+
+
+def _make_temporary(value: Expr, number: int) -> tuple[Store, Expr]:
+    """A store of a reduction over the loops that it depends on, and the element to read in the reduction's place."""
+    assert value.dtype is not None
+    loops = sorted(value.loops, key=lambda each: (each.name, each.size))
+    named = {each: loop(f"i{d}", each.size) for d, each in enumerate(loops)}
+    shape = tuple(each.size for each in loops)
+    buffer, place = Buffer(number, is_temporary=True), flatten(list(named.values()), shape)
+    own = tuple(map(as_loop, named.values()))
+    store = Store(buffer, value.dtype, prod(shape), own, place, substitute(value, named, rebuild))
+    return store, load(buffer, flatten([loop(each.name, each.size) for each in loops], shape), value.dtype)
+
+
+def _replace(root: Expr, old: Expr, new: Expr) -> Expr:
+    made: dict[Expr, Expr] = {}
+    for each in walk(root):
+        made[each] = new if each is old else rebuild_if_changed(each, made)
+    return made[root]
+
+
+def rebuild_if_changed(expr: Expr, made: dict[Expr, Expr]) -> Expr:
+    args = [made[arg] for arg in expr.args]
+    return expr if all(a is b for a, b in zip(args, expr.args, strict=True)) else rebuild(expr, args)
+
+
+def _order(stores: Sequence[Store]) -> list[Store]:
+    """Stores after those that they read."""
+    by_buffer = {store.buffer: store for store in stores}
+    made: dict[Buffer, Store] = {}
+    stack = [(store, False) for store in sorted(stores, key=_key, reverse=True)]
+    while stack:
+        store, is_done = stack.pop()
+        if is_done:
+            made[store.buffer] = store
+        elif store.buffer not in made:
+            stack.append((store, True))
+            stack += [(by_buffer[each], False) for each in find_buffers(store.value) if each in by_buffer]
+    return list(made.values())
+
+
+def _key(store: Store) -> tuple[bool, int, int]:
+    return store.buffer.is_temporary, store.buffer.node, store.buffer.output
+
+
+def _merge(stores: Sequence[Store]) -> list[LoopNest]:
+    """Loop nests of stores over the same elements, or the same rows, none of which reads what another writes."""
+    made: list[LoopNest] = []
+    for store in stores:
+        at = _find_nest(made, store)
+        if at is None:
+            made.append(LoopNest((store,), store.row_loops if find_reductions(store.value) else store.loops))
+        else:
+            nest = made[at]
+            made[at] = replace(nest, stores=(*nest.stores, _share_rows(store, nest)))
+    return made
+
+
+def _find_nest(nests: Sequence[LoopNest], store: Store) -> int | None:
+    """The last loop nest that a store can join, if what it reads is written by then."""
+    reads = set(find_buffers(store.value))
+    for at in reversed(range(len(nests))):
+        nest = nests[at]
+        if _has_same_rows(nest, store) and len({*nest.reads(), *reads}) + len(nest.stores) < _MAX_BUFFERS:
+            return at
+        if any(written.buffer in reads for written in nest.stores):
+            return None
+    return None
+
+
+def _has_same_rows(nest: LoopNest, store: Store) -> bool:
+    """Whether a store has the loops of a nest, in whatever dimensions."""
+    if any(written.buffer in find_buffers(store.value) for written in nest.stores):
+        return False
+    is_map = not find_reductions(store.value)
+    if is_map != (nest.shape is Shape.MAP):
+        return False
+    rows = store.loops if is_map else store.row_loops
+    return [each.size for each in rows] == [each.size for each in nest.rows]
+
+
+def _share_rows(store: Store, nest: LoopNest) -> Store:
+    """The store with the nest's names of the row loops."""
+    rows = store.loops if not find_reductions(store.value) else store.row_loops
+    names = {old: loop(new.name, new.size) for old, new in zip(rows, nest.rows, strict=True)}
+    used = {each.name for each in nest.rows}
+    others = [each for each in store.loops if each not in names]
+    names |= {each: loop(f"{each.name}'" if each.name in used else each.name, each.size) for each in others}
+    return change_loops(store, names)
+
+
+def change_loops(store: Store, changes: Mapping[Loop, Expr]) -> Store:
+    """The store with its loops renamed."""
+    loops = tuple(as_loop(changes.get(each, loop(each.name, each.size))) for each in store.loops)
+    place, value = (substitute(each, changes, rebuild) for each in (store.place, store.value))
+    return replace(store, loops=loops, place=place, value=value)

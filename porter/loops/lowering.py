@@ -1,0 +1,234 @@
+"""From a concrete graph to loop form: every operation is a function from indices to the expression of one element.
+
+Views are maps of indices, elementwise operations inline, reductions bind loops; composites are written in these, in
+`meanings/`. What is stored on the way is decided afterwards, in `fusion.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from itertools import count
+
+from porter.core.dtypes import DType, Kind
+from porter.core.errors import PorterError
+from porter.loops.expressions import (
+    Buffer,
+    Expr,
+    Loop,
+    Op,
+    Reduction,
+    ReductionKind,
+    call,
+    cast,
+    intern,
+    load,
+    number,
+    select,
+    substitute,
+)  # fmt: skip
+from porter.loops.graph import Argument, ConcreteGraph, Node, Result, Tensor
+from porter.loops.indices import ZERO, flatten, loop, rebuild_index
+from porter.mpsgraph.operations import by_selector
+
+Indices = tuple[Expr, ...]
+_MEANINGS = (
+    "arithmetic",
+    "gradients",
+    "indexing",
+    "normalizations",
+    "reductions",
+    "resizing",
+    "scans",
+    "views",
+    "windows",
+)
+_TABLE: dict[str, Meaning] = {}
+
+
+def means(*selectors: str) -> Callable[[Meaning], Meaning]:
+    """Registers a function as the meaning of these selectors."""
+
+    def register(function: Meaning) -> Meaning:
+        for selector in selectors:
+            assert selector not in _TABLE, selector
+            _TABLE[selector] = function
+        return function
+
+    return register
+
+
+class Lowering:
+    """Lowers the tensors of one graph. Those of `stored` are read from memory; at first these are the feeds."""
+
+    def __init__(self, graph: ConcreteGraph) -> None:
+        self.graph = graph
+        self.stored: set[Tensor] = set(graph.feeds)
+        self._known: dict[tuple[Tensor, Indices], Expr] = {}
+        self._turns = count()
+
+    def store(self, tensor: Tensor) -> None:
+        """From now on, reads this tensor from memory."""
+        self.stored.add(tensor)
+        self._known.clear()
+
+    def define(self, tensor: Tensor, indices: Indices) -> Expr:
+        """The element of a tensor at its indices, computed even if it is stored. Raises PTR345."""
+        node = self.graph.nodes[tensor.node]
+        return self._define(Element(self, node, tensor, self.graph.result(tensor), indices))
+
+    def read(self, tensor: Tensor, indices: Indices) -> Expr:
+        """The element of a tensor at the indices of a tensor that it broadcasts to. Raises PTR345."""
+        result = self.graph.result(tensor)
+        indices = indices[len(indices) - len(result.shape) :]
+        indices = tuple(ZERO if size == 1 else i for i, size in zip(indices, result.shape, strict=True))
+        if tensor in self.stored:
+            return load(Buffer(tensor.node, tensor.output), flatten(indices, result.shape), result.dtype)
+        key = (tensor, indices)
+        if key not in self._known:
+            self._known[key] = self.define(tensor, indices)
+        return self._known[key]
+
+    def _define(self, element: Element) -> Expr:
+        selector, result = element.node.selector, element.result
+        if result.dtype.kind is Kind.COMPLEX:
+            raise refuse("complex elements")
+        constant = _constant(result)
+        if constant is not None:
+            return constant
+        if element.tensor in self.graph.feeds or result.elements is not None:
+            self.stored.add(element.tensor)
+            return self.read(element.tensor, element.indices)
+        meaning = _meanings().get(selector)
+        if meaning is not None:
+            return cast(meaning(element, *element.node.arguments), result.dtype)
+        operation = by_selector().get(selector)
+        if operation is None:
+            raise refuse(f"the operation `{selector}`")
+        tensors = [element.read(each) for each in element.node.arguments if isinstance(each, Tensor)]
+        return element.call(operation.op, *tensors)
+
+    def reduce(
+        self, kind: ReductionKind, sizes: Sequence[int], body: Callable[[Indices], Sequence[Expr]], dtype: DType
+    ) -> Expr:
+        """A reduction over loops of these sizes; `body` gives its operands from the loops' indices."""
+        if 0 in sizes:
+            raise refuse("a reduction of no elements")
+        turn = next(self._turns)
+        fresh = tuple(loop(f"fresh{turn}.{i}", size) for i, size in enumerate(sizes))
+        operands = body(fresh)
+        height = 1 + max(each.height for each in operands)
+        running = [each for each in fresh if each is not ZERO]
+        if not running:
+            return cast(_reduce_once(kind, operands), dtype)
+        named = [Loop(f"r{height}.{i}", as_loop(each).size) for i, each in enumerate(running)]
+        changes = {as_loop(each): loop(made.name, made.size) for each, made in zip(running, named, strict=True)}
+        renamed = [substitute(each, changes, rebuild) for each in operands]
+        reduction = Reduction(kind, tuple(named))
+        return intern(Op.REDUCE, renamed, dtype.opmath, reduction)
+
+
+@dataclass(frozen=True)
+class Element:
+    """The element that a meaning computes: the one of `tensor` at `indices`."""
+
+    lowering: Lowering
+    node: Node
+    tensor: Tensor
+    result: Result
+    indices: Indices
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.result.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.result.dtype
+
+    def of(self, argument: Argument) -> Result:
+        """The shape, type and constant elements of an operand."""
+        return self.lowering.graph.result(as_tensor(argument))
+
+    def read(self, argument: Argument, indices: Indices | None = None) -> Expr:
+        """An operand's element; without indices, that at this element's own place."""
+        return self.lowering.read(as_tensor(argument), self.indices if indices is None else indices)
+
+    def numbers(self, argument: Argument) -> list[int]:
+        """A list of integers, or a constant tensor's. Raises PTR345 for a tensor that is not constant."""
+        if isinstance(argument, Tensor):
+            elements = self.of(argument).elements
+            if elements is None:
+                raise refuse(f"`{self.node.selector}` of numbers that are computed")
+            return [int(each) for each in elements]
+        return [int(each) for each in argument] if isinstance(argument, tuple) else [as_int(argument)]  # type: ignore[arg-type]
+
+    def call(self, operation: str, *args: Expr) -> Expr:
+        """An operation whose result has this element's type."""
+        return call(operation, args, self.dtype)
+
+    def number(self, value: bool | int | float) -> Expr:
+        return number(value, self.dtype)
+
+    def reduce(
+        self, kind: ReductionKind, sizes: Sequence[int], body: Callable[[Indices], Expr], dtype: DType | None = None
+    ) -> Expr:
+        """A reduction of one operand over loops of these sizes; in this element's type, if no other is given."""
+        return self.lowering.reduce(kind, sizes, lambda turn: (body(turn),), dtype or self.dtype)
+
+
+Meaning = Callable[..., Expr]
+
+
+def as_tensor(argument: Argument) -> Tensor:
+    assert isinstance(argument, Tensor), argument
+    return argument
+
+
+def as_int(argument: Argument) -> int:
+    assert isinstance(argument, (bool, int, float)), argument
+    return int(argument)
+
+
+def refuse(what: str) -> PorterError:
+    """The error for what has no loop form."""
+    return PorterError("PTR345", f"{what} has no loop form", hint="See docs/errors/PTR345.md.")
+
+
+def rebuild(expr: Expr, args: Sequence[Expr]) -> Expr:
+    """An expression from new operands, simplified again."""
+    if expr.op is Op.SELECT:
+        return select(*args)
+    if expr.op is Op.CAST and expr.dtype is not None:
+        return cast(args[0], expr.dtype)
+    if expr.op in (Op.LOAD, Op.CALL, Op.REDUCE, Op.INDEX_VALUE) or expr.op is Op.NUMBER:
+        return intern(expr.op, args, expr.dtype, expr.attribute)
+    return rebuild_index(expr, args)
+
+
+def _reduce_once(kind: ReductionKind, operands: Sequence[Expr]) -> Expr:
+    """A reduction of one element."""
+    if kind is ReductionKind.LAST:
+        return select(*operands)
+    return operands[1] if kind in (ReductionKind.ARG_MAX, ReductionKind.ARG_MIN) else operands[0]
+
+
+def _constant(result: Result) -> Expr | None:
+    """The value that all elements of a constant have."""
+    if not result.elements or any(repr(each) != repr(result.elements[0]) for each in result.elements):
+        return None
+    return number(result.elements[0], result.dtype)
+
+
+def as_loop(expr: Expr) -> Loop:
+    assert isinstance(expr.attribute, Loop), expr
+    return expr.attribute
+
+
+@lru_cache(maxsize=1)
+def _meanings() -> dict[str, Meaning]:
+    for name in _MEANINGS:
+        import_module(f"porter.loops.meanings.{name}")
+    return _TABLE

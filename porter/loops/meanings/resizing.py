@@ -1,0 +1,155 @@
+"""Resizing of images, and its gradients. Source: Apple's documentation of MPSGraph (resize operations)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from porter.core.dtypes import FLOAT
+from porter.loops.expressions import Expr, ReductionKind, call, cast, index_value, number, select
+from porter.loops.graph import Argument, Tensor
+from porter.loops.indices import add, clamp, equal, read_index
+from porter.loops.lowering import Element, Indices, as_int, means, refuse
+
+_ROWS = {0: -2, 1: -3, 4: -2, 5: -3, 6: -2}  # MPSGraphTensorNamedDataLayout: NCHW, NHWC, CHW, HWC, HW
+
+
+def find_rows(layout: int, rank: int) -> int:
+    """The dimension of an image's height; that of its width follows it. Raises PTR345."""
+    if layout not in _ROWS:
+        raise refuse(f"data layout {layout} of an image")
+    return _ROWS[layout] % rank
+
+
+def _float(operation: str, *args: Expr) -> Expr:
+    return call(operation, args, FLOAT)
+
+
+def _constant(value: float) -> Expr:
+    return number(value, FLOAT)
+
+
+_ROUNDED: dict[int, Callable[[Expr], Expr]] = {  # MPSGraphResizeNearestRoundingMode
+    0: lambda at: _float("floor", _float("addition", at, _constant(0.5))),
+    1: lambda at: _float("ceil", _float("subtraction", at, _constant(0.5))),
+    2: lambda at: _float("ceil", at),
+    3: lambda at: _float("floor", at),
+    4: lambda at: _float("rint", at),
+}
+
+
+@dataclass(frozen=True)
+class Resize:
+    """How a resize samples: `rounding` is None if it is bilinear; `scales` are those of rows and columns, then their
+    offsets, if they are given.
+    """
+
+    rows: int
+    rounding: int | None
+    is_centered: bool
+    has_aligned_corners: bool
+    scales: tuple[float, ...] | None
+
+    def place(self, axis: int, index: Expr, source: int, result: int) -> Expr:
+        """Where a result's pixel lies in the source."""
+        at = index_value(index, FLOAT)
+        if self.scales is not None:
+            offset = _float("subtraction", at, _constant(self.scales[2 + axis]))
+            return _float("division", offset, _constant(self.scales[axis]))
+        if self.has_aligned_corners:
+            return _float("multiplication", at, _constant((source - 1) / (result - 1) if result > 1 else 0))
+        scale = _constant(struct.unpack("f", struct.pack("f", source / result))[0])
+        if not self.is_centered:
+            return _float("multiplication", at, scale)
+        middle = _float("multiplication", _float("addition", at, _constant(0.5)), scale)
+        return _float("subtraction", middle, _constant(0.5))
+
+    def taps(self, axis: int, index: Expr, source: int, result: int) -> list[tuple[Expr, Expr]]:
+        """The source's indices that a result's pixel samples along an axis, and their weights."""
+        at = self.place(axis, index, source, result)
+        if self.rounding is not None:
+            return [(clamp(read_index(_ROUNDED[self.rounding](at)), 0, source - 1), _constant(1))]
+        at = _float("minimum", _float("maximum", at, _constant(0)), _constant(source - 1))
+        low = clamp(read_index(_float("floor", at)), 0, source - 1)
+        share = _float("subtraction", at, index_value(low, FLOAT))
+        high = clamp(add(low, 1), 0, source - 1)
+        return [(low, _float("subtraction", _constant(1), share)), (high, share)]
+
+
+_NEAREST, _BILINEAR = 0, 1  # MPSGraphResizeMode
+
+
+def _read_resize(element: Element, arguments: tuple[Argument, ...]) -> Resize:
+    selector = element.node.selector
+    given = dict(zip(selector.split(":"), arguments, strict=True))
+    rounding: int | None = as_int(given.get("nearestRoundingMode", 0))
+    if "Bilinear" in selector or given.get("mode") == _BILINEAR:
+        rounding = None
+    if rounding is not None and rounding not in _ROUNDED:
+        raise refuse(f"MPSGraphResizeNearestRoundingMode {rounding}")
+    scales = given.get("scaleOffsetTensor")
+    return Resize(
+        find_rows(as_int(given["layout"]), len(element.shape)), rounding, bool(given.get("centerResult")),
+        bool(given.get("alignCorners")), None if scales is None else _floats(element, scales),
+    )  # fmt: skip
+
+
+def _floats(element: Element, argument: Argument) -> tuple[float, ...]:
+    elements = element.of(argument).elements
+    if elements is None:
+        raise refuse(f"`{element.node.selector}` with scales that are computed")
+    return tuple(map(float, elements))
+
+
+_ALIGNED = "centerResult:alignCorners:layout"
+
+
+@means(
+    f"resizeTensor:size:mode:{_ALIGNED}", f"resizeTensor:sizeTensor:mode:{_ALIGNED}",
+    f"resizeNearestWithTensor:sizeTensor:nearestRoundingMode:{_ALIGNED}",
+    "resizeNearestWithTensor:sizeTensor:scaleOffsetTensor:nearestRoundingMode:layout",
+    f"resizeBilinearWithTensor:sizeTensor:{_ALIGNED}", "resizeBilinearWithTensor:sizeTensor:scaleOffsetTensor:layout",
+)  # fmt: skip
+def resize(element: Element, images: Argument, *rest: Argument) -> Expr:
+    made = _read_resize(element, (images, *rest))
+    first, shape = made.rows, element.of(images).shape
+    rows, columns = (
+        made.taps(k, element.indices[first + k], shape[first + k], element.shape[first + k]) for k in (0, 1)
+    )
+    total: Expr | None = None
+    for row, by_row in rows:
+        for column, by_column in columns:
+            value = element.read(images, (*element.indices[:first], row, column, *element.indices[first + 2 :]))
+            if made.rounding is not None:
+                return value
+            weighted = _float("multiplication", cast(value, FLOAT), _float("multiplication", by_row, by_column))
+            total = weighted if total is None else _float("addition", total, weighted)
+    assert total is not None
+    return total
+
+
+@means(
+    f"resizeWithGradientTensor:input:mode:{_ALIGNED}",
+    f"resizeNearestWithGradientTensor:input:nearestRoundingMode:{_ALIGNED}",
+    "resizeNearestWithGradientTensor:input:scaleOffsetTensor:nearestRoundingMode:layout",
+    f"resizeBilinearWithGradientTensor:input:{_ALIGNED}",
+    "resizeBilinearWithGradientTensor:input:scaleOffsetTensor:layout",
+)
+def resize_gradient(element: Element, gradient: Argument, *rest: Argument) -> Expr:
+    """Every element searches the results that sample it."""
+    assert isinstance(gradient, Tensor)
+    made = _read_resize(element, (gradient, *rest))
+    first, results = made.rows, element.of(gradient).shape
+
+    def weigh(turn: Indices) -> Expr:
+        at = (*element.indices[:first], *turn, *element.indices[first + 2 :])
+        weights = []
+        for k in (0, 1):
+            own = element.indices[first + k]
+            taps = made.taps(k, turn[k], element.shape[first + k], results[first + k])
+            shares = [select(equal(index, own), weight, _constant(0)) for index, weight in taps]
+            weights.append(shares[0] if len(shares) == 1 else _float("addition", *shares))
+        return _float("multiplication", cast(element.read(gradient, at), FLOAT), _float("multiplication", *weights))
+
+    return element.reduce(ReductionKind.SUM, list(results[first : first + 2]), weigh, FLOAT)

@@ -1,0 +1,147 @@
+"""Prints loop nests as pseudocode: the loops of a kernel, its reductions, and what it stores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from porter.core.dtypes import Kind
+from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, walk
+from porter.loops.fusion import LoopNest, Store
+
+_INFIX = {
+    "addition": "+", "subtraction": "-", "multiplication": "*", "division": "/", "equal": "==", "notEqual": "!=",
+    "lessThan": "<", "lessThanOrEqualTo": "<=", "greaterThan": ">", "greaterThanOrEqualTo": ">=", "logicalAND": "&&",
+    "logicalOR": "||",
+}  # fmt: skip
+_INDEX_INFIX = {
+    Op.SUM: " + ", Op.PRODUCT: " * ", Op.QUOTIENT: " // ", Op.REMAINDER: " % ", Op.LESS: " < ", Op.EQUAL: " == ",
+    Op.BOTH: " && ",
+}  # fmt: skip
+_FUNCTIONS = {Op.LEAST: "min", Op.GREATEST: "max", Op.DISTANCE: "abs", Op.READ_INDEX: "index"}
+_SIMPLE = (Op.INTEGER, Op.LOOP, Op.NUMBER)
+
+
+def nest_lines(nest: LoopNest, names: Mapping[Buffer, str]) -> Iterator[str]:
+    """Lines such as `row-wise, for i0 < 12:`, then those of its body; `names` are those of its buffers."""
+    yield f"{nest.shape.value}{', for ' if nest.rows else ''}{_loops(nest.rows)}:"
+    printer = _Printer(nest, names)
+    for store in nest.stores:
+        yield from (f"  {line}" for line in printer.store_lines(store))
+
+
+def name_buffers(nests: Sequence[LoopNest], feeds: Mapping[Buffer, str]) -> dict[Buffer, str]:
+    """The names of feeds, and of results and temporaries: `out0`, `tmp0`."""
+    names = dict(feeds)
+    for store in (store for nest in nests for store in nest.stores):
+        prefix = "tmp" if store.buffer.is_temporary else "out"
+        names[store.buffer] = f"{prefix}{sum(name.startswith(prefix) for name in names.values())}"
+    read = (buffer for nest in nests for buffer in nest.reads() if buffer not in names)
+    return names | {buffer: f"constant{i}" for i, buffer in enumerate(dict.fromkeys(read))}
+
+
+def _loops(loops: Sequence[Loop]) -> str:
+    return ", ".join(f"{_loop(each)} < {each.size}" for each in loops)
+
+
+def _loop(loop: Loop) -> str:
+    return loop.name.replace(".", "_")
+
+
+class _Printer:
+    """Prints the stores of one loop nest; a reduction, and a value used twice, is bound once."""
+
+    def __init__(self, nest: LoopNest, names: Mapping[Buffer, str]) -> None:
+        self._nest, self._buffers = nest, names
+        self._bound: dict[Expr, str] = {}
+
+    def store_lines(self, store: Store) -> Iterator[str]:
+        yield from self._reductions(store.value, "")
+        columns = [each for each in store.loops if each not in self._nest.rows]
+        indent = ""
+        if columns:
+            yield f"for {_loops(columns)}:"
+            indent = "  "
+        yield from (f"{indent}{line}" for line in self._shared(store.value))
+        yield f"{indent}{self._buffers[store.buffer]}[{self._text(store.place)}] = {self._text(store.value)}"
+
+    def _reductions(self, root: Expr, indent: str) -> Iterator[str]:
+        for each in walk(root):
+            if each.op is Op.REDUCE and each not in self._bound:
+                reduction = each.reduction
+                name = (
+                    f"{_short(reduction)}{sum(bound.startswith(_short(reduction)) for bound in self._bound.values())}"
+                )
+                operands = ", ".join(self._text(arg) for arg in each.args)
+                yield f"{indent}{name} = {reduction.kind.value} for {_loops(reduction.loops)} of {operands}"
+                self._bound[each] = name
+
+    def _shared(self, root: Expr) -> Iterator[str]:
+        """Values that an element uses more than once."""
+        uses = Counter(arg for each in self._within(root) for arg in each.args)
+        for each in self._within(root):
+            is_value = each.dtype is not None and each.op not in (*_SIMPLE, Op.REDUCE, Op.LESS, Op.EQUAL, Op.BOTH)
+            if is_value and uses[each] > 1 and each not in self._bound:
+                text = self._text(each)
+                self._bound[each] = f"t{sum(bound.startswith('t') for bound in self._bound.values())}"
+                yield f"{self._bound[each]} = {text}"
+
+    def _within(self, root: Expr) -> list[Expr]:
+        """The expressions that are evaluated for an element: not those in the bodies of reductions."""
+        found: dict[Expr, None] = {}
+        stack = [(root, False)]
+        while stack:
+            each, is_done = stack.pop()
+            if is_done:
+                found[each] = None
+            elif each not in found:
+                stack.append((each, True))
+                stack += [(arg, False) for arg in reversed(() if each in self._bound else each.args)]
+        return list(found)
+
+    def _text(self, expr: Expr) -> str:
+        if expr in self._bound:
+            return self._bound[expr]
+        args = [self._text(arg) for arg in expr.args]
+        if isinstance(expr.attribute, Loop):
+            return _loop(expr.attribute)
+        if isinstance(expr.attribute, Buffer):
+            return f"{self._buffers[expr.attribute]}[{args[0]}]"
+        if expr.op in _INDEX_INFIX:
+            return self._infix(expr, args, _INDEX_INFIX[expr.op]).replace(" + -", " - ")
+        if expr.op in _FUNCTIONS:
+            return f"{_FUNCTIONS[expr.op]}({', '.join(args)})"
+        match expr.op:
+            case Op.INTEGER | Op.NUMBER:
+                return _number(expr)
+            case Op.CALL if str(expr.attribute) in _INFIX:
+                return self._infix(expr, args, f" {_INFIX[str(expr.attribute)]} ")
+            case Op.CALL:
+                return f"{expr.attribute}({', '.join(args)})"
+            case Op.CAST | Op.INDEX_VALUE:
+                return f"{expr.dtype}({args[0]})"
+            case Op.SELECT:
+                return f"{self._operand(expr.args[0])} ? {self._operand(expr.args[1])} : {self._operand(expr.args[2])}"
+        raise AssertionError(expr.op)
+
+    def _infix(self, expr: Expr, args: Sequence[str], operator: str) -> str:
+        if expr.op is Op.SUM:
+            return operator.join(args)
+        return operator.join(self._operand(arg) for arg in expr.args)
+
+    def _operand(self, expr: Expr) -> str:
+        """An operand, in parentheses where an operator within would not bind first."""
+        text = self._text(expr)
+        is_infix = expr.op in _INDEX_INFIX or expr.op is Op.SELECT or str(expr.attribute) in _INFIX
+        return f"({text})" if is_infix and expr not in self._bound else text
+
+
+def _number(expr: Expr) -> str:
+    if expr.dtype is not None and expr.dtype.kind is Kind.BOOL:
+        return str(expr.attribute).lower()
+    return f"{expr.attribute:g}" if isinstance(expr.attribute, float) else str(expr.attribute)
+
+
+def _short(reduction: Reduction) -> str:
+    """The start of a reduction's name."""
+    return reduction.kind.name.split("_")[0].lower()

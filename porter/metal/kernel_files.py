@@ -1,0 +1,100 @@
+"""The pair of files that kernels of a family go to, and the text of a pair that the fork lacks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from porter.core.checkout import Checkout
+from porter.core.errors import Place, PorterError
+from porter.core.layout import INDEXING, KERNELS, OPERATIONS, UTILS, spell_include
+from porter.metal.functor import SCALAR_TRAIT, FunctorStyle
+from porter.metal.host import HostStyle, has_registrations
+from porter.metal.macros import MacroFamily
+
+_LIBRARY = re.compile(
+    r"(?:^#if.*\n)?^(?:static )?auto& lib = (?:mps::)?MetalShaderLibrary\w*::[^;]*;\n(?:#else\n.*\n)?(?:#endif.*\n)?",
+    re.M,
+)
+_METAL_HEAD = re.compile(r"^(?:#include <metal_stdlib>|using [^;]*;)\n", re.M)
+_ONLY_METHODS = "#define TORCH_ASSERT_ONLY_METHOD_OPERATORS\n"
+
+
+@dataclass(frozen=True)
+class KernelFiles:
+    """A kernel file and its host file, with the text of each that has to be created."""
+
+    kernel_file: str
+    host_file: str
+    created: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def header(self) -> str:
+        """The header beside the kernel file, for what both sides use."""
+        return str(PurePosixPath(self.kernel_file).with_suffix(".h"))
+
+
+def find_files(checkout: Checkout, family: MacroFamily) -> KernelFiles:
+    """Returns the files named after a family, else those that launch its kernels, else a pair like the binary one.
+
+    Raises PTR093 if there is no binary one either.
+    """
+    usual = _name_files(family)
+    others = [(path, f"{OPERATIONS}/{PurePosixPath(path).stem}.mm") for path in checkout.list(KERNELS, ".metal")]
+    for kernels, host in [usual, *others]:
+        if checkout.exists(kernels) and checkout.exists(host):
+            launches = f"exec_{family.value}_kernel" in checkout.read(host)
+            if launches or (kernels, host) == usual:
+                return KernelFiles(kernels, host)
+    return _create_files(checkout, family)
+
+
+def read_kernel_style(checkout: Checkout, kernel_file: str) -> FunctorStyle:
+    """Returns how a kernel file writes functors; without any, how the binary one does."""
+    text = checkout.read(kernel_file)
+    model, _ = _name_files(MacroFamily.BINARY)
+    style = FunctorStyle.of(text if "_functor {" in text or not checkout.exists(model) else checkout.read(model))
+    has_traits = checkout.exists(UTILS) and SCALAR_TRAIT in checkout.read(UTILS)
+    return replace(style, scalar_traits=True) if has_traits else style
+
+
+def read_host_style(checkout: Checkout, host_file: str) -> HostStyle:
+    """Returns how a host file names its kernels; without any, how the binary one does."""
+    text = checkout.read(host_file)
+    _, model = _name_files(MacroFamily.BINARY)
+    return HostStyle.of(text if has_registrations(text) or not checkout.exists(model) else checkout.read(model))
+
+
+def _name_files(family: MacroFamily) -> tuple[str, str]:
+    usual = f"{family.value.capitalize()}Kernel"
+    return f"{KERNELS}/{usual}.metal", f"{OPERATIONS}/{usual}.mm"
+
+
+def _create_files(checkout: Checkout, family: MacroFamily) -> KernelFiles:
+    kernels, host = _name_files(family)
+    model_kernels, model_host = _name_files(MacroFamily.BINARY)
+    models = [path for path in (model_kernels, model_host) if checkout.exists(path)]
+    library = _LIBRARY.search(checkout.read(model_host)) if len(models) == 2 else None
+    if library is None or checkout.exists(kernels) or checkout.exists(host):
+        raise PorterError(
+            "PTR093", f"no file found for {family.value} kernels", Place(kernels), "Create it and its host file first."
+        )
+    head = "".join(_METAL_HEAD.findall(checkout.read(model_kernels)))
+    metal = f"#include <{spell_include(INDEXING)}>\n{head}"
+    return KernelFiles(
+        kernels, host, ((kernels, metal), (host, _write_host_file(library, checkout.read(model_host), family)))
+    )
+
+
+def _write_host_file(library: re.Match[str], model: str, family: MacroFamily) -> str:
+    """Returns a host file without kernels, which names its library as the binary one does."""
+    named = library[0].replace("= MetalShaderLibrary", "= mps::MetalShaderLibrary")
+    named = named.replace(MacroFamily.BINARY.value.capitalize(), family.value.capitalize())
+    iterator = re.search(r"^#include <ATen/(?:native/)?TensorIterator\.h>\n", model, re.M)
+    return (
+        f"{_ONLY_METHODS if _ONLY_METHODS in model else ''}"
+        f"{iterator[0] if iterator else '#include <ATen/TensorIterator.h>' + chr(10)}"
+        "#include <ATen/native/mps/MetalShaderLibrary.h>\n\n"
+        f"namespace at::native {{\n\n{named}}} // namespace at::native\n"
+    )

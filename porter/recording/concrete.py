@@ -1,0 +1,83 @@
+"""Turns a graph that ran into a concrete one: the shapes and types of all tensors, and the elements of constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from porter.core import dtypes
+from porter.core.errors import PorterError
+from porter.loops.graph import Argument, ConcreteGraph, Descriptor, Node, Result, Tensor
+
+if TYPE_CHECKING:
+    import torch
+
+    from aten_overlay.apple.mpsgraph.objects import Ref
+    from aten_overlay.apple.mpsgraph.recorder import GraphRun
+
+_MAX_ELEMENTS = 4096  # of a constant that is kept
+
+
+def read_concrete_graph(run: GraphRun) -> ConcreteGraph:
+    """The graph of a run. Raises PTR345 for elements of a type that Metal does not have."""
+    values = evaluate_nodes(run)
+    feeds = frozenset(_tensor(ref) for ref in run.feeds)
+    nodes = tuple(
+        Node(node.selector, tuple(map(_argument, node.arguments)), _results(i, node.results, values, feeds))
+        for i, node in enumerate(run.graph.nodes)
+    )
+    return ConcreteGraph(nodes, feeds, tuple(_tensor(ref) for ref in run.results))
+
+
+def evaluate_nodes(run: GraphRun, in_double: bool = False) -> Mapping[Ref, torch.Tensor]:
+    """The value of every tensor that the results depend on; `in_double`, no floating type rounds."""
+    import torch
+
+    from aten_overlay.apple.mpsgraph.precision import AS_WRITTEN, IN_DOUBLE
+    from aten_overlay.apple.mpsgraph.recorder import evaluate
+
+    precision = IN_DOUBLE if in_double else AS_WRITTEN
+    values = {ref: precision.convert(value) for ref, value in run.values.items()}
+    with torch.no_grad():
+        for ref in run.results:
+            evaluate(run.graph, ref, values, precision)
+    return values
+
+
+def _results(
+    node: int, known: tuple[torch.Tensor | None, ...], values: Mapping[Ref, torch.Tensor], feeds: frozenset[Tensor]
+) -> tuple[Result, ...]:
+    from aten_overlay.apple.mpsgraph.objects import Ref
+
+    found = []
+    for i, inferred in enumerate(known):
+        value = values.get(Ref(node, i), inferred)
+        if value is None:
+            return ()
+        is_constant = inferred is not None and not inferred.is_meta and Tensor(node, i) not in feeds
+        found.append(_result(value, inferred if is_constant else None))
+    return tuple(found)
+
+
+def _result(value: torch.Tensor, constant: torch.Tensor | None) -> Result:
+    name = str(value.dtype).removeprefix("torch.")
+    if name not in dtypes.BY_TORCH:
+        raise PorterError("PTR345", f"elements of type {name} have no loop form", hint="See docs/errors/PTR345.md.")
+    elements = None
+    if constant is not None and not constant.is_complex() and constant.numel() <= _MAX_ELEMENTS:
+        elements = tuple(constant.flatten().tolist())
+    return Result(tuple(value.shape), dtypes.BY_TORCH[name], elements)
+
+
+def _argument(value: Any) -> Argument:
+    if hasattr(value, "node"):
+        return _tensor(value)
+    if hasattr(value, "properties"):
+        return Descriptor(value.name, tuple((name, _argument(each)) for name, each in value.properties))
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_argument, value))
+    return value if isinstance(value, (bool, int, float, str, type(None))) else type(value).__name__
+
+
+def _tensor(ref: Ref) -> Tensor:
+    return Tensor(ref.node, ref.output)

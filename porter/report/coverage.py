@@ -1,0 +1,96 @@
+"""The coverage of a fork as a table in Markdown, and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from porter.report.escaping import printable
+
+PORTED, NATIVE = "PASS", "native"
+RULE = (
+    "A row is elementwise if its meta function, or the function that it shares with the CPU, builds a TensorIterator "
+    "over operands of one shape. Rows that are native Metal already are counted apart."
+)
+
+
+@dataclass(frozen=True)
+class CoverageRow:
+    """An elementwise row, the file with its old code, and its outcome; a code and a reason unless it passed."""
+
+    name: str
+    base: str
+    family: str
+    outcome: str
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The elementwise rows of a fork."""
+
+    fork: str
+    rows: tuple[CoverageRow, ...]
+
+    @property
+    def old(self) -> tuple[CoverageRow, ...]:
+        """The rows that are not native."""
+        return tuple(row for row in self.rows if row.outcome != NATIVE)
+
+    @property
+    def ported(self) -> tuple[CoverageRow, ...]:
+        """The rows whose port passed its verdict."""
+        return tuple(row for row in self.rows if row.outcome == PORTED)
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The families of rows that are not native, sorted."""
+        return tuple(sorted({row.family for row in self.old}))
+
+
+def share(ported: Sequence[object], of: Sequence[object]) -> str:
+    """`12 of 16 (75%)`."""
+    return f"{len(ported)} of {len(of)} ({100 * len(ported) / len(of):.0f}%)" if of else "0 of 0"
+
+
+def coverage_text(found: Coverage, command: str) -> str:
+    """The page in Markdown: the rule, the counts, a table by family, and each row that is left with its reason."""
+    return "\n".join(_lines(found, command)) + "\n"
+
+
+def _lines(found: Coverage, command: str) -> Iterator[str]:
+    yield from ("# Coverage", "", f"Made by `{command}`.", "", RULE, "")
+    yield from coverage_summary(found)
+    yield from ("", "| family | rows | passed | left |", "| --- | --- | --- | --- |")
+    for family in found.families:
+        rows = [row for row in found.old if row.family == family]
+        passed = sum(row.outcome == PORTED for row in rows)
+        yield f"| {family} | {len(rows)} | {passed} | {len(rows) - passed} |"
+    left = [row for row in found.old if row.outcome != PORTED]
+    yield from ("", "## What is left", "")
+    counts = Counter(row.code for row in left)
+    yield ", ".join(f"{code}: {count}" for code, count in sorted(counts.items())) or "Nothing."
+    if left:
+        yield from ("", "| row | outcome | code | reason |", "| --- | --- | --- | --- |")
+        yield from (f"| `{row.name}` | {row.outcome} | {row.code} | {_cell(row.reason)} |" for row in left)
+    yield from ("", "## What passed", "")
+    yield ", ".join(f"`{row.name}`" for row in found.ported) or "Nothing."
+
+
+def coverage_summary(found: Coverage) -> tuple[str, ...]:
+    """The counts, in two lines."""
+    what = "of the elementwise rows have a complete port with a passing verdict on `host`."
+    return f"{share(found.ported, found.old)} {what}", f"{len(found.rows) - len(found.old)} more are native already."
+
+
+def coverage_object(found: Coverage) -> dict[str, Any]:
+    """The counts and the rows."""
+    counts = Counter(row.outcome for row in found.rows)
+    return {"fork": found.fork, "counts": dict(counts), "rows": [asdict(row) for row in found.rows]}
+
+
+def _cell(text: str) -> str:
+    return printable(text.splitlines()[0] if text else "").replace("|", "\\|")

@@ -1,0 +1,89 @@
+"""What came of the operators of a run, as a value that is written to a file and merged with that of other shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from porter.core import codec
+from porter.core.errors import Place, PorterError
+from porter.verdict.result import Verdict
+
+VERSION = 1
+PASS, FAIL = "PASS", "FAIL"
+NO_VERDICT, NOT_PLANNED, LEFT_OUT = "no verdict", "not planned", "left out"
+# In the order in which they are listed.
+OUTCOMES = (PASS, FAIL, LEFT_OUT, NO_VERDICT, NOT_PLANNED)
+
+
+@dataclass(frozen=True)
+class UnportedRow:
+    """A row that a plan leaves as it is: a code and why."""
+
+    row: str
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class OperatorResult:
+    """What came of one operator: one of `OUTCOMES`, with a code and a reason unless it passed.
+
+    `family` is the file with its old code, without folder and suffix, `rows` are those that move, `lines` are those of
+    its diff that are added or removed.
+    """
+
+    op: str
+    family: str
+    outcome: str
+    code: str = ""
+    reason: str = ""
+    rows: tuple[str, ...] = ()
+    unported: tuple[UnportedRow, ...] = ()
+    lines: int = 0
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of a run or a share of it (`2/8`, empty for all), and a digest of the fork that it ran on."""
+
+    version: int
+    fork: str
+    digest: str
+    shard: str
+    operators: tuple[OperatorResult, ...]
+
+
+def write_json(results: Results) -> str:
+    """The text of a results file, as docs/json.md says."""
+    return codec.encode(results, Results) + "\n"
+
+
+def read_json(text: str, file: str) -> Results:
+    """Reads a results file. Raises PTR327 for any other text."""
+    try:
+        results: Results = codec.decode(text, Results)
+    except (ValueError, KeyError, TypeError) as error:
+        raise PorterError("PTR327", "this is no file of results", Place(file), "Write one with --results.") from error
+    if results.version != VERSION:
+        what = f"these results have version {results.version}, not {VERSION}"
+        raise PorterError("PTR327", what, Place(file), "Write them again with this porter.")
+    return results
+
+
+def merge(parts: Sequence[Results]) -> Results:
+    """All results of the shares of a run. Raises PTR328 for different forks, or two results of one operator."""
+    first = parts[0]
+    seen: dict[str, str] = {}
+    for part in parts:
+        if part.digest != first.digest:
+            what = f"results of different forks: {first.fork} and {part.fork}, or two states of one"
+            raise PorterError("PTR328", what, hint="Merge the shares of one run.")
+        for each in part.operators:
+            if each.op in seen:
+                what = f"{each.op} has two results, in the shares {seen[each.op]} and {part.shard or 'of all'}"
+                raise PorterError("PTR328", what, hint="Merge each share once.")
+            seen[each.op] = part.shard or "of all"
+    operators = sorted((each for part in parts for each in part.operators), key=lambda each: each.op)
+    return Results(VERSION, first.fork, first.digest, "", tuple(operators))

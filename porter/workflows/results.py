@@ -1,0 +1,125 @@
+"""Keeps what came of a run in a file, and reads the files of its shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+
+from porter.aten.operator import Operator
+from porter.core import cache
+from porter.core.checkout import Checkout
+from porter.core.errors import Place, PorterError
+from porter.core.layout import KERNELS, MPS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.plan.plan import Plan
+from porter.report.results import (
+    FAIL,
+    LEFT_OUT,
+    NO_VERDICT,
+    NOT_PLANNED,
+    PASS,
+    VERSION,
+    OperatorResult,
+    Results,
+    UnportedRow,
+    merge,
+    read_json,
+    write_json,
+)
+from porter.workflows.migrate import NotPlanned, PortedOperator
+from porter.workflows.shards import Shard
+
+
+def collect(checkout: Checkout, found: Iterable[PortedOperator | NotPlanned], shard: Shard | None) -> Results:
+    """The results of a run on a fork."""
+    operators = tuple(_describe(checkout, each) for each in found)
+    return Results(VERSION, checkout.root.resolve().name, digest_fork(checkout), str(shard or ""), operators)
+
+
+def no_results(checkout: Checkout) -> Results:
+    """Results of a fork of which nothing was verified."""
+    return collect(checkout, (), None)
+
+
+def digest_fork(checkout: Checkout) -> str:
+    """A digest of what plans are made of: rows, host code and kernels."""
+    folders = [checkout.folder(folder, ".h", ".mm", ".metal") for folder in (MPS, OPERATIONS, KERNELS)]
+    return cache.digest(
+        checkout.read(NATIVE_FUNCTIONS), *(part for each in folders for file in each.files for part in file)
+    )
+
+
+def write_results(path: Path, results: Results) -> None:
+    """Writes a file of results. Raises as `write_file` does."""
+    write_file(path, write_json(results))
+
+
+def write_file(path: Path, text: str) -> None:
+    """Writes a file of results or a report. Raises PTR329 if it cannot be written."""
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise PorterError("PTR329", f"cannot write results: {error.strerror}", Place(str(path))) from error
+
+
+def read_results(paths: Sequence[Path]) -> Results:
+    """Merges files of results. Raises PTR327 to PTR329."""
+    parts = []
+    for path in paths:
+        try:
+            text = path.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            what = f"cannot read results: {getattr(error, 'strerror', None) or 'not text'}"
+            raise PorterError("PTR329", what, Place(str(path))) from error
+        parts.append(read_json(text, str(path)))
+    return merge(parts)
+
+
+def find_family(checkout: Checkout, op: str) -> str:
+    """The file with the code of an operator, without folder and suffix; `other` where it is not known."""
+    served = Operator.read(checkout, op).served
+    files = [each.implementation.file for each in served if each.implementation]
+    return PurePosixPath(files[0]).stem if files else "other"
+
+
+def count_lines(plan: Plan) -> int:
+    """How many lines the diff of a plan adds and removes."""
+    lines = plan.changes.diff().splitlines()
+    return sum(line.startswith(("+", "-")) and not line.startswith(("+++ ", "--- ")) for line in lines)
+
+
+def _describe(checkout: Checkout, found: PortedOperator | NotPlanned) -> OperatorResult:
+    if isinstance(found, NotPlanned):
+        error = found.error
+        return OperatorResult(found.op, find_family(checkout, found.op), NOT_PLANNED, error.code, _say(error))
+    plan, verdict = found.plan, found.verdict
+    outcome, code, reason = _judge(found)
+    return OperatorResult(
+        plan.op,
+        find_family(checkout, plan.op),
+        outcome,
+        code,
+        reason,
+        tuple(entry.name for entry in plan.entries if entry.before != entry.after),
+        tuple(UnportedRow(each.reason.split(" ")[0], each.code, each.reason) for each in plan.unported),
+        count_lines(plan),
+        verdict,
+    )
+
+
+def _judge(found: PortedOperator) -> tuple[str, str, str]:
+    if found.no_verdict:
+        return NO_VERDICT, found.no_verdict.code, _say(found.no_verdict)
+    if found.broken:
+        return LEFT_OUT, "PTR325", found.broken
+    if found.verdict is None:
+        error = PorterError("PTR330", "it was only planned, not verified")
+        return NO_VERDICT, error.code, error.what
+    if found.verdict.ok:
+        return PASS, "", ""
+    failure = found.verdict.failures[0] if found.verdict.failures else None
+    what = f"{failure.test}: {failure.reason.splitlines()[0]}" if failure else "no test passed"
+    return FAIL, "PTR331", f"{found.verdict.failed} tests fail, the first {what}"
+
+
+def _say(error: PorterError) -> str:
+    return f"{error.place}: {error.what}" if error.place else error.what

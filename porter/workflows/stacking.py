@@ -1,0 +1,75 @@
+"""Plans of many operators, each on top of the ones before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from porter.aten.operator import ServedFunction
+from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
+from porter.core.progress import Progress, Steps, ignore, number_progress
+from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
+from porter.metal.kernel_spec import RecordedGraph
+from porter.mpsgraph.graph import Graph
+from porter.plan.draft import Draft
+from porter.plan.plan import Plan
+from porter.plan.planner import plan_operator
+
+Recorded = Callable[[Progress], RecordedGraph]
+
+
+@dataclass(frozen=True)
+class StackedPlan:
+    """The plan of an operator with a choice of candidates, or why there is none, and the fork before and after it."""
+
+    op: str
+    choice: CandidateChoice
+    before: Draft
+    after: Draft
+    plan: Plan | None = None
+    error: PorterError | None = None
+
+    @property
+    def base(self) -> str:
+        return self.op.split(".")[0]
+
+
+def read_recorded(checkout: Checkout, run: bool) -> Recorded:
+    """The reader of recorded graphs, which runs old code that is not recorded yet if it may `run`."""
+
+    def read(progress: Progress, served: ServedFunction) -> Graph | None:
+        from porter.recording.readings import get_recorded_graph  # what it imports takes longer than most plans
+
+        return get_recorded_graph(checkout, served, run, progress)
+
+    return lambda progress: partial(read, progress)
+
+
+def stack_plans(
+    checkout: Checkout,
+    ops: Sequence[str],
+    recorded: Recorded,
+    choices: Mapping[str, CandidateChoice],
+    known: Sequence[StackedPlan] = (),
+    progress: Steps = ignore,
+) -> tuple[StackedPlan, ...]:
+    """Plans operators one on top of the other. The `known` plans are kept up to the first that has to change."""
+    found: list[StackedPlan] = []
+    for at, op in enumerate(ops):
+        choice = choices.get(op, FIRST_CANDIDATES)
+        same = len(found) == at < len(known) and (known[at].op, known[at].choice) == (op, choice)
+        before = found[-1].after if found else Draft(checkout)
+        if same and (not found or found[-1] is known[at - 1]):
+            found.append(known[at])
+            continue
+        report_progress = number_progress(progress, op, at, len(ops))
+        report_progress("planning")
+        try:
+            plan = plan_operator(before.fork, op, choice, recorded(report_progress))
+        except PorterError as error:
+            found.append(StackedPlan(op, choice, before, before, error=error))
+        else:
+            found.append(StackedPlan(op, choice, before, before.follow(plan.changes), plan))
+    return tuple(found)

@@ -1,0 +1,72 @@
+// Host code that binds buffers and offsets, as PyTorch's does: right, and with kernels that read past their tensor.
+#include <ATen/core/Tensor.h>
+#include <ATen/mps/MPSStream.h>
+#include <torch/library.h>
+
+#import <Metal/Metal.h>
+
+namespace {
+
+constexpr const char* kSource = R"(
+#include <metal_stdlib>
+using namespace metal;
+kernel void copy(device float* out, constant float* in, constant uint& at, uint i [[thread_position_in_grid]]) {
+  out[i] = in[at + i];
+}
+)";
+
+id<MTLBuffer> buffer_of(const at::Tensor& tensor) {
+  return __builtin_bit_cast(id<MTLBuffer>, tensor.storage().data());
+}
+
+NSUInteger offset_of(const at::Tensor& tensor) {
+  return tensor.storage_offset() * tensor.element_size();
+}
+
+// `out[i] = in[at + i]`, where `in` begins `offset` bytes from the start of a buffer.
+void run(const at::Tensor& out, id<MTLBuffer> in, NSUInteger offset, uint32_t at) {
+  auto* stream = at::mps::getCurrentMPSStream();
+  dispatch_sync(stream->queue(), ^{
+    @autoreleasepool {
+      id<MTLLibrary> library = [MTLCreateSystemDefaultDevice() newLibraryWithSource:@(kSource) options:nil error:nil];
+      id<MTLFunction> function = [library newFunctionWithName:@"copy"];
+      id<MTLComputePipelineState> state = [MTLCreateSystemDefaultDevice() newComputePipelineStateWithFunction:function
+                                                                                                        error:nil];
+      id<MTLComputeCommandEncoder> encoder = stream->commandEncoder();
+      [encoder setComputePipelineState:state];
+      [encoder setBuffer:buffer_of(out) offset:offset_of(out) atIndex:0];
+      [encoder setBuffer:in offset:offset atIndex:1];
+      [encoder setBytes:&at length:sizeof(at) atIndex:2];
+      [encoder dispatchThreads:MTLSizeMake(out.numel(), 1, 1) threadsPerThreadgroup:MTLSizeMake(out.numel(), 1, 1)];
+      stream->synchronize(at::mps::SyncType::COMMIT_AND_WAIT);
+    }
+  });
+}
+
+void copies(const at::Tensor& in, const at::Tensor& out) {
+  run(out, buffer_of(in), offset_of(in), 0);
+}
+
+void reads_further(const at::Tensor& in, const at::Tensor& out) {
+  run(out, buffer_of(in), offset_of(in), 1);
+}
+
+// The kernel adds the offset itself.
+void passes_its_offset(const at::Tensor& in, const at::Tensor& out) {
+  run(out, buffer_of(in), 0, in.storage_offset());
+}
+
+// Binds a tensor that it made, smaller than what it was given.
+void reads_past_its_own(const at::Tensor& in, const at::Tensor& out) {
+  const at::Tensor part = in.narrow(0, 1, in.numel() - 2);
+  run(out, buffer_of(part), offset_of(part), 0);
+}
+
+}  // namespace
+
+TORCH_LIBRARY(slices_test, m) {
+  m.def("copies(Tensor x, Tensor(a!) out) -> ()", &copies);
+  m.def("reads_further(Tensor x, Tensor(a!) out) -> ()", &reads_further);
+  m.def("passes_its_offset(Tensor x, Tensor(a!) out) -> ()", &passes_its_offset);
+  m.def("reads_past_its_own(Tensor x, Tensor(a!) out) -> ()", &reads_past_its_own);
+}

@@ -1,0 +1,123 @@
+"""The page of a report: well formed, self-contained, and readable on a phone in a browser."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from porter.report.coverage import Coverage, CoverageRow
+from porter.report.page import page_html
+from porter.report.results import FAIL, NOT_PLANNED, PASS, VERSION, OperatorResult, Results
+from tests.porter.report.test_results import VERDICT
+
+BROWSERS = ("chromium", "chromium-browser", "chromium-headless-shell", "google-chrome", "chrome")
+PHONE = 400  # pixels
+VOID = {"meta", "rect", "br"}
+RESULTS = Results(
+    VERSION, "fork <b>", "d", "",
+    (
+        OperatorResult("erf", "UnaryOps", FAIL, "PTR331", "1 < 2 & more", ("erf.out",), verdict=VERDICT),
+        OperatorResult("atan2", "BinaryOps", PASS, rows=("atan2.out",), verdict=VERDICT),
+        OperatorResult("where", "TensorCompare", NOT_PLANNED, "PTR018", "types differ"),
+    ),
+)  # fmt: skip
+COVERAGE = Coverage(
+    "fork",
+    (
+        CoverageRow("erf.out", "erf", "UnaryOps", FAIL, "PTR331", "a reason " * 60),
+        CoverageRow("atan2.out", "atan2", "BinaryOps", PASS, "", ""),
+        CoverageRow("where.self", "where", "TensorCompare", NOT_PLANNED, "PTR018", "x" * 300),
+        CoverageRow("exp.out", "exp", "UnaryOps", "native", "", ""),
+    ),
+)
+HTML = page_html(RESULTS, COVERAGE)
+
+
+class Reader(HTMLParser):
+    """Pairs the tags, and collects the text of each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.places: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        self.places += [value or "" for name, value in attrs if name in ("src", "href", "srcset", "data", "action")]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open and self.open.pop() == tag, f"</{tag}> closes something else"
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def read() -> Reader:
+    reader = Reader()
+    reader.feed(HTML)
+    reader.close()
+    return reader
+
+
+def test_tags_are_paired_and_text_is_escaped() -> None:
+    found = read()
+    assert found.open == []
+    assert "fork <b>" in found.text and "1 < 2 & more" in found.text
+
+
+def test_nothing_is_fetched() -> None:
+    assert read().places == []
+    assert not re.search(r"url\(|@import|https?:", HTML)
+
+
+def test_every_dtype_has_its_counts_paths_and_errors() -> None:
+    text = read().text
+    for shown in ("float32", "int64", "9/10", "10/10", "1.50 Metal", "0.80 ATen", "1.2", "96 kernel calls"):
+        assert shown in text, shown
+    assert "float32: values did not match and now do" in text
+
+
+def test_failures_come_first_and_what_is_left_has_its_reason() -> None:
+    assert HTML.index('id="op-erf"') < HTML.index('id="op-atan2"') < HTML.index('id="op-where"')
+    left = HTML[HTML.index('id="left"') :]
+    assert "where.self" in left and "PTR018" in left and "PTR331" in left and "atan2.out" not in left
+    assert "1 of 3 (33%) of the elementwise rows" in HTML
+
+
+def find_browser() -> str | None:
+    return next((found for name in BROWSERS if (found := shutil.which(name))), None)
+
+
+@pytest.mark.skipif(find_browser() is None, reason="no browser: install Debian's chromium-headless-shell")
+def test_a_browser_shows_all_of_it_within_the_width_of_a_phone(tmp_path: Path) -> None:
+    measure = (
+        "<script>document.querySelectorAll('details').forEach(each => each.open = true);"
+        "document.body.setAttribute('data-width', document.documentElement.scrollWidth + ' of ' + window.innerWidth);"
+        "document.body.setAttribute('data-tables', [...document.querySelectorAll('td')]"
+        ".filter(each => each.getBoundingClientRect().height > 0).length);"
+        "document.body.setAttribute('data-bars', [...document.querySelectorAll('svg.ulp rect')]"
+        ".filter(each => each.getBoundingClientRect().width > 0).length);</script></body>"
+    )
+    page = tmp_path / "page.html"
+    page.write_text(HTML.replace("</body>", measure))
+    command = [
+        str(find_browser()), "--headless", "--no-sandbox", "--disable-gpu", f"--window-size={PHONE},800",
+        f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page.as_uri(),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = {name: re.search(rf'data-{name}="([^"]*)"', done.stdout) for name in ("width", "tables", "bars")}
+    width, tables, bars = (match[1] if match else done.stderr[-500:] for match in found.values())
+    needed, window = map(int, width.split(" of "))
+    assert needed <= window <= PHONE + 100, width
+    assert int(tables) == HTML.count("<td")
+    assert int(bars) == 4, "two of each operator with a verdict"

@@ -1,0 +1,79 @@
+"""Files of results are read as they were written, and merged only if they belong together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from porter.core.errors import PorterError
+from porter.report.results import (
+    FAIL,
+    NOT_PLANNED,
+    OUTCOMES,
+    PASS,
+    VERSION,
+    OperatorResult,
+    Results,
+    UnportedRow,
+    merge,
+    read_json,
+    write_json,
+)
+from porter.verdict.behavior import Behavior, PathCount
+from porter.verdict.result import DTypeVerdict, Failure, Verdict
+
+WORDS = st.text(max_size=12)
+OPERATORS = st.builds(
+    OperatorResult,
+    op=WORDS,
+    family=WORDS,
+    outcome=st.sampled_from(OUTCOMES),
+    code=WORDS,
+    reason=WORDS,
+    rows=st.lists(WORDS, max_size=3).map(tuple),
+    unported=st.lists(st.builds(UnportedRow, WORDS, WORDS, WORDS), max_size=2).map(tuple),
+    lines=st.integers(0, 1000),
+)
+VERDICT = Verdict(
+    "erf", "host", "default", 7, 1, 0, 96, 1.5, 3.2,
+    dtypes=(DTypeVerdict("float32", 7, 0, 0, 90, 1.5, 0.8, 1.25), DTypeVerdict("int64", 0, 1, 0, 6)),
+    failures=(Failure("test_output_match_erf_mps_int64", "not close\n1 != 2", "int64"),),
+    old_path=Behavior((PathCount("float32", 10, 9, 10),), ("float32: values did not match and now do",)),
+)  # fmt: skip
+
+
+def results(*operators: OperatorResult, shard: str = "", digest: str = "d") -> Results:
+    return Results(VERSION, "fork", digest, shard, operators)
+
+
+@given(st.lists(OPERATORS, max_size=4).map(tuple), WORDS)
+def test_results_are_read_as_they_were_written(operators: tuple[OperatorResult, ...], shard: str) -> None:
+    written = results(*operators, shard=shard)
+    assert read_json(write_json(written), "r.json") == written
+
+
+def test_a_verdict_is_read_as_it_was_written() -> None:
+    written = results(OperatorResult("erf", "UnaryOps", FAIL, "PTR331", "one fails", verdict=VERDICT))
+    assert read_json(write_json(written), "r.json") == written
+
+
+def test_shares_are_merged_by_name() -> None:
+    first = results(OperatorResult("erf", "UnaryOps", PASS), shard="1/2")
+    second = results(OperatorResult("atan2", "BinaryOps", NOT_PLANNED, "PTR018", "no"), shard="2/2")
+    assert merge([first, second]) == merge([second, first])
+    assert [each.op for each in merge([first, second]).operators] == ["atan2", "erf"]
+
+
+@pytest.mark.parametrize("other", [results(shard="2/2", digest="e"), results(OperatorResult("erf", "U", PASS))])
+def test_results_that_do_not_belong_together_are_refused(other: Results) -> None:
+    with pytest.raises(PorterError, match="PTR328"):
+        merge([results(OperatorResult("erf", "UnaryOps", PASS), shard="1/2"), other])
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', "null", write_json(replace(results(), version=2))])
+def test_any_other_text_is_refused(text: str) -> None:
+    with pytest.raises(PorterError, match=r"r\.json: PTR327"):
+        read_json(text, "r.json")

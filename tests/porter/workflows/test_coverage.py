@@ -1,0 +1,154 @@
+"""The elementwise rows of a fork and what came of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from expecttest import assert_expected_inline
+
+from porter.aten.elementwise import is_elementwise
+from porter.aten.native_functions import NativeFunctions
+from porter.aten.operator import Operator
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.errors import PorterError
+from porter.core.layout import NATIVE, NATIVE_FUNCTIONS
+from porter.report.coverage import NATIVE as IS_NATIVE
+from porter.report.coverage import Coverage, CoverageRow, coverage_object, coverage_text
+from porter.report.results import FAIL, NOT_PLANNED, PASS, OperatorResult, UnportedRow
+from porter.workflows.coverage import find_coverage
+from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
+from porter.workflows.results import collect, no_results, read_results, write_results
+from porter.workflows.shards import Shard
+
+FORK = Checkout(EMBEDDED_FORK, "test")
+ROW = """\
+- func: made.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)
+  dispatch:
+    CPU, CUDA: made_out
+"""
+
+
+def elementwise(text: str) -> bool:
+    """Whether a row is, whose kernel is this C++."""
+    files = {NATIVE_FUNCTIONS: ROW, f"{NATIVE}/Made.cpp": text}
+
+    def write(root: Path) -> Checkout:
+        for name, content in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(content)
+        return Checkout(root, "test")
+
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        fork = write(Path(folder))
+        [function] = NativeFunctions.read(fork).all
+        return is_elementwise(fork, Operator("made", (function,), ()), function)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("auto iter = TensorIterator::unary_op(out, self); made_stub(iter.device_type(), iter);", True),
+        ("auto iter = TensorIteratorConfig().add_output(out).build(); made_stub(iter.device_type(), iter);", True),
+        ("auto iter = TensorIteratorConfig().declare_static_shape(s).build(); made_stub(kCPU, iter);", False),
+        ("auto iter = make_reduction(out, self); made_stub(iter.device_type(), iter);", False),
+        ("return at::other_out(out, self);", False),
+    ],
+)
+def test_a_kernel_is_elementwise_by_the_iterator_that_it_builds(text: str, wanted: bool) -> None:
+    assert elementwise(f"Tensor& made_out(const Tensor& self, Tensor& out) {{\n  {text}\n}}\n") is wanted
+
+
+def test_a_meta_function_alone_can_say_so() -> None:
+    meta = "TORCH_META_FUNC(made) (const Tensor& self) {\n  build_unary_float_op(maybe_get_output(), self);\n}\n"
+    assert elementwise(meta)
+    assert not elementwise(meta.replace("build_unary_float_op", "resize_reduction"))
+
+
+def test_without_results_every_row_says_that_it_has_none() -> None:
+    found = find_coverage(FORK, no_results(FORK))
+    assert {row.code for row in found.old} == {"PTR330"} and found.old and not found.ported
+    assert {row.outcome for row in found.rows if row not in found.old} == {IS_NATIVE}
+    assert {"exp.out", "atan2.out"} <= {row.name for row in found.rows}
+
+
+def test_results_of_a_run_are_what_rows_come_to(tmp_path: Path) -> None:
+    ported = [each for each in migrate(FORK, Request(("erf", "logit"))) if isinstance(each, PortedOperator)]
+    run = collect(FORK, [*ported, NotPlanned("neg", PorterError("PTR018", "no"))], Shard(1, 2))
+    assert [(each.op, each.family, each.code, each.rows) for each in run.operators] == [
+        ("erf", "UnaryOps", "PTR330", ("erf.out",)),
+        ("logit", "UnaryOps", "PTR330", ("logit", "logit.out")),
+        ("neg", "UnaryOps", "PTR018", ()),
+    ]
+    assert run.shard == "1/2" and all(each.lines > 10 for each in run.operators[:2])
+    write_results(tmp_path / "r.json", run)
+    read = read_results([tmp_path / "r.json"])
+    assert read.operators == tuple(sorted(run.operators, key=lambda each: each.op))
+    rows = {row.name: row for row in find_coverage(FORK, read).rows}
+    assert (rows["neg.out"].outcome, rows["neg.out"].code) == (NOT_PLANNED, "PTR018")
+
+
+def test_a_row_that_its_plan_leaves_is_not_ported(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = UnportedRow("logit.out", "PTR018", "logit.out stays on MPSGraph: no")
+    found = OperatorResult("logit", "UnaryOps", PASS, rows=("logit",), unported=(left,))
+    base = no_results(FORK)
+    rows = {row.name: row for row in find_coverage(FORK, type(base)(*(base.version, "f", "d", "", (found,)))).rows}
+    assert (rows["logit"].outcome, rows["logit.out"].outcome) == (PASS, NOT_PLANNED)
+
+
+def test_files_that_cannot_be_read_or_written_are_said(tmp_path: Path) -> None:
+    with pytest.raises(PorterError, match="PTR329"):
+        read_results([tmp_path / "no.json"])
+    with pytest.raises(PorterError, match="PTR329"):
+        write_results(tmp_path / "no" / "r.json", no_results(FORK))
+
+
+TABLE = Coverage(
+    "fork",
+    (
+        CoverageRow("erf.out", "erf", "UnaryOps", PASS, "", ""),
+        CoverageRow("logit", "logit", "UnaryOps", FAIL, "PTR331", "1 | 2\nmore"),
+        CoverageRow("where.self", "where", "TensorCompare", NOT_PLANNED, "PTR018", "types"),
+        CoverageRow("exp.out", "exp", "UnaryOps", IS_NATIVE, "", ""),
+    ),
+)
+
+
+def test_the_page_has_the_rule_the_counts_and_every_reason() -> None:
+    assert_expected_inline(
+        coverage_text(TABLE, "porter status --coverage"),
+        """\
+# Coverage
+
+Made by `porter status --coverage`.
+
+A row is elementwise if its meta function, or the function that it shares with the CPU, builds a TensorIterator over operands of one shape. Rows that are native Metal already are counted apart.
+
+1 of 3 (33%) of the elementwise rows have a complete port with a passing verdict on `host`.
+1 more are native already.
+
+| family | rows | passed | left |
+| --- | --- | --- | --- |
+| TensorCompare | 1 | 0 | 1 |
+| UnaryOps | 2 | 1 | 1 |
+
+## What is left
+
+PTR018: 1, PTR331: 1
+
+| row | outcome | code | reason |
+| --- | --- | --- | --- |
+| `logit` | FAIL | PTR331 | 1 \\| 2 |
+| `where.self` | not planned | PTR018 | types |
+
+## What passed
+
+`erf.out`
+""",
+    )
+
+
+def test_the_object_counts_rows_by_outcome() -> None:
+    assert coverage_object(TABLE)["counts"] == {PASS: 1, FAIL: 1, NOT_PLANNED: 1, IS_NATIVE: 1}
