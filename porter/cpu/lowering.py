@@ -155,7 +155,10 @@ def _statement(state: _State, statement: cpp.Stmt) -> list[str]:
     if isinstance(statement, cpp.If):
         return _if(state, statement)
     if isinstance(statement, cpp.Using):
-        _alias(state, statement)
+        if "Vectorized" in statement.type:
+            state.vectors.add(statement.name)
+        else:
+            state.translator.aliases[statement.name] = state.translator.type(statement.type, statement.start)
         return []
     if isinstance(statement, cpp.Declaration):
         return _declaration(state, statement)
@@ -173,16 +176,7 @@ def _if(state: _State, statement: cpp.If) -> list[str]:
     if decided is not None:
         return _block(state, statement.then if decided else otherwise)
     test = state.translator.test(statement.test)
-    then = _block(state, statement.then)
-    other = _block(state, otherwise)
-    return write_branch(test, then, other)
-
-
-def _alias(state: _State, statement: cpp.Using) -> None:
-    if "Vectorized" in statement.type:
-        state.vectors.add(statement.name)
-        return
-    state.translator.aliases[statement.name] = state.translator.type(statement.type, statement.start)
+    return write_branch(test, _block(state, statement.then), _block(state, otherwise))
 
 
 def _is_vector(state: _State, statement: cpp.Declaration) -> bool:
