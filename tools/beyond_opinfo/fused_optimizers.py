@@ -1,6 +1,6 @@
 """Tests of native Metal operators that no OpInfo reaches, for `tools/natives.py`:
 
-python tools/natives.py FORK _fused_adam,_fused_adamw,_fused_sgd --tests $PWD/tools/beyond_opinfo.py --sanitize all
+python tools/natives.py FORK _fused_adam,_fused_adamw,_fused_sgd --tests $PWD/tools/beyond_opinfo/fused_optimizers.py --sanitize all
 """
 
 from __future__ import annotations
