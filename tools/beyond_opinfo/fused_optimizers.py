@@ -1,6 +1,7 @@
-"""Tests of native Metal operators that no OpInfo reaches, for `tools/natives.py`:
+r"""Tests of native Metal operators that no OpInfo reaches, for `tools/natives.py`:
 
-python tools/natives.py FORK _fused_adam,_fused_adamw,_fused_sgd --tests $PWD/tools/beyond_opinfo/fused_optimizers.py --sanitize all
+python tools/natives.py FORK _fused_adam,_fused_adamw,_fused_sgd --sanitize all \
+    --tests $PWD/tools/beyond_opinfo/fused_optimizers.py
 """
 
 from __future__ import annotations
