@@ -95,10 +95,10 @@ class Lowering:
         selector, result = element.node.selector, element.result
         if result.dtype.kind is Kind.COMPLEX:
             raise refuse("complex elements")
-        constant = _constant(result)
+        constant = _constant(element.node, result)
         if constant is not None:
             return constant
-        if element.tensor in self.graph.feeds or result.elements is not None:
+        if element.tensor in self.graph.feeds or (result.elements is not None and not _rounds(element.node, result)):
             self.stored.add(element.tensor)
             return self.read(element.tensor, element.indices)
         meaning = _meanings().get(selector)
@@ -215,11 +215,19 @@ def _reduce_once(kind: ReductionKind, operands: Sequence[Expr]) -> Expr:
     return operands[1] if kind in (ReductionKind.ARG_MAX, ReductionKind.ARG_MIN) else operands[0]
 
 
-def _constant(result: Result) -> Expr | None:
-    """The value that all elements of a constant have."""
-    if not result.elements or any(repr(each) != repr(result.elements[0]) for each in result.elements):
+def _constant(node: Node, result: Result) -> Expr | None:
+    """The value that all elements of a constant have, as it was before a reduced type rounded it."""
+    if node.selector.startswith("constantWithScalar") and isinstance(node.arguments[0], (bool, int, float)):
+        return number(node.arguments[0], result.dtype)
+    if not result.elements or _rounds(node, result):
         return None
-    return number(result.elements[0], result.dtype)
+    is_one = all(repr(each) == repr(result.elements[0]) for each in result.elements)
+    return number(result.elements[0], result.dtype) if is_one else None
+
+
+def _rounds(node: Node, result: Result) -> bool:
+    """Whether a constant is computed from others, and rounded."""
+    return result.dtype.is_reduced and any(isinstance(each, Tensor) for each in node.arguments)
 
 
 def as_loop(expr: Expr) -> Loop:

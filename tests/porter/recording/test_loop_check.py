@@ -193,6 +193,17 @@ def test_a_reduction_of_an_operand_reduced_along_another_axis_is_right() -> None
     assert len(nests) > 1, "the sums are stored on the way"
 
 
+def test_constants_of_halves_are_not_rounded() -> None:
+    builder = GraphBuilder()
+    x = builder.feed(torch.randn(7, 3).half())
+    third = builder.send("constantWithScalar:dataType", 1 / 3, MPS[torch.float32])
+    cast = builder.send("castTensor:toType", third, MPS[torch.float16])
+    tenth = builder.send("constantWithScalar:dataType", 0.1, MPS[torch.float16])
+    scaled = builder.send(f"multiplication{BINARY}", x, builder.send(f"addition{BINARY}", cast, tenth))
+    _, differences = check_loop_form(builder.run(scaled))  # the graph has them in single precision
+    assert differences == []
+
+
 @pytest.mark.parametrize("selector", ["fastFourierTransformWithTensor:axes:descriptor", "randomTensorWithShape"])
 def test_an_operation_without_loop_form_is_refused(selector: str) -> None:
     shape = Result((3, 4), FLOAT)
