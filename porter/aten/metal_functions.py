@@ -16,9 +16,10 @@ from porter.core.dtypes import ALL, Kind
 from porter.core.layout import METAL_HEADERS
 
 _FUNCTION = re.compile(
-    # Every length is bounded: a file of nothing but heads would be searched to its end from each of them.
-    r"(?:template\s{0,40}<(?P<template>[^;{}]{0,1000}?)>\s{0,200}(?:inline\s{1,40})?|inline\s{1,40})"
-    r"(?P<result>[\w:<>,!&|\s]{1,600}?)\s{1,40}(?P<name>\w{1,100})\s{0,40}"
+    # Every length is bounded, and none passes the next head: a file of nothing but heads would be searched to its end
+    # from each of them.
+    r"(?:template\s{0,40}<(?P<template>(?:(?!\btemplate\b)[^;{}]){0,1000}?)>\s{0,200}(?:inline\s{1,40})?|inline\s{1,40})"
+    r"(?P<result>(?:(?!\btemplate\b)[\w:<>,!&|\s]){1,600}?)\s{1,40}(?P<name>\w{1,100})\s{0,40}"
     r"\((?P<params>[^(){};]{0,2000})\)\s{0,200}\{"
 )
 _TRAIT = re.compile(r"(?P<not>!)?\s*(?:::)?(?:c10::)?(?:metal::)?is_(?P<trait>\w+?)_v\b")

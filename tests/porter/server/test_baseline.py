@@ -40,7 +40,7 @@ def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     path.touch()
 
     def run_baseline(
-        root: Path, target: VerifyTarget, tests: Collection[str], arithmetic: str, progress: Progress
+        root: Path, target: VerifyTarget, tests: Collection[str], arithmetic: str, progress: Progress, library: str = ""
     ) -> list[EarlierResult]:
         with path.open("a") as file:
             file.write(f"{arithmetic} {' '.join(tests)}\n")
