@@ -324,7 +324,7 @@ def test_a_client_sends_what_is_read_when_run_and_asks_by_what_was_read_before(m
 
 def test_a_process_of_its_own_that_is_interrupted_leaves_no_worker(note: Path) -> None:
     program = f"""
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
 from porter.server import server, worker
 
@@ -335,6 +335,7 @@ def hanging(*_):
 
 worker.preload = lambda backend: None
 worker.verify = hanging
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has its programs ignore it
 server.main(["--once"])
 """
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
