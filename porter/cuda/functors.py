@@ -71,7 +71,7 @@ def read_functor(files: Sequence[tuple[str, str]], made: cpp.Call, facts: Facts)
 
 
 def cpp_type(name: cpp.Name) -> cpp.Name:
-    """Returns the name of a type, also where it stands as one text: `F<T>`."""
+    """Returns the name of a type, also one written as a single text: `F<T>`."""
     spelled = re.fullmatch(r"([\w:]+)\s*<(.*)>", name.path)
     if spelled is None:
         return name

@@ -1,4 +1,4 @@
-"""Arguments of the wrong kind, told by name before anything is run with them."""
+"""Arguments of the wrong kind: found, and named, before anything runs with them."""
 
 from __future__ import annotations
 
