@@ -31,6 +31,7 @@ from aten_overlay.metal.sanitizer.meetings import SHUFFLED, mark_meetings, shuff
 from aten_overlay.metal.sanitizer.places import without_places
 from aten_overlay.metal.sanitizer.private import FOR_PRIVATE, mark_undefined, watch_undefined
 from aten_overlay.metal.table import Value
+from aten_overlay.metal.targets import HOST
 from aten_overlay.metal.tracing import FLAGS, mark_lines
 from aten_overlay.metal.undefined import defined
 
@@ -44,10 +45,6 @@ ARITHMETICS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "flush": (("-ffp-contract=on",), "PM_FLUSH_DENORMALS"),
     "reorder": (("-ffp-contract=on",), "PM_REORDER_REDUCTIONS"),
 }
-_LANGUAGE = (
-    "-x", "c++", "-nostdinc++", "-Wno-everything", "-fsigned-char", "-fno-exceptions", "-fno-rtti",
-    "-fmax-type-align=8",
-)  # fmt: skip
 _STANDARD = "gnu++17"
 # Of sources with tensors: a descriptor is a template's argument, and `x[i, j]` has two indices.
 _TENSOR_STANDARD = "gnu++23"
@@ -242,7 +239,7 @@ def _flags_for_module(options: Options) -> list[str]:
 def preprocess(source: Path | str, options: Options) -> str:
     """The text of `source`, a file or the text itself, with its headers and without macros."""
     include = [f"-I{path}" for path in (compiler.INCLUDE, *options.include)]
-    flags = [*_LANGUAGE, f"-std={options.standard}", *_definitions(options), *include, "-DPM_FRONT_END", "-E"]
+    flags = [*HOST.flags, f"-std={options.standard}", *_definitions(options), *include, "-DPM_FRONT_END", "-E"]
     if isinstance(source, Path):
         return compiler.run([*flags, str(source)])
     return compiler.run([*flags, "-"], f'#line 1 "{NAMELESS}"\n{source}')
@@ -261,7 +258,7 @@ def _flags(options: Options) -> list[str]:
     watched = (*_SANITIZED, *private) if options.sanitize else ()
     traces = FLAGS if options.traced or options.sanitize else ()
     return [
-        *_LANGUAGE, f"-std={options.standard}", *write_flags(select()), *watched,
+        *HOST.flags, f"-std={options.standard}", *write_flags(select()), *watched,
         *_CODE, compiler.BY_CONTENT, options.optimization, *contraction,
         *checks, *traces, *options.extra,
     ]  # fmt: skip

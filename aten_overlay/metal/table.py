@@ -129,7 +129,7 @@ def _index(argument: Argument) -> str:
     return f"{first} + {argument.index}" if first else str(argument.index)
 
 
-def write_entry(row: Row, number: int, signature: str, flags: str) -> str:
+def write_entry(row: Row, number: int, flags: str, signature: str) -> str:
     """The function that makes a kernel's entry. It is placed where the kernel's own names are visible."""
     sync = "true" if row.synchronizes else "false"
     function = clean(row.instance.function)

@@ -1,7 +1,7 @@
 // Turns a kernel function into the entries of the launch table. The parameter types are deduced from the function itself;
 // the front end only says, by a Spec, which attribute each parameter had.
 #pragma once
-#include "../porter_metal_abi.h"
+#include "../../porter_metal_abi.h"
 #include "internal.h"
 
 namespace pm {
