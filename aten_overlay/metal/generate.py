@@ -16,7 +16,7 @@ from aten_overlay.metal.spaces import ERASED, find_duplicates
 from aten_overlay.metal.swizzles import AS_VECTOR, find_deduced, find_templates
 from aten_overlay.metal.syntax import Declaration, constructor_qualifiers
 from aten_overlay.metal.table import Row, Value, clean, make_row
-from aten_overlay.metal.targets import HOST, Target
+from aten_overlay.metal.targets import Target
 
 _INLINED = "__attribute__((always_inline))"  # into the loop over threads, which can then be vectorized
 # In Metal these are float. Clang's option for that is lost when a template is instantiated.
@@ -45,17 +45,15 @@ def generate(
     unit: Unit,
     names: Iterable[str],
     constants: Mapping[int | str, Value],
-    mode: str,
-    checked: bool,
+    target: Target,
+    checked: bool = False,
     one_by_one: bool = False,
     asks_ahead: bool = True,
-    target: Target = HOST,
 ) -> str:
     """The C++ for `target` of what the kernels `names` need of `unit`, with their entries.
 
-    `constants` gives function constants values, by index or name; `mode` is what the target's entries are
-    made with: of the host, a C++ expression of `pm_compiled` bits; `checked` announces threadgroup variables;
-    threads run `one_by_one` if so asked; without `asks_ahead`, memory is read when it is used.
+    `constants` gives function constants values, by index or name; `checked` announces threadgroup variables; threads
+    run `one_by_one` if so asked; without `asks_ahead`, memory is read when it is used.
     Raises PTR103, PTR104, PTR105 or PTR109.
     """
     source = unit.source
@@ -80,7 +78,7 @@ def generate(
         edits += _keyword_edits(source, entry.declaration, values, checked, target.threadgroup)
     edits += _inlining_edits(unit, kept)
     edits += [_constant_edit(source, c, values[c.name]) for c in unit.constants if id(c.declaration) in kept]
-    edits += _kernel_edits(unit, needed, rows, mode, target)
+    edits += _kernel_edits(unit, needed, rows, target)
     body = _UNROLL.sub(r"\1unroll", apply(source.text, edits))
     return target.write_prologue(rows) + body + target.write_table(unit, rows, values)
 
@@ -264,7 +262,7 @@ def _constant_edit(source: Source, constant: FunctionConstant, value: Value | No
     return Edit(removal.start, removal.end, f"constexpr {constant.type} {constant.name} = {constant.type}({literal});")
 
 
-def _kernel_edits(unit: Unit, needed: list[Entry], rows: list[Row], mode: str, target: Target) -> Iterator[Edit]:
+def _kernel_edits(unit: Unit, needed: list[Entry], rows: list[Row], target: Target) -> Iterator[Edit]:
     source = unit.source
     plain = {id(k.declaration) for k in unit.kernels if not k.template}
     for entry in needed:
@@ -272,7 +270,7 @@ def _kernel_edits(unit: Unit, needed: list[Entry], rows: list[Row], mode: str, t
             start = source.starts[entry.declaration.start]
             yield Edit(start, start, "inline ")
     for number, row in enumerate(rows):
-        yield from _row_edits(source, row, number, partial(target.write_entry, row, number, mode))
+        yield from _row_edits(source, row, number, partial(target.write_entry, row, number))
 
 
 def _row_edits(source: Source, row: Row, number: int, write_entry: Callable[[str], str]) -> Iterator[Edit]:

@@ -1,13 +1,8 @@
 // <metal_simdgroup_matrix>: 8x8 matrices spread over a simdgroup, two neighboring elements a lane (MSL section 6.9.4).
 #pragma once
 
-namespace pm {
-PM_INLINE uint matrix_row(uint lane) { return ((lane / 4) & 4) + (lane / 2) % 4; }
-PM_INLINE uint matrix_column(uint lane) { return ((lane / 4) & 2) * 2 + (lane % 2) * 2; }
-}  // namespace pm
-
 namespace metal {
-template <class T, int Columns, int Rows> struct simdgroup_matrix {
+template <class T, int Columns, int Rows> struct simdgroup_matrix : pm::matrix_operand<T> {
   static_assert(Columns == 8 && Rows == 8, "simdgroup matrices are 8x8");
   vec<T, 2> elements_;
   simdgroup_matrix() = default;
@@ -15,7 +10,10 @@ template <class T, int Columns, int Rows> struct simdgroup_matrix {
     const uint r = pm::matrix_row(pm_lane()), c = pm::matrix_column(pm_lane());
     elements_ = vec<T, 2>(r == c ? diagonal : T(0), r == c + 1 ? diagonal : T(0));
   }
-  PM_INLINE vec<T, 2>& thread_elements() { return elements_; }
+  PM_INLINE vec<T, 2>& thread_elements() {
+    this->forget();
+    return elements_;
+  }
   PM_INLINE const vec<T, 2>& thread_elements() const { return elements_; }
 };
 using simdgroup_float8x8 = simdgroup_matrix<float, 8, 8>;
@@ -45,6 +43,7 @@ PM_INLINE void simdgroup_load(simdgroup_matrix<T, 8, 8>& m, const T* p, ulong st
     __builtin_memcpy(&both, detail_matrix::at<T>(p, stride, origin, false, 0), sizeof(both));
     __builtin_memcpy(&m.elements_, &both, sizeof(both));
   }
+  m.keep(p + origin.y * stride + origin.x, transposed ? 1 : stride, transposed ? stride : 1, pm::matrix_row(pm_lane()), pm::matrix_column(pm_lane()));
 }
 template <class T>
 PM_INLINE void simdgroup_store(const simdgroup_matrix<T, 8, 8>& m, T* p, ulong stride = 8, ulong2 origin = ulong2(0), bool transposed = false) {
@@ -54,7 +53,7 @@ PM_INLINE void simdgroup_store(const simdgroup_matrix<T, 8, 8>& m, T* p, ulong s
 template <class D, class A, class B, class C>
 PM_INLINE void simdgroup_multiply_accumulate(
     simdgroup_matrix<D, 8, 8>& d, const simdgroup_matrix<A, 8, 8>& a, const simdgroup_matrix<B, 8, 8>& b, const simdgroup_matrix<C, 8, 8>& c) {
-  pm::multiply_accumulate(d.elements_, a.elements_, b.elements_, c.elements_);
+  pm::multiply_accumulate(d, a, b, c);
 }
 template <class D, class A, class B>
 PM_INLINE void simdgroup_multiply(simdgroup_matrix<D, 8, 8>& d, const simdgroup_matrix<A, 8, 8>& a, const simdgroup_matrix<B, 8, 8>& b) {

@@ -31,20 +31,24 @@ inline void multiply_step(pm_exchange* x, uint simd) {
     c[place] = sum;
   }
 }
+// What another target keeps of a matrix that was loaded.
+template <class T> struct matrix_operand {
+  PM_INLINE void forget() {}
+  PM_INLINE void keep(const T*, ulong, ulong, uint, uint) {}
+};
 // d becomes a * b + c.
-template <class D, class A, class B, class C>
-PM_INLINE void multiply_accumulate(
-    metal::vec<D, 2>& d, const metal::vec<A, 2>& a, const metal::vec<B, 2>& b, const metal::vec<C, 2>& c) {
+template <class D, class A, class B, class C> PM_INLINE void multiply_accumulate(D& d, const A& a, const B& b, const C& c) {
+  using T = __remove_reference_t(decltype(d.elements_.v_[0]));
   pm_exchange* x = pm_simd_begin(pm::multiply_step, 0);
   const ulong first = ulong(pm_index()) * 2;
   // Neighbors in memory one right after the other: a loop over lanes then stores them together.
-  for (uint k = 0; k < 2; ++k) x->matrices[0][first + k] = float(a.v_[k]);
-  for (uint k = 0; k < 2; ++k) x->matrices[1][first + k] = float(b.v_[k]);
-  for (uint k = 0; k < 2; ++k) x->matrices[2][first + k] = float(c.v_[k]);
+  for (uint k = 0; k < 2; ++k) x->matrices[0][first + k] = float(a.elements_.v_[k]);
+  for (uint k = 0; k < 2; ++k) x->matrices[1][first + k] = float(b.elements_.v_[k]);
+  for (uint k = 0; k < 2; ++k) x->matrices[2][first + k] = float(c.elements_.v_[k]);
   pm_simd_wait(pm::multiply_step);
   for (uint k = 0; k < 2; ++k) {
     const auto sum = reinterpret_cast<const unsigned char*>(x->matrices[2] + first + k);
-    d.v_[k] = D(pm::load<float>(sum));
+    d.elements_.v_[k] = T(pm::load<float>(sum));
   }
 }
 }  // namespace pm
