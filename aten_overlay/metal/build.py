@@ -249,7 +249,12 @@ def preprocess(source: Path | str, options: Options) -> str:
 
 def write_definitions(options: Options) -> list[str]:
     """The flags of the macros that a compiler of Metal defines."""
-    return ["-D__METAL__=1", f"-D__METAL_VERSION__={options.metal_version}", *(f"-D{d}" for d in options.defines)]
+    return [
+        "-D__METAL__=1",
+        "-D__METAL_MACOS__=1",
+        f"-D__METAL_VERSION__={options.metal_version}",
+        *(f"-D{d}" for d in options.defines),
+    ]
 
 
 def _flags(options: Options) -> list[str]:

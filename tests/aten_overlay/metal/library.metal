@@ -63,7 +63,12 @@ kernel void lists(device float* out) {
 
 kernel void marked(device float* out) {
   const ray r(float3(1), float3(2), 0.5f);
-  out[0] = twice(r.direction.x) + thrice(r.min_distance) + TARGET_OS_OSX;
+  out[0] = twice(r.direction.x) + thrice(r.min_distance) + TARGET_OS_OSX + __METAL_MACOS__;
+}
+
+kernel void commands(device MTLDispatchThreadgroupsIndirectArguments& dispatch, device MTLQuadTessellationFactorsHalf* factors) {
+  dispatch.threadgroupsPerGrid[1] = sizeof(MTLDrawIndexedPrimitivesIndirectArguments);
+  factors[1].insideTessellationFactor[1] = 2;
 }
 
 kernel void traced(device float* out, instance_acceleration_structure scene [[buffer(1)]]) { out[0] = 0; }

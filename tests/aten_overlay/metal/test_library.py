@@ -17,7 +17,7 @@ LANES = np.arange(32)
 
 @pytest.fixture(scope="module")
 def library() -> Library:
-    return Library(compile_kernels(SOURCE, ("quads", "packed", "suffixes", "lists", "marked")))
+    return Library(compile_kernels(SOURCE, ("quads", "packed", "suffixes", "lists", "marked", "commands")))
 
 
 def test_functions_of_quadgroups(library: Library) -> None:
@@ -65,7 +65,14 @@ def test_lists_steps_and_increments_of_vectors(library: Library) -> None:
 def test_marked_functions_and_rays_compile(library: Library) -> None:
     out = np.zeros(1, np.float32)
     library.run("marked", [out], [1])
-    assert out.tolist() == [4 + 1.5 + 1]
+    assert out.tolist() == [4 + 1.5 + 1 + 1]
+
+
+def test_structures_that_kernels_fill_for_commands(library: Library) -> None:
+    dispatch, factors = np.zeros(3, np.uint32), np.zeros((2, 6), np.float16)
+    library.run("commands", [dispatch, factors], [1])
+    assert dispatch.tolist() == [0, 20, 0]
+    assert factors.tolist() == [[0] * 6, [0, 0, 0, 0, 0, 2]]
 
 
 @pytest.mark.parametrize(
