@@ -142,8 +142,12 @@ def _called_directly(checkout: Checkout, entry: DispatchEntry) -> tuple[str, ...
         calls = find_stubs(checkout, entry.kernel)
     except PorterError:
         return ()
-    direct = (call for call in calls if not any(_REDISPATCHED.match(name) for name in call.via))
-    return tuple(dict.fromkeys(call.stub.name for call in direct))
+    return tuple(dict.fromkeys(call.stub.name for call in calls if not is_redispatched(call)))
+
+
+def is_redispatched(call: StubCall) -> bool:
+    """Whether the stub is called by an operator that the function calls, which MPS may serve apart."""
+    return any(_REDISPATCHED.match(name) for name in call.via)
 
 
 def find_stubs_behind(checkout: Checkout, served: ServedFunction) -> tuple[str, ...]:
