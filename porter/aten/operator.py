@@ -223,7 +223,7 @@ def is_shared(entry: DispatchEntry) -> bool:
 
 def _find_join(checkout: Checkout, operator: Operator, served: ServedFunction) -> Migration:
     candidates = [entry for entry in served.function.dispatch if is_shared(entry)]
-    if not candidates and (own := _keep_function(checkout, served)):
+    if not candidates and (own := _keep_function(checkout, operator, served)):
         return own
     if not candidates:
         raise PorterError(
@@ -243,19 +243,20 @@ def _find_join(checkout: Checkout, operator: Operator, served: ServedFunction) -
             if isinstance(error, DifferentOverloads):
                 return Migration(served, entry, _find_stubs_of_out(checkout, operator, error))
     assert failure is not None
-    own = _keep_function(checkout, served)
+    own = _keep_function(checkout, operator, served)
     if own is None:
         raise failure
     return own
 
 
-def _keep_function(checkout: Checkout, served: ServedFunction) -> Migration | None:
-    """The function that MPS keeps, which calls the stub that another device's function calls, or None."""
+def _keep_function(checkout: Checkout, operator: Operator, served: ServedFunction) -> Migration | None:
+    """The function that MPS keeps, which does what another device's function does with its own kernel, or None."""
     found = served.implementation
     if found is None or found.function is None or is_shared(served.entry):
         return None
-    body = find_own_body(checkout, served.function)
-    return Migration(served, served.entry, (body.call,), body) if body else None
+    functions = NativeFunctions.read(checkout).find_overloads(operator.base)
+    body = find_own_body(checkout, functions, served.function)
+    return Migration(served, served.entry, (body.call,) if body.call else (), body) if body else None
 
 
 def _find_stubs_of_out(checkout: Checkout, operator: Operator, error: PorterError) -> tuple[StubCall, ...]:

@@ -35,7 +35,8 @@ def body(path: Path, rows: str, code: str, names: tuple[str, ...] = ()) -> str:
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text(text)
     fork = Checkout(path, "test")
-    found = find_own_body(fork, NativeFunctions.read(fork).all[0])
+    functions = NativeFunctions.read(fork).all
+    found = find_own_body(fork, functions, functions[0])
     return found.write(names) if found else ""
 
 
