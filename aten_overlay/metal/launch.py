@@ -239,7 +239,9 @@ def _buffer(array: Any) -> BufferFields:
         return BufferFields(None, None, 0, 0)
     if hasattr(array, "data_ptr"):
         storage = array.untyped_storage()
-        return BufferFields(array.data_ptr() or 64, storage.data_ptr() or 64, storage.nbytes(), getattr(array, "extent", 0))
+        return BufferFields(
+            array.data_ptr() or 64, storage.data_ptr() or 64, storage.nbytes(), getattr(array, "extent", 0)
+        )
     if hasattr(array, "__array_interface__"):
         return BufferFields(array.ctypes.data, None, array.nbytes, 0)
     return BufferFields(ctypes.addressof(array), None, ctypes.sizeof(array), 0)

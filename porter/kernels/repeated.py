@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -13,9 +13,9 @@ from aten_overlay.device.repeated import RepeatedLaunch, repeat
 from aten_overlay.device.shader import MetalKernel as Pipeline
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.sanitizer.checks import select
-from porter.kernels.call import Call, Number, Output, Value
-from porter.kernels.kernel import Kernel
+from porter.kernels.call import Call, Number, Output
 from porter.kernels.intercept import find_interceptor
+from porter.kernels.kernel import Kernel
 from porter.kernels.launch import Prepared, allocate, arrange_arguments, is_plain, rename_operands
 from porter.kernels.signature import Content
 from porter.kernels.sources import LastSource, find_last_source
@@ -69,11 +69,11 @@ def describe(inputs: object, rest: Sequence[object], by_value: bool) -> Hashable
         return None
 
 
-def _list_values(inputs: object) -> Sequence[Any] | None:
+def _list_values(inputs: Any) -> Sequence[Any] | None:
     """The inputs in the order given; None for what is neither a mapping nor a list."""
     if type(inputs) is dict:
         return tuple(inputs.values())
-    return inputs if type(inputs) in (list, tuple) else None
+    return tuple(inputs) if type(inputs) in (list, tuple) else None
 
 
 def keep_repetition(
@@ -128,8 +128,7 @@ def _freeze(given: Any) -> Hashable:
     kind = type(given)
     if kind is dict:
         return tuple([(name, _freeze(value)) for name, value in given.items()])
-    if kind is torch.Size:
-        return given
     if kind in (tuple, list):
         return None, *[_freeze(each) for each in given]
-    return repr(given) if kind in _NUMBERS else given
+    frozen: Hashable = repr(given) if kind in _NUMBERS else given
+    return frozen
