@@ -58,7 +58,7 @@ class Printer:
                 template = self.form(expr)
                 infix = not _ATOM.match(re.sub(r"\{\d\}", "x", template))
                 args = [self._value(arg) for arg in expr.args]
-                return template.format(*(_parenthesize(arg) if infix else arg for arg in args))
+                return template.format(*(parenthesize(arg) if infix else arg for arg in args))
 
 
 def literal(value: float | int | bool, kind: Kind) -> str:
@@ -93,7 +93,8 @@ def _list_uses(expr: Expr) -> Iterator[Expr]:
             stack.append(node.arg)
 
 
-def _parenthesize(text: str) -> str:
+def parenthesize(text: str) -> str:
+    """A text that can stand as an operand."""
     opener = text.find("(")  # closes at the end of a single call, but earlier in `f(x) + g(y)`
     is_one = _ATOM.match(text) and (opener < 0 or find_closing_end(text, opener, ROUND) == len(text))
     return text if is_one else f"({text})"
