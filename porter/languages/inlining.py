@@ -7,18 +7,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from porter.languages.brackets import split_at_commas
-from porter.languages.folding import FALSE, TRUE, fold
+from porter.languages.folding import FALSE, fold
 from porter.languages.lexer import TokenKind
 from porter.languages.liveness import list_declared
 from porter.languages.source import Function, Source
 from porter.languages.statements import Statement, name_tokens, read_statements
 
 _SIMPLE = re.compile(r"(?:\w+::)*\w+$|-?[\d.]+f?$|\"[^\"]*\"$")
-_CONST_CAST = re.compile(r"const_cast<[^<>]*>\((\w+)\)$")
+_CONST_CAST = re.compile(r"(?:const_cast<[^<>]*>|\(Tensor&\))\s*\(?(\w+)\)?$")
 _COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+_LITERALS = re.compile(r'(?<=[^\\])"\s*\+\s*"')  # two literals, joined as one
 _EMPTY = "std::nullopt"
 # What is known of a tensor that is not given, and of an optional that is empty.
-_BORROWED = re.compile(r"\*?\(?\s*(?:at::)?borrow_from_optional_tensor\(\s*std::nullopt\s*\)\s*\)?")
+_BORROWED = re.compile(r"\*\(\s*(?:at::)?borrow_from_optional_tensor\(\s*std::nullopt\s*\)\s*\)|(?:at::)?borrow_from_optional_tensor\(\s*std::nullopt\s*\)")
 _UNDEFINED = "Tensor()"
 
 
@@ -75,8 +76,10 @@ def _strip(argument: str) -> str:
     return match[1] if match else plain
 
 
-def inline_call(text: str, site: CallSite, body: str, parameters: Sequence[Parameter], distinct: Collection[str]) -> str | None:
-    """The text with the body of the called function in the place of a call; None where it cannot stand there.
+def inline_call(
+    text: str, site: CallSite, body: str, parameters: Sequence[Parameter], distinct: Collection[str], caller: str
+) -> str | None:
+    """The text of `caller` with the body of the called function in the place of a call; None where it cannot be there.
 
     It can where the call is the last statement of its block, or only a `return` follows.
     """
@@ -84,11 +87,12 @@ def inline_call(text: str, site: CallSite, body: str, parameters: Sequence[Param
     follows = re.fullmatch(r"(return\b[^;]*;)?", behind)
     if follows is None or len(site.arguments) != len(parameters):
         return None
-    known, declarations = _bind(site.arguments, parameters, body)
-    names = {token.text for value in known.values() for token in name_tokens(value)}
-    if names - known.keys() and _declares(body, names, {each.name for each in parameters}):
-        return None
-    made = _fold_undefined(fold(_rename(body, known), distinct), distinct)
+    arguments = [f'"{caller}"' if each == "__func__" else each for each in site.arguments]
+    known, declarations = _bind(arguments, parameters, body)
+    hidden = _find_hidden(body, {token.text for value in known.values() for token in name_tokens(value)})
+    body = _rename(body, {name: f"{name}_" for name in hidden})
+    made = _LITERALS.sub("", _rename(body, known))
+    made = _fold_undefined(fold(made, distinct), distinct)
     if not site.is_returned:
         made = _return_instead(made, behind or "return;")
     stop = site.statement.end if not behind or site.is_returned else len(text.rstrip())
@@ -111,16 +115,15 @@ def _bind(
     return known, declarations
 
 
-def _declares(body: str, names: set[str], parameters: set[str]) -> bool:
-    """Whether a body declares one of these names itself, so that it would hide the argument."""
-    declared = {
+def _find_hidden(body: str, names: set[str]) -> set[str]:
+    """Those of some names that a body declares itself, so that it would hide the argument."""
+    return names & {
         name
         for outer in read_statements(body)
         for each in outer.walk()
         if not each.keyword
         for name in list_declared(body[each.start : each.end])
     }
-    return bool(declared & names - parameters)
 
 
 def _rename(text: str, known: Mapping[str, str]) -> str:
@@ -136,11 +139,12 @@ def _rename(text: str, known: Mapping[str, str]) -> str:
 def _fold_undefined(text: str, distinct: Collection[str]) -> str:
     """Folds what depends on an optional tensor that is not given."""
     while True:
-        made = _BORROWED.sub(_UNDEFINED, text)
+        made = re.sub(r"\*Tensor\(\)", _UNDEFINED, _BORROWED.sub(_UNDEFINED, text))
         made = re.sub(r"std::nullopt\.has_value\(\)|Tensor\(\)\.defined\(\)", FALSE, made)
         for each in (inner for outer in read_statements(made) for inner in outer.walk()):
             match = re.fullmatch(
-                r"(?:const\s+)?(?:bool|auto|Tensor&?)\s+(\w+)\s*=\s*(true|false|Tensor\(\));", made[each.start : each.end]
+                r"(?:const\s+)?(?:bool|auto|Tensor&?|(?:c10::)?MaybeOwned<Tensor>)\s+(\w+)\s*=\s*(true|false|Tensor\(\));",
+                made[each.start : each.end],
             )
             if match and len(re.findall(rf"\b{match[1]}\s*=(?!=)", made)) == 1:
                 made = _rename(made[: each.start] + made[each.end :], {match[1]: match[2]})
@@ -164,5 +168,3 @@ def _without_last_return(text: str) -> str:
         return text[: statements[-1].start].rstrip()
     return text
 
-
-__all__ = ["CallSite", "FALSE", "TRUE", "find_call_site", "inline_call", "read_parameters"]

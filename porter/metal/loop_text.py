@@ -262,9 +262,10 @@ class _Writer:
             return self._sum(expr.args)
         args = [self._text(arg) for arg in expr.args]
         if expr.op is Op.PRODUCT:
-            return f"{parenthesize(args[0])} * {args[1]}" if args[1] != "-1" else f"-{parenthesize(args[0])}"
+            by = parenthesize(args[1]) if not args[1].startswith("-") else args[1]
+            return f"-{parenthesize(args[0])}" if by == "-1" else f"{parenthesize(args[0])} * {by}"
         if expr.op in (Op.QUOTIENT, Op.REMAINDER):
-            return self._divide(expr, *args)
+            return self._divide(expr, args[0], parenthesize(args[1]))
         if expr.op in _CONDITIONS:
             return _CONDITIONS[expr.op].join(arg if _is_plain(arg) else f"({arg})" for arg in args)
         if expr.op in _FUNCTIONS:
@@ -360,7 +361,9 @@ def _size(loop: Loop) -> str:
 
 
 def _prefix(reduction: Reduction) -> str:
-    return reduction.kind.name.split("_")[0].lower()
+    """The name of a reduction's variable, which must not hide a function."""
+    first = reduction.kind.name.split("_")[0].lower()
+    return {"max": "largest", "min": "smallest", "any": "is_any", "all": "is_all", "arg": "best"}.get(first, first)
 
 
 def _loop(loop: Loop) -> str:

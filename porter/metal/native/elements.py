@@ -1,0 +1,91 @@
+"""The element types of a kernel's buffers: the parameters of its template, and what it is instantiated for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from porter.core.dtypes import DType, Kind
+from porter.core.errors import PorterError
+from porter.loops.expressions import Buffer
+from porter.loops.host_values import TensorValue
+from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicProgram, Table, Temporary
+
+KEY = "T"
+
+
+@dataclass(frozen=True)
+class TypeParameter:
+    """A template parameter, and the schema's name of a tensor of that type."""
+
+    name: str
+    tensor: str
+
+
+@dataclass(frozen=True)
+class Elements:
+    """How a kernel's template spells the types of buffers (`types`) and values; `instances` are types in order."""
+
+    parameters: tuple[TypeParameter, ...]
+    types: Mapping[Buffer, str]
+    instances: tuple[tuple[DType, ...], ...]
+    key: DType
+    all_floating: bool
+
+    def value(self, dtype: DType) -> str:
+        """The type that values are computed in."""
+        if self.all_floating or dtype.kind is Kind.BOOL or dtype != self.key.opmath:
+            return dtype.metal
+        return f"opmath_t<{KEY}>"
+
+
+def read_elements(program: SymbolicProgram, buffers: Sequence[Buffer]) -> Elements:
+    """The types of some buffers of a program. Raises PTR373 for a type that follows from no other."""
+    key = _dtype(program.example, program.key)
+    parameters, types = [TypeParameter(KEY, program.key)], {}
+    columns = [program.key]
+    for buffer in buffers:
+        role = program.roles[buffer]
+        tensor = _tensor(role)
+        if tensor is None:
+            assert isinstance(role, (Temporary, Table))
+            types[buffer] = role.dtype.metal
+            continue
+        found = {(_dtype(call, program.key), _dtype(call, tensor)) for call in program.calls if tensor in call}
+        if all(ours == other for ours, other in found):
+            types[buffer] = KEY
+        elif len({other for _, other in found}) == 1:
+            types[buffer] = next(iter(found))[1].metal
+        else:
+            same = next((p for p in parameters[1:] if _agree(program, p.tensor, tensor)), None)
+            if same is None:
+                same = TypeParameter(f"{KEY}{len(parameters)}", tensor)
+                parameters.append(same)
+                columns.append(tensor)
+            types[buffer] = same.name
+    instances = dict.fromkeys(
+        tuple(_dtype(call, column) for column in columns) for call in program.calls if all(c in call for c in columns)
+    )
+    ordered = sorted(instances, key=lambda each: [program.dtypes.index(each[0]) if each[0] in program.dtypes else 99])
+    floating = all(dtype.kind is Kind.FLOATING for dtype in program.dtypes)
+    return Elements(tuple(parameters), types, tuple(ordered), key, floating)
+
+
+def _agree(program: SymbolicProgram, tensor: str, other: str) -> bool:
+    return all(_dtype(call, tensor) == _dtype(call, other) for call in program.calls if {tensor, other} <= call.keys())
+
+
+def _tensor(role: Role) -> str | None:
+    match role:
+        case ArgumentBuffer(name):
+            return name
+        case ResultBuffer(index):
+            return f"result{index}"
+    return None
+
+
+def _dtype(call: Mapping[str, object], tensor: str) -> DType:
+    found = call.get(tensor)
+    if not isinstance(found, TensorValue):
+        raise PorterError("PTR373", f"the type of `{tensor}` is not known", hint="See docs/errors/PTR373.md.")
+    return found.dtype
