@@ -16,13 +16,14 @@ TRUE, FALSE = "true", "false"
 _STARTS = frozenset(("=", "(", ",", "{", ";", "[", "return", "?", ":", "+=", "<<"))
 _STOPS = frozenset((",", ";", ")", "]", "}", ":"))
 _NUMBER = re.compile(r"-?\d+$")
+_IDLE = re.compile(r"\s*\|\| false\b|\bfalse \|\| |\s*&& true\b|\btrue && ")  # operands that change nothing
 _COMPARISONS = ("==", "!=")
 
 
 def fold(text: str, distinct: Collection[str] = ()) -> str:
     """A body without the branches that are not taken. Raises PTR030 where brackets do not pair."""
     while True:
-        made = _fold_branches(_fold_choices(text, distinct), distinct)
+        made = _IDLE.sub("", _fold_branches(_fold_choices(text, distinct), distinct))
         if made == text:
             return text
         text = made

@@ -36,7 +36,7 @@ class Elements:
         """The type that values are computed in."""
         if self.all_floating or dtype.kind is Kind.BOOL or dtype != self.key.opmath:
             return dtype.metal
-        return f"opmath_t<{KEY}>"
+        return f"c10::metal::opmath_t<{KEY}>"
 
 
 def read_elements(program: SymbolicProgram, buffers: Sequence[Buffer]) -> Elements:

@@ -114,10 +114,10 @@ def _spell(elements: Elements, names: Mapping[Buffer, str], style: KernelStyle, 
             return join_simdgroup(kind, dtype, name)
         if kind not in _SHARED or dtype.kind is Kind.BOOL:
             return None
-        declared = f"threadgroup {elements.value(dtype)} shared_{name}[simdgroup_size];"
+        declared = f"threadgroup {elements.value(dtype)} shared_{name}[c10::metal::simdgroup_size];"
         if declared not in shared and name != "x":
             shared.append(declared)
-        return (f"{name} = threadgroup_{_SHARED[kind]}(shared_{name}, {name}, tid, group_size);",)
+        return (f"{name} = c10::metal::threadgroup_{_SHARED[kind]}(shared_{name}, {name}, tid, group_size);",)
 
     return Spelling(
         buffers=names,
@@ -127,7 +127,7 @@ def _spell(elements: Elements, names: Mapping[Buffer, str], style: KernelStyle, 
         index=_INDEX,
         row="row",
         lane="tid",
-        width="group_size" if style.threadgroup_reductions else "simdgroup_size",
+        width="group_size" if style.threadgroup_reductions else "32",
     )
 
 
