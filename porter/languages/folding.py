@@ -45,11 +45,9 @@ def simplify(condition: str, distinct: Collection[str] = ()) -> str:
 
 
 def _simplify_part(text: str, code: Sequence[Token], distinct: Collection[str]) -> str:
-    if text.startswith("(") and text.endswith(")") and len(_split(text[1:-1], Source.parse("", text[1:-1]).code, ",")) == 1:
-        partners = Source.parse("", text).partners
-        if partners[0] == len(code) - 1:
-            inner = simplify(text[1:-1], distinct)
-            return inner if inner in (TRUE, FALSE) or re.fullmatch(r"\w+", inner) else f"({inner})"
+    if text.startswith("(") and Source.parse("", text).partners[0] == len(code) - 1:
+        inner = simplify(text[1:-1], distinct)
+        return inner if re.fullmatch(r"\w+", inner) else f"({inner})"
     if text.startswith("!") and not text.startswith("!="):
         inner = simplify(text[1:], distinct)
         return {TRUE: FALSE, FALSE: TRUE}.get(inner, f"!{inner}")

@@ -19,7 +19,10 @@ _COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _LITERALS = re.compile(r'(?<=[^\\])"\s*\+\s*"')  # two literals, joined as one
 _EMPTY = "std::nullopt"
 # What is known of a tensor that is not given, and of an optional that is empty.
-_BORROWED = re.compile(r"\*\(\s*(?:at::)?borrow_from_optional_tensor\(\s*std::nullopt\s*\)\s*\)|(?:at::)?borrow_from_optional_tensor\(\s*std::nullopt\s*\)")
+_BORROWED = re.compile(
+    r"\*\(\s*(?:at::)?borrow_from_optional_tensor\(\s*std::nullopt\s*\)\s*\)"
+    r"|(?:at::)?borrow_from_optional_tensor\(\s*std::nullopt\s*\)"
+)
 _UNDEFINED = "Tensor()"
 
 
@@ -99,9 +102,7 @@ def inline_call(
     return text[: site.statement.start] + declarations + made.strip() + text[stop:]
 
 
-def _bind(
-    arguments: Sequence[str], parameters: Sequence[Parameter], body: str
-) -> tuple[Mapping[str, str], str]:
+def _bind(arguments: Sequence[str], parameters: Sequence[Parameter], body: str) -> tuple[Mapping[str, str], str]:
     """What each parameter's name becomes, and declarations of those that stand for more than a name or a number."""
     known, declarations = {}, ""
     for argument, parameter in zip(arguments, parameters, strict=True):
@@ -167,4 +168,3 @@ def _without_last_return(text: str) -> str:
     if statements and re.match(r"return\b", text[statements[-1].start : statements[-1].end]):
         return text[: statements[-1].start].rstrip()
     return text
-

@@ -126,7 +126,8 @@ class _Pruner:
     def _stays(self, statement: Statement) -> bool:
         """Whether a statement stays: one with others within does if any of them does that is no mere assertion."""
         if statement.keyword:
-            return any(self._stays(each) and not self._is_assertion(each) for each in (*statement.body, *statement.otherwise))
+            within = (*statement.body, *statement.otherwise)
+            return any(self._stays(each) and not self._is_assertion(each) for each in within)
         return statement in self._live
 
     def _is_assertion(self, statement: Statement) -> bool:

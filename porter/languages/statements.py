@@ -90,7 +90,8 @@ class _Reader:
         close = self.source.partners[opener]
         head = (code[opener].end, code[close].start)
         then, after = self._statement(close + 1, stop)
-        end, otherwise = then.end, ()
+        end = then.end
+        otherwise: tuple[Statement, ...] = ()
         if keyword == "if" and after < stop and code[after].text == "else":
             other, after = self._statement(after + 1, stop)
             end, otherwise = other.end, _within(other)

@@ -100,5 +100,22 @@ def parenthesize(text: str) -> str:
     return text if is_one else f"({text})"
 
 
+def is_term(text: str) -> bool:
+    """Whether a text binds at least as a product, so that it can stand in a sum."""
+    outside = _outside_brackets(text)
+    return not re.search(r" [-+?:<>=&|^]+ ", outside)
+
+
+def is_product(text: str) -> bool:
+    """Whether a text only multiplies, so that it can be multiplied again."""
+    return is_term(text) and not re.search(r" [/%] ", _outside_brackets(text)) and not text.startswith("-")
+
+
+def _outside_brackets(text: str) -> str:
+    while (shorter := re.sub(r"\([^()]*\)|\[[^\[\]]*\]", "", text)) != text:
+        text = shorter
+    return text
+
+
 def _snake(op: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", op).lower()

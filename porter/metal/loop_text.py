@@ -13,7 +13,7 @@ from porter.core.errors import PorterError
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
-from porter.metal.expression import literal, parenthesize
+from porter.metal.expression import is_product, is_term, literal, parenthesize
 from porter.mpsgraph.operations import by_op
 
 _CONDITIONS = {Op.LESS: " < ", Op.EQUAL: " == ", Op.BOTH: " && "}
@@ -81,9 +81,7 @@ def runs_alone(nest: LoopNest, spelling: Spelling) -> bool:
     """Whether no reduction of a nest is shared, so that a thread can have each row for itself."""
     found = [each for store in nest.stores for each in find_reductions(store.value)]
     is_column = any(set(store.loops) - set(nest.rows) for store in nest.stores)
-    return not is_column and all(
-        spelling.join(each.reduction.kind, each.dtype or FLOAT, "x") is None for each in found
-    )
+    return not is_column and all(spelling.join(each.reduction.kind, each.dtype or FLOAT, "x") is None for each in found)
 
 
 @dataclass
@@ -92,6 +90,7 @@ class _Writer:
 
     spelling: Spelling
     is_copy: bool
+    copied: str = ""  # the type of the elements that are moved
     lines: list[str] = field(default_factory=list)
     bound: dict[Expr, str] = field(default_factory=dict)
     used: Counter[str] = field(default_factory=Counter)
@@ -152,8 +151,10 @@ class _Writer:
         self._indented(body)
 
     def _write_store(self, store: Store) -> None:
+        element = self.spelling.elements[store.buffer]
+        self.copied = element if self.is_copy else ""
         self._bind_shared(store.value, store.place)
-        element, value = self.spelling.elements[store.buffer], self._text(store.value)
+        value = self._text(store.value)
         has_type = self.is_copy or self._type(store.value) == element
         value = value if has_type else f"static_cast<{element}>({value})"
         self._line(f"{self.spelling.buffers[store.buffer]}[{self._text(store.place)}] = {value};")
@@ -263,7 +264,8 @@ class _Writer:
         args = [self._text(arg) for arg in expr.args]
         if expr.op is Op.PRODUCT:
             by = parenthesize(args[1]) if not args[1].startswith("-") else args[1]
-            return f"-{parenthesize(args[0])}" if by == "-1" else f"{parenthesize(args[0])} * {by}"
+            index = args[0] if is_product(args[0]) else parenthesize(args[0])
+            return f"-{parenthesize(args[0])}" if by == "-1" else f"{index} * {by}"
         if expr.op in (Op.QUOTIENT, Op.REMAINDER):
             return self._divide(expr, args[0], parenthesize(args[1]))
         if expr.op in _CONDITIONS:
@@ -297,7 +299,7 @@ class _Writer:
         """An element as the type that is computed in."""
         assert isinstance(expr.attribute, Buffer) and expr.dtype is not None
         element, value = self.spelling.elements[expr.attribute], self.spelling.value(expr.dtype.opmath)
-        if self.is_copy or element == value or not expr.dtype.kind is Kind.FLOATING:
+        if self.is_copy or element == value or expr.dtype.kind is not Kind.FLOATING:
             return self._load(expr)
         return f"static_cast<{value}>({self._load(expr)})"
 
@@ -305,7 +307,7 @@ class _Writer:
         made = ""
         for term in terms:
             text = self._text(term)
-            text = text if _is_product(text) else parenthesize(text)
+            text = text if is_term(text) else parenthesize(text)
             is_negative = text.startswith("-")
             made += (f" - {text[1:]}" if is_negative else f" + {text}") if made else text
         return made
@@ -320,7 +322,7 @@ class _Writer:
 
     def _number(self, expr: Expr) -> str:
         assert expr.dtype is not None
-        written = self.spelling.value(expr.dtype)
+        written = self.copied if self.copied and expr.dtype != BOOL else self.spelling.value(expr.dtype)
         if isinstance(expr.attribute, Named):
             is_float = isinstance(expr.attribute.example, float) and written == FLOAT.metal
             return expr.attribute.name if is_float else f"static_cast<{written}>({expr.attribute.name})"
@@ -345,10 +347,6 @@ class _Writer:
 def _is_plain(text: str) -> bool:
     """Whether an operand of a condition needs no parentheses."""
     return not re.search(r"\?|&&|<(?![^<>]*>)|==", text)
-
-
-def _is_product(text: str) -> bool:
-    return re.fullmatch(r"-?[\w\[\]()]+ \* \w+", text) is not None
 
 
 def _fill(form: str, args: Sequence[str]) -> str:

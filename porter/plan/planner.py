@@ -256,10 +256,8 @@ def _mps_kernels(functions: NativeFunctions, base: str) -> set[str]:
     return {entry.kernel for entry in lines if MPS_KEY in entry.keys}
 
 
-def _free_tests(
-    draft: Draft, base: str, ported: set[str], complete: bool
-) -> tuple[Draft, tuple[ListChange, ...]]:
-    """Removes obsolete test-list entries and OpInfo marks for the ported dtypes; none if a function stays on MPSGraph."""
+def _free_tests(draft: Draft, base: str, ported: set[str], complete: bool) -> tuple[Draft, tuple[ListChange, ...]]:
+    """Removes obsolete test-list entries and OpInfo marks of ported dtypes; none if a function stays on MPSGraph."""
     calls = find_opinfos(draft.fork, base)
     complex_too = {call.key for call in calls if call.dtypes is None or dtypes.FLOAT2.torch in call.dtypes}
     decisions = decide_all(read_lists(draft.fork), {call.key for call in calls} | {base}, ported, complex_too)

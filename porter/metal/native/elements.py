@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from porter.core.dtypes import DType, Kind
+from porter.core import dtypes
+from porter.core.dtypes import BOOL, DType, Kind
 from porter.core.errors import PorterError
-from porter.loops.expressions import Buffer
-from porter.loops.host_values import TensorValue
+from porter.loops.expressions import Buffer, Op, walk
+from porter.loops.host_values import Arguments
 from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicProgram, Table, Temporary
+from porter.metal.loop_text import copies
 
 KEY = "T"
 
@@ -51,7 +53,7 @@ def read_elements(program: SymbolicProgram, buffers: Sequence[Buffer]) -> Elemen
             assert isinstance(role, (Temporary, Table))
             types[buffer] = role.dtype.metal
             continue
-        found = {(_dtype(call, program.key), _dtype(call, tensor)) for call in program.calls if tensor in call}
+        found = {(_dtype(call, program.key), _dtype(call, tensor)) for call in program.calls if tensor in call.tensors}
         if all(ours == other for ours, other in found):
             types[buffer] = KEY
         elif len({other for _, other in found}) == 1:
@@ -64,15 +66,28 @@ def read_elements(program: SymbolicProgram, buffers: Sequence[Buffer]) -> Elemen
                 columns.append(tensor)
             types[buffer] = same.name
     instances = dict.fromkeys(
-        tuple(_dtype(call, column) for column in columns) for call in program.calls if all(c in call for c in columns)
+        tuple(_dtype(call, column) for column in columns)
+        for call in program.calls
+        if all(each in call.tensors for each in columns)
     )
-    ordered = sorted(instances, key=lambda each: [program.dtypes.index(each[0]) if each[0] in program.dtypes else 99])
+    ordered = sorted(instances, key=lambda each: dtypes.ALL.index(each[0]))
+    if _moves_only(program) and len(parameters) == 1:
+        ordered = [(dtype,) for dtype in dtypes.ALL]
     floating = all(dtype.kind is Kind.FLOATING for dtype in program.dtypes)
     return Elements(tuple(parameters), types, tuple(ordered), key, floating)
 
 
+def _moves_only(program: SymbolicProgram) -> bool:
+    """Whether a program only moves elements, and zeros, so that it is the same for every type."""
+    stores = [store for nest in program.nests for store in nest.nest.stores]
+    values = [each for store in stores for each in walk(store.value)]
+    numbers = [each.attribute for each in values if each.op is Op.NUMBER and each.dtype != BOOL]
+    return all(map(copies, stores)) and all(number == 0 for number in numbers)
+
+
 def _agree(program: SymbolicProgram, tensor: str, other: str) -> bool:
-    return all(_dtype(call, tensor) == _dtype(call, other) for call in program.calls if {tensor, other} <= call.keys())
+    known = [call for call in program.calls if {tensor, other} <= call.tensors.keys()]
+    return all(_dtype(call, tensor) == _dtype(call, other) for call in known)
 
 
 def _tensor(role: Role) -> str | None:
@@ -84,8 +99,8 @@ def _tensor(role: Role) -> str | None:
     return None
 
 
-def _dtype(call: Mapping[str, object], tensor: str) -> DType:
-    found = call.get(tensor)
-    if not isinstance(found, TensorValue):
+def _dtype(call: Arguments, tensor: str) -> DType:
+    found = call.tensors.get(tensor)
+    if found is None:
         raise PorterError("PTR373", f"the type of `{tensor}` is not known", hint="See docs/errors/PTR373.md.")
     return found.dtype

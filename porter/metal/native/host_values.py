@@ -37,6 +37,7 @@ class Names:
 
     variables: Mapping[str, str]
     types: Mapping[str, str]
+    optional: frozenset[str] = frozenset()  # the variables that are optional tensors
 
     def variable(self, name: str) -> str:
         """The variable of an argument, of a result (`result0`), or an element (`tensors[0]`). Raises PTR371."""
@@ -45,6 +46,11 @@ class Names:
             what = f"the host code has no variable of its own for `{base}`"
             raise PorterError("PTR371", what, hint="See docs/errors/PTR371.md.")
         return f"{self.variables[base]}{bracket}{rest}"
+
+    def member(self, name: str) -> str:
+        """The variable of a tensor, and the operator before its members."""
+        variable = self.variable(name)
+        return f"{variable}->" if variable in self.optional else f"{variable}."
 
 
 def write_value(value: HostValue, names: Names) -> str:
@@ -63,12 +69,12 @@ def write_value(value: HostValue, names: Names) -> str:
         case Length(name):
             return f"static_cast<int64_t>({names.variable(name)}.size())"
         case Rank(tensor):
-            return f"{names.variable(tensor)}.dim()"
+            return f"{names.member(tensor)}dim()"
         case WrappedDim(dim, tensor):
-            return f"maybe_wrap_dim({write_value(dim, names)}, {names.variable(tensor)}.dim())"
+            return f"maybe_wrap_dim({write_value(dim, names)}, {names.member(tensor)}dim())"
         case Size(tensor, dim):
             plain = dim.dim if isinstance(dim, WrappedDim) else dim
-            return f"{names.variable(tensor)}.size({write_value(plain, names)})"
+            return f"{names.member(tensor)}size({write_value(plain, names)})"
         case SizeProduct():
             return _write_product(value, names)
         case SizesOver():
@@ -100,10 +106,10 @@ def list_headers(value: HostValue) -> frozenset[str]:
 
 
 def _write_product(value: SizeProduct, names: Names) -> str:
-    tensor = names.variable(value.tensor)
-    sizes = f"{tensor}.sizes()"
+    tensor = names.member(value.tensor)
+    sizes = f"{tensor}sizes()"
     if value.begin is None and value.end is None:
-        return f"{tensor}.numel()"
+        return f"{tensor}numel()"
     begin = _write_bound(value.begin, tensor, names)
     end = _write_bound(value.end, tensor, names)
     if value.end is None:
@@ -115,7 +121,5 @@ def _write_product(value: SizeProduct, names: Names) -> str:
 
 def _write_bound(bound: HostValue | None, tensor: str, names: Names) -> str:
     if isinstance(bound, Constant) and bound.value < 0:
-        return f"{tensor}.dim() - {-bound.value}"
+        return f"{tensor}dim() - {-bound.value}"
     return "" if bound is None else write_value(bound, names)
-
-

@@ -91,9 +91,7 @@ def _note(loop: Loop, seen: dict[Named, None]) -> None:
         seen[loop.number] = None
 
 
-def _name_buffers(
-    program: SymbolicProgram, buffers: Sequence[Buffer], outputs: Mapping[int, str]
-) -> dict[Buffer, str]:
+def _name_buffers(program: SymbolicProgram, buffers: Sequence[Buffer], outputs: Mapping[int, str]) -> dict[Buffer, str]:
     names: dict[Buffer, str] = {}
     for buffer in buffers:
         match program.roles[buffer]:
@@ -157,25 +155,26 @@ def _number_argument(number: Named) -> str:
 
 
 def _register(name: str, elements: Elements, arguments: Sequence[str], style: KernelStyle) -> str:
-    """The macro that instantiates a kernel for one choice of types, and its uses."""
+    """The macro that instantiates a kernel for one choice of types and both widths of indices, and its uses."""
     macro = f"REGISTER_{name.upper()}"
     types = [f"DTYPE{i or ''}" for i, _ in enumerate(elements.parameters)]
     spelled = "_".join(f'" #{each} "' for each in types)
-    made = list(arguments)
-    for parameter, macro_type in zip((*elements.parameters, None), (*types, "INDEX"), strict=True):
-        old = parameter.name if parameter else _INDEX
-        made = [each.replace(f" {old}* ", f" {macro_type} * ").replace(f" {old}& ", f" {macro_type} & ") for each in made]
+    made = "\n".join(arguments)
+    for old, new in zip((*(each.name for each in elements.parameters), _INDEX), (*types, "INDEX"), strict=True):
+        made = made.replace(f" {old}* ", f" {new} * ").replace(f" {old}& ", f" {new} & ")
     chosen = ", ".join((*types, "INDEX"))
-    lines = [
-        f"#define {macro}({', '.join((*types, 'INDEX'))}) \\",
-        f'  template [[host_name("{name}_{spelled}_" #INDEX)]] kernel void {name}<{chosen}>({", ".join(made)});',
-    ]
-    text = "\n".join(lines) + "\n\n"
+    both = "; \\\n  ".join(f"{macro}_({', '.join((*types, index))})" for index in INDICES)
+    listed = made.replace("\n", ", ")
+    text = (
+        f"#define {macro}_({chosen}) \\\n"
+        f'  template [[host_name("{name}_{spelled}_" #INDEX)]] kernel void {name}<{chosen}>({listed})\n\n'
+        f"#define {macro}({', '.join(types)}) \\\n  {both}\n\n"
+    )
     plain = [each for each in elements.instances if dtypes.BFLOAT not in each or not style.guards_bfloat]
-    text += "".join(f"{macro}({', '.join((*(d.metal for d in each), i))})\n" for each in plain for i in INDICES)
+    text += "".join(f"{macro}({', '.join(dtype.metal for dtype in each)});\n" for each in plain)
     guarded = [each for each in elements.instances if each not in plain]
     if guarded:
-        uses = "".join(f"{macro}({', '.join((*(d.metal for d in each), i))})\n" for each in guarded for i in INDICES)
+        uses = "".join(f"{macro}({', '.join(dtype.metal for dtype in each)});\n" for each in guarded)
         text += f"#if __METAL_VERSION__ >= 310\n{uses}#endif\n"
     return text
 

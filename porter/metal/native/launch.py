@@ -74,7 +74,7 @@ class _Writer:
 
     def tensors(self, kernels: Sequence[NativeKernel]) -> Iterator[str]:
         for tensor in self._read(kernels):
-            yield f"const auto {self._plain(tensor)} = {self._variable(tensor)}.contiguous();"
+            yield f"const auto {self._plain(tensor)} = {self.names.member(tensor)}contiguous();"
         for result in self._written(kernels):
             if self._may_be_strided(result):
                 variable = self._variable(result)
@@ -104,7 +104,7 @@ class _Writer:
     def encode(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[str]:
         if self._is_free("stream"):
             yield "MPSStream* stream = getCurrentMPSStream();"
-        yield f"const std::string index_type = {self._all_fit(kernels)} ? \"int\" : \"long\";"
+        yield f'const std::string index_type = {self._all_fit(kernels)} ? "int" : "long";'
         yield "dispatch_sync_with_rethrow(stream->queue(), ^() {"
         yield "@autoreleasepool {"
         yield "auto computeEncoder = stream->commandEncoder();"
@@ -114,11 +114,15 @@ class _Writer:
         yield "});"
 
     def _all_fit(self, kernels: Sequence[NativeKernel]) -> str:
-        tensors = [self._variable(each) for each in (*self._written(kernels), *self._read(kernels))]
+        tensors = [self._tensor(each) for each in (*self._written(kernels), *self._read(kernels))]
         return " && ".join(f"canUse32BitIndexMath({each})" for each in dict.fromkeys(tensors))
 
+    def _tensor(self, tensor: str) -> str:
+        """A tensor as an argument of a call."""
+        return f"{'*' if self.names.member(tensor).endswith('->') else ''}{self._variable(tensor)}"
+
     def _encode_one(self, kernel: NativeKernel, rows: HostValue, pso: str, at: int) -> Iterator[str]:
-        types = [f"scalarToMetalTypeString({self._variable(each.tensor)})" for each in kernel.elements.parameters]
+        types = [f"scalarToMetalTypeString({self._tensor(each.tensor)})" for each in kernel.elements.parameters]
         name = f'"{kernel.name}_" + ' + ' + "_" + '.join([*types, "index_type"])
         inputs = ", ".join(self._plain(each) for each in self._read([kernel]))
         yield f"auto {pso} = lib.getPipelineStateForFunc({name});"
@@ -139,8 +143,8 @@ class _Writer:
         group = "simdgroup_size" if not kernel.uses_reductions else "group_size"
         name = group if pso == "PSO" else f"{kernel.name}_{group}"
         if kernel.uses_reductions:
-            length = self._product(kernel.length)
-            yield f"const auto {name} = std::min<NSUInteger>([{pso} maxTotalThreadsPerThreadgroup], ({length} + 31) / 32 * 32);"
+            simdgroups = f"({self._product(kernel.length)} + 31) / 32 * 32"
+            yield f"const auto {name} = std::min<NSUInteger>([{pso} maxTotalThreadsPerThreadgroup], {simdgroups});"
         else:
             yield f"constexpr NSUInteger {name} = 32;"
         yield f"[computeEncoder dispatchThreadgroups:MTLSizeMake({count}, 1, 1)"
@@ -170,5 +174,3 @@ class _Writer:
 def _camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(each.title() for each in rest)
-
-

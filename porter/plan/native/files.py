@@ -11,13 +11,14 @@ from porter.aten.implementations import list_host_sources
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
-from porter.core.layout import KERNELS, METAL_HEADERS
+from porter.core.layout import KERNELS, METAL_HEADERS, SPECIAL_MATH
 from porter.languages.source import Source
 from porter.metal.insertion import insert_includes
 from porter.metal.native.kernel import KernelStyle
 
 _LIBRARY = re.compile(
-    r"^#ifndef.*\n(?:static )?auto& lib = (?:mps::)?MetalShaderLibrary::\w+\(\);\n#else\n#include <.*/(\w+)_metallib\.h>\n#endif\n",
+    r"^#ifndef.*\n(?:static )?auto& lib = (?:mps::)?MetalShaderLibrary::\w+\(\);\n"
+    r"#else\n#include <.*/(\w+)_metallib\.h>\n#endif\n",
     re.M,
 )
 _NAMESPACE = re.compile(r"^namespace at::native(?:::\w+)* \{\n(?:using namespace [\w:]+;\n)*", re.M)
@@ -26,7 +27,7 @@ _THREADGROUP_SUM = re.compile(r"\bthreadgroup_sum\(\s*threadgroup[^,]*,\s*\w+ \w
 # What a kernel's text says, and the header of c10 or of Metal that declares it.
 _DECLARED_IN = (
     (re.compile(r"c10::metal::(?:threadgroup_|simd_)"), f"{METAL_HEADERS}/reduction_utils.h"),
-    (re.compile(r"c10::metal::(?:erf|log_gamma|digamma|i0|sinc|erfinv|polygamma|zeta|expm1|log1p)"), f"{METAL_HEADERS}/special_math.h"),
+    (re.compile(r"c10::metal::(?:erf|log_gamma|digamma|i0|sinc|polygamma|zeta|expm1|log1p)"), SPECIAL_MATH),
     (re.compile(r"c10::metal::"), f"{METAL_HEADERS}/utils.h"),
 )
 
@@ -63,7 +64,8 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Ite
     yield from insert_includes(parse_source(file, text), tuple(sorted(set(headers) - present)))
     if re.search(r"\blib = (?:mps::)?MetalShaderLibrary\b", text):
         return
-    model = next((found for path in list_host_sources(checkout) if (found := _LIBRARY.search(checkout.read(path)))), None)
+    others = (_LIBRARY.search(checkout.read(path)) for path in list_host_sources(checkout))
+    model = next((found for found in others if found), None)
     place = _NAMESPACE.search(text)
     if model is None or place is None:
         raise PorterError("PTR374", "the file has no library of kernels to launch", Place(file), "Add one by hand.")
@@ -80,4 +82,3 @@ def sees_helpers(source: Source, offset: int) -> bool:
     opened = len(re.findall(r"^namespace (?:at::native::)?mps \{", before, re.M))
     closed = len(re.findall(r"^\} // namespace (?:at::native::)?mps$", before, re.M))
     return opened > closed
-

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from porter.aten.call_graph import parse_source
 from porter.aten.implementations import Implementation, list_host_sources
@@ -37,6 +38,7 @@ class Target:
     function: Function
     body: str
     variables: Mapping[str, str]
+    optional: frozenset[str]  # the variables that are optional tensors
 
     @property
     def place(self) -> Place:
@@ -61,7 +63,8 @@ def find_target(checkout: Checkout, served: ServedFunction, ported: frozenset[st
     for i in reversed(range(own, at)):
         body = _inline(source, chain[i], chain[i + 1].function, body)
     variables = _name_variables(source, served.function, chain[: own + 1])
-    return Target(implementation.file, chain[own].function, body, variables)
+    optional = frozenset(each.name for each in read_parameters(chain[own].function) if "ptional" in each.type)
+    return Target(implementation.file, chain[own].function, body, variables, optional)
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,8 @@ def _is_own(checkout: Checkout, function: Function, ported: frozenset[str], chai
 def _inline(source: Source, link: _Link, called: Function, body: str) -> str:
     assert link.call is not None
     distinct = frozenset(_ENUMERATOR.findall(source.text))
-    made = inline_call(_body(source, link.function), link.call, body, read_parameters(called), distinct, link.function.name)
+    outer, parameters = _body(source, link.function), read_parameters(called)
+    made = inline_call(outer, link.call, body, parameters, distinct, link.function.name)
     if made is None:
         what = f"{called.name} cannot be put in the place of its call in {link.function.name}"
         raise PorterError("PTR369", what, source.place(link.function.start), "See docs/errors/PTR369.md.")
@@ -144,7 +148,7 @@ def _name_variables(source: Source, function: NativeFunction, chain: list[_Link]
     returned = _read_returned(_body(source, first))
     results = [variables[each] for each in outs] if outs else returned
     variables |= {f"result{i}": each for i, each in enumerate(results)}
-    for link, following in zip(chain, chain[1:], strict=False):
+    for link, following in pairwise(chain):
         variables = _pass_on(variables, link, following.function)
     return variables
 
@@ -185,4 +189,5 @@ def _body(source: Source, function: Function) -> str:
 
 def _refuse(served: ServedFunction, why: str) -> PorterError:
     place = served.implementation.place if served.implementation else served.function.place
-    return PorterError("PTR368", f"{served.function.name} has no function to port: {why}", place, "See docs/errors/PTR368.md.")
+    what = f"{served.function.name} has no function to port: {why}"
+    return PorterError("PTR368", what, place, "See docs/errors/PTR368.md.")
