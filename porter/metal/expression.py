@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from porter.core.dtypes import Kind
 from porter.core.errors import PorterError
-from porter.languages.brackets import ROUND, find_closing_end
+from porter.languages.brackets import find_closing_end
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Literal, Scalar, UnknownValue
 
-_ATOM = re.compile(r"[\w:.]+(\(.*\))?\Z", re.S)
+_ATOM = re.compile(r"[\w:.]+(?:<[\w:<>]+>)?(\(.*\)|\[.*\])?\Z", re.S)
 
 
 @dataclass
@@ -95,8 +95,9 @@ def _list_uses(expr: Expr) -> Iterator[Expr]:
 
 def parenthesize(text: str) -> str:
     """A text that can stand as an operand."""
-    opener = text.find("(")  # closes at the end of a single call, but earlier in `f(x) + g(y)`
-    is_one = _ATOM.match(text) and (opener < 0 or find_closing_end(text, opener, ROUND) == len(text))
+    opener = min((at for at in map(text.find, "([") if at >= 0), default=-1)
+    # It closes at the end of a single call, but earlier in `f(x) + g(y)`.
+    is_one = _ATOM.match(text) and (opener < 0 or find_closing_end(text, opener) == len(text))
     return text if is_one else f"({text})"
 
 

@@ -365,7 +365,8 @@ def _prefix(reduction: Reduction) -> str:
 
 
 def _loop(loop: Loop) -> str:
-    return loop.name.replace(".", "_").replace("'", "b")
+    """The variable of a loop: `r0` of an outermost reduction's, else with its height, `r2_0`."""
+    return re.sub(r"^r1\.", "r", loop.name).replace(".", "_").replace("'", "b")
 
 
 def _list_uses(expr: Expr) -> list[Expr]:

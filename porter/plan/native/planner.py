@@ -173,7 +173,7 @@ def _edit_function(
     source = parse_source(target.file, draft.fork.read(target.file))
     function = target.function
     launch = "\n".join(_join_cases(programs, launches, names))
-    made = _return_early(body, target).replace(LAUNCH, launch)
+    made = _return_early(body, target).replace(LAUNCH, f"{launch}\n")
     if not sees_helpers(source, function.start) and "using namespace mps;" not in made:
         made = f"\nusing namespace mps;\n{made}"
     head = source.text[function.start : function.body_start]
