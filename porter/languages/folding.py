@@ -18,6 +18,7 @@ _STOPS = frozenset((",", ";", ")", "]", "}", ":"))
 _NUMBER = re.compile(r"-?\d+$")
 _IDLE = re.compile(r"\s*\|\| false\b|\bfalse \|\| |\s*&& true\b|\btrue && ")  # operands that change nothing
 _COMPARISONS = ("==", "!=")
+_LABEL = re.compile(r"\bcase ([\w:]+):(?!:)|\bdefault:")
 
 
 def fold(text: str, distinct: Collection[str] = ()) -> str:
@@ -126,6 +127,8 @@ def _fold_branches(text: str, distinct: Collection[str]) -> str:
     """The first `if` whose condition is known or shorter than it was, without what is not taken."""
     for outer in read_statements(text):
         for each in outer.walk():
+            if each.keyword == "switch" and (made := _fold_switch(text, each, distinct)) is not None:
+                return made
             if each.keyword == "if" and each.head:
                 written = text[slice(*each.head)]
                 known = simplify(written, distinct)
@@ -134,6 +137,23 @@ def _fold_branches(text: str, distinct: Collection[str]) -> str:
                 if known != written.strip():
                     return text[: each.head[0]] + known + text[each.head[1] :]
     return text
+
+
+def _fold_switch(text: str, each: Statement, distinct: Collection[str]) -> str | None:
+    """A text with the statements of the case that a `switch` on a constant takes; None if it is not known."""
+    assert each.head and each.inner
+    value = text[slice(*each.head)].strip()
+    if value not in distinct:
+        return None
+    body = text[slice(*each.inner)]
+    labels = list(_LABEL.finditer(body))
+    chosen = next((i for i, label in enumerate(labels) if label[1] == value), None)
+    if chosen is None:
+        chosen = next((i for i, label in enumerate(labels) if label[0] == "default:"), None)
+    if chosen is None or "{" in body:
+        return None
+    taken = re.split(r"\bbreak;", _LABEL.sub("", body[labels[chosen].end() :]), maxsplit=1)[0]
+    return text[: each.start] + taken.strip() + text[each.end :]
 
 
 def _take(text: str, branch: Statement, is_taken: bool) -> str:

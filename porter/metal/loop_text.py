@@ -153,9 +153,12 @@ class _Writer:
     def _write_store(self, store: Store) -> None:
         element = self.spelling.elements[store.buffer]
         self.copied = element if self.is_copy else ""
-        self._bind_shared(store.value, store.place)
-        value = self._text(store.value)
-        has_type = self.is_copy or self._type(store.value) == element
+        root = store.value
+        if root.op is Op.CAST and root.dtype == store.dtype:  # the store converts
+            root = root.args[0]
+        self._bind_shared(root, store.place)
+        value = self._text(root)
+        has_type = self.is_copy or self._type(root) == element
         value = value if has_type else f"static_cast<{element}>({value})"
         self._line(f"{self.spelling.buffers[store.buffer]}[{self._text(store.place)}] = {value};")
 
@@ -299,7 +302,7 @@ class _Writer:
         """An element as the type that is computed in."""
         assert isinstance(expr.attribute, Buffer) and expr.dtype is not None
         element, value = self.spelling.elements[expr.attribute], self.spelling.value(expr.dtype.opmath)
-        if self.is_copy or element == value or expr.dtype.kind is not Kind.FLOATING:
+        if self.is_copy or element == value:
             return self._load(expr)
         return f"static_cast<{value}>({self._load(expr)})"
 

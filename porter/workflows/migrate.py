@@ -14,11 +14,12 @@ from porter.core.writing import write
 from porter.metal.kernel_spec import RecordedGraph
 from porter.metal.source import Source
 from porter.plan.draft import Draft
+from porter.plan.native.planner import ReadPrograms
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator, require_dialect
 from porter.workflows.proof import Proof
 from porter.workflows.shards import Shard
-from porter.workflows.stacking import read_recorded
+from porter.workflows.stacking import read_programs, read_recorded
 from porter.workflows.status import portable
 
 if TYPE_CHECKING:
@@ -99,19 +100,21 @@ def migrate(
         yield from _migrate_together(checkout, ops, request, progress, done)
         return
     draft, reading = Draft(checkout), read_recorded(checkout, run=request.proof is not None)
+    programs = read_programs(checkout, run=request.proof is not None)
     for at, op in enumerate(ops):
         report_progress = number_progress(progress, op, at, len(ops))
         recorded = reading(report_progress)
         report_progress("planning")
         try:
-            plan = plan_operator(draft.fork, op, recorded=recorded, source=request.source)
+            learnt = programs(report_progress)
+            plan = plan_operator(draft.fork, op, recorded=recorded, source=request.source, programs=learnt)
         except PorterError as error:
             if not request.all:
                 raise
             yield NotPlanned(op, error)
             continue
         ported = (
-            _prove(draft, plan, request.proof, recorded, request.source, report_progress)
+            _prove(draft, plan, request.proof, recorded, request.source, report_progress, learnt)
             if request.proof
             else PortedOperator(plan)
         )
@@ -143,7 +146,13 @@ def _migrate_together(
 
 
 def _prove(
-    draft: Draft, plan: Plan, proof: Proof, recorded: RecordedGraph, source: Source, progress: Progress
+    draft: Draft,
+    plan: Plan,
+    proof: Proof,
+    recorded: RecordedGraph,
+    source: Source,
+    progress: Progress,
+    programs: ReadPrograms,
 ) -> PortedOperator:
     from porter.verdict.prove import prove
     from porter.workflows.candidates import choose_candidates
@@ -153,7 +162,7 @@ def _prove(
         return prove(draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress, proof.large)
 
     try:
-        best = choose_candidates(draft.fork, plan, verdict, recorded, partial(plan_operator, source=source))
+        best = choose_candidates(draft.fork, plan, verdict, recorded, partial(plan_operator, source=source, programs=programs))
     except PorterError as error:
         return PortedOperator(plan, no_verdict=error)
     return PortedOperator(best.plan, best.verdict, rejected=best.rejected)

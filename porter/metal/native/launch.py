@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from porter.loops.expressions import Loop
 from porter.loops.host_values import HostValue, Named
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Temporary
-from porter.metal.expression import parenthesize
 from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.kernel import NativeKernel
 
@@ -144,7 +143,11 @@ class _Writer:
         group = "simdgroup_size" if not kernel.uses_reductions else "group_size"
         name = group if pso == "PSO" else f"{kernel.name}_{group}"
         if kernel.uses_reductions:
-            simdgroups = f"({parenthesize(self._product(kernel.length))} / 32 + 1) * 32"
+            length = self._product(kernel.length)
+            if not re.fullmatch(r"\w+", length):
+                yield f"const int64_t row_length = {length};"
+                length = "row_length"
+            simdgroups = f"({length} / 32 + 1) * 32"
             yield f"const auto {name} = std::min<NSUInteger>([{pso} maxTotalThreadsPerThreadgroup], {simdgroups});"
         else:
             yield f"constexpr NSUInteger {name} = 32;"

@@ -17,6 +17,7 @@ from porter.core.formatting import format_block
 from porter.languages.statements import name_tokens
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.functor import Origin
+from porter.metal.native.cases import join_cases
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.launch import Launch, write_launch
@@ -117,6 +118,7 @@ def _port_row(
     fork = port.draft.fork
     style = read_style(fork)
     names = _read_names(row.function, target)
+    programs = replace(programs, cases=join_cases(programs.cases, style))
     cases = [_write_case(each, i, operator, names, style) for i, each in enumerate(programs.cases)]
     body = replace_graph(target.body, target.place, set(names.variables.values()))
     launches = [
