@@ -27,7 +27,10 @@ _ONE = Constant(1)
 
 
 def list_atoms(calls: Sequence[Arguments]) -> list[HostValue]:
-    """The values that all calls have: of arguments before results, sizes before products, the front before the back."""
+    """The values that all calls have: of arguments before results, sizes before products, the front before the back.
+
+    What an argument says (a dimension, how many are normalized) comes before the same by a constant.
+    """
     first = calls[0]
     names = [name for name in first.tensors if all(name in call.tensors for call in calls)]
     candidates = [
@@ -47,15 +50,16 @@ def is_of_result(value: HostValue) -> bool:
 
 def _rank_cost(value: HostValue) -> int:
     match value:
-        case Scalar() | Element() | Size(_, Constant()):
+        case Size(_, WrappedDim()):
             return 0
-        case Size() | SizeProduct(_, None, None):
+        case SizeProduct(_, begin, end) if (begin or end) and not any(
+            isinstance(each, Constant) for each in (begin, end)
+        ):
             return 1
-        case SizeProduct(_, begin, end):
-            is_plain = all(each is None or isinstance(each, (Constant, WrappedDim)) for each in (begin, end))
-            return 2 if is_plain else 3
         case SizesOver():
             return 2
+        case Scalar() | Element() | Size() | SizeProduct(_, None, None):
+            return 3
     return 4
 
 
@@ -94,7 +98,7 @@ def _products(name: str, call: Arguments) -> Iterator[HostValue]:
         yield SizeProduct(name, Constant(-cut))
         yield SizeProduct(name, Constant(cut))
         yield SizeProduct(name, None, Constant(-cut))
-    for length in _lengths(call):
+    for length in _lengths(name, call):
         cut_at = Binary(Operator.SUBTRACT, Rank(name), length)
         yield SizeProduct(name, None, cut_at)
         yield SizeProduct(name, cut_at)
@@ -122,8 +126,9 @@ def _dims(tensor: str, call: Arguments) -> Iterator[WrappedDim]:
             yield from (WrappedDim(Element(name, i), tensor) for i in (0, -1) if value)
 
 
-def _lengths(call: Arguments) -> Iterator[Length]:
-    """The lengths of lists of sizes, which are those of the last dimensions."""
+def _lengths(tensor: str, call: Arguments) -> Iterator[Length]:
+    """The lengths of the lists that have the sizes of a tensor's last dimensions."""
+    shape = call.tensors[tensor].shape
     for name, value in call.others.items():
-        if isinstance(value, tuple) and value and "dim" not in name:
+        if isinstance(value, tuple) and value and value == shape[-len(value) :]:
             yield Length(name)

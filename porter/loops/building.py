@@ -9,7 +9,7 @@ from porter.aten.condition import Condition
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.loops.expressions import Buffer, Expr, Loop, Op, intern
-from porter.loops.fit import MIN_CALLS, Fit, list_fixed_sizes
+from porter.loops.fit import MIN_CALLS, Fit, is_close, list_fixed_sizes
 from porter.loops.fusion import LoopNest
 from porter.loops.host_values import (
     Arguments,
@@ -29,6 +29,7 @@ from porter.loops.program import Role, SymbolicNest, SymbolicProgram, Temporary
 from porter.loops.program_printing import program_lines
 from porter.mpsgraph.graph import Value
 
+Column = tuple[Number, ...]
 _SHOWN = 6  # values of a number that has no expression
 
 
@@ -46,14 +47,44 @@ class CallProgram:
     numbers: tuple[Occurrence, ...]
 
 
-def build_program(name: str, calls: Sequence[CallProgram]) -> SymbolicProgram:
-    """The program of calls that share a structure. Raises PTR363 for an unknown number, PTR364 for too few calls."""
+Values = Sequence[HostValue | None]  # of every number, in the order of visits
+
+
+def build_program(name: str, calls: Sequence[CallProgram]) -> tuple[SymbolicProgram, Values]:
+    """The program of calls that share a structure, and what its numbers are.
+
+    Raises PTR363 for an unknown number, PTR364 for too few calls.
+    """
     calls = _drop_repeated(calls)
     if len(calls) < MIN_CALLS:
         count = f"{len(calls)} call{'s' if len(calls) > 1 else ''}"
-        what = f"{count} of a case of {name} recorded, of {MIN_CALLS} that its numbers take"
+        shapes = ", ".join(f"{each} {tensor.shape}" for each, tensor in calls[0].arguments.tensors.items())
+        what = f"{count} of a case of {name} recorded, of {MIN_CALLS} that its numbers take: {shapes}"
         raise PorterError("PTR364", what, hint="See docs/errors/PTR364.md.")
     values, fixed = _find_values(calls)
+    return _build(name, calls, values, fixed), values
+
+
+def transfer_program(program: SymbolicProgram, values: Values, calls: Sequence[CallProgram]) -> SymbolicProgram | None:
+    """The program of calls of another element type, whose numbers are those of a program; None if they are not."""
+    columns = _columns(calls)
+    if len(columns) != len(values):
+        return None
+    own = [_transfer_value(value, column, calls) for value, column in zip(values, columns, strict=True)]
+    return None if None in own else _build(program.name, calls, own, program.when)
+
+
+def _transfer_value(value: HostValue | None, column: Column, calls: Sequence[CallProgram]) -> HostValue | None:
+    if isinstance(value, Constant):  # a least value depends on the type
+        return Constant(column[0]) if len(set(column)) == 1 else None
+    if value is None:
+        return None
+    holds = (is_close(evaluate(value, call.arguments), each) for call, each in zip(calls, column, strict=True))
+    return value if all(holds) else None
+
+
+def _build(name: str, calls: Sequence[CallProgram], values: Values, fixed: Sequence[Condition]) -> SymbolicProgram:
+    """The nests of the first call with the values for numbers. Raises PTR363."""
     names = _Names()
     leaves = iter(zip(values, _columns(calls), strict=True))
 
@@ -83,9 +114,6 @@ def build_program(name: str, calls: Sequence[CallProgram]) -> SymbolicProgram:
 def _drop_repeated(calls: Sequence[CallProgram]) -> list[CallProgram]:
     """Calls that differ in their arguments."""
     return list({repr((call.arguments, call.dtype)): call for call in calls}.values())
-
-
-Column = tuple[Number, ...]
 
 
 def _columns(calls: Sequence[CallProgram]) -> list[Column]:

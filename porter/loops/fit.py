@@ -14,6 +14,8 @@ from porter.loops.host_values import Arguments, Binary, Constant, HostValue, Num
 
 MIN_CALLS = 5  # of a case: four to learn from, one to foretell
 _LEARN = 4
+_FOLDS = 3
+_FORETOLD = 2  # of the folds
 _DIGITS = 6  # by which numbers of single precision are compared
 _TOLERANCE = 1e-6
 _OFFSETS = (-1, 1, -2, 2)
@@ -28,11 +30,8 @@ class Fit:
 
     def __init__(self, calls: Sequence[Arguments]) -> None:
         self._calls = calls
-        self._tested = _choose_tested(len(calls))
-        learned = [i for i in range(len(calls)) if i not in self._tested]
         self._whole = _Search(calls)
-        self._part = _Search([calls[i] for i in learned])
-        self._learned = learned
+        self._folds = [_Fold(calls, fold) for fold in range(_FOLDS)]
 
     def find_constant(self, values: Sequence[Number]) -> Constant | None:
         """The number that all calls have."""
@@ -41,22 +40,32 @@ class Fit:
     def find(self, values: Sequence[Number]) -> HostValue | None:
         """The expression of a number with these values in the calls; None if there is none that foretells.
 
-        What was learned from a part of the calls must hold in the others; then all of them choose its form.
+        What is learned without a third of the calls must hold in that third, for two thirds of three; then all of the
+        calls choose its form.
         """
         constant = self.find_constant(values)
         if constant is not None:
             return constant
-        learned = self._part.find([values[i] for i in self._learned])
-        foretold = learned is not None and all(
-            is_close(evaluate(learned, self._calls[i]), values[i]) for i in self._tested
-        )
-        return self._whole.find(values) if foretold else None
+        found = self._whole.find(values)
+        foretold = found is not None and sum(fold.foretells(values) for fold in self._folds) >= _FORETOLD
+        return found if foretold else None
 
 
-def _choose_tested(count: int) -> frozenset[int]:
-    """The calls to foretell: every third, so that four are left to learn from."""
-    tested = [i for i in range(count) if i % 3 == 2]
-    return frozenset(tested[: max(count - _LEARN, 0)])
+class _Fold:
+    """A third of the calls, to be foretold from the others, of which at least four are left."""
+
+    def __init__(self, calls: Sequence[Arguments], fold: int) -> None:
+        tested = [i for i in range(len(calls)) if i % _FOLDS == fold][: max(len(calls) - _LEARN, 0)]
+        self._tested = {i: calls[i] for i in tested}
+        self._learned = [i for i in range(len(calls)) if i not in self._tested]
+        self._search = _Search([calls[i] for i in self._learned])
+
+    def foretells(self, values: Sequence[Number]) -> bool:
+        """Whether an expression learned from the other calls holds in these."""
+        learned = self._search.find([values[i] for i in self._learned])
+        if learned is None:
+            return False
+        return all(is_close(evaluate(learned, call), values[i]) for i, call in self._tested.items())
 
 
 def is_close(found: Number | None, expected: Number) -> bool:

@@ -18,7 +18,7 @@ from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Named, Number
 
 Leaf = Number | Named | Expr  # what stands for a number: for a loop's size and a constant value, no expression
-Label = Callable[[DType | None], str]
+Label = Callable[[DType | None, bool], str]  # of an element type, in memory or as it is computed
 _FLOORED = (Op.QUOTIENT, Op.REMAINDER)
 _CONDITIONS = (Op.LESS, Op.EQUAL, Op.BOTH)
 
@@ -57,7 +57,10 @@ def replace_numbers(nests: Sequence[LoopNest], visit: Callable[[Occurrence], Lea
 
 
 def digest_structure(nests: Sequence[LoopNest], buffers: Mapping[Buffer, str], label: Label) -> str:
-    """A digest of all but numbers; `buffers` and `label` name memory and element types."""
+    """A digest of all but numbers; `buffers` and `label` name memory and element types.
+
+    Conversion of what is loaded to the type that it is computed in is left out, if `label` calls them the same.
+    """
     return _digest(*(_Structure(buffers, label).digest_nest(nest) for nest in nests))
 
 
@@ -103,10 +106,12 @@ class _Structure:
     def _store(self, store: Store, nest: LoopNest, rows: Names) -> str:
         columns = _column_loops(store, nest)
         names = _name_loops("j", columns, rows)
-        parts = self._buffers[store.buffer], self._label(store.dtype), str(len(columns))
+        parts = self._buffers[store.buffer], self._label(store.dtype, True), str(len(columns))
         return _digest(*parts, self.digest(store.place, names), self.digest(store.value, names))
 
     def digest(self, expr: Expr, names: Names) -> str:
+        if expr.op is Op.CAST and self._label(expr.dtype, False) == self._label(expr.args[0].dtype, True):
+            return self.digest(expr.args[0], names)
         key = (expr, frozenset((loop, names[loop].name) for loop in expr.loops))
         if key not in self._known:
             inner = _name_loops(_reduction_prefix(expr), expr.reduction.loops, names) if expr.op is Op.REDUCE else names
@@ -116,7 +121,7 @@ class _Structure:
         return self._known[key]
 
     def _detail(self, expr: Expr, names: Names) -> str:
-        dtype = self._label(expr.dtype)
+        dtype = self._label(expr.dtype, expr.op is Op.LOAD)
         match expr.attribute:
             case Loop() as loop:
                 return names[loop].name
@@ -151,7 +156,7 @@ class _Replacement:
 
     def __init__(self, visit: Callable[[Occurrence], Leaf]) -> None:
         self._visit = visit
-        self._structure = _Structure(_AnyBuffer(), lambda dtype: "")
+        self._structure = _Structure(_AnyBuffer(), lambda dtype, is_memory: "" if is_memory else str(dtype))
         self._made: dict[tuple[Expr, frozenset[tuple[Loop, str]]], Expr] = {}
 
     def replace_nest(self, nest: LoopNest) -> LoopNest:
@@ -192,8 +197,8 @@ class _Replacement:
         if isinstance(attribute, Reduction):
             inner = self._bind(_reduction_prefix(expr), attribute.loops, names)
             attribute = Reduction(attribute.kind, tuple(inner[each] for each in attribute.loops))
-        args = [self._rebuild(arg, inner) for arg in order_terms(expr, inner, self._structure)]
-        return intern(expr.op, args, expr.dtype, attribute)
+        made = {arg: self._rebuild(arg, inner) for arg in order_terms(expr, inner, self._structure)}
+        return intern(expr.op, [made[arg] for arg in expr.args], expr.dtype, attribute)
 
     def _replace_leaf(self, expr: Expr) -> Expr:
         value = expr.attribute.example if isinstance(expr.attribute, Named) else expr.attribute

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from porter.core import dtypes
 from porter.core.dtypes import DType
@@ -14,7 +14,7 @@ from porter.loops.coalesce import coalesce
 from porter.loops.expressions import Buffer, Expr, Op, intern, walk
 from porter.loops.fusion import LoopNest, Store, fuse
 from porter.loops.graph import ConcreteGraph
-from porter.loops.host_values import Arguments, Constant, TensorValue
+from porter.loops.host_values import Arguments, ArgumentValue, Constant, TensorValue
 from porter.loops.numbers import digest_structure, list_numbers
 from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, Table, Temporary
 from porter.mpsgraph.graph import Value
@@ -45,7 +45,8 @@ def read_call_program(ran: RecordedRun) -> CallProgram:
     key = next(iter(ran.call.tensors()))
     dtype = arguments.tensors[key].dtype
     roles = reader.roles
-    structure = digest_structure(nests, _label_buffers(nests, roles), lambda each: _label_dtype(each, dtype))
+    labels = _label_buffers(nests, roles)
+    structure = digest_structure(nests, labels, lambda each, is_memory: _label_dtype(each, dtype, is_memory))
     facts = {**read_arguments(ran.call), **dict(_wrapped_dims(arguments, key))}
     return CallProgram(arguments, facts, key, dtype, nests, roles, structure, list_numbers(nests))
 
@@ -54,23 +55,40 @@ def _wrapped_dims(call: Arguments, tensor: str) -> Iterator[tuple[str, Value]]:
     """What host code can ask of the dimensions that arguments name."""
     rank = len(call.tensors[tensor].shape)
     for name, value in call.others.items():
-        if "dim" in name and isinstance(value, int) and not isinstance(value, bool) and rank:
+        if "dim" not in name or isinstance(value, (bool, float, str)) or not rank:
+            continue
+        if isinstance(value, int):
             wrapped = f"maybe_wrap_dim({name}, {tensor}.dim())"
             yield wrapped, value % rank
             yield f"{wrapped} == {tensor}.dim() - 1", value % rank == rank - 1
+        else:
+            yield from _named_dims(f"{name}, {tensor}.dim()", value or (), rank)
+
+
+def _named_dims(text: str, dims: Sequence[object], rank: int) -> Iterator[tuple[str, Value]]:
+    """Which dimensions a list names; an empty one names all."""
+    named = sorted({each % rank for each in dims if isinstance(each, int)} or range(rank))
+    yield f"names_all_dims({text})", len(named) == rank
+    yield f"names_first_dims({text})", named[0] == 0 and named[-1] == len(named) - 1
+    yield f"names_last_dims({text})", named[-1] == rank - 1 and named[0] == rank - len(named)
+    yield f"names_adjacent_dims({text})", named[-1] - named[0] == len(named) - 1
 
 
 def read_call_arguments(call: OpCall, results: Sequence[torch.Tensor]) -> Arguments:
     """The arguments of a call as plain values, and the shapes of its results."""
     found = {**call.tensors(), **{f"result{i}": each for i, each in enumerate(results)}}
     tensors = {name: TensorValue(tuple(each.shape), _dtype(each)) for name, each in found.items()}
-    return Arguments(tensors, {name: value for name, value in call.arguments.items() if _is_plain(value)})
+    return Arguments(tensors, {name: _plain(value) for name, value in call.arguments.items() if _is_plain(value)})
 
 
 def _is_plain(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     return isinstance(value, (bool, int, float, str, type(None)))
+
+
+def _plain(value: Any) -> ArgumentValue:
+    return tuple(map(_plain, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _dtype(tensor: torch.Tensor) -> DType:
@@ -80,11 +98,11 @@ def _dtype(tensor: torch.Tensor) -> DType:
     return dtypes.BY_TORCH[name]
 
 
-def _label_dtype(dtype: DType | None, key: DType) -> str:
+def _label_dtype(dtype: DType | None, key: DType, is_memory: bool) -> str:
     """An element type relative to that of the key, so that calls of several types share a structure."""
     if dtype is None:
         return ""
-    return "key" if dtype == key else "computed" if dtype == key.opmath else str(dtype)
+    return "key" if dtype == (key if is_memory else key.opmath) else str(dtype)
 
 
 def _label_buffers(nests: Sequence[LoopNest], roles: Mapping[Buffer, Role]) -> dict[Buffer, str]:

@@ -16,7 +16,7 @@ from porter.recording.size_sets import SETS, SizeSets, Template
 
 SECONDS = 12.0  # to make the samples of one operator
 _SAMPLES = 200  # of an OpInfo that are looked at
-_KEPT = 14  # of them, that differ in more than sizes
+_KEPT = 10  # of them, that differ in more than sizes
 _OTHER_SETS = 1  # of a sample, for element types after the first
 TYPES = tuple(dtypes.BY_TORCH[name] for name in ("float32", "float16", "int64", "int32", "bool", "bfloat16"))
 
@@ -30,12 +30,12 @@ def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[
         differentiable = op.supports_autograd and dtype.kind is Kind.FLOATING
         sets = SizeSets(lambda sample: op(sample.input, *sample.args, **sample.kwargs), deadline)
         for sample in _pick_samples(op, dtype, differentiable):
-            for made in sets.make_samples(sample, differentiable, _OTHER_SETS if i else SETS, varies_alone=not i):
+            for made in sets.make_samples(sample, differentiable, _OTHER_SETS if i else SETS):
                 yield from ((dtype, call) for call in capture_sample_calls(op, base, made, differentiable))
 
 
 def _pick_samples(op: Any, dtype: DType, differentiable: bool) -> Sequence[Any]:
-    """The first samples of every combination of ranks, flags, strings and signs."""
+    """The first samples of every combination of ranks, flags, strings and signs, of the highest rank first."""
     torch_dtype = getattr(torch, dtype.torch)
     try:
         samples = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=differentiable), _SAMPLES))
@@ -44,7 +44,7 @@ def _pick_samples(op: Any, dtype: DType, differentiable: bool) -> Sequence[Any]:
     found: dict[str, Any] = {}
     for sample in samples:
         found.setdefault(repr([_kind(leaf) for leaf in Template.of(sample).leaves]), sample)
-    return list(found.values())[:_KEPT]
+    return sorted(found.values(), key=lambda sample: -Template.of(sample).rank)[:_KEPT]
 
 
 def _kind(leaf: Any) -> Any:

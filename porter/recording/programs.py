@@ -10,8 +10,9 @@ from typing import Any
 from porter.aten.condition import Condition
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
-from porter.loops.building import CallProgram, build_program
+from porter.loops.building import CallProgram, Values, build_program, transfer_program
 from porter.loops.program import Programs, SymbolicProgram
+from porter.mpsgraph.graph import Value
 from porter.recording.branches import find_distinguishing_conditions
 from porter.recording.call_programs import read_call_program
 from porter.recording.own_calls import capture_own_calls
@@ -20,6 +21,7 @@ from porter.recording.record import RecordedRun, find_opinfos, run_call
 from porter.verdict.errors import raising_porter_errors
 
 SECONDS = 25.0  # to record one operator
+_SIZES = (".sizes()", ".numel()")
 _CHECKED = 6  # calls that another case's program is tried with
 
 
@@ -72,26 +74,50 @@ def _record_calls(ops: Sequence[Any], base: str) -> Iterator[tuple[str, _Observe
                 continue
 
 
+@dataclass
+class _Case:
+    """A program, what its numbers are, and the calls that it computes."""
+
+    program: SymbolicProgram
+    values: Values
+    calls: list[_Observed]
+
+
 def _find_programs(name: str, overload: _Overload) -> Programs:
     """The cases of an overload; the most general program first, which others are tried with."""
     groups = sorted(_group(overload.observed), key=_count_numbers, reverse=True)
-    made: list[tuple[SymbolicProgram, list[_Observed]]] = []
+    cases: list[_Case] = []
     left = list(overload.left)
-    unexplained: list[list[_Observed]] = []
+    unexplained: list[_Observed] = []
     for group in groups:
-        if _join(made, group):
+        if _join(cases, group):
             continue
         try:
-            program = build_program(name, [each.program for each in group])
-            if (difference := _find_difference(program, group)) is not None:
-                what = f"a program of {name} differs from the calls that it was found from: {difference}"
-                raise PorterError("PTR366", what, hint="See docs/errors/PTR366.md.")
-            made.append((program, group))
+            cases.append(_transfer(cases, group) or _make_case(name, group))
         except PorterError as error:
             left.append(error)
-            unexplained.append(group)
-    cases = tuple(_with_conditions(made, i, unexplained) for i in range(len(made)))
-    return Programs(name, cases, tuple({(each.code, each.what): each for each in left}.values()))
+            unexplained += group
+    programs = tuple(_with_conditions(case, cases, unexplained) for case in cases)
+    return Programs(name, programs, tuple({(each.code, each.what): each for each in left}.values()))
+
+
+def _make_case(name: str, group: list[_Observed]) -> _Case:
+    """The case of a group of calls. Raises PTR363, PTR364 and PTR366."""
+    program, values = build_program(name, [each.program for each in group])
+    difference = _find_difference(program, group)
+    if difference is not None:
+        what = f"a program of {name} differs from the calls that it was found from: {difference}"
+        raise PorterError("PTR366", what, hint="See docs/errors/PTR366.md.")
+    return _Case(program, values, group)
+
+
+def _transfer(cases: Sequence[_Case], group: list[_Observed]) -> _Case | None:
+    """The case of calls with the numbers of another element type's program."""
+    for case in cases:
+        program = transfer_program(case.program, case.values, [each.program for each in group])
+        if program is not None and _find_difference(program, group) is None:
+            return _Case(program, case.values, group)
+    return None
 
 
 def _group(observed: Iterable[_Observed]) -> list[list[_Observed]]:
@@ -108,15 +134,16 @@ def _count_numbers(group: Sequence[_Observed]) -> tuple[bool, int, int]:
     return len(group) > 4, len(first.numbers), len(group)
 
 
-def _join(made: list[tuple[SymbolicProgram, list[_Observed]]], group: list[_Observed]) -> bool:
+def _join(cases: Sequence[_Case], group: list[_Observed]) -> bool:
     """Adds calls to the first case whose program computes them, also at another element type."""
-    for i, (program, others) in enumerate(made):
-        first, other = group[0].program, others[0].program
-        has_type = first.dtype in program.dtypes or first.structure == other.structure
-        if has_type and _find_difference(program, group) is None:
-            dtypes = tuple(dict.fromkeys((*program.dtypes, first.dtype)))
-            calls = (*program.calls, *(each.program.arguments for each in group))
-            made[i] = replace(program, dtypes=dtypes, calls=calls), [*others, *group]
+    first = group[0].program
+    for case in cases:
+        has_type = first.dtype in case.program.dtypes or first.structure == case.calls[0].program.structure
+        if has_type and _find_difference(case.program, group) is None:
+            dtypes = tuple(dict.fromkeys((*case.program.dtypes, first.dtype)))
+            calls = (*case.program.calls, *(each.program.arguments for each in group))
+            case.program = replace(case.program, dtypes=dtypes, calls=calls)
+            case.calls = [*case.calls, *group]
             return True
     return False
 
@@ -136,13 +163,16 @@ def _find_difference(program: SymbolicProgram, group: Sequence[_Observed]) -> st
     return None
 
 
-def _with_conditions(
-    made: Sequence[tuple[SymbolicProgram, list[_Observed]]], at: int, unexplained: Sequence[list[_Observed]]
-) -> SymbolicProgram:
+def _with_conditions(case: _Case, cases: Sequence[_Case], unexplained: Sequence[_Observed]) -> SymbolicProgram:
     """The program with the conditions that choose it among cases of the same element types."""
-    program, group = made[at]
-    others = [calls for i, (_, calls) in enumerate(made) if i != at] + list(unexplained)
-    beside = [each.program.facts for calls in others for each in calls if each.program.dtype in program.dtypes]
-    facts = [each.program.facts for each in group]
+    others = [*unexplained, *(each for other in cases if other is not case for each in other.calls)]
+    beside = [_list_facts(each) for each in others if each.program.dtype in case.program.dtypes]
+    facts = [_list_facts(each) for each in case.calls]
     when: tuple[Condition, ...] = find_distinguishing_conditions(facts, beside) if beside else ()
-    return replace(program, when=(*when, *program.when))
+    return replace(case.program, when=(*when, *case.program.when))
+
+
+def _list_facts(observed: _Observed) -> dict[str, Value]:
+    """What may choose a case: no sizes, which every call has its own of."""
+    facts = observed.program.facts
+    return {name: value for name, value in facts.items() if ".size(" not in name and not name.endswith(_SIZES)}

@@ -16,11 +16,12 @@ import torch
 from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils import _pytree as pytree
 
-SETS = 6  # of a sample, besides those with one size varied alone
-_ALONE = 5  # sizes of a sample that are varied alone, at most
+SETS = 12  # of a sample in all of its ranks and dimensions, besides those with one size varied alone
+_ALONE = 8  # sizes of a sample that are varied alone, at most
 _TRIES = 40  # random assignments, until one is accepted
 _POOL = range(2, 14)
 _TARGETS = (7, 11, 6, 12, 3, 4, 9, 8, 2)
+_WIDENED = (2, 3)  # ranks that one dimension more is tried for
 _MAX_ELEMENTS = 20_000  # of a tensor
 
 
@@ -54,6 +55,11 @@ class Template:
     def of(cls, sample: SampleInput) -> Template:
         leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
         return cls(tuple(each.detach() if isinstance(each, torch.Tensor) else each for each in leaves), spec)
+
+    @property
+    def rank(self) -> int:
+        """The most dimensions of a tensor."""
+        return max((each.ndim for each in self.leaves if isinstance(each, torch.Tensor)), default=0)
 
     def sizes(self) -> dict[Slot, int]:
         """The numbers that may vary, as they are."""
@@ -99,16 +105,27 @@ class SizeSets:
         self._run, self._deadline = run, deadline
         self._random = random.Random(0)
 
-    def make_samples(
-        self, sample: SampleInput, requires_grad: bool, sets: int = SETS, varies_alone: bool = True
-    ) -> Iterator[SampleInput]:
+    def make_samples(self, sample: SampleInput, requires_grad: bool, sets: int = SETS) -> Iterator[SampleInput]:
         """Samples like this one with other sizes; none if a size cannot be more than 1."""
-        for template in self._turn_dimensions(Template.of(sample)):
-            yield from self._make_samples(template, requires_grad, sets, varies_alone)
+        original = Template.of(sample)
+        widened = [each for each in (self._widen(original), original) if each is not None]
+        templates = [template for each in widened for template in self._turn_dimensions(each)]
+        for template in templates:
+            shared = max(1, sets // len(templates))
+            yield from self._make_samples(template, requires_grad, shared, _ALONE // len(templates) if sets > 1 else 0)
+
+    def _widen(self, template: Template) -> Template | None:
+        """The template with one dimension more in front of the tensors of most dimensions, if the CPU accepts it."""
+        rank = template.rank
+        if rank not in _WIDENED:
+            return None
+        leaves = tuple(_repeat(each) if _has_rank(each, rank) else each for each in template.leaves)
+        made = Template(leaves, template.spec)
+        return made if self._is_accepted(made, {}) else None
 
     def _turn_dimensions(self, template: Template) -> Iterator[Template]:
         """The template for every kind of dimension that a number of it may name: between others, first and last."""
-        rank = max((each.ndim for each in template.leaves if isinstance(each, torch.Tensor)), default=0)
+        rank = template.rank
         at = next((i for i, each in enumerate(template.leaves) if self._is_dimension(template, i, each, rank)), None)
         if at is None:
             yield template
@@ -124,9 +141,7 @@ class SizeSets:
         answers = (self._is_accepted(template, {Slot(at, -1): each}) for each in (rank - 1, -rank, rank, -rank - 1))
         return tuple(answers) == (True, True, False, False)
 
-    def _make_samples(
-        self, template: Template, requires_grad: bool, sets: int, varies_alone: bool
-    ) -> Iterator[SampleInput]:
+    def _make_samples(self, template: Template, requires_grad: bool, sets: int, alone: int) -> Iterator[SampleInput]:
         original = template.sizes()
         groups = self._find_groups(template, original)
         grouped = {slot for group in groups for slot in group.slots}
@@ -138,11 +153,11 @@ class SizeSets:
             if found is not None and found not in made:
                 made.append(found)
                 yield template.make(found, requires_grad, self._random.uniform(0.5, 1.0))
-        for group in groups[:_ALONE] if made and varies_alone else ():
-            alone = self._vary(template, made[0], group)
-            if alone is not None and alone not in made:
-                made.append(alone)
-                yield template.make(alone, requires_grad)
+        for group in groups[:alone] if made else ():
+            varied = self._vary(template, made[0], group)
+            if varied is not None and varied not in made:
+                made.append(varied)
+                yield template.make(varied, requires_grad)
 
     def _find_groups(self, template: Template, original: Sizes) -> list[_Group]:
         """The sizes that can vary; those that must be equal together."""
@@ -201,6 +216,14 @@ class SizeSets:
         return None
 
 
+def _has_rank(leaf: Any, rank: int) -> bool:
+    return isinstance(leaf, torch.Tensor) and leaf.ndim == rank
+
+
+def _repeat(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.stack((tensor, tensor))
+
+
 def _with(sizes: Sizes, slots: Sequence[Slot], size: int) -> dict[Slot, int]:
     return {**sizes, **dict.fromkeys(slots, size)}
 
@@ -215,8 +238,7 @@ def _is_small(template: Template, sizes: Sizes) -> bool:
 
 def _names_dimension(template: Template, slot: Slot, pool: Sequence[int]) -> bool:
     """Whether an integer is rather a dimension than a size: none as great as the rank is accepted."""
-    ranks = [each.ndim for each in template.leaves if isinstance(each, torch.Tensor)]
-    return slot.dim < 0 and max(pool, default=0) < max(ranks, default=0)
+    return slot.dim < 0 and max(pool, default=0) < template.rank
 
 
 def _list_partners(template: Template, sizes: Sizes, slot: Slot) -> Iterator[tuple[Slot, ...]]:

@@ -10,6 +10,7 @@ from porter.core.dtypes import FLOAT
 from porter.loops.fit import MIN_CALLS, Fit, is_close, list_fixed_sizes
 from porter.loops.host_values import (
     Arguments,
+    ArgumentValue,
     Binary,
     Constant,
     Element,
@@ -39,7 +40,7 @@ def make_calls(count: int, ranks: tuple[int, ...] = (3, 4), seed: int = 0) -> li
         rank = ranks[i % len(ranks)]
         shape = tuple(draw.sample(range(2, 14), rank))
         normalized = 1 + i % (rank - 1)
-        others = {
+        others: dict[str, ArgumentValue] = {
             "dim": draw.randrange(-rank, rank),
             "normalized_shape": shape[rank - normalized :],
             "eps": draw.uniform(0.1, 0.9),
