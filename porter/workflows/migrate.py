@@ -162,7 +162,9 @@ def _prove(
         return prove(draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress, proof.large)
 
     try:
-        best = choose_candidates(draft.fork, plan, verdict, recorded, partial(plan_operator, source=source, programs=programs))
+        best = choose_candidates(
+            draft.fork, plan, verdict, recorded, partial(plan_operator, source=source, programs=programs)
+        )
     except PorterError as error:
         return PortedOperator(plan, no_verdict=error)
     return PortedOperator(best.plan, best.verdict, rejected=best.rejected)

@@ -10,9 +10,9 @@ from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Steps, ignore, number_progress
+from porter.loops.program import Programs
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import RecordedGraph
-from porter.loops.program import Programs
 from porter.mpsgraph.graph import Graph
 from porter.plan.draft import Draft
 from porter.plan.native.planner import ReadPrograms, no_programs

@@ -11,7 +11,7 @@ from porter.core.layout import METAL_HEADERS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, call, intern
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, Constant, HostValue, Named, Scalar, Size, SizeProduct, TensorValue
-from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
 
 ROWS = """
 - func: turned(Tensor self, int times) -> Tensor
@@ -129,7 +129,7 @@ def named(name: str, value: HostValue, example: int) -> Named:
 def program(name: str, store: Store, rows: tuple[Loop, ...], count: HostValue, shape: tuple[int, ...]) -> Programs:
     """The programs of an operator of one kernel; the shape is that of the result."""
     calls = tuple(_call(dtype, shape) for dtype in TYPES)
-    roles = {INPUT: ArgumentBuffer("self"), OUTPUT: ResultBuffer(0)}
+    roles: dict[Buffer, Role] = {INPUT: ArgumentBuffer("self"), OUTPUT: ResultBuffer(0)}
     nest = SymbolicNest(LoopNest((store,), rows), count)
     return Programs(name, (SymbolicProgram(name, (), "self", TYPES, (nest,), roles, (), calls[0], calls),))
 
