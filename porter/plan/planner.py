@@ -72,17 +72,19 @@ def plan_operator(
     recorded: RecordedGraph = no_recording,
     source: Source = Source.ANY,
     programs: ReadPrograms = no_programs,
+    scaffold: bool = False,
 ) -> Plan:
     """Plans the complete port of an operator, with this choice of candidates of a source.
 
     `recorded` returns the old graph if the source cannot be read, `programs` what the calls of a row compute: rows
-    that no stub can serve are ported by those. Raises PorterError if nothing can be ported.
+    that no stub can serve are ported by those; with `scaffold`, others get a frame to write a kernel in. Raises
+    PorterError if nothing can be ported.
     """
     operator = Operator.read(checkout, op)
     _refuse_nothing_to_do(operator)
     lacking = find_dialect_error(checkout)
     found = _block_all(operator, lacking) if lacking else find_migrations(checkout, operator)
-    return plan_kernels(checkout, operator, found, choice, recorded, source, programs)
+    return plan_kernels(checkout, operator, found, choice, recorded, source, programs, scaffold)
 
 
 def _block_all(operator: Operator, error: PorterError) -> tuple[Blocked, ...]:
@@ -98,6 +100,7 @@ def plan_kernels(
     recorded: RecordedGraph,
     source: Source = Source.ANY,
     programs: ReadPrograms = no_programs,
+    scaffold: bool = False,
 ) -> Plan:
     """Plans the kernels of functions that join a shared implementation, and what follows from them.
 
@@ -112,8 +115,8 @@ def plan_kernels(
         e for migration in migrations for e in share_edits(functions, migration.served.function, migration.target)
     )
     draft, removed = _remove_old_code(draft, functions, migrations, ported.blocked)
-    native = port_blocked(draft, operator, ported.blocked, programs)
-    if native.blocked and not ported.kernels and not native.ported:
+    native = port_blocked(draft, operator, ported.blocked, programs, scaffold)
+    if native.blocked and not ported.kernels and not native.ported and native.draft is draft:
         raise native.blocked[0].error
     draft, removed = native.draft, (*removed, *native.removed)
     moved = [migration.served for migration in migrations]

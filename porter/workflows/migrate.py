@@ -14,7 +14,6 @@ from porter.core.writing import write
 from porter.metal.kernel_spec import RecordedGraph
 from porter.metal.source import Source
 from porter.plan.draft import Draft
-from porter.plan.native.planner import ReadPrograms
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator, require_dialect
 from porter.workflows.proof import Proof
@@ -24,6 +23,7 @@ from porter.workflows.status import portable
 
 if TYPE_CHECKING:
     from porter.verdict.result import Verdict
+    from porter.workflows.candidates import Planner
 
 Done = Callable[["Verdict"], None]
 
@@ -33,7 +33,7 @@ class Request:
     """The operators to port, or all that can be, from which source, and what to do with their plans.
 
     No `proof` means no verdict. `all` are verified together, at most `jobs` at a time (0: as many as there are cores);
-    of them, only those of a `shard` are ported if one is given.
+    of them, only those of a `shard` are ported if one is given. With `scaffold`, others get a frame.
     """
 
     ops: tuple[str, ...] = ()
@@ -44,6 +44,7 @@ class Request:
     force: bool = False
     proof: Proof | None = None
     source: Source = Source.ANY
+    scaffold: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,14 +108,15 @@ def migrate(
         report_progress("planning")
         try:
             learnt = programs(report_progress)
-            plan = plan_operator(draft.fork, op, recorded=recorded, source=request.source, programs=learnt)
+            planner = partial(plan_operator, source=request.source, programs=learnt, scaffold=request.scaffold)
+            plan = planner(draft.fork, op, recorded=recorded)
         except PorterError as error:
             if not request.all:
                 raise
             yield NotPlanned(op, error)
             continue
         ported = (
-            _prove(draft, plan, request.proof, recorded, request.source, report_progress, learnt)
+            _prove(draft, plan, request.proof, recorded, planner, report_progress)
             if request.proof
             else PortedOperator(plan)
         )
@@ -150,9 +152,8 @@ def _prove(
     plan: Plan,
     proof: Proof,
     recorded: RecordedGraph,
-    source: Source,
+    planner: Planner,
     progress: Progress,
-    programs: ReadPrograms,
 ) -> PortedOperator:
     from porter.verdict.prove import prove
     from porter.workflows.candidates import choose_candidates
@@ -162,9 +163,7 @@ def _prove(
         return prove(draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress, proof.large)
 
     try:
-        best = choose_candidates(
-            draft.fork, plan, verdict, recorded, partial(plan_operator, source=source, programs=programs)
-        )
+        best = choose_candidates(draft.fork, plan, verdict, recorded, planner)
     except PorterError as error:
         return PortedOperator(plan, no_verdict=error)
     return PortedOperator(best.plan, best.verdict, rejected=best.rejected)

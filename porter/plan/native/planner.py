@@ -24,6 +24,7 @@ from porter.metal.native.launch import Launch, write_launch
 from porter.plan.draft import Draft
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.files import edit_host_file, edit_kernel_file, find_kernel_file, read_style, sees_helpers
+from porter.plan.native.scaffold import write_frame
 from porter.plan.native.target import Target, find_target, with_returned
 from porter.plan.removal import Removal, find_orphans
 
@@ -68,13 +69,18 @@ class NativePort:
         return {instance[0].torch for kernel in self.kernels for instance in kernel.instances}
 
 
-def port_blocked(draft: Draft, operator: Operator, blocked: Sequence[Blocked], programs: ReadPrograms) -> NativePort:
-    """Ports those rows by their recorded programs that no stub can serve, and removes what is then unused."""
-    if programs is no_programs:
+def port_blocked(
+    draft: Draft, operator: Operator, blocked: Sequence[Blocked], programs: ReadPrograms, scaffold: bool = False
+) -> NativePort:
+    """Ports those rows by their recorded programs that no stub can serve, and removes what is then unused.
+
+    With `scaffold`, writes the frame of those that cannot be ported.
+    """
+    if programs is no_programs and not scaffold:
         return NativePort(draft, blocked=tuple(blocked))
     rows = [each.served for each in blocked if each.served.builds_graph and not is_shared(each.served.entry)]
     others = tuple(each for each in blocked if each.served not in rows)
-    port = port_rows(draft, operator, rows, programs)
+    port = port_rows(draft, operator, rows, programs, scaffold)
     port = replace(port, blocked=(*port.blocked, *others))
     for file in dict.fromkeys(row.implementation.file for row in port.ported if row.implementation):
         removed = tuple(find_orphans(port.draft.fork, file, draft.fork.read(file)))
@@ -82,7 +88,9 @@ def port_blocked(draft: Draft, operator: Operator, blocked: Sequence[Blocked], p
     return port
 
 
-def port_rows(draft: Draft, operator: Operator, rows: Sequence[ServedFunction], programs: ReadPrograms) -> NativePort:
+def port_rows(
+    draft: Draft, operator: Operator, rows: Sequence[ServedFunction], programs: ReadPrograms, scaffold: bool = False
+) -> NativePort:
     """Ports rows that build graphs, each in its function or in the helper that only they call."""
     port = NativePort(draft)
     symbols = frozenset(row.entry.kernel.rsplit("::", 1)[-1] for row in rows)
@@ -97,7 +105,19 @@ def port_rows(draft: Draft, operator: Operator, rows: Sequence[ServedFunction], 
             port = replace(port, ported=(*port.ported, row))
         except PorterError as error:
             port = replace(port, blocked=(*port.blocked, Blocked(row, error)))
+            if scaffold:
+                port = _add_frame(port, row, symbols, error)
     return port
+
+
+def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], error: PorterError) -> NativePort:
+    """Adds the frame of a row, where it has a function for one."""
+    fork = port.draft.fork
+    try:
+        edits = tuple(write_frame(fork, row.function, find_target(fork, row, symbols), error))
+    except PorterError:
+        return port
+    return replace(port, draft=port.draft.apply(edits))
 
 
 def _port_row(

@@ -359,3 +359,30 @@ def test_a_fork_without_threadgroup_reductions_has_a_simdgroup_a_row(tmp_path: P
 def test_a_row_that_is_not_recorded_says_so(tmp_path: Path) -> None:
     with pytest.raises(PorterError, match="PTR375 nothing is recorded of shares"):
         diff(tmp_path, "shares", None)
+
+
+def test_a_scaffold_has_each_open_decision_as_a_comment_and_raises(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    plan = plan_operator(checkout, "shares", programs=lambda served: None, scaffold=True)
+    assert not plan.complete
+    assert_expected_inline("\n".join(line for line in plan.changes.diff().splitlines() if line[:1] in "+-"), """\
+--- /dev/null
++++ b/aten/src/ATen/native/mps/kernels/Turns.metal
++#include <metal_stdlib>
++
++using namespace metal;
++
++template <typename T>
++kernel void shares(
++    device T* output,
++    constant T* input,
++    uint tid [[thread_position_in_grid]]) {
++  // PTR375: nothing is recorded of shares
++}
+--- a/aten/src/ATen/native/mps/operations/Turns.mm
++++ b/aten/src/ATen/native/mps/operations/Turns.mm
+-  auto graph = LookUpOrCreateCachedGraph<SharesCachedGraph>(key, makeGraph);
+-  runMPSGraph(getCurrentMPSStream(), graph->graph(), feeds, output);
++  // PTR375: nothing is recorded of shares
++  TORCH_CHECK_NOT_IMPLEMENTED(false, "shares: its kernel is not written yet");
++""")
