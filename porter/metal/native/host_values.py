@@ -13,6 +13,7 @@ from porter.loops.host_values import (
     Binary,
     Constant,
     Element,
+    EndDim,
     HostValue,
     Length,
     Operator,
@@ -77,7 +78,7 @@ def write_value(value: HostValue, names: Names) -> str:
             return f"{names.member(tensor)}size({write_value(plain, names)})"
         case SizeProduct():
             return _write_product(value, names)
-        case SizesOver():
+        case SizesOver() | EndDim():
             raise PorterError("PTR372", f"no C++ is known for `{describe(value)}`", hint="See docs/errors/PTR372.md.")
         case Binary(Operator.LEAST | Operator.GREATEST as operator, left, right):
             return f"{_FUNCTIONS[operator]}({write_value(left, names)}, {write_value(right, names)})"
