@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import yaml
 
-from porter.aten.names import parse_base_name
+from porter.aten.names import parse_base_name, split_arguments
 from porter.aten.plain_rows import PlainRow, read_plain_row
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
@@ -96,7 +96,7 @@ class _Declaration:
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
-        return tuple(_split_arguments(self.schema))
+        return tuple(Argument(*each) for each in split_arguments(self.schema))
 
 
 @dataclass(frozen=True)
@@ -388,19 +388,3 @@ def _read_dispatch(node: yaml.Node, text: str) -> Iterator[DispatchEntry]:
             end=line_end,
             place=line,
         )
-
-
-_DEFAULT = re.compile(r"^(?P<type>.+?)\s+(?P<name>\w+)(?:=(?P<default>.*))?$", re.S)
-
-
-def _split_arguments(schema: str) -> Iterator[Argument]:
-    """Splits the argument list at its top-level commas, leaving out the `*` before keyword-only arguments."""
-    inside = schema[schema.index("(") + 1 : schema.rindex(" -> ")].rstrip()[:-1]
-    depth, start = 0, 0
-    for at, character in enumerate(inside + ","):
-        depth += (character in "([") - (character in ")]")
-        if character == "," and depth == 0:
-            match = _DEFAULT.match(inside[start:at].strip())
-            if match:
-                yield Argument(match["type"], match["name"], match["default"])
-            start = at + 1

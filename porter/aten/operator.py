@@ -230,7 +230,7 @@ def _find_join(checkout: Checkout, operator: Operator, served: ServedFunction) -
             "PTR017",
             f"{served.function.name} has no CPU or CUDA entry that MPS can join",
             served.function.place,
-            "Its CPU kernel is generated or missing; see docs/errors/PTR017.md.",
+            "Its CPU kernel is missing; see docs/errors/PTR017.md.",
         )
     failure: PorterError | None = None
     for entry in candidates:

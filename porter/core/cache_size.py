@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from porter.core import cache
 from porter.core.errors import PorterError
+from porter.core.private import remove_folder
 
 DEFAULT_BOUND = "2G"
 # A verdict may still be using files used so recently.
@@ -72,6 +72,8 @@ def prune(most: int) -> int:
     for entry in entries:
         if total - removed <= most or time.time() - entry.used < IN_USE_SECONDS:
             break
+        if any(time.time() - stat.st_mtime < IN_USE_SECONDS for path in entry.paths if (stat := _stat(path))):
+            continue  # used since it was measured
         for path in entry.paths:
             _remove(path)
         removed += entry.bytes
@@ -111,6 +113,6 @@ def _stat(path: Path) -> os.stat_result | None:
 
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)  # another process may remove it too
+        remove_folder(path)
     else:
         path.unlink(missing_ok=True)

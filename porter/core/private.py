@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from porter.core.errors import PorterError
@@ -48,6 +51,14 @@ def make_folder(folder: Path) -> Path:
         make_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
     return folder
+
+
+def remove_folder(folder: Path) -> None:
+    """Removes a folder that other processes look for: none of them finds it half removed."""
+    gone = Path(tempfile.mkdtemp(prefix=f"{folder.name}.gone.", dir=folder.parent))
+    with suppress(OSError):  # another process removed it
+        folder.rename(gone / folder.name)
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 def _not_private(folder: Path, why: str) -> PorterError:

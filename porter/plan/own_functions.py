@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from porter.aten.call_graph import parse_source
 from porter.aten.operator import Migration
@@ -61,17 +61,20 @@ def define_what_bodies_use(
         yield Edit(file, at, at, "".join(f"{block}\n" for block in missing))
 
 
-def include_what_bodies_use(fork: Checkout, migrations: Sequence[Migration]) -> Iterator[Edit]:
+def include_what_bodies_use(
+    fork: Checkout, migrations: Sequence[Migration], kernels: Sequence[Kernel]
+) -> Iterator[Edit]:
     """Yields the includes that the new bodies need."""
+    launchers = frozenset(kernel.stub.name for kernel in kernels if kernel.launcher)
     needed: dict[str, dict[str, None]] = {}
     for each in migrations:
         if each.body and each.served.implementation:
-            needed.setdefault(each.served.implementation.file, {}).update(dict.fromkeys(_list_headers(each)))
+            needed.setdefault(each.served.implementation.file, {}).update(dict.fromkeys(_list_headers(each, launchers)))
     for file, wanted in needed.items():
         yield from insert_includes(parse_source(file, fork.read(file)), tuple(sorted(wanted)))
 
 
-def _list_headers(migration: Migration) -> Iterator[str]:
+def _list_headers(migration: Migration, launchers: Collection[str]) -> Iterator[str]:
     body = migration.body
     if body is None or body.call is None:
         return
@@ -79,8 +82,9 @@ def _list_headers(migration: Migration) -> Iterator[str]:
         yield body.call.stub.header
     if body.call.builder:
         yield _ITERATOR_HEADER
-    if body.loops:
+    if body.call.stub.name in launchers:
         yield from TERNARY_HEADERS
+    if body.loops:
         yield from (f"ATen/ops/{name}.h" for name in _OPERATOR.findall(body.text))
 
 

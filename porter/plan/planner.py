@@ -254,7 +254,7 @@ def _remove_old_code(
     removed = find_removals(draft.fork, old, declared, rewrite_functions(draft.fork, migrations, ported.kernels))
     draft = draft.apply(each.edit for each in removed)
     draft = draft.apply(define_what_bodies_use(draft.fork, migrations, ported.kernels))
-    return draft.apply(include_what_bodies_use(draft.fork, migrations)), removed
+    return draft.apply(include_what_bodies_use(draft.fork, migrations, ported.kernels)), removed
 
 
 def _describe_stub(kernel: Kernel) -> PlannedStub:

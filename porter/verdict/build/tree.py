@@ -15,7 +15,7 @@ from pathlib import Path
 from porter.core import cache
 from porter.core.errors import Place, PorterError
 from porter.core.layout import ATEN_ROOT, DEVICE, KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS, TEST_LISTS
-from porter.core.private import make_folder
+from porter.core.private import make_folder, remove_folder
 
 TREES_KEPT = 16
 # A tree used so recently may still be in use by another verdict.
@@ -84,7 +84,7 @@ def materialise(checkout: Path, texts: Mapping[str, str], into: Path) -> Tree:
     links = sorted(_linked(checkout))
     root = into / "trees" / cache.digest(repr((str(checkout), links, sorted(texts.items()))))[:24]
     if root.is_dir() and not _is_filled(root, checkout, links, texts):
-        shutil.rmtree(root, ignore_errors=True)  # another process may repair it too
+        remove_folder(root)  # another process may repair it too
     try:
         os.utime(root)  # marks it as in use
     except FileNotFoundError:
@@ -138,4 +138,4 @@ def _prune(folder: Path) -> None:
     taken = {path: path.stat().st_mtime for path in folder.iterdir() if "." not in path.name}
     for old in sorted(taken, key=lambda path: taken[path], reverse=True)[TREES_KEPT:]:
         if time.time() - taken[old] > IN_USE_SECONDS:
-            shutil.rmtree(old, ignore_errors=True)
+            remove_folder(old)

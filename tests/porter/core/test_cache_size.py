@@ -44,6 +44,15 @@ def test_a_value_that_is_read_counts_as_used(own_cache: Path) -> None:
     assert [path.exists() for path in paths] == [True, False]
 
 
+def test_what_is_used_after_it_was_measured_stays(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = cache.put(own_cache / "kind" / "value.json", "1")
+    os.utime(path, (1, 1))
+    measured = list(cache_size._entries(own_cache))
+    os.utime(path)
+    monkeypatch.setattr(cache_size, "_entries", lambda _root: measured)
+    assert cache_size.prune(0) == 0 and path.is_file()
+
+
 def test_what_is_in_use_and_locks_stay(own_cache: Path) -> None:
     library(own_cache, "new.so", 10, 4e9)
     lock = overlay_cache.write(own_cache / "libraries" / "a.lock", b"")

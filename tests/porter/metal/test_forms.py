@@ -46,7 +46,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "reciprocalSquareRoot": torch.rsqrt,
     "absolute": torch.abs,
     "division": torch.div,
-    "power": torch.pow,
     "silu": torch.nn.functional.silu,
 }
 # How many units of float32's relative spacing a value may be off by where the CPU's own is not further off.

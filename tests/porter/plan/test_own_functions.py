@@ -271,8 +271,6 @@ def test_a_loop_of_the_cpu_function_becomes_a_launch() -> None:
 +#include <ATen/TensorIterator.h>
  #include <ATen/native/mps/OperationUtils.h>
 +#include <ATen/ops/squeeze.h>
-+#include <c10/util/irange.h>
-+#include <fmt/format.h>
  
  namespace at::native {
  

@@ -1,4 +1,5 @@
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,13 @@ def test_old_trees_are_removed_unless_in_use(tmp_path: Path) -> None:
         os.utime(root, (0, 0))
     materialise(EMBEDDED_FORK, {METAL: "another"}, tmp_path)
     assert [root.is_dir() for root in made] == [False, False] + [True] * (TREES_KEPT + 1)
+
+
+def test_a_tree_that_another_process_is_removing_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = f"{KERNELS}/UnaryKernel.metal"
+    (materialise(EMBEDDED_FORK, {}, tmp_path).root / path).unlink()
+    monkeypatch.setattr(shutil, "rmtree", lambda folder, **_options: None)  # as one that takes long
+    assert (materialise(EMBEDDED_FORK, {}, tmp_path).root / path).is_file()
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:

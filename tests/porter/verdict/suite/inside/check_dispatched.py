@@ -49,6 +49,16 @@ def test_a_derivative_is_tested_through_its_function(tmp_path: Path, monkeypatch
     assert selection.select_opinfos("silu_backward") == selection.Selection((), ("nn.functional.silu",))
 
 
+def test_a_function_with_a_derivative_of_its_own_is_not_tested_through_those_it_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "root", lambda: tmp_path)
+    selection.table.cache_clear()
+    both = ("nn.functional.logsigmoid", "nn.functional.binary_cross_entropy_with_logits")
+    monkeypatch.setattr("torch.testing._internal.common_methods_invocations.op_db", [named(n) for n in both])
+    assert selection.select_opinfos("log_sigmoid_backward").backward == both[:1]
+
+
 def test_an_operator_behind_a_composite_is_found() -> None:
     found = record_dispatch(named("nn.functional.interpolate.bicubic"))
     assert "upsample_bicubic2d" in found.forward and "upsample_bilinear2d" not in found.forward
