@@ -1,8 +1,7 @@
 """Rotary position embedding of (batch, heads, length, width): pair (i, i + width / 2) turns by p * base^(-2i / width).
 
-Here p is the position. Simple: one pair a thread, wherever the strides say that it lies. Expert, of dense tensors: the
-same with the width known, so that neighboring threads read neighboring pairs. Expert, of others such as a transposed
-(batch, length, heads, width) tensor: one thread turns a pair of every head, since heads share their angles.
+Here p is the position. Simple: one pair a thread, wherever the strides say that it lies, as in a transposed (batch,
+length, heads, width) tensor. Expert: dense input, so that neighboring threads read neighboring pairs.
 """
 
 from __future__ import annotations
@@ -20,13 +19,6 @@ ANGLE = """
     float half_turns = float(int(first) + int(position)) * (M_1_PI_F * exp(float(pair) * slope));
     float c = cospi(half_turns), s = sinpi(half_turns);
 """
-TURN = """
-      ulong from = batch * x_strides[0] + head * x_strides[1] + position * x_strides[2] + pair * x_strides[3];
-      ulong to = ((ulong(batch) * heads + head) * length + position) * 2 * half_width + pair;
-      float a = float(x[from]), b = float(x[from + half_width * x_strides[3]]);
-      out[to] = T(a * c - b * s);
-      out[to + half_width] = T(a * s + b * c);
-"""
 
 SIMPLE = MetalKernel(
     "rope_simple",
@@ -39,27 +31,15 @@ SIMPLE = MetalKernel(
     uint heads = uint(x_shape[1]), length = uint(x_shape[2]), half_width = uint(x_shape[3]) / 2;
     uint batch = thread_position_in_grid.z / heads, head = thread_position_in_grid.z % heads;
     {ANGLE}
-    {TURN}
+    ulong from = batch * x_strides[0] + head * x_strides[1] + position * x_strides[2] + pair * x_strides[3];
+    ulong to = ((ulong(batch) * heads + head) * length + position) * 2 * half_width + pair;
+    float a = float(x[from]), b = float(x[from + half_width * x_strides[3]]);
+    out[to] = T(a * c - b * s);
+    out[to + half_width] = T(a * s + b * c);
     """,
 )
-STRIDED = MetalKernel(
-    "rope_strided",
-    input_names=NAMES,
-    output_names=["out"],
-    ensure_row_contiguous=False,
-    source=f"""
-    uint pair = thread_position_in_grid.x;
-    uint position = thread_position_in_grid.y;
-    uint batch = thread_position_in_grid.z;
-    uint heads = uint(x_shape[1]), length = uint(x_shape[2]), half_width = uint(x_shape[3]) / 2;
-    {ANGLE}
-    for (uint head = 0; head < heads; ++head) {{
-      {TURN}
-    }}
-    """,
-)
-DENSE = MetalKernel(
-    "rope_dense",
+EXPERT = MetalKernel(
+    "rope",
     input_names=NAMES,
     output_names=["out"],
     source=f"""
@@ -67,36 +47,35 @@ DENSE = MetalKernel(
     uint position = thread_position_in_grid.y;
     ulong row = ulong(thread_position_in_grid.z) * threads_per_grid.y + position;
     {ANGLE}
-    ulong at = row * (2 * HALF) + pair;
-    float a = float(x[at]), b = float(x[at + HALF]);
+    uint half_width = threads_per_grid.x;
+    ulong at = row * (2 * half_width) + pair;
+    float a = float(x[at]), b = float(x[at + half_width]);
     out[at] = T(a * c - b * s);
-    out[at + HALF] = T(a * s + b * c);
+    out[at + half_width] = T(a * s + b * c);
     """,
 )
 
 
 def rope(x: Tensor, first: int = 0, base: float = 10000.0) -> Tensor:
-    """Turns the pairs of `x`, whose first position is `first`."""
+    """Turns the pairs of `x`, whose first position is `first`; other strides than dense ones cost a copy."""
     check_arguments(x, base)
-    if x.is_contiguous():
-        return launch(DENSE, x, first, base, x.shape[0] * x.shape[1], HALF=x.shape[3] // 2)
-    return launch(STRIDED, x, first, base, x.shape[0])
+    return launch(EXPERT, x, first, base)
 
 
 def rope_simple(x: Tensor, first: int = 0, base: float = 10000.0) -> Tensor:
     """The same, for any strides."""
     check_arguments(x, base)
-    return launch(SIMPLE, x, first, base, x.shape[0] * x.shape[1])
+    return launch(SIMPLE, x, first, base)
 
 
-def launch(kernel: MetalKernel, x: Tensor, first: int, base: float, depth: int, **template: int) -> Tensor:
-    """Runs a kernel over the pairs, positions and `depth` heads or batches."""
+def launch(kernel: MetalKernel, x: Tensor, first: int, base: float) -> Tensor:
+    """Runs a kernel over the pairs, positions, and heads of all batches."""
     width = x.shape[3]
     slope = -2 * math.log(base) / width
     outputs = kernel(
         inputs={"x": x, "first": first, "slope": slope},
-        template={"T": x.dtype, **template},
-        grid=(width // 2, x.shape[2], depth),
+        template={"T": x.dtype},
+        grid=(width // 2, x.shape[2], x.shape[0] * x.shape[1]),
         threadgroup=(32, 4, 1),
         output_shapes={"out": x.shape},
         output_dtypes={"out": x.dtype},

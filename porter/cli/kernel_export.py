@@ -23,7 +23,10 @@ _OUT = click.option(
     ("porter kernel export add.py --to kernel-builder --out add", "a project for Hugging Face's kernel-builder"),
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--to", "form", required=True, metavar="FORM", help="compile_shader, mlx, coreai, kernel-builder, aten.")
+@click.option(
+    "--to", "form", required=True, metavar="FORM",
+    help="compile_shader, mlx, coreai, extension, kernel-builder, aten.",
+)  # fmt: skip
 @click.option("--kernel", metavar="NAME", help="Which kernel, if the script has several.")
 @click.option("--without-vjp", is_flag=True, help="Leave out the gradient that the kernel defines itself.")
 @click.option("--op", metavar="NAME", help="For aten: the name of the operator. Default: that of the stage.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import runpy
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ def load_kernels(path: Path) -> dict[str, tuple[AnyKernel, Call | None]]:
     kernels = {v.kernel.name: v for v in values.values() if isinstance(v, (MetalKernel, TorchMetalKernel))}
     script = values.get(NAME)
     with running_script(path):
-        calls = _collect_calls(script) if isinstance(script, Script) else {}
+        calls = _collect_calls(script, kernels) if isinstance(script, Script) else {}
     return {name: (kernel, calls.get(name)) for name, kernel in kernels.items()}
 
 
@@ -73,15 +73,20 @@ def running_script(path: Path) -> Iterator[None]:
         raise PorterError("PTR288", f"the script stops: {_told(error)}", place) from error
 
 
-def _collect_calls(script: Script) -> dict[str, Call]:
-    """The last call of each kernel in the last case of a script, in both tiers."""
+def _collect_calls(script: Script, kernels: Collection[str]) -> dict[str, Call]:
+    """A call of each kernel, in both tiers: the last one in the last case of a script that makes any."""
     calls: dict[str, Call] = {}
+    for case in reversed(list(script.cases())):
+        of_case: dict[str, Call] = {}
 
-    def collect(kernel: Kernel, call: Call, _outputs: object) -> None:
-        calls[kernel.name] = call
+        def collect(kernel: Kernel, call: Call, _outputs: object, found: dict[str, Call] = of_case) -> None:
+            found[kernel.name] = call
 
-    with observing(collect):
-        script.find_difference(list(script.cases())[-1])
+        with observing(collect):
+            script.find_difference(case)
+        calls = {**of_case, **calls}
+        if calls.keys() >= set(kernels):
+            break
     return calls
 
 
