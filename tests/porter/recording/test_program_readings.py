@@ -13,8 +13,9 @@ from porter.loops.expressions import Buffer, Loop, load
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, Named, SizeProduct, TensorValue
 from porter.loops.indices import loop
-from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
 from porter.recording import program_readings
+from porter.verdict import client
 from porter.verdict.messages import RecordRequest
 from porter.verdict.result import VerifyTarget
 
@@ -26,7 +27,7 @@ def make_copy() -> SymbolicProgram:
     index = loop("i0", 6)
     store = Store(Buffer(1), FLOAT, 6, (turns,), index, load(Buffer(0), index, FLOAT))
     nest = SymbolicNest(LoopNest((store,), (turns,)), numel.value)
-    roles = {Buffer(0): ArgumentBuffer("self"), Buffer(1): ResultBuffer(0)}
+    roles: dict[Buffer, Role] = {Buffer(0): ArgumentBuffer("self"), Buffer(1): ResultBuffer(0)}
     call = Arguments({"self": TensorValue((2, 3), FLOAT)}, {"scale": 0.5, "sizes": (2, 3), "mode": None})
     return SymbolicProgram("copy.out", (), "self", (FLOAT, HALF), (nest,), roles, (numel,), call, (call,))
 
@@ -40,7 +41,7 @@ def test_programs_are_kept_and_printed(monkeypatch: pytest.MonkeyPatch, tmp_path
         return made
 
     monkeypatch.setenv("PORTER_CACHE", str(tmp_path))
-    monkeypatch.setattr(program_readings.client, "request_programs", request_programs)
+    monkeypatch.setattr(client, "request_programs", request_programs)
     checkout, target = Checkout(EMBEDDED_FORK, "embedded"), VerifyTarget("copy")
     assert program_readings.get_programs(checkout, target, run=False) is None
     for _ in range(2):
