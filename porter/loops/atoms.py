@@ -10,6 +10,7 @@ from porter.loops.host_values import (
     Binary,
     Constant,
     Element,
+    EndDim,
     HostValue,
     Length,
     Operator,
@@ -50,7 +51,7 @@ def is_of_result(value: HostValue) -> bool:
 
 def _rank_cost(value: HostValue) -> int:
     match value:
-        case Size(_, WrappedDim()):
+        case Size(_, WrappedDim() | EndDim()):
             return 0
         case SizeProduct(_, begin, end) if (begin or end) and not any(
             isinstance(each, Constant) for each in (begin, end)
@@ -117,13 +118,13 @@ def _dim_arguments(call: Arguments) -> list[str]:
     return [name for name in call.others if "dim" in name and name != "keepdim"]
 
 
-def _dims(tensor: str, call: Arguments) -> Iterator[WrappedDim]:
+def _dims(tensor: str, call: Arguments) -> Iterator[WrappedDim | EndDim]:
     for name in _dim_arguments(call):
         value = call.others[name]
         if isinstance(value, int) and not isinstance(value, bool):
             yield WrappedDim(Scalar(name), tensor)
-        elif isinstance(value, tuple):
-            yield from (WrappedDim(Element(name, i), tensor) for i in (0, -1) if value)
+        elif isinstance(value, tuple) or value is None:
+            yield from (EndDim(name, tensor, is_last) for is_last in (False, True))
 
 
 def _lengths(tensor: str, call: Arguments) -> Iterator[Length]:

@@ -9,6 +9,7 @@ from porter.loops.host_values import (
     Binary,
     Constant,
     Element,
+    EndDim,
     HostValue,
     Length,
     Operator,
@@ -54,6 +55,8 @@ def _name(value: HostValue) -> str:
             return f"{name_tensor(tensor)}_rank"
         case WrappedDim(dim, _):
             return _name(dim)
+        case EndDim(dims, _, is_last):
+            return f"{'last' if is_last else 'first'}_{dims}"
         case Size(tensor, Constant(number)):
             at = _FROM_BACK.get(int(number), f"size_{number}" if number >= 0 else f"size_back_{-number}")
             return f"{name_tensor(tensor)}_{at}"

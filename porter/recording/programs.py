@@ -67,7 +67,8 @@ def _record_calls(ops: Sequence[Any], base: str) -> Iterator[tuple[str, _Observe
             try:
                 with raising_porter_errors():
                     ran = run_call(call)
-                    yield call.name, _Observed(ran, read_call_program(ran))
+                    if ran.runs:  # host code answers the others: it returns before it builds a graph
+                        yield call.name, _Observed(ran, read_call_program(ran))
             except PorterError as error:
                 yield call.name, error
             except Exception:  # the fork's code rejects what the CPU accepts
