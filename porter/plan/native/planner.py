@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from porter.aten.call_graph import parse_source
@@ -15,6 +15,7 @@ from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
 from porter.languages.statements import name_tokens
+from porter.loops.host_values import SizeProduct
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.functor import Origin
 from porter.metal.native.cases import join_cases
@@ -195,7 +196,8 @@ def _edit_function(
     source = parse_source(target.file, draft.fork.read(target.file))
     function = target.function
     launch = "\n".join(_join_cases(programs, launches, names))
-    made = _return_early(body, target).replace(LAUNCH, f"{launch}\n")
+    counted = [names.variable(tensor) for tensor in _list_counted(programs)]
+    made = _return_early(body, target, counted).replace(LAUNCH, f"{launch}\n")
     if not sees_helpers(source, function.start) and "using namespace mps;" not in made:
         made = f"\nusing namespace mps;\n{made}"
     head = source.text[function.start : function.body_start]
@@ -246,10 +248,17 @@ def _write_condition(condition: Condition, names: Names) -> str:
     return text if condition.holds else f"!({text})"
 
 
-def _return_early(body: str, target: Target) -> str:
-    """A body that returns before it launches kernels for no elements."""
+def _list_counted(programs: Programs) -> set[str]:
+    """The tensors whose number of elements is that of the threads of all kernels."""
+    rows = [nest.rows for case in programs.cases for nest in case.nests]
+    whole = {each.tensor for each in rows if isinstance(each, SizeProduct) and each.begin is None and each.end is None}
+    return whole if len(whole) == 1 and len(rows) == sum(isinstance(each, SizeProduct) for each in rows) else set()
+
+
+def _return_early(body: str, target: Target, counted: Iterable[str]) -> str:
+    """A body that returns before it launches kernels for no elements, of a result or of tensors that are `counted`."""
     result = target.variables["result0"]
-    if f"{result}.numel() == 0" in body:
+    if any(f"{each}.numel() == 0" in body for each in (result, *counted)):
         return body
     end = body.rstrip().rpartition("\n")[2].strip()
     leave = end if end.startswith("return") else "return;"
