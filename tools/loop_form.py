@@ -33,6 +33,7 @@ from porter.verdict.whole_fork import build_whole, load_whole
 from shared.arguments import fork_parser
 from shared.isolation import run_isolated
 
+_SECONDS = 600  # without anything new of an operator, which others on the machine may delay
 Line = tuple[str, str, str]  # the operator, how a graph came out, and more
 TYPES = tuple(dtypes.BY_TORCH[name] for name in ("float32", "float16", "int64"))
 
@@ -48,7 +49,7 @@ def main() -> int:
     for base in bases:
         through = (*selections[base].forward, *selections[base].backward)
         check = _find_programs if options.numbers else _check
-        lines = list(run_isolated(partial(check, base, through), (base, "died", "PTR137"), 120))
+        lines = list(run_isolated(partial(check, base, through), (base, "died", "PTR137"), _SECONDS))
         found += lines or [(base, "no graph", "")]
         _print(base, lines)
     print(dict(Counter(how for _, how, _ in found)), file=sys.stderr)

@@ -289,7 +289,7 @@ class _Writer:
             case Op.NUMBER:
                 return self._number(expr)
             case Op.CALL:
-                return fill_form(findfind_form(str(expr.attribute)), args)
+                return fill_form(find_form(str(expr.attribute)), args)
             case Op.CAST | Op.INDEX_VALUE:
                 return f"static_cast<{self.spelling.value(expr.dtype) if expr.dtype else 'int'}>({args[0]})"
             case Op.READ_INDEX:

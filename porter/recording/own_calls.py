@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from time import monotonic
+from time import process_time
 from typing import Any
 
 import torch
@@ -14,7 +14,7 @@ from porter.core.dtypes import DType, Kind
 from porter.recording.calls import OpCall, capture_sample_calls
 from porter.recording.size_sets import SETS, SizeSets, Template
 
-SECONDS = 12.0  # to make the samples of one operator
+SECONDS = 12.0  # of this process, to make the samples of one operator
 _SAMPLES = 200  # of an OpInfo that are looked at
 _KEPT = 10  # of them, that differ in more than sizes
 _OTHER_SETS = 1  # of a sample, for element types after the first
@@ -23,7 +23,7 @@ TYPES = tuple(dtypes.BY_TORCH[name] for name in ("float32", "float16", "int64", 
 
 def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[tuple[DType, OpCall]]:
     """Yields calls by element type: those of the first that the operator has vary all sizes, the others some."""
-    deadline = monotonic() + seconds
+    deadline = process_time() + seconds
     supported = [each for each in TYPES if getattr(torch, each.torch) in op.supported_dtypes("cpu")]
     torch.manual_seed(0)
     for i, dtype in enumerate(supported):

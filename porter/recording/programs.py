@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from time import monotonic
+from time import process_time
 from typing import Any
 
 from porter.aten.condition import Condition
@@ -20,7 +21,7 @@ from porter.recording.program_check import check_program
 from porter.recording.record import RecordedRun, find_opinfos, run_call
 from porter.verdict.errors import raising_porter_errors
 
-SECONDS = 25.0  # to record one operator
+SECONDS = 15.0  # of this process, to record one operator: other processes do not change what is recorded
 _SIZES = (".sizes()", ".numel()")
 _CHECKED = 6  # calls that another case's program is tried with
 
@@ -33,37 +34,26 @@ class _Observed:
     program: CallProgram
 
 
-@dataclass
-class _Overload:
-    """The calls of an overload, and why others have no loop nests."""
-
-    observed: list[_Observed]
-    left: list[PorterError]
-
-
 def record_programs(base: str, through: Sequence[str] = ()) -> tuple[Programs, ...]:
     """The programs of every overload of an operator that OpInfo samples call. Its host code must be loaded."""
     from porter.verdict.suite.dispatched import check_gradients
 
     check_gradients()
-    found: dict[str, _Overload] = {}
-    for name, made in _record_calls(find_opinfos(base, through), base):
-        overload = found.setdefault(name, _Overload([], []))
-        if isinstance(made, PorterError):
-            overload.left.append(made)
-        else:
-            overload.observed.append(made)
-    return tuple(_find_programs(name, each) for name, each in sorted(found.items()))
+    found: dict[str, list[RecordedRun]] = {}
+    for ran in _run_calls(find_opinfos(base, through), base):
+        found.setdefault(ran.call.name, []).append(ran)
+    return tuple(find_programs(name, runs) for name, runs in sorted(found.items()))
 
 
-def _record_calls(ops: Sequence[Any], base: str) -> Iterator[tuple[str, _Observed | PorterError]]:
+def _run_calls(ops: Sequence[Any], base: str) -> Iterator[RecordedRun]:
     """Runs calls of all OpInfos, until time is up."""
-    deadline = monotonic() + SECONDS
+    deadline = process_time() + SECONDS
     for i, op in enumerate(ops):
-        until = monotonic() + (deadline - monotonic()) / (len(ops) - i)
-        for _, call in capture_own_calls(op, base, until - monotonic()):
-            if monotonic() > until:
+        until = process_time() + (deadline - process_time()) / (len(ops) - i)
+        for _, call in capture_own_calls(op, base, until - process_time()):
+            if process_time() > until:
                 break
+<<<<<<< HEAD
             try:
                 with raising_porter_errors():
                     ran = run_call(call)
@@ -73,6 +63,10 @@ def _record_calls(ops: Sequence[Any], base: str) -> Iterator[tuple[str, _Observe
                 yield call.name, error
             except Exception:  # the fork's code rejects what the CPU accepts
                 continue
+=======
+            with suppress(Exception):  # the fork's code rejects what the CPU accepts
+                yield run_call(call)
+>>>>>>> l15n
 
 
 @dataclass
@@ -84,13 +78,12 @@ class _Case:
     calls: list[_Observed]
 
 
-def _find_programs(name: str, overload: _Overload) -> Programs:
+def find_programs(name: str, runs: Iterable[RecordedRun]) -> Programs:
     """The cases of an overload; the most general program first, which others are tried with."""
-    groups = sorted(_group(overload.observed), key=_count_numbers, reverse=True)
+    observed, left = _read_runs(runs)
     cases: list[_Case] = []
-    left = list(overload.left)
     unexplained: list[_Observed] = []
-    for group in groups:
+    for group in sorted(_group(observed), key=_count_numbers, reverse=True):
         if _join(cases, group):
             continue
         try:
@@ -100,6 +93,18 @@ def _find_programs(name: str, overload: _Overload) -> Programs:
             unexplained += group
     programs = tuple(_with_conditions(case, cases, unexplained) for case in cases)
     return Programs(name, programs, tuple({(each.code, each.what): each for each in left}.values()))
+
+
+def _read_runs(runs: Iterable[RecordedRun]) -> tuple[list[_Observed], list[PorterError]]:
+    """The loop nests of calls, and why others have none."""
+    observed: list[_Observed] = []
+    left: list[PorterError] = []
+    for ran in runs:
+        try:
+            observed.append(_Observed(ran, read_call_program(ran)))
+        except PorterError as error:
+            left.append(error)
+    return observed, left
 
 
 def _make_case(name: str, group: list[_Observed]) -> _Case:

@@ -6,10 +6,11 @@ Which sizes have to stay equal, or multiples of something, is found by trying th
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from time import monotonic
+from time import process_time
 from typing import Any
 
 import torch
@@ -182,9 +183,10 @@ class SizeSets:
         return any(self._is_accepted(template, _with(original, slots, each)) for each in others)
 
     def _is_accepted(self, template: Template, sizes: Sizes) -> bool:
-        if monotonic() > self._deadline:
+        if process_time() > self._deadline:
             return False
-        with suppress(Exception), torch.no_grad():  # whatever the CPU's checks raise
+        with suppress(Exception), warnings.catch_warnings(), torch.no_grad():  # whatever the CPU's checks raise
+            warnings.simplefilter("ignore")
             self._run(template.make(sizes))
             return True
         return False

@@ -14,6 +14,7 @@ from porter.loops.host_values import (
     Binary,
     Constant,
     Element,
+    EndDim,
     HostValue,
     Length,
     Operator,
@@ -80,6 +81,8 @@ def write_value(value: HostValue, names: Names) -> str:
             return _write_product(value, names)
         case SizesOver():
             return _write_sizes_over(value, names)
+        case EndDim():
+            raise _unknown(value)
         case Binary(Operator.LEAST | Operator.GREATEST as operator, left, right):
             return f"{_FUNCTIONS[operator]}({write_value(left, names)}, {write_value(right, names)})"
         case Binary(Operator.DIVIDE, left, right):
@@ -125,12 +128,16 @@ def _write_sizes_over(value: SizesOver, names: Names) -> str:
     if type_ == "int":
         return f"{tensor}numel() / {tensor}size({dims})" if value.others else f"{tensor}size({dims})"
     if not re.fullmatch(r"int\[\d*\]", type_):
-        raise PorterError("PTR372", f"no C++ is known for `{describe(value)}`", hint="See docs/errors/PTR372.md.")
+        raise _unknown(value)
     product = "[&](int64_t size, int64_t dim) { return size * " + tensor + "size(dim); }"
     over = f"std::accumulate({dims}.begin(), {dims}.end(), int64_t(1), {product})"
     if value.others:
         return f"{dims}.empty() ? 1 : {tensor}numel() / {over}"
     return f"{dims}.empty() ? {tensor}numel() : {over}"
+
+
+def _unknown(value: HostValue) -> PorterError:
+    return PorterError("PTR372", f"no C++ is known for `{describe(value)}`", hint="See docs/errors/PTR372.md.")
 
 
 def _write_bound(bound: HostValue | None, tensor: str, names: Names) -> str:

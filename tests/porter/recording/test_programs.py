@@ -1,0 +1,154 @@
+"""Programs of calls whose graphs are built message by message, as host code would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from aten_overlay.apple.mpsgraph.objects import Ref
+from aten_overlay.apple.mpsgraph.recorder import GraphRun
+from aten_overlay.apple.mpsgraph.types import MPS
+from porter.loops.host_values import describe
+from porter.loops.program import Programs, SymbolicProgram, Temporary
+from porter.loops.program_printing import program_lines
+from porter.recording.calls import OpCall
+from porter.recording.programs import find_programs
+from porter.recording.record import RecordedRun
+
+from .graphs import GraphBuilder
+
+Build = Callable[[GraphBuilder, dict[str, Ref], Mapping[str, Any]], Ref]
+SHAPES = ((3, 5, 7), (2, 11, 3), (5, 4, 9), (4, 2, 3, 9), (5, 3, 2, 8), (6, 4, 13), (7, 9, 2), (2, 3, 4, 5))
+
+
+def run_graph(overload: Any, arguments: Mapping[str, Any], build: Build) -> RecordedRun:
+    """A call that runs one graph, which `build` makes from its tensors."""
+    call = OpCall(overload, arguments)
+    builder = GraphBuilder()
+    refs = {name: builder.feed(tensor) for name, tensor in call.tensors().items()}
+    made = builder.run(build(builder, refs, arguments))
+    ((result, _),) = made.results.items()
+    expected = call.run()
+    feeds = {ref: call.tensors()[name].data_ptr() for name, ref in refs.items()}
+    feeds |= {ref: -1 - ref.node for ref in made.feeds if ref not in feeds}
+    run = GraphRun(made.graph, feeds, made.values, {result: expected.data_ptr()})
+    return RecordedRun(
+        call, {name: tensor.clone() for name, tensor in call.tensors().items()}, (run,), (expected,), False
+    )
+
+
+def mean(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+    """The mean over a dimension, scaled by a constant."""
+    size = arguments["self"].shape[arguments["dim"][0]]
+    total = builder.send("reductionSumWithTensor:axis", refs["self"], arguments["dim"][0])
+    scale = builder.send("constantWithScalar:dataType", 1.0 / size, MPS[torch.float32])
+    product = builder.send("multiplicationWithPrimaryTensor:secondaryTensor", total, scale)
+    kept = [each for i, each in enumerate(arguments["self"].shape) if i != arguments["dim"][0]]
+    return builder.send("reshapeTensor:withShape", product, kept)
+
+
+def lines(program: SymbolicProgram) -> list[str]:
+    return list(program_lines(program))
+
+
+def call_mean(shape: tuple[int, ...], dim: int, build: Build = mean) -> RecordedRun:
+    arguments = {"self": torch.rand(shape), "dim": [dim], "keepdim": False, "dtype": None}
+    return run_graph(torch.ops.aten.mean.dim, arguments, build)
+
+
+def test_calls_of_several_ranks_and_dimensions_have_one_program() -> None:
+    calls = [call_mean(shape, dim) for shape in SHAPES for dim in range(len(shape))]
+    found = find_programs("mean.dim", calls)
+    assert not found.left
+    [program] = found.cases
+    assert not program.when and len(program.calls) == len(calls)
+    assert lines(program) == [
+        "input_outer_size = prod(self[:first(dim)])",
+        "input_inner_size = prod(self[first(dim) + 1:])",
+        "input_first_dim_size = self.size(first(dim))",
+        "input_inner_size_2 = prod(self[first(dim):])",
+        "inverse_input_first_dim_size = 1 / self.size(first(dim))",
+        "reduction, for i0 < input_outer_size, i1 < input_inner_size:",
+        "  sum0 = sum for r1_0 < input_first_dim_size of input[i0 * input_inner_size_2 + r1_0 * input_inner_size + i1]",
+        "  output[i0 * input_inner_size + i1] = sum0 * inverse_input_first_dim_size",
+    ]
+
+
+def test_few_calls_have_no_program() -> None:
+    found = find_programs("mean.dim", [call_mean(shape, 1) for shape in SHAPES[:4]])
+    assert not found.cases and [error.code for error in found.left] == ["PTR364"]
+
+
+def test_a_program_that_differs_from_its_calls_is_refused() -> None:
+    def shifted(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+        return builder.send(
+            "additionWithPrimaryTensor:secondaryTensor", mean(builder, refs, arguments), constant(builder)
+        )
+
+    def constant(builder: GraphBuilder) -> Ref:
+        return builder.send("constantWithScalar:dataType", 0.125, MPS[torch.float32])
+
+    calls = [call_mean(shape, 1, shifted) for shape in SHAPES]
+    found = find_programs("mean.dim", calls)
+    assert [describe(number.value) for number in found.cases[0].numbers] and not found.left
+    assert "+ 0.125" in lines(found.cases[0])[-1]
+
+
+def test_a_number_of_the_elements_blocks_with_its_code() -> None:
+    def scaled(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+        scale = builder.send("constantWithScalar:dataType", float(arguments["self"].sum()), MPS[torch.float32])
+        return builder.send("multiplicationWithPrimaryTensor:secondaryTensor", mean(builder, refs, arguments), scale)
+
+    found = find_programs("mean.dim", [call_mean(shape, 1, scaled) for shape in SHAPES])
+    assert [error.code for error in found.left] == ["PTR363"] and not found.cases
+
+
+def test_an_operand_that_is_no_argument_has_its_code() -> None:
+    def turned(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+        other = builder.feed(arguments["self"].flip(0).clone())
+        return mean(builder, {"self": other}, arguments)
+
+    found = find_programs("mean.dim", [call_mean(shape, 1, turned) for shape in SHAPES])
+    assert {error.code for error in found.left} == {"PTR365"}
+
+
+def test_a_scalar_that_is_fed_is_a_number() -> None:
+    def add(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+        fed = builder.feed(torch.tensor(arguments["other"]))
+        return builder.send("additionWithPrimaryTensor:secondaryTensor", refs["self"], fed)
+
+    calls = [
+        run_graph(torch.ops.aten.add.Scalar, {"self": torch.rand(shape), "other": 0.3 + i / 7, "alpha": 1}, add)
+        for i, shape in enumerate(SHAPES)
+    ]
+    [program] = find_programs("add.Scalar", calls).cases
+    assert lines(program) == [
+        "input_numel = self.numel()",
+        "other = other",
+        "map, for i0 < input_numel:",
+        "  output[i0] = input[i0] + other",
+    ]
+
+
+def test_a_tensor_between_two_graphs_is_a_temporary_with_its_size() -> None:
+    def chain(shape: tuple[int, ...]) -> RecordedRun:
+        first = run_graph(
+            torch.ops.aten.mean.dim, {"self": torch.rand(shape), "dim": [1], "keepdim": False, "dtype": None}, mean
+        )
+        between = torch.empty(first.results[0].shape)
+        [run] = first.runs
+        one = GraphRun(run.graph, run.feeds, run.values, {ref: between.data_ptr() for ref in run.results})
+        builder = GraphBuilder()
+        fed = builder.feed(first.results[0])
+        two = builder.run(builder.send("identityWithTensor", builder.send("squareWithTensor", fed)))
+        result = first.results[0].square()
+        second = GraphRun(
+            two.graph, {fed: between.data_ptr()}, two.values, {ref: result.data_ptr() for ref in two.results}
+        )
+        return RecordedRun(first.call, first.given, (one, second), (result, between), False)
+
+    found: Programs = find_programs("mean.dim", [chain(shape) for shape in SHAPES])
+    [program] = found.cases
+    assert len(program.nests) == 2 and not any(isinstance(role, Temporary) for role in program.roles.values())

@@ -1,0 +1,96 @@
+"""Samples at sizes of porter's own, with the constraints of the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import process_time
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional
+from torch.testing._internal.opinfo.core import SampleInput
+
+from porter.recording.size_sets import SizeSets, Template
+
+Op = Callable[..., Any]
+LONG = 3600.0
+
+
+def make_samples(op: Op, *args: Any, **kwargs: Any) -> list[SampleInput]:
+    sets = SizeSets(lambda sample: op(sample.input, *sample.args, **sample.kwargs), process_time() + LONG)
+    return list(sets.make_samples(SampleInput(args[0], args=args[1:], kwargs=kwargs), requires_grad=False))
+
+
+def shapes(sample: SampleInput) -> list[tuple[int, ...]]:
+    return [tuple(leaf.shape) for leaf in Template.of(sample).leaves if isinstance(leaf, torch.Tensor)]
+
+
+CASES: dict[str, tuple[Op, tuple[Any, ...]]] = {
+    "one tensor": (torch.exp, (torch.rand(5, 5),)),
+    "a dimension": (torch.softmax, (torch.rand(5, 5, 5), 1)),
+    "equal shapes": (functional.mse_loss, (torch.rand(5, 5), torch.rand(5, 5))),
+    "a list of sizes": (functional.layer_norm, (torch.rand(2, 5, 5), [5, 5], torch.rand(5, 5))),
+    "a channel": (functional.instance_norm, (torch.rand(2, 3, 5), torch.rand(3), torch.rand(3))),
+    "indices": (torch.gather, (torch.rand(5, 5), 1, torch.randint(5, (5, 3)))),
+    "a size of one": (functional.pad, (torch.rand(1, 1, 3), [1, 2])),
+    "a list of tensors": (torch.cat, ([torch.rand(3, 5), torch.rand(3, 5)], 0)),
+    "multiples": (functional.pixel_shuffle, (torch.rand(1, 4, 3, 3), 2)),
+}
+
+
+@pytest.mark.parametrize(("op", "args"), CASES.values(), ids=CASES)
+def test_sizes_are_at_least_two_and_the_operator_takes_them(op: Op, args: tuple[Any, ...]) -> None:
+    found = make_samples(op, *args)
+    assert len({str(shapes(sample)) for sample in found}) >= 5
+    for sample in found:
+        op(sample.input, *sample.args, **sample.kwargs)
+        assert all(size >= 2 for shape in shapes(sample) for size in shape)
+
+
+@pytest.mark.parametrize("case", ["one tensor", "a dimension", "equal shapes"])
+def test_dimensions_of_a_tensor_differ(case: str) -> None:
+    op, args = CASES[case]
+    for sample in make_samples(op, *args):
+        shape = shapes(sample)[0]
+        assert len(set(shape)) == len(shape)
+
+
+def test_what_must_be_equal_stays_equal() -> None:
+    op, args = CASES["a list of sizes"]
+    for sample in make_samples(op, *args):
+        given, weight = shapes(sample)
+        assert tuple(sample.args[0]) == weight == given[-2:]
+    op, args = CASES["equal shapes"]
+    assert all(len(set(shapes(sample))) == 1 for sample in make_samples(op, *args))
+
+
+def test_a_dimension_is_first_last_and_between_in_several_ranks() -> None:
+    op, args = CASES["a dimension"]
+    found = {(sample.input.ndim, sample.args[0]) for sample in make_samples(op, *args)}
+    assert found == {(4, 2), (4, 3), (4, 0), (3, 1), (3, 2), (3, 0)}
+
+
+def test_a_size_is_varied_alone() -> None:
+    found = [shapes(sample)[0] for sample in make_samples(torch.exp, torch.rand(5, 5, 5, 5))]
+    alone = {
+        i for a in found for b in found for i in range(4) if a[i] != b[i] and a[:i] + a[i + 1 :] == b[:i] + b[i + 1 :]
+    }
+    assert alone == {0, 1, 2, 3}
+
+
+def test_what_the_operator_rejects_is_not_varied() -> None:
+    def square(tensor: torch.Tensor) -> torch.Tensor:
+        assert tensor.shape[0] == tensor.shape[1]
+        return tensor
+
+    found = make_samples(square, torch.rand(3, 3, 2))
+    assert found and all(sample.input.shape[0] == sample.input.shape[1] for sample in found)
+
+
+def test_a_size_that_stays_one_gives_no_samples() -> None:
+    def first(tensor: torch.Tensor) -> torch.Tensor:
+        assert tensor.shape[0] == 1
+        return tensor
+
+    assert make_samples(first, torch.rand(1, 4, 3, 3)) == []
