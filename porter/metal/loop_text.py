@@ -13,7 +13,7 @@ from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, Reductio
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
 from porter.metal.expression import is_product, is_term, literal, parenthesize
-from porter.metal.loop_forms import fill_form, list_uses
+from porter.metal.loop_forms import fill_form, find_form, list_uses
 
 _CONDITIONS = {Op.LESS: " < ", Op.EQUAL: " == ", Op.BOTH: " && "}
 _FUNCTIONS = {Op.LEAST: "min", Op.GREATEST: "max", Op.DISTANCE: "abs"}

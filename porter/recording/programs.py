@@ -53,20 +53,8 @@ def _run_calls(ops: Sequence[Any], base: str) -> Iterator[RecordedRun]:
         for _, call in capture_own_calls(op, base, until - process_time()):
             if process_time() > until:
                 break
-<<<<<<< HEAD
-            try:
-                with raising_porter_errors():
-                    ran = run_call(call)
-                    if ran.runs:  # host code answers the others: it returns before it builds a graph
-                        yield call.name, _Observed(ran, read_call_program(ran))
-            except PorterError as error:
-                yield call.name, error
-            except Exception:  # the fork's code rejects what the CPU accepts
-                continue
-=======
             with suppress(Exception):  # the fork's code rejects what the CPU accepts
                 yield run_call(call)
->>>>>>> l15n
 
 
 @dataclass
@@ -100,6 +88,8 @@ def _read_runs(runs: Iterable[RecordedRun]) -> tuple[list[_Observed], list[Porte
     observed: list[_Observed] = []
     left: list[PorterError] = []
     for ran in runs:
+        if not ran.runs:  # host code answers this call: it returns before it builds a graph
+            continue
         try:
             observed.append(_Observed(ran, read_call_program(ran)))
         except PorterError as error:
