@@ -124,7 +124,7 @@ def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], e
 def _port_row(
     port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Programs | None
 ) -> NativePort:
-    """Writes a row's kernels and its new body. Raises PTR368 to PTR379."""
+    """Writes a row's kernels and its new body. Raises PTR370 to PTR376."""
     if programs is None:
         raise PorterError(
             "PTR375",
