@@ -16,7 +16,7 @@ from porter.core.errors import PorterError
 from porter.core.formatting import format_block
 from porter.languages.statements import name_tokens
 from porter.loops.host_values import SizeProduct
-from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram, Table
 from porter.metal.functor import Origin
 from porter.metal.native.cases import join_cases
 from porter.metal.native.host_values import Names
@@ -124,7 +124,7 @@ def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], e
 def _port_row(
     port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Programs | None
 ) -> NativePort:
-    """Writes a row's kernels and its new body. Raises PTR370 to PTR376."""
+    """Writes a row's kernels and its new body. Raises PTR370 to PTR377."""
     if programs is None:
         raise PorterError(
             "PTR375",
@@ -136,6 +136,7 @@ def _port_row(
         raise programs.left[0]
     if not programs.cases:
         raise PorterError("PTR375", f"no call of {row.function.name} ran a graph", row.function.place, "See PTR375.")
+    _refuse_tables(programs)
     fork = port.draft.fork
     style = read_style(fork)
     names = _read_names(row.function, target)
@@ -154,6 +155,13 @@ def _port_row(
     for kernel in written:
         draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, kernel.source))
     return replace(port, draft=draft, kernels=(*port.kernels, *written))
+
+
+def _refuse_tables(programs: Programs) -> None:
+    """Raises PTR377 for a program that reads constants of the graph."""
+    if any(isinstance(role, Table) for case in programs.cases for role in case.roles.values()):
+        what = f"the graph of {programs.name} has constants that differ by element"
+        raise PorterError("PTR377", what, hint="See docs/errors/PTR377.md.")
 
 
 def _read_names(function: NativeFunction, target: Target) -> Names:
