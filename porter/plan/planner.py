@@ -31,7 +31,7 @@ from porter.metal.kernel_spec import RecordedGraph, no_recording, read_spec
 from porter.metal.source import Source
 from porter.plan.draft import Draft
 from porter.plan.native.planner import FROM_RECORDING, ReadPrograms, no_programs, port_blocked
-from porter.plan.own_functions import include_what_bodies_use, rewrite_functions
+from porter.plan.own_functions import define_what_bodies_use, include_what_bodies_use, rewrite_functions
 from porter.plan.plan import (
     EntryChange,
     ListChange,
@@ -115,7 +115,7 @@ def plan_kernels(
     draft = ported.draft.apply(
         e for migration in migrations for e in share_edits(functions, migration.served.function, migration.target)
     )
-    draft, removed = _remove_old_code(draft, functions, migrations, ported.blocked)
+    draft, removed = _remove_old_code(draft, functions, migrations, ported)
     native = port_blocked(draft, operator, ported.blocked, programs, scaffold)
     if native.blocked and not ported.kernels and not native.ported and native.draft is draft:
         raise native.blocked[0].error
@@ -135,7 +135,7 @@ def plan_kernels(
             *(PlannedFunctor(k.file, k.name, k.source, (FROM_RECORDING,)) for k in native.kernels),
         ),
         registrations=tuple(_list_registrations(ported.kernels)),
-        stubs=tuple(dict.fromkeys(PlannedStub(k.stub.name, k.function, k.host_file) for k in ported.kernels)),
+        stubs=tuple(dict.fromkeys(_describe_stub(k) for k in ported.kernels if k.stub.header)),
         removed=tuple(RemovedSymbol(each.file, each.symbol) for each in removed),
         lists=lists,
         unported=tuple(_describe_blocked(each) for each in native.blocked),
@@ -241,19 +241,24 @@ def _most_tensors(migration: Migration | Blocked) -> int:
 
 
 def _remove_old_code(
-    draft: Draft, functions: NativeFunctions, migrations: Sequence[Migration], blocked: Sequence[Blocked]
+    draft: Draft, functions: NativeFunctions, migrations: Sequence[Migration], ported: PortDraft
 ) -> tuple[Draft, tuple[Removal, ...]]:
     """Removes the old implementations, their includes, and helpers that become unused."""
-    needed = [each.served.implementation for each in blocked]
+    needed = [each.served.implementation for each in ported.blocked]
     moved = (migration.served.implementation for migration in migrations if migration.body is None)
     old = [each for each in moved if each and each not in needed]
     declared = {
         migration.served.function.base: _mps_kernels(functions, migration.served.function.base)
         for migration in migrations
     }
-    removed = find_removals(draft.fork, old, declared, rewrite_functions(draft.fork, migrations))
+    removed = find_removals(draft.fork, old, declared, rewrite_functions(draft.fork, migrations, ported.kernels))
     draft = draft.apply(each.edit for each in removed)
+    draft = draft.apply(define_what_bodies_use(draft.fork, migrations, ported.kernels))
     return draft.apply(include_what_bodies_use(draft.fork, migrations)), removed
+
+
+def _describe_stub(kernel: Kernel) -> PlannedStub:
+    return PlannedStub(kernel.stub.name, kernel.function, kernel.host_file)
 
 
 def _mps_kernels(functions: NativeFunctions, base: str) -> set[str]:

@@ -23,7 +23,7 @@ _CODE = (
 # Metal's fast math but for NaN and infinities, which kernels test for.
 _FAST = (
     "-DPM_FAST", "-ffp-contract=fast", "-fapprox-func", "-freciprocal-math", "-fassociative-math", "-fno-signed-zeros",
-    "-fgpu-flush-denormals-to-zero", "-fcuda-approx-transcendentals", "-mllvm", "-nvptx-prec-divf32=1",
+    "-fgpu-flush-denormals-to-zero", "-mllvm", "-nvptx-prec-divf32=1",
     "-mllvm", "-nvptx-prec-sqrtf32=0",
 )  # fmt: skip
 _FLUSH = ("-fgpu-flush-denormals-to-zero",)

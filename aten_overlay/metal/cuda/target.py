@@ -19,7 +19,6 @@ INFO = "pm_info_"  # of kernel n: what module.py reads back
 _BY_ITS_KIND = -1  # of an argument: a pointer as it is, a reference by value
 _FLAGS = ("-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib", *COMMON_FLAGS)
 _FOUND = {GRID: "if (!t.find()) return;", FLAT: "if (!t.find_flat()) return;"}
-_IN_SHARED = "__attribute__((shared, aligned(16)))"  # so that vectors are loaded from an array of floats
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ DEFAULT = CudaOptions()
 def make_target(names: Sequence[str], options: CudaOptions) -> Target:
     """The target of a module with kernels `names`."""
     entry = partial(_write_entry, symbols=name_symbols(names), options=options)
-    return Target("cuda", _IN_SHARED, _FLAGS, _write_nothing_before, entry, _write_nothing_after)
+    return Target("cuda", "PM_SHARED", _FLAGS, _write_nothing_before, entry, _write_nothing_after)
 
 
 def name_symbols(names: Sequence[str]) -> tuple[str, ...]:

@@ -34,15 +34,9 @@ template <class T> struct matrix_operand {
 };
 
 template <class T> PM_INLINE uint pair_of_halves(const metal::vec<T, 2>& v) { return __builtin_bit_cast(uint, v.v_); }
-// The rows of an accumulator that tensor cores multiply are 16: half of them is left empty.
 template <class A> PM_INLINE void multiply_on_tensor_cores(float (&sum)[4], uint a, uint b) {
-  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %0;" : "+r"(b));
-  if constexpr (__is_same(A, half))
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]) : "r"(a), "r"(0), "r"(b));
-  else
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]) : "r"(a), "r"(0), "r"(b));
+  if constexpr (__is_same(A, half)) multiply_halves(sum, a, transpose_halves(b));
+  else multiply_bfloats(sum, a, transpose_halves(b));
 }
 #ifdef PM_TENSOR_CORES
 template <class A, class B> inline constexpr bool by_tensor_cores = __is_same(A, B) && (__is_same(A, half) || __is_same(A, bfloat));
