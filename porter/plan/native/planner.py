@@ -26,7 +26,7 @@ from porter.plan.draft import Draft
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.files import edit_host_file, edit_kernel_file, find_kernel_file, read_style, sees_helpers
 from porter.plan.native.scaffold import write_frame
-from porter.plan.native.target import Target, find_target, with_returned
+from porter.plan.native.target import Target, find_target, with_fed, with_returned
 from porter.plan.removal import Removal, find_orphans
 
 FROM_RECORDING = Origin((), "the recorded graph", 0, 1)
@@ -98,7 +98,7 @@ def port_rows(
     done: dict[tuple[str, str], ServedFunction] = {}
     for row in rows:
         try:
-            target = with_returned(find_target(port.draft.fork, row, symbols))
+            target = with_fed(with_returned(find_target(port.draft.fork, row, symbols)))
             key = (target.file, target.function.signature)
             if key not in done:
                 port = _port_row(port, operator, row, target, programs(row))
