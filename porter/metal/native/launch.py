@@ -153,8 +153,12 @@ class _Writer:
             if not re.fullmatch(r"\w+", length):
                 yield f"const int64_t row_length = {length};"
                 length = "row_length"
-            simdgroups = f"({length} / 32 + 1) * 32"
-            yield f"const auto {name} = std::min<NSUInteger>([{pso} maxTotalThreadsPerThreadgroup], {simdgroups});"
+            most = f"[{pso} maxTotalThreadsPerThreadgroup]"
+            if kernel.elements.all_floating:
+                yield f"const auto {name} = std::min<NSUInteger>({most}, ({length} / 32 + 1) * 32);"
+            else:
+                yield "// one simdgroup or all: lanes that combine 64-bit integers read from each other"
+                yield f"const NSUInteger {name} = {length} <= 32 ? 32 : {most};"
         else:
             yield f"constexpr NSUInteger {name} = 32;"
         yield f"[computeEncoder dispatchThreadgroups:MTLSizeMake({count}, 1, 1)"
