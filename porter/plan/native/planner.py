@@ -79,9 +79,9 @@ def port_blocked(
     """
     if programs is no_programs and not scaffold:
         return NativePort(draft, blocked=tuple(blocked))
-    rows = [each.served for each in blocked if each.served.builds_graph and not is_shared(each.served.entry)]
-    others = tuple(each for each in blocked if each.served not in rows)
-    port = port_rows(draft, operator, rows, programs, scaffold)
+    own = [each for each in blocked if each.served.builds_graph and not is_shared(each.served.entry)]
+    others = tuple(each for each in blocked if each not in own)
+    port = port_rows(draft, operator, own, programs, scaffold)
     port = replace(port, blocked=(*port.blocked, *others))
     for file in dict.fromkeys(row.implementation.file for row in port.ported if row.implementation):
         removed = tuple(find_orphans(port.draft.fork, file, draft.fork.read(file)))
@@ -90,25 +90,41 @@ def port_blocked(
 
 
 def port_rows(
-    draft: Draft, operator: Operator, rows: Sequence[ServedFunction], programs: ReadPrograms, scaffold: bool = False
+    draft: Draft, operator: Operator, blocked: Sequence[Blocked], programs: ReadPrograms, scaffold: bool = False
 ) -> NativePort:
-    """Ports rows that build graphs, each in its function or in the helper that only they call."""
+    """Ports rows that build graphs, each in its function or in the helper that only they call.
+
+    A row of which nothing is recorded stays blocked as it was, unless a helper is ported that it calls too.
+    """
     port = NativePort(draft)
-    symbols = frozenset(row.entry.kernel.rsplit("::", 1)[-1] for row in rows)
-    done: dict[tuple[str, str], ServedFunction] = {}
-    for row in rows:
+    symbols = frozenset(each.served.entry.kernel.rsplit("::", 1)[-1] for each in blocked)
+    recorded = {each: _read_programs(programs, each.served) for each in blocked}
+    done: set[tuple[str, str]] = set()
+    for each in sorted(blocked, key=lambda each: recorded[each] is None):
+        row, found = each.served, recorded[each]
         try:
             target = with_fed(with_returned(find_target(port.draft.fork, row, symbols)))
             key = (target.file, target.function.signature)
             if key not in done:
-                port = _port_row(port, operator, row, target, programs(row))
-                done[key] = row
+                if found is None:
+                    raise each.error
+                port = _port_row(port, operator, row, target, found)
+                done.add(key)
             port = replace(port, ported=(*port.ported, row))
         except PorterError as error:
-            port = replace(port, blocked=(*port.blocked, Blocked(row, error)))
+            why = each.error if found is None else error
+            port = replace(port, blocked=(*port.blocked, Blocked(row, why)))
             if scaffold:
-                port = _add_frame(port, row, symbols, error)
+                port = _add_frame(port, row, symbols, why)
     return port
+
+
+def _read_programs(programs: ReadPrograms, row: ServedFunction) -> Programs | None:
+    """What is recorded of a row; None where it cannot be recorded here."""
+    try:
+        return programs(row)
+    except PorterError:
+        return None
 
 
 def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], error: PorterError) -> NativePort:
@@ -122,20 +138,14 @@ def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], e
 
 
 def _port_row(
-    port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Programs | None
+    port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Programs
 ) -> NativePort:
     """Writes a row's kernels and its new body. Raises PTR370 to PTR377."""
-    if programs is None:
-        raise PorterError(
-            "PTR375",
-            f"nothing is recorded of {row.function.name}",
-            row.function.place,
-            "Run without --no-verify: porter then runs the old code to learn what it computes.",
-        )
     if programs.left:
         raise programs.left[0]
     if not programs.cases:
-        raise PorterError("PTR375", f"no call of {row.function.name} ran a graph", row.function.place, "See PTR375.")
+        what = f"no call of {row.function.name} ran a graph"
+        raise PorterError("PTR375", what, row.function.place, "See docs/errors/PTR375.md.")
     _refuse_tables(programs)
     fork = port.draft.fork
     style = read_style(fork)

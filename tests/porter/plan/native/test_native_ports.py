@@ -370,9 +370,14 @@ def test_a_fork_without_threadgroup_reductions_has_a_simdgroup_a_row(tmp_path: P
     assert "threadsPerThreadgroup:MTLSizeMake(simdgroup_size, 1, 1)];" in made
 
 
-def test_a_row_that_is_not_recorded_says_so(tmp_path: Path) -> None:
-    with pytest.raises(PorterError, match="PTR375 nothing is recorded of shares"):
+def test_a_row_that_is_not_recorded_says_why_no_stub_serves_it(tmp_path: Path) -> None:
+    with pytest.raises(PorterError, match="PTR071 found no implementation of shares_cpu"):
         diff(tmp_path, "shares", None)
+
+
+def test_a_row_whose_calls_run_no_graph_says_so(tmp_path: Path) -> None:
+    with pytest.raises(PorterError, match="PTR375 no call of shares ran a graph"):
+        diff(tmp_path, "shares", Programs("shares", ()))
 
 
 def test_a_scaffold_has_each_open_decision_as_a_comment_and_raises(tmp_path: Path) -> None:
@@ -393,13 +398,13 @@ def test_a_scaffold_has_each_open_decision_as_a_comment_and_raises(tmp_path: Pat
 +    device T* output,
 +    constant T* input,
 +    uint tid [[thread_position_in_grid]]) {
-+  // PTR375: nothing is recorded of shares
++  // PTR071: found no implementation of shares_cpu
 +}
 --- a/aten/src/ATen/native/mps/operations/Turns.mm
 +++ b/aten/src/ATen/native/mps/operations/Turns.mm
 -  auto graph = LookUpOrCreateCachedGraph<SharesCachedGraph>(key, makeGraph);
 -  runMPSGraph(getCurrentMPSStream(), graph->graph(), feeds, output);
-+  // PTR375: nothing is recorded of shares
++  // PTR071: found no implementation of shares_cpu
 +  TORCH_CHECK_NOT_IMPLEMENTED(false, "shares: its kernel is not written yet");
 +""",
     )
