@@ -65,7 +65,7 @@ def write_loop_kernel(nest: LoopNest, name: str, dtypes: Mapping[Buffer, DType])
     return LoopKernel(name, source, buffers, rows if is_map else rows * LANES, None if is_map else LANES)
 
 
-def join_simdgroup(kind: ReductionKind, dtype: DType, name: str) -> tuple[str, ...] | None:
+def join_simdgroup(kind: ReductionKind, dtype: DType, name: str, _type: str) -> tuple[str, ...] | None:
     """How the lanes of a simdgroup combine what each has reduced; None where no simd function does."""
     if kind not in _SHARED or dtype.size > 4:  # simd functions take 32 bits
         return None

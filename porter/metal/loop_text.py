@@ -9,20 +9,14 @@ from dataclasses import dataclass, field
 from math import prod
 
 from porter.core.dtypes import BOOL, FLOAT, DType, Kind
-from porter.core.errors import PorterError
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
 from porter.metal.expression import is_product, is_term, literal, parenthesize
-from porter.mpsgraph.operations import by_op
+from porter.metal.loop_forms import fill_form, find_form, list_uses
 
 _CONDITIONS = {Op.LESS: " < ", Op.EQUAL: " == ", Op.BOTH: " && "}
 _FUNCTIONS = {Op.LEAST: "min", Op.GREATEST: "max", Op.DISTANCE: "abs"}
-_FORMS = {
-    "bitwiseAND": "{0} & {1}", "bitwiseOR": "{0} | {1}", "bitwiseXOR": "{0} ^ {1}", "bitwiseNOT": "~{0}",
-    "bitwiseLeftShift": "{0} << {1}", "bitwiseRightShift": "{0} >> {1}",
-    "floorModulo": "c10::metal::remainder({0}, {1})", "modulo": "c10::metal::fmod({0}, {1})",
-}  # fmt: skip
 _VALUES = (Op.LOAD, Op.CALL, Op.CAST, Op.SELECT, Op.READ_INDEX)
 _INDICES = (Op.SUM, Op.PRODUCT, Op.QUOTIENT, Op.REMAINDER, Op.LEAST, Op.GREATEST, Op.DISTANCE)
 _TURNS: Mapping[ReductionKind, str] = {
@@ -35,6 +29,7 @@ _TURNS: Mapping[ReductionKind, str] = {
     ReductionKind.ANY: "{0} = {0} || {1};",
     ReductionKind.ALL: "{0} = {0} && {1};",
 }
+_ACCUMULATED = (ReductionKind.SUM, ReductionKind.PRODUCT)
 _COMPARED = {ReductionKind.ARG_MAX: ">", ReductionKind.ARG_MIN: "<"}
 _LEAST = (ReductionKind.MAX, ReductionKind.MAX_NAN)
 _GREATEST = (ReductionKind.MIN, ReductionKind.MIN_NAN)
@@ -44,14 +39,14 @@ _GREATEST = (ReductionKind.MIN, ReductionKind.MIN_NAN)
 class Spelling:
     """The words of a kernel: the types of indices, of values and of the elements of buffers, and who shares a row.
 
-    `join` gives the lines after which a variable has, in each thread of a row, what all of them have reduced; None
-    for a reduction that each thread does alone. Threads take turns from `lane` on, in steps of `width`.
+    `join` gives the lines after which a variable of a type has, in each thread of a row, what all of them have reduced;
+    None for a reduction that each thread does alone. Threads take turns from `lane` on, in steps of `width`.
     """
 
     buffers: Mapping[Buffer, str]
     elements: Mapping[Buffer, str]
     value: Callable[[DType], str]
-    join: Callable[[ReductionKind, DType, str], tuple[str, ...] | None]
+    join: Callable[[ReductionKind, DType, str, str], tuple[str, ...] | None]
     index: str = "int"
     row: str = "row"
     lane: str = "lane"
@@ -81,7 +76,8 @@ def runs_alone(nest: LoopNest, spelling: Spelling) -> bool:
     """Whether no reduction of a nest is shared, so that a thread can have each row for itself."""
     found = [each for store in nest.stores for each in find_reductions(store.value)]
     is_column = any(set(store.loops) - set(nest.rows) for store in nest.stores)
-    return not is_column and all(spelling.join(each.reduction.kind, each.dtype or FLOAT, "x") is None for each in found)
+    joined = (spelling.join(each.reduction.kind, each.dtype or FLOAT, "", "") for each in found)
+    return not is_column and all(each is None for each in joined)
 
 
 @dataclass
@@ -99,7 +95,7 @@ class _Writer:
         is_alone = nest.shape is Shape.MAP or runs_alone(nest, self.spelling)
         self._split_index(self.spelling.row, nest.rows)
         for store in nest.stores:
-            self._write_reductions(store.value, is_alone)
+            self._write_reductions(store, is_alone)
             columns = tuple(loop for loop in store.loops if loop not in nest.rows)
             if is_alone:
                 self._write_store(store)
@@ -168,24 +164,32 @@ class _Writer:
             return self.spelling.elements[value.attribute]
         return self.spelling.value(value.dtype) if value.dtype else self.spelling.index
 
-    def _write_reductions(self, root: Expr, is_alone: bool) -> None:
+    def _write_reductions(self, store: Store, is_alone: bool) -> None:
         """Variables for all reductions, in every thread of a row: they depend on the rows alone."""
-        for each in find_reductions(root):
+        for each in find_reductions(store.value):
             if each not in self.bound:
                 assert each.dtype is not None
-                name = self._name(_prefix(each.reduction))
-                joined = None if is_alone else self.spelling.join(each.reduction.kind, each.dtype, name)
+                name, type_ = self._name(_prefix(each.reduction)), self._accumulator(each, store)
+                joined = None if is_alone else self.spelling.join(each.reduction.kind, each.dtype, name, type_)
                 if joined is None:
-                    self._write_alone(each, name)
+                    self._write_alone(each, name, type_)
                 else:
-                    self._write_shared(each, name, joined)
+                    self._write_shared(each, name, joined, type_)
                 self.bound[each] = name
 
-    def _write_shared(self, expr: Expr, name: str, joined: Sequence[str]) -> None:
+    def _accumulator(self, expr: Expr, store: Store) -> str:
+        """The type that a reduction is made in: that of the result, if a sum is all that the store converts."""
+        assert expr.dtype is not None
+        element, is_sum = self.spelling.elements[store.buffer], expr.reduction.kind in _ACCUMULATED
+        is_all = expr is store.value or (store.value.op is Op.CAST and expr is store.value.args[0])
+        has_own = re.fullmatch(r"T\d+", element) is not None
+        return f"c10::metal::opmath_t<{element}>" if is_sum and is_all and has_own else self.spelling.value(expr.dtype)
+
+    def _write_shared(self, expr: Expr, name: str, joined: Sequence[str], type_: str) -> None:
         """A reduction that the threads of a row share."""
         assert expr.dtype is not None
         kind = expr.reduction.kind
-        self._line(f"{self.spelling.value(expr.dtype)} {name} = {self._start(kind, expr.dtype)};")
+        self._line(f"{type_} {name} = {self._start(kind, expr.dtype)};")
 
         def body() -> None:
             self._bind_shared(expr.args[0])
@@ -195,13 +199,13 @@ class _Writer:
         for line in joined:
             self._line(line)
 
-    def _write_alone(self, expr: Expr, name: str) -> None:
+    def _write_alone(self, expr: Expr, name: str, type_: str) -> None:
         """A reduction that every thread does by itself, in the order of its loops."""
         assert expr.dtype is not None
         reduction, index = expr.reduction, self.spelling.index
         is_last = reduction.kind is ReductionKind.LAST
         start = self._text(expr.args[2]) if is_last else self._start(reduction.kind, expr.dtype)
-        self._line(f"{self.spelling.value(expr.dtype)} {name} = {start};")
+        self._line(f"{type_} {name} = {start};")
         extreme = ""
         if reduction.kind in _COMPARED:
             extreme = self._name("extreme")
@@ -231,7 +235,7 @@ class _Writer:
     def _bind_shared(self, *roots: Expr) -> None:
         """Variables for what is used more than once."""
         within = list(dict.fromkeys(each for root in roots for each in self._within(root)))
-        uses = Counter(arg for each in within for arg in _list_uses(each))
+        uses = Counter(arg for each in within for arg in list_uses(each))
         for each in within:
             if each.op in (*_VALUES, *_INDICES) and uses[each] > 1 and each not in self.bound:
                 is_index = each.dtype is None
@@ -285,7 +289,7 @@ class _Writer:
             case Op.NUMBER:
                 return self._number(expr)
             case Op.CALL:
-                return _fill(_form(str(expr.attribute)), args)
+                return fill_form(find_form(str(expr.attribute)), args)
             case Op.CAST | Op.INDEX_VALUE:
                 return f"static_cast<{self.spelling.value(expr.dtype) if expr.dtype else 'int'}>({args[0]})"
             case Op.READ_INDEX:
@@ -308,7 +312,7 @@ class _Writer:
 
     def _sum(self, terms: Sequence[Expr]) -> str:
         made = ""
-        for term in terms:
+        for term in _flatten(terms):
             text = self._text(term)
             text = text if is_term(text) else parenthesize(text)
             is_negative = text.startswith("-")
@@ -325,13 +329,13 @@ class _Writer:
 
     def _number(self, expr: Expr) -> str:
         assert expr.dtype is not None
-        written = self.copied if self.copied and expr.dtype != BOOL else self.spelling.value(expr.dtype)
+        written = self.copied or self.spelling.value(expr.dtype)
         if isinstance(expr.attribute, Named):
             is_float = isinstance(expr.attribute.example, float) and written == FLOAT.metal
             return expr.attribute.name if is_float else f"static_cast<{written}>({expr.attribute.name})"
         assert isinstance(expr.attribute, (bool, int, float))
         text = literal(expr.attribute, expr.dtype.kind)
-        if written == FLOAT.metal or expr.dtype == BOOL:
+        if written in (FLOAT.metal, BOOL.metal):
             return text if not re.fullmatch(r"-?\d+", text) else f"{text}.0f"
         return f"{written}({text})"
 
@@ -352,9 +356,8 @@ def _is_plain(text: str) -> bool:
     return not re.search(r"\?|&&|<(?![^<>]*>)|==", text)
 
 
-def _fill(form: str, args: Sequence[str]) -> str:
-    is_infix = re.search(r"\} [^ ,]+ |^[-~!]|\} [^ ,]+$", form) is not None
-    return form.format(*(parenthesize(arg) if is_infix else arg for arg in args))
+def _flatten(terms: Sequence[Expr]) -> list[Expr]:
+    return [each for term in terms for each in (_flatten(term.args) if term.op is Op.SUM else [term])]
 
 
 def _size(loop: Loop) -> str:
@@ -370,20 +373,3 @@ def _prefix(reduction: Reduction) -> str:
 def _loop(loop: Loop) -> str:
     """The variable of a loop: `r0` of an outermost reduction's, else with its height, `r2_0`."""
     return re.sub(r"^r1\.", "r", loop.name).replace(".", "_").replace("'", "b")
-
-
-def _list_uses(expr: Expr) -> list[Expr]:
-    """The operands of an expression, as often as its form has them."""
-    if expr.op is not Op.CALL:
-        return list(expr.args)
-    form = _form(str(expr.attribute))
-    return [arg for i, arg in enumerate(expr.args) for _ in range(form.count(f"{{{i}}}"))]
-
-
-def _form(operation: str) -> str:
-    """The MSL form of an operation. Raises PTR345 if there is none."""
-    row = by_op().get(operation)
-    found = row.msl if row and row.msl else _FORMS.get(operation)
-    if found is None:
-        raise PorterError("PTR345", f"the operation `{operation}` has no loop form", hint="See docs/errors/PTR345.md.")
-    return found

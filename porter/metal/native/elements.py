@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from porter.core import dtypes
-from porter.core.dtypes import BOOL, DType, Kind
+from porter.core.dtypes import FLOAT, FLOAT2, INT, DType, Kind
 from porter.core.errors import PorterError
-from porter.loops.expressions import Buffer, Op, walk
+from porter.loops.expressions import Buffer, Op, ReductionKind, walk
 from porter.loops.host_values import Arguments
 from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicProgram, Table, Temporary
 from porter.metal.loop_text import copies
 
 KEY = "T"
+_LINEAR = ("addition", "subtraction", "negative", "identity")
 
 
 @dataclass(frozen=True)
@@ -70,18 +71,47 @@ def read_elements(program: SymbolicProgram, buffers: Sequence[Buffer]) -> Elemen
         for call in program.calls
         if all(each in call.tensors for each in columns)
     )
-    ordered = sorted(instances, key=lambda each: dtypes.ALL.index(each[0]))
+    ordered = sorted(_widen(program, list(instances)), key=lambda each: dtypes.ALL.index(each[0]))
     if _moves_only(program) and len(parameters) == 1:
         ordered = [(dtype,) for dtype in dtypes.ALL]
     floating = all(dtype.kind is Kind.FLOATING for dtype in program.dtypes)
     return Elements(tuple(parameters), types, tuple(ordered), key, floating)
 
 
+def _widen(program: SymbolicProgram, instances: list[tuple[DType, ...]]) -> list[tuple[DType, ...]]:
+    """The instances, and those of types that compute alike: narrow integers as int, and complex numbers that are added.
+
+    A verdict tries each.
+    """
+    alike = [each for each in dtypes.ALL if each.kind is Kind.INTEGRAL and each.size < INT.size]
+    known = {each[0]: each for each in instances}
+    if FLOAT in known and not all(each.kind is Kind.FLOATING for each in known) and _is_linear(program):
+        instances = [*instances, tuple(FLOAT2 if dtype == FLOAT else dtype for dtype in known[FLOAT])]
+    if INT in known:
+        for narrow in (each for each in alike if each not in known):
+            instances = [*instances, tuple(narrow if dtype == INT else dtype for dtype in known[INT])]
+    return instances
+
+
+def _is_linear(program: SymbolicProgram) -> bool:
+    """Whether elements are only moved, added and summed."""
+    stores = [store for nest in program.nests for store in nest.nest.stores]
+    values = [each for store in stores for each in walk(store.value) if each.dtype is not None]
+    return all(
+        each.attribute in _LINEAR
+        if each.op is Op.CALL
+        else each.reduction.kind is ReductionKind.SUM
+        if each.op is Op.REDUCE
+        else each.op is not Op.INDEX_VALUE and (each.op is not Op.NUMBER or each.attribute == 0)
+        for each in values
+    )
+
+
 def _moves_only(program: SymbolicProgram) -> bool:
     """Whether a program only moves elements, and zeros, so that it is the same for every type."""
     stores = [store for nest in program.nests for store in nest.nest.stores]
     values = [each for store in stores for each in walk(store.value)]
-    numbers = [each.attribute for each in values if each.op is Op.NUMBER and each.dtype != BOOL]
+    numbers = [each.attribute for each in values if each.op is Op.NUMBER]
     return all(map(copies, stores)) and all(number == 0 for number in numbers)
 
 

@@ -5,6 +5,7 @@ Source: c10/util/accumulate.h (products of sizes), c10/core/WrapDimMinimal.h.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -78,8 +79,10 @@ def write_value(value: HostValue, names: Names) -> str:
             return f"{names.member(tensor)}size({write_value(plain, names)})"
         case SizeProduct():
             return _write_product(value, names)
-        case SizesOver() | EndDim():
-            raise PorterError("PTR372", f"no C++ is known for `{describe(value)}`", hint="See docs/errors/PTR372.md.")
+        case SizesOver():
+            return _write_sizes_over(value, names)
+        case EndDim():
+            raise _unknown(value)
         case Binary(Operator.LEAST | Operator.GREATEST as operator, left, right):
             return f"{_FUNCTIONS[operator]}({write_value(left, names)}, {write_value(right, names)})"
         case Binary(Operator.DIVIDE, left, right):
@@ -118,6 +121,23 @@ def _write_product(value: SizeProduct, names: Names) -> str:
     if value.begin is None:
         return f"c10::numelements_to_dim({end}, {sizes})"
     return f"c10::numelements_between_dim({begin}, {end}, {sizes})"
+
+
+def _write_sizes_over(value: SizesOver, names: Names) -> str:
+    tensor, dims, type_ = names.member(value.tensor), names.variable(value.dims), names.types.get(value.dims, "")
+    if type_ == "int":
+        return f"{tensor}numel() / {tensor}size({dims})" if value.others else f"{tensor}size({dims})"
+    if not re.fullmatch(r"int\[\d*\]", type_):
+        raise _unknown(value)
+    product = "[&](int64_t size, int64_t dim) { return size * " + tensor + "size(dim); }"
+    over = f"std::accumulate({dims}.begin(), {dims}.end(), int64_t(1), {product})"
+    if value.others:
+        return f"{dims}.empty() ? 1 : {tensor}numel() / {over}"
+    return f"{dims}.empty() ? {tensor}numel() : {over}"
+
+
+def _unknown(value: HostValue) -> PorterError:
+    return PorterError("PTR372", f"no C++ is known for `{describe(value)}`", hint="See docs/errors/PTR372.md.")
 
 
 def _write_bound(bound: HostValue | None, tensor: str, names: Names) -> str:

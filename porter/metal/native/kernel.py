@@ -107,13 +107,13 @@ def _name_buffers(program: SymbolicProgram, buffers: Sequence[Buffer], outputs: 
 
 
 def _spell(elements: Elements, names: Mapping[Buffer, str], style: KernelStyle, shared: list[str]) -> Spelling:
-    def join(kind: ReductionKind, dtype: DType, name: str) -> tuple[str, ...] | None:
+    def join(kind: ReductionKind, dtype: DType, name: str, type_: str) -> tuple[str, ...] | None:
         if not style.threadgroup_reductions:
-            return join_simdgroup(kind, dtype, name)
+            return join_simdgroup(kind, dtype, name, type_)
         if kind not in _SHARED or dtype.kind is Kind.BOOL:
             return None
-        declared = f"threadgroup {elements.value(dtype)} shared_{name}[c10::metal::simdgroup_size];"
-        if declared not in shared and name != "x":
+        declared = f"threadgroup {type_} shared_{name}[c10::metal::simdgroup_size];"
+        if declared not in shared and name:
             shared.append(declared)
         return (f"{name} = c10::metal::threadgroup_{_SHARED[kind]}(shared_{name}, {name}, tid, group_size);",)
 

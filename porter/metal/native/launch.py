@@ -93,13 +93,19 @@ class _Writer:
         for number in self.taken:
             if self._number(number) == number.name and number.name not in self.names.variables.values():
                 type_ = "float" if isinstance(number.example, float) else "int64_t"
-                yield f"const {type_} {number.name} = {write_value(number.value, self.names)};"
+                yield f"const {type_} {number.name} = {self._value(number.value)};"
 
     def _number(self, number: Named) -> str:
         """The variable of a number: one that the function has, if it has one of that value."""
-        text = write_value(number.value, self.names)
-        known = {value.strip(): name for name, value in _LOCAL.findall(self.body)}
-        return text if re.fullmatch(r"\w+", text) else known.get(text, number.name)
+        text = self._value(number.value)
+        return text if re.fullmatch(r"\w+", text) else number.name
+
+    def _value(self, value: HostValue) -> str:
+        """A value as C++, with the function's own variables for what they have."""
+        text = write_value(value, self.names)
+        for name, known in _LOCAL.findall(self.body):
+            text = text.replace(known.strip(), name) if "(" in known else text
+        return text
 
     def encode(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[str]:
         if self._is_free("stream"):
@@ -132,7 +138,7 @@ class _Writer:
         yield f"[computeEncoder setComputePipelineState:{pso}];"
         arguments = [*map(self._buffer, kernel.buffers), *map(self._number, kernel.numbers)]
         yield f"mtl_setArgs(computeEncoder, {', '.join(arguments)});"
-        count = write_value(rows, self.names)
+        count = self._value(rows)
         if kernel.is_map:
             yield f"mtl_dispatch1DJob(computeEncoder, {pso}, {count});"
         else:
@@ -147,8 +153,12 @@ class _Writer:
             if not re.fullmatch(r"\w+", length):
                 yield f"const int64_t row_length = {length};"
                 length = "row_length"
-            simdgroups = f"({length} / 32 + 1) * 32"
-            yield f"const auto {name} = std::min<NSUInteger>([{pso} maxTotalThreadsPerThreadgroup], {simdgroups});"
+            most = f"[{pso} maxTotalThreadsPerThreadgroup]"
+            if kernel.elements.all_floating:
+                yield f"const auto {name} = std::min<NSUInteger>({most}, ({length} / 32 + 1) * 32);"
+            else:
+                yield "// one simdgroup or all: lanes that combine 64-bit integers read from each other"
+                yield f"const NSUInteger {name} = {length} <= 32 ? 32 : {most};"
         else:
             yield f"constexpr NSUInteger {name} = 32;"
         yield f"[computeEncoder dispatchThreadgroups:MTLSizeMake({count}, 1, 1)"

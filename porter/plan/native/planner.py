@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from porter.aten.call_graph import parse_source
@@ -15,7 +15,8 @@ from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
 from porter.languages.statements import name_tokens
-from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.loops.host_values import SizeProduct
+from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram, Table
 from porter.metal.functor import Origin
 from porter.metal.native.cases import join_cases
 from porter.metal.native.host_values import Names
@@ -25,7 +26,7 @@ from porter.plan.draft import Draft
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.files import edit_host_file, edit_kernel_file, find_kernel_file, read_style, sees_helpers
 from porter.plan.native.scaffold import write_frame
-from porter.plan.native.target import Target, find_target, with_returned
+from porter.plan.native.target import Target, find_target, with_fed, with_returned
 from porter.plan.removal import Removal, find_orphans
 
 FROM_RECORDING = Origin((), "the recorded graph", 0, 1)
@@ -78,9 +79,9 @@ def port_blocked(
     """
     if programs is no_programs and not scaffold:
         return NativePort(draft, blocked=tuple(blocked))
-    rows = [each.served for each in blocked if each.served.builds_graph and not is_shared(each.served.entry)]
-    others = tuple(each for each in blocked if each.served not in rows)
-    port = port_rows(draft, operator, rows, programs, scaffold)
+    own = [each for each in blocked if each.served.builds_graph and not is_shared(each.served.entry)]
+    others = tuple(each for each in blocked if each not in own)
+    port = port_rows(draft, operator, own, programs, scaffold)
     port = replace(port, blocked=(*port.blocked, *others))
     for file in dict.fromkeys(row.implementation.file for row in port.ported if row.implementation):
         removed = tuple(find_orphans(port.draft.fork, file, draft.fork.read(file)))
@@ -89,25 +90,41 @@ def port_blocked(
 
 
 def port_rows(
-    draft: Draft, operator: Operator, rows: Sequence[ServedFunction], programs: ReadPrograms, scaffold: bool = False
+    draft: Draft, operator: Operator, blocked: Sequence[Blocked], programs: ReadPrograms, scaffold: bool = False
 ) -> NativePort:
-    """Ports rows that build graphs, each in its function or in the helper that only they call."""
+    """Ports rows that build graphs, each in its function or in the helper that only they call.
+
+    A row of which nothing is recorded stays blocked as it was, unless a helper is ported that it calls too.
+    """
     port = NativePort(draft)
-    symbols = frozenset(row.entry.kernel.rsplit("::", 1)[-1] for row in rows)
-    done: dict[tuple[str, str], ServedFunction] = {}
-    for row in rows:
+    symbols = frozenset(each.served.entry.kernel.rsplit("::", 1)[-1] for each in blocked)
+    recorded = {each: _read_programs(programs, each.served) for each in blocked}
+    done: set[tuple[str, str]] = set()
+    for each in sorted(blocked, key=lambda each: recorded[each] is None):
+        row, found = each.served, recorded[each]
         try:
-            target = with_returned(find_target(port.draft.fork, row, symbols))
+            target = with_fed(with_returned(find_target(port.draft.fork, row, symbols)))
             key = (target.file, target.function.signature)
             if key not in done:
-                port = _port_row(port, operator, row, target, programs(row))
-                done[key] = row
+                if found is None:
+                    raise each.error
+                port = _port_row(port, operator, row, target, found)
+                done.add(key)
             port = replace(port, ported=(*port.ported, row))
         except PorterError as error:
-            port = replace(port, blocked=(*port.blocked, Blocked(row, error)))
+            why = each.error if found is None else error
+            port = replace(port, blocked=(*port.blocked, Blocked(row, why)))
             if scaffold:
-                port = _add_frame(port, row, symbols, error)
+                port = _add_frame(port, row, symbols, why)
     return port
+
+
+def _read_programs(programs: ReadPrograms, row: ServedFunction) -> Programs | None:
+    """What is recorded of a row; None where it cannot be recorded here."""
+    try:
+        return programs(row)
+    except PorterError:
+        return None
 
 
 def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], error: PorterError) -> NativePort:
@@ -121,20 +138,15 @@ def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], e
 
 
 def _port_row(
-    port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Programs | None
+    port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Programs
 ) -> NativePort:
-    """Writes a row's kernels and its new body. Raises PTR368 to PTR379."""
-    if programs is None:
-        raise PorterError(
-            "PTR375",
-            f"nothing is recorded of {row.function.name}",
-            row.function.place,
-            "Run without --no-verify: porter then runs the old code to learn what it computes.",
-        )
+    """Writes a row's kernels and its new body. Raises PTR370 to PTR377."""
     if programs.left:
         raise programs.left[0]
     if not programs.cases:
-        raise PorterError("PTR375", f"no call of {row.function.name} ran a graph", row.function.place, "See PTR375.")
+        what = f"no call of {row.function.name} ran a graph"
+        raise PorterError("PTR375", what, row.function.place, "See docs/errors/PTR375.md.")
+    _refuse_tables(programs)
     fork = port.draft.fork
     style = read_style(fork)
     names = _read_names(row.function, target)
@@ -153,6 +165,13 @@ def _port_row(
     for kernel in written:
         draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, kernel.source))
     return replace(port, draft=draft, kernels=(*port.kernels, *written))
+
+
+def _refuse_tables(programs: Programs) -> None:
+    """Raises PTR377 for a program that reads constants of the graph."""
+    if any(isinstance(role, Table) for case in programs.cases for role in case.roles.values()):
+        what = f"the graph of {programs.name} has constants that differ by element"
+        raise PorterError("PTR377", what, hint="See docs/errors/PTR377.md.")
 
 
 def _read_names(function: NativeFunction, target: Target) -> Names:
@@ -195,7 +214,8 @@ def _edit_function(
     source = parse_source(target.file, draft.fork.read(target.file))
     function = target.function
     launch = "\n".join(_join_cases(programs, launches, names))
-    made = _return_early(body, target).replace(LAUNCH, f"{launch}\n")
+    counted = [names.variable(tensor) for tensor in _list_counted(programs)]
+    made = _return_early(body, target, counted).replace(LAUNCH, f"{launch}\n")
     if not sees_helpers(source, function.start) and "using namespace mps;" not in made:
         made = f"\nusing namespace mps;\n{made}"
     head = source.text[function.start : function.body_start]
@@ -246,10 +266,17 @@ def _write_condition(condition: Condition, names: Names) -> str:
     return text if condition.holds else f"!({text})"
 
 
-def _return_early(body: str, target: Target) -> str:
-    """A body that returns before it launches kernels for no elements."""
+def _list_counted(programs: Programs) -> set[str]:
+    """The tensors whose number of elements is that of the threads of all kernels."""
+    rows = [nest.rows for case in programs.cases for nest in case.nests]
+    whole = {each.tensor for each in rows if isinstance(each, SizeProduct) and each.begin is None and each.end is None}
+    return whole if len(whole) == 1 and len(rows) == sum(isinstance(each, SizeProduct) for each in rows) else set()
+
+
+def _return_early(body: str, target: Target, counted: Iterable[str]) -> str:
+    """A body that returns before it launches kernels for no elements, of a result or of tensors that are `counted`."""
     result = target.variables["result0"]
-    if f"{result}.numel() == 0" in body:
+    if any(f"{each}.numel() == 0" in body for each in (result, *counted)):
         return body
     end = body.rstrip().rpartition("\n")[2].strip()
     leave = end if end.startswith("return") else "return;"

@@ -24,6 +24,7 @@ from porter.languages.source import Function, Source
 
 RUN = "runMPSGraph"
 _RETURN = re.compile(r"\breturn\b([^;]*);\s*\Z")
+_FED = re.compile(r"\bPlaceholder\((?:\s*\w+->\w+\s*),\s*(\w+)\b")
 _ENUMERATOR = re.compile(r"\b(?:\w+::\w+|MPSGraph[A-Z]\w+)\b")
 
 
@@ -181,6 +182,27 @@ def with_returned(target: Target) -> Target:
         return target
     results = {f"result{i}": name for i, name in enumerate(_read_returned(target.body))}
     return replace(target, variables={**target.variables, **results})
+
+
+def with_fed(target: Target) -> Target:
+    """The target with the variables that the graph was fed in the place of arguments that they are, or have views of.
+
+    Such a variable has the sizes of the argument, but for a tensor without dimensions, of which it is a view with one.
+    """
+    fed = dict.fromkeys(_FED.findall(target.body))
+    variables = dict(target.variables)
+    for name, variable in target.variables.items():
+        views = [each for each in fed if each != variable and _is_view(target.body, each, variable)]
+        if len(views) == 1 and not name.startswith("result"):
+            variables[name] = views[0]
+    return replace(target, variables=variables)
+
+
+def _is_view(body: str, variable: str, argument: str) -> bool:
+    """Whether all that a local variable is set to is an argument, or a view of it that only adds a dimension."""
+    values = re.findall(rf"\b{variable}\s*=(?!=)\s*([^;]*);", body)
+    same = re.compile(rf"{re.escape(argument)}(?:\.view\(\{{?1\}}?\))?")
+    return bool(values) and all(same.fullmatch(value.strip()) for value in values)
 
 
 def _body(source: Source, function: Function) -> str:

@@ -97,3 +97,9 @@ def test_conditions(condition: str, known: str) -> None:
 def test_choices_nest() -> None:
     assert fold("x = true ? (false ? a : b) : c;") == "x = (b);"
     assert fold("f(x, false ? a : y ? b : c, z);") == "f(x, y ? b : c, z);"
+
+
+def test_a_switch_on_a_constant_is_the_case_that_it_takes() -> None:
+    text = "switch (Mode::Mean) {\n  case Mode::Sum:\n    sum();\n    break;\n  case Mode::Mean:\n  default:\n    mean();\n}"
+    assert fold(text, MODES) == "mean();"
+    assert fold(text.replace("(Mode::Mean)", "(mode)"), MODES) == text.replace("(Mode::Mean)", "(mode)")

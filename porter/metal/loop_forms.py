@@ -1,0 +1,40 @@
+"""Operations of the loop form in Metal: the forms of the table, and those of operations that the table lacks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from porter.core.errors import PorterError
+from porter.loops.expressions import Expr, Op
+from porter.metal.expression import parenthesize
+from porter.mpsgraph.operations import by_op
+
+_FORMS = {
+    "bitwiseAND": "{0} & {1}", "bitwiseOR": "{0} | {1}", "bitwiseXOR": "{0} ^ {1}", "bitwiseNOT": "~{0}",
+    "bitwiseLeftShift": "{0} << {1}", "bitwiseRightShift": "{0} >> {1}",
+    "floorModulo": "c10::metal::remainder({0}, {1})", "modulo": "c10::metal::fmod({0}, {1})",
+}  # fmt: skip
+
+
+def find_form(operation: str) -> str:
+    """The MSL form of an operation. Raises PTR345 if there is none."""
+    row = by_op().get(operation)
+    found = row.msl if row and row.msl else _FORMS.get(operation)
+    if found is None:
+        raise PorterError("PTR345", f"the operation `{operation}` has no loop form", hint="See docs/errors/PTR345.md.")
+    return found
+
+
+def fill_form(form: str, args: Sequence[str]) -> str:
+    """A form with its operands, in parentheses where an operator needs them."""
+    is_infix = re.search(r"\} [^ ,]+ |^[-~!]|\} [^ ,]+$", form) is not None
+    return form.format(*(parenthesize(arg) if is_infix else arg for arg in args))
+
+
+def list_uses(expr: Expr) -> list[Expr]:
+    """The operands of an expression, as often as its form has them."""
+    if expr.op is not Op.CALL:
+        return list(expr.args)
+    form = find_form(str(expr.attribute))
+    return [arg for i, arg in enumerate(expr.args) for _ in range(form.count(f"{{{i}}}"))]
