@@ -20,7 +20,8 @@ _ENTRY = re.compile(r"^\.visible \.entry (\w+)\(\n(.*?)\n\)(.*?)^\}", re.M | re.
 _PARAMETER = re.compile(
     r"^\s*\.param (?:\.align (?P<align>\d+) )?\.(?P<type>\w+)(?: \.ptr[^\n]*?)? \w+(?:\[(?P<size>\d+)\])?,?$", re.M
 )
-_SHARED = re.compile(r"^\s*(?:\.\w+ )*\.shared \.align \d+ \.b8 (\w+)\[(\d+)\];", re.M)
+_SHARED = re.compile(r"^\s*(?:\.\w+ )*\.shared \.align \d+ \.(\w+) (\w+)(?:\[(\d+)\])?;", re.M)
+_FUNCTION = re.compile(r"^(?:\.\w+ )*\.func [^;]*?\n\{.*?^\}", re.M | re.S)
 _WIDTHS = {"u8": 1, "b8": 1, "u16": 2, "b16": 2, "u32": 4, "b32": 4, "f32": 4, "u64": 8, "b64": 8, "f64": 8}
 
 
@@ -68,7 +69,8 @@ def read_module(text: str, unit: Unit, names: Sequence[str], options: Options, c
     info = {int(number): _read_numbers(int(size), values) for number, size, values in _INFO.findall(text)}
     text = _INFO.sub("", text)
     bodies = {m[1]: (m[2], m[3]) for m in _ENTRY.finditer(text)}
-    shared = {name: int(size) for name, size in _SHARED.findall(text)}
+    shared = {name: _WIDTHS[kind] * int(count or 1) for kind, name, count in _SHARED.findall(text)}
+    functions = "".join(_FUNCTION.findall(text))  # any of which a kernel may call
     constants = dict(options.constants)
     values = {c.name: constants.get(c.index, constants.get(c.name)) for c in unit.constants}
     entries = {}
@@ -76,7 +78,7 @@ def read_module(text: str, unit: Unit, names: Sequence[str], options: Options, c
         row = make_row(unit, find_instance(unit, name), values)
         symbols = {form: f"{symbol}__{form}" for form in cuda.forms if f"{symbol}__{form}" in bodies}
         head, body = bodies[next(iter(symbols.values()))]
-        static = sum(size for variable, size in shared.items() if re.search(rf"\b{re.escape(variable)}\b", body))
+        static = sum(size for variable, size in shared.items() if re.search(rf"\b{variable}\b", body + functions))
         if static > STATIC_LIMIT:
             raise _too_large(name, static)
         limit = min(cuda.threads or row.limit, row.limit)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,12 @@ from expecttest import assert_expected_inline
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, host_names
 from aten_overlay.metal.cuda.compile import compile_ptx
-from aten_overlay.metal.cuda.libdevice import find_assembler
 from aten_overlay.metal.cuda.module import PtxModule
 from aten_overlay.metal.cuda.target import DEFAULT, CudaOptions
 from porter.core.checkout import EMBEDDED_FORK
 from porter.core.layout import KERNELS
 from tests.aten_overlay.cuda.cases import all_cases
-from tests.aten_overlay.cuda.needs import needs_assembler, needs_libdevice
+from tests.aten_overlay.cuda.needs import assemble, needs_assembler, needs_libdevice
 
 pytestmark = needs_libdevice
 AT = "uint i [[thread_position_in_grid]]"
@@ -40,13 +38,6 @@ def body(module: PtxModule, form: str = "grid") -> str:
 
 def map_kernel(element: str, value: str) -> str:
     return f"kernel void f(device {element}* o [[buffer(0)]], device const {element}* x [[buffer(1)]], {AT}) {{ o[i] = {value}; }}"
-
-
-def assemble(text: str) -> str:
-    """What ptxas says against some PTX."""
-    command = [str(find_assembler()), "-arch=sm_80", "-O1", "-o", "/dev/null", "/dev/stdin"]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    return done.stderr.strip() if done.returncode else ""
 
 
 @pytest.mark.parametrize(("element", "count"), [("uchar", 16), ("half", 8), ("bfloat", 8), ("float", 4), ("ulong", 2)])
@@ -171,11 +162,12 @@ struct Sizes { uint n; float scale; };
 kernel void f(device half4* o [[buffer(3)]], constant Sizes& sizes [[buffer(0)]], constant long* strides [[buffer(1)]],
               threadgroup float* tile [[threadgroup(1)]], device const packed_float3* x [[buffer(2)]],
               uint i [[thread_position_in_threadgroup]]) {
-  threadgroup int own[10];
+  threadgroup int own[10], one;
+  if (i == 0) one = sizes.n;
   own[i % 10] = i;
   tile[i] = x[strides[i % 3]][0] * sizes.scale;
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  if (i < sizes.n) o[i] = half4(tile[i ^ 1] + own[i % 7]);
+  if (i < sizes.n) o[i] = half4(tile[i ^ 1] + own[i % 7] + one);
 }
 """
 
@@ -198,7 +190,7 @@ sizes constant 0: 8 bytes at 4, of 8 at 4
 strides buffer 1: 8 bytes at 8, of 8 at 8
 tile threadgroup 1: 4 bytes at 4, of 4 at 4 written
 x buffer 2: 8 bytes at 8, of 12 at 4
-40 bytes, at most 1024 threads""",
+44 bytes, at most 1024 threads""",
     )
 
 
@@ -212,7 +204,7 @@ sizes buffer 0: 8 bytes at 8, of 8 at 4
 strides constant 1: 32 bytes at 16, of 8 at 8
 tile threadgroup 1: 4 bytes at 4, of 4 at 4 written
 x buffer 2: 8 bytes at 8, of 12 at 4
-40 bytes, at most 128 threads""",
+44 bytes, at most 128 threads""",
     )
 
 
