@@ -115,10 +115,15 @@ def current_mode() -> Mode:
     return _mode.get()
 
 
+def is_plain() -> bool:
+    """Whether kernels run as they are, and nothing observes them."""
+    return _mode.get() is PLAIN and _observer.get() is None
+
+
 def launch(kernel: Kernel, call: Call, prepared: Prepared) -> tuple[torch.Tensor, ...]:
     """Runs a call on the mps device; its outputs."""
     inputs = tuple(_laid_out(kernel, value) for value in call.inputs)
-    outputs = tuple(_allocate(o.shape, o.dtype, call.init_value) for o in call.outputs)
+    outputs = tuple(allocate(o.shape, o.dtype, call.init_value) for o in call.outputs)
     if 0 not in call.grid:
         _run(prepared.function, kernel, prepared.generated, call, inputs, outputs)
     return outputs
@@ -191,7 +196,8 @@ def _laid_out(kernel: Kernel, value: Value) -> Value:
     return value.contiguous() if isinstance(value, torch.Tensor) and kernel.row_contiguous else value
 
 
-def _allocate(shape: Sequence[int], dtype: torch.dtype, init_value: Number | None) -> torch.Tensor:
+def allocate(shape: Sequence[int], dtype: torch.dtype, init_value: Number | None) -> torch.Tensor:
+    """Memory for an output."""
     if init_value is None:
         empty = torch.empty(shape, dtype=dtype, device=DEVICE)
         if _mode.get().poison and empty.numel():
@@ -208,6 +214,22 @@ def _run(
     inputs: Sequence[Value],
     outputs: Sequence[torch.Tensor],
 ) -> None:
+    arguments, casts = arrange_arguments(kernel, generated, inputs, outputs)
+    observer = _observer.get()
+    if observer is not None:
+        observer(kernel, call, outputs)
+    try:
+        function(*arguments, threads=list(call.grid), group_size=list(call.group), arg_casts=casts or None)
+    except RuntimeError as error:
+        raise RuntimeError(rename_operands(str(error), kernel, generated)) from error
+    if call.init_value is None and "uninitialized" in select(NAMES if _mode.get().sanitize else ()):
+        _require_results(kernel, outputs)
+
+
+def arrange_arguments(
+    kernel: Kernel, generated: Generated, inputs: Sequence[Value], outputs: Sequence[torch.Tensor]
+) -> tuple[list[Any], dict[int, str]]:
+    """What is bound for each buffer, and which of these `compile_shader` has to narrow."""
     given: Mapping[str, Value] = dict(zip((*kernel.inputs, *kernel.outputs), (*inputs, *outputs), strict=True))
     arguments: list[Any] = []
     casts: dict[int, str] = {}
@@ -216,18 +238,10 @@ def _run(
         arguments.append(value)
         if narrow:
             casts[index] = narrow
-    observer = _observer.get()
-    if observer is not None:
-        observer(kernel, call, outputs)
-    try:
-        function(*arguments, threads=list(call.grid), group_size=list(call.group), arg_casts=casts or None)
-    except RuntimeError as error:
-        raise RuntimeError(_rename(str(error), kernel, generated)) from error
-    if call.init_value is None and "uninitialized" in select(NAMES if _mode.get().sanitize else ()):
-        _require_results(kernel, outputs)
+    return arguments, casts
 
 
-def _rename(message: str, kernel: Kernel, generated: Generated) -> str:
+def rename_operands(message: str, kernel: Kernel, generated: Generated) -> str:
     """A message about generated source, with the names that the kernel's author gave."""
     renamed = message.replace(f"`{generated.function}`", f"`{kernel.name}`")
     for name in tensor_views(kernel):

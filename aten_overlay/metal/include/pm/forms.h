@@ -13,7 +13,8 @@ template <class A, class... B> struct vector_among : vector_among<B...> {};
 template <class T, int N, class... B> struct vector_among<metal::vec<T, N>, B...> { using type = metal::vec<T, N>; };
 }  // namespace pm
 
-#define PM_EACH_QUICK(F) F(exp) F(exp2) F(exp10) F(log) F(log2) F(log10) F(sin) F(cos) F(tan)
+#define PM_EACH_QUICK(F) F(exp) PM_EACH_QUICK_BUT_EXP(F)
+#define PM_EACH_QUICK_BUT_EXP(F) F(exp2) F(exp10) F(log) F(log2) F(log10) F(sin) F(cos) F(tan)
 #define PM_EACH_FUNCTION(F) PM_EACH_QUICK(F) PM_EACH_SLOW(F)
 #define PM_EACH_SLOW(F) \
   F(sinpi) F(cospi) F(tanpi) F(asin) F(acos) F(atan) \
@@ -71,7 +72,9 @@ PM_EACH_SLOW(PM_FORM)
 using metal::frexp; using metal::modf; using metal::sincos; using metal::mad; using metal::ilogb;
 }
 namespace fast {
-PM_EACH_FUNCTION(PM_FORM)
+PM_EACH_QUICK_BUT_EXP(PM_FORM) PM_EACH_SLOW(PM_FORM)
+PM_UNARY(exp, pm::fast_exp)
+template <class A, class = enable_if_t<pm::stands_for_vector<A>>> PM_INLINE auto exp(const A& a) { return exp(pm::plain(a)); }
 using metal::frexp; using metal::modf; using metal::sincos; using metal::mad; using metal::ilogb;
 }
 #undef PM_FORM
