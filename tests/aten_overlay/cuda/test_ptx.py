@@ -11,6 +11,7 @@ from expecttest import assert_expected_inline
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, host_names
 from aten_overlay.metal.cuda.compile import compile_ptx
+from aten_overlay.metal.cuda.launching import plan_launch
 from aten_overlay.metal.cuda.module import PtxModule
 from aten_overlay.metal.cuda.target import DEFAULT, CudaOptions
 from porter.core.checkout import EMBEDDED_FORK
@@ -148,6 +149,26 @@ def test_matrices_are_multiplied_from_where_they_were_loaded() -> None:
     assert loaded.count("fma.rn.f32") >= 16 and "shfl" not in loaded and "mma" not in loaded
     changed = body(compile_one(MATRICES.format("float", "x.thread_elements()[0] += 1;")))
     assert changed.count("shfl") == 8
+
+
+def test_a_matrix_is_read_in_vectors() -> None:
+    text = MATRICES.format("float", "").replace("simdgroup_load(y, b);", "simdgroup_load(y, b, 8);")
+    loaded = body(compile_one(text))
+    assert loaded.count("ld.global.v4") == 2 and loaded.count("ld.global.v2") == 8
+
+
+def test_a_kernel_that_needs_many_registers_has_an_entry_for_small_threadgroups() -> None:
+    sums = " ".join(f"float v{n} = exp(x[i + {n}]);" for n in range(40))
+    products = " + ".join(f"v{n} * v{(n * 7) % 40}" for n in range(40))
+    text = f"kernel void f(device float* o, device const float* x, {AT}) {{ {sums} o[i] = simd_sum({products}); }}"
+    module = compile_one(text)
+    entry = module.entries["f"]
+    assert dict(entry.narrow) == {"grid": "f__grid_256", "flat": "f__flat_256"}
+    assert re.search(r"\.entry f__flat_256\(.*?\.maxntid 256\b", module.text, re.S)
+    assert plan_launch(entry, "flat", (1000,), (256,)).symbol == "f__flat_256"
+    assert plan_launch(entry, "flat", (1000,), (512,)).symbol == "f__flat"
+    assert assemble(module.text) == ""
+    assert not compile_one(map_kernel("float", "x[i]")).entries["f"].narrow
 
 
 @pytest.mark.parametrize("element", ["half", "bfloat"])
