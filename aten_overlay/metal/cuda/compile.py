@@ -19,6 +19,8 @@ OLDEST = 80  # what has cvt of bfloat, and redux
 _CODE = (
     "-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv", "--cuda-feature=+ptx78",
     "-mllvm", "-inline-threshold=1000",
+    # It makes of a vector's load those of its elements.
+    "-mllvm", "-disable-vector-combine",
 )  # fmt: skip
 # Metal's fast math but for NaN and infinities, which kernels test for.
 _FAST = (

@@ -77,7 +77,7 @@ def _write_entry(row: Row, number: int, signature: str, symbols: Sequence[str], 
     _refuse_textures(row)
     s = f"pm_s_{number}"
     passing = dict(options.passing)
-    limit = min(options.threads or row.limit, row.limit)
+    limit = min(options.threads or row.limit, row.limit)  # one threadgroup has all registers, if it needs them
     call = f"constexpr {s} f = &{clean(row.instance.function)};"
     text = f"using {s} = {signature}; {_write_info(row, number, s)}"
     for form in options.forms:
@@ -87,7 +87,7 @@ def _write_entry(row: Row, number: int, signature: str, symbols: Sequence[str], 
         given = ", ".join(_write_given(a, i, s, passing, form) for i, a in enumerate(row.arguments))
         body = _write_several(given, number) if form == SEVERAL else f"{_FOUND[form]} f({given});"
         text += (
-            f' extern "C" __attribute__((global, launch_bounds({limit}))) void {symbols[number]}__{form}('
+            f' extern "C" __attribute__((global, launch_bounds({limit}, 1))) void {symbols[number]}__{form}('
             f"const __attribute__((grid_constant)) pm::dims d{parameters}) {{ {call} pm::place t(d); {body} }}"
         )
     return text

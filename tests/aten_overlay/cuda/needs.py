@@ -1,6 +1,8 @@
-"""What tests of PTX need to be installed."""
+"""What tests of PTX need to be installed, and ptxas."""
 
 from __future__ import annotations
+
+import subprocess
 
 import pytest
 
@@ -23,3 +25,12 @@ needs_libdevice = pytest.mark.skipif(
 needs_assembler = pytest.mark.skipif(
     find_assembler() is None, reason="no ptxas: install porter[test], which has nvidia-cuda-nvcc-cu12"
 )
+
+
+def assemble(text: str) -> str:
+    """What ptxas says against some PTX ("": nothing, or there is no ptxas)."""
+    if find_assembler() is None:
+        return ""
+    command = [str(find_assembler()), "-arch=sm_80", "-O1", "-o", "/dev/null", "/dev/stdin"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    return done.stderr.strip() if done.returncode else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,13 @@ from expecttest import assert_expected_inline
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, host_names
 from aten_overlay.metal.cuda.compile import compile_ptx
-from aten_overlay.metal.cuda.libdevice import find_assembler
+from aten_overlay.metal.cuda.launching import plan_launch
 from aten_overlay.metal.cuda.module import PtxModule
 from aten_overlay.metal.cuda.target import DEFAULT, CudaOptions
 from porter.core.checkout import EMBEDDED_FORK
 from porter.core.layout import KERNELS
 from tests.aten_overlay.cuda.cases import all_cases
-from tests.aten_overlay.cuda.needs import needs_assembler, needs_libdevice
+from tests.aten_overlay.cuda.needs import assemble, needs_assembler, needs_libdevice
 
 pytestmark = needs_libdevice
 AT = "uint i [[thread_position_in_grid]]"
@@ -40,13 +39,6 @@ def body(module: PtxModule, form: str = "grid") -> str:
 
 def map_kernel(element: str, value: str) -> str:
     return f"kernel void f(device {element}* o [[buffer(0)]], device const {element}* x [[buffer(1)]], {AT}) {{ o[i] = {value}; }}"
-
-
-def assemble(text: str) -> str:
-    """What ptxas says against some PTX."""
-    command = [str(find_assembler()), "-arch=sm_80", "-O1", "-o", "/dev/null", "/dev/stdin"]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    return done.stderr.strip() if done.returncode else ""
 
 
 @pytest.mark.parametrize(("element", "count"), [("uchar", 16), ("half", 8), ("bfloat", 8), ("float", 4), ("ulong", 2)])
@@ -159,6 +151,26 @@ def test_matrices_are_multiplied_from_where_they_were_loaded() -> None:
     assert changed.count("shfl") == 8
 
 
+def test_a_matrix_is_read_in_vectors() -> None:
+    text = MATRICES.format("float", "").replace("simdgroup_load(y, b);", "simdgroup_load(y, b, 8);")
+    loaded = body(compile_one(text))
+    assert loaded.count("ld.global.v4") == 2 and loaded.count("ld.global.v2") == 8
+
+
+def test_a_kernel_that_needs_many_registers_has_an_entry_for_small_threadgroups() -> None:
+    sums = " ".join(f"float v{n} = exp(x[i + {n}]);" for n in range(40))
+    products = " + ".join(f"v{n} * v{(n * 7) % 40}" for n in range(40))
+    text = f"kernel void f(device float* o, device const float* x, {AT}) {{ {sums} o[i] = simd_sum({products}); }}"
+    module = compile_one(text)
+    entry = module.entries["f"]
+    assert dict(entry.narrow) == {"grid": "f__grid_256", "flat": "f__flat_256"}
+    assert re.search(r"\.entry f__flat_256\(.*?\.maxntid 256\b", module.text, re.S)
+    assert plan_launch(entry, "flat", (1000,), (256,)).symbol == "f__flat_256"
+    assert plan_launch(entry, "flat", (1000,), (512,)).symbol == "f__flat"
+    assert assemble(module.text) == ""
+    assert not compile_one(map_kernel("float", "x[i]")).entries["f"].narrow
+
+
 @pytest.mark.parametrize("element", ["half", "bfloat"])
 def test_tensor_cores_are_asked_for(element: str) -> None:
     text = MATRICES.format(element, "")
@@ -171,11 +183,12 @@ struct Sizes { uint n; float scale; };
 kernel void f(device half4* o [[buffer(3)]], constant Sizes& sizes [[buffer(0)]], constant long* strides [[buffer(1)]],
               threadgroup float* tile [[threadgroup(1)]], device const packed_float3* x [[buffer(2)]],
               uint i [[thread_position_in_threadgroup]]) {
-  threadgroup int own[10];
+  threadgroup int own[10], one;
+  if (i == 0) one = sizes.n;
   own[i % 10] = i;
   tile[i] = x[strides[i % 3]][0] * sizes.scale;
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  if (i < sizes.n) o[i] = half4(tile[i ^ 1] + own[i % 7]);
+  if (i < sizes.n) o[i] = half4(tile[i ^ 1] + own[i % 7] + one);
 }
 """
 
@@ -198,7 +211,7 @@ sizes constant 0: 8 bytes at 4, of 8 at 4
 strides buffer 1: 8 bytes at 8, of 8 at 8
 tile threadgroup 1: 4 bytes at 4, of 4 at 4 written
 x buffer 2: 8 bytes at 8, of 12 at 4
-40 bytes, at most 1024 threads""",
+44 bytes, at most 1024 threads""",
     )
 
 
@@ -212,7 +225,7 @@ sizes buffer 0: 8 bytes at 8, of 8 at 4
 strides constant 1: 32 bytes at 16, of 8 at 8
 tile threadgroup 1: 4 bytes at 4, of 4 at 4 written
 x buffer 2: 8 bytes at 8, of 12 at 4
-40 bytes, at most 128 threads""",
+44 bytes, at most 128 threads""",
     )
 
 

@@ -15,13 +15,8 @@ template <class T> struct matrix_operand {
   PM_INLINE void forget() { kept_ = false; }
   // Element (row, column) is at p[row * down + column * right].
   template <class P> PM_INLINE void keep(P* p, ulong down, ulong right, uint row, uint column) {
-    const ulong address = reinterpret_cast<ulong>(p);
-    if (right == 1 && ((address | down * sizeof(T)) & (8 * sizeof(T) - 1) & 15) == 0) {
-      const void* from = __builtin_assume_aligned(p + row * down, sizeof(T) == 4 ? 16 : 8 * sizeof(T));
-      __builtin_memcpy(row_, from, sizeof(row_));
-#pragma unroll
-      for (uint i = 0; i < 8; ++i)
-        __builtin_memcpy(&columns_[i], __builtin_assume_aligned(p + i * down + column, 2 * sizeof(T)), 2 * sizeof(T));
+    if (right == 1 && ((reinterpret_cast<ulong>(p) | down * sizeof(T)) & 15) == 0) {
+      keep_aligned(p, down, row, column);
     } else {
 #pragma unroll
       for (uint i = 0; i < 8; ++i) row_[i] = p[row * down + i * right];
@@ -30,6 +25,22 @@ template <class T> struct matrix_operand {
         for (uint k = 0; k < 2; ++k) columns_[i].v_[k] = p[i * down + (column + k) * right];
     }
     kept_ = true;
+  }
+
+ private:
+  template <int Bytes> using bytes = uint __attribute__((vector_size(Bytes), may_alias));
+  // In vectors, which stay what they are: elements one by one would be read as those of any other matrix.
+  template <class P> PM_INLINE void keep_aligned(P* p, ulong down, uint row, uint column) {
+    const bytes<16>* from = reinterpret_cast<const bytes<16>*>(p + row * down);
+    bytes<16> parts[sizeof(row_) / 16];
+#pragma unroll
+    for (uint i = 0; i < sizeof(row_) / 16; ++i) parts[i] = from[i];
+    __builtin_memcpy(row_, parts, sizeof(row_));
+#pragma unroll
+    for (uint i = 0; i < 8; ++i) {
+      const auto pair = *reinterpret_cast<const bytes<2 * sizeof(T)>*>(p + i * down + column);
+      __builtin_memcpy(&columns_[i], &pair, sizeof(pair));
+    }
   }
 };
 
