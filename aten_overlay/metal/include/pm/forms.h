@@ -74,7 +74,7 @@ using metal::frexp; using metal::modf; using metal::sincos; using metal::mad; us
 namespace fast {
 PM_EACH_QUICK_BUT_EXP(PM_FORM) PM_EACH_SLOW(PM_FORM)
 PM_UNARY(exp, pm::fast_exp)
-template <class A, class = enable_if_t<pm::stands_for_vector<A>>> PM_INLINE auto exp(const A& a) { return exp(pm::plain(a)); }
+template <class A, class = enable_if_t<pm::stands_for_vector<A>>> PM_INLINE auto exp(const A& a) { return fast::exp(pm::plain(a)); }
 using metal::frexp; using metal::modf; using metal::sincos; using metal::mad; using metal::ilogb;
 }
 #undef PM_FORM
