@@ -88,8 +88,12 @@ def run(library: ctypes.CDLL, case: Case, entry: Entry, launch: Launch) -> list[
             data = buffers[parameter.index].ctypes.data.to_bytes(8, "little")
         kept.append(ctypes.create_string_buffer(data, max(parameter.size, len(data))))
     addresses = (ctypes.c_void_p * len(kept))(*(ctypes.addressof(each) for each in kept))
+    wide = {narrow: entry.symbols[form] for form, narrow in entry.narrow.items()}  # the same code
     library.hardware_run(
-        library[f"run_{launch.symbol}"], addresses, (ctypes.c_uint * 3)(*launch.blocks), launch.threads
+        library[f"run_{wide.get(launch.symbol, launch.symbol)}"],
+        addresses,
+        (ctypes.c_uint * 3)(*launch.blocks),
+        launch.threads,
     )
     found = [find_difference(case, index, buffers[index]) for index in case.expected]
     return [f"{case.name}, {launch.symbol}: {each}" for each in found if each]
