@@ -30,6 +30,7 @@ from porter.loops.program_printing import program_lines
 from porter.mpsgraph.graph import Value
 
 Column = tuple[Number, ...]
+_LEARNED = 48  # calls that numbers are found from
 _SHOWN = 6  # values of a number that has no expression
 
 
@@ -61,8 +62,10 @@ def build_program(name: str, calls: Sequence[CallProgram]) -> tuple[SymbolicProg
         shapes = ", ".join(f"{each} {tensor.shape}" for each, tensor in calls[0].arguments.tensors.items())
         what = f"{count} of a case of {name} recorded, of {MIN_CALLS} that its numbers take: {shapes}"
         raise PorterError("PTR364", what, hint="See docs/errors/PTR364.md.")
-    values, fixed = _find_values(calls)
-    return _build(name, calls, values, fixed), values
+    calls = calls[:_LEARNED]
+    fit = Fit([call.arguments for call in calls])
+    values, fixed = _find_values(calls, fit)
+    return _build(name, calls, values, fixed, fit), values
 
 
 def transfer_program(program: SymbolicProgram, values: Values, calls: Sequence[CallProgram]) -> SymbolicProgram | None:
@@ -71,7 +74,7 @@ def transfer_program(program: SymbolicProgram, values: Values, calls: Sequence[C
     if len(columns) != len(values):
         return None
     own = [_transfer_value(value, column, calls) for value, column in zip(values, columns, strict=True)]
-    return None if None in own else _build(program.name, calls, own, program.when)
+    return None if None in own else _build(program.name, calls, own, program.when, None)
 
 
 def _transfer_value(value: HostValue | None, column: Column, calls: Sequence[CallProgram]) -> HostValue | None:
@@ -83,7 +86,9 @@ def _transfer_value(value: HostValue | None, column: Column, calls: Sequence[Cal
     return value if all(holds) else None
 
 
-def _build(name: str, calls: Sequence[CallProgram], values: Values, fixed: Sequence[Condition]) -> SymbolicProgram:
+def _build(
+    name: str, calls: Sequence[CallProgram], values: Values, fixed: Sequence[Condition], fit: Fit | None
+) -> SymbolicProgram:
     """The nests of the first call with the values for numbers. Raises PTR363."""
     names = _Names()
     leaves = iter(zip(values, _columns(calls), strict=True))
@@ -94,7 +99,7 @@ def _build(name: str, calls: Sequence[CallProgram], values: Values, fixed: Seque
 
     first = calls[0]
     nests = replace_numbers(first.nests, visit)
-    sizes = _Sizes([call.arguments for call in calls])
+    sizes = _Sizes([call.arguments for call in calls], fit)
     program = SymbolicProgram(
         name,
         tuple(fixed),
@@ -121,9 +126,8 @@ def _columns(calls: Sequence[CallProgram]) -> list[Column]:
     return [tuple(each.value for each in row) for row in zip(*(call.numbers for call in calls), strict=True)]
 
 
-def _find_values(calls: Sequence[CallProgram]) -> tuple[list[HostValue | None], list[Condition]]:
+def _find_values(calls: Sequence[CallProgram], fit: Fit) -> tuple[list[HostValue | None], list[Condition]]:
     """The expression of every number; and conditions for the sizes that no call varies, if a number may be one."""
-    fit = Fit([call.arguments for call in calls])
     known: dict[Column, HostValue | None] = {}
     columns = _columns(calls)
     for column in columns:
@@ -185,19 +189,19 @@ def _integer(value: int | Named) -> Expr:
 
 
 class _Sizes:
-    """How many turns loops have, as short expressions."""
+    """How many turns loops have; as short expressions, if there are calls to find these from."""
 
-    def __init__(self, calls: Sequence[Arguments]) -> None:
-        self._calls, self._fit = calls, Fit(calls)
+    def __init__(self, calls: Sequence[Arguments], fit: Fit | None) -> None:
+        self._calls, self._fit = calls, fit
 
     def of(self, loops: Sequence[Loop]) -> HostValue:
         sizes = [loop.number.value if loop.number else Constant(loop.size) for loop in loops]
         product: HostValue = Constant(1)
         for size in sizes:
             product = size if product == Constant(1) else Binary(Operator.MULTIPLY, product, size)
-        column = [evaluate(product, call) for call in self._calls]
-        known = [each for each in column if each is not None]
-        return (self._fit.find(known) if len(known) == len(column) else None) or product
+        known = [each for call in self._calls if (each := evaluate(product, call)) is not None]
+        short = self._fit.find(known) if self._fit and len(known) == len(self._calls) else None
+        return short or product
 
 
 def _size_temporaries(roles: Mapping[Buffer, Role], nests: Sequence[LoopNest], sizes: _Sizes) -> dict[Buffer, Role]:

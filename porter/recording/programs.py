@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import prod
 from time import process_time
 from typing import Any
 
@@ -54,7 +55,9 @@ def _run_calls(ops: Sequence[Any], base: str) -> Iterator[RecordedRun]:
             if process_time() > until:
                 break
             with suppress(Exception):  # the fork's code rejects what the CPU accepts
-                yield run_call(call)
+                ran = run_call(call)
+                if ran.runs:  # host code returns early for some calls
+                    yield ran
 
 
 @dataclass
@@ -77,10 +80,16 @@ def find_programs(name: str, runs: Iterable[RecordedRun]) -> Programs:
         try:
             cases.append(_transfer(cases, group) or _make_case(name, group))
         except PorterError as error:
-            left.append(error)
-            unexplained += group
+            if not all(map(_is_single, group)):  # calls of one element are run, not recorded
+                left.append(error)
+                unexplained += group
     programs = tuple(_with_conditions(case, cases, unexplained) for case in cases)
     return Programs(name, programs, tuple({(each.code, each.what): each for each in left}.values()))
+
+
+def _is_single(observed: _Observed) -> bool:
+    """Whether the first tensor argument has one element."""
+    return prod(observed.program.arguments.tensors[observed.program.key].shape) == 1
 
 
 def _read_runs(runs: Iterable[RecordedRun]) -> tuple[list[_Observed], list[PorterError]]:

@@ -14,7 +14,7 @@ from porter.loops.coalesce import coalesce
 from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest, fuse
 from porter.loops.graph import ConcreteGraph, Node, Result, Tensor
-from porter.loops.host_values import Arguments, TensorValue, describe
+from porter.loops.host_values import Arguments, TensorValue, describe, evaluate
 from porter.loops.instances import instantiate
 from porter.loops.numbers import digest_structure, list_numbers, replace_numbers
 from porter.loops.printing import nest_lines
@@ -125,6 +125,9 @@ def test_numbers_of_another_element_type_are_transferred_if_they_are_the_same() 
     other = [make_call((9, 4, 5), 1), make_call((2, 9, 3, 4), 2)]
     found = transfer_program(program, values, other)
     assert found is not None and found.numbers[0].value == program.numbers[0].value
+    for call in (*CALLS, *other):
+        shape = call.arguments.tensors["result0"].shape
+        assert evaluate(found.nests[0].rows, call.arguments) == math.prod(shape)
     wrong = replace(other[0], arguments=CALLS[0].arguments)
     assert transfer_program(program, values, [wrong]) is None
 

@@ -81,6 +81,11 @@ def test_few_calls_have_no_program() -> None:
     assert not found.cases and [error.code for error in found.left] == ["PTR364"]
 
 
+def test_a_call_of_one_element_is_not_left() -> None:
+    found = find_programs("mean.dim", [*(call_mean(shape, 1) for shape in SHAPES), call_mean((1, 1), 1)])
+    assert len(found.cases) == 1 and not found.left
+
+
 def test_a_program_that_differs_from_its_calls_is_refused() -> None:
     def shifted(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
         return builder.send(

@@ -1,0 +1,57 @@
+"""Programs are requested once, kept, and printed by overload."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.dtypes import FLOAT, HALF
+from porter.core.errors import PorterError
+from porter.loops.expressions import Buffer, Loop, load
+from porter.loops.fusion import LoopNest, Store
+from porter.loops.host_values import Arguments, Named, SizeProduct, TensorValue
+from porter.loops.indices import loop
+from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
+from porter.recording import program_readings
+from porter.verdict import client
+from porter.verdict.messages import RecordRequest
+from porter.verdict.result import VerifyTarget
+
+
+def make_copy() -> SymbolicProgram:
+    """Copies its argument."""
+    numel = Named("input_numel", SizeProduct("self"), 6)
+    turns = Loop("i0", 6, numel)
+    index = loop("i0", 6)
+    store = Store(Buffer(1), FLOAT, 6, (turns,), index, load(Buffer(0), index, FLOAT))
+    nest = SymbolicNest(LoopNest((store,), (turns,)), numel.value)
+    roles: dict[Buffer, Role] = {Buffer(0): ArgumentBuffer("self"), Buffer(1): ResultBuffer(0)}
+    call = Arguments({"self": TensorValue((2, 3), FLOAT)}, {"scale": 0.5, "sizes": (2, 3), "mode": None})
+    return SymbolicProgram("copy.out", (), "self", (FLOAT, HALF), (nest,), roles, (numel,), call, (call,))
+
+
+def test_programs_are_kept_and_printed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[RecordRequest] = []
+    made = (Programs("copy", ()), Programs("copy.out", (make_copy(),), (PorterError("PTR364", "one call"),)))
+
+    def request_programs(request: RecordRequest, progress: object) -> tuple[Programs, ...]:
+        asked.append(request)
+        return made
+
+    monkeypatch.setenv("PORTER_CACHE", str(tmp_path))
+    monkeypatch.setattr(client, "request_programs", request_programs)
+    checkout, target = Checkout(EMBEDDED_FORK, "embedded"), VerifyTarget("copy")
+    assert program_readings.get_programs(checkout, target, run=False) is None
+    for _ in range(2):
+        stages = dict(program_readings.describe_programs(checkout, target, "copy.out", ""))
+        assert stages == {
+            "program of copy.out, from 1 calls, self of float, half": (
+                "input_numel = self.numel()",
+                "map, for i0 < input_numel:",
+                "  output[i0] = input[i0]",
+            ),
+            "no program of copy.out": ("PTR364 one call",),
+        }
+    assert len(asked) == 1
