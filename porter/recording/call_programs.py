@@ -46,9 +46,11 @@ def read_call_program(ran: RecordedRun) -> CallProgram:
     dtype = arguments.tensors[key].dtype
     roles = reader.roles
     labels = _label_buffers(nests, roles)
+    numbers = list_numbers(nests)
     structure = digest_structure(nests, labels, lambda each, is_memory: _label_dtype(each, dtype, is_memory))
+    shared = f"{structure} {len(numbers)}"  # values that equal numbers make one are visited once
     facts = {**read_arguments(ran.call), **dict(_wrapped_dims(arguments, key))}
-    return CallProgram(arguments, facts, key, dtype, nests, roles, structure, list_numbers(nests))
+    return CallProgram(arguments, facts, key, dtype, nests, roles, shared, numbers)
 
 
 def _wrapped_dims(call: Arguments, tensor: str) -> Iterator[tuple[str, Value]]:
