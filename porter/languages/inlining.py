@@ -93,7 +93,7 @@ def inline_call(
     arguments = [f'"{caller}"' if each == "__func__" else each for each in site.arguments]
     known, declarations = _bind(arguments, parameters, body)
     hidden = _find_hidden(body, {token.text for value in known.values() for token in name_tokens(value)})
-    body = _rename(body, {name: f"{name}_" for name in hidden})
+    body = _rename(body, {name: _find_free(name, body) for name in hidden})
     made = _LITERALS.sub("", _rename(body, known))
     made = _fold_undefined(fold(made, distinct), distinct)
     if not site.is_returned:
@@ -114,6 +114,12 @@ def _bind(arguments: Sequence[str], parameters: Sequence[Parameter], body: str) 
         elif re.search(rf"\b{parameter.name}\b", body):
             declarations += f"{parameter.type} {parameter.name} = {argument};\n  "
     return known, declarations
+
+
+def _find_free(name: str, body: str) -> str:
+    """Another name for a variable, that a body does not have yet."""
+    used = {token.text for token in name_tokens(body)}
+    return next(each for each in (f"{name}_", f"{name}_c", f"own_{name}") if each not in used)
 
 
 def _find_hidden(body: str, names: set[str]) -> set[str]:

@@ -31,6 +31,7 @@ _WORDS = {
 def name_number(value: HostValue, used: Collection[str]) -> str:
     """A C identifier for a value, unlike those in use."""
     name = re.sub(r"\W+", "_", _name(value)).strip("_")
+    name = f"number_{name}" if name[:1].isdigit() else name
     if name not in used:
         return name
     return next(made for i in range(2, len(used) + 3) if (made := f"{name}_{i}") not in used)

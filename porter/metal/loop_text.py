@@ -334,6 +334,8 @@ class _Writer:
             is_float = isinstance(expr.attribute.example, float) and written == FLOAT.metal
             return expr.attribute.name if is_float else f"static_cast<{written}>({expr.attribute.name})"
         assert isinstance(expr.attribute, (bool, int, float))
+        if self.copied and expr.attribute == 0:
+            return f"{self.copied}(0)"
         text = literal(expr.attribute, expr.dtype.kind)
         if written in (FLOAT.metal, BOOL.metal):
             return text if not re.fullmatch(r"-?\d+", text) else f"{text}.0f"

@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from porter.loops.expressions import Loop
-from porter.loops.host_values import HostValue, Named
+from porter.languages.statements import name_tokens
+from porter.loops.expressions import Buffer, Loop
+from porter.loops.host_values import HostValue, Named, Scalar
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Temporary
 from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.kernel import NativeKernel
@@ -18,6 +19,7 @@ from porter.metal.native.kernel import NativeKernel
 PROFILER = "ATen/mps/MPSProfiler.h"
 INDEX_MATH = "ATen/native/CanUse32BitIndexMath.h"
 _LOCAL = re.compile(r"^\s*(?:const\s+)?(?:int64_t|auto)\s+(\w+)\s*=\s*([^;]+);", re.M)
+_PASSED = ("int", "SymInt", "float")  # the types of arguments that a kernel is passed as they are
 _CONTIGUOUS = re.compile(r"=\s*at::(?:empty|zeros)\(|CONTIGUOUS|MemoryFormat::Contiguous")
 
 
@@ -47,7 +49,8 @@ class _Writer:
     taken: tuple[Named, ...]
 
     def _is_free(self, name: str) -> bool:
-        return re.search(rf"\b{name}\b", self.body) is None and name not in self.names.variables.values()
+        used = {token.text for token in name_tokens(self.body)}
+        return name not in used and name not in self.names.variables.values()
 
     def _variable(self, tensor: str) -> str:
         return self.names.variable(tensor)
@@ -91,14 +94,18 @@ class _Writer:
     def numbers(self) -> Iterator[str]:
         """Variables for the numbers that kernels take and that the function has no variable for."""
         for number in self.taken:
-            if self._number(number) == number.name and number.name not in self.names.variables.values():
+            name, value = self._number(number), self._value(number.value)
+            if name != value:
                 type_ = "float" if isinstance(number.example, float) else "int64_t"
-                yield f"const {type_} {number.name} = {self._value(number.value)};"
+                yield f"const {type_} {name} = {value};"
 
     def _number(self, number: Named) -> str:
         """The variable of a number: one that the function has, if it has one of that value."""
         text = self._value(number.value)
-        return text if re.fullmatch(r"\w+", text) else number.name
+        is_variable = re.fullmatch(r"\w+", text) is not None
+        if is_variable and (not isinstance(number.value, Scalar) or self.names.types[number.value.name] in _PASSED):
+            return text
+        return number.name if self._is_free(number.name) else f"{number.name}_value"
 
     def _value(self, value: HostValue) -> str:
         """A value as C++, with the function's own variables for what they have."""
@@ -151,8 +158,9 @@ class _Writer:
         if kernel.uses_reductions:
             length = self._product(kernel.length)
             if not re.fullmatch(r"\w+", length):
-                yield f"const int64_t row_length = {length};"
-                length = "row_length"
+                made = "row_length" if pso == "PSO" else f"{kernel.name}_row_length"
+                yield f"const int64_t {made} = {length};"
+                length = made
             most = f"[{pso} maxTotalThreadsPerThreadgroup]"
             if kernel.elements.all_floating:
                 yield f"const auto {name} = std::min<NSUInteger>({most}, ({length} / 32 + 1) * 32);"
@@ -168,14 +176,14 @@ class _Writer:
         texts = [self._number(each.number) if each.number else str(each.size) for each in loops]
         return " * ".join(texts)
 
-    def _buffer(self, buffer: object) -> str:
-        match self.program.roles[buffer]:  # type: ignore[index]
+    def _buffer(self, buffer: Buffer) -> str:
+        match self.program.roles[buffer]:
             case ArgumentBuffer(name):
                 return self._plain(name)
             case ResultBuffer(index):
                 result = f"result{index}"
                 return self._plain(result) if self._may_be_strided(result) else self._variable(result)
-        return f"partial{buffer.node}"  # type: ignore[attr-defined]
+        return f"partial{buffer.node}"
 
     def copy_back(self, kernels: Sequence[NativeKernel]) -> Iterator[str]:
         for result in self._written(kernels):

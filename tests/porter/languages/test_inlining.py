@@ -73,6 +73,14 @@ def test_a_statement_returns_what_follows_it() -> None:
     )
 
 
+def test_a_variable_that_hides_an_argument_gets_a_name_of_its_own() -> None:
+    helper = (
+        "void pad(const Tensor& input_, Tensor& output) {\n  Tensor grad, input = input_;\n  run(input, output);\n}\n"
+    )
+    made = inline("\n  pad(input, result);\n", helper)
+    assert made == "\n  Tensor grad, input_c = input;\n  run(input_c, result);\n"
+
+
 def test_a_call_that_more_follows_stays() -> None:
     assert inline("\n  loss_template(a, b, c, d, e, f);\n  more();\n") is None
 
