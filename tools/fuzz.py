@@ -25,6 +25,7 @@ from aten_overlay.errors import OverlayError
 from aten_overlay.metal.declarations import parse
 from aten_overlay.metal.generate import generate
 from aten_overlay.metal.lexer import read
+from aten_overlay.metal.targets import host
 from porter.core.cache import digest
 from porter.core.checkout import EMBEDDED_FORK, Checkout, Disk, Folder
 from porter.core.errors import PorterError
@@ -157,7 +158,7 @@ def metal_source(files: Mapping[str, str], seed: int, number: int) -> tuple[str,
         unit = parse(read(text))
         for names in ([i.host_name for i in unit.instances], [i.host_name for i in unit.instances[:1]]):
             try:
-                generate(unit, dict.fromkeys(names), {}, "0", True)
+                generate(unit, dict.fromkeys(names), {}, host("0"), True)
             except OverlayError as error:
                 str(error)
 

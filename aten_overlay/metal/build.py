@@ -31,6 +31,7 @@ from aten_overlay.metal.sanitizer.meetings import SHUFFLED, mark_meetings, shuff
 from aten_overlay.metal.sanitizer.places import without_places
 from aten_overlay.metal.sanitizer.private import FOR_PRIVATE, mark_undefined, watch_undefined
 from aten_overlay.metal.table import Value
+from aten_overlay.metal.targets import HOST_FLAGS, host
 from aten_overlay.metal.tracing import FLAGS, mark_lines
 from aten_overlay.metal.undefined import defined
 
@@ -44,13 +45,9 @@ ARITHMETICS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "flush": (("-ffp-contract=on",), "PM_FLUSH_DENORMALS"),
     "reorder": (("-ffp-contract=on",), "PM_REORDER_REDUCTIONS"),
 }
-_LANGUAGE = (
-    "-x", "c++", "-nostdinc++", "-Wno-everything", "-fsigned-char", "-fno-exceptions", "-fno-rtti",
-    "-fmax-type-align=8",
-)  # fmt: skip
 _STANDARD = "gnu++17"
 # Of sources with tensors: a descriptor is a template's argument, and `x[i, j]` has two indices.
-_TENSOR_STANDARD = "gnu++23"
+TENSOR_STANDARD = "gnu++23"
 # Without TLS descriptors (-mtls-dialect=gnu2), whose calls may overwrite vector registers before glibc 2.40 (BZ 31372).
 _CODE = (
     "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv",
@@ -121,18 +118,18 @@ def host_names(source: Path | str, options: Options = DEFAULT) -> tuple[str, ...
 
     Raises PTR100 (no compiler), PTR101 (preprocessing fails), PTR103, PTR108 (one name twice) or PTR109.
     """
-    return tuple(i.host_name for i in _unit(preprocess(source, options)).instances)
+    return tuple(i.host_name for i in read_unit(preprocess(source, options)).instances)
 
 
 def arguments(source: Path | str, name: str, options: Options = DEFAULT) -> tuple[Argument, ...]:
     """The parameters of kernel `name`, in order, thread positions included. Raises PTR102 for an unknown name."""
-    unit = _unit(preprocess(source, options))
-    return kernel_arguments(unit, find_definition(unit, _find(unit, name)))
+    unit = read_unit(preprocess(source, options))
+    return kernel_arguments(unit, find_definition(unit, find_instance(unit, name)))
 
 
 def function_constants(source: Path | str, options: Options = DEFAULT) -> tuple[FunctionConstant, ...]:
     """The function constants of `source`, with or without a value."""
-    return tuple(_unit(preprocess(source, options)).constants)
+    return tuple(read_unit(preprocess(source, options)).constants)
 
 
 def compile_kernels(source: Path | str, names: Iterable[str], options: Options = DEFAULT) -> Path:
@@ -146,18 +143,18 @@ def compile_kernels(source: Path | str, names: Iterable[str], options: Options =
 def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
     """`compile_kernels` for source that is preprocessed already. Raises what it raises."""
     wanted = tuple(dict.fromkeys(names))
-    options = replace(options, standard=_TENSOR_STANDARD) if _has_tensors(text) else options
+    options = replace(options, standard=TENSOR_STANDARD) if has_tensors(text) else options
     runtime = compiler.runtime_library()
     key = _key(text, wanted, options, runtime)
     path = compiler.cache_root() / f"{key}.so"
     if cache.is_intact(path):
         return path
-    unit = _unit(text)
-    instances = [_find(unit, name) for name in wanted]
+    unit = read_unit(text)
+    instances = [find_instance(unit, name) for name in wanted]
     watched = watches_accesses(options.sanitize)
     mode = _runtime_flags(options, any(shuffles(find_reached(unit, instance)) for instance in instances))
     fast = not (options.checked or options.sanitize or _is_quick(options))
-    code = generate(unit, wanted, dict(options.constants), mode, options.checked or watched, watched, fast)
+    code = generate(unit, wanted, dict(options.constants), host(mode), options.checked or watched, watched, fast)
     module = _lower(key, code, wanted, options)
     build = _flags_for_module(options)
     if watched or any(shares_state(unit, instance) for instance in instances):
@@ -166,7 +163,7 @@ def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
     return compiler.build_cached(key, ".so", [*build, "-shared"], [str(module), "-x", "none", str(runtime), "-lm"])
 
 
-def _has_tensors(text: str) -> bool:
+def has_tensors(text: str) -> bool:
     """Whether preprocessed source includes <metal_tensor>."""
     return f'"{compiler.INCLUDE / _TENSORS}"' in text
 
@@ -174,7 +171,7 @@ def _has_tensors(text: str) -> bool:
 def _key(text: str, names: Iterable[str], options: Options, runtime: Path) -> str:
     return cache.digest(
         "kernels", text, *names, "--", *_flags(options), repr(options.constants), _runtime_flags(options),
-        compiler.library_digest(), _generator_digest(),
+        compiler.library_digest(), generator_digest(),
         compiler.version(compiler.find_clang()), compiler.machine(), str(runtime),
     )  # fmt: skip
 
@@ -242,13 +239,14 @@ def _flags_for_module(options: Options) -> list[str]:
 def preprocess(source: Path | str, options: Options) -> str:
     """The text of `source`, a file or the text itself, with its headers and without macros."""
     include = [f"-I{path}" for path in (compiler.INCLUDE, *options.include)]
-    flags = [*_LANGUAGE, f"-std={options.standard}", *_definitions(options), *include, "-DPM_FRONT_END", "-E"]
+    flags = [*HOST_FLAGS, f"-std={options.standard}", *write_definitions(options), *include, "-DPM_FRONT_END", "-E"]
     if isinstance(source, Path):
         return compiler.run([*flags, str(source)])
     return compiler.run([*flags, "-"], f'#line 1 "{NAMELESS}"\n{source}')
 
 
-def _definitions(options: Options) -> list[str]:
+def write_definitions(options: Options) -> list[str]:
+    """The flags of the macros that a compiler of Metal defines."""
     return ["-D__METAL__=1", f"-D__METAL_VERSION__={options.metal_version}", *(f"-D{d}" for d in options.defines)]
 
 
@@ -261,7 +259,7 @@ def _flags(options: Options) -> list[str]:
     watched = (*_SANITIZED, *private) if options.sanitize else ()
     traces = FLAGS if options.traced or options.sanitize else ()
     return [
-        *_LANGUAGE, f"-std={options.standard}", *write_flags(select()), *watched,
+        *HOST_FLAGS, f"-std={options.standard}", *write_flags(select()), *watched,
         *_CODE, compiler.BY_CONTENT, options.optimization, *contraction,
         *checks, *traces, *options.extra,
     ]  # fmt: skip
@@ -288,7 +286,8 @@ def _precompiled_header(options: Options) -> Path:
 
 
 @lru_cache(maxsize=8)
-def _unit(text: str) -> Unit:
+def read_unit(text: str) -> Unit:
+    """What preprocessed source declares. Raises PTR103 or PTR108."""
     unit = parse(read(text))
     seen: dict[str, Instance] = {}
     for instance in unit.instances:
@@ -303,7 +302,8 @@ def _unit(text: str) -> Unit:
     return unit
 
 
-def _find(unit: Unit, name: str) -> Instance:
+def find_instance(unit: Unit, name: str) -> Instance:
+    """The kernel with this host name. Raises PTR102."""
     for instance in unit.instances:
         if instance.host_name == name:
             return instance
@@ -313,6 +313,7 @@ def _find(unit: Unit, name: str) -> Instance:
 
 
 @lru_cache(maxsize=1)
-def _generator_digest() -> str:
+def generator_digest() -> str:
+    """A hash of this package."""
     here = Path(__file__).resolve().parent
     return cache.digest(*(p.read_bytes() for p in sorted(here.rglob("*.py"))))

@@ -1,10 +1,11 @@
-"""Rewrites Metal source into C++ for the host: keywords and attributes go, kernels get an entry in a launch table."""
+"""Rewrites Metal source into C++ for a target: keywords and attributes go, kernels get an entry."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.declarations import Entry, FunctionConstant, Instance, Unit
@@ -14,7 +15,8 @@ from aten_overlay.metal.reach import find_needed, find_reached, find_waiting, is
 from aten_overlay.metal.spaces import ERASED, find_duplicates
 from aten_overlay.metal.swizzles import AS_VECTOR, find_deduced, find_templates
 from aten_overlay.metal.syntax import Declaration, constructor_qualifiers
-from aten_overlay.metal.table import Row, Value, clean, make_row, write_entry, write_prologue, write_table
+from aten_overlay.metal.table import Row, Value, clean, make_row
+from aten_overlay.metal.targets import Target
 
 _INLINED = "__attribute__((always_inline))"  # into the loop over threads, which can then be vectorized
 # In Metal these are float. Clang's option for that is lost when a template is instantiated.
@@ -40,16 +42,15 @@ def generate(
     unit: Unit,
     names: Iterable[str],
     constants: Mapping[int | str, Value],
-    flags: str,
-    checked: bool,
+    target: Target,
+    checked: bool = False,
     one_by_one: bool = False,
     asks_ahead: bool = True,
 ) -> str:
-    """The C++ of what the kernels `names` need of `unit`, with them in its table.
+    """The C++ for `target` of what the kernels `names` need of `unit`, with their entries.
 
-    `constants` gives function constants values, by index or name; `flags` is a C++ expression of `pm_compiled` bits;
-    `checked` announces threadgroup variables; threads run `one_by_one` if so asked;
-    without `asks_ahead`, memory is read when it is used.
+    `constants` gives function constants values, by index or name; `checked` announces threadgroup variables; threads
+    run `one_by_one` if so asked; without `asks_ahead`, memory is read when it is used.
     Raises PTR103, PTR104, PTR105 or PTR109.
     """
     source = unit.source
@@ -71,12 +72,12 @@ def generate(
         ends = (source.ends[i] for i in find_deduced(source, entry.declaration, templates))
         edits += [Edit(end, end, AS_VECTOR) for end in ends]
     for entry in needed:
-        edits += _keyword_edits(source, entry.declaration, values, checked)
+        edits += _keyword_edits(source, entry.declaration, values, checked, target.threadgroup)
     edits += _inlining_edits(unit, kept)
     edits += [_constant_edit(source, c, values[c.name]) for c in unit.constants if id(c.declaration) in kept]
-    edits += _kernel_edits(unit, needed, rows, flags)
+    edits += _kernel_edits(unit, needed, rows, target)
     body = _UNROLL.sub(r"\1unroll", apply(source.text, edits))
-    return write_prologue(rows) + body + write_table(unit, rows, values)
+    return target.write_prologue(rows) + body + target.write_table(unit, rows, values)
 
 
 def apply(text: str, edits: list[Edit]) -> str:
@@ -138,7 +139,7 @@ def _with_members(unit: Unit, kept: set[int]) -> Iterator[Declaration]:
 
 
 def _keyword_edits(
-    source: Source, declaration: Declaration, values: Mapping[str, Value | None], checked: bool
+    source: Source, declaration: Declaration, values: Mapping[str, Value | None], checked: bool, threadgroup: str
 ) -> Iterator[Edit]:
     tokens, starts, ends = source.tokens, source.starts, source.ends
     i = declaration.start
@@ -154,7 +155,7 @@ def _keyword_edits(
         if token == "constant":
             yield Edit(starts[i], ends[i], "const")
         elif token == "threadgroup" and is_variable(source, i):
-            yield Edit(starts[i], ends[i], "static thread_local")
+            yield Edit(starts[i], ends[i], threadgroup)
             if checked:
                 yield from _announce_edits(source, i)
         elif token == "coherent" and tokens[i + 1] in ("(", *ERASED):
@@ -252,7 +253,7 @@ def _constant_edit(source: Source, constant: FunctionConstant, value: Value | No
     return Edit(removal.start, removal.end, f"constexpr {constant.type} {constant.name} = {constant.type}({literal});")
 
 
-def _kernel_edits(unit: Unit, needed: list[Entry], rows: list[Row], flags: str) -> Iterator[Edit]:
+def _kernel_edits(unit: Unit, needed: list[Entry], rows: list[Row], target: Target) -> Iterator[Edit]:
     source = unit.source
     plain = {id(k.declaration) for k in unit.kernels if not k.template}
     for entry in needed:
@@ -260,22 +261,22 @@ def _kernel_edits(unit: Unit, needed: list[Entry], rows: list[Row], flags: str) 
             start = source.starts[entry.declaration.start]
             yield Edit(start, start, "inline ")
     for number, row in enumerate(rows):
-        yield from _row_edits(source, row, number, flags)
+        yield from _row_edits(source, row, number, partial(target.write_entry, row, number))
 
 
-def _row_edits(source: Source, row: Row, number: int, flags: str) -> Iterator[Edit]:
+def _row_edits(source: Source, row: Row, number: int, write_entry: Callable[[str], str]) -> Iterator[Edit]:
     instance, declaration = row.instance, row.instance.declaration
     own_type = f"decltype(&{clean(instance.function)})"
     if instance.parameters < 0 and declaration.body >= 0:
         end = source.ends[declaration.end - 1]
-        yield Edit(end, end, f" {write_entry(row, number, own_type, flags)}")
+        yield Edit(end, end, f" {write_entry(own_type)}")
         return
     if instance.parameters < 0:
         removal = _removal(source, declaration)
-        yield Edit(removal.start, removal.end, write_entry(row, number, own_type, flags) + removal.text)
+        yield Edit(removal.start, removal.end, write_entry(own_type) + removal.text)
         return
     start, parameters = source.starts[declaration.start], source.starts[instance.parameters]
     yield Edit(start, parameters, _blank(source.text[start:parameters]) + f"using pm_signature_{number} = void (*)")
     close, end = source.ends[source.match[instance.parameters]], source.ends[declaration.end - 1]
-    entry = write_entry(row, number, f"pm_signature_{number}", flags)
+    entry = write_entry(f"pm_signature_{number}")
     yield Edit(close, end, f"; {entry}{_blank(source.text[close:end])}")

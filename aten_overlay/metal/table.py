@@ -15,7 +15,7 @@ from aten_overlay.metal.streams import find_streams
 
 Value = bool | int | float
 ABSENT = "absent"
-_UNGROUPED = frozenset(
+UNGROUPED = frozenset(
     ("buffer", "texture", "sampler", ABSENT, "thread_position_in_grid", "threads_per_grid", "grid_size", "grid_origin",
      "threads_per_simdgroup")
 )  # fmt: skip
@@ -101,7 +101,7 @@ def write_prologue(rows: list[Row]) -> str:
         if row.shares:
             lines.append(f"PM_SHARES({number})")
         buffers = max((_last_binding(a) for a in row.arguments if a.kind in _COUNTS), default=0)
-        grouped = str(any(a.kind not in _UNGROUPED for a in row.arguments)).lower()
+        grouped = str(any(a.kind not in UNGROUPED for a in row.arguments)).lower()
         lines.append(
             f"struct pm_spec_{number} {{ static constexpr pm::parameter parameters[] = "
             f"{{{parameters}{{pm::attribute::grid_origin, 0, nullptr}}}}; "

@@ -1,6 +1,6 @@
 // The parts of the launcher: context switches, one threadgroup on fibers, threads of the host, and bounds checks.
 #pragma once
-#include "../include/pm/internal.h"
+#include "../include/pm/host/internal.h"
 #include "../include/porter_metal_abi.h"
 
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 """Adds to compiled code, in LLVM's intermediate representation, a call of the runtime before each access to memory.
 
 The call tells the address, and a site: the line of the source, what is accessed and how (`pm_site` in
-include/pm/internal.h). Works on code that is optimized already, so that a kernel is one function and private variables
-are values; what `defer_to` marks keeps the optimizer from accesses that the source does not make.
+include/pm/host/internal.h). Works on code that is optimized already, so that a kernel is one function and private
+variables are values; what `defer_to` marks keeps the optimizer from accesses that the source does not make.
 """
 
 from __future__ import annotations

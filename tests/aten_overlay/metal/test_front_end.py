@@ -16,6 +16,7 @@ from aten_overlay.metal.declarations import parse
 from aten_overlay.metal.generate import Edit, apply, generate
 from aten_overlay.metal.launch import Library
 from aten_overlay.metal.lexer import read
+from aten_overlay.metal.targets import host
 
 FORMS = """#include <metal_stdlib>
 using namespace metal;
@@ -82,7 +83,7 @@ def test_generated_code() -> None:
         "constant int size = 2;\nkernel void f(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) {\n"
         "  threadgroup float shared[2];\n  threadgroup float* p = shared;\n  x[i] = p[i] + size;\n}\n"
     )
-    text = generate(parse(source), ["f"], {}, "0", False)
+    text = generate(parse(source), ["f"], {}, host("0"))
     body = text[text.index("const int") : text.index("PM_LANE_SOURCE")]
     assert_expected_inline(
         body,

@@ -3,9 +3,15 @@
 
 namespace pm {
 PM_INLINE float divide(float a, float b) { return a / b; }
+// The largest value below 1 of each type bounds `fract`, as the specification asks.
+PM_INLINE float fract_below(float x, float bound) {
+  const float f = x - __builtin_floorf(x);
+  return x != x || x - x != 0.0f ? (x != x ? x : 0.0f) : (f < bound ? f : bound);
+}
+PM_INLINE float sign(float x) { return x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : (x == 0.0f ? x : 0.0f)); }
 PM_INLINE int exponent_of(float x) {
   const bool special = x == 0.0f || x - x != 0.0f;
-  return special ? -2147483647 - 1 : __builtin_ilogbf(x);
+  return special ? -2147483647 - 1 : pm::ilogb(x);
 }
 }  // namespace pm
 
@@ -19,9 +25,9 @@ PM_UNARY(sinh, pm::sinh) PM_UNARY(cosh, pm::cosh) PM_UNARY(tanh, pm::tanh)
 PM_UNARY(asinh, pm::asinh) PM_UNARY(acosh, pm::acosh) PM_UNARY(atanh, pm::atanh)
 PM_UNARY(sqrt, __builtin_sqrtf) PM_UNARY(rsqrt, pm::rsqrt)
 PM_UNARY(fabs, __builtin_fabsf) PM_UNARY(floor, __builtin_floorf) PM_UNARY(ceil, __builtin_ceilf)
-PM_UNARY(trunc, __builtin_truncf) PM_UNARY(round, __builtin_roundf) PM_UNARY(rint, __builtin_rintf)
-PM_BINARY(atan2, pm::atan2) PM_BINARY(pow, pm::pow) PM_BINARY(powr, pm::powr) PM_BINARY(fmod, __builtin_fmodf)
-PM_BINARY(copysign, __builtin_copysignf) PM_BINARY(fdim, __builtin_fdimf) PM_BINARY(divide, pm::divide)
+PM_UNARY(trunc, __builtin_truncf) PM_UNARY(round, pm::round) PM_UNARY(rint, __builtin_rintf)
+PM_BINARY(atan2, pm::atan2) PM_BINARY(pow, pm::pow) PM_BINARY(powr, pm::powr) PM_BINARY(fmod, pm::fmod)
+PM_BINARY(copysign, __builtin_copysignf) PM_BINARY(fdim, pm::fdim) PM_BINARY(divide, pm::divide)
 PM_BINARY(fmin, __builtin_fminf) PM_BINARY(fmax, __builtin_fmaxf)
 
 PM_INLINE float fract(float x) { return pm::fract_below(x, 0x1.fffffep-1f); }
@@ -36,7 +42,7 @@ template <class T, int N> PM_INLINE vec<T, N> fract(const vec<T, N>& a) {
 }
 
 // One step towards y in the type's own precision.
-PM_INLINE float nextafter(float x, float y) { return __builtin_nextafterf(x, y); }
+PM_INLINE float nextafter(float x, float y) { return pm::nextafter(x, y); }
 template <class T> PM_INLINE T nextafter_16(T x, T y) {
   const float a = float(x), b = float(y);
   if (a != a || b != b) return T(a + b);
@@ -49,7 +55,7 @@ PM_INLINE half nextafter(half x, half y) { return nextafter_16(x, y); }
 template <class T, class = enable_if_t<pm::is_bfloat<T>>> PM_INLINE T nextafter(T x, T y) { return nextafter_16(x, y); }
 
 PM_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-PM_INLINE half fma(half a, half b, half c) { return half(__builtin_fma(double(a), double(b), double(c))); }
+PM_INLINE half fma(half a, half b, half c) { return pm::fma(a, b, c); }
 template <
     class A, class B, class C,
     class = enable_if_t<pm::mixed<A, B, C> || (pm::all_same<A, B, C> && (__is_integral(A) || pm::is_bfloat<A>))>>
@@ -68,8 +74,8 @@ PM_INLINE vec<T, N> fma(const vec<T, N>& a, const type_identity_t<vec<T, N>>& b,
 }
 template <class A, class B, class C> PM_INLINE auto mad(A a, B b, C c) { return fma(a, b, c); }
 
-template <class T, class = enable_if_t<pm::is_float<T>>> PM_INLINE T ldexp(T x, int e) { return T(__builtin_ldexpf(float(x), e)); }
-template <class T, class = enable_if_t<pm::is_float<T>>> PM_INLINE T frexp(T x, int& e) { return T(__builtin_frexpf(float(x), &e)); }
+template <class T, class = enable_if_t<pm::is_float<T>>> PM_INLINE T ldexp(T x, int e) { return T(pm::ldexp(float(x), e)); }
+template <class T, class = enable_if_t<pm::is_float<T>>> PM_INLINE T frexp(T x, int& e) { return T(pm::frexp(float(x), &e)); }
 template <class T, class = enable_if_t<pm::is_float<T>>> PM_INLINE int ilogb(T x) { return pm::exponent_of(float(x)); }
 template <class T, class = enable_if_t<pm::is_float<T>>> PM_INLINE T modf(T x, T& whole) {
   const float w = __builtin_truncf(float(x));

@@ -48,13 +48,11 @@ template <class Sum, class T, class Tile> struct operand<Sum, metal::cooperative
     const int count = Tile::capacity - first < width ? Tile::capacity - first : width;
     Part own{};
     for (int i = 0; i < count; ++i) own.v[i] = Sum(given.elements_[first + i]);
-    const pm_exchange* x = exchange(own, share_step<Part>);
-    for (uint lane = 0; lane < 32; ++lane) {
-      const Part part = read_output<Part>(x, (pm_index() & ~31u) + lane);
+    for_each_lane(own, [&](uint lane, const Part& part) {
       for (int i = 0; i < count; ++i)
         if (Tile::holds(lane, first + i))
           values[Tile::row(lane, first + i) * Tile::columns + Tile::column(lane, first + i)] = part.v[i];
-    }
+    });
   }
 };
 template <class L, class R> using sum_of = metal::conditional_t<__is_integral(L) && __is_integral(R), int, float>;

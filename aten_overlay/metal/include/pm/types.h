@@ -46,6 +46,9 @@ struct bfloat {
     return r;
   }
   PM_INLINE static constexpr uint16_t round(float f) {
+#ifdef __CUDA__
+    if (!__builtin_is_constant_evaluated()) return __builtin_bit_cast(uint16_t, static_cast<__bf16>(f));
+#endif
     const uint32_t u = __builtin_bit_cast(uint32_t, f);
     const uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1)) >> 16;
     const uint32_t nan = (u >> 16) | 0x40;

@@ -1,6 +1,6 @@
 // <metal_texture>: samplers, and what all textures have in common (MSL sections 2.8, 2.10 and 6.12). There are no mipmaps.
 #pragma once
-#include "../porter_metal_abi.h"
+#include "../../porter_metal_abi.h"
 
 namespace metal {
 enum class access { sample, read, write, read_write };

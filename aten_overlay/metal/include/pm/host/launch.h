@@ -1,18 +1,11 @@
 // Turns a kernel function into the entries of the launch table. The parameter types are deduced from the function itself;
 // the front end only says, by a Spec, which attribute each parameter had.
 #pragma once
-#include "../porter_metal_abi.h"
+#include "../../porter_metal_abi.h"
 #include "internal.h"
+#include "../positions.h"
 
 namespace pm {
-enum class attribute {
-  buffer, threadgroup, texture, sampler, absent,
-  thread_position_in_grid, thread_position_in_threadgroup, threadgroup_position_in_grid, threads_per_grid,
-  threads_per_threadgroup, dispatch_threads_per_threadgroup, threadgroups_per_grid, thread_index_in_threadgroup,
-  thread_index_in_simdgroup, simdgroup_index_in_threadgroup, simdgroups_per_threadgroup, dispatch_simdgroups_per_threadgroup,
-  threads_per_simdgroup, thread_execution_width, thread_index_in_quadgroup, quadgroup_index_in_threadgroup,
-  quadgroups_per_threadgroup, dispatch_quadgroups_per_threadgroup, grid_origin, grid_size,
-};
 struct parameter {
   attribute kind;
   unsigned index;
@@ -20,13 +13,6 @@ struct parameter {
   bool streamed = false;  // the buffer's element for a thread is at the thread's position
 };
 
-template <class A> struct built_in { PM_INLINE static A from(const uint32_t* p) { return A(p[0]); } };
-template <class T> struct built_in<metal::vec<T, 2>> {
-  PM_INLINE static metal::vec<T, 2> from(const uint32_t* p) { return metal::vec<T, 2>(p[0], p[1]); }
-};
-template <class T> struct built_in<metal::vec<T, 3>> {
-  PM_INLINE static metal::vec<T, 3> from(const uint32_t* p) { return metal::vec<T, 3>(p[0], p[1], p[2]); }
-};
 template <class A> struct bound {};
 template <class T> struct bound<T*> {
   static constexpr bool reference = false, writable = !__is_const(T);
@@ -38,24 +24,6 @@ template <class T> struct bound<T&> {
   using target = T;
   PM_INLINE static T& from(void* p) { return *static_cast<T*>(p); }
 };
-template <class T> constexpr unsigned size_of() {
-  if constexpr (__is_void(T)) return 1;
-  else return sizeof(T);
-}
-template <class T> constexpr unsigned align_of() {
-  if constexpr (__is_void(T)) return 1;
-  else return alignof(T);
-}
-
-
-// A parameter whose condition on function constants is false: nothing may come of it.
-template <class A> struct none {
-  PM_INLINE static A make() { return A{}; }
-};
-template <class T> struct none<T&> {
-  PM_INLINE static T& make() { return *static_cast<T*>(nullptr); }
-};
-
 // How many bindings an argument takes: an array of textures or samplers has one for each.
 template <class D> inline constexpr unsigned bindings_of = 1;
 template <class T, size_t N> inline constexpr unsigned bindings_of<metal::array<T, N>> = N;
@@ -73,30 +41,11 @@ template <class T, size_t N> struct element_of<metal::array<T, N>> { using type 
 template <attribute K, unsigned I, class A>
 PM_INLINE decltype(auto) argument(void* const* buffers, void* const* threadgroup, const pm_thread& t) {
   using D = __remove_cv(__remove_reference_t(A));
-  const pm_grid& g = *t.grid;
-  const uint32_t* n = t.size;
   if constexpr (K == attribute::buffer) return (bound<A>::from(buffers[I]));
   else if constexpr (K == attribute::texture || K == attribute::sampler) return resource<D>::from(buffers + I);
   else if constexpr (K == attribute::absent) return (none<A>::make());
   else if constexpr (K == attribute::threadgroup) return (bound<A>::from(threadgroup[I]));
-  else if constexpr (K == attribute::thread_position_in_grid) return built_in<D>::from(t.position);
-  else if constexpr (K == attribute::thread_position_in_threadgroup) return built_in<D>::from(t.local);
-  else if constexpr (K == attribute::threadgroup_position_in_grid) return built_in<D>::from(t.group);
-  else if constexpr (K == attribute::threads_per_grid || K == attribute::grid_size) return built_in<D>::from(g.grid);
-  else if constexpr (K == attribute::threads_per_threadgroup) return built_in<D>::from(n);
-  else if constexpr (K == attribute::dispatch_threads_per_threadgroup) return built_in<D>::from(g.group);
-  else if constexpr (K == attribute::threadgroups_per_grid) return built_in<D>::from(g.groups);
-  else if constexpr (K == attribute::grid_origin) return D(0);
-  else if constexpr (K == attribute::thread_index_in_threadgroup) return D(t.index);
-  else if constexpr (K == attribute::thread_index_in_simdgroup) return D(t.index & 31);
-  else if constexpr (K == attribute::simdgroup_index_in_threadgroup) return D(t.index >> 5);
-  else if constexpr (K == attribute::simdgroups_per_threadgroup) return D((n[0] * n[1] * n[2] + 31) >> 5);
-  else if constexpr (K == attribute::dispatch_simdgroups_per_threadgroup) return D((g.group[0] * g.group[1] * g.group[2] + 31) >> 5);
-  else if constexpr (K == attribute::thread_index_in_quadgroup) return D(t.index & 3);
-  else if constexpr (K == attribute::quadgroup_index_in_threadgroup) return D(t.index >> 2);
-  else if constexpr (K == attribute::quadgroups_per_threadgroup) return D((n[0] * n[1] * n[2] + 3) >> 2);
-  else if constexpr (K == attribute::dispatch_quadgroups_per_threadgroup) return D((g.group[0] * g.group[1] * g.group[2] + 3) >> 2);
-  else return D(32);
+  else return position<K, D>(t);
 }
 
 // Memory is asked for ahead of the threads that use it: a processor by itself does not look past the end of a page. First

@@ -1,7 +1,7 @@
 /* What generated code and the runtime share: not part of the ABI. */
 #ifndef PM_INTERNAL_H
 #define PM_INTERNAL_H
-#include "../porter_metal_abi.h"
+#include "../../porter_metal_abi.h"
 
 #include <stddef.h>
 #include <stdint.h>

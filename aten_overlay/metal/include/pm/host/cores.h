@@ -257,10 +257,13 @@ PM_INLINE float powr(float x, float y) {
   return undefined ? __builtin_nanf("") : pow_positive(__builtin_fabsf(x), y);
 }
 
-// The largest value below 1 of each type bounds `fract`, as the specification asks.
-PM_INLINE float fract_below(float x, float bound) {
-  const float f = x - __builtin_floorf(x);
-  return x != x || x - x != 0.0f ? (x != x ? x : 0.0f) : (f < bound ? f : bound);
-}
-PM_INLINE float sign(float x) { return x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : (x == 0.0f ? x : 0.0f)); }
+// What the compiler itself has.
+PM_INLINE float round(float x) { return __builtin_roundf(x); }
+PM_INLINE float fmod(float x, float y) { return __builtin_fmodf(x, y); }
+PM_INLINE float fdim(float x, float y) { return __builtin_fdimf(x, y); }
+PM_INLINE float nextafter(float x, float y) { return __builtin_nextafterf(x, y); }
+PM_INLINE float ldexp(float x, int e) { return __builtin_ldexpf(x, e); }
+PM_INLINE float frexp(float x, int* e) { return __builtin_frexpf(x, e); }
+PM_INLINE int ilogb(float x) { return __builtin_ilogbf(x); }
+PM_INLINE half fma(half a, half b, half c) { return half(__builtin_fma(double(a), double(b), double(c))); }
 }  // namespace pm

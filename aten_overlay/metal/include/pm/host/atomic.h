@@ -1,20 +1,7 @@
-// <metal_atomic>: MSL section 6.15.
+// The functions of <metal_atomic>: MSL section 6.15.
 #pragma once
 
 namespace metal {
-enum memory_order { memory_order_relaxed, memory_order_acquire, memory_order_release, memory_order_acq_rel, memory_order_seq_cst };
-enum thread_scope { thread_scope_thread, thread_scope_simdgroup, thread_scope_threadgroup, thread_scope_device };
-template <class T> struct atomic {
-  T value_;
-};
-template <class T> using _atomic = atomic<T>;
-using atomic_int = atomic<int>;
-using atomic_uint = atomic<uint>;
-using atomic_bool = atomic<bool>;
-using atomic_float = atomic<float>;
-using atomic_long = atomic<long>;
-using atomic_ulong = atomic<ulong>;
-
 // What a family of Apple's GPUs has, where the sources are compiled for one (see family.py).
 #ifdef PM_FAMILY
 #define PM_REQUIRE_NARROW(T) static_assert(sizeof(T) < 8, "PTR276 Metal has no such atomic function of 64 bits")
