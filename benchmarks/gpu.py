@@ -1,4 +1,4 @@
-"""Metal kernels on an NVIDIA GPU against torch's CUDA: prints medians of CUDA events, and the fraction of a copy's speed.
+"""Metal kernels on an NVIDIA GPU against torch's CUDA: medians of CUDA events, and the fraction of a copy's speed.
 
 python benchmarks/gpu.py [--only NAME...] [--out FOLDER] [--compile]
 
@@ -15,15 +15,16 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from aten_overlay.metal.cuda.compile import CudaOptions
 
 from aten_overlay.cuda.compile import PLAIN, compile_kernels
 from aten_overlay.cuda.library import compile_shader
+from aten_overlay.metal.cuda.target import CudaOptions
 
 SOURCE = Path(__file__).with_name("gpu.metal")
 FAST = CudaOptions(fast=True, lines=True)
@@ -84,47 +85,50 @@ def measure(run: Run) -> float:
         run()
         end.record()
     torch.cuda.synchronize()
-    return statistics.median(start.elapsed_time(end) for start, end in events)
+    times = [start.elapsed_time(end) for start, end in events]
+    return float(statistics.median(times))
 
 
 def difference(found: torch.Tensor, expected: torch.Tensor, most: float) -> float:
     """The norm of the error over that of the expected values. Raises SystemExit if it is more than allowed."""
     error = float((found.double() - expected.double()).norm() / expected.double().norm())
-    if not error <= most:
+    if not error <= most:  # which NaN is not
         raise SystemExit(f"the error is {error}, more than {most}")
     return error
 
 
 def elementwise(bench: Bench) -> None:
-    n = 1 << 27
-    for dtype, name, most in (
-        (torch.float32, "float", 1e-6),
-        (torch.float16, "half", 1e-3),
-        (torch.bfloat16, "bfloat", 1e-2),
-    ):
-        x = torch.randn(n, device="cuda").to(dtype)
-        y = torch.full_like(x, float("nan"))
-        for label, kernels in (("", bench.kernels), (" fast", bench.fast)):
-            kernel = getattr(kernels, f"silu_{name}")
-            kernel(x, y)
-            error = difference(y, F.silu(x), most)
-            bench.add(
-                f"silu {name}{label}", lambda k=kernel: k(x, y), lambda: F.silu(x), moved=2 * x.nbytes, error=error
-            )
-    for dtype, name, most in ((torch.float32, "float", 1e-6), (torch.float16, "half", 1e-3)):
-        x, y = (torch.randn(n, device="cuda").to(dtype) for _ in range(2))
-        z = torch.full_like(x, float("nan"))
-        kernel = getattr(bench.kernels, f"multiply_add_{name}")
-        kernel(x, y, z, 1.5)
-        error = difference(z, torch.add(y, x, alpha=1.5), most)
-        bench.add(f"multiply-add {name}", lambda k=kernel: k(x, y, z, 1.5), lambda: torch.add(y, x, alpha=1.5, out=z),
-                  moved=3 * x.nbytes, error=error)  # fmt: skip
+    types = ((torch.float32, "float", 1e-6), (torch.float16, "half", 1e-3), (torch.bfloat16, "bfloat", 1e-2))
+    for dtype, name, most in types:
+        _silu(bench, dtype, name, most)
+    for dtype, name, most in types[:2]:
+        _multiply_add(bench, dtype, name, most)
+
+
+def _silu(bench: Bench, dtype: torch.dtype, name: str, most: float) -> None:
+    x = torch.randn(1 << 27, device="cuda").to(dtype)
+    y = torch.full_like(x, float("nan"))
+    for label, kernels in (("", bench.kernels), (" fast", bench.fast)):
+        kernel = getattr(kernels, f"silu_{name}")
+        kernel(x, y)
+        error = difference(y, F.silu(x), most)
+        bench.add(f"silu {name}{label}", partial(kernel, x, y), partial(F.silu, x), moved=2 * x.nbytes, error=error)
+
+
+def _multiply_add(bench: Bench, dtype: torch.dtype, name: str, most: float) -> None:
+    x, y = (torch.randn(1 << 27, device="cuda").to(dtype) for _ in range(2))
+    z = torch.full_like(x, float("nan"))
+    kernel = getattr(bench.kernels, f"multiply_add_{name}")
+    kernel(x, y, z, 1.5)
+    error = difference(z, torch.add(y, x, alpha=1.5), most)
+    torchs = partial(torch.add, y, x, alpha=1.5, out=z)
+    bench.add(f"multiply-add {name}", partial(kernel, x, y, z, 1.5), torchs, moved=3 * x.nbytes, error=error)
 
 
 def row_wise(bench: Bench) -> None:
     x, y = torch.randn(ROWS, COLUMNS, device="cuda"), torch.empty(ROWS, COLUMNS, device="cuda")
     w, b = torch.randn(COLUMNS, device="cuda"), torch.randn(COLUMNS, device="cuda")
-    grid = {"threads": ROWS * GROUP, "group_size": GROUP}
+    grid: Any = {"threads": ROWS * GROUP, "group_size": GROUP}
     k = bench.kernels
     cases: Mapping[str, tuple[Run, Callable[[], torch.Tensor]]] = {
         "RMSNorm": (lambda: k.rms_norm_rows(x, w, y, 1e-5, **grid), lambda: F.rms_norm(x, (COLUMNS,), w, 1e-5)),
@@ -205,7 +209,7 @@ def grid_sample(bench: Bench) -> None:
     grid = torch.rand(batch, points, points, 2, device="cuda") * 2 - 1
     out = torch.full((batch, points, points, channels), float("nan"), device="cuda")
     samples = batch * points * points
-    shape = {"threads": [channels // 4, samples], "group_size": [16, 16], "arg_casts": {3: "int32"}}
+    shape: Any = {"threads": [channels // 4, samples], "group_size": [16, 16], "arg_casts": {3: "int32"}}
 
     def forward() -> None:
         bench.kernels.grid_sample(x, grid, out, [side, side, channels // 4, points * points], **shape)
@@ -227,7 +231,7 @@ def _backward(bench: Bench, x: torch.Tensor, grid: torch.Tensor, compiled: Calla
     points, samples = grid.shape[1], grid.shape[0] * grid.shape[1] * grid.shape[2]
     cotangent = torch.randn(batch, points, points, channels, device="cuda")
     x_grad, grid_grad = torch.zeros_like(x), torch.zeros_like(grid)
-    how = {"threads": [32, samples], "group_size": [32, 8], "arg_casts": {5: "int32"}}
+    how: Any = {"threads": [32, samples], "group_size": [32, 8], "arg_casts": {5: "int32"}}
 
     def kernel() -> None:
         bench.kernels.grid_sample_backward(x, grid, cotangent, x_grad, grid_grad,
@@ -240,7 +244,7 @@ def _backward(bench: Bench, x: torch.Tensor, grid: torch.Tensor, compiled: Calla
     leaves = x.detach().requires_grad_(), grid.detach().clone().requires_grad_()
     for name, function in (("composed", composed), ("torch.compile", compiled)):
         result = function(*leaves)
-        pull = lambda r=result: torch.autograd.grad(r, leaves, cotangent, retain_graph=True)  # noqa: E731
+        pull = partial(torch.autograd.grad, result, leaves, cotangent, retain_graph=True)
         backward()
         wanted = pull()
         error = max(difference(x_grad, wanted[0], 1e-4), difference(grid_grad, wanted[1], 1e-3))
@@ -304,9 +308,8 @@ def main() -> int:
             failed.append(name)
             print(f"FAILED {name}: {error}", flush=True)
         torch.cuda.empty_cache()
-    print(
-        f"\n{torch.cuda.get_device_name()}, torch {torch.__version__}, copy {bench.copy / 1e6:.0f} GB/s, medians of {ROUNDS}"
-    )
+    where = f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
+    print(f"\n{where}, copy {bench.copy / 1e6:.0f} GB/s, medians of {ROUNDS}")
     print(f"{'':36}{'kernel':>9}{'other':>9}{'ratio':>8}{'copy':>6}  {'error':>8}  against  (milliseconds)")
     print("\n".join(map(bench.describe, bench.rows)))
     if chosen.out:

@@ -11,8 +11,9 @@ from aten_overlay.cuda import store
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler
 from aten_overlay.metal.build import DEFAULT, Options, host_names
-from aten_overlay.metal.cuda.compile import CudaOptions, compile_ptx
+from aten_overlay.metal.cuda.compile import compile_ptx
 from aten_overlay.metal.cuda.module import PtxModule
+from aten_overlay.metal.cuda.target import CudaOptions
 
 # Lines change no code, and tell compute-sanitizer where an access stands.
 PLAIN = CudaOptions(lines=True)

@@ -110,7 +110,7 @@ class Driver:
 
 
 class Block:
-    """The parameters of one entry as the bytes that a launch passes: numbers set once, addresses set by every launch."""
+    """The parameters of an entry as the bytes that a launch passes: numbers set once, addresses by every launch."""
 
     def __init__(self, size: int) -> None:
         self.data = ctypes.create_string_buffer(max(size, 8) + 8)

@@ -56,5 +56,5 @@ def _list_sizes(sizes: int | Sequence[int]) -> list[int]:
 
 
 def _three(sizes: Sequence[Any]) -> Three:
-    x, y, z = (*sizes, *[1] * (_DIMENSIONS - len(sizes)))
+    x, y, z = (*(int(size) for size in sizes), *[1] * (_DIMENSIONS - len(sizes)))
     return x, y, z

@@ -15,8 +15,8 @@ from aten_overlay.cuda.modules import Modules
 from aten_overlay.cuda.torch_side import Torch, TorchSide
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import DEFAULT, Options
-from aten_overlay.metal.cuda.compile import CudaOptions
 from aten_overlay.metal.cuda.module import PtxModule
+from aten_overlay.metal.cuda.target import CudaOptions
 
 # Compiles the kernel of a name with the references at some indices passed as addresses.
 Compile: TypeAlias = Callable[[str, Indices], PtxModule]

@@ -1,4 +1,4 @@
-"""What launches need of torch's CUDA: the current device and stream, memory for constants, whether a graph is captured."""
+"""What launches need of torch: the current device and stream, memory for constants, whether a graph is captured."""
 
 from __future__ import annotations
 

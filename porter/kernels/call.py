@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import torch
@@ -83,13 +84,20 @@ def _name(dtype: torch.dtype) -> str:
 
 def device_of(inputs: Sequence[object]) -> str:
     """Where a call runs: on the CUDA device of a tensor that lies on one; on the CPU if a tensor with dimensions lies
-    there and none on the mps device.
+    there and none on the mps device. Numbers alone run on the mps device, or a CUDA device where there is no other.
     """
     tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
     kinds = {t.device.type for t in tensors}
+    if not kinds - {"cpu"} and all(t.dim() == 0 for t in tensors) and _has_cuda_alone():
+        return f"{CUDA}:{torch.cuda.current_device()}"
     if CUDA in kinds and DEVICE not in kinds:
         return next(str(t.device) for t in tensors if t.device.type == CUDA)
     return "cpu" if DEVICE not in kinds and any(t.dim() > 0 and t.device.type == "cpu" for t in tensors) else DEVICE
+
+
+@lru_cache(maxsize=1)
+def _has_cuda_alone() -> bool:
+    return torch.cuda.is_available() and not torch.backends.mps.is_available()
 
 
 def is_cuda(device: str) -> bool:

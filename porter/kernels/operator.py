@@ -166,13 +166,13 @@ def _returned(results: Sequence[torch.Tensor]) -> Any:
 
 def _compute(kernel: Kernel, reference: Reference | None, call: Call, prepared: Preparations) -> Sequence[torch.Tensor]:
     """The kernel's outputs on a device, the reference's on the CPU. Raises PTR221 for a CPU call without one."""
+    if (collect := find_collector()) is not None:
+        collect(write_signature(kernel, call).source)
+        return tuple(torch.zeros(each.shape, dtype=each.dtype) for each in call.outputs)
     if device_of(call.inputs) != "cpu":
         found = find_prepared(prepared, kernel, reference, call)
         _sources[kernel] = found.generated.source
         return launch(kernel, call, found)
-    if (collect := find_collector()) is not None:
-        collect(write_signature(kernel, call).source)
-        return tuple(torch.zeros(each.shape, dtype=each.dtype) for each in call.outputs)
     _sources[kernel] = _source(kernel, call)
     if reference is None:
         name = next(n for n, v in zip(kernel.inputs, call.inputs, strict=True) if isinstance(v, torch.Tensor))
