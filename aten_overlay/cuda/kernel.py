@@ -149,7 +149,9 @@ class CudaKernel:
         return tuple(found)
 
     def _pack(self, index: int, argument: Any, casts: str | Mapping[int, str] | None) -> bytes:
-        """The bytes of an argument that is no tensor on a device."""
+        """The bytes of an argument that is no tensor on a device; bytes are passed as they are."""
+        if isinstance(argument, bytes):
+            return argument
         if isinstance(argument, torch.Tensor):
             if argument.device.type != "cpu" or argument.dim():
                 where = f"argument {index} of kernel `{self._entry.name}` is on {argument.device}"
