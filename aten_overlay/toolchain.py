@@ -28,6 +28,7 @@ _ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+: (?:fatal )?error: (?
 # What a header instantiates is not instantiated again by each file that reads it: host code compiles in half the time.
 INSTANTIATED = "-fpch-instantiate-templates"
 BY_CONTENT = compiler.BY_CONTENT
+TIMELESS = compiler.TIMELESS
 _OPTIMIZED = ("-O1", "-fPIC", "-fvisibility=default", "-Wall", "-Wextra", "-Wno-unused-parameter")
 
 
@@ -97,7 +98,7 @@ def precompiled_header(header: Path, flags: Sequence[str], kind: str = "c++", de
 
     `deps` as for `build`: system headers are not among those the compiler is arguments to list.
     """
-    return _compile(header, (*_OPTIMIZED, INSTANTIATED, *flags), deps, f"{kind}-header", ".pch")
+    return _compile(header, (*_OPTIMIZED, INSTANTIATED, *TIMELESS, *flags), deps, f"{kind}-header", ".pch")
 
 
 def build(

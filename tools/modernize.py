@@ -33,6 +33,8 @@ FOLDERS = ("aten", "c10", "test", "torch/testing", "torchgen")
 LIBRARY = f"{MPS}/MetalShaderLibrary.mm"
 # What the embedded fork leaves out for its size: kernels that get a struct.
 WITH_PARAMS = Path(__file__).parent / "dialect" / "with_params.patch"
+# The old tree's own kernels in the files that are replaced, in the dialect: what was native stays native.
+NATIVES = Path(__file__).parent / "dialect" / "natives.patch"
 DIALECT = (
     f"{KERNELS}/UnaryKernel.metal",
     f"{KERNELS}/BinaryKernel.metal",
@@ -53,6 +55,7 @@ def modernize(old: Path, headers: Path, new: Path) -> None:
     shutil.copytree(headers / METAL_HEADERS, new / METAL_HEADERS, dirs_exist_ok=True)
     for path in DIALECT:
         shutil.copy(EMBEDDED_FORK / path, new / path)
+    subprocess.run(["git", "apply", str(NATIVES)], cwd=new, check=True)
     ours = read_library()
     new.joinpath(LIBRARY).write_text(ours[LIBRARY])
     header = new.joinpath(KERNEL_LIBRARY).read_text()

@@ -23,6 +23,9 @@ _INLINED = "__attribute__((always_inline))"  # into the loop over threads, which
 _UNSUFFIXED = re.compile(
     r"((\d[\d']*\.[\d']*|\.[\d']+)([eE][+-]?\d+)?|\d[\d']*[eE][+-]?\d+|0[xX][\da-fA-F.]+[pP][+-]?\d+)$"
 )
+# Suffixes that the compiler does not take.
+_SUFFIXED = re.compile(r"(?P<digits>(?:\d[\d']*\.?[\d']*|\.[\d']+)(?:[eE][+-]?\d+)?)(?P<suffix>bf|BF|H)$")
+_TYPES = {"bf": "bfloat", "BF": "bfloat", "H": "half"}
 _SIZES = frozenset(("uint", "ushort", "size_t", "short", "uchar", "uint32_t", "uint16_t"))
 _MARKER = re.compile(r"^[ \t]*#(?:line)?[ \t]*\d[^\n]*", re.MULTILINE)
 # What is left of `#pragma unroll (MACRO(...))` cannot be read: macros are gone. How far to unroll is a hint anyhow.
@@ -164,11 +167,17 @@ def _keyword_edits(
             yield Edit(starts[i], ends[i], _INLINED if token == "kernel" else "")
         elif source.kinds[i] == "number" and _UNSUFFIXED.match(token):
             yield Edit(ends[i], ends[i], "f")
+        elif source.kinds[i] == "number" and (found := _SUFFIXED.match(token)):
+            yield Edit(starts[i], ends[i], f"{_TYPES[found['suffix']]}({_as_float(found['digits'])})")
         elif token == "is_function_constant_defined":
             defined = values.get(tokens[i + 2]) is not None
             first = i - 2 if tokens[i - 1] == "::" else i
             yield Edit(starts[first], ends[source.match[i + 1]], "true" if defined else "false")
         i += 1
+
+
+def _as_float(digits: str) -> str:
+    return f"{digits}f" if _UNSUFFIXED.match(digits) else f"{digits}.0f"
 
 
 def _constructor_edits(unit: Unit, kept: set[int]) -> Iterator[Edit]:

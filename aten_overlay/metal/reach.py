@@ -12,7 +12,7 @@ from aten_overlay.metal.syntax import Declaration
 SYNCHRONIZING = re.compile(
     r"(__metal_)?(threadgroup_barrier|simdgroup_(barrier|load|store|multiply|multiply_accumulate|matrix|float8x8|half8x8|bfloat8x8)|make_filled_simdgroup_matrix"
     r"|matmul2d|simd_(sum|product|min|max|and|or|xor|any|all|ballot|is_first|active_threads_mask|broadcast\w*|shuffle\w*|prefix\w*)"
-    r"|quad_(sum|product|min|max|and|or|xor|any|all|ballot|broadcast\w*|shuffle\w*|prefix\w*))$"
+    r"|quad_(sum|product|min|max|and|or|xor|any|all|ballot|is_first|active_threads_mask|broadcast\w*|shuffle\w*|prefix\w*))$"
 )
 
 # Templates of the library that come to others by name, which a source may have specialized.

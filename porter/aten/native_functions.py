@@ -82,6 +82,7 @@ class _Declaration:
     dispatch: tuple[DispatchEntry, ...]
     structured: bool
     delegate: str | None
+    loops: bool
     line: int
 
     @cached_property
@@ -117,6 +118,11 @@ class NativeFunction:
     def delegate(self) -> str | None:
         """The function whose structured kernel this one uses."""
         return self.declaration.delegate
+
+    @property
+    def loops(self) -> bool:
+        """Whether torchgen makes its CPU and CUDA kernels from a function of one element (`ufunc_inner_loop`)."""
+        return self.declaration.loops
 
     @property
     def name(self) -> str:
@@ -319,6 +325,7 @@ def _parse_declaration(node: yaml.Node, text: str) -> _Declaration:
         dispatch=tuple(_read_dispatch(dispatch, text)) if dispatch else (),
         structured=_read_scalar(fields.get("structured")).lower() == "true",
         delegate=_read_scalar(fields.get("structured_delegate")) or None,
+        loops="ufunc_inner_loop" in fields,
         line=place.line,
     )
 

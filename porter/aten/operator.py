@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from porter.aten.device_rows import OwnBody, find_own_body
 from porter.aten.implementations import Implementation, Language, find_implementation, find_language, find_registration
 from porter.aten.native_functions import (
     MPS_KEY,
@@ -46,11 +47,15 @@ class ServedFunction:
 
 @dataclass(frozen=True)
 class Migration:
-    """A function on MPSGraph, the dispatch entry it joins (or its own, if shared), and the stubs that entry calls."""
+    """A function on MPSGraph, the dispatch entry it joins (or its own, if shared), and the stubs that entry calls.
+
+    One that joins no entry keeps its function, whose body becomes `body`.
+    """
 
     served: ServedFunction
     target: DispatchEntry
     stubs: tuple[StubCall, ...]
+    body: OwnBody | None = None
 
 
 @dataclass(frozen=True)
@@ -214,6 +219,8 @@ def is_shared(entry: DispatchEntry) -> bool:
 
 def _find_join(checkout: Checkout, operator: Operator, served: ServedFunction) -> Migration:
     candidates = [entry for entry in served.function.dispatch if is_shared(entry)]
+    if not candidates and (own := _keep_function(checkout, served)):
+        return own
     if not candidates:
         raise PorterError(
             "PTR017",
@@ -232,7 +239,19 @@ def _find_join(checkout: Checkout, operator: Operator, served: ServedFunction) -
             if isinstance(error, DifferentOverloads):
                 return Migration(served, entry, _find_stubs_of_out(checkout, operator, error))
     assert failure is not None
-    raise failure
+    own = _keep_function(checkout, served)
+    if own is None:
+        raise failure
+    return own
+
+
+def _keep_function(checkout: Checkout, served: ServedFunction) -> Migration | None:
+    """The function that MPS keeps, which calls the stub that another device's function calls, or None."""
+    found = served.implementation
+    if found is None or found.function is None or is_shared(served.entry):
+        return None
+    body = find_own_body(checkout, served.function)
+    return Migration(served, served.entry, (body.call,), body) if body else None
 
 
 def _find_stubs_of_out(checkout: Checkout, operator: Operator, error: PorterError) -> tuple[StubCall, ...]:

@@ -58,7 +58,7 @@ class StubCall:
 
     `builder` is the function that builds the iterator (`unary_op`, `comparison_op`, ...); it is empty for a structured
     kernel, where the meta function does so. `via` names the functions in between. With `real`, only the real part of a
-    complex result is used.
+    complex result is used. `device` is the device that a function for it alone names: `CPU`, `CUDA`.
     """
 
     stub: Stub
@@ -69,6 +69,7 @@ class StubCall:
     via: tuple[str, ...]
     real: bool
     place: Place
+    device: str = ""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,12 @@ from porter.aten.metal_functions import Library
 from porter.core.checkout import Checkout
 from porter.core.dtypes import BOOL, BY_CPP, FLOAT, FLOAT2, LONG, UCHAR, DType, Kind
 from porter.core.layout import INCLUDE_ROOTS
+from porter.cpu.loops import ScalarFunction
 from porter.cpu.scalar_body import translate_body
 from porter.cpu.translator import ARRAY, OPMATH, Translator, TypedText
 from porter.languages import cpp
 from porter.languages.brackets import has_outside
+from porter.languages.cpp_parser import parse_expression
 from porter.languages.definitions import Definition, find_definitions, parse_definition
 from porter.mpsgraph.operations import find_called_helpers, find_written_form, helpers
 
@@ -23,7 +25,11 @@ _INCLUDE = re.compile(
 # Headers that the vector headers include for every kernel file.
 _EVERYWHERE = ("ATen/native/Math.h", "ATen/native/cpu/zmath.h")
 _PREFIX = "calc_"
-_CLASS = re.compile(r"(!?)\s*(?:std::is_(integral|floating_point)_v|c10::is_(complex))\s*<\s*\w+\s*>")
+_CLASS = re.compile(
+    r"(!?)\s*(?:std::is_(integral|floating_point)_v|c10::is_(complex|reduced_floating_point)(?:_v)?)\s*<\s*\w+\s*>"
+)
+_CONSTANT = r"^(?:(?:static|inline)\s+)*(?:constexpr|const)\s+(?:double|float|auto)\s+{name}\s*=([^;]+);"
+_REDUCED = "reduced_floating_point"
 _DEPTH = 4
 # Before the name of a function that c10::metal has too: kernel files use that namespace.
 _OWN = "aten_"
@@ -86,6 +92,25 @@ class Helpers:
         finally:
             self.depth -= 1
 
+    def find_constant(self, name: str) -> cpp.Expr | None:
+        """Returns the value of a constant that the file, or a header it includes, defines, or None."""
+        for path in (self.path, *find_headers(self.checkout, self.path)):
+            text = self.checkout.read(path)
+            match = re.search(_CONSTANT.format(name=re.escape(name)), text, re.M) if name in text else None
+            if match:
+                return parse_expression(path, match[1].strip())
+        return None
+
+    def find_scalar_function(self, call: cpp.Call) -> ScalarFunction | None:
+        """Returns the function template whose instance a call passes on, as a loop is given `f<scalar_t>`, or None."""
+        named = (each for each in call.arguments if isinstance(each, cpp.Name) and each.arguments)
+        for name in named:
+            for path in (self.path, *find_headers(self.checkout, self.path)):
+                for found in find_definitions(path, self.checkout.read(path), rf"\b{re.escape(name.last)}"):
+                    if "Vectorized" not in found.text[: found.text.index("{")]:
+                        return _make_scalar_function(found, name, (self.checkout, path))
+        return None
+
     def used_in(self, text: str) -> tuple[str, ...]:
         """Returns the translated functions that a text needs, callees first."""
         needed: dict[str, str] = {}
@@ -115,7 +140,7 @@ class Helpers:
         Its arguments are of `dtype`: that of the kernel, or of the parts of its complex numbers.
         """
         function = parse_definition(found)
-        inner = Translator(dtype, found.line_of, self.library, self.translate_call)
+        inner = Translator(dtype, found.line_of, self.library, self.translate_call, find_constant=self.find_constant)
         for template in function.templates:
             words = re.findall(r"(?:typename|class)\s+(\w+)\s*(?:=|$)", template)
             inner.aliases.update(dict.fromkeys(words, part_type(function, dtype)))
@@ -140,6 +165,14 @@ class Helpers:
         self.translated[name] = "\n".join([head, *(f"  {line}" for line in lines), "}"])
         kind = dtype.metal if result == "T" and dtype != translator.dtype else result
         return TypedText(f"{name}({', '.join(a.text for a in arguments)})", kind)
+
+
+def _make_scalar_function(found: Definition, name: cpp.Name, library: tuple[Checkout, str]) -> ScalarFunction:
+    function = parse_definition(found)
+    returns = _read_return_type(function.returns)
+    body = cpp.LambdaExpr(function.parameters, returns, function.body, function.start)
+    types = (template.split()[-1] for template in function.templates)
+    return ScalarFunction(body, found, dict(zip(types, name.arguments, strict=False)), library)
 
 
 def _write_complex(name: str) -> str | None:
@@ -230,7 +263,8 @@ def _fits(found: Definition, arity: int, dtype: DType) -> bool:
     conditions = _CLASS.findall(" ".join(function.templates) + function.returns)
     kinds = {"integral": Kind.INTEGRAL, "floating_point": Kind.FLOATING, "complex": Kind.COMPLEX}
     for negated, first, second in conditions:
-        if (dtype.kind is kinds[first or second]) == bool(negated):
+        holds = dtype.is_reduced if second == _REDUCED else dtype.kind is kinds[first or second]
+        if holds == bool(negated):
             return False
     generic = {w for t in function.templates for w in re.findall(r"(?:typename|class)\s+(\w+)", t)}
     return all(_takes(p.type.rstrip("&"), generic, dtype) for p in function.parameters[:1])

@@ -6,7 +6,7 @@ Source: aten/src/ATen/native/cpu/*.cpp, `REGISTER_DISPATCH` of ATen/native/Dispa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from porter.core.checkout import Checkout
@@ -93,16 +93,29 @@ def same_type(dtype: DType) -> DType:
     return dtype
 
 
-def read_cpu_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DType] = same_type) -> CpuKernel:
+def read_cpu_kernel(
+    checkout: Checkout,
+    stub: str,
+    output: Callable[[DType], DType] = same_type,
+    bound: Mapping[str, str] | None = None,
+) -> CpuKernel:
     """Returns the CPU kernel that `native/cpu` registers for a stub. `output` maps common types to result types.
+
+    `bound` are the enumerators that parameters have.
 
     Raises PTR077 if none is registered. Lambdas that cannot be translated are not errors but in `untranslated`.
     """
     found, function = find_registered_kernel(checkout, stub)
-    kernel = collect_lambdas(stub, found, function, lambda dtype: lower(checkout, found, dtype, output(dtype)))
+
+    def collect(own: bool) -> CpuKernel:
+        return collect_lambdas(
+            stub, found, function, lambda dtype: lower(checkout, found, dtype, output(dtype), own=own, bound=bound)
+        )
+
+    kernel = collect(own=False)
     if not any(_calls_metal(each) for each in kernel.lambdas):
         return kernel
-    own = collect_lambdas(stub, found, function, lambda dtype: lower(checkout, found, dtype, output(dtype), own=True))
+    own = collect(own=True)
     return kernel if own.lambdas == kernel.lambdas else replace(kernel, own=own)
 
 

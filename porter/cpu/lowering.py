@@ -24,6 +24,7 @@ from porter.cpu.msl_functions import TYPES, VECTOR_MATH
 from porter.cpu.scalar_body import (
     CHECKS,
     is_assigned,
+    only_assigns,
     prune_locals,
     quote_statement,
     translate_assignment,
@@ -75,18 +76,23 @@ def lower(
     function: cpp.Function | None = None,
     types: Mapping[str, str] | None = None,
     own: bool = False,
+    bound: Mapping[str, str] | None = None,
 ) -> LoweredKernel | None:
     """Lowers a kernel for a common type and an output type; returns None if its dispatch does not cover them.
 
     `function` stands for what `found` defines, and `types` are names of types in scope, in Metal. With
-    `own`, the functions that it calls are the fork's own rather than those of c10::metal.
+    `own`, the functions that it calls are the fork's own rather than those of c10::metal. `bound` are the enumerators
+    that parameters have.
 
     Raises PTR078 (no scalar function passed to a loop), or PTR079 or PTR080 (no Metal equivalent).
     """
     library = Library.read(checkout)
     helpers = Helpers(checkout, found.path, library, own)
-    translator = Translator(dtype, found.line_of, library, helpers.translate_call, dict(types or {}))
-    state = _State(loops, helpers, found, Facts(dtype, output), translator)
+    translator = Translator(
+        dtype, found.line_of, library, helpers.translate_call, dict(types or {}), find_constant=helpers.find_constant
+    )
+    known = {name: cpp.Name(value) for name, value in (bound or {}).items()}
+    state = _State(loops, helpers, found, Facts(dtype, output, known), translator)
     try:
         lines = _function(state, function or parse_definition(found))
     except _Unsupported:
@@ -175,6 +181,8 @@ def _if(state: _State, statement: cpp.If) -> list[str]:
     otherwise = statement.otherwise or cpp.Block(())
     if decided is not None:
         return _block(state, statement.then if decided else otherwise)
+    if only_assigns(statement, state.translator.refused):
+        return []
     test = state.translator.test(statement.test)
     return write_branch(test, _block(state, statement.then), _block(state, otherwise))
 
@@ -208,7 +216,11 @@ def _declaration(state: _State, statement: cpp.Declaration) -> list[str]:
         state.scalars[statement.name] = (kind if written == "auto" else written, owner)
         state.translator.names[statement.name] = TypedText(statement.name, state.scalars[statement.name][0])
         return []
-    return translate_declaration(state.translator, statement, constant=not is_assigned(state.body, statement.name))
+    try:
+        return translate_declaration(state.translator, statement, constant=not is_assigned(state.body, statement.name))
+    except PorterError as error:  # what only the launch may need, such as a grain size
+        state.translator.refused[statement.name] = error
+        return []
 
 
 def _name_conversions(state: _State, value: Any) -> Any:
@@ -335,7 +347,7 @@ def _bind_arguments(state: _State, callee: cpp.Function, call: cpp.Call, functio
 
 def _loop(state: _State, call: cpp.Call) -> list[str]:
     """Lowers the scalar function of a loop, inline."""
-    function = state.loops.read(state.found, call, state.facts)
+    function = state.loops.read(state.found, call, state.facts) or state.helpers.find_scalar_function(call)
     if function is None:
         raise _refuse(state, "a loop body that is not a lambda", call.start)
     translator, helpers = state.translator, state.helpers

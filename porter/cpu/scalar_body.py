@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from porter.aten.branches import show
 from porter.core.dtypes import Kind
@@ -152,6 +153,16 @@ def is_assigned(body: cpp.Stmt, name: str) -> bool:
     return isinstance(value, cpp.Binary) and isinstance(value.left, cpp.Name) and value.left.path == name
 
 
+def only_assigns(body: cpp.Stmt, names: Collection[str]) -> bool:
+    """Whether a statement does nothing but assign to these names."""
+    if isinstance(body, cpp.Block):
+        return all(only_assigns(statement, names) for statement in body.statements)
+    if isinstance(body, cpp.If):
+        return only_assigns(body.then, names) and (body.otherwise is None or only_assigns(body.otherwise, names))
+    value = body.value if isinstance(body, cpp.ExpressionStatement) else None
+    return isinstance(value, cpp.Binary) and isinstance(value.left, cpp.Name) and value.left.path in names
+
+
 def quote_statement(statement: cpp.Stmt) -> str:
     """Returns a statement as quoted in messages."""
     text = (
@@ -175,7 +186,9 @@ def _find_unused(lines: list[str]) -> int | None:
     for index, line in enumerate(lines):
         match = re.match(r"\s*[\w:<>]+ (\w+)(?: = .*)?;$", line)
         if match and match.group(1) and not line.lstrip().startswith("return "):
-            rest = "\n".join(lines[:index] + lines[index + 1 :])
-            if not re.search(rf"\b{match.group(1)}\b", rest):
+            name = re.escape(match.group(1))
+            again = re.compile(rf"\s*[\w:<>]+ {name} = (?!.*\b{name}\b).*;$")  # in the other branch of an #if
+            rest = "\n".join(line for line in lines[:index] + lines[index + 1 :] if not again.match(line))
+            if not re.search(rf"\b{name}\b", rest):
                 return index
     return None

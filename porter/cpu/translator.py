@@ -15,7 +15,7 @@ from porter.core.dtypes import BY_METAL, FLOAT, INT, LONG, DType, Kind
 from porter.core.errors import Place, PorterError
 from porter.cpu.msl_functions import CONSTANTS, LIMITS, NAMESPACES, TRAITS, TYPES, fill_form, find_form, get_plain_name
 from porter.languages import cpp
-from porter.languages.brackets import strip_parentheses
+from porter.languages.brackets import has_outside, strip_parentheses
 from porter.mpsgraph.operations import by_cpp_name, operations
 
 OPMATH = "c10::metal::opmath_t<T>"
@@ -50,7 +50,8 @@ class TypedText:
 class Translator:
     """The names and types in scope while a kernel is translated for `dtype`.
 
-    `roundings` counts the operations that round to the element type.
+    `roundings` counts the operations that round to the element type. `refused` are locals without a Metal equivalent,
+    an error only where an element uses them; `find_constant` finds the value of a constant of the file.
     """
 
     dtype: DType
@@ -60,6 +61,8 @@ class Translator:
     aliases: dict[str, str] = field(default_factory=dict)
     names: dict[str, TypedText] = field(default_factory=dict)
     checks: list[str] = field(default_factory=list)
+    refused: dict[str, PorterError] = field(default_factory=dict)
+    find_constant: Callable[[str], cpp.Expr | None] = field(default=lambda _name: None)
     roundings: int = 0
 
     def refuse(self, what: str, start: int) -> PorterError:
@@ -79,7 +82,9 @@ class Translator:
             return self.aliases[bare]
         if bare.endswith(ARRAY):
             return f"{self.type(bare.removesuffix(ARRAY), start)}{ARRAY}"
-        wrapped = re.fullmatch(r"(?:at::)?opmath_type<(.+)>|(?:std::)?make_(un)?signed_t<(.+)>", bare)
+        wrapped = re.fullmatch(
+            r"(?:(?:at::)?opmath_type|reduced_fp_to_float_t)<(.+)>|(?:std::)?make_(un)?signed_t<(.+)>", bare
+        )
         accumulated = re.fullmatch(r"(?:at::)?acc_type<(.+?), ?(?:true|false|/\*.*)>", bare)
         if accumulated:
             return self._accumulate(self.type(accumulated.group(1), start))
@@ -141,10 +146,16 @@ class Translator:
     def _name(self, value: cpp.Name) -> TypedText:
         if value.path in self.names:
             return self.names[value.path]
+        if value.path in self.refused:
+            raise self.refused[value.path]
         if value.path in CONSTANTS:
             return TypedText(*CONSTANTS[value.path])
         if value.path in TRAITS:
             return TypedText(f"{TRAITS[value.path]}<{self.type(value.arguments[0], value.start)}>", "bool")
+        constant = self.find_constant(value.path)
+        if constant is not None:
+            found = self.expression(constant)
+            return TypedText(f"({found.text})" if has_outside(found.text, " ") else found.text, found.type)
         raise self.refuse(f"the name {value.path}", value.start)
 
     def _index(self, value: cpp.Index) -> TypedText:
@@ -241,7 +252,7 @@ class Translator:
             return TypedText(f"{kind}({value.text}, 0)", kind)
         if kind == FLOAT.metal and value.text.isdecimal():
             return TypedText(f"{value.text}.0f", kind)
-        return TypedText(f"static_cast<{kind}>({value.text})", kind)
+        return TypedText(f"static_cast<{kind}>({strip_parentheses(value.text)})", kind)
 
     def _member(self, value: cpp.Member) -> TypedText:
         raise self.refuse(f"'{show(value)}'", value.start)

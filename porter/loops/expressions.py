@@ -21,14 +21,13 @@ from hashlib import blake2b
 from weakref import WeakValueDictionary
 
 from porter.core.dtypes import BOOL, DType, Kind
-
-Number = bool | int | float
+from porter.loops.host_values import Named, Number
 
 
 class Op(Enum):
     """What an expression is. The attribute of each is in parentheses."""
 
-    INTEGER = "integer"  # (int)
+    INTEGER = "integer"  # (int, or Named)
     LOOP = "loop"  # (Loop)
     SUM = "sum"
     PRODUCT = "product"  # of an index and an INTEGER
@@ -41,7 +40,7 @@ class Op(Enum):
     LESS = "less"  # conditions
     EQUAL = "equal"
     BOTH = "both"
-    NUMBER = "number"  # (Number), values
+    NUMBER = "number"  # (Number, or Named), values
     LOAD = "load"  # (Buffer) at a flat index
     CALL = "call"  # (str), an operation of porter.mpsgraph.operations
     CAST = "cast"
@@ -71,10 +70,11 @@ class ReductionKind(Enum):
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop variable, from 0 to `size` - 1; `size` is at least 2."""
+    """A loop variable, from 0 to `size` - 1; `size` is at least 2. With a `number`, it is that of one call only."""
 
     name: str
     size: int
+    number: Named | None = None
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,8 @@ def find_bounds(op: Op, args: Sequence[Expr], attribute: Hashable) -> tuple[int,
     """The least and the greatest value of an index; None for an index that is read, and for values."""
     if op is Op.INTEGER and isinstance(attribute, int):
         return attribute, attribute
+    if op is Op.INTEGER and isinstance(attribute, Named):
+        return int(attribute.example), int(attribute.example)
     if isinstance(attribute, Loop):
         return 0, attribute.size - 1
     combine = _BOUNDS.get(op)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from porter.core.dtypes import DType
-from porter.loops.expressions import Number
+from porter.loops.host_values import Number
 
 
 @dataclass(frozen=True)

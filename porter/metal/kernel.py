@@ -33,11 +33,21 @@ FIRST_CANDIDATES: CandidateChoice = MappingProxyType({})
 
 
 @dataclass(frozen=True)
+class KernelCase:
+    """The kernel that a stub has while an argument is one enumerator, by C++'s test of it; the last one has no test."""
+
+    test: str
+    suffix: str
+    cpu: CpuKernel
+
+
+@dataclass(frozen=True)
 class KernelSpec:
     """What the kernel of a stub has to compute, for any family.
 
     `function` is the native function whose shared implementation makes the `call`. `graph` is that of the old
-    implementation, or None if it could not be read; `notes` then say why. `cuda` is CUDA's kernel, if needed.
+    implementation, or None if it could not be read; `notes` then say why. `cuda` is CUDA's kernel, if needed. A stub
+    that takes an enumerator has `cases`.
     """
 
     function: NativeFunction
@@ -48,6 +58,7 @@ class KernelSpec:
     notes: tuple[str, ...]
     cuda: CpuKernel | None = None
     source: Source = Source.ANY
+    cases: tuple[KernelCase, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,5 +87,8 @@ class KernelFamily(Protocol):
     def refusal(self, function: NativeFunction, call: StubCall) -> PorterError | None:
         """Returns why this family cannot write a stub's kernel, judging by its declaration only, or None if it may."""
 
-    def write(self, fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
-        """Returns the kernel, in the style of the fork's files. Raises PorterError if this family cannot write it."""
+    def write(self, fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> tuple[Kernel, ...]:
+        """Returns the kernel, or that of each case, in the style of the fork's files.
+
+        Raises PorterError if this family cannot write it.
+        """

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from porter.aten.meta import Promotion, TypeRule, read_type_rules
+from porter.aten.meta import Promotion, TypeRule, read_promotion, read_type_rules
+from porter.aten.native_functions import NativeFunction
 from porter.aten.operator import Migration, Operator, ServedFunction
 from porter.aten.stubs import StubCall
 from porter.core.checkout import Checkout
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
+from porter.cpu.generated import read_generated_kernel
 from porter.cpu.kernels import CpuKernel, read_cpu_kernel
 from porter.cuda.kernels import read_cuda_kernel
+from porter.languages.definitions import Definition
+from porter.metal.cases import read_cases
 from porter.metal.families import find_family
 from porter.metal.kernel import KernelSpec
 from porter.metal.source import Source
@@ -40,7 +44,12 @@ def read_spec(
     rule = find_type_rule(checkout, operator, migration, call)
     if rule.promotion is Promotion.OUTPUT and _chooses_type(checkout, call.stub.name):
         rule = replace(rule, promotion=Promotion.CHOSEN)
-    cpu, cuda = _read_kernels(checkout, call.stub.name, lambda dtype: rule.result(dtype) or dtype, source)
+    cases = read_cases(checkout, call, lambda dtype: rule.result(dtype) or dtype)
+    if cases:
+        return KernelSpec(migration.served.function, call, rule, cases[-1].cpu, None, (), cases=cases)
+    cpu, cuda = _read_kernels(
+        checkout, call, migration.served.function, lambda dtype: rule.result(dtype) or dtype, source
+    )
     graph, notes = _read_old_graph(checkout, migration.served, rule, recorded)
     return KernelSpec(migration.served.function, call, rule, cpu, graph, notes, cuda, source)
 
@@ -54,12 +63,19 @@ def _chooses_type(checkout: Checkout, stub: str) -> bool:
 
 
 def _read_kernels(
-    checkout: Checkout, stub: str, output: Callable[[DType], DType], source: Source
+    checkout: Checkout, call: StubCall, function: NativeFunction, output: Callable[[DType], DType], source: Source
 ) -> tuple[CpuKernel, CpuKernel | None]:
     """Returns the CPU kernel, and the one of CUDA if it is asked for or the CPU's is not wholly translated.
 
-    Where only CUDA has a kernel, it stands for both. Raises PTR077 or PTR335.
+    Where only CUDA has a kernel, or MPS calls the stub as CUDA's function does, it stands for both. Raises PTR077 or
+    PTR335.
     """
+    stub = call.stub.name
+    if function.loops:
+        return read_generated_kernel(checkout, stub, call.arguments, output), None
+    if call.device == "CUDA":
+        cuda = read_cuda_kernel(checkout, stub, output)
+        return cuda, cuda
     cpu: CpuKernel | PorterError
     try:
         cpu = read_cpu_kernel(checkout, stub, output)
@@ -80,6 +96,8 @@ def _read_kernels(
 
 def find_type_rule(checkout: Checkout, operator: Operator, migration: Migration, call: StubCall) -> TypeRule:
     """Returns the type rule for the arguments with which the function calls this stub. Raises PTR075 or PTR076."""
+    if call.device and call.builder:
+        return TypeRule(read_promotion(call.builder, Definition(call.place.file, "", call.place)), place=call.place)
     rules = read_type_rules(checkout, operator.functional_name(migration.served.function), migration.target.kernel)
     return next((rule for rule in rules if rule.when == call.when), rules[0])
 

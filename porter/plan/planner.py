@@ -22,6 +22,7 @@ from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice, Kernel, Kerne
 from porter.metal.kernel_spec import RecordedGraph, no_recording, read_spec
 from porter.metal.source import Source
 from porter.plan.draft import Draft
+from porter.plan.own_functions import include_what_bodies_use, rewrite_functions
 from porter.plan.plan import (
     EntryChange,
     ListChange,
@@ -102,7 +103,7 @@ def plan_kernels(
         entries=tuple(_describe_entry_change(functions, migration) for migration in migrations),
         functors=tuple(PlannedFunctor(k.kernel_file, k.name, k.source, k.origins) for k in ported.kernels),
         registrations=tuple(_list_registrations(ported.kernels)),
-        stubs=tuple(PlannedStub(k.stub.name, k.function, k.host_file) for k in ported.kernels),
+        stubs=tuple(dict.fromkeys(PlannedStub(k.stub.name, k.function, k.host_file) for k in ported.kernels)),
         removed=tuple(RemovedSymbol(each.file, each.symbol) for each in removed),
         lists=lists,
         unported=tuple(_describe_blocked(each) for each in ported.blocked),
@@ -183,11 +184,11 @@ def _port_stub(
     if call.stub in ported.stubs or _is_native(fork, call.stub):
         return ported
     spec = read(fork, operator, migration, call)
-    kernel = find_family(spec.function, call).write(fork, spec, choice)
+    kernels = find_family(spec.function, call).write(fork, spec, choice)
     draft = ported.draft
-    for step in kernel.steps:
+    for step in (step for kernel in kernels for step in kernel.steps):
         draft = draft.apply(step(draft.fork))
-    return replace(ported, draft=draft, kernels=(*ported.kernels, kernel), stubs=ported.stubs | {call.stub})
+    return replace(ported, draft=draft, kernels=(*ported.kernels, *kernels), stubs=ported.stubs | {call.stub})
 
 
 def _is_native(fork: Checkout, stub: Stub) -> bool:
@@ -205,13 +206,15 @@ def _remove_old_code(
 ) -> tuple[Draft, tuple[Removal, ...]]:
     """Removes the old implementations, their includes, and helpers that become unused."""
     needed = [each.served.implementation for each in blocked]
-    old = [each for migration in migrations if (each := migration.served.implementation) and each not in needed]
+    moved = (migration.served.implementation for migration in migrations if migration.body is None)
+    old = [each for each in moved if each and each not in needed]
     declared = {
         migration.served.function.base: _mps_kernels(functions, migration.served.function.base)
         for migration in migrations
     }
-    removed = find_removals(draft.fork, old, declared)
-    return draft.apply(each.edit for each in removed), removed
+    removed = find_removals(draft.fork, old, declared, rewrite_functions(draft.fork, migrations))
+    draft = draft.apply(each.edit for each in removed)
+    return draft.apply(include_what_bodies_use(draft.fork, migrations)), removed
 
 
 def _mps_kernels(functions: NativeFunctions, base: str) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -12,7 +12,7 @@ from porter.aten.implementations import Implementation, find_macro_expansions
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.languages.identifiers import contains_identifier
-from porter.languages.source import Source
+from porter.languages.source import Function, Source
 
 _NATIVE_HEADER = re.compile(r"ATen/ops/(\w+)_native\.h")
 
@@ -36,29 +36,51 @@ class _Definition:
     shared: bool
 
 
+@dataclass(frozen=True)
+class Rewrite:
+    """A function that stays, and the body that it gets."""
+
+    function: Function
+    body: str
+
+
 def find_removals(
-    checkout: Checkout, implementations: Iterable[Implementation], declared: Mapping[str, Collection[str]]
+    checkout: Checkout,
+    implementations: Iterable[Implementation],
+    declared: Mapping[str, Collection[str]],
+    rewrites: Iterable[tuple[str, Rewrite]] = (),
 ) -> tuple[Removal, ...]:
-    """Returns what can be removed with these implementations.
+    """Returns what can be removed with these implementations, and the bodies that are rewritten in their files.
 
     `declared` maps each operator to the kernels that its `_native.h` declares.
     """
     by_file: dict[str, dict[int, Implementation]] = {}
     for each in implementations:
         by_file.setdefault(each.file, {})[each.start] = each
+    bodies: dict[str, list[Rewrite]] = {}
+    for file, rewrite in rewrites:
+        bodies.setdefault(file, []).append(rewrite)
     return tuple(
         removed
-        for file in sorted(by_file)
-        for removed in _find_in_file(checkout, file, list(by_file[file].values()), declared)
+        for file in sorted({*by_file, *bodies})
+        for removed in _find_in_file(
+            checkout, file, list(by_file.get(file, {}).values()), declared, bodies.get(file, ())
+        )
     )
 
 
 def _find_in_file(
-    checkout: Checkout, file: str, implementations: list[Implementation], declared: Mapping[str, Collection[str]]
+    checkout: Checkout,
+    file: str,
+    implementations: list[Implementation],
+    declared: Mapping[str, Collection[str]],
+    rewrites: Sequence[Rewrite],
 ) -> Iterator[Removal]:
     source = parse_source(file, checkout.read(file))
     removed = {(i.start, i.end): i.symbol for i in implementations}
     removed |= dict(_find_registrations(source, removed.values()))
+    bodies = {(each.function.body_start, each.function.body_end): each for each in rewrites}
+    removed |= {span: f"the body of {each.function.name}" for span, each in bodies.items()}
     needed_before = _find_referenced(source, {})
     while True:
         known = {**removed}
@@ -66,12 +88,18 @@ def _find_in_file(
             span = (each.start, each.end)
             if span in known or each.name not in needed_before or _is_referenced(source, each, removed):
                 continue
+            if any(contains_identifier(r.body, each.name) or r.function.start == each.start for r in rewrites):
+                continue
             if not (each.shared and _is_used_elsewhere(checkout, file, each.name)):
                 removed[span] = each.name
         if removed == known:
             break
     last = 0
     for (start, end), symbol in sorted(removed.items()):
+        if (start, end) in bodies:
+            yield Removal(file, symbol, Edit(file, start, end, bodies[start, end].body))
+            last = end
+            continue
         edit = _cut(source, start, end, removed)
         edit = replace(edit, start=max(last, edit.start))  # the blank line between two that go is cut once
         last = edit.end

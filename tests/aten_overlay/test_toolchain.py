@@ -78,6 +78,16 @@ def test_a_touched_header_is_the_same_header(project: Path) -> None:
     assert answer(build(project, header=project / "answer.h")) == 2
 
 
+def test_a_touched_header_that_is_read_again_is_read_once(project: Path) -> None:
+    (project / "once.h").write_text("#pragma once\nstruct Once { int value; };\n")
+    (project / "answer.h").write_text('#include "once.h"\n')
+    source = project / "answer.cpp"
+    for expected in (1, 2):
+        source.write_text(f'#include "once.h"\nextern "C" int answer() {{ return Once{{{expected}}}.value; }}\n')
+        assert answer(build(project, header=project / "answer.h")) == expected
+        os.utime(project / "once.h", (expected, expected))
+
+
 def test_a_failed_build_leaves_nothing(project: Path) -> None:
     build(project)
     (project / "answer.h").write_text("#define ANSWER nonsense\n")

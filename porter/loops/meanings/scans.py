@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from porter.core.dtypes import Kind
-from porter.loops.expressions import Expr, Number, ReductionKind, cast, select
+from porter.loops.expressions import Expr, ReductionKind, cast, select
 from porter.loops.graph import Argument
+from porter.loops.host_values import Number
 from porter.loops.indices import add, less
 from porter.loops.lowering import Element, Indices, as_int, means
 from porter.loops.meanings.views import replace

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from porter.aten.call_graph import parse_source
 from porter.aten.meta import Promotion
@@ -27,13 +27,14 @@ from porter.metal.functor import Functor, functor_text
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.host import (
     Exec,
+    HostStyle,
     find_function_anchor,
     find_registration_anchor,
     has_registrations,
     write_kernel_function,
 )
 from porter.metal.insertion import find_used_macros, insert_functor, insert_includes, insert_registrations
-from porter.metal.kernel import CandidateChoice, Kernel, KernelSpec
+from porter.metal.kernel import CandidateChoice, Kernel, KernelSpec, Step
 from porter.metal.kernel_files import KernelFiles, find_files, read_host_style, read_kernel_style
 from porter.metal.launchers import TERNARY_HEADERS, define_launcher, find_launcher
 from porter.metal.macros import Instance, MacroBook, MacroFamily
@@ -65,6 +66,19 @@ class _Launch:
         return self.files.host_file
 
 
+@dataclass(frozen=True)
+class _Planned:
+    """A functor with where it goes, its formatted text and its registrations."""
+
+    name: str
+    spec: FunctorSpec
+    functor: Functor
+    launch: _Launch
+    source: str
+    lines: tuple[Line, ...]
+    notes: tuple[str, ...]
+
+
 def refusal(function: NativeFunction, call: StubCall) -> PorterError | None:
     """Returns PTR018 for a stub with several scalars of which one is not a number."""
     if len(call.stub.signature) <= 2:
@@ -76,12 +90,31 @@ def refusal(function: NativeFunction, call: StubCall) -> PorterError | None:
     return None
 
 
-def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
+def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> tuple[Kernel, ...]:
     """Returns the kernel with this choice of candidates, registered for every dtype that the CPU supports.
 
     Raises PTR018 (not a functor), PTR090 to PTR093 (the fork lacks something) or PTR094 (no source).
     """
-    stub, name = spec.call.stub, _make_functor_name(spec.call.stub.name)
+    base = _make_functor_name(spec.call.stub.name)
+    planned = [_plan_functor(fork, each, name, choice) for name, each in _split_cases(spec, base)]
+    host = _plan_host(spec, base, planned)
+    last = len(planned) - 1
+    return tuple(_make_kernel(fork, spec, base, each, host if at == last else None) for at, each in enumerate(planned))
+
+
+def _split_cases(spec: KernelSpec, base: str) -> Iterator[tuple[str, KernelSpec]]:
+    """Yields the functors that a kernel needs: one, or one for each case, with none of the stub's arguments."""
+    if not spec.cases:
+        yield base, spec
+        return
+    call = replace(spec.call, stub=replace(spec.call.stub, signature=spec.call.stub.signature[:1]), arguments=())
+    for case in spec.cases:
+        name = f"{base}_{case.suffix}" if case.suffix else base
+        yield name, replace(spec, call=call, cpu=case.cpu, cases=())
+
+
+def _plan_functor(fork: Checkout, spec: KernelSpec, name: str, choice: CandidateChoice) -> _Planned:
+    stub = spec.call.stub
     inputs, scalars = _read_parameters(spec.function, spec.cpu, spec.call)
     if len(inputs) > 2 and spec.rule.promotion is Promotion.OUTPUT:
         what = f"the inputs of {stub.name} may differ in type, but those of a functor cannot"
@@ -113,29 +146,51 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> Kernel:
         name, tuple(_list_needs(functor_spec, functor, launch.family, book)), book, find_used_macros(kernels, book)
     )
     source = format_block(fork, launch.kernel_file, functor_text(functor, style))
+    notes = (
+        *spec.notes,
+        *(f"{name}: {each}" for each in note_other_sources(functor_spec, functor.origins)),
+        *(f"{name}: the CPU kernel raises when {each}; a GPU kernel cannot" for each in _list_checks(spec.cpu)),
+    )
+    return _Planned(name, functor_spec, functor, launch, source, lines, notes)
+
+
+def _plan_host(spec: KernelSpec, base: str, planned: Sequence[_Planned]) -> Step:
+    """Returns the step that adds the host function, which launches the kernel of each case."""
+    launch, stub = planned[-1].launch, spec.call.stub
+    bodies = [_write_body(each.launch, each.name, each.spec) for each in planned]
+    body = bodies[-1]
+    for case, each in zip(spec.cases[-2::-1], bodies[-2::-1], strict=True):
+        body = f"if ({case.test}) {{ {each} }} else {{ {body} }}"
+    scalars = spec.cpu.parameters if spec.cases else planned[-1].spec.scalars
+    return lambda fork: _host_edits(fork, launch, base, stub, scalars, body)
+
+
+def _make_kernel(fork: Checkout, spec: KernelSpec, base: str, planned: _Planned, host: Step | None) -> Kernel:
+    launch, stub = planned.launch, spec.call.stub
     return Kernel(
-        name=name,
+        name=planned.name,
         stub=stub,
-        source=source,
-        origins=functor.origins,
-        registrations=lines,
-        dtypes=functor_spec.served,
+        source=planned.source,
+        origins=planned.functor.origins,
+        registrations=planned.lines,
+        dtypes=planned.spec.served,
         kernel_file=launch.kernel_file,
         host_file=launch.host_file,
-        function=read_host_style(fork, launch.host_file).function(name),
-        notes=(
-            *spec.notes,
-            *(f"{name}: {each}" for each in note_other_sources(functor_spec, functor.origins)),
-            *(f"{name}: the CPU kernel raises when {each}; a GPU kernel cannot" for each in _list_checks(spec.cpu)),
-        ),
+        function=_read_created_style(fork, launch).function(base),
+        notes=planned.notes,
         steps=(
-            lambda fork: (Edit(path, 0, 0, text) for path, text in created),
+            lambda fork: (Edit(path, 0, 0, text) for path, text in launch.files.created if not fork.exists(path)),
             lambda fork: _header_edits(fork, launch),
-            lambda fork: _kernel_edits(fork, launch, functor_spec, functor, source, lines),
-            lambda fork: _include_edits(fork, launch, functor, stub),
-            lambda fork: _host_edits(fork, launch, name, stub, functor_spec),
+            lambda fork: _kernel_edits(fork, launch, planned.spec, planned.functor, planned.source, planned.lines),
+            lambda fork: _include_edits(fork, launch, planned.functor, stub),
+            *((host,) if host else ()),
         ),
     )
+
+
+def _read_created_style(fork: Checkout, launch: _Launch) -> HostStyle:
+    created = dict(launch.files.created)
+    return read_host_style(fork.layer(created) if created else fork, launch.host_file)
 
 
 def _make_functor_name(stub: str) -> str:
@@ -282,15 +337,17 @@ def _include_edits(fork: Checkout, launch: _Launch, functor: Functor, stub: Stub
     yield from insert_includes(parse_source(launch.host_file, fork.read(launch.host_file)), headers)
 
 
-def _host_edits(fork: Checkout, launch: _Launch, name: str, stub: Stub, spec: FunctorSpec) -> Iterator[Edit]:
+def _host_edits(
+    fork: Checkout, launch: _Launch, name: str, stub: Stub, scalars: Sequence[str], body: str
+) -> Iterator[Edit]:
     file = launch.host_file
     text = fork.read(file)
     style = read_host_style(fork, file)
-    names = ("iter", *spec.scalars)
+    names = ("iter", *scalars)
     types = [re.sub(r"\b(?:at|c10)::", "", type_) for type_, _ in stub.signature]
     params = list(zip(types, names, strict=False))
     at = find_function_anchor(text)
-    function = write_kernel_function(style.function(name), params, _write_body(launch, name, spec))
+    function = write_kernel_function(style.function(name), params, body)
     for block in (define_launcher(launch.launcher, text), function):
         yield Edit(file, at, at, "\n" + format_block(fork, file, block) if block else "")
     at = find_registration_anchor(text, name)

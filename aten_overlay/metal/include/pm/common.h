@@ -68,6 +68,11 @@ template <class T, int N, class = enable_if_t<pm::is_float<T>>> PM_INLINE vec<T,
 }
 template <class T> PM_INLINE T mix(T x, T y, type_identity_t<T> a) { return x + (y - x) * a; }
 template <class T, class = enable_if_t<pm::is_float<T>>> PM_INLINE T step(T edge, T x) { return x < edge ? T(0) : T(1); }
+template <class T, int N, class = enable_if_t<pm::is_float<T>>> PM_INLINE vec<T, N> step(const vec<T, N>& edge, const vec<T, N>& x) {
+  vec<T, N> r;
+  for (int i = 0; i < N; ++i) r.v_[i] = step(edge.v_[i], x.v_[i]);
+  return r;
+}
 template <class T, class = enable_if_t<pm::is_float<pm::element_t<T>>>>
 PM_INLINE T smoothstep(type_identity_t<T> edge0, type_identity_t<T> edge1, T x) {
   const T t = clamp((x - edge0) / (edge1 - edge0), T(0), T(1));

@@ -23,13 +23,13 @@ template <class T, int N, class... B> struct vector_among<metal::vec<T, N>, B...
 #define PM_EACH_OTHER(F) \
   F(mad) F(isordered) F(isunordered) F(all) F(any) F(select) F(faceforward) F(reflect) F(refract) F(clz) F(ctz) F(popcount) \
   F(reverse_bits) F(rotate) F(mulhi) F(addsat) F(subsat) F(hadd) F(rhadd) F(absdiff) F(mul24) F(mad24) F(madhi) F(madsat) F(extract_bits) F(insert_bits) \
-  PM_EACH_EXCHANGE(F, simd) PM_EACH_EXCHANGE(F, quad) F(simd_shuffle_rotate_down) F(simd_shuffle_rotate_up) \
-  F(simd_shuffle_and_fill_down) F(simd_shuffle_and_fill_up) F(simd_broadcast_first)
+  PM_EACH_EXCHANGE(F, simd) PM_EACH_EXCHANGE(F, quad)
 #define PM_EACH_EXCHANGE(F, scope) \
   F(scope##_sum) F(scope##_product) F(scope##_min) F(scope##_max) F(scope##_and) F(scope##_or) F(scope##_xor) \
   F(scope##_broadcast) F(scope##_shuffle) F(scope##_shuffle_xor) F(scope##_shuffle_down) F(scope##_shuffle_up) \
   F(scope##_prefix_inclusive_sum) F(scope##_prefix_exclusive_sum) F(scope##_prefix_inclusive_product) \
-  F(scope##_prefix_exclusive_product)
+  F(scope##_prefix_exclusive_product) F(scope##_shuffle_rotate_down) F(scope##_shuffle_rotate_up) \
+  F(scope##_shuffle_and_fill_down) F(scope##_shuffle_and_fill_up) F(scope##_broadcast_first)
 #define PM_EACH_SPREAD(F) \
   F(min) F(max) F(fmin) F(fmax) F(pow) F(powr) F(fmod) F(atan2) F(copysign) F(fdim) F(divide) F(mix) F(step) F(smoothstep) \
   F(clamp) F(fma)

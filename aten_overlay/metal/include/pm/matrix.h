@@ -11,6 +11,11 @@ template <class T, int C, int R> struct matrix {
   }
   template <class... A, class = enable_if_t<sizeof...(A) == C && C != 1>>
   PM_INLINE matrix(const A&... column) : columns{vec<T, R>(column)...} {}
+  // Of lists in braces, which a template does not take.
+  using column = vec<T, R>;
+  PM_INLINE matrix(const column& a, const column& b) : columns{a, b} {}
+  PM_INLINE matrix(const column& a, const column& b, const column& c) : columns{a, b, c} {}
+  PM_INLINE matrix(const column& a, const column& b, const column& c, const column& d) : columns{a, b, c, d} {}
   template <class U, class = enable_if_t<!__is_same(U, T)>> PM_INLINE explicit matrix(const matrix<U, C, R>& o) {
     for (int c = 0; c < C; ++c) columns[c] = vec<T, R>(o.columns[c]);
   }

@@ -1,37 +1,49 @@
-// Packed vectors (MSL section 2.2.3): the same components, by name and by index, aligned to one element.
+// Packed vectors (MSL section 2.2.3): the same components and swizzles, aligned to one element.
 #pragma once
 
 namespace pm {
-template <class T, int N> struct packed_components;
-template <class T> struct packed_components<T, 2> {
-  T x, y;
-};
-template <class T> struct packed_components<T, 3> {
-  T x, y, z;
-};
-template <class T> struct packed_components<T, 4> {
-  T x, y, z, w;
-};
-
-template <class T, int N> struct packed : packed_components<T, N> {
-  packed() = default;
-  PM_INLINE constexpr packed(const metal::vec<T, N>& o) : packed_components<T, N>{} {
-    for (int i = 0; i < N; ++i) (*this)[i] = o.v_[i];
-  }
-  template <class... A, class = enable_t<sizeof...(A) == N && (is_number<A> && ...)>>
-  PM_INLINE constexpr packed(A... a) : packed_components<T, N>{T(a)...} {}
-  PM_INLINE constexpr operator metal::vec<T, N>() const {
-    metal::vec<T, N> r;
-    for (int i = 0; i < N; ++i) r.v_[i] = (*this)[i];
-    return r;
-  }
-  PM_INLINE constexpr T& operator[](int i) { return (&this->x)[i]; }
-  PM_INLINE constexpr const T& operator[](int i) const { return (&this->x)[i]; }
 #define PM_ASSIGN(op) \
-  PM_INLINE constexpr packed& operator op##=(const metal::vec<T, N>& o) { return *this = metal::vec<T, N>(*this) op o; }
-  PM_ASSIGN(+) PM_ASSIGN(-) PM_ASSIGN(*) PM_ASSIGN(/) PM_ASSIGN(%) PM_ASSIGN(&) PM_ASSIGN(|) PM_ASSIGN(^)
+  PM_INLINE constexpr packed& operator op##=(const vector& o) { return *this = vector(*this) op o; }
+#define PM_PACKED(N) \
+  template <class T> struct packed<T, N> { \
+    using vector = metal::vec<T, N>; \
+    union { \
+      PM_NAMES_##N \
+      T v_[N]; \
+      PM_SWIZZLES_##N(PM_SWIZZLE) \
+    }; \
+    packed() = default; \
+    packed(const packed&) = default; \
+    PM_INLINE constexpr packed& operator=(const packed& o) { PM_MEMBER_##N(PM_COPY) return *this; } \
+    PM_INLINE constexpr packed(const vector& o) : PM_LIST_##N(PM_RELOAD) {} \
+    template <int M, int... I, class = enable_t<sizeof...(I) == N>> \
+    PM_INLINE constexpr packed(const swizzle<T, M, I...>& s) : packed(vector(s)) {} \
+    template <class U, class = enable_t<is_number<U>>> PM_INLINE constexpr packed(U s) : PM_LIST_##N(PM_SPLAT) {} \
+    template <class A, class B, class... C, class = enable_t<__is_constructible(vector, A, B, C...)>> \
+    PM_INLINE constexpr packed(const A& a, const B& b, const C&... c) : packed(vector(a, b, c...)) {} \
+    PM_INLINE constexpr operator vector() const { return vector(PM_LIST_##N(PM_OWN)); } \
+    PM_INLINE constexpr T& operator[](int i) { return v_[i]; } \
+    PM_INLINE constexpr const T& operator[](int i) const { return v_[i]; } \
+    PM_INLINE constexpr vector operator-() const { return -vector(*this); } \
+    PM_INLINE constexpr vector operator+() const { return *this; } \
+    PM_INLINE constexpr vector operator~() const { return ~vector(*this); } \
+    PM_INLINE constexpr metal::vec<bool, N> operator!() const { return !vector(*this); } \
+    PM_ASSIGN(+) PM_ASSIGN(-) PM_ASSIGN(*) PM_ASSIGN(/) PM_ASSIGN(%) PM_ASSIGN(&) PM_ASSIGN(|) PM_ASSIGN(^) \
+    PM_ASSIGN(<<) PM_ASSIGN(>>) \
+  };
+#define PM_OWN(c) c
+#define PM_N 2
+PM_PACKED(2)
+#undef PM_N
+#define PM_N 3
+PM_PACKED(3)
+#undef PM_N
+#define PM_N 4
+PM_PACKED(4)
+#undef PM_N
+#undef PM_OWN
+#undef PM_PACKED
 #undef PM_ASSIGN
-};
 
 // Operators without a vector among their operands, which would convert the other: as if of vectors.
 #define PM_PACKED_OPERATOR(op) \

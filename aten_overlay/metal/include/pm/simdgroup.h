@@ -77,5 +77,20 @@ PM_EXCHANGE T quad_shuffle_up(T v, ushort delta) {
   const uint at = (pm_lane() & 3) - delta;
   return pm::fetch(v, at < 4 ? (pm_lane() & ~3u) + at : 32, v);
 }
+PM_EXCHANGE T quad_shuffle_rotate_down(T v, ushort delta) { return quad_shuffle(v, ushort(pm_lane() + delta)); }
+PM_EXCHANGE T quad_shuffle_rotate_up(T v, ushort delta) { return quad_shuffle(v, ushort(pm_lane() - delta)); }
+PM_EXCHANGE T quad_shuffle_and_fill_down(T v, T filler, ushort delta, ushort modulo = 4) {
+  return simd_shuffle_and_fill_down(v, filler, delta, modulo);
+}
+PM_EXCHANGE T quad_shuffle_and_fill_up(T v, T filler, ushort delta, ushort modulo = 4) {
+  return simd_shuffle_and_fill_up(v, filler, delta, modulo);
+}
+PM_INLINE quad_vote quad_active_threads_mask() {
+  return quad_vote(ulong(simd_active_threads_mask()) >> (pm_lane() & ~3u) & 0xf);
+}
+PM_INLINE uint pm_first_of_quad() { return __builtin_ctzl(ulong(quad_active_threads_mask())); }
+PM_INLINE bool quad_is_first() { return (pm_lane() & 3) == pm_first_of_quad(); }
+PM_INLINE bool quad_is_helper_thread() { return false; }
+PM_EXCHANGE T quad_broadcast_first(T v) { return quad_shuffle(v, ushort(pm_first_of_quad())); }
 #undef PM_EXCHANGE
 }  // namespace metal

@@ -7,9 +7,9 @@ template <class T, int N> struct packed;
 // Gives a union its alignment. Not by alignas, which would let the compiler rely on it: kernels read vectors from addresses
 // that are aligned for their components alone, as Apple's GPUs do without complaint (see -fmax-type-align in build.py).
 template <unsigned long Bytes> using aligned_to = unsigned char __attribute__((ext_vector_type(Bytes)));
-// A swizzle is a member that shares the vector's storage. It has no friend operators: those made every lookup slow.
+// A swizzle is a member that shares a vector's storage, N elements. It has no friend operators: those made every lookup slow.
 template <class T, int N, int... I> struct swizzle {
-  T v_[N == 3 ? 4 : N];
+  T v_[N];
   static constexpr int size = sizeof...(I);
   using value = metal::vec<T, size>;
   swizzle() = default;
@@ -26,6 +26,10 @@ template <class T, int N, int... I> struct swizzle {
   PM_INLINE constexpr value operator~() const { return ~value(*this); }
   PM_INLINE constexpr metal::vec<bool, size> operator!() const { return !value(*this); }
   PM_INLINE constexpr T operator[](int i) const { return value(*this).v_[i]; }
+  PM_INLINE constexpr swizzle& operator++() { return *this = value(*this) + value(1); }
+  PM_INLINE constexpr swizzle& operator--() { return *this = value(*this) - value(1); }
+  PM_INLINE constexpr value operator++(int) { return ++*this - value(1); }
+  PM_INLINE constexpr value operator--(int) { return --*this + value(1); }
 #define PM_ASSIGN(op) \
   PM_INLINE constexpr swizzle& operator op##=(const value& o) { return *this = value(*this) op o; }
   PM_ASSIGN(+) PM_ASSIGN(-) PM_ASSIGN(*) PM_ASSIGN(/) PM_ASSIGN(%) PM_ASSIGN(&) PM_ASSIGN(|) PM_ASSIGN(^) PM_ASSIGN(<<)
@@ -146,6 +150,8 @@ namespace metal {
     friend PM_INLINE constexpr vec<bool, N> operator!(const vec& o) { return vec<bool, N>(PM_LIST_##N(PM_NOT)); } \
     PM_INLINE constexpr vec& operator++() { return *this += vec(1); } \
     PM_INLINE constexpr vec& operator--() { return *this -= vec(1); } \
+    PM_INLINE constexpr vec operator++(int) { const vec old = *this; ++*this; return old; } \
+    PM_INLINE constexpr vec operator--(int) { const vec old = *this; --*this; return old; } \
   };
 // A list of fewer numbers than there are components leaves zeros, as of an aggregate.
 #define PM_COMPOUND_2
@@ -169,10 +175,8 @@ namespace metal {
 #define PM_N 2
 PM_VECTOR(2, 2)
 #undef PM_N
-#define PM_N 3
-PM_VECTOR(3, 4)
-#undef PM_N
 #define PM_N 4
+PM_VECTOR(3, 4)
 PM_VECTOR(4, 4)
 #undef PM_N
 template <class T> struct vec<T, 1>;

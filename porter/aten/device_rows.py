@@ -1,0 +1,99 @@
+"""Rows that are split by device: MPS keeps a function of its own, which calls the stub that another device's calls.
+
+`gelu.out` has `gelu_out_cpu`, `gelu_out_cuda` and `gelu_out_mps`: the first calls `GeluKernel(kCPU, *this, ...)`. The
+CPU kernels of others are generated from a function of one element: `add.out` calls `add_stub`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from porter.aten.branches import Facts, find_calls, get_expression, list_executed, show
+from porter.aten.native_functions import SHARING_KEYS, NativeFunction
+from porter.aten.stubs import StubCall, find_native_definitions, find_stub_declaration, read_builder
+from porter.core.checkout import Checkout
+from porter.core.dtypes import ALL, FLOAT
+from porter.core.errors import PorterError
+from porter.languages import cpp
+from porter.languages.definitions import Definition, parse_definition
+
+_DEVICE = re.compile(r"(?:at::|c10::)?k(CPU|CUDA)")
+_ITERATOR = "*this"
+
+
+@dataclass(frozen=True)
+class OwnBody:
+    """The body of the function that MPS keeps, and the names of its parameters there, in their order.
+
+    `call` is all of it where the meta function builds the iterator, else it is a part of `text`.
+    """
+
+    call: StubCall
+    parameters: tuple[str, ...]
+    text: str
+
+    def write(self, names: tuple[str, ...]) -> str:
+        """Returns the body, from brace to brace, for a function whose parameters have these names."""
+        given = {mine: name for mine, name in zip(self.parameters, names, strict=False) if name}
+        return re.sub(r"(?<![.\w>:])[A-Za-z_]\w*\b", lambda word: given.get(word[0], word[0]), self.text)
+
+
+def find_own_body(checkout: Checkout, function: NativeFunction) -> OwnBody | None:
+    """What the function that MPS keeps has to do, or None if no other device says it."""
+    if function.loops:
+        return _call_generated(checkout, function)
+    # MPS is more like CUDA, whose function may leave out what only a CPU kernel uses.
+    for key in reversed(SHARING_KEYS):
+        entry = function.entry_for(key)
+        if entry is None:
+            continue
+        try:
+            found = [_read_body(checkout, one) for one in find_native_definitions(checkout, entry.kernel)]
+        except PorterError:
+            continue
+        if len(found) == 1 and found[0]:
+            return found[0]
+    return None
+
+
+def _call_generated(checkout: Checkout, function: NativeFunction) -> OwnBody:
+    stub = find_stub_declaration(checkout, f"{function.base}_stub")
+    scalars = tuple(each.name for each in function.inputs if not each.is_tensor)
+    call = StubCall(stub, scalars, ALL, (), "", (), False, stub.place, SHARING_KEYS[0])
+    names = tuple(each.name for each in function.arguments)
+    return OwnBody(call, names, _write_call(call))
+
+
+def _read_body(checkout: Checkout, found: Definition) -> OwnBody | None:
+    """The body of a function of another device that does nothing but call one stub, whatever else its build may use."""
+    function = parse_definition(found)
+    calls = dict.fromkeys(_list_calls(checkout, found, function))
+    if len(calls) != 1:
+        return None
+    [call] = calls
+    names = tuple(each.name for each in function.parameters)
+    if not call.builder:
+        return OwnBody(call, names, _write_call(call))
+    return OwnBody(call, names, re.sub(_DEVICE.pattern, "kMPS", found.text[found.text.index("{") :]))
+
+
+def _list_calls(checkout: Checkout, found: Definition, function: cpp.Function) -> Iterator[StubCall]:
+    for step in list_executed(function.body, Facts(FLOAT, FLOAT)):
+        for call in find_calls(get_expression(step.statement)):
+            device = _DEVICE.fullmatch(show(call.arguments[0])) if len(call.arguments) > 1 else None
+            if device is None or not isinstance(call.function, cpp.Name):
+                continue
+            iterator = step.facts.resolve(call.arguments[1])
+            stub = find_stub_declaration(checkout, call.function.last, found)
+            if "TensorIterator" not in stub.signature[0][0]:
+                continue
+            arguments = tuple(show(step.facts.resolve(each)) for each in call.arguments[2:])
+            builder = "" if show(iterator) == _ITERATOR else read_builder(iterator)
+            yield StubCall(stub, arguments, ALL, (), builder, (), False, found.place, device[1])
+
+
+def _write_call(call: StubCall) -> str:
+    """Returns the body of a structured kernel."""
+    return f"{{\n  {call.stub.name}({', '.join(('device_type()', _ITERATOR, *call.arguments))});\n}}"

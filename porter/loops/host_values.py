@@ -1,0 +1,325 @@
+"""What host code can compute of a call's arguments before it launches kernels: sizes, their products, scalars.
+
+Tensors are named as in the schema; an element of a list has an index (`tensors[0]`), and results are `result0`,
+`result1`... Printed values read like C++ with slices: `input.size(-1)`, `prod(input[dim + 1:])`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from porter.core.dtypes import DType
+
+Number = bool | int | float
+
+
+@dataclass(frozen=True)
+class TensorValue:
+    """A tensor of a call."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+ArgumentValue = bool | int | float | str | None | tuple["ArgumentValue", ...]
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The arguments of one call by name, with its results: elements of a list of tensors are `name[i]`."""
+
+    tensors: Mapping[str, TensorValue]
+    others: Mapping[str, ArgumentValue]
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A number that is the same in every call."""
+
+    value: Number
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A scalar argument."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Element:
+    """An element of a list argument; a negative index counts from the back."""
+
+    name: str
+    index: int
+
+
+@dataclass(frozen=True)
+class Length:
+    """The number of elements of a list argument, also of tensors."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Rank:
+    """The number of dimensions of a tensor."""
+
+    tensor: str
+
+
+@dataclass(frozen=True)
+class WrappedDim:
+    """An argument that names a dimension of a tensor, from the front: `maybe_wrap_dim`."""
+
+    dim: Scalar | Element
+    tensor: str
+
+
+@dataclass(frozen=True)
+class Size:
+    """The size of a dimension; a negative constant counts from the back."""
+
+    tensor: str
+    dim: HostValue
+
+
+@dataclass(frozen=True)
+class SizeProduct:
+    """The product of the sizes from `begin` up to `end`, which is not included; None is that side's end of the shape.
+
+    Negative constants count from the back.
+    """
+
+    tensor: str
+    begin: HostValue | None = None
+    end: HostValue | None = None
+
+
+@dataclass(frozen=True)
+class SizesOver:
+    """The product of the sizes of the dimensions that a list or scalar argument names; with `others`, of all but those.
+
+    An argument that is empty or None names all dimensions.
+    """
+
+    tensor: str
+    dims: str
+    others: bool = False
+
+
+class Operator(Enum):
+    """An operation on two numbers."""
+
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    FLOOR_DIVIDE = "//"  # of integers
+    DIVIDE = "/"  # of floating-point numbers
+    LEAST = "min"
+    GREATEST = "max"
+
+
+@dataclass(frozen=True)
+class Binary:
+    """An operation on two values."""
+
+    operator: Operator
+    left: HostValue
+    right: HostValue
+
+
+HostValue = Constant | Scalar | Element | Length | Rank | WrappedDim | Size | SizeProduct | SizesOver | Binary
+
+
+@dataclass(frozen=True)
+class Named:
+    """A number that kernels take as an argument: its name there, its value, and that of one call, the example."""
+
+    name: str
+    value: HostValue
+    example: Number
+
+    def __str__(self) -> str:
+        return f"{self.name} = {describe(self.value)}"
+
+
+def evaluate(value: HostValue, call: Arguments) -> Number | None:
+    """The value in a call; None where it has none: an argument that is left out, a dimension that does not exist."""
+    try:
+        return _evaluate(value, call)
+    except (_NoValue, ArithmeticError):
+        return None
+
+
+class _NoValue(Exception):
+    pass
+
+
+def _evaluate(value: HostValue, call: Arguments) -> Number:
+    match value:
+        case Constant(number):
+            return number
+        case Scalar(name):
+            return _number(call.others.get(name))
+        case Element(name, index):
+            return _number(_at(_list(call, name), index))
+        case Length(name):
+            return _count(call, name)
+        case Rank(tensor):
+            return len(_shape(call, tensor))
+        case WrappedDim(dim, tensor):
+            return _wrap(_integer(dim, call), len(_shape(call, tensor)))
+        case Size(tensor, dim):
+            return _at(_shape(call, tensor), _integer(dim, call))
+        case SizeProduct(tensor, begin, end):
+            return _multiply_slice(_shape(call, tensor), begin, end, call)
+        case SizesOver(tensor, dims, others):
+            return _multiply_over(_shape(call, tensor), call.others.get(dims), others)
+        case Binary(operator, left, right):
+            return _compute(operator, _evaluate(left, call), _evaluate(right, call))
+
+
+def _number(value: ArgumentValue) -> Number:
+    if not isinstance(value, (bool, int, float)):
+        raise _NoValue
+    return value
+
+
+def _integer(value: HostValue, call: Arguments) -> int:
+    found = _evaluate(value, call)
+    if not isinstance(found, int):
+        raise _NoValue
+    return found
+
+
+def _count(call: Arguments, name: str) -> int:
+    tensors = sum(each.startswith(f"{name}[") for each in call.tensors)
+    return tensors or len(_list(call, name))
+
+
+def _list(call: Arguments, name: str) -> tuple[ArgumentValue, ...]:
+    found = call.others.get(name)
+    if not isinstance(found, tuple):
+        raise _NoValue
+    return found
+
+
+def _shape(call: Arguments, tensor: str) -> tuple[int, ...]:
+    found = call.tensors.get(tensor)
+    if found is None:
+        raise _NoValue
+    return found.shape
+
+
+def _at(values: Sequence[ArgumentValue], index: int) -> Number:
+    if not -len(values) <= index < len(values):
+        raise _NoValue
+    return _number(values[index])
+
+
+def _wrap(dim: int, rank: int) -> int:
+    """A dimension from the front; a tensor of rank 0 has one to name."""
+    if not -max(rank, 1) <= dim < max(rank, 1):
+        raise _NoValue
+    return dim % max(rank, 1)
+
+
+def _multiply_slice(shape: Sequence[int], begin: HostValue | None, end: HostValue | None, call: Arguments) -> int:
+    rank = len(shape)
+    first = 0 if begin is None else _cut(begin, rank, call)
+    last = rank if end is None else _cut(end, rank, call)
+    if first > last:
+        raise _NoValue
+    return math.prod(shape[first:last])
+
+
+def _cut(value: HostValue, rank: int, call: Arguments) -> int:
+    found = _integer(value, call)
+    found = found + rank if isinstance(value, Constant) and found < 0 else found
+    if not 0 <= found <= rank:
+        raise _NoValue
+    return found
+
+
+def _multiply_over(shape: Sequence[int], dims: ArgumentValue, others: bool) -> int:
+    named = dims if isinstance(dims, tuple) else () if dims is None else (dims,)
+    wrapped = {_wrap(each, len(shape)) for each in named if isinstance(each, int)}
+    if len(wrapped) != len(named):
+        raise _NoValue
+    over = wrapped or set(range(len(shape)))
+    return math.prod(size for i, size in enumerate(shape) if (i in over) is not others)
+
+
+def _compute(operator: Operator, left: Number, right: Number) -> Number:
+    match operator:
+        case Operator.ADD:
+            return left + right
+        case Operator.SUBTRACT:
+            return left - right
+        case Operator.MULTIPLY:
+            return left * right
+        case Operator.FLOOR_DIVIDE:
+            return left // right
+        case Operator.DIVIDE:
+            return left / right
+        case Operator.LEAST:
+            return min(left, right)
+        case Operator.GREATEST:
+            return max(left, right)
+
+
+def describe(value: HostValue) -> str:
+    """The value as text: `prod(input[:dim])`."""
+    match value:
+        case Constant(number):
+            return f"{number:g}" if isinstance(number, float) else str(number)
+        case Scalar(name):
+            return name
+        case Element(name, index):
+            return f"{name}[{index}]"
+        case Length(name):
+            return f"{name}.size()"
+        case Rank(tensor):
+            return f"{tensor}.dim()"
+        case WrappedDim(dim, _):
+            return describe(dim)
+        case Size(tensor, dim):
+            return f"{tensor}.size({describe(dim)})"
+        case SizeProduct(tensor, None, None):
+            return f"{tensor}.numel()"
+        case SizeProduct(tensor, begin, end):
+            return f"prod({tensor}[{describe(begin) if begin else ''}:{describe(end) if end else ''}])"
+        case SizesOver(tensor, dims, others):
+            return f"prod({tensor} {'without' if others else 'over'} {dims})"
+        case Binary(Operator.LEAST | Operator.GREATEST as operator, left, right):
+            return f"{operator.value}({describe(left)}, {describe(right)})"
+        case Binary(operator, left, right):
+            return f"{_describe_operand(left)} {operator.value} {_describe_operand(right)}"
+
+
+def _describe_operand(value: HostValue) -> str:
+    infix = isinstance(value, Binary) and value.operator not in (Operator.LEAST, Operator.GREATEST)
+    return f"({describe(value)})" if infix else describe(value)
+
+
+def list_names(value: HostValue) -> frozenset[str]:
+    """The arguments and tensors that a value is computed from."""
+    match value:
+        case Constant():
+            return frozenset()
+        case Scalar(name) | Element(name, _) | Length(name) | Rank(name):
+            return frozenset((name,))
+        case WrappedDim(dim, tensor):
+            return frozenset((dim.name, tensor))
+        case Size(tensor, dim):
+            return frozenset((tensor,)) | list_names(dim)
+        case SizeProduct(tensor, begin, end):
+            return frozenset((tensor,)).union(*(list_names(each) for each in (begin, end) if each))
+        case SizesOver(tensor, dims, _):
+            return frozenset((tensor, dims))
+        case Binary(_, left, right):
+            return list_names(left) | list_names(right)

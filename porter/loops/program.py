@@ -1,0 +1,86 @@
+"""Loop nests whose numbers are expressions of the call's arguments: what the kernels of a port compute, at any size.
+
+The nests are those of one recorded call, the example. A number that varies between calls is a `Named` leaf: the
+attribute of an INTEGER or a NUMBER, or `Loop.number`. Sizes of loops, bounds and stores stay those of the example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from porter.aten.condition import Condition
+from porter.core.dtypes import DType
+from porter.core.errors import PorterError
+from porter.loops.expressions import Buffer
+from porter.loops.fusion import LoopNest
+from porter.loops.host_values import Arguments, HostValue, Named, Number
+
+
+@dataclass(frozen=True)
+class ArgumentBuffer:
+    """The elements of a tensor argument, in row-major order."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ResultBuffer:
+    """A result of the call, by its place among those."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Temporary:
+    """Memory between kernels."""
+
+    size: HostValue
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Table:
+    """Constant elements of the graph, the same in every call of the case."""
+
+    elements: tuple[Number, ...]
+    dtype: DType
+
+
+Role = ArgumentBuffer | ResultBuffer | Temporary | Table
+
+
+@dataclass(frozen=True)
+class SymbolicNest:
+    """A loop nest, and how many turns its row loops have together: threads of a map, else rows."""
+
+    nest: LoopNest
+    rows: HostValue
+
+
+@dataclass(frozen=True)
+class SymbolicProgram:
+    """What calls of one case compute, kernel by kernel.
+
+    `when` holds for the calls of the case and no others; `dtypes` are the element types of `key`, the first tensor
+    argument, that share the program, of which the nests have the first. `calls` were all foretold.
+    """
+
+    name: str  # of the overload
+    when: tuple[Condition, ...]
+    key: str
+    dtypes: tuple[DType, ...]
+    nests: tuple[SymbolicNest, ...]
+    roles: Mapping[Buffer, Role]
+    numbers: tuple[Named, ...]
+    example: Arguments
+    calls: tuple[Arguments, ...]
+
+
+@dataclass(frozen=True)
+class Programs:
+    """The cases of an overload, the most general first, and why other calls have no program."""
+
+    name: str
+    cases: tuple[SymbolicProgram, ...]
+    left: tuple[PorterError, ...] = ()
