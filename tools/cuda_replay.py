@@ -63,9 +63,14 @@ def _run_on_host(library: Library, family: Family, name: str) -> Recorded:
     assert match is not None
     case = family.make(match)
     after = tuple(each.clone() if isinstance(each, torch.Tensor) else each for each in case.args)
-    given = [torch.frombuffer(bytearray(a), dtype=torch.uint8) if isinstance(a, bytes) else a for a in after]
+    given = [_align(each) if isinstance(each, bytes) else each for each in after]
     library.run(name, given, case.grid, case.group, threads=1)
     return Recorded(name, family.name, case, after)
+
+
+def _align(data: bytes) -> torch.Tensor:
+    """Bytes in memory that is aligned for every type."""
+    return torch.empty(len(data), dtype=torch.uint8).copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
 
 
 def replay(fork: Path, found: Sequence[Recorded]) -> Iterator[tuple[Recorded, str]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 
@@ -135,7 +136,7 @@ CHECKS: tuple[Callable[[], None], ...] = tuple(value for name, value in globals(
 
 def compile_all() -> None:
     compile_kernels(SOURCE)
-    compile_kernels(SOURCE, ["scale"], cuda=type(PLAIN)(**{**vars(PLAIN), "passing": ((1, 0),)}))
+    compile_kernels(SOURCE, ["scale"], cuda=replace(PLAIN, passing=((1, 0),)))
     with compiling_ahead():
         SIN_TIMES.run(torch.zeros(1000), torch.zeros(1000))
 

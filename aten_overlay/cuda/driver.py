@@ -113,8 +113,9 @@ class Block:
     """The parameters of an entry as the bytes that a launch passes: numbers set once, addresses by every launch."""
 
     def __init__(self, size: int) -> None:
-        self.data = ctypes.create_string_buffer(max(size, 8) + 8)
-        self.words = memoryview(self.data).cast("B")[: len(self.data) // 8 * 8].cast("Q")
+        self.spare = -(-size // 8)  # a word that is no parameter's
+        self.data = ctypes.create_string_buffer(8 * self.spare + 8)
+        self.words = memoryview(self.data).cast("B").cast("Q")
         self._size = ctypes.c_size_t(size)
         self.extra = (ctypes.c_void_p * 5)(
             _POINTER, ctypes.addressof(self.data), _SIZE, ctypes.addressof(self._size), _END
@@ -123,6 +124,12 @@ class Block:
     def put(self, at: int, data: bytes) -> None:
         """Writes bytes at an offset."""
         memoryview(self.data).cast("B")[at : at + len(data)] = data
+
+
+@lru_cache(maxsize=256)
+def as_pointer(handle: int) -> ctypes.c_void_p:
+    """A handle as ctypes passes it, without declared types, with which a call takes eight times as long."""
+    return ctypes.c_void_p(handle)
 
 
 def lost_context(status: int) -> bool:
@@ -137,8 +144,6 @@ def find_driver() -> Driver:
         library = ctypes.CDLL(LIBRARY)
     except OSError as error:
         raise OverlayError("PTR385", f"there is no CUDA driver: {error}", hint=_NO_DEVICE) from None
-    pointer, number = ctypes.c_void_p, ctypes.c_uint
-    library.cuLaunchKernel.argtypes = [pointer, *[number] * 7, pointer, pointer, pointer]
     return Driver(library)
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import torch
+from torch import Tensor
 
-from aten_overlay.cuda.driver import Driver, lost_context
+from aten_overlay.cuda.driver import Driver, as_pointer, lost_context
 from aten_overlay.cuda.grid import MOST_THREADS, read_grid
 from aten_overlay.cuda.launch import CONSTANT, TENSOR, Form, Prepared, Request, Value, prepare
 from aten_overlay.cuda.modules import Modules
@@ -44,7 +44,8 @@ class CudaKernel:
         self._find_variant = find_variant
         self._prepared: dict[Hashable, Prepared] = {}
         self._launch = driver.library.cuLaunchKernel
-        self._values = tuple(p.index for p in entry.parameters if p.kind == CONSTANT)
+        self._current_device, self._current_stream = side.current_device, side.current_stream
+        self._references = tuple(p.index for p in entry.parameters if p.kind == CONSTANT)
         self._written = frozenset(p.index for p in entry.parameters if p.writable)
         self._restrict = restrict and Form.SEVERAL.value in entry.symbols
 
@@ -57,6 +58,10 @@ class CudaKernel:
     def static_thread_group_memory_length(self) -> int:
         """Bytes of threadgroup memory that the kernel declares itself."""
         return self._entry.static_bytes
+
+    def takes_value(self, index: int) -> bool:
+        """Whether argument `index` is passed by its value."""
+        return index in self._references
 
     def __call__(
         self,
@@ -71,62 +76,71 @@ class CudaKernel:
         The arguments are those of `torch.mps.compile_shader`'s kernels; `threadgroup_bytes` are the lengths of
         threadgroup arguments. Raises PTR388 for tensors of other devices or of several, and what `prepare` raises.
         """
-        if self._values and (by_address := self._find_references(args)):
+        references = self._references
+        if references and (by_address := tuple(i for i in references if i < len(args) and _is_on_device(args[i]))):
             variant = self._find_variant(self._entry.name, by_address)
             variant(*args, threads=threads, group_size=group_size, arg_casts=arg_casts,
                     threadgroup_bytes=threadgroup_bytes)  # fmt: skip
             return
-        tensors: list[torch.Tensor] = []
         values: list[Value] = []
+        starts: list[int] = []
+        device, offset, unaligned = -1, 0, 0
         for index, argument in enumerate(args):
-            if isinstance(argument, torch.Tensor) and argument.is_cuda:
-                tensors.append(argument)
+            if isinstance(argument, Tensor) and argument.is_cuda:
+                start = argument.data_ptr()
+                starts.append(start)
+                unaligned |= start
+                offset |= argument.storage_offset()
+                if threads is None:
+                    threads = argument.numel()
+                here = argument.get_device()
+                if device not in (-1, here):
+                    raise self._mixed(argument, device)
+                device = here
                 values.append(TENSOR)
             else:
                 values.append(self._pack(index, argument, arg_casts))
-        if not tensors:
+        if device < 0:
             raise OverlayError("PTR388", f"kernel `{self._entry.name}` gets no CUDA tensor", hint=_MOVE)
         if threads is None:
-            threads = _count(args)
-        device = tensors[0].get_device()
-        apart = self._restrict and self._are_apart(args, tensors)
-        shared = tuple(threadgroup_bytes)
-        key = (tuple(values), _hashable(threads), _hashable(group_size), apart, device, shared)
+            threads = ()
+        apart = self._restrict and not unaligned % _ALIGNMENT and self._are_apart(args, starts, offset)
+        if threads.__class__ is not int:
+            threads = tuple(threads)  # type: ignore[arg-type]
+        if group_size.__class__ is list:
+            group_size = tuple(group_size)  # type: ignore[arg-type]
+        key = (*values, threads, group_size, apart, device, *threadgroup_bytes)
         prepared = self._prepared.get(key)
         if prepared is None:
             grid = read_grid(threads, group_size)
             if grid.is_empty:
                 return
-            prepared = self._prepare(Request(tuple(values), grid, dict(enumerate(shared)), device, apart))
+            prepared = self._prepare(Request(tuple(values), grid, dict(enumerate(threadgroup_bytes)), device, apart))
             self._keep(key, prepared)
-        self._run(prepared, args, tensors, device)
-
-    def _run(self, prepared: Prepared, args: Sequence[Any], tensors: Sequence[torch.Tensor], device: int) -> None:
-        for tensor in tensors:
-            if tensor.get_device() != device:
-                what = f"kernel `{self._entry.name}` gets tensors on cuda:{device} and on {tensor.device}"
-                raise OverlayError("PTR388", what, hint="Move them to one device.")
-        words, here = prepared.block.words, self._side.current_device()
+        words, block = prepared.words, prepared.block
         with prepared.lock:
-            for argument, word in prepared.slots:
-                words[word] = args[argument].data_ptr()
-            status = self._enqueue(prepared, device) if here == device else self._enqueue_there(prepared, device, here)
+            for word, start in zip(words, starts, strict=True):
+                block[word] = start
+            status = self._enqueue(prepared, device)
         if status:
             self._driver.refuse_launch(self._entry.name, status)
 
     def _enqueue(self, prepared: Prepared, device: int) -> int:
-        stream = self._side.current_stream(device)
-        status = self._launch(*prepared.launch, stream, None, prepared.block.extra)
+        here = self._current_device()
+        if here != device:
+            return self._enqueue_there(prepared, device, here)
+        stream = as_pointer(self._current_stream(device))
+        status = self._launch(*prepared.launch, stream, None, prepared.extra)
         if status and lost_context(status):
             self._driver.enter(device)
-            status = self._launch(*prepared.launch, stream, None, prepared.block.extra)
+            status = self._launch(*prepared.launch, stream, None, prepared.extra)
         return int(status)
 
     def _enqueue_there(self, prepared: Prepared, device: int, here: int) -> int:
         """A launch on a device that is not this thread's current one, which stays so."""
         self._driver.enter(device)
         try:
-            return self._enqueue(prepared, device)
+            return int(self._launch(*prepared.launch, as_pointer(self._current_stream(device)), None, prepared.extra))
         finally:
             self._driver.enter(here)
 
@@ -143,16 +157,11 @@ class CudaKernel:
             self._prepared.clear()
         self._prepared[key] = prepared
 
-    def _find_references(self, args: Sequence[Any]) -> Indices:
-        """The arguments that are references in the kernel and tensors on a device in the call."""
-        found = (i for i in self._values if i < len(args) and isinstance(args[i], torch.Tensor) and args[i].is_cuda)
-        return tuple(found)
-
     def _pack(self, index: int, argument: Any, casts: str | Mapping[int, str] | None) -> bytes:
         """The bytes of an argument that is no tensor on a device; bytes are passed as they are."""
         if isinstance(argument, bytes):
             return argument
-        if isinstance(argument, torch.Tensor):
+        if isinstance(argument, Tensor):
             if argument.device.type != "cpu" or argument.dim():
                 where = f"argument {index} of kernel `{self._entry.name}` is on {argument.device}"
                 raise OverlayError("PTR388", where, hint=_MOVE)
@@ -160,29 +169,25 @@ class CudaKernel:
         cast = casts if casts is None or isinstance(casts, str) else casts.get(index)
         return pack_argument(index, argument, cast)
 
-    def _are_apart(self, args: Sequence[Any], tensors: Sequence[torch.Tensor]) -> bool:
-        """Whether what is written overlaps nothing else, and every address is aligned for wide loads and stores.
+    def _are_apart(self, args: Sequence[Any], starts: Sequence[int], offset: int) -> bool:
+        """Whether what is written overlaps nothing else.
 
         A kernel may reach all of a storage from any view of it. Tensors without an offset are of one storage only if
         they begin at one address.
         """
-        if any(tensor.data_ptr() % _ALIGNMENT for tensor in tensors):
-            return False
-        starts = [t.untyped_storage().data_ptr() if t.storage_offset() else t.data_ptr() for t in tensors]
-        if len(set(starts)) == len(starts):
+        if not offset and len(set(starts)) == len(starts):
             return True
-        written = {args[i].untyped_storage().data_ptr() for i in self._written if isinstance(args[i], torch.Tensor)}
-        return all(starts.count(start) == 1 for start in written)
+        tensors = [(i, a.untyped_storage().data_ptr()) for i, a in enumerate(args) if _is_on_device(a)]
+        begins = [begin for _, begin in tensors]
+        return all(begins.count(begin) == 1 for index, begin in tensors if index in self._written)
+
+    def _mixed(self, tensor: Tensor, device: int) -> OverlayError:
+        what = f"kernel `{self._entry.name}` gets tensors on cuda:{device} and on {tensor.device}"
+        return OverlayError("PTR388", what, hint="Move them to one device.")
 
 
-def _count(args: Sequence[Any]) -> int | tuple[int, ...]:
-    """As many threads as the first tensor has elements."""
-    counts = [a.numel() for a in args if isinstance(a, torch.Tensor)]
-    return counts[0] if counts else ()
-
-
-def _hashable(sizes: int | Sequence[int] | None) -> Hashable:
-    return sizes if sizes is None or isinstance(sizes, int) else tuple(sizes)
+def _is_on_device(argument: Any) -> bool:
+    return isinstance(argument, Tensor) and argument.is_cuda
 
 
 _MOVE = 'Move it: tensor.to("cuda").'

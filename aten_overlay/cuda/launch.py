@@ -46,15 +46,18 @@ class Request:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A launch that lacks the addresses of its tensors, which go into `slots` of the block: pairs of an argument's
-    number and a word. `kept` are the constants that the block points to. The lock makes filling and launching one step.
+    """A launch that lacks the addresses of its tensors: those of the call's n-th goes into word `words[n]` of `block`.
+
+    `extra` is how the driver finds the block, and `kept` is what has to live as long. The lock makes filling the block
+    and launching one step.
     """
 
     launch: tuple[Any, ...]
-    block: Block
-    slots: tuple[tuple[int, int], ...]
+    block: memoryview
+    extra: Any
+    words: tuple[int, ...]
     kept: tuple[Any, ...]
-    lock: Lock
+    lock: Any
 
 
 def prepare(entry: Entry, request: Request, modules: Modules, driver: Driver, side: TorchSide) -> Prepared:
@@ -66,7 +69,10 @@ def prepare(entry: Entry, request: Request, modules: Modules, driver: Driver, si
     if plan.dynamic_bytes + entry.static_bytes > PLAIN_BYTES:
         modules.allow_dynamic(function, plan.dynamic_bytes)
     block, slots, kept = _fill(entry, request, plan, side)
-    return Prepared((function, *plan.blocks, plan.threads, 1, 1, plan.dynamic_bytes), block, slots, kept, Lock())
+    bound = [index for index, value in enumerate(request.values) if value is TENSOR]
+    words = tuple(slots.get(index, block.spare) for index in bound)  # no parameter may want one of the tensors
+    launch = (function, *plan.blocks, plan.threads, 1, 1, plan.dynamic_bytes)
+    return Prepared(launch, block.words, block.extra, words, (block, *kept), Lock())
 
 
 def _choose_form(entry: Entry, request: Request) -> Form:
@@ -88,10 +94,12 @@ def _place_parameters(entry: Entry, sizes: bytes) -> tuple[list[int], int]:
 
 def _fill(
     entry: Entry, request: Request, plan: Launch, side: TorchSide
-) -> tuple[Block, tuple[tuple[int, int], ...], tuple[Any, ...]]:
-    """The parameters but for the addresses of tensors, where these go, and the constants that have addresses."""
+) -> tuple[Block, dict[int, int], tuple[Any, ...]]:
+    """The parameters but for the addresses of tensors, the word of each, and the constants that have addresses."""
     offsets, size = _place_parameters(entry, plan.sizes)
-    block, slots, kept = Block(size), [], []
+    block = Block(size)
+    slots: dict[int, int] = {}
+    kept: list[Any] = []
     block.put(0, plan.sizes)
     for parameter, offset in zip(entry.parameters, offsets, strict=True):
         if parameter.kind == THREADGROUP:
@@ -99,14 +107,14 @@ def _fill(
             continue
         value = _find_value(entry, parameter, request.values)
         if value is TENSOR:
-            slots.append((parameter.index, offset // 8))
+            slots[parameter.index] = offset // 8
         elif parameter.kind == CONSTANT:
             block.put(offset, _fit(entry, parameter, value))
         else:
             constant = _upload(entry, parameter, value, request.device, side)
             kept.append(constant)
             block.put(offset, constant.data_ptr().to_bytes(8, "little"))
-    return block, tuple(slots), tuple(kept)
+    return block, slots, tuple(kept)
 
 
 def _find_value(entry: Entry, parameter: Parameter, values: Sequence[Value]) -> Value:

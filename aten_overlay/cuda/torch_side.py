@@ -36,7 +36,7 @@ class Torch:
                 hint="Install a build of torch for CUDA, on a machine with a GPU.",
             )
         torch.cuda.init()
-        self.current_device = torch.cuda.current_device
+        self.current_device = torch._C._cuda_getDevice
         self.current_stream = torch._C._cuda_getCurrentRawStream
         self.is_capturing = torch.cuda.is_current_stream_capturing
 

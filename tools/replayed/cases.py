@@ -1,4 +1,4 @@
-"""Arguments of kernels that are called by themselves: tensors where they take pointers, bytes where they take values."""
+"""Arguments of kernels that are called by themselves: tensors where they take pointers, bytes for values."""
 
 from __future__ import annotations
 

@@ -40,7 +40,9 @@ class Family:
     torch: Callable[..., torch.Tensor] | None = None
 
 
-def unary(match: Match, low: float = -3, high: float = 3, input_first: bool = False, extra: tuple[bytes, ...] = ()) -> Case:
+def unary(
+    match: Match, low: float = -3, high: float = 3, input_first: bool = False, extra: tuple[bytes, ...] = ()
+) -> Case:
     taken, given = result_of(match["types"])
     x, out = make_values(match[0], taken, COUNT, low=low, high=high), make_output(given, COUNT)
     tensors = (x, out) if input_first else (out, x)
@@ -189,7 +191,8 @@ _BINARY: tuple[tuple[str, float, float, float], ...] = (
     ("copysign", -3, 3, 0), ("fmax", -3, 3, 0), ("fmin", -3, 3, 0), ("nextafter", -3, 3, 0),
     ("xlog1py", 0.01, 3, 0), ("zeta", 1.5, 4, 1.0),
 )  # fmt: skip
-_TYPED = r"(?P<types>(float|half|bfloat|bool|char|uchar|short|int|long)(_(float|half|bfloat|bool|char|uchar|short|int|long))?)"
+_ONE = "(float|half|bfloat|bool|char|uchar|short|int|long)"
+_TYPED = f"(?P<types>{_ONE}(_{_ONE})?)"
 
 
 def _elementwise() -> list[Family]:
@@ -229,7 +232,8 @@ def _elementwise() -> list[Family]:
 def _others() -> list[Family]:
     upsample, binary_file = "UpSample.metal", "BinaryKernel.metal"
     return [
-        *(Family(name.strip("_"), binary_file, name, re.compile(f"{name}{_TYPED}"), partial(to_complex, strided=strided))
+        *(Family(name.strip("_"), binary_file, name, re.compile(f"{name}{_TYPED}"),
+                 partial(to_complex, strided=strided))
           for name, strided in (("polar_dense_", False), ("polar_", True), ("complex_kernel_", True))),
         Family("complex_mul", binary_file, "complex_mul_", re.compile(f"complex_mul_{_TYPED}"), complex_product),
         Family("cross", "CrossKernel.metal", "cross_", re.compile(f"cross_{_TYPED}"), cross),
@@ -241,8 +245,8 @@ def _others() -> list[Family]:
         _named("repeat_interleave", "Repeat.metal", "repeat_interleave_", repeat),
         _named("triu_indices", "TriangularOps.metal", "triu_indices_", triangle),
         _named("tril_indices", "TriangularOps.metal", "tril_indices_", triangle),
-        Family("searchsorted", "Bucketization.metal", "searchsorted_", re.compile(r"searchsorted_(?P<types>[a-z]+_[a-z]+)"),
-               partial(search, sorted_by=False)),
+        Family("searchsorted", "Bucketization.metal", "searchsorted_",
+               re.compile(r"searchsorted_(?P<types>[a-z]+_[a-z]+)"), partial(search, sorted_by=False)),
         Family("searchsorted sorter", "Bucketization.metal", "searchsorted_",
                re.compile(r"searchsorted_(?P<types>[a-z]+_[a-z]+)_sorter"), partial(search, sorted_by=True)),
         _named("masked_fill", "Indexing.metal", "masked_fill_scalar_dense_", fill),

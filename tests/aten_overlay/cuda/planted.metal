@@ -87,7 +87,8 @@ kernel void barrier_in_an_uneven_loop(device const float* x [[buffer(0)]], devic
     threadgroup_barrier(mem_flags::mem_threadgroup);  // barrier_in_an_uneven_loop
     sum += tile[lid];
   }
-  y[i] = sum;
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // barrier_in_an_uneven_loop
+  y[i] = sum + tile[255 - lid];
 }
 
 // ---- memory that nothing wrote

@@ -80,7 +80,7 @@ class RecordingLibrary:
         size = ctypes.c_size_t.from_address(extra[3]).value
         data = ctypes.string_at(extra[1], size)
         entry = self.entries[function.value - FUNCTION]
-        return self._note("cuLaunchKernel", entry, tuple(sizes), dynamic, stream, data)
+        return self._note("cuLaunchKernel", entry, tuple(sizes), dynamic, stream.value, data)
 
     @property
     def launches(self) -> list[tuple[Any, ...]]:
