@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aten_overlay.errors import OverlayError
+from aten_overlay.metal.sanitizer.checks import VARIABLE
 
 # The checks of the sanitizer of kernels on the host, and the tool that looks for the same on a GPU.
 TOOLS: Mapping[str, tuple[str, ...]] = {
@@ -57,14 +58,21 @@ def find_sanitizer() -> str:
     return found
 
 
-def run_sanitized(check: str, command: Sequence[str], seconds: float = 600) -> tuple[list[Finding], str]:
-    """Runs a program under the tool of a check: what it found, and all that was printed. Raises PTR394."""
-    tool = [find_sanitizer(), "--tool", *TOOLS[check], "--print-limit", "1000"]
+def run_sanitized(
+    check: str, command: Sequence[str], seconds: float = 600, given: bytes = b""
+) -> tuple[list[Finding], str]:
+    """Runs a program, and those that it starts, under the tool of a check: what it found, and all that was printed.
+
+    `given` is its input. The program is asked for no checks of its own. Raises PTR394.
+    """
+    tool = [find_sanitizer(), "--tool", *TOOLS[check], "--target-processes", "all", "--print-limit", "1000"]
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
     done = subprocess.run(
-        [*tool, *command], env={**os.environ, **_ENVIRONMENT}, timeout=seconds, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
+        [*tool, *command], input=given, env={**environment, **_ENVIRONMENT}, timeout=seconds, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, check=False,
     )  # fmt: skip
-    return read_findings(check, done.stdout), done.stdout
+    printed = done.stdout.decode(errors="replace")
+    return read_findings(check, printed), printed
 
 
 def read_findings(check: str, text: str) -> list[Finding]:

@@ -59,6 +59,22 @@ def check_script(path: Path, steps: Steps, device: str = MPS) -> Iterator[CaseRe
         for number, result in enumerate(check(script, device)):
             steps(Step(f"{path.name}: {result.case}", number + 1))
             yield result
+    if device == CUDA:
+        yield from _check_sanitized(path, steps)
+
+
+def _check_sanitized(path: Path, steps: Steps) -> Iterator[CaseResult]:
+    """One result for each check that `--sanitize` names: the script's cases under compute-sanitizer. Raises PTR394."""
+    from aten_overlay.cuda.sanitizer import TOOLS, run_sanitized
+    from aten_overlay.metal.sanitizer.checks import select
+    from porter.kernels.checking import CaseResult
+
+    for check in (name for name in select() if name in TOOLS):
+        steps(Step(f"{path.name}: {check}"))
+        command = [sys.executable, "-m", "porter", "kernel", "check", str(path), "--device", CUDA]
+        with raising_porter_errors():
+            findings, _ = run_sanitized(check, command)
+        yield CaseResult(f"compute-sanitizer {check}", error="; ".join(map(str, findings)))
 
 
 def trace_script(path: Path, shuffle: int | None) -> Iterator[StageResult]:

@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from aten_overlay.cuda.compile import compile_family
 from aten_overlay.cuda.library import CudaLibrary, load_library
 from aten_overlay.metal.build import Options
+from aten_overlay.metal.cuda.module import PtxModule
 from porter.core.errors import PorterError
 from porter.verdict.backends.shaders import Shaders, implementation
 from porter.verdict.suite.compare import HALVES
@@ -113,13 +114,18 @@ def require_agreement(name: str, found: torch.Tensor, there: torch.Tensor) -> No
 
 
 def load_functor(sources: Sequence[Path], functor: str, include: Sequence[Path], per_thread: int = 1) -> Shaders:
-    """The kernels of a functor, from the store or compiled. Raises PTR173 when no file registers any."""
+    """The kernels of a functor on the GPU. Raises PTR173 when no file registers any."""
+    return Shaders(CudaShaders(load_library(compile_functor(sources, functor, include))), {}, per_thread)
+
+
+def compile_functor(sources: Sequence[Path], functor: str, include: Sequence[Path]) -> PtxModule:
+    """The kernels of a functor as PTX, from the store or compiled. Raises PTR173 when no file registers any."""
     options = Options(include=tuple(include))
     for source in sources:
         if functor in source.read_text():
             module = compile_family(source, f"{functor}_", options)
             if module.entries:
-                return Shaders(CudaShaders(load_library(module)), {}, per_thread)
+                return module
     raise PorterError("PTR173", f"no kernel file registers a kernel for {functor}", hint="Add its REGISTER_* lines.")
 
 

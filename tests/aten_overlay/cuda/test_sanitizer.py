@@ -78,7 +78,8 @@ def test_the_tool_runs_the_program_with_every_allocation_its_own(
     found, printed = run_sanitized("races", ["program", "argument"])
     assert found == []
     assert printed == (
-        "========= 1: --tool racecheck --racecheck-report analysis --print-limit 1000 program argument\n"
+        "========= 1: --tool racecheck --racecheck-report analysis --target-processes all --print-limit 1000 "
+        "program argument\n"
     )
 
 
