@@ -216,11 +216,13 @@ def grid_sample(bench: Bench) -> None:
     grid = torch.rand(batch, points, points, 2, device="cuda") * 2 - 1
     out = torch.full((batch, points, points, channels), float("nan"), device="cuda")
     samples = batch * points * points
-    shape: Any = {"threads": [channels // 4, samples], "group_size": [16, 16], "arg_casts": {3: "int32"}}
+    shape: Any = {"threads": [channels // 4, samples], "arg_casts": {3: "int32"}}
+    numbers = [side, side, channels // 4, points * points]
 
-    def forward() -> None:
-        bench.kernels.grid_sample(x, grid, out, [side, side, channels // 4, points * points], **shape)
+    def run(group: int) -> None:
+        bench.kernels.grid_sample(x, grid, out, numbers, group_size=[16, group], **shape)
 
+    forward = partial(run, min((4, 8, 16, 32), key=lambda group: measure(partial(run, group))))
     forward()
     error = difference(out, composed(x, grid), 1e-5)
     moved = 5 * out.nbytes

@@ -47,14 +47,15 @@ def run(library: CudaLibrary, case: Case) -> Iterator[str]:
     kernel(*given, threads=list(case.grid), group_size=list(case.group), threadgroup_bytes=lengths)
     torch.cuda.synchronize()
     for index in case.expected:
-        bytes_ = given[index].cpu().numpy().tobytes()
+        written = given[index]
+        bytes_ = written if isinstance(written, bytes) else written.cpu().numpy().tobytes()
         expected = case.buffers[index]
         found = find_difference(case, index, np.frombuffer(bytes_, expected.dtype).reshape(expected.shape))
         if found:
             yield f"{case.name}: {found}"
 
 
-def _bind(by_value: bool, array: np.ndarray) -> torch.Tensor | bytes:  # type: ignore[type-arg]
+def _bind(by_value: bool, array: np.ndarray) -> torch.Tensor | bytes:
     data = array.tobytes()
     return data if by_value else torch.frombuffer(bytearray(data), dtype=torch.uint8).cuda()
 

@@ -1,6 +1,6 @@
 """Runs kernels with planted faults on an NVIDIA GPU under compute-sanitizer, and the templates, which have none.
 
-    python tools/cuda_faults.py [--templates NAME ...] [--jobs N] [--out FOLDER]
+    python tools/cuda_faults.py [--templates NAME ...] [--no-faults] [--jobs N] [--out FOLDER]
 
 One line a kernel: whether the check that has to find its fault named a line of it. One line a template and check: what
 was found, which should be nothing. Ends with 1 where a fault is missed or a template is not clean.
@@ -68,11 +68,12 @@ def run_template(name: str, check: str) -> Result:
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--templates", nargs="*", default=[])
+    parser.add_argument("--no-faults", action="store_true")
     parser.add_argument("--jobs", type=int, default=8)
     parser.add_argument("--out", type=Path)
     chosen = parser.parse_args(arguments)
     with ThreadPoolExecutor(chosen.jobs) as pool:
-        faults = [pool.submit(run_fault, kernel) for kernel in planted.FAULTS]
+        faults = [pool.submit(run_fault, kernel) for kernel in planted.FAULTS if not chosen.no_faults]
         clean = [pool.submit(run_template, name, check) for name in chosen.templates for check in TOOLS]
         results = [future.result() for future in (*faults, *clean)]
     if chosen.out:

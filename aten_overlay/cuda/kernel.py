@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from torch import Tensor
+from torch import SymInt, Tensor
 
 from aten_overlay.cuda.driver import Driver, as_pointer, lost_context
 from aten_overlay.cuda.grid import MOST_THREADS, read_grid
@@ -84,13 +84,14 @@ class CudaKernel:
             return
         values: list[Value] = []
         starts: list[int] = []
-        device, offset, unaligned = -1, 0, 0
+        device, unaligned = -1, 0
+        offset: int | SymInt = 0
         for index, argument in enumerate(args):
             if isinstance(argument, Tensor) and argument.is_cuda:
                 start = argument.data_ptr()
                 starts.append(start)
                 unaligned |= start
-                offset |= argument.storage_offset()
+                offset = offset or argument.storage_offset()
                 if threads is None:
                     threads = argument.numel()
                 here = argument.get_device()
@@ -108,7 +109,7 @@ class CudaKernel:
         if threads.__class__ is not int:
             threads = tuple(threads)  # type: ignore[arg-type]
         if group_size.__class__ is list:
-            group_size = tuple(group_size)  # type: ignore[arg-type]
+            group_size = tuple(group_size)
         key = (*values, threads, group_size, apart, device, *threadgroup_bytes)
         prepared = self._prepared.get(key)
         if prepared is None:
@@ -169,7 +170,7 @@ class CudaKernel:
         cast = casts if casts is None or isinstance(casts, str) else casts.get(index)
         return pack_argument(index, argument, cast)
 
-    def _are_apart(self, args: Sequence[Any], starts: Sequence[int], offset: int) -> bool:
+    def _are_apart(self, args: Sequence[Any], starts: Sequence[int], offset: int | SymInt) -> bool:
         """Whether what is written overlaps nothing else.
 
         A kernel may reach all of a storage from any view of it. Tensors without an offset are of one storage only if

@@ -94,8 +94,8 @@ Options:
   --shard I/N        Only the I-th of N shares of --all.
   --results FILE     Write results as JSON.
   -k EXPR            Only run tests whose name matches, as in pytest.
-  --backend NAME     Where the tests run: host, kernels or mps. Default: the
-                     most complete one available.
+  --backend NAME     Where the tests run: host, kernels, mps or cuda. Default:
+                     the most complete one available.
   --arithmetic NAME  Arithmetic a GPU may use: default, fused, flush, reorder,
                      or all.
   --family NAME      The GPU family to compile for, as $PORTER_FAMILY: apple7,
