@@ -195,20 +195,28 @@ kernel void matmul_float(device const float4* a [[buffer(0)]], device const floa
   const uint n = mnk.y, depth = mnk.z, top = tile.y * 128, first = tile.x * 64;
   const uint y = simdgroup / 2 * 64, x = simdgroup % 2 * 32;
   simdgroup_float8x8 sums[8][4];
+  #pragma unroll
   for (uint i = 0; i < 8; ++i)
+    #pragma unroll
     for (uint j = 0; j < 4; ++j) sums[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   for (uint start = 0; start < depth; start += 8) {
     for (uint i = lid; i < 256; i += 128) left[i] = a[(ulong(top + i / 2) * depth + start) / 4 + i % 2];
     right[lid] = b[(ulong(start + lid / 16) * n + first) / 4 + lid % 16];
     threadgroup_barrier(mem_flags::mem_threadgroup);
     simdgroup_float8x8 l[8], r[4];
+    #pragma unroll
     for (uint i = 0; i < 8; ++i) simdgroup_load(l[i], (threadgroup const float*)left + (y + 8 * i) * 8, 8);
+    #pragma unroll
     for (uint j = 0; j < 4; ++j) simdgroup_load(r[j], (threadgroup const float*)right + x + 8 * j, 64);
+    #pragma unroll
     for (uint i = 0; i < 8; ++i)
+      #pragma unroll
       for (uint j = 0; j < 4; ++j) simdgroup_multiply_accumulate(sums[i][j], l[i], r[j], sums[i][j]);
     threadgroup_barrier(mem_flags::mem_threadgroup);
   }
+  #pragma unroll
   for (uint i = 0; i < 8; ++i)
+    #pragma unroll
     for (uint j = 0; j < 4; ++j)
       simdgroup_store(sums[i][j], c + ulong(top + y + 8 * i) * n + first + x + 8 * j, n);
 }

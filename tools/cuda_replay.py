@@ -76,10 +76,11 @@ def _align(data: bytes) -> torch.Tensor:
 def replay(fork: Path, found: Sequence[Recorded]) -> Iterator[tuple[Recorded, str]]:
     """Every kernel, and how its results differ on the GPU: "" if they do not."""
     options = Options(include=metal_include(fork))
-    families = {family.name: family for family in FAMILIES}
+    families, recorded = {family.name: family for family in FAMILIES}, {each.family for each in found}
     libraries = {
         name: load_library(compile_family(fork / KERNELS / each.file, each.prefix, options))
         for name, each in families.items()
+        if name in recorded
     }
     for each in found:
         try:

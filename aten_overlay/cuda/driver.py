@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +20,6 @@ _INVALID_PTX = (200, 209, 218, 221, 222, 223)
 _ERROR_LOG, _ERROR_LOG_SIZE, _LINE_INFO = 5, 6, 13  # CU_JIT_*
 _LOG_BYTES = 8192
 _DYNAMIC_BYTES = 8  # CU_FUNC_ATTRIBUTE_*
-_POINTER, _SIZE, _END = 1, 2, 0  # CU_LAUNCH_PARAM_*
 
 
 class Driver:
@@ -110,16 +110,17 @@ class Driver:
 
 
 class Block:
-    """The parameters of an entry as the bytes that a launch passes: numbers set once, addresses by every launch."""
+    """The parameters of an entry as the driver takes them: numbers set once, addresses by every launch.
 
-    def __init__(self, size: int) -> None:
+    `offsets` are where each lies in the block; the driver asks for their addresses alone.
+    """
+
+    def __init__(self, offsets: Sequence[int], size: int) -> None:
         self.spare = -(-size // 8)  # a word that is no parameter's
-        self.data = ctypes.create_string_buffer(8 * self.spare + 8)
+        self.data = ctypes.create_string_buffer(8 * self.spare + 16)
         self.words = memoryview(self.data).cast("B").cast("Q")
-        self._size = ctypes.c_size_t(size)
-        self.extra = (ctypes.c_void_p * 5)(
-            _POINTER, ctypes.addressof(self.data), _SIZE, ctypes.addressof(self._size), _END
-        )
+        start = ctypes.addressof(self.data)
+        self.addresses = (ctypes.c_void_p * len(offsets))(*(start + offset for offset in offsets))
 
     def put(self, at: int, data: bytes) -> None:
         """Writes bytes at an offset."""

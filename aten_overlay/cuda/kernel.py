@@ -131,17 +131,19 @@ class CudaKernel:
         if here != device:
             return self._enqueue_there(prepared, device, here)
         stream = as_pointer(self._current_stream(device))
-        status = self._launch(*prepared.launch, stream, None, prepared.extra)
+        status = self._launch(*prepared.launch, stream, prepared.addresses, None)
         if status and lost_context(status):
             self._driver.enter(device)
-            status = self._launch(*prepared.launch, stream, None, prepared.extra)
+            status = self._launch(*prepared.launch, stream, prepared.addresses, None)
         return int(status)
 
     def _enqueue_there(self, prepared: Prepared, device: int, here: int) -> int:
         """A launch on a device that is not this thread's current one, which stays so."""
         self._driver.enter(device)
         try:
-            return int(self._launch(*prepared.launch, as_pointer(self._current_stream(device)), None, prepared.extra))
+            return int(
+                self._launch(*prepared.launch, as_pointer(self._current_stream(device)), prepared.addresses, None)
+            )
         finally:
             self._driver.enter(here)
 

@@ -48,13 +48,13 @@ class Request:
 class Prepared:
     """A launch that lacks the addresses of its tensors: those of the call's n-th goes into word `words[n]` of `block`.
 
-    `extra` is how the driver finds the block, and `kept` is what has to live as long. The lock makes filling the block
-    and launching one step.
+    `addresses` are where the driver finds the parameters, and `kept` is what has to live as long. The lock makes
+    filling the block and launching one step.
     """
 
     launch: tuple[Any, ...]
     block: memoryview
-    extra: Any
+    addresses: Any
     words: tuple[int, ...]
     kept: tuple[Any, ...]
     lock: Any
@@ -72,7 +72,7 @@ def prepare(entry: Entry, request: Request, modules: Modules, driver: Driver, si
     bound = [index for index, value in enumerate(request.values) if value is TENSOR]
     words = tuple(slots.get(index, block.spare) for index in bound)  # no parameter may want one of the tensors
     launch = (function, *plan.blocks, plan.threads, 1, 1, plan.dynamic_bytes)
-    return Prepared(launch, block.words, block.extra, words, (block, *kept), Lock())
+    return Prepared(launch, block.words, block.addresses, words, (block, *kept), Lock())
 
 
 def _choose_form(entry: Entry, request: Request) -> Form:
@@ -97,7 +97,7 @@ def _fill(
 ) -> tuple[Block, dict[int, int], tuple[Any, ...]]:
     """The parameters but for the addresses of tensors, the word of each, and the constants that have addresses."""
     offsets, size = _place_parameters(entry, plan.sizes)
-    block = Block(size)
+    block = Block((0, *offsets), size)
     slots: dict[int, int] = {}
     kept: list[Any] = []
     block.put(0, plan.sizes)

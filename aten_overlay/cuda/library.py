@@ -47,7 +47,9 @@ class CudaLibrary:
             raise AttributeError(name)
         if name not in self._module.entries:
             raise RuntimeError(f"Failed to create function state object for: {name}")
-        return self._find_kernel(name, ())
+        found = self._find_kernel(name, ())
+        self.__dict__[name] = found  # which is asked for again without this function
+        return found
 
     def _find_kernel(self, name: str, by_address: Indices) -> CudaKernel:
         if (name, by_address) not in self._kernels:

@@ -67,12 +67,22 @@ def run_sanitized(
     """
     tool = [find_sanitizer(), "--tool", *TOOLS[check], "--target-processes", "all", "--print-limit", "1000"]
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    done = subprocess.run(
-        [*tool, *command], input=given, env={**environment, **_ENVIRONMENT}, timeout=seconds, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, check=False,
-    )  # fmt: skip
+    try:
+        done = _run(tool + list(command), {**environment, **_ENVIRONMENT}, seconds, given)
+    except subprocess.TimeoutExpired:
+        what = f"the program did not end in {seconds:g} seconds under {TOOLS[check][0]}"
+        raise OverlayError("PTR390", what, hint="A barrier that not all threads reach may wait for ever.") from None
     printed = done.stdout.decode(errors="replace")
     return read_findings(check, printed), printed
+
+
+def _run(
+    command: Sequence[str], environment: Mapping[str, str], seconds: float, given: bytes
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        command, input=given, env=environment, timeout=seconds, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        check=False,
+    )  # fmt: skip
 
 
 def read_findings(check: str, text: str) -> list[Finding]:

@@ -78,17 +78,19 @@ kernel void barrier_in_a_branch(device const float* x [[buffer(0)]], device floa
   }
 }
 
-kernel void barrier_in_an_uneven_loop(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
-                                      uint i [[thread_position_in_grid]], uint lid [[thread_position_in_threadgroup]]) {
+kernel void barrier_in_both_branches(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+                                     uint i [[thread_position_in_grid]], uint lid [[thread_position_in_threadgroup]]) {
   threadgroup float tile[256];
   tile[lid] = x[i];
-  float sum = 0;
-  for (uint k = 0; k < 1 + lid % 3; ++k) {
-    threadgroup_barrier(mem_flags::mem_threadgroup);  // barrier_in_an_uneven_loop
-    sum += tile[lid];
+  float other = 0;
+  if (lid % 3 == 0) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);  // barrier_in_both_branches
+    other = tile[255 - lid];
+  } else {
+    other = tile[lid] * 3;
+    threadgroup_barrier(mem_flags::mem_threadgroup);  // barrier_in_both_branches
   }
-  threadgroup_barrier(mem_flags::mem_threadgroup);  // barrier_in_an_uneven_loop
-  y[i] = sum + tile[255 - lid];
+  y[i] = other;
 }
 
 // ---- memory that nothing wrote

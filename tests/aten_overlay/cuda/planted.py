@@ -17,7 +17,7 @@ FAULTS: Mapping[str, str] = {
     "missing_barrier": "races", "reused_too_early": "races", "simdgroups_not_in_step": "races",
     "halving_without_barrier": "races", "reads_one_past": "bounds", "writes_past_a_ragged_end": "bounds",
     "reads_before": "bounds", "past_threadgroup_memory": "bounds", "barrier_in_a_branch": "barriers",
-    "barrier_in_an_uneven_loop": "barriers", "adds_to_nothing": "uninitialized",
+    "barrier_in_both_branches": "barriers", "adds_to_nothing": "uninitialized",
 }  # fmt: skip
 N = 1024
 # Threads more than there are elements.

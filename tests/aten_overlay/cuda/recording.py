@@ -76,9 +76,8 @@ class RecordingLibrary:
 
     def cuLaunchKernel(self, function: Any, *given: Any) -> int:
         *sizes, dynamic, stream, parameters, extra = given
-        assert parameters is None
-        size = ctypes.c_size_t.from_address(extra[3]).value
-        data = ctypes.string_at(extra[1], size)
+        assert extra is None
+        data = ctypes.string_at(parameters[0], parameters[len(parameters) - 1] - parameters[0] + 16)
         entry = self.entries[function.value - FUNCTION]
         return self._note("cuLaunchKernel", entry, tuple(sizes), dynamic, stream.value, data)
 

@@ -117,8 +117,8 @@ def test_a_number_in_a_tensor_is_read_on_the_host_and_an_address_on_a_device() -
     bench.side.capturing = True
     bench.library.scale(X, number)
     bench.library.scale(X, number)
-    values = [launch[4][48:] for launch in bench.recorder.launches]
-    assert values == [struct.pack("<f", 2.5), *[struct.pack("<Q", number.data_ptr())] * 2]
+    values = [launch[4][48:56] for launch in bench.recorder.launches]
+    assert values == [struct.pack("<fxxxx", 2.5), *[struct.pack("<Q", number.data_ptr())] * 2]
     assert bench.variants == [("scale", (1,))]
 
 
