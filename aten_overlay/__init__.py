@@ -31,18 +31,25 @@ def start_frameworks() -> Device:
     return device
 
 
-def start_from_environment(environ: Mapping[str, str]) -> Device:
-    """Starts the device for the fork at `$PORTER_CHECKOUT`, and loads its own code for `$PORTER_OPERATORS`.
+def start_as_mac(fork: Path | None = None) -> Device:
+    """Makes the mps device work as `start` does, in a process that looks like one on a Mac.
 
-    Reports the newest macOS, puts stand-ins for macOS's own commands first on the path, and makes Python processes that
-    this one starts do the same.
+    It reports the newest macOS, has stand-ins for macOS's own commands first on its path, and so have Python processes
+    that it starts. No frameworks are loaded: host code of a fork brings at::mps as the fork declares it.
     """
     from aten_overlay.apple import commands
 
-    fork = environ.get("PORTER_CHECKOUT")
-    device = start(Path(fork) if fork else None)
+    device = start(fork)
     os.environ.update(commands.make_environment(os.environ))
     platform.mac_ver = lambda *_: (_MACOS, ("", "", ""), "arm64")
+    return device
+
+
+def start_from_environment(environ: Mapping[str, str]) -> Device:
+    """Starts the device as `start_as_mac` does for the fork at `$PORTER_CHECKOUT`, and loads its own code for
+    `$PORTER_OPERATORS`; without any, what compiled extensions need."""
+    fork = environ.get("PORTER_CHECKOUT")
+    device = start_as_mac(Path(fork) if fork else None)
     operators = [name.strip() for name in environ.get("PORTER_OPERATORS", "").split(",") if name.strip()]
     if operators:
         from aten_overlay import hosts

@@ -1,8 +1,8 @@
 """Rotary position embedding of (batch, heads, length, width): pair (i, i + width / 2) turns by p * base^(-2i / width).
 
-Here p is the position. Simple: one pair a thread, sine and cosine included. Expert: one thread turns a pair of every
-head, since heads share their angles. Both read any strides, as those of a transposed (batch, length, heads, width)
-tensor.
+Here p is the position. Simple: one pair a thread, wherever the strides say that it lies. Expert, of dense tensors: the
+same with the width known, so that neighboring threads read neighboring pairs. Expert, of others such as a transposed
+(batch, length, heads, width) tensor: one thread turns a pair of every head, since heads share their angles.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from porter.kernels.script import FLOATS, Case, Kind, Refusal, Script, Stage, Va
 
 NAMES = ["x", "first", "slope"]
 ANGLE = """
-    float angle = float(int(first) + int(position)) * exp(float(pair) * slope);
-    float c = cos(angle), s = sin(angle);
+    float half_turns = float(int(first) + int(position)) * (M_1_PI_F * exp(float(pair) * slope));
+    float c = cospi(half_turns), s = sinpi(half_turns);
 """
 TURN = """
       ulong from = batch * x_strides[0] + head * x_strides[1] + position * x_strides[2] + pair * x_strides[3];
@@ -42,8 +42,8 @@ SIMPLE = MetalKernel(
     {TURN}
     """,
 )
-EXPERT = MetalKernel(
-    "rope",
+STRIDED = MetalKernel(
+    "rope_strided",
     input_names=NAMES,
     output_names=["out"],
     ensure_row_contiguous=False,
@@ -58,27 +58,44 @@ EXPERT = MetalKernel(
     }}
     """,
 )
+DENSE = MetalKernel(
+    "rope_dense",
+    input_names=NAMES,
+    output_names=["out"],
+    source=f"""
+    uint pair = thread_position_in_grid.x;
+    uint position = thread_position_in_grid.y;
+    ulong row = ulong(thread_position_in_grid.z) * threads_per_grid.y + position;
+    {ANGLE}
+    ulong at = row * (2 * HALF) + pair;
+    float a = float(x[at]), b = float(x[at + HALF]);
+    out[at] = T(a * c - b * s);
+    out[at + HALF] = T(a * s + b * c);
+    """,
+)
 
 
 def rope(x: Tensor, first: int = 0, base: float = 10000.0) -> Tensor:
     """Turns the pairs of `x`, whose first position is `first`."""
     check_arguments(x, base)
-    return launch(EXPERT, x, first, base, x.shape[0])
+    if x.is_contiguous():
+        return launch(DENSE, x, first, base, x.shape[0] * x.shape[1], HALF=x.shape[3] // 2)
+    return launch(STRIDED, x, first, base, x.shape[0])
 
 
 def rope_simple(x: Tensor, first: int = 0, base: float = 10000.0) -> Tensor:
-    """The same, with every angle computed once a head."""
+    """The same, for any strides."""
     check_arguments(x, base)
     return launch(SIMPLE, x, first, base, x.shape[0] * x.shape[1])
 
 
-def launch(kernel: MetalKernel, x: Tensor, first: int, base: float, depth: int) -> Tensor:
+def launch(kernel: MetalKernel, x: Tensor, first: int, base: float, depth: int, **template: int) -> Tensor:
     """Runs a kernel over the pairs, positions and `depth` heads or batches."""
     width = x.shape[3]
     slope = -2 * math.log(base) / width
     outputs = kernel(
         inputs={"x": x, "first": first, "slope": slope},
-        template={"T": x.dtype},
+        template={"T": x.dtype, **template},
         grid=(width // 2, x.shape[2], depth),
         threadgroup=(32, 4, 1),
         output_shapes={"out": x.shape},

@@ -14,7 +14,7 @@ from porter.kernels import MetalKernel
 from porter.kernels.script import FLOATS, Case, Kind, Refusal, Script, Stage, Values, expect, run_script
 
 GROUPS = (64, 128, 256, 512, 1024)
-SILU = "inline float silu(float v) { return v / (1.0f + metal::exp(-v)); }\n"
+SILU = "inline float silu(float v) { return v / (1.0f + metal::fast::exp(-v)); }\n"
 
 SIMPLE = MetalKernel(
     "silu_strided",

@@ -1,8 +1,10 @@
 """Lowers the graphs that old implementations run to loop form, and compares it with the graphs, node by node.
 
-    python tools/loop_form.py FORK [OP ...] [--save FILE]
+    python tools/loop_form.py FORK [OP ...] [--numbers] [--save FILE]
 
 One line an operator: graphs lowered and agreeing, kernels, and why the others have no loop form. Then the counts.
+With --numbers, records calls at sizes of porter's own instead, and finds programs: cases, their numbers that are
+expressions of the arguments, and why other calls have no program.
 Without operators: every base name that `porter status` calls MPSGraph. Ends with 1 where results differ or a
 process died.
 """
@@ -45,7 +47,8 @@ def main() -> int:
     found: list[Line] = []
     for base in bases:
         through = (*selections[base].forward, *selections[base].backward)
-        lines = list(run_isolated(partial(_check, base, through), (base, "died", "PTR137"), 120))
+        check = _find_programs if options.numbers else _check
+        lines = list(run_isolated(partial(check, base, through), (base, "died", "PTR137"), 120))
         found += lines or [(base, "no graph", "")]
         _print(base, lines)
     print(dict(Counter(how for _, how, _ in found)), file=sys.stderr)
@@ -57,6 +60,7 @@ def main() -> int:
 def _parse() -> Namespace:
     parser = fork_parser(__doc__)
     parser.add_argument("ops", nargs="*")
+    parser.add_argument("--numbers", action="store_true")
     parser.add_argument("--save", type=Path)
     return parser.parse_args()
 
@@ -69,7 +73,8 @@ def _list_bases(checkout: Checkout) -> list[str]:
 def _print(base: str, lines: Sequence[Line]) -> None:
     counts = Counter(how for _, how, _ in lines)
     reasons = Counter(more for _, how, more in lines if how not in ("agree", "no graph"))
-    why = "; ".join(f"{count}x {reason[:150]}" for reason, count in reasons.most_common(3))
+    reasons.subtract(more for _, how, more in lines if how in ("case", "number"))
+    why = "; ".join(f"{count}x {reason[:150]}" for reason, count in reasons.most_common(3) if count > 0)
     print(base, ", ".join(f"{how} {count}" for how, count in counts.items()), why, sep="\t", flush=True)
 
 
@@ -82,6 +87,16 @@ def _check(base: str, through: Sequence[str]) -> Iterator[Line]:
         for op in record.find_opinfos(base, through):
             for call in calls.pick_diverse_calls(list(calls.capture_calls(op, base, dtype))):
                 yield from _check_call(base, call)
+
+
+def _find_programs(base: str, through: Sequence[str]) -> Iterator[Line]:
+    from porter.recording.programs import record_programs
+
+    for each in record_programs(base, through):
+        for program in each.cases:
+            yield base, "case", f"{each.name}, {len(program.calls)} calls"
+            yield from ((base, "number", str(number)) for number in program.numbers)
+        yield from ((base, error.code, f"{error.code} {error.what}") for error in each.left)
 
 
 def _check_call(base: str, call: object) -> Iterator[Line]:

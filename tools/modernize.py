@@ -35,6 +35,8 @@ LIBRARY = f"{MPS}/MetalShaderLibrary.mm"
 WITH_PARAMS = Path(__file__).parent / "dialect" / "with_params.patch"
 # The old tree's own kernels in the files that are replaced, in the dialect: what was native stays native.
 NATIVES = Path(__file__).parent / "dialect" / "natives.patch"
+# Has an older form of what one of the kernel files defines.
+BINARY = f"{OPERATIONS}/BinaryOps.mm"
 DIALECT = (
     f"{KERNELS}/UnaryKernel.metal",
     f"{KERNELS}/BinaryKernel.metal",
@@ -64,6 +66,9 @@ def modernize(old: Path, headers: Path, new: Path) -> None:
     new.joinpath(OPERATION_UTILS).write_text(
         _cut(utilities, r"^void MetalShaderLibrary::exec_unary_kernel\(.*?^\}\n\n")
     )
+
+    binary = new.joinpath(BINARY).read_text()
+    new.joinpath(BINARY).write_text(_cut(binary, r"^TORCH_IMPL_FUNC\(sub_out_mps\).*?^\}\n\n"))
 
 
 def read_library() -> dict[str, str]:

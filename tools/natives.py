@@ -95,7 +95,7 @@ def main() -> int:
     if options.sanitize is not None:
         os.environ[VARIABLE] = ",".join(parse(options.sanitize))
     checkout = Checkout(options.fork.resolve(), "named")
-    aten_overlay.start_from_environment({"PORTER_CHECKOUT": str(checkout.root)})
+    aten_overlay.start_as_mac(checkout.root)
     worker.preload(HOST)
     expr = options.expr or (None if options.tests else UPSTREAM)
     found = []

@@ -144,13 +144,18 @@ class MetalKernel:
     def __init__(
         self, library: Library, name: str, device: Device, shuffle: int | None = None, threads: int = 0
     ) -> None:
-        self._library, self._name, self._device = library, name, device
+        self.library, self.name, self.device = library, name, device
         self._shuffle, self._threads = shuffle, threads
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether lanes run in any order, on all threads of the host."""
+        return self._shuffle is None and self._threads == 0
 
     @property
     def static_thread_group_memory_length(self) -> int:
         """Bytes of threadgroup memory that the kernel declares itself."""
-        return int(self._library._kernel(self._name).static_threadgroup_bytes)
+        return int(self.library.entry(self.name).static_threadgroup_bytes)
 
     def __call__(
         self,
@@ -184,10 +189,10 @@ class MetalKernel:
         group: Sequence[int],
         resident: Sequence[Bound],
     ) -> None:
-        calls[self._name] += 1
+        calls[self.name] += 1
         try:
-            self._library.run(
-                self._name,
+            self.library.run(
+                self.name,
                 bound,
                 grid,
                 group,
@@ -206,17 +211,17 @@ class MetalKernel:
         return [
             Extent(base, low, high)
             for base, tensor in tensors.items()
-            for low, high in self._device.extents(tensor.untyped_storage().data_ptr())
+            for low, high in self.device.extents(tensor.untyped_storage().data_ptr())
         ]
 
     def _bind(self, index: int, argument: Any, cast: str | None, resident: list[Bound]) -> Bound | Bytes:
         if isinstance(argument, torch.Tensor):
-            return _tensor(argument, self._device)
+            return _tensor(argument, self.device)
         if isinstance(argument, list | tuple):
             return self._bind_list(index, argument, cast, resident)
         if not isinstance(argument, int | float):
             raise RuntimeError(f"Unsupported argument type {type(argument).__name__} at index {index}")
-        return _numbers([argument], cast)
+        return pack_numbers([argument], cast)
 
     def _bind_list(self, index: int, values: Sequence[Any], cast: str | None, resident: list[Bound]) -> Bound | Bytes:
         if not values:
@@ -226,10 +231,10 @@ class MetalKernel:
         if kind is None or not all(isinstance(v, (kind, int) if kind is float else kind) for v in values):
             raise RuntimeError(f"Unexpected argument types in the list at index {index}")
         if kind is not torch.Tensor:
-            return _numbers([kind(v) for v in values], cast)
-        tensors = [_allocated(v, self._device) for v in values]
+            return pack_numbers([kind(v) for v in values], cast)
+        tensors = [_allocated(v, self.device) for v in values]
         resident += tensors
-        return _numbers([t.address for t in tensors], None)
+        return pack_numbers([t.address for t in tensors], None)
 
 
 def host_alias(storage: torch.UntypedStorage, device: Device) -> torch.UntypedStorage:
@@ -253,10 +258,10 @@ def _allocated(tensor: torch.Tensor, device: Device) -> Bound:
     storage = tensor.untyped_storage()
     base = device.host_address(storage.data_ptr()) or 64
     offset = int(tensor.storage_offset()) * tensor.element_size()
-    return Bound(base + offset, base, storage.nbytes(), tensor, _extent(tensor))
+    return Bound(base + offset, base, storage.nbytes(), tensor, measure_extent(tensor))
 
 
-def _extent(tensor: torch.Tensor) -> int:
+def measure_extent(tensor: torch.Tensor) -> int:
     """The bytes from the first element of a tensor to the end of its last."""
     if tensor.numel() == 0:
         return 0
@@ -264,11 +269,16 @@ def _extent(tensor: torch.Tensor) -> int:
     return (int(last) + 1) * tensor.element_size()
 
 
-def _numbers(values: Sequence[int | float], cast: str | None) -> Bytes:
+def find_number(value: object, cast: str | None) -> type[Any] | None:
+    """What a number with a cast is in C; None for one that goes through torch."""
+    return _PLAIN.get((type(value), cast))
+
+
+def pack_numbers(values: Sequence[int | float], cast: str | None) -> Bytes:
     """Numbers as the kernel gets them: 64-bit integers or floats unless narrowed."""
     if cast is not None and cast not in _CASTS:
         raise RuntimeError(f"Unsupported cast instruction {cast}")
-    if (kind := _PLAIN.get((type(values[0]), cast))) and all(-_TOO_LARGE <= v < _TOO_LARGE for v in values):
+    if (kind := find_number(values[0], cast)) and all(-_TOO_LARGE <= v < _TOO_LARGE for v in values):
         return _packed(values, kind)
     plain = torch.float32 if isinstance(values[0], float) else torch.int64
     wide = torch.tensor(values, dtype=torch.float64 if plain is torch.float32 else torch.int64)

@@ -17,6 +17,8 @@ constexpr size_t kCapacity = size_t{1} << 36;
 constexpr size_t kAlignment = 256;
 constexpr size_t kRedZone = 64;
 constexpr size_t kPage = 4096;
+// Lies before the first allocation: kernels may read a little before a tensor and drop it, as a GPU lets them.
+constexpr size_t kMargin = size_t{1} << 24;
 // A multiple of 32 bits' worth of 8-byte elements off a sparse allocation lies in no other one.
 constexpr size_t kGap = size_t{1} << 36;
 constexpr size_t kSparseCapacity = size_t{1} << 43;
@@ -49,7 +51,7 @@ struct Count : porter_memory_count {
 struct Pool {
   Region plain, sparse;
   std::mutex mutex;
-  size_t top = 0;
+  size_t top = kMargin;
   size_t limit = kCapacity;
   size_t overruns = 0;
   Count allocated, reserved;

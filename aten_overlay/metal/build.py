@@ -23,6 +23,7 @@ from aten_overlay.metal.completion import complete_module
 from aten_overlay.metal.declarations import FunctionConstant, Instance, Unit, find_definition, kernel_arguments, parse
 from aten_overlay.metal.family import naming, select, write_flags
 from aten_overlay.metal.generate import generate
+from aten_overlay.metal.inlining import relax_inlining
 from aten_overlay.metal.lexer import read
 from aten_overlay.metal.reach import find_reached, shares_state
 from aten_overlay.metal.sanitizer.checks import mask
@@ -184,7 +185,8 @@ def _lower(key: str, code: str, wanted: Sequence[str], options: Options) -> Path
     with naming(wanted):
         lowered = compiler.run([*_flags(options), *_UNOPTIMIZED, *header, "-o", "-", str(generated)])
     lowered = _mark(lowered, options)
-    lowered = _UNROLLED.sub('"llvm.loop.unroll.disable"', lowered) if _is_quick(options) else lowered
+    if _is_quick(options):
+        lowered = relax_inlining(_UNROLLED.sub('"llvm.loop.unroll.disable"', lowered))
     module = compiler.cache_root() / f"{key}.ll"
     cache.write(module, defined(lowered).encode(errors="surrogateescape"))
     return module

@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from aten_overlay.metal.inlining import find_references, find_waiting
 from aten_overlay.metal.ir import GLOBAL, NotUnderstood, first_type, functions
 from aten_overlay.metal.lockstep import DECLARATIONS, RESULT, SOURCE, write_lockstep
-from aten_overlay.metal.regions import BARRIER, BEGIN, WAIT
 from aten_overlay.metal.synchronization import number_synchronization_points
 
 _VARIABLE = re.compile(rf"^({GLOBAL.pattern}) = [^\n]*?thread_local[^\n]*? global ([^\n]*)$", re.MULTILINE)
@@ -18,8 +18,8 @@ def complete_module(module: str, lockstep: bool) -> str:
     """`module`, LLVM IR with a `pm_lane_source_N` for each kernel N that shares memory or synchronizes, with its
     `pm_static_bytes_N` and, if `lockstep` and where it can be made, its `pm_lockstep_N`."""
     spans = list(functions(module))
-    references = {name: set(GLOBAL.findall(module[start:end])) - {name} for start, end, name in spans}
-    waiting = _find_waiting(references)
+    references = find_references(module, spans)
+    waiting = find_waiting(references)
     metadata = 1 + max((int(n) for n in re.findall(r"^!(\d+) = ", module, re.M)), default=-1)
     pieces, written, made, at = [], [], set(), 0
     for start, end, name in spans:
@@ -45,14 +45,6 @@ def _remove_declarations(made: set[str], module: str) -> str:
     module = re.sub(r"^@pm_static_bytes_\d+ = external [^\n]*\n", "", module, flags=re.M)
     pattern = re.compile(rf"^declare [^\n]*({RESULT}\d+)\([^\n]*\n", re.M)
     return pattern.sub(lambda m: "" if m[1] in made else m[0], module)
-
-
-def _find_waiting(references: dict[str, set[str]]) -> set[str]:
-    """The functions of the module in which a lane may wait."""
-    found = {BARRIER, WAIT, BEGIN}
-    while more := {name for name, names in references.items() if names & found} - found:
-        found |= more
-    return found - {BARRIER, WAIT, BEGIN}
 
 
 def _find_variables(module: str, references: dict[str, set[str]]) -> dict[str, list[str]]:

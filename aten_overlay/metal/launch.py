@@ -31,7 +31,9 @@ class _Argument(ctypes.Structure):
     ]
 
 
-class _Buffer(ctypes.Structure):
+class BufferFields(ctypes.Structure):
+    """pm_buffer of include/porter_metal_abi.h."""
+
     _fields_ = [
         ("address", ctypes.c_void_p),
         ("base", ctypes.c_void_p),
@@ -44,7 +46,9 @@ class _Extent(ctypes.Structure):
     _fields_ = [("base", ctypes.c_void_p), ("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
 
 
-class _Kernel(ctypes.Structure):
+class KernelFields(ctypes.Structure):
+    """pm_kernel."""
+
     _fields_ = [
         ("host_name", ctypes.c_char_p),
         ("arguments", ctypes.POINTER(_Argument)),
@@ -61,22 +65,24 @@ class _Library(ctypes.Structure):
     _fields_ = [
         ("abi_version", ctypes.c_uint32),
         ("kernel_count", ctypes.c_uint32),
-        ("kernels", ctypes.POINTER(_Kernel)),
+        ("kernels", ctypes.POINTER(KernelFields)),
         ("constant_count", ctypes.c_uint32),
         ("constants", ctypes.c_void_p),
     ]
 
 
-class _Launch(ctypes.Structure):
+class LaunchFields(ctypes.Structure):
+    """pm_launch."""
+
     _fields_ = [
-        ("kernel", ctypes.POINTER(_Kernel)),
-        ("buffers", ctypes.POINTER(_Buffer)),
+        ("kernel", ctypes.POINTER(KernelFields)),
+        ("buffers", ctypes.POINTER(BufferFields)),
         ("buffer_count", ctypes.c_uint32),
         ("threadgroup_count", ctypes.c_uint32),
         ("threadgroup_bytes", ctypes.POINTER(ctypes.c_uint32)),
         ("grid", ctypes.c_uint32 * 3),
         ("group", ctypes.c_uint32 * 3),
-        ("resident", ctypes.POINTER(_Buffer)),
+        ("resident", ctypes.POINTER(BufferFields)),
         ("resident_count", ctypes.c_uint32),
         ("flags", ctypes.c_uint32),
         ("seed", ctypes.c_uint64),
@@ -112,22 +118,22 @@ class Library:
 
     def argument_sizes(self, name: str) -> dict[str, int]:
         """The size in bytes of one element of each bound argument of kernel `name`."""
-        kernel = self._kernel(name)
+        kernel = self.entry(name)
         found = (kernel.arguments[i] for i in range(kernel.argument_count))
         return {a.name.decode(): a.element_size for a in found}
 
     def synchronizes(self, name: str) -> bool:
         """Whether kernel `name` uses barriers or simdgroup functions."""
-        return bool(self._kernel(name).synchronizes)
+        return bool(self.entry(name).synchronizes)
 
     def runs_in_lockstep(self, name: str) -> bool:
         """Whether threadgroups run kernel `name` in lockstep unless a lane order is requested."""
-        entry = ctypes.cast(self._kernel(name).internal, ctypes.POINTER(ctypes.c_void_p))
+        entry = ctypes.cast(self.entry(name).internal, ctypes.POINTER(ctypes.c_void_p))
         return bool(entry and entry[1])
 
     def threadgroup_bytes(self, name: str) -> int:
         """The bytes of threadgroup memory that kernel `name` declares; those of its arguments are the launch's."""
-        return int(self._kernel(name).static_threadgroup_bytes)
+        return int(self.entry(name).static_threadgroup_bytes)
 
     def threadgroup_arguments(self, name: str) -> tuple[int, ...]:
         """The indices of kernel `name`'s threadgroup arguments, whose lengths are the launch's."""
@@ -143,7 +149,7 @@ class Library:
 
     def thread_limit(self, name: str) -> int:
         """The most threads a threadgroup of kernel `name` may have."""
-        return int(self._kernel(name).max_threads_per_group)
+        return int(self.entry(name).max_threads_per_group)
 
     def run(
         self,
@@ -173,35 +179,41 @@ class Library:
         Raises PTR102 (unknown kernel), PTR106 (refused), PTR107 (out of bounds), or what the sanitizer finds.
         """
         bindings = _place_resources(buffers, textures, samplers)  # alive while the kernel runs
-        bound = (_Buffer * max(len(bindings), 1))(*(_buffer(b) for b in bindings))
-        reachable = (_Buffer * max(len(resident), 1))(*(_buffer(b) for b in resident))
+        bound = (BufferFields * max(len(bindings), 1))(*(_buffer(b) for b in bindings))
+        reachable = (BufferFields * max(len(resident), 1))(*(_buffer(b) for b in resident))
         shared = (ctypes.c_uint32 * max(len(threadgroup_bytes), 1))(*threadgroup_bytes)
         limits = (_Extent * max(len(extents), 1))(*(_Extent(e.base, e.low, e.high) for e in extents))
         error = ctypes.create_string_buffer(1280)
-        kernel = self._kernel(name)
+        kernel = self.entry(name)
         flags = (0 if shuffle is None else SHUFFLE_LANES) | (FORCE_FIBERS if fibers else 0)
-        launch = _Launch(
-            ctypes.pointer(kernel), bound, len(bindings), len(threadgroup_bytes), shared, _three(grid), _three(group),
-            reachable, len(resident), flags, next(_launches) if shuffle is None else shuffle, threads, len(error),
+        launch = LaunchFields(
+            ctypes.pointer(kernel), bound, len(bindings), len(threadgroup_bytes), shared, three(grid), three(group),
+            reachable, len(resident), flags, next_seed() if shuffle is None else shuffle, threads, len(error),
             ctypes.cast(error, ctypes.c_char_p), limits, len(extents), window,
         )  # fmt: skip
         status = kernel.launch(ctypes.addressof(launch))
         if status:
-            raise _failure(status, error.value.decode() or f"kernel `{name}` failed ({status})")
+            raise failure(status, error.value.decode() or f"kernel `{name}` failed ({status})")
 
     def _indices(self, name: str, kind: int) -> tuple[int, ...]:
-        kernel = self._kernel(name)
+        kernel = self.entry(name)
         found = (kernel.arguments[i] for i in range(kernel.argument_count))
         return tuple(a.index for a in found if a.kind == kind)
 
-    def _kernel(self, name: str) -> _Kernel:
+    def entry(self, name: str) -> KernelFields:
+        """What the library says of kernel `name`. Raises PTR102 for an unknown name."""
         if name not in self._kernels:
             raise OverlayError("PTR102", f"there is no kernel named `{name}` in this library", hint="Compile it in.")
-        found: _Kernel = self._kernels[name]
+        found: KernelFields = self._kernels[name]
         return found
 
 
-def _failure(status: int, text: str) -> OverlayError:
+def next_seed() -> int:
+    """A seed that no launch had before."""
+    return next(_launches)
+
+
+def failure(status: int, text: str) -> OverlayError:
     """The error of a status; what the sanitizer finds names its code itself."""
     found = _FINDING.match(text)
     return OverlayError(found[1], found[2]) if found else OverlayError(_STATUS.get(status, "PTR106"), text)
@@ -217,16 +229,19 @@ def _place_resources(
     return [*placed, *[None] * (FIRST_SAMPLER - len(placed)), *(s and s.describe() for s in samplers)]
 
 
-def _three(numbers: Sequence[int]) -> Any:
+def three(numbers: Sequence[int]) -> Any:
+    """One to three sizes as the three of C."""
     return (ctypes.c_uint32 * 3)(*numbers, *([1] * (3 - len(numbers))))
 
 
-def _buffer(array: Any) -> _Buffer:
+def _buffer(array: Any) -> BufferFields:
     if array is None:
-        return _Buffer(None, None, 0, 0)
+        return BufferFields(None, None, 0, 0)
     if hasattr(array, "data_ptr"):
         storage = array.untyped_storage()
-        return _Buffer(array.data_ptr() or 64, storage.data_ptr() or 64, storage.nbytes(), getattr(array, "extent", 0))
+        return BufferFields(
+            array.data_ptr() or 64, storage.data_ptr() or 64, storage.nbytes(), getattr(array, "extent", 0)
+        )
     if hasattr(array, "__array_interface__"):
-        return _Buffer(array.ctypes.data, None, array.nbytes, 0)
-    return _Buffer(ctypes.addressof(array), None, ctypes.sizeof(array), 0)
+        return BufferFields(array.ctypes.data, None, array.nbytes, 0)
+    return BufferFields(ctypes.addressof(array), None, ctypes.sizeof(array), 0)

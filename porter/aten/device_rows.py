@@ -7,41 +7,58 @@ CPU kernels of others are generated from a function of one element: `add.out` ca
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from porter.aten.branches import Facts, find_calls, get_expression, list_executed, show
-from porter.aten.native_functions import SHARING_KEYS, NativeFunction
-from porter.aten.stubs import StubCall, find_native_definitions, find_stub_declaration, read_builder
+from porter.aten.native_functions import MPS_KEY, SHARING_KEYS, DispatchEntry, NativeFunction
+from porter.aten.stubs import Stub, StubCall, find_native_definitions, find_stub_declaration, read_builder
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, FLOAT
 from porter.core.errors import PorterError
 from porter.languages import cpp
-from porter.languages.definitions import Definition, parse_definition
+from porter.languages.brackets import find_closing_end
+from porter.languages.definitions import Definition, find_definitions, parse_definition
 
 _DEVICE = re.compile(r"(?:at::|c10::)?k(CPU|CUDA)")
 _ITERATOR = "*this"
+_DISPATCH = re.compile(r"\bAT_DISPATCH_\w+\s*\(")
+_BUILT = re.compile(r"\bauto iter = (TensorIteratorConfig\(\).*?);", re.S)
+_LOOP = re.compile(r"\bcpu_kernel(?:_vec)?\s*\(")
+_CALLED = re.compile(r"(?<![\w.>:])([a-z]\w*)\(")
+
+
+LAUNCH = "launch_the_kernel();"
 
 
 @dataclass(frozen=True)
 class OwnBody:
     """The body of the function that MPS keeps, and the names of its parameters there, in their order.
 
-    `call` is all of it where the meta function builds the iterator, else it is a part of `text`.
+    `call` is all of it where the meta function builds the iterator, else it is a part of `text`; that of a loop stands
+    there as `LAUNCH`. A body that only calls other functions has none. `helpers` are the functions that it calls, which
+    stand in its file on the other device.
     """
 
-    call: StubCall
+    call: StubCall | None
     parameters: tuple[str, ...]
     text: str
+    helpers: tuple[str, ...] = ()
 
-    def write(self, names: tuple[str, ...]) -> str:
+    @property
+    def loops(self) -> bool:
+        """Whether it runs the kernel itself, without a stub."""
+        return LAUNCH in self.text
+
+    def write(self, names: tuple[str, ...], launch: str = "") -> str:
         """Returns the body, from brace to brace, for a function whose parameters have these names."""
         given = {mine: name for mine, name in zip(self.parameters, names, strict=False) if name}
-        return re.sub(r"(?<![.\w>:])[A-Za-z_]\w*\b", lambda word: given.get(word[0], word[0]), self.text)
+        text = re.sub(r"(?<![.\w>:])[A-Za-z_]\w*\b", lambda word: given.get(word[0], word[0]), self.text)
+        return text.replace(LAUNCH, launch)
 
 
-def find_own_body(checkout: Checkout, function: NativeFunction) -> OwnBody | None:
-    """What the function that MPS keeps has to do, or None if no other device says it."""
+def find_own_body(checkout: Checkout, functions: Sequence[NativeFunction], function: NativeFunction) -> OwnBody | None:
+    """What the function that MPS keeps, one of an operator's, has to do, or None if no other device says it."""
     if function.loops:
         return _call_generated(checkout, function)
     # MPS is more like CUDA, whose function may leave out what only a CPU kernel uses.
@@ -55,6 +72,60 @@ def find_own_body(checkout: Checkout, function: NativeFunction) -> OwnBody | Non
             continue
         if len(found) == 1 and found[0]:
             return found[0]
+    return _find_loop(checkout, functions, function)
+
+
+def _find_loop(checkout: Checkout, functions: Sequence[NativeFunction], function: NativeFunction) -> OwnBody | None:
+    """The body of the CPU's function, which runs a loop itself, or calls another of the operator's that does."""
+    entry = function.entry_for(SHARING_KEYS[0])
+    if entry is None:
+        return None
+    try:
+        found = find_native_definitions(checkout, entry.kernel)
+    except PorterError:
+        return None
+    if len(found) != 1:
+        return None
+    return _read_loop(checkout, function, entry, found[0]) or _read_forward(checkout, functions, function, found[0])
+
+
+def _read_loop(checkout: Checkout, function: NativeFunction, entry: DispatchEntry, found: Definition) -> OwnBody | None:
+    body = found.text[found.text.index("{") :]
+    loops = [(match.start(), find_closing_end(body, match.end() - 1)) for match in _DISPATCH.finditer(body)]
+    built = _BUILT.search(body)
+    if len(loops) != 1 or built is None:
+        return None
+    [(start, end)] = loops
+    if not _LOOP.search(body, start, end):
+        return None
+    stub = Stub(function.base, (("TensorIteratorBase&", "iter"),), "", found.place)
+    call = StubCall(stub, (), ALL, (), " ".join(built[1].split()), (entry.kernel,), False, found.place, SHARING_KEYS[0])
+    text = f"{body[:start]}{LAUNCH}{body[end:].removeprefix(';')}"
+    names = tuple(each.name for each in parse_definition(found).parameters)
+    return OwnBody(call, names, text, tuple(_find_helpers(checkout, found, text)))
+
+
+def _find_helpers(checkout: Checkout, found: Definition, text: str) -> Iterator[str]:
+    """Yields the functions of the same file, and of no other, that a text calls."""
+    source = checkout.read(found.path)
+    for name in dict.fromkeys(_CALLED.findall(text)):
+        for each in find_definitions(found.path, source, rf"\b{name}"):
+            if each.text.startswith("static"):
+                yield each.text
+
+
+def _read_forward(
+    checkout: Checkout, functions: Sequence[NativeFunction], function: NativeFunction, found: Definition
+) -> OwnBody | None:
+    body = found.text[found.text.index("{") :]
+    for other in functions:
+        theirs, mine = other.entry_for(SHARING_KEYS[0]), other.entry_for(MPS_KEY)
+        if other is function or theirs is None or mine is None or not re.search(rf"\b{theirs.kernel}\(", body):
+            continue
+        called = find_own_body(checkout, functions, other)
+        if called and called.loops:
+            names = tuple(each.name for each in parse_definition(found).parameters)
+            return OwnBody(None, names, re.sub(rf"\b{theirs.kernel}\(", f"{mine.kernel}(", body))
     return None
 
 

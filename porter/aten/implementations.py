@@ -94,7 +94,7 @@ def find_registration(checkout: Checkout, stub: str) -> Implementation | None:
 
     def registering(path: str) -> Implementation | None:
         text = checkout.read(path)
-        if not any(name in text for name in _REGISTERING):
+        if not any(name in text for name in _REGISTERING) or (stub not in text and "##" not in text):
             return None
         return _registered(parse_source(path, text), stub)
 

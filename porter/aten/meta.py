@@ -228,6 +228,11 @@ def read_promotion(builder: str, found: Definition) -> Promotion:
     return Promotion.SAME if promotes or same else Promotion.OUTPUT
 
 
+def is_builder(name: str) -> bool:
+    """Whether this is a builder of TensorIterators over operands of one shape."""
+    return name in _BUILDERS
+
+
 def _read_plain_rules(checkout: Checkout, native_function: str) -> tuple[TypeRule, ...]:
     """Reads the rules of a plain function from the iterators it passes to its stubs."""
     calls = find_stubs(checkout, native_function)

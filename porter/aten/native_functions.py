@@ -17,6 +17,7 @@ from itertools import pairwise
 import yaml
 
 from porter.aten.names import parse_base_name
+from porter.aten.plain_rows import PlainRow, read_plain_row
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
@@ -295,6 +296,28 @@ def _parse_functions(text: str) -> Iterator[NativeFunction]:
 
 @lru_cache(maxsize=16384)
 def _parse_declarations(text: str) -> tuple[_Declaration, ...]:
+    plain = read_plain_row(text)
+    return (_declare(plain),) if plain and _SCHEMA.match(plain.fields["func"]) else parse_yaml(text)
+
+
+def _declare(row: PlainRow) -> _Declaration:
+    dispatch = (
+        DispatchEntry(e.keys, e.kernel, e.start, e.keys_start, e.keys_end, e.end, Place(NATIVE_FUNCTIONS, e.line))
+        for e in row.dispatch
+    )
+    structured = row.fields.get("structured", "").lower() == "true"
+    return _Declaration(
+        row.fields["func"],
+        tuple(dispatch),
+        structured,
+        row.fields.get("structured_delegate") or None,
+        "ufunc_inner_loop" in row.fields,
+        1,
+    )
+
+
+def parse_yaml(text: str) -> tuple[_Declaration, ...]:
+    """Parses rows as YAML. Raises PTR010 (malformed) or PTR011 (an item that is no function)."""
     try:
         root = yaml.compose(text, Loader=_Loader)
     except (UnicodeEncodeError, RecursionError) as error:

@@ -142,8 +142,12 @@ def _called_directly(checkout: Checkout, entry: DispatchEntry) -> tuple[str, ...
         calls = find_stubs(checkout, entry.kernel)
     except PorterError:
         return ()
-    direct = (call for call in calls if not any(_REDISPATCHED.match(name) for name in call.via))
-    return tuple(dict.fromkeys(call.stub.name for call in direct))
+    return tuple(dict.fromkeys(call.stub.name for call in calls if not is_redispatched(call)))
+
+
+def is_redispatched(call: StubCall) -> bool:
+    """Whether the stub is called by an operator that the function calls, which MPS may serve apart."""
+    return any(_REDISPATCHED.match(name) for name in call.via)
 
 
 def find_stubs_behind(checkout: Checkout, served: ServedFunction) -> tuple[str, ...]:
@@ -219,7 +223,7 @@ def is_shared(entry: DispatchEntry) -> bool:
 
 def _find_join(checkout: Checkout, operator: Operator, served: ServedFunction) -> Migration:
     candidates = [entry for entry in served.function.dispatch if is_shared(entry)]
-    if not candidates and (own := _keep_function(checkout, served)):
+    if not candidates and (own := _keep_function(checkout, operator, served)):
         return own
     if not candidates:
         raise PorterError(
@@ -239,19 +243,20 @@ def _find_join(checkout: Checkout, operator: Operator, served: ServedFunction) -
             if isinstance(error, DifferentOverloads):
                 return Migration(served, entry, _find_stubs_of_out(checkout, operator, error))
     assert failure is not None
-    own = _keep_function(checkout, served)
+    own = _keep_function(checkout, operator, served)
     if own is None:
         raise failure
     return own
 
 
-def _keep_function(checkout: Checkout, served: ServedFunction) -> Migration | None:
-    """The function that MPS keeps, which calls the stub that another device's function calls, or None."""
+def _keep_function(checkout: Checkout, operator: Operator, served: ServedFunction) -> Migration | None:
+    """The function that MPS keeps, which does what another device's function does with its own kernel, or None."""
     found = served.implementation
     if found is None or found.function is None or is_shared(served.entry):
         return None
-    body = find_own_body(checkout, served.function)
-    return Migration(served, served.entry, (body.call,), body) if body else None
+    functions = NativeFunctions.read(checkout).find_overloads(operator.base)
+    body = find_own_body(checkout, functions, served.function)
+    return Migration(served, served.entry, (body.call,) if body.call else (), body) if body else None
 
 
 def _find_stubs_of_out(checkout: Checkout, operator: Operator, error: PorterError) -> tuple[StubCall, ...]:

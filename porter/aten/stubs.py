@@ -43,7 +43,8 @@ class DifferentOverloads(PorterError):
 class Stub:
     """A dispatch stub. `signature` has a (type, name) pair per parameter; unnamed parameters have an empty name.
 
-    `header` declares it, spelled as in an include (`ATen/native/BinaryOps.h`).
+    `header` declares it, spelled as in an include (`ATen/native/BinaryOps.h`); empty for the loop of a function that
+    calls no stub, and stands for one.
     """
 
     name: str

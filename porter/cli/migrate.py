@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 @click.option("--no-verify", is_flag=True, help="Only plan; do not verify.")
 @click.option("--from", "source", metavar="SOURCE", help="cuda: ATen's CUDA kernel. FILE.cu: a kernel of your own.")
 @click.option("--function", metavar="NAME", help="The kernel in FILE.cu.")
+@click.option("--scaffold", is_flag=True, help="Write the frame of what cannot be ported, to be completed by hand.")
 @click.option("--pull-request", is_flag=True, help="Print the text of a pull request instead of the diff.")
 @together
 @expression
@@ -45,6 +46,7 @@ def migrate(
     no_verify: bool,
     source: str | None,
     function: str | None,
+    scaffold: bool,
     pull_request: bool,
     jobs: int | None,
     shard: Shard | None,
@@ -68,7 +70,7 @@ def migrate(
         return _translate_own(output, ops, source, function, no_verify)
     proof = None if no_verify else Proof(expr, backend, arithmetic, large)
     wanted = Source(source) if source else Source.ANY
-    request = Request(ops, every, jobs or 0, shard, write, force, proof, wanted)
+    request = Request(ops, every, jobs or 0, shard, write, force, proof, wanted, scaffold)
     checkout, code, kept = output.open_checkout(write), DONE, list[PortedOperator | NotPlanned]()
     for found in run(checkout, request, output.report_step, lambda verdict: output.note(line(verdict))):
         if not isinstance(found, Wrote):

@@ -36,7 +36,9 @@ def _is_union(kind: Any) -> bool:
 
 
 def _is_union_of_classes(kind: Any) -> bool:
-    return _is_union(kind) and all(map(is_dataclass, get_args(kind)))
+    """Whether values are of several dataclasses, or None beside these."""
+    classes = [each for each in get_args(kind) if each is not NoneType]
+    return _is_union(kind) and all(map(is_dataclass, classes)) and (len(classes) > 1 or NoneType not in get_args(kind))
 
 
 def _is_plain_union(kind: Any) -> bool:
@@ -45,15 +47,15 @@ def _is_plain_union(kind: Any) -> bool:
 
 @lru_cache(maxsize=32)
 def _by_name(union: Any) -> Mapping[str, Any]:
-    return {each.__name__: each for each in get_args(union)}
+    return {each.__name__: each for each in get_args(union) if each is not NoneType}
 
 
-def _unstructure_with_class(value: Any) -> dict[str, Any]:
-    return {_CLASS: type(value).__name__, **_converter.unstructure(value, type(value))}
+def _unstructure_with_class(value: Any) -> dict[str, Any] | None:
+    return None if value is None else {_CLASS: type(value).__name__, **_converter.unstructure(value, type(value))}
 
 
-def _structure_by_class(value: Mapping[str, Any], union: Any) -> Any:
-    return _converter.structure(value, _by_name(union)[value[_CLASS]])
+def _structure_by_class(value: Mapping[str, Any] | None, union: Any) -> Any:
+    return None if value is None else _converter.structure(value, _by_name(union)[value[_CLASS]])
 
 
 def _convert_lists(value: Any, _: Any) -> Any:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from porter.aten.stubs import find_native_definitions
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, BFLOAT, HALF, HALF2, DType
 from porter.core.errors import Place, PorterError
@@ -117,6 +118,14 @@ def read_cpu_kernel(
         return kernel
     own = collect(own=True)
     return kernel if own.lambdas == kernel.lambdas else replace(kernel, own=own)
+
+
+def read_inline_kernel(
+    checkout: Checkout, name: str, function: str, output: Callable[[DType], DType] = same_type
+) -> CpuKernel:
+    """Returns the kernel of this name that a function of native_functions.yaml runs itself, without a stub."""
+    [found] = find_native_definitions(checkout, function)
+    return collect_lambdas(name, found, function, lambda dtype: lower(checkout, found, dtype, output(dtype)))
 
 
 def _calls_metal(found: Lambda) -> bool:

@@ -23,7 +23,7 @@ from aten_overlay.metal.sanitizer.checks import NAMES, select
 from aten_overlay.metal.sanitizer.results import find_unwritten
 from porter.core.errors import Place, PorterError
 from porter.kernels import cuda
-from porter.kernels.call import Call, Number, Value, device_of, is_cuda, operand, output_operand
+from porter.kernels.call import DEVICE, Call, Number, Value, device_of, is_cuda, operand, output_operand
 from porter.kernels.kernel import Kernel
 from porter.kernels.signature import Buffer, Content, Generated, generate, pointer_name, tensor_views
 from porter.kernels.validation import check_call, check_generated
@@ -119,11 +119,16 @@ def current_mode() -> Mode:
     return _mode.get()
 
 
+def is_plain() -> bool:
+    """Whether kernels run as they are, and nothing observes them."""
+    return _mode.get() is PLAIN and _observer.get() is None
+
+
 def launch(kernel: Kernel, call: Call, prepared: Prepared) -> tuple[torch.Tensor, ...]:
     """Runs a call on its device; its outputs."""
     device = device_of(call.inputs)
     inputs = tuple(_laid_out(kernel, value) for value in call.inputs)
-    outputs = tuple(_allocate(o.shape, o.dtype, call.init_value, device) for o in call.outputs)
+    outputs = tuple(allocate(o.shape, o.dtype, call.init_value, device) for o in call.outputs)
     if 0 not in call.grid:
         _run(prepared.function, kernel, prepared.generated, call, inputs, outputs)
     return outputs
@@ -196,7 +201,8 @@ def _laid_out(kernel: Kernel, value: Value) -> Value:
     return value.contiguous() if isinstance(value, torch.Tensor) and kernel.row_contiguous else value
 
 
-def _allocate(shape: Sequence[int], dtype: torch.dtype, init_value: Number | None, device: str) -> torch.Tensor:
+def allocate(shape: Sequence[int], dtype: torch.dtype, init_value: Number | None, device: str = DEVICE) -> torch.Tensor:
+    """Memory for an output."""
     if init_value is None:
         empty = torch.empty(shape, dtype=dtype, device=device)
         if _mode.get().poison and empty.numel():
@@ -213,14 +219,7 @@ def _run(
     inputs: Sequence[Value],
     outputs: Sequence[torch.Tensor],
 ) -> None:
-    given: Mapping[str, Value] = dict(zip((*kernel.inputs, *kernel.outputs), (*inputs, *outputs), strict=True))
-    arguments: list[Any] = []
-    casts: dict[int, str] = {}
-    for index, buffer in enumerate(generated.buffers):
-        value, narrow = _argument(buffer, given[buffer.operand])
-        arguments.append(value)
-        if narrow:
-            casts[index] = narrow
+    arguments, casts = arrange_arguments(kernel, generated, inputs, outputs)
     observer = _observer.get()
     if observer is not None:
         observer(kernel, call, outputs)
@@ -229,12 +228,27 @@ def _run(
     except OverlayError as error:
         raise cuda.convert(error) from error
     except RuntimeError as error:
-        raise RuntimeError(_rename(str(error), kernel, generated)) from error
+        raise RuntimeError(rename_operands(str(error), kernel, generated)) from error
     if call.init_value is None and "uninitialized" in select(NAMES if _mode.get().sanitize else ()):
         _require_results(kernel, outputs)
 
 
-def _rename(message: str, kernel: Kernel, generated: Generated) -> str:
+def arrange_arguments(
+    kernel: Kernel, generated: Generated, inputs: Sequence[Value], outputs: Sequence[torch.Tensor]
+) -> tuple[list[Any], dict[int, str]]:
+    """What is bound for each buffer, and which of these `compile_shader` has to narrow."""
+    given: Mapping[str, Value] = dict(zip((*kernel.inputs, *kernel.outputs), (*inputs, *outputs), strict=True))
+    arguments: list[Any] = []
+    casts: dict[int, str] = {}
+    for index, buffer in enumerate(generated.buffers):
+        value, narrow = _argument(buffer, given[buffer.operand])
+        arguments.append(value)
+        if narrow:
+            casts[index] = narrow
+    return arguments, casts
+
+
+def rename_operands(message: str, kernel: Kernel, generated: Generated) -> str:
     """A message about generated source, with the names that the kernel's author gave."""
     renamed = message.replace(f"`{generated.function}`", f"`{kernel.name}`")
     for name in tensor_views(kernel):

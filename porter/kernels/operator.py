@@ -17,9 +17,10 @@ from porter.kernels.call import DEVICE, Call, Number, Output, Value, device_of, 
 from porter.kernels.cuda import find_collector
 from porter.kernels.gradients import check_gradients
 from porter.kernels.kernel import Kernel, TemplateArgument
-from porter.kernels.launch import launch, write_signature, write_source
+from porter.kernels.launch import Prepared, launch, write_signature, write_source
 from porter.kernels.prepared import Preparations, find_prepared
 from porter.kernels.references import Reference
+from porter.kernels.sources import find_last_source
 from porter.kernels.types import metal_type
 
 # Gets the inputs, the gradients of the outputs and the outputs; a single gradient and a single output come alone.
@@ -51,7 +52,6 @@ class Operator:
 
 
 _operators: dict[str, list[Operator]] = {}
-_sources: dict[Kernel, str] = {}
 
 
 def operator(kernel: Kernel, reference: Reference | None, vjp: Vjp | None) -> Operator:
@@ -125,14 +125,17 @@ def run_operator(found: Operator, arguments: Sequence[object], verbose: bool) ->
     return [result] if isinstance(result, torch.Tensor) else list(result)
 
 
+def recall(found: Operator, arguments: Sequence[object]) -> tuple[Call, Prepared] | None:
+    """A call that ran on the mps device, and what was prepared for it; None for one that ran elsewhere."""
+    call = unpack(found.kernel, found.reference, arguments)
+    if device_of(call.inputs) != DEVICE:
+        return None
+    return call, find_prepared(found.prepared, found.kernel, found.reference, call)
+
+
 def has_own_gradient(reference: Reference | None, vjp: Vjp | None) -> bool:
     """Whether a gradient is more than torch's derivative of the reference."""
     return vjp is not None and (reference is None or not _is_same(vjp, references.differentiate(reference)))
-
-
-def last_source(kernel: Kernel) -> str:
-    """The Metal source of a kernel's last call; "" before the first, and for types that Metal lacks."""
-    return _sources.get(kernel, "")
 
 
 def _register(name: str, kernel: Kernel, reference: Reference | None, vjp: Vjp | None, prepared: Preparations) -> Any:
@@ -171,9 +174,9 @@ def _compute(kernel: Kernel, reference: Reference | None, call: Call, prepared: 
         return tuple(torch.zeros(each.shape, dtype=each.dtype) for each in call.outputs)
     if device_of(call.inputs) != "cpu":
         found = find_prepared(prepared, kernel, reference, call)
-        _sources[kernel] = found.generated.source
+        find_last_source(kernel).text = found.generated.source
         return launch(kernel, call, found)
-    _sources[kernel] = _source(kernel, call)
+    find_last_source(kernel).text = _source(kernel, call)
     if reference is None:
         name = next(n for n, v in zip(kernel.inputs, call.inputs, strict=True) if isinstance(v, torch.Tensor))
         raise PorterError(

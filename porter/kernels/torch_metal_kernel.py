@@ -19,8 +19,9 @@ from porter.kernels.compare import BY_TYPE, Tolerance
 from porter.kernels.definition import check_kernel, check_texts
 from porter.kernels.intercept import find_interceptor
 from porter.kernels.kernel import Kernel, MetalParameter
-from porter.kernels.operator import Vjp, last_source, operator, pack, run_operator
+from porter.kernels.operator import Vjp, operator, pack, run_operator
 from porter.kernels.references import Reference, result_outputs
+from porter.kernels.sources import find_last_source
 from porter.kernels.validation import checked_inputs, output_lengths, require_threads, sizes
 
 _THREADGROUP = (256, 1, 1)
@@ -67,7 +68,7 @@ class TorchMetalKernel:
     @property
     def source(self) -> str:
         """The complete Metal source of the last call; "" before the first."""
-        return last_source(self.kernel)
+        return find_last_source(self.kernel).text
 
     @property
     def kernel(self) -> Kernel:
@@ -146,7 +147,7 @@ class TorchMetalKernel:
     ) -> torch.Tensor | list[torch.Tensor]:
         """A call with what `launch` gives and what it leaves out, in threadgroups of `group` if one is given."""
         arguments: dict[str, Any] = {"threads_per_thread_group": _THREADGROUP, **self._launch_for(inputs, launch)}
-        if not arguments.keys() >= _LAUNCH:
+        if not all(name in arguments for name in _LAUNCH):
             outputs = result_outputs(self.kernel, self._torch_defn, tuple(inputs))
             arguments.setdefault("result_shapes", [each.shape for each in outputs])
             arguments.setdefault("threads_per_grid", (math.prod(outputs[0].shape), 1, 1))

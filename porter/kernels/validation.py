@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
 import torch
@@ -167,6 +167,22 @@ def _check_count(kernel: Kernel, what: str, given: Collection[object], names: Se
             code, f"`{what}` of kernel `{kernel.name}` has {len(given)} entries for {len(names)} names",
             hint=f"Give one for each of {', '.join(names)}.",
         )  # fmt: skip
+
+
+def check_keys(kernel: Kernel, what: str, given: Mapping[str, object], names: Sequence[str]) -> None:
+    """Raises PTR205 or PTR206 unless a mapping has an entry for each of `names`, and no other."""
+    code = "PTR205" if what == "inputs" else "PTR206"
+    for name in names:
+        if name not in given:
+            raise PorterError(
+                code, f"`{what}` of kernel `{kernel.name}` lacks `{name}`", hint=f"Add an entry for `{name}`."
+            )
+    for name in given:
+        if name not in names:
+            raise PorterError(
+                code, f"`{what}` of kernel `{kernel.name}` has `{name}`, which is not one of its names",
+                hint=f"The names are {', '.join(names)}.",
+            )  # fmt: skip
 
 
 def _check_tensor(kernel: Kernel, name: str, value: torch.Tensor, device: str) -> None:

@@ -80,6 +80,15 @@ class WrappedDim:
 
 
 @dataclass(frozen=True)
+class EndDim:
+    """The first or the last of the dimensions that a list names, from the front; an empty list or None names all."""
+
+    dims: str
+    tensor: str
+    is_last: bool
+
+
+@dataclass(frozen=True)
 class Size:
     """The size of a dimension; a negative constant counts from the back."""
 
@@ -132,7 +141,7 @@ class Binary:
     right: HostValue
 
 
-HostValue = Constant | Scalar | Element | Length | Rank | WrappedDim | Size | SizeProduct | SizesOver | Binary
+HostValue = Constant | Scalar | Element | Length | Rank | WrappedDim | EndDim | Size | SizeProduct | SizesOver | Binary
 
 
 @dataclass(frozen=True)
@@ -173,6 +182,9 @@ def _evaluate(value: HostValue, call: Arguments) -> Number:
             return len(_shape(call, tensor))
         case WrappedDim(dim, tensor):
             return _wrap(_integer(dim, call), len(_shape(call, tensor)))
+        case EndDim(dims, tensor, is_last):
+            named = _find_dims(call.others.get(dims), len(_shape(call, tensor)))
+            return max(named) if is_last else min(named)
         case Size(tensor, dim):
             return _at(_shape(call, tensor), _integer(dim, call))
         case SizeProduct(tensor, begin, end):
@@ -246,12 +258,17 @@ def _cut(value: HostValue, rank: int, call: Arguments) -> int:
 
 
 def _multiply_over(shape: Sequence[int], dims: ArgumentValue, others: bool) -> int:
+    over = _find_dims(dims, len(shape))
+    return math.prod(size for i, size in enumerate(shape) if (i in over) is not others)
+
+
+def _find_dims(dims: ArgumentValue, rank: int) -> frozenset[int]:
+    """The dimensions that an argument names."""
     named = dims if isinstance(dims, tuple) else () if dims is None else (dims,)
-    wrapped = {_wrap(each, len(shape)) for each in named if isinstance(each, int)}
+    wrapped = frozenset(_wrap(each, rank) for each in named if isinstance(each, int))
     if len(wrapped) != len(named):
         raise _NoValue
-    over = wrapped or set(range(len(shape)))
-    return math.prod(size for i, size in enumerate(shape) if (i in over) is not others)
+    return wrapped or frozenset(range(max(rank, 1)))
 
 
 def _compute(operator: Operator, left: Number, right: Number) -> Number:
@@ -287,6 +304,8 @@ def describe(value: HostValue) -> str:
             return f"{tensor}.dim()"
         case WrappedDim(dim, _):
             return describe(dim)
+        case EndDim(dims, _, is_last):
+            return f"{'last' if is_last else 'first'}({dims})"
         case Size(tensor, dim):
             return f"{tensor}.size({describe(dim)})"
         case SizeProduct(tensor, None, None):
@@ -319,7 +338,7 @@ def list_names(value: HostValue) -> frozenset[str]:
             return frozenset((tensor,)) | list_names(dim)
         case SizeProduct(tensor, begin, end):
             return frozenset((tensor,)).union(*(list_names(each) for each in (begin, end) if each))
-        case SizesOver(tensor, dims, _):
+        case SizesOver(tensor, dims, _) | EndDim(dims, tensor, _):
             return frozenset((tensor, dims))
         case Binary(_, left, right):
             return list_names(left) | list_names(right)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from porter.core.dtypes import Kind
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, walk
 from porter.loops.fusion import LoopNest, Store
+from porter.loops.host_values import Named
 
 _INFIX = {
     "addition": "+", "subtraction": "-", "multiplication": "*", "division": "/", "equal": "==", "notEqual": "!=",
@@ -41,7 +42,7 @@ def name_buffers(nests: Sequence[LoopNest], feeds: Mapping[Buffer, str]) -> dict
 
 
 def _loops(loops: Sequence[Loop]) -> str:
-    return ", ".join(f"{_loop(each)} < {each.size}" for each in loops)
+    return ", ".join(f"{_loop(each)} < {each.number.name if each.number else each.size}" for each in loops)
 
 
 def _loop(loop: Loop) -> str:
@@ -137,6 +138,8 @@ class _Printer:
 
 
 def _number(expr: Expr) -> str:
+    if isinstance(expr.attribute, Named):
+        return expr.attribute.name
     if expr.dtype is not None and expr.dtype.kind is Kind.BOOL:
         return str(expr.attribute).lower()
     return f"{expr.attribute:g}" if isinstance(expr.attribute, float) else str(expr.attribute)

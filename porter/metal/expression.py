@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from porter.core.dtypes import Kind
 from porter.core.errors import PorterError
-from porter.languages.brackets import ROUND, find_closing_end
+from porter.languages.brackets import find_closing_end
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input, Literal, Scalar, UnknownValue
 
-_ATOM = re.compile(r"[\w:.]+(\(.*\))?\Z", re.S)
+_ATOM = re.compile(r"[\w:.]+(?:<[\w:<>]+>)?(\(.*\)|\[.*\])?\Z", re.S)
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Printer:
                 template = self.form(expr)
                 infix = not _ATOM.match(re.sub(r"\{\d\}", "x", template))
                 args = [self._value(arg) for arg in expr.args]
-                return template.format(*(_parenthesize(arg) if infix else arg for arg in args))
+                return template.format(*(parenthesize(arg) if infix else arg for arg in args))
 
 
 def literal(value: float | int | bool, kind: Kind) -> str:
@@ -93,10 +93,29 @@ def _list_uses(expr: Expr) -> Iterator[Expr]:
             stack.append(node.arg)
 
 
-def _parenthesize(text: str) -> str:
-    opener = text.find("(")  # closes at the end of a single call, but earlier in `f(x) + g(y)`
-    is_one = _ATOM.match(text) and (opener < 0 or find_closing_end(text, opener, ROUND) == len(text))
+def parenthesize(text: str) -> str:
+    """A text that can stand as an operand."""
+    opener = min((at for at in map(text.find, "([") if at >= 0), default=-1)
+    # It closes at the end of a single call, but earlier in `f(x) + g(y)`.
+    is_one = _ATOM.match(text) and (opener < 0 or find_closing_end(text, opener) == len(text))
     return text if is_one else f"({text})"
+
+
+def is_term(text: str) -> bool:
+    """Whether a text binds at least as a product, so that it can stand in a sum."""
+    outside = _outside_brackets(text)
+    return not re.search(r" [-+?:<>=&|^]+ ", outside)
+
+
+def is_product(text: str) -> bool:
+    """Whether a text only multiplies, so that it can be multiplied again."""
+    return is_term(text) and not re.search(r" [/%] ", _outside_brackets(text)) and not text.startswith("-")
+
+
+def _outside_brackets(text: str) -> str:
+    while (shorter := re.sub(r"\([^()]*\)|\[[^\[\]]*\]", "", text)) != text:
+        text = shorter
+    return text
 
 
 def _snake(op: str) -> str:

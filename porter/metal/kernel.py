@@ -65,7 +65,8 @@ class KernelSpec:
 class Kernel:
     """The native kernel of a stub: its Metal `source`, the lines that register it, and its host `function`.
 
-    `steps`, applied in order, add it to the fork.
+    `steps`, applied in order, add it to the fork. What runs it without a stub needs `launch`, the statement that does,
+    and `launcher`, the definition that this calls if the fork has none.
     """
 
     name: str
@@ -79,6 +80,8 @@ class Kernel:
     function: str
     notes: tuple[str, ...]
     steps: tuple[Step, ...]
+    launch: str = ""
+    launcher: str = ""
 
 
 class KernelFamily(Protocol):

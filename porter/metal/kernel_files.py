@@ -66,6 +66,12 @@ def read_host_style(checkout: Checkout, host_file: str) -> HostStyle:
     return HostStyle.of(text if has_registrations(text) or not checkout.exists(model) else checkout.read(model))
 
 
+def find_library(checkout: Checkout, host_file: str) -> str:
+    """Returns the lines by which a host file names its library of kernels, or "" if it does not."""
+    found = _LIBRARY.search(checkout.read(host_file)) if checkout.exists(host_file) else None
+    return found[0] if found else ""
+
+
 def _name_files(family: MacroFamily) -> tuple[str, str]:
     usual = f"{family.value.capitalize()}Kernel"
     return f"{KERNELS}/{usual}.metal", f"{OPERATIONS}/{usual}.mm"

@@ -13,7 +13,7 @@ from porter.core.checkout import Checkout
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.cpu.generated import read_generated_kernel
-from porter.cpu.kernels import CpuKernel, read_cpu_kernel
+from porter.cpu.kernels import CpuKernel, read_cpu_kernel, read_inline_kernel
 from porter.cuda.kernels import read_cuda_kernel
 from porter.languages.definitions import Definition
 from porter.metal.cases import read_cases
@@ -73,6 +73,8 @@ def _read_kernels(
     stub = call.stub.name
     if function.loops:
         return read_generated_kernel(checkout, stub, call.arguments, output), None
+    if not call.stub.header:
+        return read_inline_kernel(checkout, stub, call.via[0], output), None
     if call.device == "CUDA":
         cuda = read_cuda_kernel(checkout, stub, output)
         return cuda, cuda

@@ -168,7 +168,7 @@ def _read_cpp_function(written: Any, metal: str, forms: Mapping[str, str]) -> Cp
 def _read_written_forms(row: Mapping[str, Any], path: str) -> Iterator[tuple[Kind, WrittenForm]]:
     for column, kind, type_, names in (
         ("real_body", Kind.FLOATING, FLOAT.metal, ("value", "other")),
-        ("complex_body", Kind.COMPLEX, FLOAT2.metal, ("z", "w")),
+        ("complex_body", Kind.COMPLEX, FLOAT2.metal, ("z", "w", "v")),
     ):
         if column in row:
             text = str(row[column])

@@ -8,7 +8,15 @@ from functools import partial
 
 from porter.aten.implementations import Language, find_language, find_registration
 from porter.aten.native_functions import MPS_KEY, NativeFunction, NativeFunctions, share_edits
-from porter.aten.operator import Blocked, Migration, Operator, find_joining, find_migrations, find_served
+from porter.aten.operator import (
+    Blocked,
+    Migration,
+    Operator,
+    ServedFunction,
+    find_joining,
+    find_migrations,
+    find_served,
+)  # fmt: skip
 from porter.aten.opinfo import decide_mark, edit_marks, find_opinfos, read_marks
 from porter.aten.skip_lists import Change, decide_all, edit_lists, read_lists
 from porter.aten.stubs import Stub, StubCall
@@ -22,7 +30,8 @@ from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice, Kernel, Kerne
 from porter.metal.kernel_spec import RecordedGraph, no_recording, read_spec
 from porter.metal.source import Source
 from porter.plan.draft import Draft
-from porter.plan.own_functions import include_what_bodies_use, rewrite_functions
+from porter.plan.native.planner import FROM_RECORDING, ReadPrograms, no_programs, port_blocked
+from porter.plan.own_functions import define_what_bodies_use, include_what_bodies_use, rewrite_functions
 from porter.plan.plan import (
     EntryChange,
     ListChange,
@@ -63,15 +72,25 @@ def plan_operator(
     choice: CandidateChoice = FIRST_CANDIDATES,
     recorded: RecordedGraph = no_recording,
     source: Source = Source.ANY,
+    programs: ReadPrograms = no_programs,
+    scaffold: bool = False,
 ) -> Plan:
     """Plans the complete port of an operator, with this choice of candidates of a source.
 
-    `recorded` returns the old graph if the source cannot be read. Raises PorterError if nothing can be ported.
+    `recorded` returns the old graph if the source cannot be read, `programs` what the calls of a row compute: rows
+    that no stub can serve are ported by those; with `scaffold`, others get a frame to write a kernel in. Raises
+    PorterError if nothing can be ported.
     """
-    require_dialect(checkout)
     operator = Operator.read(checkout, op)
     _refuse_nothing_to_do(operator)
-    return plan_kernels(checkout, operator, find_migrations(checkout, operator), choice, recorded, source)
+    lacking = find_dialect_error(checkout)
+    found = _block_all(operator, lacking) if lacking else find_migrations(checkout, operator)
+    return plan_kernels(checkout, operator, found, choice, recorded, source, programs, scaffold)
+
+
+def _block_all(operator: Operator, error: PorterError) -> tuple[Blocked, ...]:
+    """Every row that builds a graph, held back from the road by functors."""
+    return tuple(Blocked(served, error) for served in operator.served if served.builds_graph)
 
 
 def plan_kernels(
@@ -81,32 +100,45 @@ def plan_kernels(
     choice: CandidateChoice,
     recorded: RecordedGraph,
     source: Source = Source.ANY,
+    programs: ReadPrograms = no_programs,
+    scaffold: bool = False,
 ) -> Plan:
     """Plans the kernels of functions that join a shared implementation, and what follows from them.
 
-    Raises the first function's error if none can join.
+    Functions that cannot join are ported by their recorded programs where there are some. Raises the first function's
+    error if none can be ported.
     """
     op = operator.name
     ported = _port_functions(checkout, operator, found, partial(read_spec, recorded=recorded, source=source), choice)
-    if ported.blocked and not ported.kernels:
-        raise ported.blocked[0].error
     functions = NativeFunctions.read(checkout)
     migrations = (*ported.migrated, *find_joining(checkout, operator, ported.migrated))
     draft = ported.draft.apply(
         e for migration in migrations for e in share_edits(functions, migration.served.function, migration.target)
     )
-    draft, removed = _remove_old_code(draft, functions, migrations, ported.blocked)
-    complete = not any(_find_left_behind(checkout, functions.find_overloads(operator.base), migrations))
-    draft, lists = _free_tests(draft, operator.base, ported.kernels, complete)
+    draft, removed = _remove_old_code(draft, functions, migrations, ported)
+    native = port_blocked(draft, operator, ported.blocked, programs, scaffold)
+    if native.blocked and not ported.kernels and not native.ported and native.draft is draft:
+        raise native.blocked[0].error
+    draft, removed = native.draft, (*removed, *native.removed)
+    moved = [migration.served for migration in migrations]
+    complete = not any(_find_left_behind(checkout, functions.find_overloads(operator.base), (*moved, *native.ported)))
+    dtypes_ported = {dtype.torch for kernel in ported.kernels for dtype in kernel.dtypes} | native.dtypes
+    draft, lists = _free_tests(draft, operator.base, dtypes_ported, complete)
     return Plan(
         op=op,
-        entries=tuple(_describe_entry_change(functions, migration) for migration in migrations),
-        functors=tuple(PlannedFunctor(k.kernel_file, k.name, k.source, k.origins) for k in ported.kernels),
+        entries=(
+            *(_describe_entry_change(functions, migration) for migration in migrations),
+            *map(_describe_kept_entry, native.ported),
+        ),
+        functors=(
+            *(PlannedFunctor(k.kernel_file, k.name, k.source, k.origins) for k in ported.kernels),
+            *(PlannedFunctor(k.file, k.name, k.source, (FROM_RECORDING,)) for k in native.kernels),
+        ),
         registrations=tuple(_list_registrations(ported.kernels)),
-        stubs=tuple(dict.fromkeys(PlannedStub(k.stub.name, k.function, k.host_file) for k in ported.kernels)),
+        stubs=tuple(dict.fromkeys(_describe_stub(k) for k in ported.kernels if k.stub.header)),
         removed=tuple(RemovedSymbol(each.file, each.symbol) for each in removed),
         lists=lists,
-        unported=tuple(_describe_blocked(each) for each in ported.blocked),
+        unported=tuple(_describe_blocked(each) for each in native.blocked),
         notes=tuple(note for kernel in ported.kernels for note in kernel.notes),
         answered=_list_answered(migrations),
         changes=draft.changes,
@@ -115,18 +147,25 @@ def plan_kernels(
 
 def require_dialect(checkout: Checkout) -> None:
     """Raises PTR002 for a fork that predates the functor dialect, with what it lacks."""
+    if error := find_dialect_error(checkout):
+        raise error
+
+
+def find_dialect_error(checkout: Checkout) -> PorterError | None:
+    """PTR002 for a fork that predates the functor dialect, which kernels of functors need."""
     missing = [path for path in (INDEXING, KERNEL_LIBRARY) if not checkout.exists(path)]
     if not missing and "#define REGISTER_BINARY_OP" not in checkout.read(INDEXING):
         missing.append(f"REGISTER_BINARY_OP in {INDEXING}")
     names = {each.name for each in Dialect.read(checkout).execs}
     missing += [f"{n} in {KERNEL_LIBRARY}" for n in ("exec_unary_kernel", "exec_binary_kernel") if n not in names]
     if missing:
-        raise PorterError(
+        return PorterError(
             "PTR002",
             f"this fork predates the functor dialect: it lacks {', '.join(missing)}",
             Place(INDEXING),
             "docs/your-fork.md shows how to modernize a fork; `porter status` and `porter explain` work on this one.",
         )
+    return None
 
 
 def _refuse_nothing_to_do(operator: Operator) -> None:
@@ -202,19 +241,24 @@ def _most_tensors(migration: Migration | Blocked) -> int:
 
 
 def _remove_old_code(
-    draft: Draft, functions: NativeFunctions, migrations: Sequence[Migration], blocked: Sequence[Blocked]
+    draft: Draft, functions: NativeFunctions, migrations: Sequence[Migration], ported: PortDraft
 ) -> tuple[Draft, tuple[Removal, ...]]:
     """Removes the old implementations, their includes, and helpers that become unused."""
-    needed = [each.served.implementation for each in blocked]
+    needed = [each.served.implementation for each in ported.blocked]
     moved = (migration.served.implementation for migration in migrations if migration.body is None)
     old = [each for each in moved if each and each not in needed]
     declared = {
         migration.served.function.base: _mps_kernels(functions, migration.served.function.base)
         for migration in migrations
     }
-    removed = find_removals(draft.fork, old, declared, rewrite_functions(draft.fork, migrations))
+    removed = find_removals(draft.fork, old, declared, rewrite_functions(draft.fork, migrations, ported.kernels))
     draft = draft.apply(each.edit for each in removed)
+    draft = draft.apply(define_what_bodies_use(draft.fork, migrations, ported.kernels))
     return draft.apply(include_what_bodies_use(draft.fork, migrations)), removed
+
+
+def _describe_stub(kernel: Kernel) -> PlannedStub:
+    return PlannedStub(kernel.stub.name, kernel.function, kernel.host_file)
 
 
 def _mps_kernels(functions: NativeFunctions, base: str) -> set[str]:
@@ -223,11 +267,8 @@ def _mps_kernels(functions: NativeFunctions, base: str) -> set[str]:
     return {entry.kernel for entry in lines if MPS_KEY in entry.keys}
 
 
-def _free_tests(
-    draft: Draft, base: str, kernels: Sequence[Kernel], complete: bool
-) -> tuple[Draft, tuple[ListChange, ...]]:
-    """Removes obsolete test-list entries and OpInfo marks; none if a function stays on MPSGraph."""
-    ported = {dtype.torch for kernel in kernels for dtype in kernel.dtypes}
+def _free_tests(draft: Draft, base: str, ported: set[str], complete: bool) -> tuple[Draft, tuple[ListChange, ...]]:
+    """Removes obsolete test-list entries and OpInfo marks of ported dtypes; none if a function stays on MPSGraph."""
     calls = find_opinfos(draft.fork, base)
     complex_too = {call.key for call in calls if call.dtypes is None or dtypes.FLOAT2.torch in call.dtypes}
     decisions = decide_all(read_lists(draft.fork), {call.key for call in calls} | {base}, ported, complex_too)
@@ -245,6 +286,11 @@ def _describe_entry_change(functions: NativeFunctions, migration: Migration) -> 
     entry = migration.served.entry
     before, after = f"{', '.join(entry.keys)}: {entry.kernel}", f"{', '.join(keys)}: {migration.target.kernel}"
     return EntryChange(migration.served.function.name, before, after)
+
+
+def _describe_kept_entry(served: ServedFunction) -> EntryChange:
+    entry = f"{', '.join(served.entry.keys)}: {served.entry.kernel}"
+    return EntryChange(served.function.name, entry, entry)
 
 
 def _list_registrations(kernels: Sequence[Kernel]) -> Iterator[PlannedRegistration]:
@@ -268,10 +314,10 @@ def _describe_blocked(blocked: Blocked) -> Unported:
 
 
 def _find_left_behind(
-    checkout: Checkout, functions: Sequence[NativeFunction], migrations: Sequence[Migration]
+    checkout: Checkout, functions: Sequence[NativeFunction], ported: Sequence[ServedFunction]
 ) -> Iterator[NativeFunction]:
     """The rows of the base name that stay on MPSGraph, or may, whichever overload was asked for."""
-    migrated = {migration.served.function.name for migration in migrations}
+    migrated = {each.function.name for each in ported}
     for entry in functions:
         served = find_served(checkout, entry) if entry.name not in migrated else None
         if served and (served.builds_graph or served.error):

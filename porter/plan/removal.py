@@ -14,6 +14,8 @@ from porter.core.edits import Edit
 from porter.languages.identifiers import contains_identifier
 from porter.languages.source import Function, Source
 
+# A type of graphs, defined at the start of a line: none within a function.
+_CACHED_GRAPH = re.compile(r"^struct (?P<name>\w+) : public MPSCachedGraph \{.*?^\};", re.M | re.S)
 _NATIVE_HEADER = re.compile(r"ATen/ops/(\w+)_native\.h")
 
 
@@ -67,6 +69,29 @@ def find_removals(
             checkout, file, list(by_file.get(file, {}).values()), declared, bodies.get(file, ())
         )
     )
+
+
+def find_orphans(checkout: Checkout, file: str, before: str) -> Iterator[Removal]:
+    """The helpers, macros and types of a file that were used in its text `before`, and no longer are."""
+    source = parse_source(file, checkout.read(file))
+    used = _find_referenced(parse_source(file, before), {})
+    removed: dict[tuple[int, int], str] = {}
+    while True:
+        known = {**removed}
+        for each in _find_definitions(source):
+            span = (each.start, each.end)
+            if span in known or each.name not in used or _is_referenced(source, each, removed):
+                continue
+            if not (each.shared and _is_used_elsewhere(checkout, file, each.name)):
+                removed[span] = each.name
+        if removed == known:
+            break
+    last = 0
+    for (start, end), symbol in sorted(removed.items()):
+        edit = _cut(source, start, end, removed)
+        edit = replace(edit, start=max(last, edit.start))
+        last = edit.end
+        yield Removal(file, symbol, edit)
 
 
 def _find_in_file(
@@ -126,6 +151,8 @@ def _find_definitions(source: Source) -> Iterator[_Definition]:
             yield _Definition(function.name, function.start, function.end, not function.static)
     for macro in source.macros():
         yield _Definition(macro.name, macro.start, macro.end, False)
+    for match in _CACHED_GRAPH.finditer(source.text):
+        yield _Definition(match["name"], match.start(), match.end(), False)
 
 
 def _find_referenced(source: Source, removed: dict[tuple[int, int], str]) -> set[str]:

@@ -98,7 +98,13 @@ def capture_calls(op: Any, base: str, dtype: DType) -> Iterator[OpCall]:
         samples = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=differentiable), SAMPLES))
     except (RuntimeError, TypeError, ValueError):  # the OpInfo has no samples of this dtype
         return
-    for moved in _move_to_device(samples):
+    for sample in samples:
+        yield from capture_sample_calls(op, base, sample, differentiable)
+
+
+def capture_sample_calls(op: Any, base: str, sample: Any, differentiable: bool) -> Iterator[OpCall]:
+    """Yields the calls of a base name that one sample makes on the device; none if the device does not support it."""
+    for moved in _move_to_device([sample]):
         with _Capture(frozenset({base, f"{base}_"})) as capture:
             _run_op(op, moved, differentiable)
         yield from (call for call in capture.found if _is_on_device(call))

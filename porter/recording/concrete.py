@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from porter.core import dtypes
@@ -18,15 +18,31 @@ if TYPE_CHECKING:
 _MAX_ELEMENTS = 4096  # of a constant that is kept
 
 
-def read_concrete_graph(run: GraphRun) -> ConcreteGraph:
-    """The graph of a run. Raises PTR345 for elements of a type that Metal does not have."""
+def read_concrete_graph(run: GraphRun, constants: Collection[Ref] = ()) -> ConcreteGraph:
+    """The graph of a run; what is fed for `constants` is no memory, but their elements.
+
+    Raises PTR345 for elements of a type that Metal does not have.
+    """
+    known = {ref: run.values[ref] for ref in constants}
     values = evaluate_nodes(run)
-    feeds = frozenset(_tensor(ref) for ref in run.feeds)
+    feeds = frozenset(_tensor(ref) for ref in run.feeds if ref not in known)
     nodes = tuple(
-        Node(node.selector, tuple(map(_argument, node.arguments)), _results(i, node.results, values, feeds))
+        Node(
+            node.selector,
+            tuple(map(_argument, node.arguments)),
+            _results(i, _replace_known(i, node.results, known), values, feeds),
+        )
         for i, node in enumerate(run.graph.nodes)
     )
     return ConcreteGraph(nodes, feeds, tuple(_tensor(ref) for ref in run.results))
+
+
+def _replace_known(
+    node: int, results: tuple[torch.Tensor | None, ...], known: Mapping[Ref, torch.Tensor]
+) -> tuple[torch.Tensor | None, ...]:
+    from aten_overlay.apple.mpsgraph.objects import Ref
+
+    return tuple(known.get(Ref(node, i), result) for i, result in enumerate(results))
 
 
 def evaluate_nodes(run: GraphRun, in_double: bool = False) -> Mapping[Ref, torch.Tensor]:

@@ -16,10 +16,12 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
 from porter.mpsgraph.agreement import compare_readings
-from porter.mpsgraph.graph import Case, Graph
+from porter.mpsgraph.graph import Call, Case, Graph, nodes
+from porter.mpsgraph.operations import by_op
 from porter.mpsgraph.printing import graph_lines
 from porter.mpsgraph.recording import NotRecorded, Recording
 from porter.mpsgraph.source_reader.evaluator import read_graph
+from porter.recording.program_readings import describe_programs
 from porter.verdict import client
 from porter.verdict.evidence import digest_old_code, key
 from porter.verdict.messages import RecordRequest
@@ -45,13 +47,13 @@ def get_recordings(
         return cached
     if not run:
         return None
-    request = RecordRequest(checkout.root.resolve(), _target(checkout, base), macos)
+    request = RecordRequest(checkout.root.resolve(), find_target(checkout, base), macos)
     recorded = client.request_recordings(request, progress)
     cache.put(file, codec.encode(recorded, _Recordings))
     return recorded
 
 
-def _target(checkout: Checkout, base: str) -> VerifyTarget:
+def find_target(checkout: Checkout, base: str) -> VerifyTarget:
     rows = [
         row for entry in NativeFunctions.read(checkout).find_overloads(base) if (row := find_served(checkout, entry))
     ]
@@ -160,6 +162,15 @@ def describe_recordings(
         yield f"graph, {calls} of {each.name} (backend {HOST}, macOS {macos or 'newest'})", tuple(lines)
         if each.loop_form and each.loop_form.lines:
             yield f"loop form of one call of {each.name}, for {each.loop_form.shapes}", each.loop_form.lines
+        if not _is_elementwise(each.graph):
+            yield from describe_programs(checkout, find_target(checkout, row.function.base), each.name, macos, progress)
+
+
+def _is_elementwise(graph: Graph) -> bool:
+    """Whether every operation is in the table of elementwise ones."""
+    table = by_op()
+    found = (each for case in graph.cases for each in nodes(case.expr) if isinstance(each, Call))
+    return bool(graph.cases) and all(each.op in table for each in found)
 
 
 def _left_lines(left: Iterable[NotRecorded]) -> Iterator[str]:

@@ -146,7 +146,7 @@ def _read_both_ways(made: _Calls) -> tuple[_Readings, _Readings]:
 
 
 @dataclass(frozen=True)
-class _RecordedRun:
+class RecordedRun:
     """A call and the graphs it ran. Keeps its tensors alive, so that addresses stay unique.
 
     `given` are copies of its tensors from before the call.
@@ -167,7 +167,7 @@ class _RecordedRun:
         return build_expression(self.runs, inputs, self.given, self.results, elementwise)
 
 
-def run_call(call: OpCall) -> _RecordedRun:
+def run_call(call: OpCall) -> RecordedRun:
     """Runs one call and records its graphs. Raises what the call raises."""
     import torch
     from torch.utils import _pytree as pytree
@@ -182,7 +182,7 @@ def run_call(call: OpCall) -> _RecordedRun:
     finally:
         recorder.on_run = None
     results = tuple(v for v in pytree.tree_leaves(result) if isinstance(v, torch.Tensor))
-    return _RecordedRun(call, given, tuple(runs), results, _other_kernels() > before)
+    return RecordedRun(call, given, tuple(runs), results, _other_kernels() > before)
 
 
 def _other_kernels() -> int:

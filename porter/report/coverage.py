@@ -11,8 +11,9 @@ from porter.report.escaping import printable
 
 PORTED, NATIVE = "PASS", "native"
 RULE = (
-    "A row is elementwise if its meta function, or the function that it shares with the CPU, builds a TensorIterator "
-    "over operands of one shape. Rows that are native Metal already are counted apart."
+    "A row is elementwise if it takes a tensor, and its meta function, or the function that serves the CPU, itself or "
+    "through a helper, builds a TensorIterator that writes one element for each element of its operands: of one shape, "
+    "whole rather than in slices, and with their own strides. Rows that are native Metal already are counted apart."
 )
 
 

@@ -227,6 +227,9 @@ def _run_old_path(request: VerifyRequest, progress: Progress) -> Answer:
 
 
 def _record(request: RecordRequest, progress: Progress) -> Answer:
+    if request.own_sizes:
+        programs = worker.record_programs(request.root, request.target, request.macos, progress)
+        return RecordAnswer(programs=programs)
     return RecordAnswer(worker.record(request.root, request.target, request.macos, progress))
 
 

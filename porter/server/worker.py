@@ -32,6 +32,7 @@ from porter.verdict.result import CUDA, DEFAULT, FLUSH, Failure, VerifyTarget
 from porter.verdict.suite.selection import Selection
 
 if TYPE_CHECKING:
+    from porter.loops.storage import StoredPrograms
     from porter.mpsgraph.recording import Recording
     from porter.verdict.behavior import SampleResult
     from porter.verdict.suite.context import Context
@@ -155,6 +156,21 @@ def record(root: Path, target: VerifyTarget, macos: str, progress: Progress) -> 
     """Records an operator of the checkout as on a macOS release (`""` for the newest)."""
     from porter.recording import record
 
+    through = _load_to_record(root, target, macos, progress)
+    return record.record(target.base, through, target.rows)
+
+
+def record_programs(root: Path, target: VerifyTarget, macos: str, progress: Progress) -> tuple[StoredPrograms, ...]:
+    """Records an operator at sizes of porter's own."""
+    from porter.loops.storage import store_programs
+    from porter.recording import programs
+
+    through = _load_to_record(root, target, macos, progress)
+    return tuple(map(store_programs, programs.record_programs(target.base, through)))
+
+
+def _load_to_record(root: Path, target: VerifyTarget, macos: str, progress: Progress) -> tuple[str, ...]:
+    """Loads the old code of an operator; returns the names of the OpInfos that reach it."""
     tree = materialise(root, {}, cache.root())
     progress("selection")
     selection = host.select_opinfos(target.base)
@@ -163,7 +179,7 @@ def record(root: Path, target: VerifyTarget, macos: str, progress: Progress) -> 
     if macos:
         host.set_macos_version(tree.root, macos)
     progress("recording")
-    return record.record(target.base, (*selection.forward, *selection.backward), target.rows)
+    return (*selection.forward, *selection.backward)
 
 
 def find_lint(tree: Tree) -> list[Failure]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from porter.core import codec
 from porter.core.errors import Place, PorterError
+from porter.loops.storage import StoredPrograms
 from porter.mpsgraph.recording import Recording
 from porter.verdict.baseline import EarlierResult
 from porter.verdict.behavior import SampleResult
@@ -60,12 +61,16 @@ class BuildRequest:
 
 @dataclass(frozen=True)
 class RecordRequest:
-    """Asks for the recordings of a target in the checkout, as on a macOS release (`""` for the newest)."""
+    """Asks for the recordings of a target in the checkout, as on a macOS release (`""` for the newest).
+
+    With `own_sizes`, asks for its programs instead, recorded at sizes of porter's own.
+    """
 
     root: Path
     target: VerifyTarget
     macos: str
     backend: str = HOST
+    own_sizes: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -109,9 +114,10 @@ class BaselineAnswer:
 
 @dataclass(frozen=True)
 class RecordAnswer:
-    """The recordings."""
+    """The recordings, or the programs."""
 
-    recordings: tuple[Recording, ...]
+    recordings: tuple[Recording, ...] = ()
+    programs: tuple[StoredPrograms, ...] = ()
 
 
 @dataclass(frozen=True)

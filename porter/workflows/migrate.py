@@ -18,11 +18,12 @@ from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator, require_dialect
 from porter.workflows.proof import Proof
 from porter.workflows.shards import Shard
-from porter.workflows.stacking import read_recorded
+from porter.workflows.stacking import read_programs, read_recorded
 from porter.workflows.status import portable
 
 if TYPE_CHECKING:
     from porter.verdict.result import Verdict
+    from porter.workflows.candidates import Planner
 
 Done = Callable[["Verdict"], None]
 
@@ -32,7 +33,7 @@ class Request:
     """The operators to port, or all that can be, from which source, and what to do with their plans.
 
     No `proof` means no verdict. `all` are verified together, at most `jobs` at a time (0: as many as there are cores);
-    of them, only those of a `shard` are ported if one is given.
+    of them, only those of a `shard` are ported if one is given. With `scaffold`, others get a frame.
     """
 
     ops: tuple[str, ...] = ()
@@ -43,6 +44,7 @@ class Request:
     force: bool = False
     proof: Proof | None = None
     source: Source = Source.ANY
+    scaffold: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,19 +101,22 @@ def migrate(
         yield from _migrate_together(checkout, ops, request, progress, done)
         return
     draft, reading = Draft(checkout), read_recorded(checkout, run=request.proof is not None)
+    programs = read_programs(checkout, run=request.proof is not None)
     for at, op in enumerate(ops):
         report_progress = number_progress(progress, op, at, len(ops))
         recorded = reading(report_progress)
         report_progress("planning")
         try:
-            plan = plan_operator(draft.fork, op, recorded=recorded, source=request.source)
+            learnt = programs(report_progress)
+            planner = partial(plan_operator, source=request.source, programs=learnt, scaffold=request.scaffold)
+            plan = planner(draft.fork, op, recorded=recorded)
         except PorterError as error:
             if not request.all:
                 raise
             yield NotPlanned(op, error)
             continue
         ported = (
-            _prove(draft, plan, request.proof, recorded, request.source, report_progress)
+            _prove(draft, plan, request.proof, recorded, planner, report_progress)
             if request.proof
             else PortedOperator(plan)
         )
@@ -143,7 +148,12 @@ def _migrate_together(
 
 
 def _prove(
-    draft: Draft, plan: Plan, proof: Proof, recorded: RecordedGraph, source: Source, progress: Progress
+    draft: Draft,
+    plan: Plan,
+    proof: Proof,
+    recorded: RecordedGraph,
+    planner: Planner,
+    progress: Progress,
 ) -> PortedOperator:
     from porter.verdict.prove import prove
     from porter.workflows.candidates import choose_candidates
@@ -153,7 +163,7 @@ def _prove(
         return prove(draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress, proof.large)
 
     try:
-        best = choose_candidates(draft.fork, plan, verdict, recorded, partial(plan_operator, source=source))
+        best = choose_candidates(draft.fork, plan, verdict, recorded, planner)
     except PorterError as error:
         return PortedOperator(plan, no_verdict=error)
     return PortedOperator(best.plan, best.verdict, rejected=best.rejected)

@@ -10,14 +10,17 @@ from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Steps, ignore, number_progress
+from porter.loops.program import Programs
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import RecordedGraph
 from porter.mpsgraph.graph import Graph
 from porter.plan.draft import Draft
+from porter.plan.native.planner import ReadPrograms, no_programs
 from porter.plan.plan import Plan
 from porter.plan.planner import plan_operator
 
 Recorded = Callable[[Progress], RecordedGraph]
+RecordedPrograms = Callable[[Progress], ReadPrograms]
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,17 @@ def read_recorded(checkout: Checkout, run: bool) -> Recorded:
     return lambda progress: partial(read, progress)
 
 
+def read_programs(checkout: Checkout, run: bool) -> RecordedPrograms:
+    """The reader of recorded programs, which runs old code that is not recorded yet if it may `run`."""
+
+    def read(progress: Progress, served: ServedFunction) -> Programs | None:
+        from porter.recording.row_programs import get_row_programs
+
+        return get_row_programs(checkout, served, run, progress)
+
+    return lambda progress: partial(read, progress)
+
+
 def stack_plans(
     checkout: Checkout,
     ops: Sequence[str],
@@ -54,6 +68,7 @@ def stack_plans(
     choices: Mapping[str, CandidateChoice],
     known: Sequence[StackedPlan] = (),
     progress: Steps = ignore,
+    programs: RecordedPrograms = lambda _: no_programs,
 ) -> tuple[StackedPlan, ...]:
     """Plans operators one on top of the other. The `known` plans are kept up to the first that has to change."""
     found: list[StackedPlan] = []
@@ -67,7 +82,8 @@ def stack_plans(
         report_progress = number_progress(progress, op, at, len(ops))
         report_progress("planning")
         try:
-            plan = plan_operator(before.fork, op, choice, recorded(report_progress))
+            reading = programs(report_progress)
+            plan = plan_operator(before.fork, op, choice, recorded(report_progress), programs=reading)
         except PorterError as error:
             found.append(StackedPlan(op, choice, before, before, error=error))
         else:

@@ -19,11 +19,13 @@ OLDEST = 80  # what has cvt of bfloat, and redux
 _CODE = (
     "-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv", "--cuda-feature=+ptx78",
     "-mllvm", "-inline-threshold=1000",
+    # It makes of a vector's load those of its elements.
+    "-mllvm", "-disable-vector-combine",
 )  # fmt: skip
 # Metal's fast math but for NaN and infinities, which kernels test for.
 _FAST = (
     "-DPM_FAST", "-ffp-contract=fast", "-fapprox-func", "-freciprocal-math", "-fassociative-math", "-fno-signed-zeros",
-    "-fgpu-flush-denormals-to-zero", "-fcuda-approx-transcendentals", "-mllvm", "-nvptx-prec-divf32=1",
+    "-fgpu-flush-denormals-to-zero", "-mllvm", "-nvptx-prec-divf32=1",
     "-mllvm", "-nvptx-prec-sqrtf32=0",
 )  # fmt: skip
 _FLUSH = ("-fgpu-flush-denormals-to-zero",)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.cuda.module import Entry
+from aten_overlay.metal.cuda.module import NARROW, Entry
 from aten_overlay.metal.cuda.target import FLAT, GRID, SEVERAL
 
 SHARED_LIMIT = 99 * 1024  # of a block on the smallest of the GPUs from sm_80 on
@@ -51,7 +51,8 @@ def plan_launch(
     sizes = struct.pack("<9I", *whole, *threads, *counts)
     positions = entry.positions if chosen == SEVERAL else 1
     blocks = _fold(counts) if chosen == GRID else (-(-whole[0] // (threads[0] * positions)), 1, 1)
-    return Launch(entry.symbols[chosen], blocks, prod(threads), sizes, offsets, dynamic)
+    symbols = entry.narrow if prod(threads) <= NARROW and chosen in entry.narrow else entry.symbols
+    return Launch(symbols[chosen], blocks, prod(threads), sizes, offsets, dynamic)
 
 
 def _three(numbers: Sequence[int]) -> tuple[int, int, int]:

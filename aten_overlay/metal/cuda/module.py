@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, find_instance
@@ -14,13 +14,17 @@ from aten_overlay.metal.declarations import Unit
 from aten_overlay.metal.table import Row, make_row
 
 STATIC_LIMIT = 48 * 1024  # of shared memory that a module may declare
+NARROW = 256  # threads of a threadgroup up to which a kernel that needs many registers has an entry with more of them
+_MANY = 250  # values of 32 bits in the text of such a kernel
 _BOUND = ("buffer", "threadgroup")
 _INFO = re.compile(rf"^\.visible [^\n]*\.b8 {INFO}(\d+)\[(\d+)\] = \{{([\d, ]+)\}};\n", re.M)
 _ENTRY = re.compile(r"^\.visible \.entry (\w+)\(\n(.*?)\n\)(.*?)^\}", re.M | re.S)
 _PARAMETER = re.compile(
     r"^\s*\.param (?:\.align (?P<align>\d+) )?\.(?P<type>\w+)(?: \.ptr[^\n]*?)? \w+(?:\[(?P<size>\d+)\])?,?$", re.M
 )
-_SHARED = re.compile(r"^\s*(?:\.\w+ )*\.shared \.align \d+ \.b8 (\w+)\[(\d+)\];", re.M)
+_REGISTERS = re.compile(r"^\s*\.reg \.[bf](32|64)\s+%\w+<(\d+)>;", re.M)
+_SHARED = re.compile(r"^\s*(?:\.\w+ )*\.shared \.align \d+ \.(\w+) (\w+)(?:\[(\d+)\])?;", re.M)
+_FUNCTION = re.compile(r"^(?:\.\w+ )*\.func [^;]*?\n\{.*?^\}", re.M | re.S)
 _WIDTHS = {"u8": 1, "b8": 1, "u16": 2, "b16": 2, "u32": 4, "b32": 4, "f32": 4, "u64": 8, "b64": 8, "f64": 8}
 
 
@@ -44,7 +48,8 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Entry:
-    """A kernel. `symbols` has the name in PTX of each form; a thread of form "several" has `positions` of the grid."""
+    """A kernel. `symbols` has the name in PTX of each form; a thread of form "several" has `positions` of the grid.
+    `narrow` has names for threadgroups of at most NARROW threads, where those have others."""
 
     name: str
     symbols: Mapping[str, str]
@@ -53,6 +58,7 @@ class Entry:
     thread_limit: int
     static_bytes: int
     synchronizes: bool
+    narrow: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,8 @@ def read_module(text: str, unit: Unit, names: Sequence[str], options: Options, c
     info = {int(number): _read_numbers(int(size), values) for number, size, values in _INFO.findall(text)}
     text = _INFO.sub("", text)
     bodies = {m[1]: (m[2], m[3]) for m in _ENTRY.finditer(text)}
-    shared = {name: int(size) for name, size in _SHARED.findall(text)}
+    shared = {name: _WIDTHS[kind] * int(count or 1) for kind, name, count in _SHARED.findall(text)}
+    functions = "".join(_FUNCTION.findall(text))  # any of which a kernel may call
     constants = dict(options.constants)
     values = {c.name: constants.get(c.index, constants.get(c.name)) for c in unit.constants}
     entries = {}
@@ -76,13 +83,31 @@ def read_module(text: str, unit: Unit, names: Sequence[str], options: Options, c
         row = make_row(unit, find_instance(unit, name), values)
         symbols = {form: f"{symbol}__{form}" for form in cuda.forms if f"{symbol}__{form}" in bodies}
         head, body = bodies[next(iter(symbols.values()))]
-        static = sum(size for variable, size in shared.items() if re.search(rf"\b{re.escape(variable)}\b", body))
+        static = sum(size for variable, size in shared.items() if re.search(rf"\b{variable}\b", body + functions))
         if static > STATIC_LIMIT:
             raise _too_large(name, static)
         limit = min(cuda.threads or row.limit, row.limit)
         parameters = tuple(_read_parameters(row, head, info[number][1:]))
-        entries[name] = Entry(name, symbols, info[number][0], parameters, limit, static, row.synchronizes)
-    return PtxModule(text, entries)
+        narrow = {form: f"{s}_{NARROW}" for form, s in symbols.items() if limit > NARROW and _needs_many(bodies[s][1])}
+        entries[name] = Entry(name, symbols, info[number][0], parameters, limit, static, row.synchronizes, narrow)
+    return PtxModule(text + "".join(_write_narrow(text, entry) for entry in entries.values()), entries)
+
+
+def _needs_many(body: str) -> bool:
+    """Whether a kernel may need more registers than a threadgroup of the largest size leaves it."""
+    return sum(int(count) * (int(bits) // 32) for bits, count in _REGISTERS.findall(body)) > _MANY
+
+
+def _write_narrow(text: str, entry: Entry) -> str:
+    """A kernel's entries once more, for fewer threads: these may have more registers."""
+    copies = []
+    for form, narrow in entry.narrow.items():
+        symbol = entry.symbols[form]
+        start = text.index(f".visible .entry {symbol}(")
+        end = text.index("\n}", start) + 2
+        copy = re.sub(rf"\b{symbol}(?=\b|_param_)", narrow, text[start:end])
+        copies.append(re.sub(r"^\.maxntid \d+", f".maxntid {NARROW}", copy, flags=re.M))
+    return "".join(f"{copy}\n" for copy in copies)
 
 
 def _read_numbers(size: int, values: str) -> tuple[int, ...]:

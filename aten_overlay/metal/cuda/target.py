@@ -19,7 +19,6 @@ INFO = "pm_info_"  # of kernel n: what module.py reads back
 _BY_ITS_KIND = -1  # of an argument: a pointer as it is, a reference by value
 _FLAGS = ("-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib", *COMMON_FLAGS)
 _FOUND = {GRID: "if (!t.find()) return;", FLAT: "if (!t.find_flat()) return;"}
-_IN_SHARED = "__attribute__((shared, aligned(16)))"  # so that vectors are loaded from an array of floats
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ DEFAULT = CudaOptions()
 def make_target(names: Sequence[str], options: CudaOptions) -> Target:
     """The target of a module with kernels `names`."""
     entry = partial(_write_entry, symbols=name_symbols(names), options=options)
-    return Target("cuda", _IN_SHARED, _FLAGS, _write_nothing_before, entry, _write_nothing_after)
+    return Target("cuda", "PM_SHARED", _FLAGS, _write_nothing_before, entry, _write_nothing_after)
 
 
 def name_symbols(names: Sequence[str]) -> tuple[str, ...]:
@@ -78,7 +77,7 @@ def _write_entry(row: Row, number: int, signature: str, symbols: Sequence[str], 
     _refuse_textures(row)
     s = f"pm_s_{number}"
     passing = dict(options.passing)
-    limit = min(options.threads or row.limit, row.limit)
+    limit = min(options.threads or row.limit, row.limit)  # one threadgroup has all registers, if it needs them
     call = f"constexpr {s} f = &{clean(row.instance.function)};"
     text = f"using {s} = {signature}; {_write_info(row, number, s)}"
     for form in options.forms:
@@ -88,7 +87,7 @@ def _write_entry(row: Row, number: int, signature: str, symbols: Sequence[str], 
         given = ", ".join(_write_given(a, i, s, passing, form) for i, a in enumerate(row.arguments))
         body = _write_several(given, number) if form == SEVERAL else f"{_FOUND[form]} f({given});"
         text += (
-            f' extern "C" __attribute__((global, launch_bounds({limit}))) void {symbols[number]}__{form}('
+            f' extern "C" __attribute__((global, launch_bounds({limit}, 1))) void {symbols[number]}__{form}('
             f"const __attribute__((grid_constant)) pm::dims d{parameters}) {{ {call} pm::place t(d); {body} }}"
         )
     return text

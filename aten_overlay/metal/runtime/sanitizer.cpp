@@ -173,8 +173,7 @@ Range* locate(State& s, uintptr_t address, size_t size, const pm_site& site) {
   return found;
 }
 
-void count_atomic(State& s, const Range& range, uintptr_t address, const pm_site& site) {
-  const uint32_t lane = pm_index();
+void count_atomic(State& s, const Range& range, uintptr_t address, const pm_site& site, uint32_t lane) {
   s.atomics = s.atomics_lane == lane ? s.atomics + 1 : 0;
   s.atomics_lane = lane;
   if (s.atomics > kMostAtomics && (s.checks & kEndless))
@@ -182,8 +181,7 @@ void count_atomic(State& s, const Range& range, uintptr_t address, const pm_site
 }
 
 // A lane that reads one place over and over, and nothing else, waits for what no other can write: lanes run one by one.
-void count_repeats(State& s, const Range& range, uintptr_t address, const pm_site& site) {
-  const uint32_t lane = pm_index();
+void count_repeats(State& s, const Range& range, uintptr_t address, const pm_site& site, uint32_t lane) {
   const bool same = s.last_address == address && s.last_site == &site && s.last_lane == lane;
   s.last_address = address;
   s.last_site = &site;
@@ -196,19 +194,20 @@ void count_repeats(State& s, const Range& range, uintptr_t address, const pm_sit
 void access(State& s, uintptr_t address, size_t size, const pm_site& site) {
   if (s.conflict.pending) settle(s);
   if (!size) return;
-  if (pm_index() >= kLanes) return;
+  const uint32_t lane = pm_index();
+  if (lane >= kLanes) return;
   if ((site.kind & PM_STORES) && pm_watch.high) record_store(address, size, site.file, site.line);
   check_width(s, address, size, site);
   Range* range = locate(s, address, size, site);
   if (!range) return;
-  if ((s.checks & kAlignment) && site.align > 1 && address % site.align)
+  if ((s.checks & kAlignment) && site.align && (address & (site.align - 1)))
     fail(s, PM_MISALIGNED_ACCESS, "PTR265: kernel `", site, pm_index(), "%s %s, an address that is no multiple of %u, as its type needs",
          verb(site), memory_name(s, range, site, address).text, site.align);
   if ((s.checks & kReadOnly) && (site.kind & PM_STORES) && !range->writable)
     fail(s, PM_READ_ONLY, "PTR266: kernel `", site, pm_index(), "writes %s, which is bound for reading", memory_name(s, range, site, address).text);
-  if (site.kind & PM_ATOMIC) count_atomic(s, *range, address, site);
-  else count_repeats(s, *range, address, site);
-  if (range->space != kTexture && range->cells) record(s, *range, address, uint32_t(size), site);
+  if (site.kind & PM_ATOMIC) count_atomic(s, *range, address, site, lane);
+  else count_repeats(s, *range, address, site, lane);
+  if (range->space != kTexture && range->cells) record(s, *range, address, uint32_t(size), site, lane);
 }
 }  // namespace
 
@@ -351,7 +350,8 @@ using namespace pm::sanitizer;
 #pragma GCC visibility push(default)
 extern "C" {
 void pm_access(const void* address, const pm_site* site) {
-  if (active()) access(state(), reinterpret_cast<uintptr_t>(address), site->size, *site);
+  State* s = own_state;
+  if (s && s->active) access(*s, reinterpret_cast<uintptr_t>(address), site->size, *site);
 }
 void pm_access_range(const void* address, uint64_t size, const pm_site* site) {
   if (active()) access(state(), reinterpret_cast<uintptr_t>(address), size, *site);

@@ -81,7 +81,7 @@ bool return_cells();
 uint64_t count_unwritten(const Range& range, uintptr_t low, uint64_t count, uint64_t size, uint64_t* first);
 
 // Records an access, and ends the launch at the first that races or reads what nothing wrote.
-void record(State& s, Range& range, uintptr_t address, uint32_t size, const pm_site& site);
+void record(State& s, Range& range, uintptr_t address, uint32_t size, const pm_site& site, uint32_t lane);
 // Ends the launch if the last store changed what another thread accesses too.
 void settle(State& s);
 

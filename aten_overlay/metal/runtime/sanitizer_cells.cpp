@@ -189,8 +189,7 @@ void settle(State& s) {
   s.conflict.pending = false;
 }
 
-void record(State& s, Range& range, uintptr_t address, uint32_t size, const pm_site& site) {
-  const uint32_t lane = pm_index();
+void record(State& s, Range& range, uintptr_t address, uint32_t size, const pm_site& site, uint32_t lane) {
   if ((site.kind & PM_LOADS) && range.space == kDevice && (s.checks & kUninitialized) && is_fresh(range, address, size))
     report_unwritten(s, range, address, site);
   if (range.shift && ((address | size) & ((1u << range.shift) - 1))) {

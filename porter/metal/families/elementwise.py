@@ -167,6 +167,7 @@ def _plan_host(spec: KernelSpec, base: str, planned: Sequence[_Planned]) -> Step
 
 def _make_kernel(fork: Checkout, spec: KernelSpec, base: str, planned: _Planned, host: Step | None) -> Kernel:
     launch, stub = planned.launch, spec.call.stub
+    alone = not stub.header
     return Kernel(
         name=planned.name,
         stub=stub,
@@ -183,8 +184,10 @@ def _make_kernel(fork: Checkout, spec: KernelSpec, base: str, planned: _Planned,
             lambda fork: _header_edits(fork, launch),
             lambda fork: _kernel_edits(fork, launch, planned.spec, planned.functor, planned.source, planned.lines),
             lambda fork: _include_edits(fork, launch, planned.functor, stub),
-            *((host,) if host else ()),
+            *((host,) if host and not alone else ()),
         ),
+        launch=_write_body(launch, planned.name, planned.spec) if alone else "",
+        launcher=define_launcher(launch.launcher, "") if alone else "",
     )
 
 
@@ -328,6 +331,8 @@ def _include_edits(fork: Checkout, launch: _Launch, functor: Functor, stub: Stub
     metal = (*shared, *functor.headers)
     if metal:
         yield from insert_includes(parse_source(launch.kernel_file, fork.read(launch.kernel_file)), metal)
+    if not stub.header:
+        return
     headers = (stub.header, "ATen/OpMathType.h") if launch.scalars else (stub.header,)
     if launch.struct:
         used = ("ATen/Dispatch.h", spell_include(OPERATION_UTILS).replace(".mm", ".h"), *shared, "fmt/format.h")

@@ -46,13 +46,17 @@ def select_opinfos(base: str) -> Selection:
         return Selection()
     forward = tuple(name for name, (names, _) in table().items() if base in names)
     functions = _derived_with(base)
-    derived = {op.full_name for op in op_db if op.supports_autograd and functions & {*aten_names(op), *_forward(op)}}
+    derived = {op.full_name for op in op_db if op.supports_autograd and functions & _differentiated(op)}
     backward = (name for name, (_, names) in table().items() if base in names or name in derived)
     return Selection(forward, tuple(name for name in backward if name not in forward))
 
 
-def _forward(op: OpInfo) -> list[str]:
-    return table()[op.full_name][0]
+def _differentiated(op: OpInfo) -> frozenset[str]:
+    """The functions whose derivatives an OpInfo's gradient takes: its own, else those that it dispatches."""
+    from porter.verdict.suite.context import aten_names
+
+    own = frozenset(aten_names(op)) & {name for name, _ in _derivatives()}
+    return own or frozenset(table()[op.full_name][0])
 
 
 def _derived_with(base: str) -> frozenset[str]:

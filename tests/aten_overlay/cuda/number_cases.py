@@ -37,9 +37,10 @@ def matrix_cases() -> Iterator[Case]:
         yield Case(
             f"product of {metal}", "matrices.metal", f"product_{metal}", buffers, {2: whole.reshape(-1)}, (32,), (32,)
         )
-    buffers = (a.reshape(-1), b.reshape(-1), out)
+    buffers = (a.reshape(-1), b.reshape(-1), np.zeros(128, np.float32))
     twice = (2 * a) @ b
-    yield Case("changed", "matrices.metal", "changed", buffers, {2: (twice @ twice).reshape(-1)}, (32,), (32,))
+    both = np.concatenate([(twice @ twice).reshape(-1), twice.reshape(-1)])
+    yield Case("changed", "matrices.metal", "changed", buffers, {2: both}, (32,), (32,))
     row = np.array([(k // 4 & 4) + k // 2 % 4 for k in range(LANES)])
     column = np.array([(k // 4 & 2) * 2 + k % 2 * 2 for k in range(LANES)])
     pairs = np.stack([a[row, column], a[row, column + 1]], 1).reshape(-1)

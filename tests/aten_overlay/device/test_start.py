@@ -41,6 +41,21 @@ def test_touching_device_memory_on_the_host_crashes(on_device: Run, access: str)
     assert (done.returncode, done.stdout) == (-signal.SIGSEGV, "up\n")
 
 
+def test_a_kernel_may_read_before_the_first_tensor(on_device: Run) -> None:
+    done = on_device("""
+import torch
+x = torch.full((4096,), 3.0, device="mps")
+library = torch.mps.compile_shader(
+    "kernel void f(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {"
+    "  float before = x[int(i) - 2000]; y[i] = i < 0x80000000 ? x[i] : before; }"
+)
+y = torch.empty(8, device="mps")
+library.f(x, y)
+print(y.sum().item())
+""")
+    assert (done.returncode, done.stdout) == (0, "24.0\n")
+
+
 def test_importing_torch_first_is_refused(python: Run) -> None:
     done = python("-c", "import torch, aten_overlay; aten_overlay.start()")
     assert done.returncode == 1 and "PTR140" in done.stderr

@@ -23,3 +23,9 @@ UNARY(atanh) UNARY(sqrt) UNARY(rsqrt) UNARY(fabs) UNARY(floor) UNARY(ceil) UNARY
 UNARY(fract)
 BINARY(atan2) BINARY(pow) BINARY(fmod) BINARY(copysign) BINARY(fmin) BINARY(fmax) BINARY(fdim) BINARY(divide)
 BINARY(nextafter)
+kernel void fast_exp_float(constant float* x [[buffer(0)]], device float* out [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  out[i] = fast::exp(x[i]);
+}
+kernel void fast_exp_forms(constant packed_float3* x [[buffer(0)]], device float4* out [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  out[i] = float4(fast::exp(x[i]), float(fast::exp(half(x[i].x)))) + float4(fast::exp(float4(x[i], 0).xyz), float(fast::exp(bfloat(x[i].x))));
+}

@@ -94,6 +94,20 @@ def test_unary(library: Library, name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_fast_exp_is_within_an_ulp(library: Library) -> None:
+    x = np.concatenate([_BITS, _SPECIAL, np.linspace(-105, 90, 1 << 16).astype(np.float32)])
+    out = np.empty_like(x)
+    library.run("fast_exp_float", [x, out], [x.size])
+    assert _ulps(out, np.exp(x.astype(np.float64))) < 1
+
+
+def test_fast_exp_takes_what_exp_takes(library: Library) -> None:
+    x, out = np.array([0.5, -1, 2], np.float32), np.empty(4, np.float32)
+    library.run("fast_exp_forms", [x, out], [1])
+    assert np.allclose(out, np.exp([0.5, -1, 2, 0.5]) * 2, rtol=1e-2)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", BINARY)
 def test_binary(library: Library, name: str) -> None:
     x = np.concatenate(

@@ -30,9 +30,10 @@ ROW = """\
 """
 
 
-def elementwise(text: str) -> bool:
+def elementwise(text: str, row: str = ROW) -> bool:
     """Whether a row is, whose kernel is this C++."""
-    files = {NATIVE_FUNCTIONS: ROW, f"{NATIVE}/Made.cpp": text}
+    header = "DECLARE_DISPATCH(void(*)(TensorIteratorBase&), made_stub)\n"
+    files = {NATIVE_FUNCTIONS: row, f"{NATIVE}/Made.cpp": text, f"{NATIVE}/Made.h": header}
 
     def write(root: Path) -> Checkout:
         for name, content in files.items():
@@ -56,10 +57,49 @@ def elementwise(text: str) -> bool:
         ("auto iter = TensorIteratorConfig().declare_static_shape(s).build(); made_stub(kCPU, iter);", False),
         ("auto iter = make_reduction(out, self); made_stub(iter.device_type(), iter);", False),
         ("return at::other_out(out, self);", False),
+        ("auto iter = TensorIteratorConfig().add_const_input(self).build(); count(iter);", False),
+        ("auto iter = TensorIterator::borrowing_nullary_op(out); made_stub(iter.device_type(), iter);", False),
+        (
+            "auto iter = TensorIterator::unary_op(out, self);\n"
+            "for (auto at : each) { iter.unsafe_replace_operand(0, at); made_stub(iter.device_type(), iter); }",
+            False,
+        ),
+        ("auto iter = TensorIteratorConfig().add_output(self.as_strided(a, b)).build(); made_stub(kCPU, iter);", False),
     ],
 )
 def test_a_kernel_is_elementwise_by_the_iterator_that_it_builds(text: str, wanted: bool) -> None:
     assert elementwise(f"Tensor& made_out(const Tensor& self, Tensor& out) {{\n  {text}\n}}\n") is wanted
+
+
+HELPER = """\
+static Tensor& run(Tensor& out, const Tensor& self) {
+  auto iter = BUILT;
+  made_stub(iter.device_type(), iter);
+  return out;
+}
+Tensor& made_out(const Tensor& self, Tensor& out) {
+  return run(out, self);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("built", "wanted"),
+    [
+        ("TensorIterator::unary_op(out, self)", True),
+        ("TensorIteratorConfig().add_output(out).build()", True),
+        ("TensorIteratorConfig().set_check_mem_overlap(false).add_output(out).build()", False),
+        ("make_reduction(out, self)", False),
+    ],
+)
+def test_a_helper_may_build_the_iterator(built: str, wanted: bool) -> None:
+    assert elementwise(HELPER.replace("BUILT", built)) is wanted
+
+
+def test_a_row_without_a_tensor_is_a_factory() -> None:
+    text = "Tensor& made_out(Tensor& out) {\n  auto iter = TensorIteratorConfig().add_output(out).build();\n}\n"
+    assert not elementwise(text, ROW.replace("Tensor self", "Scalar end"))
+    assert elementwise(text)
 
 
 def test_a_meta_function_alone_can_say_so() -> None:
@@ -128,7 +168,7 @@ def test_the_page_has_the_rule_the_counts_and_every_reason() -> None:
 
 Made by `porter status --coverage`.
 
-A row is elementwise if its meta function, or the function that it shares with the CPU, builds a TensorIterator over operands of one shape. Rows that are native Metal already are counted apart.
+A row is elementwise if it takes a tensor, and its meta function, or the function that serves the CPU, itself or through a helper, builds a TensorIterator that writes one element for each element of its operands: of one shape, whole rather than in slices, and with their own strides. Rows that are native Metal already are counted apart.
 
 1 of 3 (33%) of the elementwise rows have a complete port with a passing verdict on `host`.
 1 more are native already.

@@ -13,8 +13,11 @@ template <class A, class... B> struct vector_among : vector_among<B...> {};
 template <class T, int N, class... B> struct vector_among<metal::vec<T, N>, B...> { using type = metal::vec<T, N>; };
 }  // namespace pm
 
-#define PM_EACH_FUNCTION(F) \
-  F(exp) F(exp2) F(exp10) F(log) F(log2) F(log10) F(sin) F(cos) F(tan) F(sinpi) F(cospi) F(tanpi) F(asin) F(acos) F(atan) \
+#define PM_EACH_QUICK(F) F(exp) PM_EACH_QUICK_BUT_EXP(F)
+#define PM_EACH_QUICK_BUT_EXP(F) F(exp2) F(exp10) F(log) F(log2) F(log10) F(sin) F(cos) F(tan)
+#define PM_EACH_FUNCTION(F) PM_EACH_QUICK(F) PM_EACH_SLOW(F)
+#define PM_EACH_SLOW(F) \
+  F(sinpi) F(cospi) F(tanpi) F(asin) F(acos) F(atan) \
   F(sinh) F(cosh) F(tanh) F(asinh) F(acosh) F(atanh) F(sqrt) F(rsqrt) F(fabs) F(floor) F(ceil) F(trunc) F(round) F(rint) \
   F(atan2) F(pow) F(powr) F(fmod) F(copysign) F(fdim) F(divide) F(fmin) F(fmax) F(fract) F(nextafter) F(fma) F(ldexp) \
   F(abs) F(min) F(max) F(min3) F(max3) F(median3) F(fmin3) F(fmax3) F(fmedian3) F(clamp) F(saturate) F(sign) F(mix) F(step) \
@@ -55,11 +58,23 @@ PM_EACH_SPREAD(PM_FORM)
 // By name, so that what a kernel's own headers add to precise:: does not hide what is there.
 #define PM_FORM(name) using metal::name;
 namespace precise {
-PM_EACH_FUNCTION(PM_FORM)
+#ifdef PM_FAST
+// Beside fast math these stay as they are.
+#define PM_EXACT(name) \
+  PM_UNARY(name, pm::exact::name) \
+  template <class A, class = enable_if_t<pm::stands_for_vector<A>>, class = void> PM_INLINE auto name(const A& a) { return name(pm::plain(a)); }
+PM_EACH_QUICK(PM_EXACT)
+#undef PM_EXACT
+#else
+PM_EACH_QUICK(PM_FORM)
+#endif
+PM_EACH_SLOW(PM_FORM)
 using metal::frexp; using metal::modf; using metal::sincos; using metal::mad; using metal::ilogb;
 }
 namespace fast {
-PM_EACH_FUNCTION(PM_FORM)
+PM_EACH_QUICK_BUT_EXP(PM_FORM) PM_EACH_SLOW(PM_FORM)
+PM_UNARY(exp, pm::fast_exp)
+template <class A, class = enable_if_t<pm::stands_for_vector<A>>> PM_INLINE auto exp(const A& a) { return exp(pm::plain(a)); }
 using metal::frexp; using metal::modf; using metal::sincos; using metal::mad; using metal::ilogb;
 }
 #undef PM_FORM

@@ -1,4 +1,4 @@
-// <metal_math>: MSL section 6.5. `precise` and `fast` share one implementation: the host has no fast variants to imitate.
+// <metal_math>: MSL section 6.5. `precise` and `fast` share one implementation, but for fast::exp.
 #pragma once
 
 namespace pm {

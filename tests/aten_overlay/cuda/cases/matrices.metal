@@ -25,6 +25,7 @@ kernel void changed(device const float* a [[buffer(0)]], device const float* b [
   simdgroup_multiply(z, x, y);
   simdgroup_multiply_accumulate(w, z, z, w);
   simdgroup_store(w, out, 8);
+  simdgroup_store(z, out + 64, 8);
 }
 // Where each lane's elements are: Apple's layout.
 kernel void layout(device const float* a [[buffer(0)]], device float2* out [[buffer(1)]], uint lane [[thread_index_in_simdgroup]]) {

@@ -41,6 +41,7 @@ using namespace quick;
 #else
 using namespace exact;
 #endif
+PM_INLINE float fast_exp(float x) { return quick::exp(x); }
 PM_INLINE float tanpi(float x) { return __nv_sinpif(x) / __nv_cospif(x); }
 PM_INLINE float atan2(float y, float x) { return __nv_atan2f(y, x); }
 PM_INLINE float powr(float x, float y) {

@@ -1,6 +1,7 @@
 // Barriers, and how values go from lane to lane: what ../simdgroup.h is made of. A simdgroup is a warp. As in Metal, those
 // lanes take part that are active, be they all or not.
 #pragma once
+#include "instructions.h"
 #define PM_SIMD_WIDTH 32u
 #define PM_MAX_VALUE 32
 
@@ -8,11 +9,7 @@ PM_INLINE uint pm_lane() { return uint(__nvvm_read_ptx_sreg_laneid()); }
 PM_INLINE uint pm_index() { return uint(__nvvm_read_ptx_sreg_tid_x()); }
 
 namespace pm {
-PM_INLINE uint active_lanes() {
-  uint mask;
-  asm volatile("activemask.b32 %0;" : "=r"(mask));
-  return mask;
-}
+PM_INLINE uint active_lanes() { return active_mask(); }
 // What memory a barrier orders beyond the threadgroup's own, which the barrier itself orders.
 PM_INLINE void order_memory(metal::mem_flags flags) {
   if (uint(flags & (metal::mem_flags::mem_device | metal::mem_flags::mem_texture))) __nvvm_membar_gl();

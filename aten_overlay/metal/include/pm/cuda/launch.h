@@ -3,7 +3,9 @@
 #pragma once
 #include "../positions.h"
 
-extern "C" extern __shared__ __attribute__((aligned(16))) unsigned char pm_dynamic[];
+extern "C" {
+PM_DYNAMIC unsigned char pm_dynamic[];
+}
 
 namespace pm {
 // The first parameter of every entry.

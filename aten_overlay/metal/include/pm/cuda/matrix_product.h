@@ -15,13 +15,8 @@ template <class T> struct matrix_operand {
   PM_INLINE void forget() { kept_ = false; }
   // Element (row, column) is at p[row * down + column * right].
   template <class P> PM_INLINE void keep(P* p, ulong down, ulong right, uint row, uint column) {
-    const ulong address = reinterpret_cast<ulong>(p);
-    if (right == 1 && ((address | down * sizeof(T)) & (8 * sizeof(T) - 1) & 15) == 0) {
-      const void* from = __builtin_assume_aligned(p + row * down, sizeof(T) == 4 ? 16 : 8 * sizeof(T));
-      __builtin_memcpy(row_, from, sizeof(row_));
-#pragma unroll
-      for (uint i = 0; i < 8; ++i)
-        __builtin_memcpy(&columns_[i], __builtin_assume_aligned(p + i * down + column, 2 * sizeof(T)), 2 * sizeof(T));
+    if (right == 1 && ((reinterpret_cast<ulong>(p) | down * sizeof(T)) & 15) == 0) {
+      keep_aligned(p, down, row, column);
     } else {
 #pragma unroll
       for (uint i = 0; i < 8; ++i) row_[i] = p[row * down + i * right];
@@ -31,18 +26,28 @@ template <class T> struct matrix_operand {
     }
     kept_ = true;
   }
+
+ private:
+  template <int Bytes> using bytes = uint __attribute__((vector_size(Bytes), may_alias));
+  // In vectors, which stay what they are: elements one by one would be read as those of any other matrix.
+  template <class P> PM_INLINE void keep_aligned(P* p, ulong down, uint row, uint column) {
+    const bytes<16>* from = reinterpret_cast<const bytes<16>*>(p + row * down);
+    bytes<16> parts[sizeof(row_) / 16];
+#pragma unroll
+    for (uint i = 0; i < sizeof(row_) / 16; ++i) parts[i] = from[i];
+    __builtin_memcpy(row_, parts, sizeof(row_));
+#pragma unroll
+    for (uint i = 0; i < 8; ++i) {
+      const auto pair = *reinterpret_cast<const bytes<2 * sizeof(T)>*>(p + i * down + column);
+      __builtin_memcpy(&columns_[i], &pair, sizeof(pair));
+    }
+  }
 };
 
 template <class T> PM_INLINE uint pair_of_halves(const metal::vec<T, 2>& v) { return __builtin_bit_cast(uint, v.v_); }
-// The rows of an accumulator that tensor cores multiply are 16: half of them is left empty.
 template <class A> PM_INLINE void multiply_on_tensor_cores(float (&sum)[4], uint a, uint b) {
-  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %0;" : "+r"(b));
-  if constexpr (__is_same(A, half))
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]) : "r"(a), "r"(0), "r"(b));
-  else
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]) : "r"(a), "r"(0), "r"(b));
+  if constexpr (__is_same(A, half)) multiply_halves(sum, a, transpose_halves(b));
+  else multiply_bfloats(sum, a, transpose_halves(b));
 }
 #ifdef PM_TENSOR_CORES
 template <class A, class B> inline constexpr bool by_tensor_cores = __is_same(A, B) && (__is_same(A, half) || __is_same(A, bfloat));

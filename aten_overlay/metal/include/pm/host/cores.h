@@ -36,6 +36,21 @@ template <class T> PM_INLINE double power_core(T x, double factor) {
   const long scale = __builtin_bit_cast(long, shifted) << 52;
   return __builtin_bit_cast(double, __builtin_bit_cast(long, p) + scale);
 }
+// e^x within an ulp, in floats: half as much work. 2^n goes in as two factors, for results that are denormal.
+PM_INLINE float fast_exp(float x) {
+  const float above = x < -104.0f ? -104.0f : x, bounded = above > 89.0f ? 89.0f : above;
+  const float shifted = __builtin_fmaf(bounded, float(log2e), 0x1.8p23f), n = shifted - 0x1.8p23f;
+  const float r = __builtin_fmaf(n, -1.42860677e-6f, __builtin_fmaf(n, -0.693145752f, bounded));
+  float p = 1.38195558e-3f;
+  p = __builtin_fmaf(p, r, 8.37312452e-3f);
+  p = __builtin_fmaf(p, r, 4.16695364e-2f);
+  p = __builtin_fmaf(p, r, 1.66664720e-1f);
+  p = __builtin_fmaf(p, r, 4.99999851e-1f);
+  p = __builtin_fmaf(p, r, 1.0f);
+  p = __builtin_fmaf(p, r, 1.0f);
+  const int k = __builtin_bit_cast(int, shifted) - 0x4b400000, part = k >> 1;
+  return p * __builtin_bit_cast(float, (part + 127) << 23) * __builtin_bit_cast(float, (k - part + 127) << 23);
+}
 PM_INLINE double exp2_core(double t) { return power_core(t, 1.0); }
 PM_INLINE double exp_core(float x) { return power_core(x, log2e); }
 

@@ -1,0 +1,134 @@
+"""Calls like one that ran before: all that does not depend on addresses and numbers is kept, down to the launch."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch._C import _dispatch_keys
+
+from aten_overlay.device.repeated import RepeatedLaunch, repeat
+from aten_overlay.device.shader import MetalKernel as Pipeline
+from aten_overlay.errors import OverlayError
+from aten_overlay.metal.sanitizer.checks import select
+from porter.kernels.call import Call, Number, Output
+from porter.kernels.intercept import find_interceptor
+from porter.kernels.kernel import Kernel
+from porter.kernels.launch import Prepared, allocate, arrange_arguments, is_plain, rename_operands
+from porter.kernels.signature import Content
+from porter.kernels.sources import LastSource, find_last_source
+from porter.kernels.watched import is_watched
+
+_MOST = 512  # of a kernel
+_LARGE = 32  # bits: of whole numbers that a kernel may not be able to take
+_NUMBERS = (float, int, bool)
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """A call that ran, ready to run with other values: which values and outputs it binds, and the launch."""
+
+    kernel: Kernel
+    prepared: Prepared
+    outputs: tuple[Output, ...]
+    init_value: Number | None
+    tensors: tuple[int, ...]
+    numbers: tuple[int, ...]
+    launch: RepeatedLaunch
+    source: LastSource
+
+    def run(self, inputs: Any) -> list[torch.Tensor]:
+        """The outputs for inputs like those of the first call."""
+        outputs = [allocate(each.shape, each.dtype, self.init_value) for each in self.outputs]
+        given = [*(inputs.values() if type(inputs) is dict else inputs), *outputs]
+        try:
+            self.launch.run([given[i].data_ptr() for i in self.tensors], [given[i] for i in self.numbers])
+        except OverlayError as error:
+            raise RuntimeError(rename_operands(str(error), self.kernel, self.prepared.generated)) from error
+        self.source.text = self.prepared.generated.source
+        return outputs
+
+
+Repetitions: TypeAlias = dict[Hashable, Repetition]
+
+
+def describe(inputs: object, rest: Sequence[object], by_value: bool) -> Hashable:
+    """All of a call that its checks, source and launch depend on; None for one that has to go the long way.
+
+    `rest` are the arguments beside the inputs. `by_value`: what is checked depends on the values of numbers.
+    """
+    values = _list_values(inputs)
+    if values is None or find_interceptor() is not None or not is_plain() or is_watched(values):
+        return None
+    names = tuple(inputs) if type(inputs) is dict else None
+    try:
+        return names, tuple([_describe_value(value, by_value) for value in values]), *[_freeze(each) for each in rest]
+    except TypeError:
+        return None
+
+
+def _list_values(inputs: Any) -> Sequence[Any] | None:
+    """The inputs in the order given; None for what is neither a mapping nor a list."""
+    if type(inputs) is dict:
+        return tuple(inputs.values())
+    return tuple(inputs) if type(inputs) in (list, tuple) else None
+
+
+def keep_repetition(
+    kept: Repetitions, likeness: Hashable, kernel: Kernel, inputs: object, call: Call, prepared: Prepared
+) -> None:
+    """Keeps what repeats a call that was given `inputs`, if it can be repeated."""
+    names = tuple(inputs) if isinstance(inputs, dict) else kernel.inputs
+    repetition = _make_repetition(kernel, names, call, prepared)
+    if repetition is not None:
+        if len(kept) >= _MOST:
+            kept.clear()
+        kept[likeness] = repetition
+
+
+def _make_repetition(kernel: Kernel, names: Sequence[str], call: Call, prepared: Prepared) -> Repetition | None:
+    """None unless a kernel of the stand-in ran, unwatched, on memory as it was given."""
+    buffers = prepared.generated.buffers
+    values = dict(zip(kernel.inputs, call.inputs, strict=True))
+    tensors = [value for value in call.inputs if isinstance(value, torch.Tensor)]
+    copied = kernel.row_contiguous and not all(value.is_contiguous() for value in tensors)
+    moves = any(buffer.content is Content.STORAGE_OFFSET for buffer in buffers)
+    if not isinstance(prepared.function, Pipeline) or select() or 0 in call.grid or copied or moves:
+        return None
+    outputs = [torch.empty(each.shape, dtype=each.dtype, device="mps") for each in call.outputs]
+    arguments, casts = arrange_arguments(kernel, prepared.generated, call.inputs, outputs)
+    held = [[each] if buffer.content is Content.RANK else each for buffer, each in zip(buffers, arguments, strict=True)]
+    launch = repeat(prepared.function, held, call.grid, call.group, casts)
+    if launch is None:
+        return None
+    places = {name: place for place, name in enumerate((*names, *kernel.outputs))}
+    bound = [places[each.operand] for each in buffers if each.content is Content.DATA]
+    numbers = {place for place, value in enumerate(names) if not isinstance(values[value], torch.Tensor)}
+    return Repetition(
+        kernel, prepared, call.outputs, call.init_value,
+        tuple(place for place in bound if place not in numbers), tuple(place for place in bound if place in numbers),
+        launch, find_last_source(kernel),
+    )  # fmt: skip
+
+
+def _describe_value(value: Any, by_value: bool) -> Hashable:
+    """Of a tensor all but its memory, of a number its type. Raises TypeError for what is neither."""
+    if isinstance(value, torch.Tensor):
+        return value.dtype, value.shape, value.stride(), _dispatch_keys(value).raw_repr()
+    kind = type(value)
+    if kind not in _NUMBERS:
+        raise TypeError
+    return kind, repr(value) if by_value or (kind is int and value.bit_length() >= _LARGE) else None
+
+
+def _freeze(given: Any) -> Hashable:
+    """An argument as a key. Equal numbers of different types are different: a kernel may take one and not the other."""
+    kind = type(given)
+    if kind is dict:
+        return tuple([(name, _freeze(value)) for name, value in given.items()])
+    if kind in (tuple, list):
+        return None, *[_freeze(each) for each in given]
+    frozen: Hashable = repr(given) if kind in _NUMBERS else given
+    return frozen

@@ -1,0 +1,170 @@
+"""Puts the body of a function in the place of its call: parameters become arguments, and what is known is folded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from porter.languages.brackets import split_at_commas
+from porter.languages.folding import FALSE, fold
+from porter.languages.lexer import TokenKind
+from porter.languages.liveness import list_declared
+from porter.languages.source import Function, Source
+from porter.languages.statements import Statement, name_tokens, read_statements
+
+_SIMPLE = re.compile(r"(?:\w+::)*\w+$|-?[\d.]+f?$|\"[^\"]*\"$")
+_CONST_CAST = re.compile(r"(?:const_cast<[^<>]*>|\(Tensor&\))\s*\(?(\w+)\)?$")
+_COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+_LITERALS = re.compile(r'(?<=[^\\])"\s*\+\s*"')  # two literals, joined as one
+_EMPTY = "std::nullopt"
+# What is known of a tensor that is not given, and of an optional that is empty.
+_BORROWED = re.compile(
+    r"\*\(\s*(?:at::)?borrow_from_optional_tensor\(\s*std::nullopt\s*\)\s*\)"
+    r"|(?:at::)?borrow_from_optional_tensor\(\s*std::nullopt\s*\)"
+)
+_UNDEFINED = "Tensor()"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a function: its type as written, and its name."""
+
+    type: str
+    name: str
+
+
+def read_parameters(function: Function) -> tuple[Parameter, ...]:
+    """The parameters of a function, in order."""
+    parts = split_at_commas(_COMMENTS.sub("", function.params), "<>()[]{}")
+    return tuple(_read_parameter(part.partition("=")[0].strip()) for part in parts if part)
+
+
+def _read_parameter(text: str) -> Parameter:
+    name = re.search(r"(\w+)\s*$", text)
+    assert name is not None
+    return Parameter(" ".join(text[: name.start()].split()), name[1])
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """A statement that is a call of a function: its arguments as written, and whether its value is returned."""
+
+    statement: Statement
+    arguments: tuple[str, ...]
+    is_returned: bool
+
+
+def find_call_site(text: str, name: str) -> CallSite | None:
+    """The statement of a body that only calls a function, or returns what it returns; None if there is none."""
+    for each in (inner for outer in read_statements(text) for inner in outer.walk()):
+        if each.keyword:
+            continue
+        written = text[each.start : each.end]
+        match = re.match(rf"(return\s+)?(?:\w+::)*{re.escape(name)}\s*(?=\()", written)
+        if match is None:
+            continue
+        source = Source.parse("", written)
+        opener = next(i for i, token in enumerate(source.code) if token.text == "(")
+        if source.partners[opener] == len(source.code) - 2:
+            arguments = tuple(_strip(argument) for argument in source.arguments(opener))
+            return CallSite(each, arguments, match[1] is not None)
+    return None
+
+
+def _strip(argument: str) -> str:
+    """An argument without comments and without a cast that only takes `const` away."""
+    plain = _COMMENTS.sub("", argument).strip()
+    match = _CONST_CAST.match(plain)
+    return match[1] if match else plain
+
+
+def inline_call(
+    text: str, site: CallSite, body: str, parameters: Sequence[Parameter], distinct: Collection[str], caller: str
+) -> str | None:
+    """The text of `caller` with the body of the called function in the place of a call; None where it cannot be there.
+
+    It can where the call is the last statement of its block, or only a `return` follows.
+    """
+    behind = text[site.statement.end :].strip()
+    follows = re.fullmatch(r"(return\b[^;]*;)?", behind)
+    if follows is None or len(site.arguments) != len(parameters):
+        return None
+    arguments = [f'"{caller}"' if each == "__func__" else each for each in site.arguments]
+    known, declarations = _bind(arguments, parameters, body)
+    hidden = _find_hidden(body, {token.text for value in known.values() for token in name_tokens(value)})
+    body = _rename(body, {name: f"{name}_" for name in hidden})
+    made = _LITERALS.sub("", _rename(body, known))
+    made = _fold_undefined(fold(made, distinct), distinct)
+    if not site.is_returned:
+        made = _return_instead(made, behind or "return;")
+    stop = site.statement.end if not behind or site.is_returned else len(text.rstrip())
+    return text[: site.statement.start] + declarations + made.strip() + text[stop:]
+
+
+def _bind(arguments: Sequence[str], parameters: Sequence[Parameter], body: str) -> tuple[Mapping[str, str], str]:
+    """What each parameter's name becomes, and declarations of those that stand for more than a name or a number."""
+    known, declarations = {}, ""
+    for argument, parameter in zip(arguments, parameters, strict=True):
+        is_assigned = re.search(rf"\b{parameter.name}\s*(?:[-+*/]?=(?!=)|\+\+|--)", body)
+        if argument == parameter.name:
+            continue
+        if _SIMPLE.match(argument) and (not is_assigned or argument == _EMPTY):
+            known[parameter.name] = argument
+        elif re.search(rf"\b{parameter.name}\b", body):
+            declarations += f"{parameter.type} {parameter.name} = {argument};\n  "
+    return known, declarations
+
+
+def _find_hidden(body: str, names: set[str]) -> set[str]:
+    """Those of some names that a body declares itself, so that it would hide the argument."""
+    return names & {
+        name
+        for outer in read_statements(body)
+        for each in outer.walk()
+        if not each.keyword
+        for name in list_declared(body[each.start : each.end])
+    }
+
+
+def _rename(text: str, known: Mapping[str, str]) -> str:
+    parts, last = [], 0
+    members = {token.start for token in name_tokens(text)}
+    for token in Source.parse("", text).code:
+        if token.kind is TokenKind.IDENTIFIER and token.start in members and token.text in known:
+            parts += [text[last : token.start], known[token.text]]
+            last = token.end
+    return "".join([*parts, text[last:]])
+
+
+def _fold_undefined(text: str, distinct: Collection[str]) -> str:
+    """Folds what depends on an optional tensor that is not given."""
+    while True:
+        made = re.sub(r"\*Tensor\(\)", _UNDEFINED, _BORROWED.sub(_UNDEFINED, text))
+        made = re.sub(r"std::nullopt\.has_value\(\)|Tensor\(\)\.defined\(\)", FALSE, made)
+        for each in (inner for outer in read_statements(made) for inner in outer.walk()):
+            match = re.fullmatch(
+                r"(?:const\s+)?(?:bool|auto|Tensor&?|(?:c10::)?MaybeOwned<Tensor>)\s+(\w+)\s*=\s*(true|false|Tensor\(\));",
+                made[each.start : each.end],
+            )
+            if match and len(re.findall(rf"\b{match[1]}\s*=(?!=)", made)) == 1:
+                made = _rename(made[: each.start] + made[each.end :], {match[1]: match[2]})
+                break
+        made = fold(made, distinct)
+        if made == text:
+            return text
+        text = made
+
+
+def _return_instead(text: str, behind: str) -> str:
+    """A body whose every `return` is the one that follows the call, which it ends with unless nothing is returned."""
+    made = _without_last_return(text)
+    made = re.sub(r"\breturn\b[^;]*;", behind, made)
+    return made if behind == "return;" else f"{made.rstrip()}\n\n  {behind}"
+
+
+def _without_last_return(text: str) -> str:
+    statements = read_statements(text)
+    if statements and re.match(r"return\b", text[statements[-1].start : statements[-1].end]):
+        return text[: statements[-1].start].rstrip()
+    return text

@@ -1,0 +1,222 @@
+"""Removes statements of a body that are no longer needed: those of a vocabulary that goes, and what only served them.
+
+A local variable is needed if a statement that stays uses it. A statement that only declares or changes local variables
+goes with the last need of them; any other statement stays, and so does what it uses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from porter.languages.lexer import Token, TokenKind
+from porter.languages.source import Source
+from porter.languages.statements import Statement, name_tokens, read_statements
+
+_TYPE_DEFINITIONS = frozenset(("struct", "class", "union", "enum", "using"))
+_ENDS_NAME = frozenset(("=", "(", "{", ";", ",", "["))
+_NO_TYPE = frozenset(("return", "delete", "throw", "goto", "else", "case", "break", "continue"))
+_ASSIGNMENTS = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--"))
+_FILLS = frozenset(("push_back", "emplace_back", "insert", "reserve", "resize", "addObject"))
+_COMMENT = re.compile(r"[ \t]*//[^\n]*\n|[ \t]*/\*[^\n]*\*/[ \t]*\n")
+
+
+def prune(text: str, vocabulary: re.Pattern[str], needed: Collection[str] = ()) -> str:
+    """The text of a body without statements that use a word of `vocabulary`, and without what then serves nothing.
+
+    `needed` are names that stay in use. Raises PTR030 where brackets do not pair.
+    """
+    pruner = _Pruner(text, read_statements(text), vocabulary, frozenset(needed))
+    return _cut(text, list(pruner.removed(pruner.statements)))
+
+
+def list_declared(text: str) -> list[str]:
+    """The names that a statement declares; none of another statement."""
+    code = Source.parse("", text).code
+    if not code or code[0].text in _NO_TYPE:
+        return []
+    if code[0].text in _TYPE_DEFINITIONS:
+        return [code[1].text] if len(code) > 1 and code[1].text != "namespace" else []
+    return list(_find_declarators(code))
+
+
+def _find_declarators(code: Sequence[Token]) -> Iterator[str]:
+    at, words = 0, 0
+    while at < len(code):
+        token, after = code[at], code[at + 1].text if at + 1 < len(code) else ";"
+        if token.text == "[" and words:  # a structured binding
+            while at < len(code) and code[at].text != "]":
+                if code[at].kind is TokenKind.IDENTIFIER:
+                    yield code[at].text
+                at += 1
+            return
+        if token.kind is TokenKind.IDENTIFIER:
+            if words and after in _ENDS_NAME and code[at - 1].text != "::":
+                yield token.text
+                yield from _find_more(code, at + 1)
+                return
+            words += 1
+            at = _behind_angles(code, at + 1) if after == "<" else at + 1
+        elif token.text in ("::", "*", "&", "&&"):
+            at += 1
+        else:
+            return
+
+
+def _behind_angles(code: Sequence[Token], at: int) -> int:
+    depth = 0
+    for i in range(at, len(code)):
+        depth += {"<": 1, ">": -1, ">>": -2}.get(code[i].text, 0)
+        if depth <= 0:
+            return i + 1
+    return len(code)
+
+
+def _find_more(code: Sequence[Token], at: int) -> Iterator[str]:
+    """The names behind the commas of a declaration of several."""
+    depth = 0
+    for i in range(at, len(code)):
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(code[i].text, 0)
+        if code[i].text == "," and depth == 0:
+            name = next((each for each in code[i + 1 :] if each.text not in ("*", "&")), None)
+            if name is not None and name.kind is TokenKind.IDENTIFIER:
+                yield name.text
+
+
+def _find_changed(text: str) -> str | None:
+    """The variable that a statement only assigns to or fills; None of another statement."""
+    code = Source.parse("", text).code
+    if len(code) > 2 and code[0].text == "[" and code[2].text in _FILLS:
+        return code[1].text
+    if not code or code[0].kind is not TokenKind.IDENTIFIER:
+        return code[1].text if len(code) > 1 and code[0].text in ("++", "--") else None
+    if len(code) > 2 and code[1].text == "." and code[2].text in _FILLS:
+        return code[0].text
+    at = 1
+    while at < len(code) and code[at].text == "[":
+        at = next((i + 1 for i in range(at, len(code)) if code[i].text == "]"), len(code))
+    return code[0].text if at < len(code) and code[at].text in _ASSIGNMENTS else None
+
+
+@dataclass(frozen=True)
+class _Simple:
+    """A statement without others within: what it declares or changes (empty: it stays), and the names it uses."""
+
+    targets: tuple[str, ...]
+    names: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Pruner:
+    text: str
+    statements: tuple[Statement, ...]
+    vocabulary: re.Pattern[str]
+    needed: frozenset[str]
+
+    def removed(self, statements: Sequence[Statement]) -> Iterator[Statement]:
+        """The statements that go, outermost first."""
+        for each in statements:
+            if not self._stays(each):
+                yield each
+            else:
+                yield from self.removed((*each.body, *each.otherwise))
+
+    def _stays(self, statement: Statement) -> bool:
+        """Whether a statement stays: one with others within does if any of them does that is no mere assertion."""
+        if statement.keyword:
+            within = (*statement.body, *statement.otherwise)
+            return any(self._stays(each) and not self._is_assertion(each) for each in within)
+        return statement in self._live
+
+    def _is_assertion(self, statement: Statement) -> bool:
+        return not statement.keyword and self._code(statement).startswith("assert(")
+
+    @cached_property
+    def _simple(self) -> dict[Statement, _Simple]:
+        found = {}
+        for each in (inner for outer in self.statements for inner in outer.walk() if not inner.keyword):
+            text = self._code(each)
+            changed = _find_changed(text)
+            targets = (changed,) if changed else tuple(list_declared(text))
+            found[each] = _Simple(targets, frozenset(token.text for token in name_tokens(text)))
+        return found
+
+    def _code(self, statement: Statement) -> str:
+        return self.text[statement.start : statement.end]
+
+    @cached_property
+    def _gone(self) -> frozenset[Statement]:
+        """The statements that use a word of the vocabulary, or a name that one of them declares."""
+        gone = {each for each in self._simple if self.vocabulary.search(self._code(each))}
+        while True:
+            names = {name for each in gone for name in list_declared(self._code(each))}
+            more = {each for each, what in self._simple.items() if what.names & names}
+            if more <= gone:
+                return frozenset(gone)
+            gone |= more
+
+    @cached_property
+    def _locals(self) -> frozenset[str]:
+        """The names of local variables that are no references: changing them changes nothing else."""
+        found = set()
+        for each in self._simple:
+            head = self._code(each).partition("=")[0]
+            if "&" not in head or re.match(r"\s*const\b", head):
+                found.update(list_declared(self._code(each)))
+        return frozenset(found)
+
+    @cached_property
+    def _live(self) -> frozenset[Statement]:
+        kept = {each: what for each, what in self._simple.items() if each not in self._gone}
+        live = {each for each, what in kept.items() if not what.targets or not self._is_local(each, what)}
+        while True:
+            names = self.needed.union(*(kept[each].names for each in live), self._names_in_heads(live))
+            more = {each for each, what in kept.items() if names.intersection(what.targets)}
+            if more <= live:
+                return frozenset(live)
+            live |= more
+
+    def _is_local(self, statement: Statement, what: _Simple) -> bool:
+        """Whether all that a statement does is to give local variables a value."""
+        return bool(list_declared(self._code(statement))) or self._locals.issuperset(what.targets)
+
+    def _names_in_heads(self, live: set[Statement]) -> frozenset[str]:
+        heads = (
+            each.head
+            for outer in self.statements
+            for each in outer.walk()
+            if each.head and not live.isdisjoint(each.walk())
+        )
+        return frozenset(token.text for start, end in heads for token in name_tokens(self.text[start:end]))
+
+
+def _cut(text: str, statements: Sequence[Statement]) -> str:
+    """The text without statements, the comments above them, and the lines they leave empty."""
+    parts, last = [], 0
+    for each in statements:
+        start = _find_start(text, each.start, last)
+        parts.append(text[last:start])
+        last = _find_end(text, each.end)
+    return re.sub(r"\n[ \t]*\n(?:[ \t]*\n)+", "\n\n", "".join([*parts, text[last:]]))
+
+
+def _find_start(text: str, start: int, last: int) -> int:
+    """The start of the first line that goes: of the comments directly above a statement, if it starts a line."""
+    line = text.rfind("\n", 0, start) + 1
+    if line < last or text[line:start].strip():
+        return start
+    while line > last:
+        above = text.rfind("\n", 0, line - 1) + 1
+        if above < last or not _COMMENT.fullmatch(text, above, line):
+            break
+        line = above
+    return line
+
+
+def _find_end(text: str, end: int) -> int:
+    """The end of the line if only a comment follows a statement there."""
+    stop = text.find("\n", end)
+    rest = text[end : stop if stop >= 0 else len(text)]
+    return (stop + 1 if stop >= 0 else len(text)) if re.fullmatch(r"\s*(?://.*)?", rest) else end

@@ -1,0 +1,108 @@
+"""The statements of a function's body, with exact spans: of C++ and Objective-C++ alike, by their brackets alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from porter.languages.lexer import Token, TokenKind
+from porter.languages.source import Source
+
+_WITH_HEAD = frozenset(("if", "for", "while", "switch"))
+_POOL = "autoreleasepool"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement. `keyword` is `if`, `for`, `while`, `switch`, `do`, `autoreleasepool`, `{`, or empty for others.
+
+    `head` is the span within the parentheses after the keyword; `body` and `otherwise` (of an `else`) are the
+    statements within, `inner` the span between the braces of the body, if it has any.
+    """
+
+    keyword: str
+    start: int
+    end: int
+    head: tuple[int, int] | None = None
+    body: tuple[Statement, ...] = ()
+    otherwise: tuple[Statement, ...] = ()
+    inner: tuple[int, int] | None = None
+
+    def walk(self) -> Iterator[Statement]:
+        """Yields the statement, then those within, in order."""
+        yield self
+        for each in (*self.body, *self.otherwise):
+            yield from each.walk()
+
+
+def read_statements(text: str) -> tuple[Statement, ...]:
+    """The statements of a text, such as that between the braces of a body. Raises PTR030 where brackets do not pair."""
+    source = Source.parse("", text)
+    return tuple(_Reader(source).read(0, len(source.code)))
+
+
+def name_tokens(text: str) -> Iterator[Token]:
+    """The identifiers of a text that are no member's and not qualified: those that may be local names."""
+    code = Source.parse("", text).code
+    for at, token in enumerate(code):
+        before = code[at - 1].text if at else ""
+        if token.kind is TokenKind.IDENTIFIER and before not in (".", "->", "::"):
+            yield token
+
+
+@dataclass(frozen=True)
+class _Reader:
+    source: Source
+
+    def read(self, at: int, stop: int) -> Iterator[Statement]:
+        while at < stop:
+            statement, at = self._statement(at, stop)
+            yield statement
+
+    def _statement(self, at: int, stop: int) -> tuple[Statement, int]:
+        """The statement that starts at a token, and the index of the token after it."""
+        code = self.source.code
+        first = code[at]
+        if first.text == "{":
+            return self._braced("{", first.start, at)
+        if first.text == "@" and at + 1 < stop and code[at + 1].text == _POOL:
+            return self._braced(_POOL, first.start, at + 2)
+        if first.text == "do" and at + 1 < stop and code[at + 1].text == "{":
+            made, _ = self._braced("do", first.start, at + 1)
+            end = self._simple_end(at, stop)
+            return Statement("do", made.start, code[end - 1].end, None, made.body, (), made.inner), end
+        if first.text in _WITH_HEAD:
+            return self._headed(at, stop)
+        end = self._simple_end(at, stop)
+        return Statement("", first.start, code[end - 1].end), end
+
+    def _braced(self, keyword: str, start: int, brace: int) -> tuple[Statement, int]:
+        code, close = self.source.code, self.source.partners[brace]
+        body = tuple(self.read(brace + 1, close))
+        inner = (code[brace].end, code[close].start)
+        return Statement(keyword, start, code[close].end, None, body, (), inner), close + 1
+
+    def _headed(self, at: int, stop: int) -> tuple[Statement, int]:
+        code = self.source.code
+        keyword, opener = code[at].text, at + 1
+        if code[opener].text == "constexpr":
+            opener += 1
+        close = self.source.partners[opener]
+        head = (code[opener].end, code[close].start)
+        then, after = self._statement(close + 1, stop)
+        end = then.end
+        otherwise: tuple[Statement, ...] = ()
+        if keyword == "if" and after < stop and code[after].text == "else":
+            other, after = self._statement(after + 1, stop)
+            end, otherwise = other.end, _within(other)
+        return Statement(keyword, code[at].start, end, head, _within(then), otherwise, then.inner), after
+
+    def _simple_end(self, at: int, stop: int) -> int:
+        """The index after the semicolon that ends a statement."""
+        while at < stop and self.source.code[at].text != ";":
+            at = self.source.partners.get(at, at) + 1
+        return min(at + 1, stop)
+
+
+def _within(statement: Statement) -> tuple[Statement, ...]:
+    return statement.body if statement.keyword == "{" else (statement,)

@@ -1,0 +1,220 @@
+"""From the recorded calls of one case to its program: every number that varies becomes an expression, or blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from porter.aten.condition import Condition
+from porter.core.dtypes import DType
+from porter.core.errors import PorterError
+from porter.loops.expressions import Buffer, Expr, Loop, Op, intern
+from porter.loops.fit import MIN_CALLS, Fit, is_close, list_fixed_sizes
+from porter.loops.fusion import LoopNest
+from porter.loops.host_values import (
+    Arguments,
+    Binary,
+    Constant,
+    HostValue,
+    Named,
+    Number,
+    Operator,
+    Size,
+    describe,
+    evaluate,
+)  # fmt: skip
+from porter.loops.naming import name_number
+from porter.loops.numbers import Leaf, Occurrence, Use, replace_numbers
+from porter.loops.program import Role, SymbolicNest, SymbolicProgram, Temporary
+from porter.loops.program_printing import program_lines
+from porter.mpsgraph.graph import Value
+
+Column = tuple[Number, ...]
+_SHOWN = 6  # values of a number that has no expression
+
+
+@dataclass(frozen=True)
+class CallProgram:
+    """What one call computes; `structure` is all of it but its numbers. `facts` are for conditions."""
+
+    arguments: Arguments
+    facts: Mapping[str, Value]
+    key: str
+    dtype: DType  # of `key`, the first tensor argument
+    nests: tuple[LoopNest, ...]
+    roles: Mapping[Buffer, Role]
+    structure: str
+    numbers: tuple[Occurrence, ...]
+
+
+Values = Sequence[HostValue | None]  # of every number, in the order of visits
+
+
+def build_program(name: str, calls: Sequence[CallProgram]) -> tuple[SymbolicProgram, Values]:
+    """The program of calls that share a structure, and what its numbers are.
+
+    Raises PTR363 for an unknown number, PTR364 for too few calls.
+    """
+    calls = _drop_repeated(calls)
+    if len(calls) < MIN_CALLS:
+        count = f"{len(calls)} call{'s' if len(calls) > 1 else ''}"
+        shapes = ", ".join(f"{each} {tensor.shape}" for each, tensor in calls[0].arguments.tensors.items())
+        what = f"{count} of a case of {name} recorded, of {MIN_CALLS} that its numbers take: {shapes}"
+        raise PorterError("PTR364", what, hint="See docs/errors/PTR364.md.")
+    values, fixed = _find_values(calls)
+    return _build(name, calls, values, fixed), values
+
+
+def transfer_program(program: SymbolicProgram, values: Values, calls: Sequence[CallProgram]) -> SymbolicProgram | None:
+    """The program of calls of another element type, whose numbers are those of a program; None if they are not."""
+    columns = _columns(calls)
+    if len(columns) != len(values):
+        return None
+    own = [_transfer_value(value, column, calls) for value, column in zip(values, columns, strict=True)]
+    return None if None in own else _build(program.name, calls, own, program.when)
+
+
+def _transfer_value(value: HostValue | None, column: Column, calls: Sequence[CallProgram]) -> HostValue | None:
+    if isinstance(value, Constant):  # a least value depends on the type
+        return Constant(column[0]) if len(set(column)) == 1 else None
+    if value is None:
+        return None
+    holds = (is_close(evaluate(value, call.arguments), each) for call, each in zip(calls, column, strict=True))
+    return value if all(holds) else None
+
+
+def _build(name: str, calls: Sequence[CallProgram], values: Values, fixed: Sequence[Condition]) -> SymbolicProgram:
+    """The nests of the first call with the values for numbers. Raises PTR363."""
+    names = _Names()
+    leaves = iter(zip(values, _columns(calls), strict=True))
+
+    def visit(occurrence: Occurrence) -> Leaf:
+        value, column = next(leaves)
+        return names.unknown(column, occurrence) if value is None else names.leaf(value, occurrence)
+
+    first = calls[0]
+    nests = replace_numbers(first.nests, visit)
+    sizes = _Sizes([call.arguments for call in calls])
+    program = SymbolicProgram(
+        name,
+        tuple(fixed),
+        first.key,
+        (first.dtype,),
+        tuple(SymbolicNest(nest, sizes.of(nest.rows)) for nest in nests),
+        _size_temporaries(first.roles, nests, sizes),
+        tuple(names.numbers.values()),
+        first.arguments,
+        tuple(call.arguments for call in calls),
+    )
+    if names.unknowns:
+        raise _report_unknown(program, names.unknowns)
+    return program
+
+
+def _drop_repeated(calls: Sequence[CallProgram]) -> list[CallProgram]:
+    """Calls that differ in their arguments."""
+    return list({repr((call.arguments, call.dtype)): call for call in calls}.values())
+
+
+def _columns(calls: Sequence[CallProgram]) -> list[Column]:
+    """The values of every number in the calls."""
+    return [tuple(each.value for each in row) for row in zip(*(call.numbers for call in calls), strict=True)]
+
+
+def _find_values(calls: Sequence[CallProgram]) -> tuple[list[HostValue | None], list[Condition]]:
+    """The expression of every number; and conditions for the sizes that no call varies, if a number may be one."""
+    fit = Fit([call.arguments for call in calls])
+    known: dict[Column, HostValue | None] = {}
+    columns = _columns(calls)
+    for column in columns:
+        if column not in known:
+            known[column] = fit.find(column)
+    constants = {float(each.value) for each in known.values() if isinstance(each, Constant) and abs(each.value) > 1}
+    return [known[column] for column in columns], list(_fixed_conditions(calls, constants))
+
+
+def _fixed_conditions(calls: Sequence[CallProgram], constants: set[float]) -> list[Condition]:
+    first = calls[0].arguments
+    found = []
+    for size in list_fixed_sizes([call.arguments for call in calls]):
+        value = evaluate(size, first)
+        is_result = any(name.startswith("result") for name in (getattr(size, "tensor", ""),))
+        is_front = not isinstance(size, Size) or (isinstance(size.dim, Constant) and size.dim.value >= 0)
+        if value is not None and float(value) in constants and not is_result and is_front:
+            found.append(Condition(f"{describe(size)} == {value}", True))
+    return found
+
+
+@dataclass
+class _Names:
+    """The numbers of a program, each named when it is first met."""
+
+    numbers: dict[HostValue, Named] = field(default_factory=dict)
+    unknowns: dict[Column, str] = field(default_factory=dict)
+
+    def leaf(self, value: HostValue, occurrence: Occurrence) -> Leaf:
+        if isinstance(value, Constant):
+            return occurrence.value
+        if occurrence.use is Use.INDEX:
+            return self._index(value, int(occurrence.value))
+        return self._named(value, occurrence.value)
+
+    def unknown(self, column: Column, occurrence: Occurrence) -> Named:
+        name = self.unknowns.setdefault(column, f"?{len(self.unknowns)}")
+        return Named(name, Constant(occurrence.value), occurrence.value)
+
+    def _named(self, value: HostValue, example: Number) -> Named:
+        if value not in self.numbers:
+            used = [each.name for each in self.numbers.values()]
+            self.numbers[value] = Named(name_number(value, used), value, example)
+        return self.numbers[value]
+
+    def _index(self, value: HostValue, example: int) -> Expr:
+        """An index of named numbers: what adds a constant or multiplies by one is done by the kernel."""
+        match value:
+            case Binary(Operator.ADD | Operator.SUBTRACT as operator, left, Constant(int(offset))):
+                offset = offset if operator is Operator.ADD else -offset
+                return intern(Op.SUM, (self._index(left, example - offset), _integer(offset)))
+            case Binary(Operator.MULTIPLY, Constant(int(factor)), right):
+                return intern(Op.PRODUCT, (self._index(right, example // factor), _integer(factor)))
+        return _integer(self._named(value, example))
+
+
+def _integer(value: int | Named) -> Expr:
+    return intern(Op.INTEGER, (), None, value)
+
+
+class _Sizes:
+    """How many turns loops have, as short expressions."""
+
+    def __init__(self, calls: Sequence[Arguments]) -> None:
+        self._calls, self._fit = calls, Fit(calls)
+
+    def of(self, loops: Sequence[Loop]) -> HostValue:
+        sizes = [loop.number.value if loop.number else Constant(loop.size) for loop in loops]
+        product: HostValue = Constant(1)
+        for size in sizes:
+            product = size if product == Constant(1) else Binary(Operator.MULTIPLY, product, size)
+        column = [evaluate(product, call) for call in self._calls]
+        known = [each for each in column if each is not None]
+        return (self._fit.find(known) if len(known) == len(column) else None) or product
+
+
+def _size_temporaries(roles: Mapping[Buffer, Role], nests: Sequence[LoopNest], sizes: _Sizes) -> dict[Buffer, Role]:
+    made = dict(roles)
+    for store in (store for nest in nests for store in nest.stores):
+        role = made[store.buffer]
+        if isinstance(role, Temporary):
+            made[store.buffer] = replace(role, size=sizes.of(store.loops))
+    return made
+
+
+def _report_unknown(program: SymbolicProgram, unknowns: Mapping[Column, str]) -> PorterError:
+    """The first number without an expression, with its place."""
+    column, name = next(iter(unknowns.items()))
+    lines = [line.strip() for line in program_lines(program) if name in line]
+    shown = ", ".join(f"{each:g}" if isinstance(each, float) else str(each) for each in column[:_SHOWN])
+    more = f" (and {len(unknowns) - 1} others)" if len(unknowns) > 1 else ""
+    at = f" in `{lines[0]}`" if lines else ""
+    what = f"{name}{at} of {program.name} is {shown} in its calls, which no expression of the arguments foretells{more}"
+    return PorterError("PTR363", what, hint="See docs/errors/PTR363.md.")

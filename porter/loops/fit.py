@@ -1,0 +1,210 @@
+"""Finds what a number of a case is: an expression of the calls' arguments that gives it in every call.
+
+Shorter expressions first; of the same length in the order of `list_atoms`. An expression is learned from some of the
+calls, and accepted only if it foretells the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from porter.loops.atoms import list_atoms
+from porter.loops.host_values import Arguments, Binary, Constant, HostValue, Number, Operator, Scalar, Size, evaluate
+
+MIN_CALLS = 5  # of a case: four to learn from, one to foretell
+_LEARN = 4
+_FOLDS = 3
+_FORETOLD = 2  # of the folds
+_DIGITS = 6  # by which numbers of single precision are compared
+_TOLERANCE = 1e-6
+_OFFSETS = (-1, 1, -2, 2)
+_FACTORS = (-1, 2, 3, 4)
+_MAX_PAIRED = 60  # of the simplest values, in expressions of three
+
+Column = tuple[Number, ...]
+
+
+class Fit:
+    """What can be said of numbers in a case's calls."""
+
+    def __init__(self, calls: Sequence[Arguments]) -> None:
+        self._calls = calls
+        self._whole = _Search(calls)
+        self._folds = [_Fold(calls, fold) for fold in range(_FOLDS)]
+
+    def find_constant(self, values: Sequence[Number]) -> Constant | None:
+        """The number that all calls have."""
+        return Constant(values[0]) if len(set(map(_near, values))) == 1 else None
+
+    def find(self, values: Sequence[Number]) -> HostValue | None:
+        """The expression of a number with these values in the calls; None if there is none that foretells.
+
+        What is learned without a third of the calls must hold in that third, for two thirds of three; then all of the
+        calls choose its form.
+        """
+        constant = self.find_constant(values)
+        if constant is not None:
+            return constant
+        found = self._whole.find(values)
+        foretold = found is not None and sum(fold.foretells(values) for fold in self._folds) >= _FORETOLD
+        return found if foretold else None
+
+
+class _Fold:
+    """A third of the calls, to be foretold from the others, of which at least four are left."""
+
+    def __init__(self, calls: Sequence[Arguments], fold: int) -> None:
+        tested = [i for i in range(len(calls)) if i % _FOLDS == fold][: max(len(calls) - _LEARN, 0)]
+        self._tested = {i: calls[i] for i in tested}
+        self._learned = [i for i in range(len(calls)) if i not in self._tested]
+        self._search = _Search([calls[i] for i in self._learned])
+
+    def foretells(self, values: Sequence[Number]) -> bool:
+        """Whether an expression learned from the other calls holds in these."""
+        learned = self._search.find([values[i] for i in self._learned])
+        if learned is None:
+            return False
+        return all(is_close(evaluate(learned, call), values[i]) for i, call in self._tested.items())
+
+
+def is_close(found: Number | None, expected: Number) -> bool:
+    """Whether a computed number is the recorded one, which host code may have rounded to single precision."""
+    if found is None:
+        return False
+    if isinstance(expected, int) and isinstance(found, int):
+        return found == expected
+    return math.isclose(found, expected, rel_tol=_TOLERANCE)
+
+
+def _near(value: float) -> float:
+    """What numbers of single precision are looked up by."""
+    return float(value) if value == int(value) else float(f"{value:.{_DIGITS}g}")
+
+
+def _near_all(values: Sequence[float | None]) -> tuple[float, ...] | None:
+    known = [each for each in values if each is not None and math.isfinite(each)]
+    return tuple(map(_near, known)) if len(known) == len(values) else None
+
+
+_Combine = Callable[[float, float], float | None]
+# For an operation on two values: the second from the result and the first.
+_INVERSES: tuple[tuple[Operator, bool, _Combine], ...] = (
+    (Operator.MULTIPLY, False, lambda c, a: c / a if a else None),
+    (Operator.ADD, False, lambda c, a: c - a),
+    (Operator.SUBTRACT, False, lambda c, a: a - c),
+    (Operator.DIVIDE, False, lambda c, a: a / c if c else None),
+)
+_FORWARD: tuple[tuple[Operator, _Combine], ...] = (
+    (Operator.FLOOR_DIVIDE, lambda a, b: a // b if b else None),
+    (Operator.LEAST, min),
+    (Operator.GREATEST, max),
+)
+
+
+class _Search:
+    """The values that a set of calls has, and expressions of them."""
+
+    def __init__(self, calls: Sequence[Arguments]) -> None:
+        self._atoms: list[tuple[HostValue, tuple[float, ...]]] = []
+        self._by_column: dict[tuple[float, ...], HostValue] = {}
+        for atom in list_atoms(calls):
+            values = [evaluate(atom, call) for call in calls]
+            column = _near_all(values)
+            if column is not None and len(set(column)) > 1 and column not in self._by_column:
+                self._by_column[column] = atom
+                self._atoms.append((atom, tuple(float(each) for each in values if each is not None)))
+
+    def find(self, values: Sequence[Number]) -> HostValue | None:
+        return next(self._find_all(tuple(map(float, values))), None)
+
+    def _find_all(self, column: tuple[float, ...]) -> Iterator[HostValue]:
+        found = self._look_up(column)
+        if found is not None:
+            yield found
+        yield from self._with_constant(column)
+        yield from self._of_two(column)
+        yield from self._forward_of_two(column)
+        for offset in _OFFSETS:
+            moved = tuple(each - offset for each in column)
+            for each in (*self._of_two(moved), *self._forward_of_two(moved)):
+                yield _add_constant(each, offset)
+        yield from self._of_three(column)
+
+    def _with_constant(self, column: tuple[float, ...]) -> Iterator[HostValue]:
+        """An atom and a constant."""
+        for offset in _OFFSETS:
+            found = self._look_up([each - offset for each in column])
+            if found is not None:
+                yield _add_constant(found, offset)
+        for factor in _FACTORS:
+            found = self._look_up([each / factor for each in column])
+            if found is not None:
+                yield Binary(Operator.MULTIPLY, Constant(factor), found)
+        found = self._look_up([1 / each if each else None for each in column])
+        if found is not None:
+            yield Binary(Operator.DIVIDE, Constant(1), found)
+        for offset in _OFFSETS[:2]:
+            found = self._look_up([1 / each - offset if each else None for each in column])
+            if found is not None:
+                yield Binary(Operator.DIVIDE, Constant(1), _add_constant(found, offset))
+        found = self._look_up([1 - each for each in column])
+        if found is not None:
+            yield Binary(Operator.SUBTRACT, Constant(1), found)
+        for atom, given in self._atoms:
+            if all(each == a // 2 for each, a in zip(column, given, strict=True)):
+                yield Binary(Operator.FLOOR_DIVIDE, atom, Constant(2))
+            ratios = {_near(each / a) for each, a in zip(column, given, strict=True) if a}
+            if len(ratios) == 1 and 0 not in given:
+                yield Binary(Operator.MULTIPLY, Constant(_whole(ratios.pop())), atom)
+            if all(a > 1 and _near(a / (a - 1)) == each for each, a in zip(column, given, strict=True)):
+                yield Binary(Operator.DIVIDE, atom, _add_constant(atom, -1))
+
+    def _look_up(self, values: Sequence[float | None]) -> HostValue | None:
+        column = _near_all(values)
+        return self._by_column.get(column) if column else None
+
+    def _of_two(self, column: tuple[float, ...]) -> Iterator[HostValue]:
+        """Two atoms, the second of which is looked up."""
+        for atom, given in self._atoms:
+            for operator, _, inverse in _INVERSES:
+                found = self._look_up([inverse(c, a) for c, a in zip(column, given, strict=True)])
+                if found is not None:
+                    yield Binary(operator, atom, found)
+
+    def _forward_of_two(self, column: tuple[float, ...]) -> Iterator[HostValue]:
+        """Two atoms of an operation that forgets."""
+        simple = self._atoms[:_MAX_PAIRED]
+        for atom, left in simple:
+            for other, right in simple:
+                for operator, combine in _FORWARD:
+                    if all(combine(a, b) == c for a, b, c in zip(left, right, column, strict=True)):
+                        yield Binary(operator, atom, other)
+
+    def _of_three(self, column: tuple[float, ...]) -> Iterator[HostValue]:
+        """The product of two atoms, and a third or a constant."""
+        simple = self._atoms[:_MAX_PAIRED]
+        for i, (atom, left) in enumerate(simple):
+            for other, right in simple[i:]:
+                rest = [c - a * b for a, b, c in zip(left, right, column, strict=True)]
+                product = Binary(Operator.MULTIPLY, atom, other)
+                if len(set(rest)) == 1 and abs(rest[0]) < 5 and rest[0] == int(rest[0]):
+                    yield _add_constant(product, int(rest[0]))
+                found = self._look_up(rest)
+                if found is not None:
+                    yield Binary(Operator.ADD, product, found)
+
+
+def _whole(value: float) -> Number:
+    return int(value) if value == int(value) else value
+
+
+def _add_constant(value: HostValue, offset: int) -> HostValue:
+    operator = Operator.ADD if offset > 0 else Operator.SUBTRACT
+    return Binary(operator, value, Constant(abs(offset))) if offset else value
+
+
+def list_fixed_sizes(calls: Sequence[Arguments]) -> list[HostValue]:
+    """The sizes of arguments that are the same in all calls: a number equal to one may be it, or not."""
+    sizes = [each for each in list_atoms(calls) if isinstance(each, (Size, Scalar))]
+    return [each for each in sizes if len({evaluate(each, call) for call in calls}) == 1]

@@ -1,0 +1,59 @@
+"""A symbolic program at the numbers of one call: loop nests that can be evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from porter.core.errors import PorterError
+from porter.loops.expressions import Expr, Loop, Op, Reduction, intern, walk
+from porter.loops.fusion import LoopNest, Store
+from porter.loops.host_values import Arguments, Named, Number, describe, evaluate
+
+
+def instantiate(nests: Sequence[LoopNest], call: Arguments) -> tuple[LoopNest, ...]:
+    """The nests with the numbers of a call; loops may have a size of 0 or 1. Raises PTR366 for one without value."""
+    return tuple(_Instance(call).instantiate_nest(nest) for nest in nests)
+
+
+class _Instance:
+    def __init__(self, call: Arguments) -> None:
+        self._call = call
+
+    def instantiate_nest(self, nest: LoopNest) -> LoopNest:
+        rows = tuple(map(self._loop, nest.rows))
+        return LoopNest(tuple(map(self._store, nest.stores)), rows)
+
+    def _store(self, store: Store) -> Store:
+        made: dict[Expr, Expr] = {}
+        for each in walk(store.place, store.value):
+            made[each] = self._rebuild(each, [made[arg] for arg in each.args])
+        loops = tuple(map(self._loop, store.loops))
+        size = prod(each.size for each in loops)
+        return replace(store, size=size, loops=loops, place=made[store.place], value=made[store.value])
+
+    def _rebuild(self, expr: Expr, args: Sequence[Expr]) -> Expr:
+        attribute = expr.attribute
+        if isinstance(attribute, Named):
+            attribute = self._number(attribute)
+        elif isinstance(attribute, Loop):
+            attribute = self._loop(attribute)
+        elif isinstance(attribute, Reduction):
+            attribute = Reduction(attribute.kind, tuple(map(self._loop, attribute.loops)))
+        return intern(expr.op, args, expr.dtype, attribute)
+
+    def _loop(self, loop: Loop) -> Loop:
+        return Loop(loop.name, int(self._number(loop.number))) if loop.number else loop
+
+    def _number(self, named: Named) -> Number:
+        found = evaluate(named.value, self._call)
+        if found is None:
+            what = f"`{describe(named.value)}` has no value in a call of the case"
+            raise PorterError("PTR366", what, hint="See docs/errors/PTR366.md.")
+        return type(named.example)(found) if isinstance(named.example, int) else float(found)
+
+
+def is_index_constant(expr: Expr) -> bool:
+    """Whether an index is computed of numbers alone, of no loop and no tensor."""
+    return expr.dtype is None and all(each.op not in (Op.LOOP, Op.READ_INDEX) for each in walk(expr))

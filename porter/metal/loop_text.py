@@ -1,0 +1,389 @@
+"""Loop nests as the statements of a Metal kernel, in the words that a `Spelling` gives them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from porter.core.dtypes import BOOL, FLOAT, DType, Kind
+from porter.core.errors import PorterError
+from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions
+from porter.loops.fusion import LoopNest, Shape, Store
+from porter.loops.host_values import Named
+from porter.metal.expression import is_product, is_term, literal, parenthesize
+from porter.mpsgraph.operations import by_op
+
+_CONDITIONS = {Op.LESS: " < ", Op.EQUAL: " == ", Op.BOTH: " && "}
+_FUNCTIONS = {Op.LEAST: "min", Op.GREATEST: "max", Op.DISTANCE: "abs"}
+_FORMS = {
+    "bitwiseAND": "{0} & {1}", "bitwiseOR": "{0} | {1}", "bitwiseXOR": "{0} ^ {1}", "bitwiseNOT": "~{0}",
+    "bitwiseLeftShift": "{0} << {1}", "bitwiseRightShift": "{0} >> {1}",
+    "floorModulo": "c10::metal::remainder({0}, {1})", "modulo": "c10::metal::fmod({0}, {1})",
+}  # fmt: skip
+_VALUES = (Op.LOAD, Op.CALL, Op.CAST, Op.SELECT, Op.READ_INDEX)
+_INDICES = (Op.SUM, Op.PRODUCT, Op.QUOTIENT, Op.REMAINDER, Op.LEAST, Op.GREATEST, Op.DISTANCE)
+_TURNS: Mapping[ReductionKind, str] = {
+    ReductionKind.SUM: "{0} += {1};",
+    ReductionKind.PRODUCT: "{0} *= {1};",
+    ReductionKind.MAX: "{0} = ::metal::max({0}, {1});",
+    ReductionKind.MIN: "{0} = ::metal::min({0}, {1});",
+    ReductionKind.MAX_NAN: "{0} = c10::metal::max({0}, {1});",
+    ReductionKind.MIN_NAN: "{0} = c10::metal::min({0}, {1});",
+    ReductionKind.ANY: "{0} = {0} || {1};",
+    ReductionKind.ALL: "{0} = {0} && {1};",
+}
+_COMPARED = {ReductionKind.ARG_MAX: ">", ReductionKind.ARG_MIN: "<"}
+_LEAST = (ReductionKind.MAX, ReductionKind.MAX_NAN)
+_GREATEST = (ReductionKind.MIN, ReductionKind.MIN_NAN)
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """The words of a kernel: the types of indices, of values and of the elements of buffers, and who shares a row.
+
+    `join` gives the lines after which a variable has, in each thread of a row, what all of them have reduced; None
+    for a reduction that each thread does alone. Threads take turns from `lane` on, in steps of `width`.
+    """
+
+    buffers: Mapping[Buffer, str]
+    elements: Mapping[Buffer, str]
+    value: Callable[[DType], str]
+    join: Callable[[ReductionKind, DType, str], tuple[str, ...] | None]
+    index: str = "int"
+    row: str = "row"
+    lane: str = "lane"
+    width: str = "32"
+
+
+def write_nest(nest: LoopNest, spelling: Spelling) -> list[str]:
+    """The statements of a kernel for a loop nest. Raises PTR345 for an operation that Metal lacks."""
+    writer = _Writer(spelling, is_copy=all(map(copies, nest.stores)))
+    writer.write_body(nest)
+    return writer.lines
+
+
+def copies(store: Store) -> bool:
+    """Whether a store moves elements and computes nothing of them."""
+    pending = [store.value]
+    while pending:
+        each = pending.pop()
+        if each.op is Op.SELECT:
+            pending += each.args[1:]
+        elif each.op not in (Op.LOAD, Op.NUMBER):
+            return False
+    return True
+
+
+def runs_alone(nest: LoopNest, spelling: Spelling) -> bool:
+    """Whether no reduction of a nest is shared, so that a thread can have each row for itself."""
+    found = [each for store in nest.stores for each in find_reductions(store.value)]
+    is_column = any(set(store.loops) - set(nest.rows) for store in nest.stores)
+    return not is_column and all(spelling.join(each.reduction.kind, each.dtype or FLOAT, "x") is None for each in found)
+
+
+@dataclass
+class _Writer:
+    """Writes the body of one kernel. `bound` are expressions that have a variable where the text now stands."""
+
+    spelling: Spelling
+    is_copy: bool
+    copied: str = ""  # the type of the elements that are moved
+    lines: list[str] = field(default_factory=list)
+    bound: dict[Expr, str] = field(default_factory=dict)
+    used: Counter[str] = field(default_factory=Counter)
+
+    def write_body(self, nest: LoopNest) -> None:
+        is_alone = nest.shape is Shape.MAP or runs_alone(nest, self.spelling)
+        self._split_index(self.spelling.row, nest.rows)
+        for store in nest.stores:
+            self._write_reductions(store.value, is_alone)
+            columns = tuple(loop for loop in store.loops if loop not in nest.rows)
+            if is_alone:
+                self._write_store(store)
+            elif columns:
+                self._write_strided(columns, lambda store=store: self._write_store(store))  # type: ignore[misc]
+            else:
+                self._line(f"if ({self.spelling.lane} == 0) {{")
+                self._indented(lambda store=store: self._write_store(store))  # type: ignore[misc]
+
+    def _line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def _indented(self, write: Callable[[], None]) -> None:
+        """Lines within braces, which this closes; what they bind is forgotten."""
+        outer, known = self.lines, dict(self.bound)
+        self.lines = []
+        write()
+        self.lines, self.bound = [*outer, *(f"  {line}" for line in self.lines), "}"], known
+
+    def _name(self, prefix: str) -> str:
+        self.used[prefix] += 1
+        return prefix if self.used[prefix] == 1 else f"{prefix}{self.used[prefix]}"
+
+    def _split_index(self, index: str, loops: Sequence[Loop]) -> None:
+        """The variables of loops from their joined index."""
+        for i, loop in enumerate(loops):
+            inner = loops[i + 1 :]
+            by = self._product(inner)
+            text = index if not inner else f"{index} / {parenthesize(by)}"
+            text = f"{text} % {_size(loop)}" if i else text
+            if text != _loop(loop):
+                self._line(f"const {self.spelling.index} {_loop(loop)} = {text};")
+
+    def _product(self, loops: Sequence[Loop]) -> str:
+        known = prod(loop.size for loop in loops if loop.number is None)
+        named = [loop.number.name for loop in loops if loop.number]
+        return " * ".join(named + ([str(known)] if known != 1 or not named else []))
+
+    def _write_strided(self, loops: tuple[Loop, ...], write: Callable[[], None]) -> None:
+        """A loop whose turns the threads of a row share."""
+        name = _loop(loops[0]) if len(loops) == 1 else self._name("turn")
+        index, lane, width = self.spelling.index, self.spelling.lane, self.spelling.width
+        self._line(f"for ({index} {name} = {lane}; {name} < {self._product(loops)}; {name} += {width}) {{")
+
+        def body() -> None:
+            self._split_index(name, loops)
+            write()
+
+        self._indented(body)
+
+    def _write_store(self, store: Store) -> None:
+        element = self.spelling.elements[store.buffer]
+        self.copied = element if self.is_copy else ""
+        root = store.value
+        if root.op is Op.CAST and root.dtype == store.dtype:  # the store converts
+            root = root.args[0]
+        self._bind_shared(root, store.place)
+        value = self._text(root)
+        has_type = self.is_copy or self._type(root) == element
+        value = value if has_type else f"static_cast<{element}>({value})"
+        self._line(f"{self.spelling.buffers[store.buffer]}[{self._text(store.place)}] = {value};")
+
+    def _type(self, value: Expr) -> str:
+        """The type of a value as written."""
+        if isinstance(value.attribute, Buffer) and (self.is_copy or value in self.bound):
+            return self.spelling.elements[value.attribute]
+        return self.spelling.value(value.dtype) if value.dtype else self.spelling.index
+
+    def _write_reductions(self, root: Expr, is_alone: bool) -> None:
+        """Variables for all reductions, in every thread of a row: they depend on the rows alone."""
+        for each in find_reductions(root):
+            if each not in self.bound:
+                assert each.dtype is not None
+                name = self._name(_prefix(each.reduction))
+                joined = None if is_alone else self.spelling.join(each.reduction.kind, each.dtype, name)
+                if joined is None:
+                    self._write_alone(each, name)
+                else:
+                    self._write_shared(each, name, joined)
+                self.bound[each] = name
+
+    def _write_shared(self, expr: Expr, name: str, joined: Sequence[str]) -> None:
+        """A reduction that the threads of a row share."""
+        assert expr.dtype is not None
+        kind = expr.reduction.kind
+        self._line(f"{self.spelling.value(expr.dtype)} {name} = {self._start(kind, expr.dtype)};")
+
+        def body() -> None:
+            self._bind_shared(expr.args[0])
+            self._line(_TURNS[kind].format(name, self._text(expr.args[0])))
+
+        self._write_strided(expr.reduction.loops, body)
+        for line in joined:
+            self._line(line)
+
+    def _write_alone(self, expr: Expr, name: str) -> None:
+        """A reduction that every thread does by itself, in the order of its loops."""
+        assert expr.dtype is not None
+        reduction, index = expr.reduction, self.spelling.index
+        is_last = reduction.kind is ReductionKind.LAST
+        start = self._text(expr.args[2]) if is_last else self._start(reduction.kind, expr.dtype)
+        self._line(f"{self.spelling.value(expr.dtype)} {name} = {start};")
+        extreme = ""
+        if reduction.kind in _COMPARED:
+            extreme = self._name("extreme")
+            self._line(f"{self.spelling.value(expr.args[0].dtype or FLOAT)} {extreme} = 0;")
+            self._line(f"bool {extreme}_found = false;")
+        for loop in reduction.loops:
+            self._line(f"for ({index} {_loop(loop)} = 0; {_loop(loop)} < {_size(loop)}; {_loop(loop)}++) {{")
+        self._indented(lambda: self._write_turn(expr, name, extreme))
+        for _ in reduction.loops[1:]:
+            self._line("}")
+
+    def _write_turn(self, expr: Expr, name: str, extreme: str) -> None:
+        kind = expr.reduction.kind
+        self._bind_shared(*expr.args)
+        texts = [self._text(arg) for arg in expr.args]
+        if kind in _COMPARED:
+            better = f"{parenthesize(texts[0])} {_COMPARED[kind]} {extreme}"
+            is_first = f"!{extreme}_found || {better}"
+            if expr.args[0].dtype is not None and expr.args[0].dtype.kind is Kind.FLOATING:
+                is_first = f"!{extreme}_found || (!isnan({extreme}) && (isnan({texts[0]}) || {better}))"
+            self._line(f"if ({is_first}) {{ {extreme} = {texts[0]}; {name} = {texts[1]}; {extreme}_found = true; }}")
+        elif kind is ReductionKind.LAST:
+            self._line(f"if ({texts[0]}) {{ {name} = {texts[1]}; }}")
+        else:
+            self._line(_TURNS[kind].format(name, texts[0]))
+
+    def _bind_shared(self, *roots: Expr) -> None:
+        """Variables for what is used more than once."""
+        within = list(dict.fromkeys(each for root in roots for each in self._within(root)))
+        uses = Counter(arg for each in within for arg in _list_uses(each))
+        for each in within:
+            if each.op in (*_VALUES, *_INDICES) and uses[each] > 1 and each not in self.bound:
+                is_index = each.dtype is None
+                name = self._name("offset" if is_index else "value")
+                text = self._load(each) if each.op is Op.LOAD else self._text(each)
+                self._line(f"const {self._type(each) if self.is_copy else self._value_type(each)} {name} = {text};")
+                self.bound[each] = name
+
+    def _value_type(self, expr: Expr) -> str:
+        return self.spelling.value(expr.dtype.opmath) if expr.dtype else self.spelling.index
+
+    def _within(self, root: Expr) -> list[Expr]:
+        found: dict[Expr, None] = {}
+        stack = [(root, False)]
+        while stack:
+            each, is_done = stack.pop()
+            if is_done:
+                found[each] = None
+            elif each not in found and not (each.op is Op.REDUCE and each not in self.bound):
+                stack.append((each, True))
+                stack += [(arg, False) for arg in reversed(() if each in self.bound else each.args)]
+        return list(found)
+
+    def _text(self, expr: Expr) -> str:
+        if expr in self.bound:
+            return self.bound[expr]
+        if isinstance(expr.attribute, Loop):
+            return _loop(expr.attribute)
+        if expr.op is Op.LOAD:
+            return self._read(expr)
+        if expr.op is Op.SUM:
+            return self._sum(expr.args)
+        args = [self._text(arg) for arg in expr.args]
+        if expr.op is Op.PRODUCT:
+            by = parenthesize(args[1]) if not args[1].startswith("-") else args[1]
+            index = args[0] if is_product(args[0]) else parenthesize(args[0])
+            return f"-{parenthesize(args[0])}" if by == "-1" else f"{index} * {by}"
+        if expr.op in (Op.QUOTIENT, Op.REMAINDER):
+            return self._divide(expr, args[0], parenthesize(args[1]))
+        if expr.op in _CONDITIONS:
+            return _CONDITIONS[expr.op].join(arg if _is_plain(arg) else f"({arg})" for arg in args)
+        if expr.op in _FUNCTIONS:
+            typed = [f"{self.spelling.index}({arg})" if re.fullmatch(r"-?\d+", arg) else arg for arg in args]
+            return f"{_FUNCTIONS[expr.op]}({', '.join(typed)})"
+        return self._value_text(expr, args)
+
+    def _value_text(self, expr: Expr, args: Sequence[str]) -> str:
+        match expr.op:
+            case Op.INTEGER:
+                return expr.attribute.name if isinstance(expr.attribute, Named) else str(expr.integer)
+            case Op.NUMBER:
+                return self._number(expr)
+            case Op.CALL:
+                return _fill(_form(str(expr.attribute)), args)
+            case Op.CAST | Op.INDEX_VALUE:
+                return f"static_cast<{self.spelling.value(expr.dtype) if expr.dtype else 'int'}>({args[0]})"
+            case Op.READ_INDEX:
+                return f"static_cast<{self.spelling.index}>({args[0]})"
+            case Op.SELECT:
+                return f"{parenthesize(args[0])} ? {parenthesize(args[1])} : {parenthesize(args[2])}"
+        raise AssertionError(expr.op)
+
+    def _load(self, expr: Expr) -> str:
+        assert isinstance(expr.attribute, Buffer)
+        return f"{self.spelling.buffers[expr.attribute]}[{self._text(expr.args[0])}]"
+
+    def _read(self, expr: Expr) -> str:
+        """An element as the type that is computed in."""
+        assert isinstance(expr.attribute, Buffer) and expr.dtype is not None
+        element, value = self.spelling.elements[expr.attribute], self.spelling.value(expr.dtype.opmath)
+        if self.is_copy or element == value:
+            return self._load(expr)
+        return f"static_cast<{value}>({self._load(expr)})"
+
+    def _sum(self, terms: Sequence[Expr]) -> str:
+        made = ""
+        for term in terms:
+            text = self._text(term)
+            text = text if is_term(text) else parenthesize(text)
+            is_negative = text.startswith("-")
+            made += (f" - {text[1:]}" if is_negative else f" + {text}") if made else text
+        return made
+
+    def _divide(self, expr: Expr, index: str, by: str) -> str:
+        """C++ divides toward zero, indices are divided down."""
+        index = parenthesize(index)
+        if expr.args[0].bounds is not None and expr.args[0].bounds[0] >= 0:
+            return f"{index} {'/' if expr.op is Op.QUOTIENT else '%'} {by}"
+        remainder = f"({index} % {by} + {by}) % {by}"
+        return remainder if expr.op is Op.REMAINDER else f"({index} - {remainder}) / {by}"
+
+    def _number(self, expr: Expr) -> str:
+        assert expr.dtype is not None
+        written = self.copied if self.copied and expr.dtype != BOOL else self.spelling.value(expr.dtype)
+        if isinstance(expr.attribute, Named):
+            is_float = isinstance(expr.attribute.example, float) and written == FLOAT.metal
+            return expr.attribute.name if is_float else f"static_cast<{written}>({expr.attribute.name})"
+        assert isinstance(expr.attribute, (bool, int, float))
+        text = literal(expr.attribute, expr.dtype.kind)
+        if written == FLOAT.metal or expr.dtype == BOOL:
+            return text if not re.fullmatch(r"-?\d+", text) else f"{text}.0f"
+        return f"{written}({text})"
+
+    def _start(self, kind: ReductionKind, dtype: DType) -> str:
+        """What a reduction starts from. A maximum without NaN is NaN only of NaN alone."""
+        if kind in (ReductionKind.MAX, ReductionKind.MIN) and dtype.kind is Kind.FLOATING:
+            return "NAN"
+        if kind in (*_LEAST, *_GREATEST):
+            limits = f"::metal::numeric_limits<{self.spelling.value(dtype)}>"
+            if self.spelling.value(dtype) == FLOAT.metal:
+                return f"{'-' if kind in _LEAST else ''}INFINITY"
+            return f"{limits}::lowest()" if kind in _LEAST else f"{limits}::max()"
+        return "1" if kind in (ReductionKind.PRODUCT, ReductionKind.ALL) else "0"
+
+
+def _is_plain(text: str) -> bool:
+    """Whether an operand of a condition needs no parentheses."""
+    return not re.search(r"\?|&&|<(?![^<>]*>)|==", text)
+
+
+def _fill(form: str, args: Sequence[str]) -> str:
+    is_infix = re.search(r"\} [^ ,]+ |^[-~!]|\} [^ ,]+$", form) is not None
+    return form.format(*(parenthesize(arg) if is_infix else arg for arg in args))
+
+
+def _size(loop: Loop) -> str:
+    return loop.number.name if loop.number else str(loop.size)
+
+
+def _prefix(reduction: Reduction) -> str:
+    """The name of a reduction's variable, which must not hide a function."""
+    first = reduction.kind.name.split("_")[0].lower()
+    return {"max": "largest", "min": "smallest", "any": "is_any", "all": "is_all", "arg": "best"}.get(first, first)
+
+
+def _loop(loop: Loop) -> str:
+    """The variable of a loop: `r0` of an outermost reduction's, else with its height, `r2_0`."""
+    return re.sub(r"^r1\.", "r", loop.name).replace(".", "_").replace("'", "b")
+
+
+def _list_uses(expr: Expr) -> list[Expr]:
+    """The operands of an expression, as often as its form has them."""
+    if expr.op is not Op.CALL:
+        return list(expr.args)
+    form = _form(str(expr.attribute))
+    return [arg for i, arg in enumerate(expr.args) for _ in range(form.count(f"{{{i}}}"))]
+
+
+def _form(operation: str) -> str:
+    """The MSL form of an operation. Raises PTR345 if there is none."""
+    row = by_op().get(operation)
+    found = row.msl if row and row.msl else _FORMS.get(operation)
+    if found is None:
+        raise PorterError("PTR345", f"the operation `{operation}` has no loop form", hint="See docs/errors/PTR345.md.")
+    return found

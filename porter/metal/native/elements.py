@@ -1,0 +1,106 @@
+"""The element types of a kernel's buffers: the parameters of its template, and what it is instantiated for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from porter.core import dtypes
+from porter.core.dtypes import BOOL, DType, Kind
+from porter.core.errors import PorterError
+from porter.loops.expressions import Buffer, Op, walk
+from porter.loops.host_values import Arguments
+from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicProgram, Table, Temporary
+from porter.metal.loop_text import copies
+
+KEY = "T"
+
+
+@dataclass(frozen=True)
+class TypeParameter:
+    """A template parameter, and the schema's name of a tensor of that type."""
+
+    name: str
+    tensor: str
+
+
+@dataclass(frozen=True)
+class Elements:
+    """How a kernel's template spells the types of buffers (`types`) and values; `instances` are types in order."""
+
+    parameters: tuple[TypeParameter, ...]
+    types: Mapping[Buffer, str]
+    instances: tuple[tuple[DType, ...], ...]
+    key: DType
+    all_floating: bool
+
+    def value(self, dtype: DType) -> str:
+        """The type that values are computed in."""
+        if self.all_floating or dtype.kind is Kind.BOOL or dtype != self.key.opmath:
+            return dtype.metal
+        return f"c10::metal::opmath_t<{KEY}>"
+
+
+def read_elements(program: SymbolicProgram, buffers: Sequence[Buffer]) -> Elements:
+    """The types of some buffers of a program. Raises PTR373 for a type that follows from no other."""
+    key = _dtype(program.example, program.key)
+    parameters, types = [TypeParameter(KEY, program.key)], {}
+    columns = [program.key]
+    for buffer in buffers:
+        role = program.roles[buffer]
+        tensor = _tensor(role)
+        if tensor is None:
+            assert isinstance(role, (Temporary, Table))
+            types[buffer] = role.dtype.metal
+            continue
+        found = {(_dtype(call, program.key), _dtype(call, tensor)) for call in program.calls if tensor in call.tensors}
+        if all(ours == other for ours, other in found):
+            types[buffer] = KEY
+        elif len({other for _, other in found}) == 1:
+            types[buffer] = next(iter(found))[1].metal
+        else:
+            same = next((p for p in parameters[1:] if _agree(program, p.tensor, tensor)), None)
+            if same is None:
+                same = TypeParameter(f"{KEY}{len(parameters)}", tensor)
+                parameters.append(same)
+                columns.append(tensor)
+            types[buffer] = same.name
+    instances = dict.fromkeys(
+        tuple(_dtype(call, column) for column in columns)
+        for call in program.calls
+        if all(each in call.tensors for each in columns)
+    )
+    ordered = sorted(instances, key=lambda each: dtypes.ALL.index(each[0]))
+    if _moves_only(program) and len(parameters) == 1:
+        ordered = [(dtype,) for dtype in dtypes.ALL]
+    floating = all(dtype.kind is Kind.FLOATING for dtype in program.dtypes)
+    return Elements(tuple(parameters), types, tuple(ordered), key, floating)
+
+
+def _moves_only(program: SymbolicProgram) -> bool:
+    """Whether a program only moves elements, and zeros, so that it is the same for every type."""
+    stores = [store for nest in program.nests for store in nest.nest.stores]
+    values = [each for store in stores for each in walk(store.value)]
+    numbers = [each.attribute for each in values if each.op is Op.NUMBER and each.dtype != BOOL]
+    return all(map(copies, stores)) and all(number == 0 for number in numbers)
+
+
+def _agree(program: SymbolicProgram, tensor: str, other: str) -> bool:
+    known = [call for call in program.calls if {tensor, other} <= call.tensors.keys()]
+    return all(_dtype(call, tensor) == _dtype(call, other) for call in known)
+
+
+def _tensor(role: Role) -> str | None:
+    match role:
+        case ArgumentBuffer(name):
+            return name
+        case ResultBuffer(index):
+            return f"result{index}"
+    return None
+
+
+def _dtype(call: Arguments, tensor: str) -> DType:
+    found = call.tensors.get(tensor)
+    if found is None:
+        raise PorterError("PTR373", f"the type of `{tensor}` is not known", hint="See docs/errors/PTR373.md.")
+    return found.dtype

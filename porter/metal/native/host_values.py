@@ -1,0 +1,126 @@
+"""Values of host code as C++, by the names that the tensors and arguments of a call have there.
+
+Source: c10/util/accumulate.h (products of sizes), c10/core/WrapDimMinimal.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from porter.core.errors import PorterError
+from porter.loops.host_values import (
+    Binary,
+    Constant,
+    Element,
+    EndDim,
+    HostValue,
+    Length,
+    Operator,
+    Rank,
+    Scalar,
+    Size,
+    SizeProduct,
+    SizesOver,
+    WrappedDim,
+    describe,
+)  # fmt: skip
+from porter.metal.expression import parenthesize
+
+ACCUMULATE = "c10/util/accumulate.h"
+WRAP_DIM = "ATen/WrapDimUtils.h"
+_FUNCTIONS = {Operator.LEAST: "std::min<int64_t>", Operator.GREATEST: "std::max<int64_t>"}
+
+
+@dataclass(frozen=True)
+class Names:
+    """How host code names what the schema names: variables of arguments and results, and the types of the schema."""
+
+    variables: Mapping[str, str]
+    types: Mapping[str, str]
+    optional: frozenset[str] = frozenset()  # the variables that are optional tensors
+
+    def variable(self, name: str) -> str:
+        """The variable of an argument, of a result (`result0`), or an element (`tensors[0]`). Raises PTR371."""
+        base, bracket, rest = name.partition("[")
+        if base not in self.variables:
+            what = f"the host code has no variable of its own for `{base}`"
+            raise PorterError("PTR371", what, hint="See docs/errors/PTR371.md.")
+        return f"{self.variables[base]}{bracket}{rest}"
+
+    def member(self, name: str) -> str:
+        """The variable of a tensor, and the operator before its members."""
+        variable = self.variable(name)
+        return f"{variable}->" if variable in self.optional else f"{variable}."
+
+
+def write_value(value: HostValue, names: Names) -> str:
+    """The value as C++. Raises PTR371."""
+    match value:
+        case Constant(number):
+            return repr(number) if not isinstance(number, bool) else str(number).lower()
+        case Scalar(name):
+            is_scalar = names.types.get(name, "").startswith("Scalar")
+            return f"{names.variable(name)}{'.to<double>()' if is_scalar else ''}"
+        case Element(name, index) if index >= 0:
+            return f"{names.variable(name)}[{index}]"
+        case Element(name, index):
+            variable = names.variable(name)
+            return f"{variable}[{variable}.size() - {-index}]"
+        case Length(name):
+            return f"static_cast<int64_t>({names.variable(name)}.size())"
+        case Rank(tensor):
+            return f"{names.member(tensor)}dim()"
+        case WrappedDim(dim, tensor):
+            return f"maybe_wrap_dim({write_value(dim, names)}, {names.member(tensor)}dim())"
+        case Size(tensor, dim):
+            plain = dim.dim if isinstance(dim, WrappedDim) else dim
+            return f"{names.member(tensor)}size({write_value(plain, names)})"
+        case SizeProduct():
+            return _write_product(value, names)
+        case SizesOver() | EndDim():
+            raise PorterError("PTR372", f"no C++ is known for `{describe(value)}`", hint="See docs/errors/PTR372.md.")
+        case Binary(Operator.LEAST | Operator.GREATEST as operator, left, right):
+            return f"{_FUNCTIONS[operator]}({write_value(left, names)}, {write_value(right, names)})"
+        case Binary(Operator.DIVIDE, left, right):
+            return f"static_cast<double>({write_value(left, names)}) / {parenthesize(write_value(right, names))}"
+        case Binary(operator, left, right):
+            sign = "/" if operator is Operator.FLOOR_DIVIDE else operator.value
+            return f"{parenthesize(write_value(left, names))} {sign} {parenthesize(write_value(right, names))}"
+
+
+def list_headers(value: HostValue) -> frozenset[str]:
+    """The headers that declare what the C++ of a value calls."""
+    match value:
+        case SizeProduct(_, None, None):
+            return frozenset()
+        case SizeProduct(_, begin, end):
+            inner = frozenset[str]().union(*(list_headers(each) for each in (begin, end) if each is not None))
+            return inner | {ACCUMULATE}
+        case WrappedDim():
+            return frozenset((WRAP_DIM,))
+        case Size(_, dim):
+            return list_headers(dim) if not isinstance(dim, WrappedDim) else frozenset()
+        case Binary(_, left, right):
+            return list_headers(left) | list_headers(right)
+    return frozenset()
+
+
+def _write_product(value: SizeProduct, names: Names) -> str:
+    tensor = names.member(value.tensor)
+    sizes = f"{tensor}sizes()"
+    if value.begin is None and value.end is None:
+        return f"{tensor}numel()"
+    begin = _write_bound(value.begin, tensor, names)
+    end = _write_bound(value.end, tensor, names)
+    if value.end is None:
+        return f"c10::numelements_from_dim({begin}, {sizes})"
+    if value.begin is None:
+        return f"c10::numelements_to_dim({end}, {sizes})"
+    return f"c10::numelements_between_dim({begin}, {end}, {sizes})"
+
+
+def _write_bound(bound: HostValue | None, tensor: str, names: Names) -> str:
+    if isinstance(bound, Constant) and bound.value < 0:
+        return f"{tensor}dim() - {-bound.value}"
+    return "" if bound is None else write_value(bound, names)

@@ -1,0 +1,187 @@
+"""The Metal text of a symbolic nest: a template over element types and the width of indices, and its instances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from porter.core import dtypes
+from porter.core.dtypes import DType, Kind
+from porter.loops.expressions import Buffer, Expr, Loop, Reduction, ReductionKind, find_reductions, walk
+from porter.loops.fusion import LoopNest, Shape
+from porter.loops.host_values import Named
+from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, SymbolicProgram
+from porter.metal.loop_kernel import join_simdgroup
+from porter.metal.loop_text import Spelling, runs_alone, write_nest
+from porter.metal.native.elements import Elements, read_elements
+
+INDICES = ("int", "long")  # the widths of indices
+_INDEX = "index_t"
+_SHARED: Mapping[ReductionKind, str] = {
+    ReductionKind.SUM: "sum", ReductionKind.PRODUCT: "prod", ReductionKind.MAX_NAN: "max", ReductionKind.MIN_NAN: "min",
+}  # fmt: skip
+# What the names of a schema are in kernels.
+_USUAL = {"self": "input", "out": "output", "result": "output"}
+
+
+@dataclass(frozen=True)
+class KernelStyle:
+    """What a fork has for kernels: whether threadgroup functions reduce, and whether bfloat needs a newer Metal."""
+
+    threadgroup_reductions: bool
+    guards_bfloat: bool
+
+
+@dataclass(frozen=True)
+class NativeKernel:
+    """A kernel: `buffers` and `numbers` are its arguments in order. `is_map` kernels have a thread for each row."""
+
+    name: str
+    source: str
+    buffers: tuple[Buffer, ...]
+    numbers: tuple[Named, ...]
+    elements: Elements
+    is_map: bool
+    length: tuple[Loop, ...]  # the loops of the longest reduction or column
+    uses_reductions: bool
+
+
+def write_kernel(
+    program: SymbolicProgram, symbolic: SymbolicNest, name: str, outputs: Mapping[int, str], style: KernelStyle
+) -> NativeKernel:
+    """A kernel of a program; `outputs` are the names of results. Raises PTR345 and PTR373."""
+    nest = symbolic.nest
+    written = [store.buffer for store in nest.stores]
+    buffers = (*written, *(each for each in nest.reads() if each not in written))
+    elements = read_elements(program, buffers)
+    names = _name_buffers(program, buffers, outputs)
+    numbers = tuple(find_numbers(nest))
+    shared: list[str] = []
+    spelling = _spell(elements, names, style, shared)
+    is_map = nest.shape is Shape.MAP or runs_alone(nest, spelling)
+    body = write_nest(nest, _as_map(spelling) if is_map else spelling)
+    arguments = [*_buffer_arguments(buffers, written, elements, names), *map(_number_argument, numbers)]
+    positions = _positions(is_map, style, bool(shared))
+    templates = ", ".join(f"typename {each.name}" for each in elements.parameters)
+    head = f"template <{templates}, typename {_INDEX}>\nkernel void {name}({', '.join([*arguments, *positions])}) {{\n"
+    text = head + "".join(f"  {line}\n" for line in (*shared, *body)) + "}\n\n"
+    text += _register(name, elements, [*arguments, *positions], style)
+    return NativeKernel(name, text, buffers, numbers, elements, is_map, _find_longest(nest), bool(shared))
+
+
+def find_numbers(nest: LoopNest) -> Iterator[Named]:
+    """The numbers that a nest takes, in the order of first use, each once."""
+    seen: dict[Named, None] = {}
+    for loop in nest.rows[1:]:
+        _note(loop, seen)
+    for store in nest.stores:
+        for loop in store.loops:
+            if loop not in nest.rows:
+                _note(loop, seen)
+        for each in walk(store.value, store.place):
+            for loop in each.attribute.loops if isinstance(each.attribute, Reduction) else ():
+                _note(loop, seen)
+            if isinstance(each.attribute, Named):
+                seen[each.attribute] = None
+    yield from seen
+
+
+def _note(loop: Loop, seen: dict[Named, None]) -> None:
+    if loop.number is not None:
+        seen[loop.number] = None
+
+
+def _name_buffers(program: SymbolicProgram, buffers: Sequence[Buffer], outputs: Mapping[int, str]) -> dict[Buffer, str]:
+    names: dict[Buffer, str] = {}
+    for buffer in buffers:
+        match program.roles[buffer]:
+            case ArgumentBuffer(name):
+                wanted = name.replace("[", "_").replace("]", "")
+            case ResultBuffer(index):
+                wanted = outputs[index]
+            case _:
+                wanted = f"partial{buffer.node}"
+        usual = _USUAL.get(wanted, wanted.rstrip("_"))
+        names[buffer] = usual if usual not in names.values() else f"{wanted}_{len(names)}"
+    return names
+
+
+def _spell(elements: Elements, names: Mapping[Buffer, str], style: KernelStyle, shared: list[str]) -> Spelling:
+    def join(kind: ReductionKind, dtype: DType, name: str) -> tuple[str, ...] | None:
+        if not style.threadgroup_reductions:
+            return join_simdgroup(kind, dtype, name)
+        if kind not in _SHARED or dtype.kind is Kind.BOOL:
+            return None
+        declared = f"threadgroup {elements.value(dtype)} shared_{name}[c10::metal::simdgroup_size];"
+        if declared not in shared and name != "x":
+            shared.append(declared)
+        return (f"{name} = c10::metal::threadgroup_{_SHARED[kind]}(shared_{name}, {name}, tid, group_size);",)
+
+    return Spelling(
+        buffers=names,
+        elements=elements.types,
+        value=elements.value,
+        join=join,
+        index=_INDEX,
+        row="row",
+        lane="tid",
+        width="group_size" if style.threadgroup_reductions else "32",
+    )
+
+
+def _as_map(spelling: Spelling) -> Spelling:
+    return Spelling(
+        spelling.buffers, spelling.elements, spelling.value, spelling.join, spelling.index, f"{_INDEX}(tid)"
+    )
+
+
+def _positions(is_map: bool, style: KernelStyle, has_shared: bool) -> list[str]:
+    if is_map:
+        return ["uint tid [[thread_position_in_grid]]"]
+    lanes = ["uint row [[threadgroup_position_in_grid]]", "uint tid [[thread_position_in_threadgroup]]"]
+    return [*lanes, "uint group_size [[threads_per_threadgroup]]"] if style.threadgroup_reductions else lanes
+
+
+def _buffer_arguments(
+    buffers: Sequence[Buffer], written: Sequence[Buffer], elements: Elements, names: Mapping[Buffer, str]
+) -> Iterator[str]:
+    for buffer in buffers:
+        space = "device" if buffer in written else "constant"
+        yield f"{space} {elements.types[buffer]}* {names[buffer]}"
+
+
+def _number_argument(number: Named) -> str:
+    return f"constant {'float' if isinstance(number.example, float) else _INDEX}& {number.name}"
+
+
+def _register(name: str, elements: Elements, arguments: Sequence[str], style: KernelStyle) -> str:
+    """The macro that instantiates a kernel for one choice of types and both widths of indices, and its uses."""
+    macro = f"REGISTER_{name.upper()}"
+    types = [f"DTYPE{i or ''}" for i, _ in enumerate(elements.parameters)]
+    spelled = "_".join(f'" #{each} "' for each in types)
+    made = "\n".join(arguments)
+    for old, new in zip((*(each.name for each in elements.parameters), _INDEX), (*types, "INDEX"), strict=True):
+        made = made.replace(f" {old}* ", f" {new} * ").replace(f" {old}& ", f" {new} & ")
+    chosen = ", ".join((*types, "INDEX"))
+    both = "; \\\n  ".join(f"{macro}_({', '.join((*types, index))})" for index in INDICES)
+    listed = made.replace("\n", ", ")
+    text = (
+        f"#define {macro}_({chosen}) \\\n"
+        f'  template [[host_name("{name}_{spelled}_" #INDEX)]] kernel void {name}<{chosen}>({listed})\n\n'
+        f"#define {macro}({', '.join(types)}) \\\n  {both}\n\n"
+    )
+    plain = [each for each in elements.instances if dtypes.BFLOAT not in each or not style.guards_bfloat]
+    text += "".join(f"{macro}({', '.join(dtype.metal for dtype in each)});\n" for each in plain)
+    guarded = [each for each in elements.instances if each not in plain]
+    if guarded:
+        uses = "".join(f"{macro}({', '.join(dtype.metal for dtype in each)});\n" for each in guarded)
+        text += f"#if __METAL_VERSION__ >= 310\n{uses}#endif\n"
+    return text
+
+
+def _find_longest(nest: LoopNest) -> tuple[Loop, ...]:
+    """The loops that the threads of a row share: those of its first reduction, else of its first column."""
+    reductions: list[Expr] = [each for store in nest.stores for each in find_reductions(store.value)]
+    if reductions:
+        return reductions[0].reduction.loops
+    return tuple(each for each in nest.stores[0].loops if each not in nest.rows)

@@ -1,0 +1,84 @@
+"""The kernel file of a host file, and what both need: a library of kernels, includes, and the namespace of helpers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+from porter.aten.call_graph import parse_source
+from porter.aten.implementations import list_host_sources
+from porter.core.checkout import Checkout
+from porter.core.edits import Edit
+from porter.core.errors import Place, PorterError
+from porter.core.layout import KERNELS, METAL_HEADERS, SPECIAL_MATH
+from porter.languages.source import Source
+from porter.metal.insertion import insert_includes
+from porter.metal.native.kernel import KernelStyle
+
+_LIBRARY = re.compile(
+    r"^#ifndef.*\n(?:static )?auto& lib = (?:mps::)?MetalShaderLibrary::\w+\(\);\n"
+    r"#else\n#include <.*/(\w+)_metallib\.h>\n#endif\n",
+    re.M,
+)
+_NAMESPACE = re.compile(r"^namespace at::native(?:::\w+)* \{\n(?:using namespace [\w:]+;\n)*", re.M)
+_REDUCTIONS = f"{METAL_HEADERS}/reduction_utils.h"
+_THREADGROUP_SUM = re.compile(r"\bthreadgroup_sum\(\s*threadgroup[^,]*,\s*\w+ \w+,\s*\w+ \w+,\s*\w+ \w+\)")
+# What a kernel's text says, and the header of c10 or of Metal that declares it.
+_DECLARED_IN = (
+    (re.compile(r"c10::metal::(?:threadgroup_|simd_)"), f"{METAL_HEADERS}/reduction_utils.h"),
+    (re.compile(r"c10::metal::(?:erf|log_gamma|digamma|i0|sinc|polygamma|zeta|expm1|log1p)"), SPECIAL_MATH),
+    (re.compile(r"c10::metal::"), f"{METAL_HEADERS}/utils.h"),
+)
+
+
+def read_style(checkout: Checkout) -> KernelStyle:
+    """How the fork's kernels reduce, and whether those of bfloat need a newer Metal, by its own files."""
+    reductions = checkout.read(_REDUCTIONS) if checkout.exists(_REDUCTIONS) else ""
+    guarded = any("__METAL_VERSION__ >= 310" in checkout.read(path) for path in checkout.list(KERNELS, ".metal"))
+    return KernelStyle(_THREADGROUP_SUM.search(reductions) is not None, guarded)
+
+
+def find_kernel_file(checkout: Checkout, host: str) -> str:
+    """The kernel file whose library a host file uses; one of the same name where it uses none yet."""
+    found = _LIBRARY.search(checkout.read(host))
+    return f"{KERNELS}/{found[1] if found else PurePosixPath(host).stem}.metal"
+
+
+def edit_kernel_file(checkout: Checkout, file: str, text: str) -> Iterator[Edit]:
+    """Adds kernels at the end of a kernel file, which is created if there is none."""
+    headers = tuple(dict.fromkeys(header for pattern, header in _DECLARED_IN if pattern.search(text)))
+    if not checkout.exists(file):
+        includes = "".join(f"#include <{header}>\n" for header in sorted((*headers, "metal_stdlib")))
+        yield Edit(file, 0, 0, f"{includes}\nusing namespace metal;\n\n{text}")
+        return
+    old = checkout.read(file)
+    yield from insert_includes(parse_source(file, old), headers)
+    yield Edit(file, len(old), len(old), ("" if old.endswith("\n") else "\n") + "\n" + text)
+
+
+def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Iterable[str]) -> Iterator[Edit]:
+    """Adds a host file's includes, and its library of kernels if it has none. Raises PTR374 where none can be added."""
+    text = checkout.read(file)
+    present = {include.path for include in parse_source(file, text).includes()}
+    yield from insert_includes(parse_source(file, text), tuple(sorted(set(headers) - present)))
+    if re.search(r"\blib = (?:mps::)?MetalShaderLibrary\b", text):
+        return
+    others = (_LIBRARY.search(checkout.read(path)) for path in list_host_sources(checkout))
+    model = next((found for found in others if found), None)
+    place = _NAMESPACE.search(text)
+    if model is None or place is None:
+        raise PorterError("PTR374", "the file has no library of kernels to launch", Place(file), "Add one by hand.")
+    library = model[0].replace(f"/{model[1]}_metallib.h", f"/{PurePosixPath(kernel_file).stem}_metallib.h")
+    library = re.sub(r"= (?:mps::)?MetalShaderLibrary", "= mps::MetalShaderLibrary", library)
+    yield Edit(file, place.end(), place.end(), f"\n{library}")
+
+
+def sees_helpers(source: Source, offset: int) -> bool:
+    """Whether the helpers of `namespace mps` are named without it at a place of a host file."""
+    before = source.text[:offset]
+    if re.search(r"^using namespace (?:at::native::)?mps;", before, re.M):
+        return True
+    opened = len(re.findall(r"^namespace (?:at::native::)?mps \{", before, re.M))
+    closed = len(re.findall(r"^\} // namespace (?:at::native::)?mps$", before, re.M))
+    return opened > closed

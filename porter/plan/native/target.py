@@ -1,0 +1,193 @@
+"""The function that builds a row's graph, with all that its callers know of it: where the launch of kernels goes.
+
+A helper that only rows of the operator call is ported in its place. One that serves others too is put in the place of
+its call, and stays as it is for the others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from porter.aten.call_graph import parse_source
+from porter.aten.implementations import Implementation, list_host_sources
+from porter.aten.native_functions import NativeFunction
+from porter.aten.operator import ServedFunction
+from porter.core.checkout import Checkout
+from porter.core.errors import Place, PorterError
+from porter.languages.brackets import split_at_commas
+from porter.languages.identifiers import contains_identifier
+from porter.languages.inlining import CallSite, find_call_site, inline_call, read_parameters
+from porter.languages.source import Function, Source
+
+RUN = "runMPSGraph"
+_RETURN = re.compile(r"\breturn\b([^;]*);\s*\Z")
+_ENUMERATOR = re.compile(r"\b(?:\w+::\w+|MPSGraph[A-Z]\w+)\b")
+
+
+@dataclass(frozen=True)
+class Target:
+    """The function that a row's launch goes to: its body as far as others are put into it, and its variables.
+
+    `variables` are what the arguments of the schema, and the results as `result0`..., are called there.
+    """
+
+    file: str
+    function: Function
+    body: str
+    variables: Mapping[str, str]
+    optional: frozenset[str]  # the variables that are optional tensors
+
+    @property
+    def place(self) -> Place:
+        return Place(self.file, 1)
+
+
+def find_target(checkout: Checkout, served: ServedFunction, ported: frozenset[str]) -> Target:
+    """The function that a row's graph is run in; `ported` are the kernels of all rows that are ported with it.
+
+    Raises PTR368 (its code is not a function that runs one graph), PTR369 (a helper cannot be put in the place of its
+    call) or PTR371 (its variables cannot be named).
+    """
+    implementation = served.implementation
+    if implementation is None or implementation.function is None:
+        raise _refuse(served, "its code is made by a macro")
+    source = parse_source(implementation.file, checkout.read(implementation.file))
+    chain = list(_follow(source, implementation, served))
+    at = len(chain) - 1
+    names = [link.function.name for link in chain]
+    own = next((i for i in reversed(range(1, at + 1)) if _is_own(checkout, chain[i].function, ported, names)), 0)
+    body = _body(source, chain[at].function)
+    for i in reversed(range(own, at)):
+        body = _inline(source, chain[i], chain[i + 1].function, body)
+    variables = _name_variables(source, served.function, chain[: own + 1])
+    optional = frozenset(each.name for each in read_parameters(chain[own].function) if "ptional" in each.type)
+    return Target(implementation.file, chain[own].function, body, variables, optional)
+
+
+@dataclass(frozen=True)
+class _Link:
+    """A function on the way to the graph, and its call of the next."""
+
+    function: Function
+    call: CallSite | None
+
+
+def _follow(source: Source, implementation: Implementation, served: ServedFunction) -> Iterator[_Link]:
+    """The functions from a row's own to the one that runs the graph."""
+    function = implementation.function
+    seen: set[int] = set()
+    while function is not None and function.start not in seen:
+        seen.add(function.start)
+        body = _body(source, function)
+        if contains_identifier(body, RUN):
+            yield _Link(function, None)
+            return
+        found = next(_find_calls(source, function, body), None)
+        if found is None:
+            break
+        yield _Link(function, found[1])
+        function = found[0]
+    raise _refuse(served, "no function of its file runs its graph")
+
+
+def _find_calls(source: Source, function: Function, body: str) -> Iterator[tuple[Function, CallSite]]:
+    """The calls, by statements of their own, of functions of the file that run a graph, directly or not."""
+    for name, overloads in source.functions_by_name.items():
+        if contains_identifier(body, name) and overloads[0].start != function.start:
+            site = find_call_site(body, name)
+            fitting = [f for f in overloads if site and len(read_parameters(f)) == len(site.arguments)]
+            if site and len(fitting) == 1 and _reaches_graph(source, fitting[0]):
+                yield fitting[0], site
+
+
+def _reaches_graph(source: Source, function: Function, depth: int = 4) -> bool:
+    body = _body(source, function)
+    if contains_identifier(body, RUN):
+        return True
+    called = (each for name, fs in source.functions_by_name.items() if contains_identifier(body, name) for each in fs)
+    return depth > 0 and any(_reaches_graph(source, each, depth - 1) for each in called if each.start != function.start)
+
+
+def _is_own(checkout: Checkout, function: Function, ported: frozenset[str], chain: list[str]) -> bool:
+    """Whether all callers of a helper are rows that are ported, or functions on the way."""
+    for path in list_host_sources(checkout):
+        text = checkout.read(path)
+        if not contains_identifier(text, function.name):
+            continue
+        for caller in parse_source(path, text).functions():
+            is_known = caller.name in ported or caller.name in chain
+            if not is_known and contains_identifier(text[caller.body_start : caller.body_end], function.name):
+                return False
+    return True
+
+
+def _inline(source: Source, link: _Link, called: Function, body: str) -> str:
+    assert link.call is not None
+    distinct = frozenset(_ENUMERATOR.findall(source.text))
+    outer, parameters = _body(source, link.function), read_parameters(called)
+    made = inline_call(outer, link.call, body, parameters, distinct, link.function.name)
+    if made is None:
+        what = f"{called.name} cannot be put in the place of its call in {link.function.name}"
+        raise PorterError("PTR369", what, source.place(link.function.start), "See docs/errors/PTR369.md.")
+    return made
+
+
+def _name_variables(source: Source, function: NativeFunction, chain: list[_Link]) -> dict[str, str]:
+    """What the schema's arguments and the results are called in the last function of a chain."""
+    first = chain[0].function
+    parameters = [each.name for each in read_parameters(first)]
+    names = [each.name for each in function.arguments]
+    if len(parameters) != len(names):
+        what = f"{first.name} takes other arguments than {function.name}"
+        raise PorterError("PTR371", what, source.place(first.start), "See docs/errors/PTR371.md.")
+    variables = dict(zip(names, parameters, strict=True))
+    outs = [each.name for each in function.arguments if "!" in each.type]
+    returned = _read_returned(_body(source, first))
+    results = [variables[each] for each in outs] if outs else returned
+    variables |= {f"result{i}": each for i, each in enumerate(results)}
+    for link, following in pairwise(chain):
+        variables = _pass_on(variables, link, following.function)
+    return variables
+
+
+def _pass_on(variables: Mapping[str, str], link: _Link, called: Function) -> dict[str, str]:
+    """The variables of a caller by the names of the parameters that they are passed as."""
+    assert link.call is not None
+    passed = {
+        argument: parameter.name
+        for argument, parameter in zip(link.call.arguments, read_parameters(called), strict=True)
+    }
+    return {name: passed[variable] for name, variable in variables.items() if variable in passed}
+
+
+def _read_returned(body: str) -> list[str]:
+    """The variables that a function returns at its end."""
+    match = _RETURN.search(body)
+    if match is None:
+        return []
+    value = match[1].strip()
+    listed = re.fullmatch(r"(?:std::make_tuple|std::tuple\s*<.*>|)\s*[({](.*)[)}]", value, re.S)
+    parts = split_at_commas(listed[1]) if listed else [value]
+    moved = [re.sub(r"^std::move\((\w+)\)$", r"\1", part) for part in parts]
+    return moved if all(re.fullmatch(r"\w+", part) for part in moved) else []
+
+
+def with_returned(target: Target) -> Target:
+    """The target with its results named, where only the code that was put into it returns them."""
+    if "result0" in target.variables:
+        return target
+    results = {f"result{i}": name for i, name in enumerate(_read_returned(target.body))}
+    return replace(target, variables={**target.variables, **results})
+
+
+def _body(source: Source, function: Function) -> str:
+    return source.text[function.body_start + 1 : function.body_end - 1]
+
+
+def _refuse(served: ServedFunction, why: str) -> PorterError:
+    place = served.implementation.place if served.implementation else served.function.place
+    what = f"{served.function.name} has no function to port: {why}"
+    return PorterError("PTR368", what, place, "See docs/errors/PTR368.md.")

@@ -1,0 +1,56 @@
+"""Calls of an operator at sizes of porter's own: what its OpInfo's samples call when their sizes are changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from time import monotonic
+from typing import Any
+
+import torch
+
+from porter.core import dtypes
+from porter.core.dtypes import DType, Kind
+from porter.recording.calls import OpCall, capture_sample_calls
+from porter.recording.size_sets import SETS, SizeSets, Template
+
+SECONDS = 12.0  # to make the samples of one operator
+_SAMPLES = 200  # of an OpInfo that are looked at
+_KEPT = 10  # of them, that differ in more than sizes
+_OTHER_SETS = 1  # of a sample, for element types after the first
+TYPES = tuple(dtypes.BY_TORCH[name] for name in ("float32", "float16", "int64", "int32", "bool", "bfloat16"))
+
+
+def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[tuple[DType, OpCall]]:
+    """Yields calls by element type: those of the first that the operator has vary all sizes, the others some."""
+    deadline = monotonic() + seconds
+    supported = [each for each in TYPES if getattr(torch, each.torch) in op.supported_dtypes("cpu")]
+    torch.manual_seed(0)
+    for i, dtype in enumerate(supported):
+        differentiable = op.supports_autograd and dtype.kind is Kind.FLOATING
+        sets = SizeSets(lambda sample: op(sample.input, *sample.args, **sample.kwargs), deadline)
+        for sample in _pick_samples(op, dtype, differentiable):
+            for made in sets.make_samples(sample, differentiable, _OTHER_SETS if i else SETS):
+                yield from ((dtype, call) for call in capture_sample_calls(op, base, made, differentiable))
+
+
+def _pick_samples(op: Any, dtype: DType, differentiable: bool) -> Sequence[Any]:
+    """The first samples of every combination of ranks, flags, strings and signs, of the highest rank first."""
+    torch_dtype = getattr(torch, dtype.torch)
+    try:
+        samples = list(islice(op.sample_inputs("cpu", torch_dtype, requires_grad=differentiable), _SAMPLES))
+    except (RuntimeError, TypeError, ValueError):  # the OpInfo has no samples of this dtype
+        return []
+    found: dict[str, Any] = {}
+    for sample in samples:
+        found.setdefault(repr([_kind(leaf) for leaf in Template.of(sample).leaves]), sample)
+    return sorted(found.values(), key=lambda sample: -Template.of(sample).rank)[:_KEPT]
+
+
+def _kind(leaf: Any) -> Any:
+    """What of an argument a change of sizes keeps."""
+    if isinstance(leaf, torch.Tensor):
+        return leaf.ndim
+    if isinstance(leaf, int) and not isinstance(leaf, bool):
+        return "size" if leaf > 2 else leaf
+    return "number" if isinstance(leaf, float) else repr(leaf)

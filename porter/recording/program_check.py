@@ -1,0 +1,70 @@
+"""Runs a symbolic program at the sizes of a recorded call, in float64, and compares it with what the call made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from porter.core.dtypes import DType
+from porter.loops.expressions import Buffer
+from porter.loops.instances import instantiate
+from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Table
+from porter.recording.call_programs import read_call_arguments
+from porter.recording.concrete import evaluate_nodes
+from porter.recording.loop_check import describe_difference, evaluate_nest
+
+if TYPE_CHECKING:
+    from porter.recording.record import RecordedRun
+
+_TOLERANCE = 1e-4  # relative, and absolute: images are resized in float32, and what one graph wrote is rounded
+
+
+def check_program(program: SymbolicProgram, ran: RecordedRun) -> str:
+    """The first difference; empty if there is none. Raises PTR346 and PTR366 if the program cannot run at this call."""
+    memory = {buffer: made for buffer, role in program.roles.items() if (made := _read(role, ran)) is not None}
+    for nest in instantiate([each.nest for each in program.nests], read_call_arguments(ran.call, ran.results)):
+        memory |= evaluate_nest(nest, memory)
+    written = {store.buffer for each in program.nests for store in each.nest.stores}
+    return next((found for buffer in written if (found := _compare(program, buffer, memory[buffer], ran))), "")
+
+
+def _read(role: object, ran: RecordedRun) -> torch.Tensor | None:
+    match role:
+        case ArgumentBuffer(name):
+            return _in_double(ran.given[name])
+        case Table(elements, dtype):
+            return _in_double(torch.tensor(elements, dtype=_type(dtype)))
+    return None
+
+
+def _compare(program: SymbolicProgram, buffer: Buffer, made: torch.Tensor, ran: RecordedRun) -> str:
+    match program.roles[buffer]:
+        case ArgumentBuffer(name):
+            given = ran.call.tensors()[name]
+        case ResultBuffer(index):
+            given = ran.results[index]
+        case _:
+            return ""
+    expected = _compute_exactly(ran, given)
+    if made.numel() != expected.numel():
+        return f"{made.numel()} elements for {expected.numel()}"
+    return describe_difference(made, expected, _TOLERANCE if given.is_floating_point() else 0.0)
+
+
+def _compute_exactly(ran: RecordedRun, given: torch.Tensor) -> torch.Tensor:
+    """What the last graph that wrote a tensor computed, in float64; of one that other kernels wrote, what it holds."""
+    for run in reversed(ran.runs):
+        for ref, address in run.results.items():
+            if address == given.data_ptr():
+                return evaluate_nodes(run, in_double=True)[ref]
+    return _in_double(given.detach().cpu())
+
+
+def _in_double(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(torch.float64) if tensor.is_floating_point() else tensor
+
+
+def _type(dtype: DType) -> torch.dtype:
+    found: torch.dtype = getattr(torch, dtype.torch)
+    return found

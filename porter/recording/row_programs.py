@@ -1,0 +1,32 @@
+"""The recorded programs of a row, which a port without a stub is written from."""
+
+from __future__ import annotations
+
+from porter.aten.native_functions import MPS_KEY, NativeFunctions
+from porter.aten.operator import ServedFunction
+from porter.core.checkout import Checkout
+from porter.core.progress import Progress, ignore
+from porter.loops.program import Programs
+from porter.recording.program_readings import get_programs
+from porter.recording.readings import find_target
+
+
+def get_row_programs(
+    checkout: Checkout, row: ServedFunction, run: bool, progress: Progress = ignore
+) -> Programs | None:
+    """The programs of the overload that a row serves; None if none are kept and nothing may `run`, or no call has one.
+
+    Raises as `get_programs` does.
+    """
+    target = find_target(checkout, row.function.base)
+    found = get_programs(checkout, target, run=run, progress=progress) or ()
+    return next((each for each in found if _serves(checkout, each.name, row)), None)
+
+
+def _serves(checkout: Checkout, overload: str, row: ServedFunction) -> bool:
+    """Whether a row serves calls of an overload: directly, as its delegate, or as its out= variant."""
+    function = NativeFunctions.read(checkout).by_name.get(overload)
+    if function is None or row.function.name in (overload, function.delegate):
+        return function is not None
+    out = f"{overload}_out" if "." in overload else f"{overload}.out"
+    return row.function.name == out and function.delegate is None and function.entry_for(MPS_KEY) is None

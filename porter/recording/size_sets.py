@@ -1,0 +1,263 @@
+"""Samples with sizes of porter's own, made of an OpInfo's: all different, at least 2, and each varied alone.
+
+Which sizes have to stay equal, or multiples of something, is found by trying them on the CPU.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+from torch.utils import _pytree as pytree
+
+SETS = 12  # of a sample in all of its ranks and dimensions, besides those with one size varied alone
+_ALONE = 8  # sizes of a sample that are varied alone, at most
+_TRIES = 40  # random assignments, until one is accepted
+_POOL = range(2, 14)
+_TARGETS = (7, 11, 6, 12, 3, 4, 9, 8, 2)
+_WIDENED = (2, 3)  # ranks that one dimension more is tried for
+_MAX_ELEMENTS = 20_000  # of a tensor
+
+
+@dataclass(frozen=True, order=True)
+class Slot:
+    """A number of a sample that can vary: the size of a tensor's dimension, or an integer (`dim` is -1)."""
+
+    leaf: int
+    dim: int
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Slots that have to be equal, and the numbers that they can have."""
+
+    slots: tuple[Slot, ...]
+    pool: tuple[int, ...]
+
+
+Sizes = Mapping[Slot, int]
+
+
+@dataclass(frozen=True)
+class Template:
+    """A sample's leaves, which new ones are made of."""
+
+    leaves: tuple[Any, ...]
+    spec: pytree.TreeSpec
+
+    @classmethod
+    def of(cls, sample: SampleInput) -> Template:
+        leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
+        return cls(tuple(each.detach() if isinstance(each, torch.Tensor) else each for each in leaves), spec)
+
+    @property
+    def rank(self) -> int:
+        """The most dimensions of a tensor."""
+        return max((each.ndim for each in self.leaves if isinstance(each, torch.Tensor)), default=0)
+
+    def sizes(self) -> dict[Slot, int]:
+        """The numbers that may vary, as they are."""
+        found: dict[Slot, int] = {}
+        for at, leaf in enumerate(self.leaves):
+            if isinstance(leaf, torch.Tensor):
+                found |= {Slot(at, dim): size for dim, size in enumerate(leaf.shape)}
+            elif isinstance(leaf, int) and not isinstance(leaf, bool) and leaf > 0:
+                found[Slot(at, -1)] = leaf
+        return found
+
+    def make(self, sizes: Sizes, requires_grad: bool = False, factor: float = 1.0) -> SampleInput:
+        """A sample with these sizes, whose elements are like the original's; other numbers are multiplied."""
+        leaves = [self._make_leaf(at, leaf, sizes, requires_grad, factor) for at, leaf in enumerate(self.leaves)]
+        given, args, kwargs = pytree.tree_unflatten(leaves, self.spec)
+        return SampleInput(given, args=args, kwargs=kwargs)
+
+    def _make_leaf(self, at: int, leaf: Any, sizes: Sizes, requires_grad: bool, factor: float) -> Any:
+        if isinstance(leaf, torch.Tensor):
+            shape = [sizes.get(Slot(at, dim), size) for dim, size in enumerate(leaf.shape)]
+            made = _fill_like(leaf, shape)
+            return made.requires_grad_(requires_grad and (made.is_floating_point() or made.is_complex()))
+        return leaf * factor if isinstance(leaf, float) else sizes.get(Slot(at, -1), leaf)
+
+
+def _fill_like(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+    """Elements from the range of a tensor's; of one that is not floating-point, some of its own."""
+    if not tensor.numel():
+        return torch.zeros(list(shape), dtype=tensor.dtype)
+    if tensor.is_floating_point():
+        low, high = float(tensor.min()), float(tensor.max())
+        return torch.rand(list(shape), dtype=torch.float64).mul(high - low).add(low).to(tensor.dtype)
+    return tensor.flatten()[torch.randint(tensor.numel(), list(shape))]
+
+
+Runs = Callable[[SampleInput], Any]
+
+
+class SizeSets:
+    """Makes the samples of one operator, until a deadline."""
+
+    def __init__(self, run: Runs, deadline: float) -> None:
+        self._run, self._deadline = run, deadline
+        self._random = random.Random(0)
+
+    def make_samples(self, sample: SampleInput, requires_grad: bool, sets: int = SETS) -> Iterator[SampleInput]:
+        """Samples like this one with other sizes; none if a size cannot be more than 1."""
+        original = Template.of(sample)
+        widened = [each for each in (self._widen(original), original) if each is not None]
+        templates = [template for each in widened for template in self._turn_dimensions(each)]
+        for template in templates:
+            shared = max(1, sets // len(templates))
+            yield from self._make_samples(template, requires_grad, shared, _ALONE // len(templates) if sets > 1 else 0)
+
+    def _widen(self, template: Template) -> Template | None:
+        """The template with one dimension more in front of the tensors of most dimensions, if the CPU accepts it."""
+        rank = template.rank
+        if rank not in _WIDENED:
+            return None
+        leaves = tuple(_repeat(each) if _has_rank(each, rank) else each for each in template.leaves)
+        made = Template(leaves, template.spec)
+        return made if self._is_accepted(made, {}) else None
+
+    def _turn_dimensions(self, template: Template) -> Iterator[Template]:
+        """The template for every kind of dimension that a number of it may name: between others, first and last."""
+        rank = template.rank
+        at = next((i for i, each in enumerate(template.leaves) if self._is_dimension(template, i, each, rank)), None)
+        if at is None:
+            yield template
+            return
+        first, rest = template.leaves[:at], template.leaves[at + 1 :]
+        for dim in dict.fromkeys((rank - 2, rank - 1, 0)):
+            yield Template((*first, dim, *rest), template.spec)
+
+    def _is_dimension(self, template: Template, at: int, leaf: Any, rank: int) -> bool:
+        """Whether the CPU takes a number from minus the rank on, up to the rank."""
+        if not isinstance(leaf, int) or isinstance(leaf, bool) or rank < 2 or not -rank <= leaf < rank:
+            return False
+        answers = (self._is_accepted(template, {Slot(at, -1): each}) for each in (rank - 1, -rank, rank, -rank - 1))
+        return tuple(answers) == (True, True, False, False)
+
+    def _make_samples(self, template: Template, requires_grad: bool, sets: int, alone: int) -> Iterator[SampleInput]:
+        original = template.sizes()
+        groups = self._find_groups(template, original)
+        grouped = {slot for group in groups for slot in group.slots}
+        if any(size < 2 for slot, size in original.items() if slot.dim >= 0 and slot not in grouped):
+            return
+        made: list[Sizes] = []
+        for _ in range(sets):
+            found = self._draw(template, original, groups)
+            if found is not None and found not in made:
+                made.append(found)
+                yield template.make(found, requires_grad, self._random.uniform(0.5, 1.0))
+        for group in groups[:alone] if made else ():
+            varied = self._vary(template, made[0], group)
+            if varied is not None and varied not in made:
+                made.append(varied)
+                yield template.make(varied, requires_grad)
+
+    def _find_groups(self, template: Template, original: Sizes) -> list[_Group]:
+        """The sizes that can vary; those that must be equal together."""
+        groups: list[_Group] = []
+        taken: set[Slot] = set()
+        for slot in original:
+            if slot in taken:
+                continue
+            for slots in _list_partners(template, original, slot):
+                if taken.isdisjoint(slots) and self._varies(template, original, slots):
+                    pool = [size for size in _POOL if self._is_accepted(template, _with(original, slots, size))]
+                    if not _names_dimension(template, slot, pool):
+                        groups.append(_Group(slots, tuple(pool)))
+                    taken.update(slots)
+                    break
+        return groups
+
+    def _varies(self, template: Template, original: Sizes, slots: Sequence[Slot]) -> bool:
+        size = original[slots[0]]
+        targets = dict.fromkeys((*_TARGETS, 2 * size, 3 * size))
+        others = [each for each in targets if each != size]
+        return any(self._is_accepted(template, _with(original, slots, each)) for each in others)
+
+    def _is_accepted(self, template: Template, sizes: Sizes) -> bool:
+        if monotonic() > self._deadline:
+            return False
+        with suppress(Exception), torch.no_grad():  # whatever the CPU's checks raise
+            self._run(template.make(sizes))
+            return True
+        return False
+
+    def _draw(self, template: Template, original: Sizes, groups: Sequence[_Group]) -> Sizes | None:
+        """Sizes that are all different, if the CPU accepts some."""
+        for attempt in range(_TRIES):
+            found = dict(original)
+            used: set[int] = set()
+            for group in self._random.sample(groups, len(groups)):
+                free = [size for size in group.pool if size not in used] or list(group.pool)
+                if attempt > _TRIES // 2:  # sizes with a bound are small
+                    free = free[: max(1, len(free) // 2)]
+                size = self._random.choice(free) if free else original[group.slots[0]]
+                used.add(size)
+                found |= dict.fromkeys(group.slots, size)
+            if _is_small(template, found) and self._is_accepted(template, found):
+                return found
+        return None
+
+    def _vary(self, template: Template, base: Sizes, group: _Group) -> Sizes | None:
+        """The same sizes but for one group."""
+        others = {size for slot, size in base.items() if slot not in group.slots}
+        pool = [size for size in group.pool if size not in others and size != base[group.slots[0]]]
+        for size in self._random.sample(pool, len(pool)):
+            found = _with(base, group.slots, size)
+            if self._is_accepted(template, found):
+                return found
+        return None
+
+
+def _has_rank(leaf: Any, rank: int) -> bool:
+    return isinstance(leaf, torch.Tensor) and leaf.ndim == rank
+
+
+def _repeat(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.stack((tensor, tensor))
+
+
+def _with(sizes: Sizes, slots: Sequence[Slot], size: int) -> dict[Slot, int]:
+    return {**sizes, **dict.fromkeys(slots, size)}
+
+
+def _is_small(template: Template, sizes: Sizes) -> bool:
+    counts: dict[int, int] = {}
+    for slot, size in sizes.items():
+        if slot.dim >= 0:
+            counts[slot.leaf] = counts.get(slot.leaf, 1) * size
+    return max(counts.values(), default=0) <= _MAX_ELEMENTS
+
+
+def _names_dimension(template: Template, slot: Slot, pool: Sequence[int]) -> bool:
+    """Whether an integer is rather a dimension than a size: none as great as the rank is accepted."""
+    return slot.dim < 0 and max(pool, default=0) < template.rank
+
+
+def _list_partners(template: Template, sizes: Sizes, slot: Slot) -> Iterator[tuple[Slot, ...]]:
+    """The slots that may have to equal this one, the fewest first: alone, at the same dimension, of equal size."""
+    alike = [each for each, size in sizes.items() if size == sizes[slot]]
+    found: dict[tuple[Slot, ...], None] = {(slot,): None}
+    if slot.dim >= 0:
+        shape = template.leaves[slot.leaf].shape
+        dims = [each for each in alike if each.dim >= 0]
+        at_dim = [each for each in dims if each.dim == slot.dim]
+        found[tuple(each for each in at_dim if template.leaves[each.leaf].shape == shape)] = None
+        found[tuple(each for each in dims if _from_back(template, each) == _from_back(template, slot))] = None
+        found[tuple(at_dim)] = None
+    found |= {tuple(sorted((slot, each))): None for each in alike if each != slot}
+    if slot.dim >= 0:
+        found[tuple(dims)] = None
+    found[tuple(alike)] = None
+    yield from found
+
+
+def _from_back(template: Template, slot: Slot) -> int:
+    return slot.dim - len(template.leaves[slot.leaf].shape)

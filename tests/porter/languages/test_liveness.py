@@ -1,0 +1,84 @@
+"""What stays of a body when the statements of a vocabulary go."""
+
+import re
+
+import pytest
+from expecttest import assert_expected_inline
+
+from porter.languages.liveness import list_declared, prune
+
+GRAPH = re.compile(r"\bGraph\b|\bNSNumber\b")
+
+
+def test_what_only_served_the_graph_goes_and_checks_stay() -> None:
+    body = """
+  TORCH_CHECK(self.dim() == 2, "a matrix");
+  auto sizes = self.sizes();
+  // the axes of the reduction
+  std::vector<NSNumber*> axes(self.dim());
+  int64_t rest = 1;
+  for (const auto i : c10::irange(self.dim())) {
+    if (i != dim) {
+      axes[i] = @(i);
+      rest *= sizes[i];
+    }
+  }
+  Tensor output = at::empty(sizes, self.options());
+  if (output.numel() == 0) {
+    return output; // nothing to do
+  }
+  Graph* graph = make(axes, rest);
+  graph->run();
+  launch(output);
+  return output;
+"""
+    assert_expected_inline(
+        prune(body, GRAPH),
+        """\
+
+  TORCH_CHECK(self.dim() == 2, "a matrix");
+  auto sizes = self.sizes();
+  Tensor output = at::empty(sizes, self.options());
+  if (output.numel() == 0) {
+    return output; // nothing to do
+  }
+  launch(output);
+  return output;
+""",
+    )
+
+
+def test_what_changes_arguments_or_others_memory_stays() -> None:
+    body = "\n  int count = 0;\n  count += 1;\n  result = self;\n  auto& alias = out;\n  alias = self;\n  out.resize_(count);\n"
+    assert prune(body, GRAPH) == body
+
+
+def test_needed_names_keep_their_declarations() -> None:
+    body = "\n  const auto width = self.size(-1);\n  Graph graph;\n"
+    assert prune(body, GRAPH, ("width",)) == "\n  const auto width = self.size(-1);\n"
+    assert prune(body, GRAPH) == "\n"
+
+
+def test_branches_that_only_assert_go_with_the_rest() -> None:
+    body = "\n  if (mode == Sum) {\n    Graph graph;\n  } else {\n    assert(mode == None);\n  }\n  stop();\n"
+    assert prune(body, GRAPH) == "\n  stop();\n"
+
+
+@pytest.mark.parametrize(
+    ("statement", "names"),
+    [
+        ("const auto x = f(y);", ["x"]),
+        ("std::vector<int64_t> sizes(a.begin(), a.end());", ["sizes"]),
+        ("Tensor *a = nil, *b = nil;", ["a", "b"]),
+        ("auto [first, second] = pair;", ["first", "second"]),
+        ("using T = std::pair<int, int>;", ["T"]),
+        ("using namespace mps;", []),
+        ("x = 5;", []),
+        ("f(x, y);", []),
+        ("a::b::c(x);", []),
+        ("out.resize_(sizes);", []),
+        ("return x;", []),
+    ],
+)
+def test_declared_names(statement: str, names: list[str]) -> None:
+    assert list_declared(statement) == names

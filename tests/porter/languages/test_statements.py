@@ -1,0 +1,37 @@
+"""Statements of bodies in C++ and Objective-C++, by their spans."""
+
+from porter.languages.statements import Statement, name_tokens, read_statements
+
+BODY = """
+  if (a > 0) return;
+  @autoreleasepool {
+    auto run = ^() { stop(); };
+    for (const auto i : irange(3)) { add(i); }
+  }
+  do { step(); } while (more);
+  if constexpr (b) { first(); } else if (c) { second(); } else third();
+"""
+
+
+def outline(statement: Statement, text: str) -> object:
+    within = [outline(each, text) for each in (*statement.body, *statement.otherwise)]
+    return (statement.keyword, *within) if statement.keyword else text[statement.start : statement.end]
+
+
+def test_statements_nest_as_written() -> None:
+    assert [outline(each, BODY) for each in read_statements(BODY)] == [
+        ("if", "return;"),
+        ("autoreleasepool", "auto run = ^() { stop(); };", ("for", "add(i);")),
+        ("do", "step();"),
+        ("if", "first();", ("if", "second();", "third();")),
+    ]
+
+
+def test_a_statement_covers_all_of_its_text() -> None:
+    texts = [BODY[each.start : each.end] for each in read_statements(BODY)]
+    assert texts[2] == "do { step(); } while (more);"
+    assert [BODY[slice(*each.head)] for each in read_statements(BODY) if each.head] == ["a > 0", "b"]
+
+
+def test_names_are_no_members_and_not_qualified() -> None:
+    assert [token.text for token in name_tokens("a.b + c->d + std::max(e, f::g)")] == ["a", "c", "std", "e", "f"]

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from porter.core.dtypes import FLOAT
+from porter.loops.fit import MIN_CALLS, Fit, is_close, list_fixed_sizes
+from porter.loops.host_values import (
+    Arguments,
+    ArgumentValue,
+    Binary,
+    Constant,
+    Element,
+    HostValue,
+    Length,
+    Operator,
+    Rank,
+    Scalar,
+    Size,
+    SizeProduct,
+    SizesOver,
+    TensorValue,
+    WrappedDim,
+    describe,
+    evaluate,
+)  # fmt: skip
+
+DIM = WrappedDim(Scalar("dim"), "self")
+NORMALIZED = Binary(Operator.SUBTRACT, Rank("self"), Length("normalized_shape"))
+
+
+def make_calls(count: int, ranks: tuple[int, ...] = (3, 4), seed: int = 0) -> list[Arguments]:
+    """Calls with different sizes, at least 2."""
+    draw = random.Random(seed)
+    made = []
+    for i in range(count):
+        rank = ranks[i % len(ranks)]
+        shape = tuple(draw.sample(range(2, 14), rank))
+        normalized = 1 + i % (rank - 1)
+        others: dict[str, ArgumentValue] = {
+            "dim": draw.randrange(-rank, rank),
+            "normalized_shape": shape[rank - normalized :],
+            "eps": draw.uniform(0.1, 0.9),
+            "padding": tuple(draw.sample(range(1, 9), 2)),
+        }
+        made.append(Arguments({"self": TensorValue(shape, FLOAT)}, others))
+    return made
+
+
+ATOMS: tuple[HostValue, ...] = (
+    Size("self", Constant(0)),
+    Size("self", Constant(-1)),
+    Size("self", DIM),
+    SizeProduct("self"),
+    SizeProduct("self", None, DIM),
+    SizeProduct("self", Binary(Operator.ADD, DIM, Constant(1))),
+    SizeProduct("self", None, NORMALIZED),
+    SizeProduct("self", NORMALIZED),
+    SizesOver("self", "dim", others=True),
+    Element("padding", 0),
+    Element("padding", -1),
+)
+
+
+def programs() -> st.SearchStrategy[HostValue]:
+    """Values that host code computes: an atom, a product, a sum, with a constant."""
+    atom = st.sampled_from(ATOMS)
+    pair = st.builds(Binary, st.sampled_from((Operator.ADD, Operator.SUBTRACT, Operator.MULTIPLY)), atom, atom)
+    offset = st.builds(Binary, st.just(Operator.ADD), st.one_of(atom, pair), st.integers(1, 2).map(Constant))
+    return st.one_of(atom, pair, offset, st.builds(Binary, st.just(Operator.DIVIDE), st.just(Constant(1)), atom))
+
+
+@settings(deadline=None, max_examples=60)
+@given(programs(), st.integers(0, 1000))
+def test_a_number_made_by_an_expression_is_foretold_in_other_calls(value: HostValue, seed: int) -> None:
+    calls = make_calls(12, seed=seed)
+    values = [evaluate(value, call) for call in calls]
+    found = Fit(calls).find([each for each in values if each is not None])
+    assert found is not None
+    for call in make_calls(20, seed=seed + 1):
+        expected = evaluate(value, call)
+        assert expected is not None
+        assert is_close(evaluate(found, call), expected), describe(found)
+
+
+@pytest.mark.parametrize("atom", ATOMS, ids=describe)
+def test_the_shortest_expression_is_found(atom: HostValue) -> None:
+    calls = make_calls(16)
+    values = [evaluate(atom, call) for call in calls]
+    found = Fit(calls).find([each for each in values if each is not None])
+    assert found is not None and describe(found) == {"padding[-1]": "padding[1]"}.get(describe(atom), describe(atom))
+    assert [evaluate(found, call) for call in calls] == values
+
+
+def test_a_number_that_is_only_alike_in_what_was_learned_is_refused() -> None:
+    calls = make_calls(8, ranks=(3,))
+    sizes = [call.tensors["self"].shape[1] for call in calls]
+    assert Fit(calls).find(sizes) == Size("self", Constant(1))
+    fit = Fit(calls)
+    assert all(fit.find([*sizes[:i], sizes[i] + 17, *sizes[i + 1 :]]) is None for i in range(len(calls)))
+
+
+def test_without_a_call_to_foretell_nothing_varies_by_an_expression() -> None:
+    assert MIN_CALLS == 5
+    calls = make_calls(MIN_CALLS, ranks=(3,))
+    sizes = [call.tensors["self"].shape[0] for call in calls]
+    assert Fit(calls).find(sizes) == Size("self", Constant(0))
+    assert Fit(calls).find([*sizes[:2], 1000, *sizes[3:]]) is None
+
+
+def test_numbers_of_single_precision_are_found() -> None:
+    calls = make_calls(9)
+    counts = [evaluate(SizeProduct("self"), call) for call in calls]
+    found = Fit(calls).find([float(f"{1 / count:.8g}") for count in counts if count])
+    assert found is not None and describe(found) == "1 / self.numel()"
+
+
+def test_sizes_that_no_call_varies_are_listed() -> None:
+    calls = [Arguments({"self": TensorValue((i, 4), FLOAT)}, {"value": 0.5 * i, "groups": 3}) for i in range(2, 7)]
+    assert [describe(each) for each in list_fixed_sizes(calls)] == ["self.size(1)", "self.size(-1)", "groups"]

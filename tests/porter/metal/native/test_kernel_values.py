@@ -1,0 +1,70 @@
+"""The kernels of three families against float64, at sizes other than those of their example."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from aten_overlay.metal.build import Options, compile_kernels
+from aten_overlay.metal.launch import Library
+from aten_overlay.toolchain import torch_root
+from porter.loops.program import Programs
+from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
+from tests.porter.plan.native import fork
+
+INCLUDES = "#include <c10/metal/reduction_utils.h>\n#include <c10/metal/utils.h>\nusing namespace metal;\n"
+STYLES = (KernelStyle(True, False), KernelStyle(False, False))
+SIZES = ((1, 1), (3, 7), (5, 33), (2, 2500))
+TYPES = {"float": (torch.float32, 2e-6), "half": (torch.float16, 2e-3), "bfloat": (torch.bfloat16, 1e-2)}
+
+
+def compile_one(programs: Programs, style: KernelStyle, suffix: str) -> tuple[NativeKernel, Library]:
+    [program] = programs.cases
+    kernel = write_kernel(program, program.nests[0], "tested", {0: "output"}, style)
+    options = Options(include=(torch_root() / "include",))
+    return kernel, Library(compile_kernels(INCLUDES + kernel.source, [f"tested_{suffix}"], options))
+
+
+def run(
+    kernel: NativeKernel, library: Library, suffix: str, shape: tuple[int, ...], *given: torch.Tensor
+) -> torch.Tensor:
+    source, *numbers = given
+    output = torch.full(shape, 7.0).to(source.dtype)
+    rows = output.numel() if kernel.is_map else source.shape[0] if shape else 1
+    group = 64 if kernel.uses_reductions else 32
+    threads = rows if kernel.is_map else rows * group
+    library.run(f"tested_{suffix}", [output, source, *numbers], (threads,), (group,))
+    return output
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("style", STYLES)
+def test_rows(name: str, style: KernelStyle) -> None:
+    dtype, tolerance = TYPES[name]
+    suffix = f"{name}_int"
+    kernel, library = compile_one(fork.shares(), style, suffix)
+    for size in SIZES:
+        source = (torch.rand(size) + 0.5).to(dtype)
+        found = run(kernel, library, suffix, size, source, torch.tensor([size[1]], dtype=torch.int32))
+        exact = source.double() / source.double().sum(-1, keepdim=True)
+        torch.testing.assert_close(found.double(), exact, rtol=tolerance, atol=0)
+
+
+@pytest.mark.parametrize("index", ["int", "long"])
+def test_a_reduction_of_all(index: str) -> None:
+    suffix = f"float_{index}"
+    kernel, library = compile_one(fork.mean_square(), STYLES[0], suffix)
+    width = torch.int32 if index == "int" else torch.int64
+    for size in SIZES:
+        source = torch.randn(size)
+        found = run(kernel, library, suffix, (), source, torch.tensor([source.numel()], dtype=width))
+        torch.testing.assert_close(found.double(), source.double().square().mean(), rtol=2e-6, atol=0)
+
+
+def test_a_map_of_any_type() -> None:
+    for name, source in (("short", torch.arange(21, dtype=torch.int16)), ("bool", torch.arange(21) % 3 == 0)):
+        suffix = f"{name}_int"
+        kernel, library = compile_one(fork.turned(), STYLES[0], suffix)
+        numbers = (torch.tensor([7], dtype=torch.int32), torch.tensor([3], dtype=torch.int32))
+        found = run(kernel, library, suffix, (3, 7), source.view(3, 7), *numbers)
+        assert found.equal(source.view(3, 7).roll(-3, -1))

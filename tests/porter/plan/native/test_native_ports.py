@@ -1,0 +1,400 @@
+"""Ports that keep the row's function: whole diffs of three families, on a copy of the embedded fork."""
+
+from pathlib import Path
+
+import pytest
+from expecttest import assert_expected_inline
+
+from porter.core.errors import PorterError
+from porter.loops.program import Programs
+from porter.plan.planner import plan_operator
+from tests.porter.plan.native import fork
+
+
+def diff(folder: Path, op: str, programs: Programs | None, reductions: bool = True) -> str:
+    plan = plan_operator(fork.copy_fork(folder, reductions), op, programs=lambda served: programs)
+    assert plan.complete
+    return plan.changes.diff()
+
+
+def test_a_map_takes_the_helper_that_others_need_too_into_its_function(tmp_path: Path) -> None:
+    assert_expected_inline(
+        diff(tmp_path, "turned", fork.turned()),
+        """\
+diff --git a/aten/src/ATen/native/mps/kernels/Turns.metal b/aten/src/ATen/native/mps/kernels/Turns.metal
+new file mode 100644
+--- /dev/null
++++ b/aten/src/ATen/native/mps/kernels/Turns.metal
+@@ -0,0 +1,41 @@
++#include <metal_stdlib>
++
++using namespace metal;
++
++template <typename T, typename index_t>
++kernel void turned(
++    device T* output,
++    constant T* input,
++    constant index_t& width,
++    constant index_t& times,
++    uint tid [[thread_position_in_grid]]) {
++  const index_t i0 = index_t(tid) / width;
++  const index_t i1 = index_t(tid) % width;
++  const index_t offset = i0 * width;
++  output[offset + i1] = input[offset + (i1 + times) % width];
++}
++
++#define REGISTER_TURNED_(DTYPE, INDEX)                            \\
++  template [[host_name("turned_" #DTYPE "_" #INDEX)]] kernel void \\
++  turned<DTYPE, INDEX>(                                           \\
++      device DTYPE * output,                                      \\
++      constant DTYPE * input,                                     \\
++      constant INDEX & width,                                     \\
++      constant INDEX & times,                                     \\
++      uint tid [[thread_position_in_grid]])
++
++#define REGISTER_TURNED(DTYPE)  \\
++  REGISTER_TURNED_(DTYPE, int); \\
++  REGISTER_TURNED_(DTYPE, long)
++
++REGISTER_TURNED(float);
++REGISTER_TURNED(half);
++REGISTER_TURNED(bfloat);
++REGISTER_TURNED(long);
++REGISTER_TURNED(int);
++REGISTER_TURNED(short);
++REGISTER_TURNED(uchar);
++REGISTER_TURNED(char);
++REGISTER_TURNED(bool);
++REGISTER_TURNED(float2);
++REGISTER_TURNED(half2);
+diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native/mps/operations/Turns.mm
+--- a/aten/src/ATen/native/mps/operations/Turns.mm
++++ b/aten/src/ATen/native/mps/operations/Turns.mm
+@@ -1,6 +1,14 @@
++#include <ATen/mps/MPSProfiler.h>
++#include <ATen/native/CanUse32BitIndexMath.h>
+ #include <ATen/native/mps/OperationUtils.h>
+ 
+ namespace at::native {
++
++#ifndef PYTORCH_JIT_COMPILE_SHADERS
++static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
++#else
++#include <ATen/native/mps/Turns_metallib.h>
++#endif
+ 
+ struct SharesCachedGraph : public MPSCachedGraph {
+   MPSGraphTensor* shares = nil;
+@@ -19,7 +27,32 @@
+ }
+ 
+ Tensor turned_mps(const Tensor& self, int64_t times) {
+-  return turn_template(self, times, /*back=*/false);
++  using namespace mps;
++
++  TORCH_CHECK(times > 0, "turned", ": times must be positive");
++  Tensor output = at::empty(self.sizes(), self.options());
++  if (output.numel() == 0) {
++    return output;
++  }
++
++  const auto self_ = self.contiguous();
++  const int64_t width = self.size(-1);
++  MPSStream* stream = getCurrentMPSStream();
++  const std::string index_type = canUse32BitIndexMath(output) && canUse32BitIndexMath(self) ? "int" : "long";
++  dispatch_sync_with_rethrow(stream->queue(), ^() {
++    @autoreleasepool {
++      auto computeEncoder = stream->commandEncoder();
++      auto PSO = lib.getPipelineStateForFunc("turned_" + scalarToMetalTypeString(self) + "_" + index_type);
++      // this function call is a no-op if MPS Profiler is not enabled
++      getMPSProfiler().beginProfileKernel(PSO, "turned", {self_});
++      [computeEncoder setComputePipelineState:PSO];
++      mtl_setArgs(computeEncoder, output, self_, width, times);
++      mtl_dispatch1DJob(computeEncoder, PSO, output.numel());
++      getMPSProfiler().endProfileKernel(PSO);
++    }
++  });
++
++  return output;
+ }
+ 
+ Tensor returned_mps(const Tensor& self, int64_t times) {
+""",
+    )
+
+
+def test_a_reduction_has_a_threadgroup(tmp_path: Path) -> None:
+    assert_expected_inline(
+        diff(tmp_path, "mean_square", fork.mean_square()),
+        """\
+diff --git a/aten/src/ATen/native/mps/kernels/Turns.metal b/aten/src/ATen/native/mps/kernels/Turns.metal
+new file mode 100644
+--- /dev/null
++++ b/aten/src/ATen/native/mps/kernels/Turns.metal
+@@ -0,0 +1,43 @@
++#include <c10/metal/reduction_utils.h>
++#include <c10/metal/utils.h>
++#include <metal_stdlib>
++
++using namespace metal;
++
++template <typename T, typename index_t>
++kernel void mean_square(
++    device T* output,
++    constant T* input,
++    constant index_t& numel,
++    uint row [[threadgroup_position_in_grid]],
++    uint tid [[thread_position_in_threadgroup]],
++    uint group_size [[threads_per_threadgroup]]) {
++  threadgroup float shared_sum[c10::metal::simdgroup_size];
++  float sum = 0;
++  for (index_t r0 = tid; r0 < numel; r0 += group_size) {
++    const float value = input[r0];
++    sum += value * value;
++  }
++  sum = c10::metal::threadgroup_sum(shared_sum, sum, tid, group_size);
++  if (tid == 0) {
++    output[0] = static_cast<T>(sum / static_cast<float>(numel));
++  }
++}
++
++#define REGISTER_MEAN_SQUARE_(DTYPE, INDEX)                            \\
++  template [[host_name("mean_square_" #DTYPE "_" #INDEX)]] kernel void \\
++  mean_square<DTYPE, INDEX>(                                           \\
++      device DTYPE * output,                                           \\
++      constant DTYPE * input,                                          \\
++      constant INDEX & numel,                                          \\
++      uint row [[threadgroup_position_in_grid]],                       \\
++      uint tid [[thread_position_in_threadgroup]],                     \\
++      uint group_size [[threads_per_threadgroup]])
++
++#define REGISTER_MEAN_SQUARE(DTYPE)  \\
++  REGISTER_MEAN_SQUARE_(DTYPE, int); \\
++  REGISTER_MEAN_SQUARE_(DTYPE, long)
++
++REGISTER_MEAN_SQUARE(float);
++REGISTER_MEAN_SQUARE(half);
++REGISTER_MEAN_SQUARE(bfloat);
+diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native/mps/operations/Turns.mm
+--- a/aten/src/ATen/native/mps/operations/Turns.mm
++++ b/aten/src/ATen/native/mps/operations/Turns.mm
+@@ -1,6 +1,14 @@
++#include <ATen/mps/MPSProfiler.h>
++#include <ATen/native/CanUse32BitIndexMath.h>
+ #include <ATen/native/mps/OperationUtils.h>
+ 
+ namespace at::native {
++
++#ifndef PYTORCH_JIT_COMPILE_SHADERS
++static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
++#else
++#include <ATen/native/mps/Turns_metallib.h>
++#endif
+ 
+ struct SharesCachedGraph : public MPSCachedGraph {
+   MPSGraphTensor* shares = nil;
+@@ -27,13 +35,39 @@
+ }
+ 
+ Tensor& mean_square_out_mps(const Tensor& self, Tensor& out) {
++  using namespace mps;
++
+   // the mean of no elements is not a number
+   if (self.numel() == 0) {
+     return out.fill_(NAN);
+   }
+   out.resize_({});
+-  NSNumber* count = @(self.numel());
+-  runMPSGraph(getCurrentMPSStream(), makeGraph(count), feeds, out);
++  if (out.numel() == 0) {
++    return out;
++  }
++
++  const auto self_ = self.contiguous();
++  const auto out_ = out.is_contiguous() ? out : at::empty(out.sizes(), out.options());
++  const int64_t numel = self.numel();
++  MPSStream* stream = getCurrentMPSStream();
++  const std::string index_type = canUse32BitIndexMath(out) && canUse32BitIndexMath(self) ? "int" : "long";
++  dispatch_sync_with_rethrow(stream->queue(), ^() {
++    @autoreleasepool {
++      auto computeEncoder = stream->commandEncoder();
++      auto PSO = lib.getPipelineStateForFunc("mean_square_" + scalarToMetalTypeString(self) + "_" + index_type);
++      // this function call is a no-op if MPS Profiler is not enabled
++      getMPSProfiler().beginProfileKernel(PSO, "mean_square", {self_});
++      [computeEncoder setComputePipelineState:PSO];
++      mtl_setArgs(computeEncoder, out_, self_, numel);
++      const auto group_size = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], (numel / 32 + 1) * 32);
++      [computeEncoder dispatchThreadgroups:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(group_size, 1, 1)];
++      getMPSProfiler().endProfileKernel(PSO);
++    }
++  });
++  if (!out_.is_same(out)) {
++    out.copy_(out_);
++  }
++
+   return out;
+ }
+ 
+""",
+    )
+
+
+def test_rows_are_copied_back_where_the_result_may_be_strided(tmp_path: Path) -> None:
+    assert_expected_inline(
+        diff(tmp_path, "shares", fork.shares()),
+        """\
+diff --git a/aten/src/ATen/native/mps/kernels/Turns.metal b/aten/src/ATen/native/mps/kernels/Turns.metal
+new file mode 100644
+--- /dev/null
++++ b/aten/src/ATen/native/mps/kernels/Turns.metal
+@@ -0,0 +1,44 @@
++#include <c10/metal/reduction_utils.h>
++#include <c10/metal/utils.h>
++#include <metal_stdlib>
++
++using namespace metal;
++
++template <typename T, typename index_t>
++kernel void shares(
++    device T* output,
++    constant T* input,
++    constant index_t& width,
++    uint row [[threadgroup_position_in_grid]],
++    uint tid [[thread_position_in_threadgroup]],
++    uint group_size [[threads_per_threadgroup]]) {
++  threadgroup float shared_sum[c10::metal::simdgroup_size];
++  const index_t i0 = row;
++  float sum = 0;
++  for (index_t r0 = tid; r0 < width; r0 += group_size) {
++    sum += static_cast<float>(input[i0 * width + r0]);
++  }
++  sum = c10::metal::threadgroup_sum(shared_sum, sum, tid, group_size);
++  for (index_t i1 = tid; i1 < width; i1 += group_size) {
++    output[i0 * width + i1] =
++        static_cast<T>(static_cast<float>(input[i0 * width + i1]) / sum);
++  }
++}
++
++#define REGISTER_SHARES_(DTYPE, INDEX)                            \\
++  template [[host_name("shares_" #DTYPE "_" #INDEX)]] kernel void \\
++  shares<DTYPE, INDEX>(                                           \\
++      device DTYPE * output,                                      \\
++      constant DTYPE * input,                                     \\
++      constant INDEX & width,                                     \\
++      uint row [[threadgroup_position_in_grid]],                  \\
++      uint tid [[thread_position_in_threadgroup]],                \\
++      uint group_size [[threads_per_threadgroup]])
++
++#define REGISTER_SHARES(DTYPE)  \\
++  REGISTER_SHARES_(DTYPE, int); \\
++  REGISTER_SHARES_(DTYPE, long)
++
++REGISTER_SHARES(float);
++REGISTER_SHARES(half);
++REGISTER_SHARES(bfloat);
+diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native/mps/operations/Turns.mm
+--- a/aten/src/ATen/native/mps/operations/Turns.mm
++++ b/aten/src/ATen/native/mps/operations/Turns.mm
+@@ -1,11 +1,16 @@
++#include <ATen/mps/MPSProfiler.h>
++#include <ATen/native/CanUse32BitIndexMath.h>
+ #include <ATen/native/mps/OperationUtils.h>
++#include <c10/util/accumulate.h>
+ 
+ namespace at::native {
++
++#ifndef PYTORCH_JIT_COMPILE_SHADERS
++static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
++#else
++#include <ATen/native/mps/Turns_metallib.h>
++#endif
+ 
+-struct SharesCachedGraph : public MPSCachedGraph {
+-  MPSGraphTensor* shares = nil;
+-};
+-
+ static Tensor turn_template(const Tensor& self, int64_t times, bool back) {
+   TORCH_CHECK(times > 0, back ? "returned" : "turned", ": times must be positive");
+   Tensor output = at::empty(self.sizes(), self.options());
+@@ -38,9 +43,36 @@
+ }
+ 
+ Tensor shares_mps(const Tensor& self) {
++  using namespace mps;
++
+   Tensor output = at::empty_like(self);
+-  auto graph = LookUpOrCreateCachedGraph<SharesCachedGraph>(key, makeGraph);
+-  runMPSGraph(getCurrentMPSStream(), graph->graph(), feeds, output);
++  if (output.numel() == 0) {
++    return output;
++  }
++
++  const auto self_ = self.contiguous();
++  const auto output_ = output.is_contiguous() ? output : at::empty(output.sizes(), output.options());
++  const int64_t width = self.size(-1);
++  MPSStream* stream = getCurrentMPSStream();
++  const std::string index_type = canUse32BitIndexMath(output) && canUse32BitIndexMath(self) ? "int" : "long";
++  dispatch_sync_with_rethrow(stream->queue(), ^() {
++    @autoreleasepool {
++      auto computeEncoder = stream->commandEncoder();
++      auto PSO = lib.getPipelineStateForFunc("shares_" + scalarToMetalTypeString(self) + "_" + index_type);
++      // this function call is a no-op if MPS Profiler is not enabled
++      getMPSProfiler().beginProfileKernel(PSO, "shares", {self_});
++      [computeEncoder setComputePipelineState:PSO];
++      mtl_setArgs(computeEncoder, output_, self_, width);
++      const auto group_size = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], (width / 32 + 1) * 32);
++      [computeEncoder dispatchThreadgroups:MTLSizeMake(c10::numelements_to_dim(self.dim() - 1, self.sizes()), 1, 1)
++                     threadsPerThreadgroup:MTLSizeMake(group_size, 1, 1)];
++      getMPSProfiler().endProfileKernel(PSO);
++    }
++  });
++  if (!output_.is_same(output)) {
++    output.copy_(output_);
++  }
++
+   return output;
+ }
+ 
+""",
+    )
+
+
+def test_a_fork_without_threadgroup_reductions_has_a_simdgroup_a_row(tmp_path: Path) -> None:
+    made = diff(tmp_path, "shares", fork.shares(), reductions=False)
+    assert "sum = simd_sum(sum);" in made
+    assert "threadsPerThreadgroup:MTLSizeMake(simdgroup_size, 1, 1)];" in made
+
+
+def test_a_row_that_is_not_recorded_says_so(tmp_path: Path) -> None:
+    with pytest.raises(PorterError, match="PTR375 nothing is recorded of shares"):
+        diff(tmp_path, "shares", None)
+
+
+def test_a_scaffold_has_each_open_decision_as_a_comment_and_raises(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    plan = plan_operator(checkout, "shares", programs=lambda served: None, scaffold=True)
+    assert not plan.complete
+    assert_expected_inline(
+        "\n".join(line for line in plan.changes.diff().splitlines() if line[:1] in "+-"),
+        """\
+--- /dev/null
++++ b/aten/src/ATen/native/mps/kernels/Turns.metal
++#include <metal_stdlib>
++
++using namespace metal;
++
++template <typename T>
++kernel void shares(
++    device T* output,
++    constant T* input,
++    uint tid [[thread_position_in_grid]]) {
++  // PTR375: nothing is recorded of shares
++}
+--- a/aten/src/ATen/native/mps/operations/Turns.mm
++++ b/aten/src/ATen/native/mps/operations/Turns.mm
+-  auto graph = LookUpOrCreateCachedGraph<SharesCachedGraph>(key, makeGraph);
+-  runMPSGraph(getCurrentMPSStream(), graph->graph(), feeds, output);
++  // PTR375: nothing is recorded of shares
++  TORCH_CHECK_NOT_IMPLEMENTED(false, "shares: its kernel is not written yet");
++""",
+    )
