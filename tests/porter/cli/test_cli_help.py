@@ -88,6 +88,8 @@ Options:
   --no-verify        Only plan; do not verify.
   --from SOURCE      cuda: ATen's CUDA kernel. FILE.cu: a kernel of your own.
   --function NAME    The kernel in FILE.cu.
+  --scaffold         Write the frame of what cannot be ported, to be completed
+                     by hand.
   --pull-request     Print the text of a pull request instead of the diff.
   --jobs N           Verdicts at a time. Default: as many as there are cores.
                      [x>=1]
