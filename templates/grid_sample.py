@@ -241,9 +241,9 @@ def sample_by_operators(x: Tensor, grid: Tensor) -> Tensor:
     """The same without a kernel, in operators of torch: each goes over memory again."""
     batch, height, width, _ = x.shape
     wide = torch.promote_types(x.dtype, torch.float32)
-    image, at = torch.arange(batch).view(-1, 1, 1), grid.to(wide)
+    image, at = torch.arange(batch, device=x.device).view(-1, 1, 1), grid.to(wide)
     px, py = ((at[..., 0] + 1) * width - 1) / 2, ((at[..., 1] + 1) * height - 1) / 2
-    total = torch.zeros(())
+    total = torch.zeros((), device=x.device)
     for dy in (0, 1):
         for dx in (0, 1):
             column, row = px.floor() + dx, py.floor() + dy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from porter.cli.kernel_bench import bench
 from porter.cli.kernel_check import check
+from porter.cli.kernel_compile import compile_kernels
 from porter.cli.kernel_export import export, import_
 from porter.cli.kernel_list import list_templates
 from porter.cli.kernel_new import new
@@ -19,6 +20,7 @@ kernel = group(
     check,
     bench,
     trace,
+    compile_kernels,
     export,
     import_,
     promote,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from porter.cli.options import command, family, sanitize
+from porter.cli.options import command, device, family, sanitize
 from porter.cli.output import DONE, INCOMPLETE, Output
 
 
@@ -18,7 +18,8 @@ from porter.cli.output import DONE, INCOMPLETE, Output
 @click.argument("file", type=click.Path(path_type=Path))
 @sanitize
 @family
-def check(output: Output, file: Path) -> int:
+@device
+def check(output: Output, file: Path, device: str) -> int:
     """Compare a script's kernels with their references.
 
     Runs every case of the script's SCRIPT: sizes, element types and layouts, in both tiers, with accesses out of
@@ -27,9 +28,9 @@ def check(output: Output, file: Path) -> int:
     from porter.report.kernel import check_lines, check_object
     from porter.workflows.kernel import backend_name, check_script
 
-    results = list(check_script(file, output.report_step))
+    results = list(check_script(file, output.report_step, device))
     if output.json:
         output.object(check_object(file.name, results))
     else:
-        output.text("\n".join(check_lines(file.name, results, backend_name())))
+        output.text("\n".join(check_lines(file.name, results, backend_name(device))))
     return DONE if all(result.ok for result in results) else INCOMPLETE

@@ -133,7 +133,7 @@ def proof(function: Decorated) -> Decorated:
             default="auto",
             metavar="NAME",
             shell_complete=_complete_backend,
-            help="Where the tests run: host, kernels or mps. Default: the most complete one available.",
+            help="Where the tests run: host, kernels, mps or cuda. Default: the most complete one available.",
         ),
     ):
         function = option(function)
@@ -218,6 +218,13 @@ sanitize = click.option(
     expose_value=False,
     shell_complete=_complete_checks,
     help="What to watch kernels for, as $PORTER_SANITIZE: races, bounds, all or none.",
+)
+device = click.option(
+    "--device",
+    type=click.Choice(["mps", "cuda"]),
+    default="mps",
+    show_default=True,
+    help="Where kernels run: on the mps device, or on an NVIDIA GPU.",
 )
 expression = click.option("-k", "expr", metavar="EXPR", help="Only run tests whose name matches, as in pytest.")
 

@@ -9,6 +9,7 @@ from porter.kernels.functions import custom_function
 from porter.kernels.kernel import Kernel, MetalParameter
 from porter.kernels.metal_kernel import MetalKernel, metal_kernel
 from porter.kernels.references import differentiate
+from porter.kernels.shaders import compile_shader
 from porter.kernels.torch_metal_kernel import TorchMetalKernel
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "MetalParameter",
     "Tolerance",
     "TorchMetalKernel",
+    "compile_shader",
     "custom_function",
     "differentiate",
     "metal_kernel",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import torch
@@ -14,6 +15,8 @@ from porter.kernels.types import metal_type
 Number: TypeAlias = bool | int | float
 Value: TypeAlias = torch.Tensor | Number
 TemplateValue: TypeAlias = torch.dtype | bool | int
+# The device of tensors that kernels run on, unless they lie on a CUDA device.
+DEVICE, CUDA = "mps", "cuda"
 # Tensors of fewer elements lie in Metal's constant address space, as MLX passes them.
 SMALL = 8
 _NUMBERS: Mapping[type, torch.dtype] = {bool: torch.bool, int: torch.int32, float: torch.float32}
@@ -77,6 +80,29 @@ def _name(dtype: torch.dtype) -> str:
     name = metal_type(dtype)
     assert name is not None, dtype
     return name
+
+
+def device_of(inputs: Sequence[object]) -> str:
+    """Where a call runs: on the CUDA device of a tensor that lies on one; on the CPU if a tensor with dimensions lies
+    there and none on the mps device. Numbers alone run on the mps device, or a CUDA device where there is no other.
+    """
+    tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
+    kinds = {t.device.type for t in tensors}
+    if not kinds - {"cpu"} and all(t.dim() == 0 for t in tensors) and _has_cuda_alone():
+        return f"{CUDA}:{torch.cuda.current_device()}"
+    if CUDA in kinds and DEVICE not in kinds:
+        return next(str(t.device) for t in tensors if t.device.type == CUDA)
+    return "cpu" if DEVICE not in kinds and any(t.dim() > 0 and t.device.type == "cpu" for t in tensors) else DEVICE
+
+
+@lru_cache(maxsize=1)
+def _has_cuda_alone() -> bool:
+    return torch.cuda.is_available() and not torch.backends.mps.is_available()
+
+
+def is_cuda(device: str) -> bool:
+    """Whether `device_of` named a CUDA device."""
+    return device.startswith(CUDA)
 
 
 def number_type(value: Number) -> torch.dtype:

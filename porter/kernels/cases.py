@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from porter.kernels.call import Value
-from porter.kernels.validation import DEVICE
+from porter.kernels.call import DEVICE, Value
 
 FLOATING = (torch.float32, torch.float16, torch.bfloat16)
 # What an example is multiplied with to get large values; squares of half's have to fit too.

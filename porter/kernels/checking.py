@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from porter.core.errors import PorterError
+from porter.kernels.call import DEVICE
 from porter.kernels.script import Case, Script, WrongStage
 
 
@@ -22,9 +23,9 @@ class CaseResult:
         return self.difference is None and not self.error
 
 
-def check(script: Script) -> Iterator[CaseResult]:
+def check(script: Script, device: str = DEVICE) -> Iterator[CaseResult]:
     """Every case, then the wrong calls that have to be refused."""
-    for case in script.cases():
+    for case in script.cases(device):
         yield _check_case(script, case)
     if script.refusals:
         yield _check_refusals(script)

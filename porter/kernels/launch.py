@@ -1,6 +1,6 @@
-"""Runs generated source on the mps device: the stand-in's on Linux, Apple's on a Mac.
+"""Runs generated source on the mps device, the stand-in's on Linux or Apple's on a Mac, and on CUDA devices.
 
-Both go through `torch.mps.compile_shader`. Not yet run on Apple hardware.
+The first two go through `torch.mps.compile_shader`. Not yet run on Apple hardware.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from aten_overlay.metal.family import REFUSED
 from aten_overlay.metal.sanitizer.checks import NAMES, select
 from aten_overlay.metal.sanitizer.results import find_unwritten
 from porter.core.errors import Place, PorterError
-from porter.kernels.call import Call, Number, Value, operand, output_operand
+from porter.kernels import cuda
+from porter.kernels.call import DEVICE, Call, Number, Value, device_of, is_cuda, operand, output_operand
 from porter.kernels.kernel import Kernel
 from porter.kernels.signature import Buffer, Content, Generated, generate, pointer_name, tensor_views
-from porter.kernels.validation import DEVICE, check_call, check_generated
+from porter.kernels.validation import check_call, check_generated
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,11 @@ def write_signature(kernel: Kernel, call: Call) -> Generated:
 def prepare(kernel: Kernel, call: Call) -> Prepared:
     """What launches calls like this one, with its source compiled. Raises PTR208-PTR220 for a call that cannot run."""
     generated = write_source(kernel, call)
-    require_device(kernel)
-    function = getattr(compiled(generated.source, _mode.get()), generated.function)
+    if is_cuda(device_of(call.inputs)):
+        function = getattr(cuda.compiled(generated.source), generated.function)
+    else:
+        require_device(kernel)
+        function = getattr(compiled(generated.source, _mode.get()), generated.function)
     _check_limits(kernel, call, function)
     return Prepared(generated, function)
 
@@ -121,9 +125,10 @@ def is_plain() -> bool:
 
 
 def launch(kernel: Kernel, call: Call, prepared: Prepared) -> tuple[torch.Tensor, ...]:
-    """Runs a call on the mps device; its outputs."""
+    """Runs a call on its device; its outputs."""
+    device = device_of(call.inputs)
     inputs = tuple(_laid_out(kernel, value) for value in call.inputs)
-    outputs = tuple(allocate(o.shape, o.dtype, call.init_value) for o in call.outputs)
+    outputs = tuple(allocate(o.shape, o.dtype, call.init_value, device) for o in call.outputs)
     if 0 not in call.grid:
         _run(prepared.function, kernel, prepared.generated, call, inputs, outputs)
     return outputs
@@ -154,10 +159,10 @@ def compiled(source: str, mode: Mode) -> Any:
         cause = error.__cause__
         if isinstance(cause, OverlayError) and cause.code == REFUSED:
             raise PorterError(cause.code, cause.what, place, cause.hint) from error
-        raise PorterError("PTR219", f"the kernel does not compile: {what}", place, _advise(what)) from error
+        raise PorterError("PTR219", f"the kernel does not compile: {what}", place, advise(what)) from error
 
 
-def _advise(what: str) -> str:
+def advise(what: str) -> str:
     """What to do about a compiler's message."""
     unknown = _UNKNOWN_TYPE.search(what)
     if unknown:
@@ -196,14 +201,14 @@ def _laid_out(kernel: Kernel, value: Value) -> Value:
     return value.contiguous() if isinstance(value, torch.Tensor) and kernel.row_contiguous else value
 
 
-def allocate(shape: Sequence[int], dtype: torch.dtype, init_value: Number | None) -> torch.Tensor:
+def allocate(shape: Sequence[int], dtype: torch.dtype, init_value: Number | None, device: str = DEVICE) -> torch.Tensor:
     """Memory for an output."""
     if init_value is None:
-        empty = torch.empty(shape, dtype=dtype, device=DEVICE)
+        empty = torch.empty(shape, dtype=dtype, device=device)
         if _mode.get().poison and empty.numel():
             empty.view(-1).view(torch.uint8).fill_(_POISON)
         return empty
-    return torch.full(shape, init_value, dtype=dtype, device=DEVICE)
+    return torch.full(shape, init_value, dtype=dtype, device=device)
 
 
 def _run(
@@ -220,6 +225,8 @@ def _run(
         observer(kernel, call, outputs)
     try:
         function(*arguments, threads=list(call.grid), group_size=list(call.group), arg_casts=casts or None)
+    except OverlayError as error:
+        raise cuda.convert(error) from error
     except RuntimeError as error:
         raise RuntimeError(rename_operands(str(error), kernel, generated)) from error
     if call.init_value is None and "uninitialized" in select(NAMES if _mode.get().sanitize else ()):

@@ -268,7 +268,7 @@ class MetalKernel:
         arguments: Launch = {"threadgroup": _THREADGROUP, **self._launch_for(inputs)}
         if group is not None:
             arguments["threadgroup"] = group
-        if not arguments.keys() >= _IMPLIED:
+        if not all(name in arguments for name in _IMPLIED):
             self._require_reference("run")
         found = self._find_operator(inputs, arguments.get("output_shapes", ()))
         results = run_operator(found, _packed(found.kernel, checked_inputs(found.kernel, inputs), arguments), False)
@@ -282,7 +282,7 @@ class MetalKernel:
     def _complete(self, inputs: Sequence[Value], given: Launch) -> Launch:
         """A launch with what it leaves out. Raises PTR221 if only a reference could tell."""
         arguments: Launch = {**given}
-        if not arguments.keys() >= _IMPLIED:
+        if not all(name in arguments for name in _IMPLIED):
             outputs = result_outputs(self._draft, self._require_reference("run"), tuple(inputs))
             arguments.setdefault("output_shapes", [output.shape for output in outputs])
             arguments.setdefault("output_dtypes", [output.dtype for output in outputs])

@@ -13,7 +13,8 @@ import torch
 
 from porter.core.errors import PorterError
 from porter.kernels import references
-from porter.kernels.call import Call, Number, Output, Value, three
+from porter.kernels.call import DEVICE, Call, Number, Output, Value, device_of, three
+from porter.kernels.cuda import find_collector
 from porter.kernels.gradients import check_gradients
 from porter.kernels.kernel import Kernel, TemplateArgument
 from porter.kernels.launch import Prepared, launch, write_signature, write_source
@@ -21,7 +22,6 @@ from porter.kernels.prepared import Preparations, find_prepared
 from porter.kernels.references import Reference
 from porter.kernels.sources import find_last_source
 from porter.kernels.types import metal_type
-from porter.kernels.validation import DEVICE
 
 # Gets the inputs, the gradients of the outputs and the outputs; a single gradient and a single output come alone.
 Vjp: TypeAlias = Callable[[Sequence[Value], Any, Any], Any]
@@ -168,8 +168,11 @@ def _returned(results: Sequence[torch.Tensor]) -> Any:
 
 
 def _compute(kernel: Kernel, reference: Reference | None, call: Call, prepared: Preparations) -> Sequence[torch.Tensor]:
-    """The kernel's outputs on the mps device, the reference's on the CPU. Raises PTR221 for a CPU call without one."""
-    if device_of(call.inputs) == DEVICE:
+    """The kernel's outputs on a device, the reference's on the CPU. Raises PTR221 for a CPU call without one."""
+    if (collect := find_collector()) is not None:
+        collect(write_signature(kernel, call).source)
+        return tuple(torch.zeros(each.shape, dtype=each.dtype) for each in call.outputs)
+    if device_of(call.inputs) != "cpu":
         found = find_prepared(prepared, kernel, reference, call)
         find_last_source(kernel).text = found.generated.source
         return launch(kernel, call, found)
@@ -185,19 +188,12 @@ def _compute(kernel: Kernel, reference: Reference | None, call: Call, prepared: 
     return tuple(_owned(result, call.inputs) for result in results)
 
 
-def device_of(inputs: Sequence[object]) -> str:
-    """Where a call runs: on the CPU if a tensor with dimensions lies there and none on the mps device."""
-    tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
-    kinds = {t.device.type for t in tensors}
-    return "cpu" if DEVICE not in kinds and any(t.dim() > 0 and t.device.type == "cpu" for t in tensors) else DEVICE
-
-
 def _source(kernel: Kernel, call: Call) -> str:
     """The Metal source of a call; "" for one on the CPU with types that Metal lacks.
 
-    Raises PTR208-PTR218 for a call on the mps device that cannot run.
+    Raises PTR208-PTR218 for a call on a device that cannot run.
     """
-    if device_of(call.inputs) == DEVICE:
+    if device_of(call.inputs) != "cpu":
         return write_source(kernel, call).source
     types = [v.dtype for v in call.inputs if isinstance(v, torch.Tensor)] + [o.dtype for o in call.outputs]
     return "" if None in map(metal_type, types) else write_signature(kernel, call).source

@@ -40,6 +40,6 @@ def _describe(call: Call, has_reference: bool) -> Hashable:
 
 def _describe_one(value: Value, by_value: bool) -> Hashable:
     if isinstance(value, torch.Tensor):
-        return value.dtype, value.shape, value.device.type, value.layout, value.is_contiguous()
+        return value.dtype, value.shape, value.device, value.layout, value.is_contiguous()
     is_large = isinstance(value, int) and value.bit_length() >= _LARGE
     return type(value), value if by_value or is_large else None

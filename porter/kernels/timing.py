@@ -1,13 +1,14 @@
 """Times a script's tiers beside the torch operator, in one process.
 
-On the host the operator runs on the CPU: a ratio says what the host makes of the kernel, not what a GPU would.
+On the host the operator runs on the CPU: a ratio says what the host makes of the kernel, not what a GPU would. On a
+CUDA device both run there, and events tell the time.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,8 @@ import torch
 
 from aten_overlay.device import load
 from porter.core.errors import PorterError
+from porter.kernels.call import CUDA, DEVICE
+from porter.kernels.events import copy_bandwidth, time_by_events
 from porter.kernels.script import Case, Kind, Script, Stage, Values, moved, on_cpu
 
 ROUNDS = 20
@@ -42,7 +45,8 @@ class Fused:
 class Timing:
     """Milliseconds of one case: of the kernels, of their simple tier (None without one), and of torch.
 
-    `fused` has the stages that are also written in separate operators of torch.
+    `fused` has the stages that are also written in separate operators of torch. `copied` is, on a CUDA device, the
+    bytes of the kernels' inputs and outputs a second, as a fraction of those that a copy reads and writes.
     """
 
     case: str
@@ -51,6 +55,7 @@ class Timing:
     simple: float | None
     torch: float
     fused: tuple[Fused, ...] = ()
+    copied: float | None = None
 
     @property
     def ratio(self) -> float:
@@ -77,32 +82,40 @@ def without_fill() -> Iterator[None]:
         device.fill_memory(True)
 
 
-def measure(script: Script) -> Iterator[Timing]:
+def measure(script: Script, device: str = DEVICE) -> Iterator[Timing]:
     """Every size to time, in the script's first two element types. Raises PTR287 for a script without any."""
     if not script.benchmark:
         raise PorterError("PTR287", "`benchmark` of SCRIPT is ()", hint="Give it sizes to time: ((1 << 20,),).")
     for size in script.benchmark:
         for dtype in script.dtypes[:2]:
-            case = Case(size, dtype)
+            case = Case(size, dtype, device=device)
             yield _measure_case(script, case)
 
 
 def _measure_case(script: Script, case: Case) -> Timing:
     values = script.values(case)
     kernel, simple, reference = 0.0, 0.0, 0.0
-    fused = []
+    fused, moved_bytes, is_cuda = [], 0, case.device == CUDA
     for stage in script.stages:
-        on_host = on_cpu(values) if sys.platform != "darwin" else values
+        on_host = on_cpu(values) if not is_cuda and sys.platform != "darwin" else values
         runs = _runs(stage, values, on_host)
-        times = dict(zip(runs, _fastest(list(runs.values())), strict=True))
+        listed = list(runs.values())
+        times = dict(zip(runs, time_by_events(listed) if is_cuda else _fastest(listed), strict=True))
         kernel, reference = kernel + times["run"], reference + times["reference"]
         simple += times["simple"] if stage.simple else times["run"]
         if stage.operators:
             fused.append(Fused(stage.name, times["run"] * 1e3, times["operators"] * 1e3))
-        values |= moved(stage.results(stage.reference, on_host), case.device)
+        results = moved(stage.results(stage.reference, on_host), case.device)
+        moved_bytes += _count_bytes([*(values[name] for name in stage.takes), *results.values()])
+        values |= results
     has_simple = any(stage.simple for stage in script.stages)
     plain = simple * 1e3 if has_simple else None
-    return Timing(str(case), script.kind, kernel * 1e3, plain, reference * 1e3, tuple(fused))
+    copied = moved_bytes / kernel / copy_bandwidth() if is_cuda else None
+    return Timing(str(case), script.kind, kernel * 1e3, plain, reference * 1e3, tuple(fused), copied)
+
+
+def _count_bytes(values: Iterable[Any]) -> int:
+    return sum(value.nbytes for value in values if isinstance(value, torch.Tensor))
 
 
 def _runs(stage: Stage, values: Values, on_host: Values) -> dict[str, Callable[[], Any]]:

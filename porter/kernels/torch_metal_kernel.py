@@ -147,7 +147,7 @@ class TorchMetalKernel:
     ) -> torch.Tensor | list[torch.Tensor]:
         """A call with what `launch` gives and what it leaves out, in threadgroups of `group` if one is given."""
         arguments: dict[str, Any] = {"threads_per_thread_group": _THREADGROUP, **self._launch_for(inputs, launch)}
-        if not arguments.keys() >= _LAUNCH:
+        if not all(name in arguments for name in _LAUNCH):
             outputs = result_outputs(self.kernel, self._torch_defn, tuple(inputs))
             arguments.setdefault("result_shapes", [each.shape for each in outputs])
             arguments.setdefault("threads_per_grid", (math.prod(outputs[0].shape), 1, 1))

@@ -10,22 +10,23 @@ import torch
 
 from porter.core.dtypes import Kind
 from porter.core.errors import PorterError
-from porter.kernels.call import Call, Number, Value, number_type, three
+from porter.kernels.call import DEVICE, Call, Number, Value, device_of, is_cuda, number_type, three
 from porter.kernels.kernel import Kernel
 from porter.kernels.signature import MOST_BUFFERS, Content, Generated, described
 from porter.kernels.types import describe, is_atomic, limits, metal_type
 
 MOST_THREADS = 1024
-DEVICE = "mps"
 _DIMENSIONS = 3
 _MOST_IN_GRID = 2**32 - 1  # of one dimension: positions in a grid are 32-bit numbers
 
 
 def check_call(kernel: Kernel, call: Call) -> None:
     """Raises PTR208, PTR209, PTR212 and PTR215-PTR218 for a call that the kernel cannot run."""
+    device = device_of(call.inputs)
+    device = device if is_cuda(device) else DEVICE
     for name, value in zip(kernel.inputs, call.inputs, strict=True):
         if isinstance(value, torch.Tensor):
-            _check_tensor(kernel, name, value)
+            _check_tensor(kernel, name, value, device)
         else:
             _check_number(kernel, name, value)
     for name, output in zip(kernel.outputs, call.outputs, strict=True):
@@ -184,7 +185,7 @@ def check_keys(kernel: Kernel, what: str, given: Mapping[str, object], names: Se
             )  # fmt: skip
 
 
-def _check_tensor(kernel: Kernel, name: str, value: torch.Tensor) -> None:
+def _check_tensor(kernel: Kernel, name: str, value: torch.Tensor, device: str) -> None:
     what = f"input `{name}`"
     _check_type(kernel, what, value.dtype)
     if value.layout is not torch.strided:
@@ -193,10 +194,10 @@ def _check_tensor(kernel: Kernel, name: str, value: torch.Tensor) -> None:
             hint=f"Pass {name}.to_dense().",
         )  # fmt: skip
     is_number = value.device.type == "cpu" and value.dim() == 0
-    if value.device.type != DEVICE and not is_number:
+    if device not in (str(value.device), value.device.type) and not is_number:
         raise PorterError(
-            "PTR208", f"{what} of kernel `{kernel.name}` is on {value.device}, not on {DEVICE}",
-            hint=f'Move it: {name}.to("{DEVICE}").',
+            "PTR208", f"{what} of kernel `{kernel.name}` is on {value.device}, not on {device}",
+            hint=f'Move it: {name}.to("{device}").',
         )  # fmt: skip
     strided = Content.STRIDES in described(kernel, name)
     if not kernel.row_contiguous and not strided and not value.is_contiguous():

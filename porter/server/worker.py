@@ -28,7 +28,7 @@ from porter.verdict.build.literals import largest_count, literals
 from porter.verdict.build.tree import Tree, materialise, metal_include
 from porter.verdict.errors import NoVerdict, raising_porter_errors
 from porter.verdict.messages import VerdictAnswer
-from porter.verdict.result import DEFAULT, FLUSH, Failure, VerifyTarget
+from porter.verdict.result import CUDA, DEFAULT, FLUSH, Failure, VerifyTarget
 from porter.verdict.suite.selection import Selection
 
 if TYPE_CHECKING:
@@ -235,9 +235,10 @@ def _build_and_test(
     backend = BACKENDS[options.backend]
     if not found:
         progress("build")
-        if target.pairs or not backend.ON_HARDWARE:
-            _require_compiler()
-        found = find_unregistered(tree, target)
+        if options.backend != CUDA:  # which may find what another machine compiled, and asks for the kernels
+            if target.pairs or not backend.ON_HARDWARE:
+                _require_compiler()
+            found = find_unregistered(tree, target)
     if found:
         spent = time.monotonic() - started
         return VerdictAnswer(
@@ -258,7 +259,7 @@ def _run_tests(
     from porter.verdict.suite.sample_results import run_samples
 
     backend = BACKENDS[options.backend]
-    flushes = options.arithmetic == FLUSH or backend.ON_HARDWARE
+    flushes = options.arithmetic == FLUSH or backend.FLUSHES
     context = replace(context, flushes=flushes, runs_host_code=backend.RUNS_HOST_CODE)
     if options.large:
         return _run_large(context, target, options, progress)

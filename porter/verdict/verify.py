@@ -9,8 +9,9 @@ from porter.core.progress import Progress, ignore
 from porter.verdict import client
 from porter.verdict.backends.choice import choose_backend
 from porter.verdict.errors import NoVerdict
+from porter.verdict.gpu_findings import add_findings
 from porter.verdict.messages import VerifyRequest
-from porter.verdict.result import ALL, ARITHMETICS, AUTO, DEFAULT, HOST, Verdict, VerifyTarget
+from porter.verdict.result import ALL, ARITHMETICS, AUTO, CUDA, DEFAULT, HOST, Verdict, VerifyTarget
 
 
 def make_request(
@@ -53,7 +54,8 @@ def verify(
     PTR172 (an operator that the backend cannot call) or PTR271 (no large tensors there).
     """
     request = make_request(checkout_root, texts, op, expr, backend, arithmetic, large)
-    return client.request_verdict(request, progress)
+    found = client.request_verdict(request, progress)
+    return add_findings(found, request) if request.backend == CUDA else found
 
 
 def find_arithmetics(name: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""`porter kernel check`, `bench` and `trace`: starts the device, then runs a script.
+"""`porter kernel check`, `bench`, `trace` and `compile`: starts the device, then runs a script.
 
 The device has to come up before torch is imported, which importing `porter.kernels` does.
 """
@@ -15,14 +15,24 @@ from porter.core.progress import Step, Steps
 from porter.verdict.errors import raising_porter_errors
 from porter.workflows.templates import find_templates
 
+MPS, CUDA = "mps", "cuda"
+
 if TYPE_CHECKING:
     from porter.kernels.checking import CaseResult
     from porter.kernels.timing import Timing
     from porter.kernels.trace import StageResult
 
 
-def start_device() -> None:
-    """Brings up the stand-in's mps device; a Mac has its own. Raises PTR100 and PTR140-PTR146."""
+def start_device(device: str = MPS) -> None:
+    """Brings up the stand-in's mps device; a Mac has its own. Raises PTR100 and PTR140-PTR146; PTR385 and PTR386 where
+    a CUDA device is asked for and none can be used.
+    """
+    if device == CUDA:
+        from aten_overlay.cuda.driver import find_driver
+
+        with raising_porter_errors():
+            find_driver().require_device(0)
+        return
     if sys.platform == "darwin":
         return
     import aten_overlay
@@ -31,22 +41,40 @@ def start_device() -> None:
         aten_overlay.start()
 
 
-def backend_name() -> str:
-    """Where scripts run: on the stand-in, or on a Mac's own device."""
+def backend_name(device: str = MPS) -> str:
+    """Where scripts run: on the stand-in, on a Mac's own device, or on an NVIDIA GPU."""
+    if device == CUDA:
+        return CUDA
     return "mps" if sys.platform == "darwin" else "host"
 
 
-def check_script(path: Path, steps: Steps) -> Iterator[CaseResult]:
+def check_script(path: Path, steps: Steps, device: str = MPS) -> Iterator[CaseResult]:
     """The result of every case, with bounds checked. Raises PTR238, PTR239, PTR287 and what `start_device` raises."""
-    start_device()
+    start_device(device)
     from porter.kernels.checking import check
     from porter.kernels.loading import load
 
-    with _checked(sanitize=True):
+    with _checked(sanitize=True) if device != CUDA else nullcontext():
         script = load(path)
-        for number, result in enumerate(check(script)):
+        for number, result in enumerate(check(script, device)):
             steps(Step(f"{path.name}: {result.case}", number + 1))
             yield result
+    if device == CUDA:
+        yield from _check_sanitized(path, steps)
+
+
+def _check_sanitized(path: Path, steps: Steps) -> Iterator[CaseResult]:
+    """One result for each check that `--sanitize` names: the script's cases under compute-sanitizer. Raises PTR394."""
+    from aten_overlay.cuda.sanitizer import TOOLS, run_sanitized
+    from aten_overlay.metal.sanitizer.checks import select
+    from porter.kernels.checking import CaseResult
+
+    for check in (name for name in select() if name in TOOLS):
+        steps(Step(f"{path.name}: {check}"))
+        command = [sys.executable, "-m", "porter", "kernel", "check", str(path), "--device", CUDA]
+        with raising_porter_errors():
+            findings, _ = run_sanitized(check, command)
+        yield CaseResult(f"compute-sanitizer {check}", error="; ".join(map(str, findings)))
 
 
 def trace_script(path: Path, shuffle: int | None) -> Iterator[StageResult]:
@@ -62,12 +90,12 @@ def trace_script(path: Path, shuffle: int | None) -> Iterator[StageResult]:
         yield from trace(load(path), shuffle=shuffle)
 
 
-def time_scripts(paths: tuple[Path, ...], steps: Steps) -> Iterator[tuple[str, Timing]]:
+def time_scripts(paths: tuple[Path, ...], steps: Steps, device: str = MPS) -> Iterator[tuple[str, Timing]]:
     """The times of each script: its name, and one timing. No paths are all templates.
 
     Raises PTR238, PTR239, PTR287, PTR288 and what `start_device` raises.
     """
-    start_device()
+    start_device(device)
     from porter.kernels.loading import load, running_script
     from porter.kernels.timing import measure, without_fill
 
@@ -76,8 +104,24 @@ def time_scripts(paths: tuple[Path, ...], steps: Steps) -> Iterator[tuple[str, T
         for number, path in enumerate(files):
             steps(Step(path.stem, number, len(files)))
             with running_script(path):
-                for timing in measure(load(path)):
+                for timing in measure(load(path), device):
                     yield path.stem, timing
+
+
+def compile_scripts(paths: tuple[Path, ...], steps: Steps) -> Iterator[tuple[str, int]]:
+    """Compiles the kernels of each script to PTX, into the cache: its name, and how many sources. No paths are all
+    templates.
+
+    Raises PTR100, PTR219, PTR238, PTR239, PTR287, PTR288 and PTR380-PTR382.
+    """
+    from porter.kernels.ahead import compile_script
+    from porter.kernels.loading import load, running_script
+
+    files = paths or tuple(template.path for template in find_templates())
+    for number, path in enumerate(files):
+        steps(Step(path.stem, number, len(files)))
+        with running_script(path):
+            yield path.stem, compile_script(load(path))
 
 
 def _checked(shuffle: int | None = None, sanitize: bool = False) -> AbstractContextManager[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from porter.verdict.backends import host, kernels, mps
+from porter.verdict.backends import cuda, host, kernels, mps
 from porter.verdict.backends.protocol import Backend
 from porter.verdict.errors import NoVerdict
 from porter.verdict.result import AUTO
@@ -12,12 +12,14 @@ _BACKENDS: tuple[Backend, ...] = (
     host,
     mps,
     kernels,
+    cuda,
 )
 BACKENDS = {backend.NAME: backend for backend in _BACKENDS}
 
 
 def choose_backend(name: str) -> Backend:
-    """The backend of a name: `auto` is `host` on Linux, `mps` on a Mac with Apple's own GPU, else `kernels`.
+    """The backend of a name: `auto` is `host` on Linux, `mps` on a Mac with Apple's own GPU, else `kernels`;
+    `cuda` is chosen by its name alone.
 
     Raises PTR171 if it is unknown or does not support this machine.
     """

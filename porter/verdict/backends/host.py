@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 NAME = HOST
 ON_HARDWARE = False
 RUNS_HOST_CODE = True
+FLUSHES = False
 
 # The levels that host code asks for, in the order in which they are counted.
 _LEVEL = re.compile(r"\bMACOS_VER_(\d+)_(\d+)_PLUS\b")

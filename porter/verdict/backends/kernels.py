@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 NAME = KERNELS
 ON_HARDWARE = False
 RUNS_HOST_CODE = False
+FLUSHES = False
 
 _loaded: list[Shaders] = []
 

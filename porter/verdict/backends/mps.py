@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 NAME = MPS
 ON_HARDWARE = True
 RUNS_HOST_CODE = False
+FLUSHES = True
 
 _loaded: list[tuple[Shaders, torch.library.Library]] = []  # an override lasts as long as its library
 

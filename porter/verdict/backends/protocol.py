@@ -14,6 +14,7 @@ class Backend(Protocol):
     """Where tests run. Importing a backend imports neither torch nor what needs it: the client chooses one.
 
     One that runs `ON_HARDWARE` has one arithmetic, the GPU's, no bounds checks, and a process that cannot be forked.
+    One that `FLUSHES` may flush denormals whatever the arithmetic.
     One that `RUNS_HOST_CODE` runs the fork's own, so it can also run the implementation that a port removes.
     """
 
@@ -25,6 +26,9 @@ class Backend(Protocol):
 
     @property
     def RUNS_HOST_CODE(self) -> bool: ...
+
+    @property
+    def FLUSHES(self) -> bool: ...
 
     def available(self) -> bool:
         """Whether it is available on this machine."""

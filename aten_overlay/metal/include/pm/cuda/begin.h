@@ -6,3 +6,5 @@
 #define PM_DYNAMIC extern PM_SHARED
 #endif
 #pragma clang force_cuda_host_device begin
+// An access or a barrier in a function of the library has the line of the kernel that calls it.
+#pragma clang attribute push(__attribute__((nodebug)), apply_to = hasType(functionType))

@@ -1,0 +1,196 @@
+"""A kernel that is called with CUDA tensors, as one of `torch.mps.compile_shader` is with those of the mps device.
+
+A call like an earlier one writes its tensors' addresses into a block that is kept, and calls the driver once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from torch import SymInt, Tensor
+
+from aten_overlay.cuda.driver import Driver, as_pointer, lost_context
+from aten_overlay.cuda.grid import MOST_THREADS, read_grid
+from aten_overlay.cuda.launch import CONSTANT, TENSOR, Form, Prepared, Request, Value, prepare
+from aten_overlay.cuda.modules import Modules
+from aten_overlay.cuda.numbers import pack_argument, pack_tensor
+from aten_overlay.cuda.torch_side import TorchSide
+from aten_overlay.errors import OverlayError
+from aten_overlay.metal.cuda.module import Entry
+
+_MOST_PREPARED = 1024  # of a kernel
+_ALIGNMENT = 16  # of addresses that are read and written 16 bytes at a time
+Indices: TypeAlias = tuple[int, ...]
+
+
+class CudaKernel:
+    """A kernel of a library. `restrict` lets it use what is valid only for buffers that do not overlap;
+    `find_variant` gives the kernel that takes some of its references as addresses.
+    """
+
+    thread_execution_width = 32
+
+    def __init__(
+        self,
+        entry: Entry,
+        modules: Modules,
+        driver: Driver,
+        side: TorchSide,
+        find_variant: Callable[[str, Indices], CudaKernel],
+        restrict: bool = True,
+    ) -> None:
+        self._entry, self._modules, self._driver, self._side = entry, modules, driver, side
+        self._find_variant = find_variant
+        self._prepared: dict[Hashable, Prepared] = {}
+        self._launch = driver.library.cuLaunchKernel
+        self._current_device, self._current_stream = side.current_device, side.current_stream
+        self._references = tuple(p.index for p in entry.parameters if p.kind == CONSTANT)
+        self._written = frozenset(p.index for p in entry.parameters if p.writable)
+        self._restrict = restrict and Form.SEVERAL.value in entry.symbols
+
+    @property
+    def max_threads_per_threadgroup(self) -> int:
+        """The most threads of a threadgroup."""
+        return min(MOST_THREADS, self._entry.thread_limit)
+
+    @property
+    def static_thread_group_memory_length(self) -> int:
+        """Bytes of threadgroup memory that the kernel declares itself."""
+        return self._entry.static_bytes
+
+    def takes_value(self, index: int) -> bool:
+        """Whether argument `index` is passed by its value."""
+        return index in self._references
+
+    def __call__(
+        self,
+        *args: Any,
+        threads: int | Sequence[int] | None = None,
+        group_size: int | Sequence[int] | None = None,
+        arg_casts: str | Mapping[int, str] | None = None,
+        threadgroup_bytes: Sequence[int] = (),
+    ) -> None:
+        """Launches the kernel with `args` bound in order, in torch's current stream, and does not wait.
+
+        The arguments are those of `torch.mps.compile_shader`'s kernels; `threadgroup_bytes` are the lengths of
+        threadgroup arguments. Raises PTR388 for tensors of other devices or of several, and what `prepare` raises.
+        """
+        references = self._references
+        if references and (by_address := tuple(i for i in references if i < len(args) and _is_on_device(args[i]))):
+            variant = self._find_variant(self._entry.name, by_address)
+            variant(*args, threads=threads, group_size=group_size, arg_casts=arg_casts,
+                    threadgroup_bytes=threadgroup_bytes)  # fmt: skip
+            return
+        values: list[Value] = []
+        starts: list[int] = []
+        device, unaligned = -1, 0
+        offset: int | SymInt = 0
+        for index, argument in enumerate(args):
+            if isinstance(argument, Tensor) and argument.is_cuda:
+                start = argument.data_ptr()
+                starts.append(start)
+                unaligned |= start
+                offset = offset or argument.storage_offset()
+                if threads is None:
+                    threads = argument.numel()
+                here = argument.get_device()
+                if device not in (-1, here):
+                    raise self._mixed(argument, device)
+                device = here
+                values.append(TENSOR)
+            else:
+                values.append(self._pack(index, argument, arg_casts))
+        if device < 0:
+            raise OverlayError("PTR388", f"kernel `{self._entry.name}` gets no CUDA tensor", hint=_MOVE)
+        if threads is None:
+            threads = ()
+        apart = self._restrict and not unaligned % _ALIGNMENT and self._are_apart(args, starts, offset)
+        if threads.__class__ is not int:
+            threads = tuple(threads)  # type: ignore[arg-type]
+        if group_size.__class__ is list:
+            group_size = tuple(group_size)
+        key = (*values, threads, group_size, apart, device, *threadgroup_bytes)
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            grid = read_grid(threads, group_size)
+            if grid.is_empty:
+                return
+            prepared = self._prepare(Request(tuple(values), grid, dict(enumerate(threadgroup_bytes)), device, apart))
+            self._keep(key, prepared)
+        words, block = prepared.words, prepared.block
+        with prepared.lock:
+            for word, start in zip(words, starts, strict=True):
+                block[word] = start
+            status = self._enqueue(prepared, device)
+        if status:
+            self._driver.refuse_launch(self._entry.name, status)
+
+    def _enqueue(self, prepared: Prepared, device: int) -> int:
+        here = self._current_device()
+        if here != device:
+            return self._enqueue_there(prepared, device, here)
+        stream = as_pointer(self._current_stream(device))
+        status = self._launch(*prepared.launch, stream, prepared.addresses, None)
+        if status and lost_context(status):
+            self._driver.enter(device)
+            status = self._launch(*prepared.launch, stream, prepared.addresses, None)
+        return int(status)
+
+    def _enqueue_there(self, prepared: Prepared, device: int, here: int) -> int:
+        """A launch on a device that is not this thread's current one, which stays so."""
+        self._driver.enter(device)
+        try:
+            return int(
+                self._launch(*prepared.launch, as_pointer(self._current_stream(device)), prepared.addresses, None)
+            )
+        finally:
+            self._driver.enter(here)
+
+    def _prepare(self, request: Request) -> Prepared:
+        here = self._side.current_device()
+        try:
+            return prepare(self._entry, request, self._modules, self._driver, self._side)
+        finally:
+            if here != request.device:
+                self._driver.enter(here)
+
+    def _keep(self, key: Hashable, prepared: Prepared) -> None:
+        if len(self._prepared) >= _MOST_PREPARED:
+            self._prepared.clear()
+        self._prepared[key] = prepared
+
+    def _pack(self, index: int, argument: Any, casts: str | Mapping[int, str] | None) -> bytes:
+        """The bytes of an argument that is no tensor on a device; bytes are passed as they are."""
+        if isinstance(argument, bytes):
+            return argument
+        if isinstance(argument, Tensor):
+            if argument.device.type != "cpu" or argument.dim():
+                where = f"argument {index} of kernel `{self._entry.name}` is on {argument.device}"
+                raise OverlayError("PTR388", where, hint=_MOVE)
+            return pack_tensor(argument)
+        cast = casts if casts is None or isinstance(casts, str) else casts.get(index)
+        return pack_argument(index, argument, cast)
+
+    def _are_apart(self, args: Sequence[Any], starts: Sequence[int], offset: int | SymInt) -> bool:
+        """Whether what is written overlaps nothing else.
+
+        A kernel may reach all of a storage from any view of it. Tensors without an offset are of one storage only if
+        they begin at one address.
+        """
+        if not offset and len(set(starts)) == len(starts):
+            return True
+        tensors = [(i, a.untyped_storage().data_ptr()) for i, a in enumerate(args) if _is_on_device(a)]
+        begins = [begin for _, begin in tensors]
+        return all(begins.count(begin) == 1 for index, begin in tensors if index in self._written)
+
+    def _mixed(self, tensor: Tensor, device: int) -> OverlayError:
+        what = f"kernel `{self._entry.name}` gets tensors on cuda:{device} and on {tensor.device}"
+        return OverlayError("PTR388", what, hint="Move them to one device.")
+
+
+def _is_on_device(argument: Any) -> bool:
+    return isinstance(argument, Tensor) and argument.is_cuda
+
+
+_MOVE = 'Move it: tensor.to("cuda").'

@@ -1,0 +1,96 @@
+"""Kernels on CUDA tensors, as far as that is known without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from aten_overlay.errors import OverlayError, Place
+from porter.core.errors import PorterError
+from porter.kernels import MetalKernel, cuda, shaders
+from porter.kernels.ahead import compile_script
+from porter.kernels.call import device_of, is_cuda
+from porter.kernels.script import Case, Kind, Script, Stage
+from tests.aten_overlay.cuda.recording import on_device
+
+TWICE = MetalKernel("twice", ["x"], ["out"], "uint i = thread_position_in_grid.x; out[i] = 2 * x[i];")
+
+
+def twice(x: torch.Tensor) -> torch.Tensor:
+    outputs = TWICE(
+        inputs={"x": x}, grid=(x.numel(), 1, 1), output_shapes={"out": x.shape}, output_dtypes={"out": x.dtype}
+    )
+    return outputs["out"]
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    sources: list[str] = []
+    monkeypatch.setattr(cuda, "compile_kernels", sources.append)
+    yield sources
+
+
+def test_a_meta_tensor_of_a_cuda_device_decides_where_a_call_runs() -> None:
+    assert device_of([1.0, torch.zeros(3)]) == "cpu"
+    assert device_of([1.0]) == "mps"
+    assert is_cuda("cuda:1")
+    assert not is_cuda("mps")
+
+
+def test_a_script_is_compiled_without_a_device(compiled: list[str]) -> None:
+    script = Script(
+        summary="twice", kind=Kind.ELEMENTWISE, stages=(Stage("twice", twice, lambda x: 2 * x, ("x",)),),
+        inputs=lambda case: {"x": case.normal(*case.size)}, sizes=((3,), (4, 5)), benchmark=((9,),),
+        dtypes=(torch.float32, torch.float16),
+    )  # fmt: skip
+    assert compile_script(script) == len(compiled)
+    # The small size passes its input in another address space.
+    assert len(compiled) == 3
+    assert all("out[i] = 2 * x[i];" in source for source in compiled)
+
+
+def test_what_the_compiler_refuses_names_the_line_of_the_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_source: str) -> None:
+        what = "the Metal source does not compile: use of undeclared identifier 'y'"
+        raise OverlayError("PTR101", what, Place("twice body", 3))
+
+    monkeypatch.setattr(cuda, "compile_kernels", refuse)
+    with cuda.compiling_ahead(), pytest.raises(PorterError, match="undeclared identifier 'y'") as error:
+        twice(torch.zeros(100))
+    assert (error.value.code, str(error.value.place)) == ("PTR219", "twice body:3")
+
+
+def test_compile_shader_sends_cuda_tensors_to_the_gpu_and_others_to_mps(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, Any]] = []
+
+    class Library:
+        def __init__(self, where: str) -> None:
+            self.where = where
+
+        def add(self, *args: Any, **how: Any) -> None:
+            calls.append((self.where, how))
+
+    monkeypatch.setattr(cuda, "compiled", lambda _source: Library("cuda"))
+    monkeypatch.setattr(shaders, "compiled", lambda _source, _mode: Library("mps"))
+    made = shaders.compile_shader("kernel void add() {}")
+    made.add(on_device(torch.zeros(3)), 1.0, threads=3)
+    made.add(torch.zeros(3))
+    assert calls == [("cuda", {"threads": 3}), ("mps", {})]
+
+
+def test_a_refusal_of_the_launcher_is_porters(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Library:
+        def add(self, *_args: Any) -> None:
+            raise OverlayError("PTR388", "argument 1 of kernel `add` is on cpu", hint="Move it.")
+
+    monkeypatch.setattr(cuda, "compiled", lambda _source: Library())
+    with pytest.raises(PorterError) as error:
+        shaders.compile_shader("").add(on_device(torch.zeros(3)))
+    assert (error.value.code, error.value.hint) == ("PTR388", "Move it.")
+
+
+def test_cases_of_a_device_are_made_there() -> None:
+    assert Case((3,), device="cpu").normal(3).device.type == "cpu"
