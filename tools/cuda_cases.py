@@ -23,18 +23,19 @@ from aten_overlay.cuda.compile import PLAIN, compile_kernels
 from aten_overlay.cuda.library import CudaLibrary, load_library
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options
+from shared.arguments import parser
 from tests.aten_overlay.cuda.cases import Case, all_cases, find_difference
 
 FORMS = (("grid",), ("grid", "flat"), ("grid", "flat", "several"))
 
 
-def load_file(cases: Sequence[Case], forms: Sequence[str]) -> CudaLibrary | None:
+def load_file(cases: Sequence[Case], forms: Sequence[str], *, only_compile: bool) -> CudaLibrary | None:
     """The kernels of a file's cases with some forms; None where only their PTX is asked for."""
     values = {index: value for case in cases for index, value in case.values}
     names = list(dict.fromkeys(case.kernel for case in cases))
     options = Options(constants=tuple(values.items()))
     module = compile_kernels(cases[0].path, names, options, replace(PLAIN, forms=tuple(forms)))
-    return None if "--compile" in sys.argv else load_library(module)
+    return None if only_compile else load_library(module)
 
 
 def run(library: CudaLibrary, case: Case) -> Iterator[str]:
@@ -61,12 +62,15 @@ def _bind(by_value: bool, array: np.ndarray) -> torch.Tensor | bytes:
 
 
 def main() -> int:
+    given = parser(__doc__)
+    given.add_argument("--compile", action="store_true", help="only compile to PTX")
+    only_compile = given.parse_args().compile
     failed: list[str] = []
     count = 0
     for file, group in groupby(all_cases(), key=lambda case: case.file):
         cases = list(group)
         for forms in FORMS:
-            library = load_file(cases, forms)
+            library = load_file(cases, forms, only_compile=only_compile)
             if library is None:
                 continue
             before = len(failed)

@@ -8,8 +8,6 @@ One line an operator: its kernels, native or of the first candidate of its port.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 
 from porter.core import cache
 from porter.core.checkout import Checkout
@@ -23,6 +21,7 @@ from porter.verdict.errors import NotNative, raising_porter_errors
 from porter.verdict.native import native_target
 from porter.verdict.prove import find_target
 from porter.verdict.result import VerifyTarget
+from shared.arguments import fork_parser
 
 
 def find_tree(checkout: Checkout, op: str) -> tuple[Tree, VerifyTarget]:
@@ -45,10 +44,12 @@ def compile_operator(checkout: Checkout, op: str) -> int:
         return len(compile_functor(files, find_functor(target), metal_include(tree.root)).entries)
 
 
-def main(arguments: Sequence[str]) -> int:
-    fork, *ops = arguments
-    checkout, failed = Checkout(Path(fork).resolve(), "named"), 0
-    for op in ops:
+def main() -> int:
+    arguments = fork_parser(__doc__)
+    arguments.add_argument("ops", nargs="+", metavar="op", help="an operator")
+    given = arguments.parse_args()
+    checkout, failed = Checkout(given.fork.resolve(), "named"), 0
+    for op in given.ops:
         try:
             print(f"{op}: {compile_operator(checkout, op)} kernels", flush=True)
         except PorterError as error:
@@ -58,4 +59,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -17,6 +17,7 @@ import torch
 from aten_overlay.cuda.compile import PLAIN, compile_kernels
 from porter.kernels import MetalKernel, compile_shader, differentiate
 from porter.kernels.cuda import compiling_ahead
+from shared.arguments import parser
 
 SOURCE = """
 #include <metal_stdlib>
@@ -144,7 +145,9 @@ def compile_all() -> None:
 
 
 def main() -> int:
-    if "--compile" in sys.argv:
+    given = parser(__doc__)
+    given.add_argument("--compile", action="store_true", help="only compile to PTX")
+    if given.parse_args().compile:
         compile_all()
         return 0
     failed = 0

@@ -35,7 +35,7 @@ mine               64x64-float32-dense                    3.000     6.000     2.
     )
     assert timing_object("mine", timings[1]) == {
         "template": "mine", "kind": "elementwise", "target": 1.2, "case": "4194304-float32-dense", "kernel": 3.0,
-        "simple": None, "torch": 2.0, "ratio": 1.5, "to_simple": None, "fused": [],
+        "simple": None, "torch": 2.0, "ratio": 1.5, "to_simple": None, "fused": [], "copied": None,
     }  # fmt: skip
     assert timing_object("mine", timings[3])["fused"] == [
         {"stage": "forward", "kernel": 1.0, "operators": 17.24, "ratio": 17.24}
