@@ -47,7 +47,8 @@ def _rows(plan: Plan, rejected: Sequence[RejectedCandidate]) -> Iterator[tuple[s
     yield from _label("stub", (f"{s.stub} -> {s.function} ({s.file})" for s in plan.stubs))
     for functor in plan.functors:
         pairs = [f"{r.input}->{r.output}" for r in plan.registrations if r.functor == functor.name]
-        yield from _label("dtypes", [f"{functor.name}: {' '.join(pairs)}"])
+        if pairs:
+            yield from _label("dtypes", [f"{functor.name}: {' '.join(pairs)}"])
         yield from _label("functor", [f"{functor.name}: from {functor.origin}"])
     yield from _label("not", (f"{each.functor}: from {each.source}: {_describe_rejection(each)}" for each in rejected))
     yield from _label("removed", (f"{r.symbol} ({r.file})" for r in plan.removed))

@@ -13,6 +13,7 @@ from porter.core.layout import INDEXING
 from porter.loops.host_values import Arguments, SizeProduct, TensorValue
 from porter.loops.program import Programs, Table
 from porter.plan.planner import plan_operator
+from porter.report.terminal import summary
 from tests.porter.plan.native import fork
 
 
@@ -242,6 +243,13 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
  
 """,
     )
+
+
+def test_the_summary_has_no_registrations_of_functors(tmp_path: Path) -> None:
+    programs = fork.mean_square()
+    plan = plan_operator(fork.copy_fork(tmp_path), "mean_square", programs=lambda served: programs)
+    labels = {line.split()[0] for line in summary(plan).splitlines()[1:]}
+    assert "functor" in labels and "dtypes" not in labels
 
 
 def test_rows_are_copied_back_where_the_result_may_be_strided(tmp_path: Path) -> None:
