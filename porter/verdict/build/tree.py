@@ -135,7 +135,15 @@ def _rename(part: Path, root: Path) -> None:
 
 
 def _prune(folder: Path) -> None:
-    taken = {path: path.stat().st_mtime for path in folder.iterdir() if "." not in path.name}
+    taken = {path: _last_use(path) for path in folder.iterdir() if "." not in path.name}
     for old in sorted(taken, key=lambda path: taken[path], reverse=True)[TREES_KEPT:]:
         if time.time() - taken[old] > IN_USE_SECONDS:
             remove_folder(old)
+
+
+def _last_use(tree: Path) -> float:
+    """When a tree was last asked for; 0 if another process removed it meanwhile."""
+    try:
+        return tree.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

@@ -1,5 +1,6 @@
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,19 @@ def test_a_tree_that_another_process_is_removing_is_made_again(tmp_path: Path, m
     (materialise(EMBEDDED_FORK, {}, tmp_path).root / path).unlink()
     monkeypatch.setattr(shutil, "rmtree", lambda folder, **_options: None)  # as one that takes long
     assert (materialise(EMBEDDED_FORK, {}, tmp_path).root / path).is_file()
+
+
+def test_a_tree_that_another_process_removes_meanwhile_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = Path.iterdir
+
+    def list_with_one_that_is_gone(folder: Path) -> Iterator[Path]:
+        yield from listed(folder)
+        yield folder / ("0" * 24)
+
+    monkeypatch.setattr(Path, "iterdir", list_with_one_that_is_gone)
+    assert materialise(EMBEDDED_FORK, {METAL: "a"}, tmp_path).root.is_dir()
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
