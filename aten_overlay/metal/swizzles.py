@@ -29,13 +29,19 @@ def find_deduced(source: Source, declaration: Declaration, templates: Collection
     tokens = source.tokens
     for i in range(max(declaration.body, declaration.start), declaration.end):
         if tokens[i] in templates:
-            opening = skip_angles(source, i + 1, declaration.end) if tokens[i + 1] == "<" else i + 1
-            if tokens[opening] == "(":
+            has_angles = _token(source, i + 1) == "<"
+            opening = skip_angles(source, i + 1, declaration.end) if has_angles else i + 1
+            if _token(source, opening) == "(":
                 yield from _ends_of_arguments(source, opening)
-        elif tokens[i] == "auto" and tokens[i + 2] == "=":
+        elif tokens[i] == "auto" and _token(source, i + 2) == "=":
             end = _skip_expression(source, i + 3, declaration.end)
             if _is_swizzle(source, end - 1):
                 yield end - 1
+
+
+def _token(source: Source, i: int) -> str:
+    """A token; empty past the end of a source that is cut short."""
+    return source.tokens[i] if i < len(source.tokens) else ""
 
 
 def _ends_of_arguments(source: Source, opening: int) -> Iterator[int]:

@@ -78,6 +78,11 @@ template [[host_name("k_adds")]] kernel void k<adds>(device float*, uint);
     assert library.synchronizes("k_waits") and not library.synchronizes("k_adds")
 
 
+def test_a_source_may_end_with_the_name_of_a_template() -> None:
+    source = "template <class T> T twice(T x) { return x + x; }\nkernel void f(device float* y) { y[0] = twice(1.0f); }\ntwice"
+    assert "twice(1.0f)" in generate(parse(read(source)), ["f"], {}, host("0"))
+
+
 def test_generated_code() -> None:
     source = read(
         "constant int size = 2;\nkernel void f(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) {\n"
