@@ -1,4 +1,4 @@
-"""Metal to PTX, without a GPU: what instructions a kernel becomes, what a launcher is told of it, and what is refused."""
+"""Metal to PTX, without a GPU: what instructions a kernel becomes, what a launcher learns of it, and what is refused."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ struct Group {
   int given[32], taken[32];
 };
 struct Warp {
-  uint32_t live = 0, waiting = 0, active[32] = {}, ready = 0;  // ready: lanes that were told which are active with them
+  uint32_t live = 0, waiting = 0, active[32] = {}, ready = 0;  // ready: lanes that know which are active with them
   uintptr_t place[32];
   uint32_t halted = 0;  // at the block's barrier
   std::map<uint32_t, Group> groups;
