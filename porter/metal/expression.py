@@ -94,7 +94,7 @@ def _list_uses(expr: Expr) -> Iterator[Expr]:
 
 
 def parenthesize(text: str) -> str:
-    """A text that can stand as an operand."""
+    """The text, in parentheses where an operand needs them."""
     opener = min((at for at in map(text.find, "([") if at >= 0), default=-1)
     # It closes at the end of a single call, but earlier in `f(x) + g(y)`.
     is_one = _ATOM.match(text) and (opener < 0 or find_closing_end(text, opener) == len(text))

@@ -1,4 +1,4 @@
-// Blocks of threads that exchange values as a GPU's do. Which lanes are active together is told by where they wait: once all
+// Blocks of threads that exchange values as a GPU's do. Where lanes wait decides which are active together: once all
 // lanes of a warp do, those at the first place in the code go on.
 #include <chrono>
 #include <condition_variable>
