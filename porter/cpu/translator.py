@@ -51,7 +51,8 @@ class Translator:
     """The names and types in scope while a kernel is translated for `dtype`.
 
     `roundings` counts the operations that round to the element type. `refused` are locals without a Metal equivalent,
-    an error only where an element uses them; `find_constant` finds the value of a constant of the file.
+    an error only where an element uses them; `find_constant` finds the value of a constant of the file. `written` are
+    locals whose address is passed on, which functions of Metal take by reference.
     """
 
     dtype: DType
@@ -64,6 +65,7 @@ class Translator:
     refused: dict[str, PorterError] = field(default_factory=dict)
     find_constant: Callable[[str], cpp.Expr | None] = field(default=lambda _name: None)
     roundings: int = 0
+    written: set[str] = field(default_factory=set)
 
     def refuse(self, what: str, start: int) -> PorterError:
         """Returns the error for code without a Metal equivalent."""
@@ -166,6 +168,9 @@ class Translator:
 
     def _unary(self, value: cpp.Unary) -> TypedText:
         inner = self.expression(value.value)
+        if value.op == "&" and isinstance(value.value, cpp.Name):
+            self.written.add(inner.text)
+            return inner
         if value.op == "!":
             return TypedText(f"!{self.truth(inner)}", "bool")
         if value.op not in ("-", "+", "~") or (value.op == "~" and self.is_complex(inner)):

@@ -19,6 +19,7 @@ from porter.languages.definitions import Definition
 from porter.metal.cases import read_cases
 from porter.metal.families import find_family
 from porter.metal.kernel import KernelSpec
+from porter.metal.results import read_results
 from porter.metal.source import Source
 from porter.mpsgraph.graph import Graph
 from porter.mpsgraph.source_reader.evaluator import read_graph
@@ -44,6 +45,9 @@ def read_spec(
     rule = find_type_rule(checkout, operator, migration, call)
     if rule.promotion is Promotion.OUTPUT and _chooses_type(checkout, call.stub.name):
         rule = replace(rule, promotion=Promotion.CHOSEN)
+    if migration.served.function.results > 1:
+        results = read_results(checkout, migration.served.function, call, rule)
+        return KernelSpec(migration.served.function, call, rule, results[0].cpu, None, (), results=results)
     cases = read_cases(checkout, call, lambda dtype: rule.result(dtype) or dtype)
     if cases:
         return KernelSpec(migration.served.function, call, rule, cases[-1].cpu, None, (), cases=cases)

@@ -18,6 +18,8 @@ from porter.metal.params import ParamsStruct
 _FOLDER = Path(__file__).parent
 _TERNARY = Exec("exec_ternary", ("dtype",), owner="")
 TERNARY_HEADERS = ("ATen/native/mps/OperationUtils.h", "c10/util/irange.h", "fmt/format.h")
+SPLIT = "split_results"
+SPLIT_HEADERS = ("ATen/MemoryOverlap.h", "c10/util/irange.h")
 _LAYOUTS = ("strided", "strided_cast", "dense", "dense_cast")
 
 
@@ -39,6 +41,11 @@ def define_launcher(launcher: Exec, host: str) -> str:
     if launcher.owner or f" {launcher.name}(" in host:
         return ""
     return (_FOLDER / "ternary.mm").read_text()
+
+
+def define_split(host: str) -> str:
+    """Returns the definition of what makes an iterator for each result, or "" if a host file has it."""
+    return "" if f" {SPLIT}(" in host else (_FOLDER / "results.mm").read_text()
 
 
 def _has_ternary_kernels(checkout: Checkout, family: MacroFamily) -> bool:
