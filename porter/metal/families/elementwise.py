@@ -23,6 +23,7 @@ from porter.core.formatting import format_block
 from porter.core.layout import INDEXING, OPERATION_UTILS, spell_include
 from porter.cpu.kernels import CpuKernel
 from porter.metal.candidates import build_functor, note_other_sources
+from porter.metal.distributions import draws_numbers
 from porter.metal.functor import Functor, functor_text
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.host import (
@@ -81,7 +82,10 @@ class _Planned:
 
 
 def refusal(function: NativeFunction, call: StubCall) -> PorterError | None:
-    """Returns PTR018 for a stub with several scalars of which one is not a number."""
+    """Returns PTR018 for a stub with several scalars of which one is not a number, PTR350 for random numbers."""
+    if draws_numbers(call.stub):
+        what = f"the distribution of {call.stub.name} is not known"
+        return PorterError("PTR350", what, call.place, "See docs/errors/PTR350.md.")
     if len(call.stub.signature) <= 2:
         return None
     try:

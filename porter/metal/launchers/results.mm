@@ -13,9 +13,9 @@ static std::vector<TensorIterator> split_results(TensorIteratorBase& iter) {
   std::vector<TensorIterator> results;
   for (const auto result : c10::irange(iter.noutputs())) {
     TensorIteratorConfig config;
-    config.check_all_same_dtype(false).promote_inputs_to_common_dtype(true).add_output(iter.output(result));
+    config.check_all_same_dtype(false).promote_inputs_to_common_dtype(true).add_owned_output(iter.output(result));
     for (const auto& input : inputs) {
-      config.add_const_input(input);
+      config.add_owned_const_input(input);
     }
     results.push_back(config.build());
   }

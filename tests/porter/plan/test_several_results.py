@@ -139,7 +139,7 @@ def test_its_results_are_right_on_the_device(fork: Checkout, plan: Plan) -> None
     assert verdict.ok and verdict.kernel_calls > 40, verdict.failures
     for right, wrong in (
         ('results[1], "frexp_exponent"', 'results[0], "frexp_mantissa"'),
-        ("config.add_const_input(input);", "config.add_const_input(input.abs());"),
+        ("config.add_owned_const_input(input);", "config.add_owned_const_input(input.abs());"),
     ):
         planted = {**text, HOST: text[HOST].replace(right, wrong)}
         assert planted != text and not verify(fork.root, planted, target).ok
