@@ -140,6 +140,7 @@ def test_its_results_are_right_on_the_device(fork: Checkout, plan: Plan) -> None
     for right, wrong in (
         ('results[1], "frexp_exponent"', 'results[0], "frexp_mantissa"'),
         ("config.add_owned_const_input(input);", "config.add_owned_const_input(input.abs());"),
+        ("inputs[at] = iter.input(at).clone();", "inputs[at] = iter.input(at);"),
     ):
         planted = {**text, HOST: text[HOST].replace(right, wrong)}
         assert planted != text and not verify(fork.root, planted, target).ok
