@@ -51,11 +51,11 @@ kernel void fill_random_of(
 }
 
 #define REGISTER_RANDOM_OP(NAME, DTYPE, PARAM)                       \
-  template [[host_name(#NAME "_" #DTYPE)]] kernel void               \
+  template [[host_name(#NAME "_fill_" #DTYPE "_" #DTYPE)]] kernel void               \
   fill_random<DTYPE, NAME##_functor, PARAM>(                         \
       device DTYPE*, constant PARAM*, constant long*, uint)
 
 #define REGISTER_RANDOM_OP_OF(NAME, DTYPE)                           \
-  template [[host_name(#NAME "_" #DTYPE)]] kernel void               \
+  template [[host_name(#NAME "_fill_" #DTYPE "_" #DTYPE)]] kernel void               \
   fill_random_of<DTYPE, NAME##_functor>(                             \
       device DTYPE*, constant float*, constant long*, uint)

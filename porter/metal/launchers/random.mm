@@ -16,7 +16,8 @@ static void fill_random(const Tensor& output, const std::string& name, const std
     philox->set_offset(philox->get_offset() + count);
   }
   const Tensor values = output.is_contiguous() ? output : output.new_empty(output.sizes());
-  const auto pipeline = lib.getPipelineStateForFunc(fmt::format("{}_{}", name, scalarToMetalTypeString(output)));
+  const auto type = scalarToMetalTypeString(output);
+  const auto pipeline = lib.getPipelineStateForFunc(fmt::format("{}_fill_{}_{}", name, type, type));
   // A thread's index has 32 bits
   constexpr int64_t most = int64_t(1) << 31;
   MPSStream* stream = getCurrentMPSStream();

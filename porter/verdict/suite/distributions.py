@@ -105,6 +105,6 @@ def find_repetition(one: torch.Tensor, other: torch.Tensor) -> str:
 
 def _normalize(values: torch.Tensor) -> torch.Tensor:
     """Values by rank, with mean 0 and variance 1: no outlier counts more."""
-    _, ranks = values.double().flatten().unique(return_inverse=True)
+    _, ranks = values.double().flatten().nan_to_num().unique(return_inverse=True)
     ranks = ranks.double()
     return (ranks - ranks.mean()) / ranks.std().clamp(min=1e-12)

@@ -40,7 +40,7 @@ def compile_kernel(name: str, edit: Callable[[str], str] = str) -> Library:
     text += "".join(f"REGISTER_RANDOM_OP({name}, {dtype}, {row.param});\n" for dtype in DTYPES)
     return Library(
         build.compile_kernels(
-            edit(text), [f"{name}_{each}" for each in DTYPES], build.Options(include=(EMBEDDED_FORK,))
+            edit(text), [f"{name}_fill_{each}_{each}" for each in DTYPES], build.Options(include=(EMBEDDED_FORK,))
         )
     )
 
@@ -49,7 +49,9 @@ def fill(library: Library, name: str, dtype: str, seed: int = 5, offset: int = 0
     params, _ = REFERENCES[name]
     kind = np.int64 if distributions()[f"{name}_stub"].whole else np.float32
     out = np.zeros(COUNT, np.float16 if dtype == "half" else np.float32)
-    library.run(f"{name}_{dtype}", [out, np.array(params, kind), np.array((seed, offset), np.int64)], [COUNT])
+    library.run(
+        f"{name}_fill_{dtype}_{dtype}", [out, np.array(params, kind), np.array((seed, offset), np.int64)], [COUNT]
+    )
     return torch.from_numpy(out)
 
 
