@@ -24,8 +24,9 @@ class Case:
     arguments: tuple[Any, ...]
     label: str
 
-    def fill(self, target: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        given = (_make_probabilities(target) if each is torch.Tensor else each for each in self.arguments)
+    def fill(self, target: torch.Tensor, generator: torch.Generator, alike: bool = False) -> torch.Tensor:
+        """Fills a tensor; if `alike`, all elements have the same distribution."""
+        given = (_make_probabilities(target, alike) if each is torch.Tensor else each for each in self.arguments)
         self.overload(target, *given, generator=generator)
         return target
 
@@ -54,7 +55,9 @@ def _choose_values(taken: list[Any]) -> Iterator[list[Any]]:
         yield [torch.iinfo(torch.int64).min, None]
 
 
-def _make_probabilities(target: torch.Tensor) -> torch.Tensor:
+def _make_probabilities(target: torch.Tensor, alike: bool) -> torch.Tensor:
+    if alike:
+        return torch.full(target.shape, 0.3, device=target.device)
     count = max(target.numel(), 1)
     return torch.linspace(0.05, 0.95, count, device=target.device)[: target.numel()].reshape(target.shape)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch.testing._internal.common_device_type import dtypes
@@ -45,9 +46,11 @@ class TestDistributions(Consistency):
         if not record.calls and context.demands(dtype_name(dtype)):
             self.fail(describe_unreached(record, context.kernels))
 
-    def draw(self, case: Case, dtype: torch.dtype, generator: torch.Generator, count: int = COUNT) -> torch.Tensor:
+    def draw(
+        self, case: Case, dtype: torch.dtype, generator: torch.Generator, count: int = COUNT, alike: bool = False
+    ) -> torch.Tensor:
         """Fills a tensor on the generator's device, and copies it."""
-        return case.fill(torch.zeros(count, dtype=dtype, device=generator.device), generator).cpu()
+        return case.fill(torch.zeros(count, dtype=dtype, device=generator.device), generator, alike).cpu()
 
     def draw_on_cpu(self, case: Case, dtype: torch.dtype) -> torch.Tensor:
         """Fills a tensor on the CPU. Skips the test if the CPU refuses it."""
@@ -71,14 +74,16 @@ class TestDistributions(Consistency):
         self.draw_on_cpu(case, dtype)
         with self.count_fills(dtype):
             generator = torch.Generator(device).manual_seed(1)
-            first = self.draw(case, dtype, generator)
+            draw = partial(self.draw, case, dtype, generator, alike=True)
+            first = draw()
             state = generator.get_state()
-            second = self.draw(case, dtype, generator)
+            second = draw()
             generator.set_state(state)
-            self.assertEqual(self.draw(case, dtype, generator), second, msg="a restored state gives other numbers")
+            self.assertEqual(draw(), second, msg="a restored state gives other numbers")
             generator.manual_seed(1)
-            self.assertEqual(self.draw(case, dtype, generator), first, msg="a seed gives other numbers the second time")
-            other = self.draw(case, dtype, generator.manual_seed(2))
+            self.assertEqual(draw(), first, msg="a seed gives other numbers the second time")
+            generator.manual_seed(2)
+            other = draw()
         for name, sample in (("a later call", second), ("another seed", other), ("the same call", first)):
             if why := find_repetition(first, sample):
                 self.fail(f"{name}: {why}")
