@@ -10,14 +10,14 @@ from porter.aten.native_functions import NativeFunction
 from porter.aten.operator import Migration, Operator, ServedFunction
 from porter.aten.stubs import StubCall
 from porter.core.checkout import Checkout
-from porter.core.dtypes import ALL, DType
+from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.cpu.generated import read_generated_kernel
 from porter.cpu.kernels import CpuKernel, find_registered_kernel, read_cpu_kernel, read_inline_kernel
 from porter.cuda.kernels import read_cuda_kernel
 from porter.languages.definitions import Definition
 from porter.metal.cases import read_cases
-from porter.metal.distributions import draws_numbers
+from porter.metal.distributions import distributions, draws_numbers
 from porter.metal.families import find_family
 from porter.metal.kernel import KernelSpec
 from porter.metal.results import read_results
@@ -45,7 +45,8 @@ def read_spec(
     """Returns the kernel's specification. Raises any error from reading the meta function and the kernels."""
     if draws_numbers(call.stub):
         found, function = find_registered_kernel(checkout, call.stub.name)
-        cpu = CpuKernel(call.stub.name, function, (), ALL, (), (), found.place)
+        known = distributions().get(call.stub.name)
+        cpu = CpuKernel(call.stub.name, function, (), known.dtypes if known else (), (), (), found.place)
         return KernelSpec(migration.served.function, call, TypeRule(Promotion.SAME), cpu, None, ())
     rule = find_type_rule(checkout, operator, migration, call)
     if rule.promotion is Promotion.OUTPUT and _chooses_type(checkout, call.stub.name):
