@@ -8,7 +8,6 @@ from porter.core.checkout import Checkout
 from porter.core.progress import Progress, ignore
 from porter.plan.draft import Draft
 from porter.plan.plan import Plan
-from porter.verdict.errors import NotNative
 from porter.verdict.native import native_target
 from porter.verdict.result import ListEntry, Verdict, VerifyTarget
 from porter.verdict.verify import verify
@@ -54,16 +53,10 @@ def target_of(plan: Plan, base: str) -> VerifyTarget:
 
 
 def _add_native_kernels(target: VerifyTarget, after: Checkout) -> VerifyTarget:
-    """The target of a plan that only joins a stub with the kernels that were registered for it before.
-
-    Rows that only call other operators have none: what these compute with counts, but must not be the rows' own code.
-    """
+    """The target of a plan that only joins a stub with the kernels that were registered for it before."""
     if target.kernels:
         return target
-    try:
-        native = native_target(after, target.base)
-    except NotNative:
-        return replace(target, as_is=True)
+    native = native_target(after, target.base)
     return replace(target, kernels=native.kernels, stubs=native.stubs, pairs=native.pairs)
 
 
