@@ -13,6 +13,7 @@ from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 
 _TABLE = Path(__file__).with_name("distributions.yaml")
+_WIDE = (dtypes.FLOAT, dtypes.BFLOAT, dtypes.LONG)
 _KINDS = {
     "floating": (Kind.FLOATING,),
     "all": (Kind.FLOATING, Kind.INTEGRAL),
@@ -32,6 +33,8 @@ class Distribution:
 
     @property
     def dtypes(self) -> tuple[DType, ...]:
+        if self.types == "wide":
+            return _WIDE
         return tuple(each for each in dtypes.ALL if each.kind in _KINDS[self.types])
 
     @property

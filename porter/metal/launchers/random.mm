@@ -7,6 +7,8 @@ static void fill_random(const Tensor& output, const std::string& name, const std
   if (count == 0) {
     return;
   }
+  const auto type = scalarToMetalTypeString(output);
+  const auto pipeline = lib.getPipelineStateForFunc(fmt::format("{}_fill_{}_{}", name, type, type));
   auto* philox = get_generator_or_default<MPSGeneratorImpl>(generator, at::mps::detail::getDefaultMPSGenerator());
   std::array<int64_t, 2> state;
   {
@@ -16,8 +18,6 @@ static void fill_random(const Tensor& output, const std::string& name, const std
     philox->set_offset(philox->get_offset() + count);
   }
   const Tensor values = output.is_contiguous() ? output : output.new_empty(output.sizes());
-  const auto type = scalarToMetalTypeString(output);
-  const auto pipeline = lib.getPipelineStateForFunc(fmt::format("{}_fill_{}_{}", name, type, type));
   // A thread's index has 32 bits
   constexpr int64_t most = int64_t(1) << 31;
   MPSStream* stream = getCurrentMPSStream();
