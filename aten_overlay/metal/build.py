@@ -19,6 +19,7 @@ from aten_overlay import cache
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler
 from aten_overlay.metal.arguments import Argument
+from aten_overlay.metal.choices import AMBIGUOUS, wrap_literals
 from aten_overlay.metal.completion import complete_module
 from aten_overlay.metal.declarations import FunctionConstant, Instance, Unit, find_definition, kernel_arguments, parse
 from aten_overlay.metal.family import naming, select, write_flags
@@ -160,7 +161,7 @@ def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
     mode = _runtime_flags(options, any(shuffles(find_reached(unit, instance)) for instance in instances))
     fast = not (options.checked or options.sanitize or _is_quick(options))
     code = generate(unit, wanted, dict(options.constants), host(mode), options.checked or watched, watched, fast)
-    module = _lower(key, code, wanted, options)
+    module = _lower_either(key, code, wanted, options)
     build = _flags_for_module(options)
     if watched or any(shares_state(unit, instance) for instance in instances):
         module = _complete(key, module, options)
@@ -179,6 +180,16 @@ def _key(text: str, names: Iterable[str], options: Options, runtime: Path) -> st
         compiler.library_digest(), generator_digest(),
         compiler.version(compiler.find_clang()), compiler.machine(), str(runtime),
     )  # fmt: skip
+
+
+def _lower_either(key: str, code: str, wanted: Sequence[str], options: Options) -> Path:
+    """`_lower`; once more with other literals where the type of a `?:` is ambiguous."""
+    try:
+        return _lower(key, code, wanted, options)
+    except OverlayError as error:
+        if AMBIGUOUS not in error.what or (wrapped := wrap_literals(code)) == code:
+            raise
+    return _lower(key, wrapped, wanted, options)
 
 
 def _lower(key: str, code: str, wanted: Sequence[str], options: Options) -> Path:
