@@ -54,7 +54,7 @@ class Arguments:
 # Tried in turn until one suits the kernel: many rely on sizes that fit their threads.
 ARGUMENTS = (
     Arguments(1, 64), Arguments(256, 64), Arguments(1, 32), Arguments(1, 1), Arguments(0, 32), Arguments(1, 1024),
-    Arguments(None, 64),
+    Arguments(4 << 32 | 4, 64), Arguments(None, 64),
 )  # fmt: skip
 
 

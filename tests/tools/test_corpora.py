@@ -15,6 +15,7 @@ constant int count [[function_constant(0)]];
 kernel void fine(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) { x[i] = count; }
 kernel void stray(device long* x [[buffer(0)]]) { *(device int*)(x[1] & 7) = 1; }
 kernel void small(device long* x [[buffer(0)]], uint n [[threads_per_grid]]) { if (x[1] < long(n)) *(device int*)nullptr = 1; }
+kernel void halved(device int* x [[buffer(0)]]) { if (x[0] / 2 != 2 || x[1] / 2 != 2) *(device int*)nullptr = 1; }
 kernel void drawn(metal::texture2d<float, metal::access::write> t [[texture(1)]], metal::sampler s [[sampler(0)]]) {
   t.write(float4(1), uint2(0));
 }
@@ -33,6 +34,7 @@ def test_each_kernel_has_its_outcome(tmp_path: Path) -> None:
         "fine": (True, True),
         "stray": (True, False),
         "small": (True, True),
+        "halved": (True, True),
         "drawn": (True, True),
         "pointing": (True, True),
         "wrong": (False, False),
