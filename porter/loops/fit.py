@@ -18,6 +18,7 @@ _FOLDS = 3
 _FORETOLD = 2  # of the folds
 _DIGITS = 6  # by which numbers of single precision are compared
 _TOLERANCE = 1e-6
+_CORRECTION_DIGITS = 3
 _OFFSETS = (-1, 1, -2, 2)
 _FACTORS = (-1, 2, 3, 4)
 _MAX_PAIRED = 60  # of the simplest values, in expressions of three
@@ -157,8 +158,20 @@ class _Search:
             ratios = {_near(each / a) for each, a in zip(column, given, strict=True) if a}
             if len(ratios) == 1 and 0 not in given:
                 yield Binary(Operator.MULTIPLY, Constant(_whole(ratios.pop())), atom)
-            if all(a > 1 and _near(a / (a - 1)) == each for each, a in zip(column, given, strict=True)):
-                yield Binary(Operator.DIVIDE, atom, _add_constant(atom, -1))
+            yield from self._ratio_to_less(column, atom, given)
+
+    def _ratio_to_less(
+        self, column: tuple[float, ...], atom: HostValue, given: tuple[float, ...]
+    ) -> Iterator[HostValue]:
+        """An atom over what is left of it without another value: a correction."""
+        less = [
+            round(a - a / each, _CORRECTION_DIGITS) if each else None for each, a in zip(column, given, strict=True)
+        ]
+        if less[0] and len(set(less)) == 1 and less[0] == int(less[0]):
+            yield Binary(Operator.DIVIDE, atom, _add_constant(atom, -int(less[0])))
+        found = self._look_up(less) if any(less) else None
+        if found is not None:
+            yield Binary(Operator.DIVIDE, atom, Binary(Operator.SUBTRACT, atom, found))
 
     def _look_up(self, values: Sequence[float | None]) -> HostValue | None:
         column = _near_all(values)

@@ -42,7 +42,7 @@ def read_call_program(ran: RecordedRun) -> CallProgram:
         nests = tuple(nest for run in ran.runs for nest in reader.read_graph(run))
         reader.check_results()
     arguments = read_call_arguments(ran.call, ran.results)
-    key = next(iter(ran.call.tensors()))
+    key = next(iter(arguments.tensors))  # of a call that takes no tensor, its first result
     dtype = arguments.tensors[key].dtype
     roles = reader.roles
     labels = _label_buffers(nests, roles)
