@@ -17,7 +17,7 @@ from porter.loops.building import CallProgram, Values, build_program, transfer_p
 from porter.loops.fit import MIN_CALLS
 from porter.loops.program import Programs, SymbolicProgram
 from porter.mpsgraph.graph import Value
-from porter.recording.branches import find_distinguishing_conditions
+from porter.recording.branches import find_distinguishing_conditions, split_calls
 from porter.recording.call_programs import read_call_program
 from porter.recording.calls import OpCall
 from porter.recording.own_calls import OwnCall, capture_own_calls
@@ -30,6 +30,7 @@ MORE_SECONDS = 10.0  # to record more calls of cases that have few
 _SIZES = (".sizes()", ".numel()")
 _ENOUGH = 8  # calls of a case
 _TRIED = 40  # calls, to find these
+_MAX_DEPTH = 2  # splits of a group of calls
 _CHECKED = 6  # calls that another case's program is tried with
 
 
@@ -114,7 +115,8 @@ def find_programs(name: str, runs: Iterable[RecordedRun], more: More = lambda ra
         if _join(cases, group):
             continue
         try:
-            cases.append(_transfer(cases, group) or _make_case(name, _find_more(group, more)))
+            made = _transfer(cases, group)
+            cases += [made] if made else _make_cases(name, _find_more(group, more), more)
         except PorterError as error:
             if not all(map(_is_single, group)):  # calls of one element are run, not recorded
                 left.append(error)
@@ -160,6 +162,22 @@ def _read_runs(runs: Iterable[RecordedRun]) -> tuple[list[_Observed], list[Porte
 
 def _has_one_element(ran: RecordedRun) -> bool:
     return all(tensor.numel() == 1 for tensor in ran.call.tensors().values())
+
+
+def _make_cases(name: str, group: list[_Observed], more: More, depth: int = _MAX_DEPTH) -> list[_Case]:
+    """The case of a group of calls; or those of calls with a flag, a string or an option, and of calls without.
+
+    Raises PTR363, PTR364 and PTR366.
+    """
+    try:
+        return [_make_case(name, group)]
+    except PorterError as error:
+        if error.code != "PTR363" or not depth:
+            raise
+        for halves in split_calls(group, [_list_facts(each) for each in group]):
+            with suppress(PorterError):
+                return [case for half in halves for case in _make_cases(name, _find_more(half, more), more, depth - 1)]
+        raise
 
 
 def _make_case(name: str, group: list[_Observed]) -> _Case:
