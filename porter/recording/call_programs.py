@@ -52,7 +52,8 @@ def read_call_program(ran: RecordedRun) -> CallProgram:
     numbers = list_numbers(nests)
     structure = digest_structure(nests, labels, lambda each, is_memory: _label_dtype(each, dtype, is_memory))
     shared = f"{structure} {len(numbers)}"  # values that equal numbers make one are visited once
-    facts = {**read_arguments(ran.call), **dict(_wrapped_dims(arguments, key))}
+    empty = {f"{name}.empty()": not value for name, value in arguments.others.items() if isinstance(value, tuple)}
+    facts = {**read_arguments(ran.call), **empty, **dict(_wrapped_dims(arguments, key))}
     return CallProgram(arguments, facts, key, dtype, nests, roles, shared, numbers)
 
 

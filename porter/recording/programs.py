@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from porter.verdict.errors import raising_porter_errors
 
 SECONDS = 15.0  # of this process, to record one operator: other processes do not change what is recorded
 MORE_SECONDS = 10.0  # to record more calls of cases that have few
+_SIZE = re.compile(r"\.size\(-?\d")
 _SIZES = (".sizes()", ".numel()")
 _ENOUGH = 8  # calls of a case
 _TRIED = 40  # calls, to find these
@@ -254,4 +256,4 @@ def _with_conditions(case: _Case, cases: Sequence[_Case], unexplained: Sequence[
 def _list_facts(observed: _Observed) -> dict[str, Value]:
     """What may choose a case: no sizes, which every call has its own of."""
     facts = observed.program.facts
-    return {name: value for name, value in facts.items() if ".size(" not in name and not name.endswith(_SIZES)}
+    return {name: value for name, value in facts.items() if not _SIZE.search(name) and not name.endswith(_SIZES)}
