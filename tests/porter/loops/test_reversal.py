@@ -32,7 +32,9 @@ def walked(nest: LoopNest) -> list[int]:
 
 @given(st.lists(st.tuples(st.integers(2, 5), st.booleans()), min_size=1, max_size=4), st.integers(-3, 3))
 def test_the_same_elements_are_read(dims: list[tuple[int, bool]], moved: int) -> None:
-    stride, terms, loops = 1, [], []
+    stride = 1
+    terms: list[Expr] = []
+    loops: list[Loop] = []
     for i, (size, is_reversed) in reversed(list(enumerate(dims))):
         index = loop(f"i{i}", size)
         loops.insert(0, as_loop(index))
