@@ -22,6 +22,7 @@ from porter.loops.host_values import (
     Size,
     describe,
     evaluate,
+    list_names,
 )  # fmt: skip
 from porter.loops.naming import name_number
 from porter.loops.numbers import Leaf, Occurrence, Use, replace_numbers
@@ -90,7 +91,7 @@ def _build(
     name: str, calls: Sequence[CallProgram], values: Values, fixed: Sequence[Condition], fit: Fit | None
 ) -> SymbolicProgram:
     """The nests of the first call with the values for numbers. Raises PTR363."""
-    names = _Names([call.arguments for call in calls])
+    names = _Names(frozenset(calls[0].arguments.tensors))
     leaves = iter(zip(values, _columns(calls), strict=True))
 
     def visit(occurrence: Occurrence) -> Leaf:
@@ -151,10 +152,13 @@ def _fixed_conditions(calls: Sequence[CallProgram], constants: set[float]) -> li
 
 @dataclass
 class _Names:
-    """The numbers of a program, each named when it is first met, with its value in the first of `calls`."""
+    """The numbers of a program, each named when it is first met, with its value in the first call.
 
-    calls: Sequence[Arguments]
-    numbers: dict[HostValue, Named] = field(default_factory=dict)
+    A scalar that is computed with and one that counts are two: one call's may be an integer, another's not.
+    """
+
+    tensors: frozenset[str]
+    numbers: dict[tuple[HostValue, bool], Named] = field(default_factory=dict)
     unknowns: dict[Column, str] = field(default_factory=dict)
 
     def leaf(self, value: HostValue, occurrence: Occurrence) -> Leaf:
@@ -169,13 +173,13 @@ class _Names:
         return Named(name, Constant(occurrence.value), occurrence.value)
 
     def _named(self, value: HostValue, example: Number) -> Named:
-        if value not in self.numbers:
-            computed = [evaluate(value, call) for call in self.calls]
-            if all(isinstance(each, int) for each in computed):  # a size, also where a kernel divides by it
-                example = int(example)
+        is_size = list_names(value) <= self.tensors and float(example).is_integer()
+        example = int(example) if is_size else example
+        key = value, isinstance(example, int)
+        if key not in self.numbers:
             used = [each.name for each in self.numbers.values()]
-            self.numbers[value] = Named(name_number(value, used), value, example)
-        return self.numbers[value]
+            self.numbers[key] = Named(name_number(value, used), value, example)
+        return self.numbers[key]
 
     def _index(self, value: HostValue, example: int) -> Expr:
         """An index of named numbers: what adds a constant or multiplies by one is done by the kernel."""

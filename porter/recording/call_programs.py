@@ -15,7 +15,7 @@ from porter.loops.expressions import Buffer, Expr, cast, intern, walk
 from porter.loops.fusion import LoopNest, Store, fuse
 from porter.loops.graph import ConcreteGraph, Tensor
 from porter.loops.host_values import Arguments, ArgumentValue, Constant, TensorValue
-from porter.loops.numbers import digest_structure, list_numbers
+from porter.loops.numbers import digest_sharing, digest_structure, list_numbers
 from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, Table, Temporary
 from porter.loops.reversal import reverse_loops
 from porter.mpsgraph.graph import Value
@@ -59,7 +59,7 @@ def read_call_program(ran: RecordedRun) -> CallProgram:
     labels = _label_buffers(nests, roles)
     numbers = list_numbers(nests)
     structure = digest_structure(nests, labels, lambda each, is_memory: _label_dtype(each, dtype, is_memory))
-    shared = f"{structure} {len(numbers)}"  # values that equal numbers make one are visited once
+    shared = f"{structure} {digest_sharing(nests)}"
     empty = {f"{name}.empty()": not value for name, value in arguments.others.items() if isinstance(value, tuple)}
     facts = {**read_arguments(ran.call), **empty, **dict(_wrapped_dims(arguments, key))}
     return CallProgram(arguments, facts, key, dtype, nests, roles, shared, numbers)
