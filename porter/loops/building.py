@@ -15,14 +15,15 @@ from porter.loops.host_values import (
     Arguments,
     Binary,
     Constant,
+    Element,
     HostValue,
     Named,
     Number,
     Operator,
+    Scalar,
     Size,
     describe,
     evaluate,
-    list_names,
 )  # fmt: skip
 from porter.loops.naming import name_number
 from porter.loops.numbers import Leaf, Occurrence, Use, replace_numbers
@@ -91,7 +92,7 @@ def _build(
     name: str, calls: Sequence[CallProgram], values: Values, fixed: Sequence[Condition], fit: Fit | None
 ) -> SymbolicProgram:
     """The nests of the first call with the values for numbers. Raises PTR363."""
-    names = _Names(frozenset(calls[0].arguments.tensors))
+    names = _Names()
     leaves = iter(zip(values, _columns(calls), strict=True))
 
     def visit(occurrence: Occurrence) -> Leaf:
@@ -157,7 +158,6 @@ class _Names:
     A scalar that is computed with and one that counts are two: one call's may be an integer, another's not.
     """
 
-    tensors: frozenset[str]
     numbers: dict[tuple[HostValue, bool], Named] = field(default_factory=dict)
     unknowns: dict[Column, str] = field(default_factory=dict)
 
@@ -173,8 +173,7 @@ class _Names:
         return Named(name, Constant(occurrence.value), occurrence.value)
 
     def _named(self, value: HostValue, example: Number) -> Named:
-        is_size = list_names(value) <= self.tensors and float(example).is_integer()
-        example = int(example) if is_size else example
+        example = int(example) if _counts(value) else example
         key = value, isinstance(example, int)
         if key not in self.numbers:
             used = [each.name for each in self.numbers.values()]
@@ -190,6 +189,18 @@ class _Names:
             case Binary(Operator.MULTIPLY, Constant(int(factor)), right):
                 return intern(Op.PRODUCT, (self._index(right, example // factor), _integer(factor)))
         return _integer(self._named(value, example))
+
+
+def _counts(value: HostValue) -> bool:
+    """Whether a value is a count of elements or dimensions, in every call."""
+    match value:
+        case Constant(number):
+            return isinstance(number, int)
+        case Scalar() | Element():
+            return False
+        case Binary(operator, left, right):
+            return operator is not Operator.DIVIDE and _counts(left) and _counts(right)
+    return True
 
 
 def _integer(value: int | Named) -> Expr:
