@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pytest
 import torch
 
 from aten_overlay.apple.mpsgraph.objects import Ref
@@ -262,3 +263,41 @@ def test_a_result_is_cut_to_its_memory() -> None:
     for program in found.cases:
         for call in program.calls:
             assert call.tensors["result0"].shape[1] == call.tensors["self"].shape[1] - 1
+
+
+def test_equal_numbers_in_different_places_are_different_cases() -> None:
+    def clamp(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+        ends = sorted((arguments["min"], arguments["max"]))
+        low, high, first = (
+            builder.send("constantWithScalar:dataType", each, MPS[torch.float32]) for each in (*ends, arguments["min"])
+        )
+        moved = builder.send("additionWithPrimaryTensor:secondaryTensor", refs["self"], first)
+        return builder.send("clampWithTensor:minValueTensor:maxValueTensor", moved, low, high)
+
+    calls = []
+    for i, shape in enumerate((*SHAPES, *SHAPES)):
+        arguments = {"self": torch.rand(shape), "min": 0.3 + i / 7, "max": 5.1 - i / 3}
+        calls.append(run_graph(torch.ops.aten.clamp.default, arguments, clamp))
+    found = find_programs("clamp", calls)
+    assert len(found.cases) == 2 and not found.left
+
+
+@pytest.mark.parametrize(
+    "view", [lambda x: x.transpose(0, 1), lambda x: x[:1].expand(4, *x.shape[1:])], ids=["turned", "expanded"]
+)
+def test_a_view_of_an_argument_is_the_argument(view: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    calls = []
+    for shape in SHAPES:
+        given = torch.rand((1, *shape[1:])) if view(torch.zeros(3, 2)).shape[0] == 4 else torch.rand(shape)
+        builder = GraphBuilder()
+        fed = builder.feed(view(given).contiguous())
+        made = builder.run(builder.send("squareWithTensor", fed))
+        result = view(given).square().contiguous()
+        run = GraphRun(
+            made.graph, {fed: given.data_ptr()}, made.values, {ref: result.data_ptr() for ref in made.results}
+        )
+        call = OpCall(torch.ops.aten.square.default, {"self": given})
+        calls.append(RecordedRun(call, {"self": given.clone()}, (run,), (result,), False))
+    found = find_programs("square", calls)
+    assert not found.left
+    assert all(len(program.roles) == 2 for program in found.cases)
