@@ -148,7 +148,7 @@ def _name_casts(lines: list[str], arguments: Arguments) -> list[str]:
         for match in (m for m in named if not _is_assigned(m["name"], lines)):
             lines = [line for line in lines if line != match[0]]
             lines = _rename(match["name"], cast, lines)
-            if not re.fullmatch(r"[a-z]0", match["name"]):
+            if not re.fullmatch(rf"[a-z]0|{name}_f*", match["name"]):
                 names[name] = match["name"]
     counts = {name: sum(line.count(arguments.cast(name)) for line in lines) for name in arguments.elements}
     if max(counts.values(), default=0) < 2:
