@@ -281,5 +281,5 @@ def _count(name: str, lines: list[str]) -> int:
 
 def _make_free(name: str, lines: list[str]) -> str:
     while _count(name, lines):
-        name += "_"
+        name += "f" if name.endswith("_") else "_"  # two underscores are the compiler's
     return name
