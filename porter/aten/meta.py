@@ -14,7 +14,7 @@ from porter.aten.branches import Facts, decide, find_calls, get_expression, list
 from porter.aten.condition import Condition
 from porter.aten.stubs import find_stubs, read_builder
 from porter.core.checkout import Checkout
-from porter.core.dtypes import ALL, BOOL, FLOAT, DType, Kind
+from porter.core.dtypes import ALL, BOOL, FLOAT, INT, DType, Kind
 from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE
 from porter.languages import cpp
@@ -29,6 +29,7 @@ class Promotion(Enum):
     BOOL = "bool"
     OUTPUT = "whatever the output tensor has"
     CHOSEN = "that of the elements a condition chooses from"
+    INT = "int"
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class TypeRule:
             return None
         if self.promotion in (Promotion.BOOL, Promotion.OUTPUT):
             return BOOL
+        if self.promotion is Promotion.INT:
+            return INT
         return dtype.real if self.real and dtype.kind is Kind.COMPLEX else self.compute(dtype)
 
     def compute(self, dtype: DType) -> DType:

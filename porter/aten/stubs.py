@@ -6,7 +6,7 @@ Source: ATen/native/DispatchStub.h; `TORCH_IMPL_FUNC` of ATen/TensorMeta.h.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -73,6 +73,11 @@ class StubCall:
     device: str = ""
 
 
+_PASSED = re.compile(r"\btemplates::\w+<(\w+), Generator>\(")
+_STRUCT = r"^struct {name} \{{.*?^\}};"
+_STUB_CALL = re.compile(r"\b(\w+_stub)\([\w.]+\(?\)?(?:\.\w+\(\))?, ([^;]*)\);")
+
+
 @dataclass(frozen=True)
 class _Hit:
     stub: str
@@ -92,6 +97,8 @@ def find_stubs(checkout: Checkout, native_function: str) -> tuple[StubCall, ...]
     found = find_native_definitions(checkout, native_function)
     outcomes = {hits: one for one in found if (hits := _find_hits_per_type(one, checkout.read(one.path)))}
     if not outcomes:
+        if passed := tuple(_find_passed(checkout, found)):
+            return passed
         raise _no_stub(checkout, native_function, found[0])
     if len(outcomes) > 1:
         places = ", ".join(str(one.place) for one in outcomes.values())
@@ -103,6 +110,20 @@ def find_stubs(checkout: Checkout, native_function: str) -> tuple[StubCall, ...]
         )
     hits, definition = next(iter(outcomes.items()))
     return tuple(_make_call(checkout, hit, dtypes, definition) for hit, dtypes in hits)
+
+
+def _find_passed(checkout: Checkout, found: Sequence[Definition]) -> Iterator[StubCall]:
+    """Yields the stubs that functors call which a kernel passes on to a template, as those of random numbers do."""
+    seen = set[str]()
+    for one in found:
+        for functor in _PASSED.findall(one.text):
+            struct = re.search(_STRUCT.format(name=functor), checkout.read(one.path), re.S | re.M)
+            for name, arguments in _STUB_CALL.findall(struct[0] if struct else ""):
+                if name not in seen:
+                    seen.add(name)
+                    stub = find_stub_declaration(checkout, name, one)
+                    given = tuple(each.strip() for each in arguments.split(","))
+                    yield StubCall(stub, given, ALL, (), "borrowing_nullary_op", (functor,), False, one.place)
 
 
 def find_stub_names(checkout: Checkout, native_function: str) -> tuple[str, ...]:

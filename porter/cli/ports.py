@@ -28,7 +28,8 @@ def show_port(output: Output, found: PortedOperator, alone: bool, pull_request: 
         diff = plan.changes.diff()
         output.diff(diff, lambda: style_diff(diff))
         print_summary = output.note if alone else output.text
-        print_summary(summary(plan, rejected), lambda: style_summary(plan, rejected))
+        lost = verdict.old_path.lost if verdict and verdict.old_path else ()
+        print_summary(summary(plan, rejected, lost), lambda: style_summary(plan, rejected, lost))
         if verdict:
             from porter.report.verdict import style_verdict, table
 

@@ -27,6 +27,7 @@ KERNELS = f"{MPS}/kernels"
 METAL_HEADERS = f"{C10}/metal"
 INDEXING = f"{METAL_HEADERS}/indexing.h"  # the REGISTER_*_OP macros
 UTILS = f"{METAL_HEADERS}/utils.h"  # traits of element types, arithmetic of complex numbers
+RANDOM = f"{METAL_HEADERS}/random.h"  # Philox, which draws random numbers
 COMMON = f"{METAL_HEADERS}/common.h"  # the number of elements a thread of a strided kernel has
 SPECIAL_MATH = f"{METAL_HEADERS}/special_math.h"
 

@@ -61,6 +61,9 @@ class Helpers:
             kind = translator.dtype.metal if takes_complex else "float"
             joined = ", ".join(a.text for a in arguments)
             return TypedText(f"c10::metal::{bare}({joined})", "T" if takes_complex else kind)
+        if bare in helpers() and not takes_complex:
+            self.translated |= {each: helpers()[each] for each in (*find_called_helpers(helpers()[bare]), bare)}
+            return TypedText(f"{bare}({', '.join(a.text for a in arguments)})", "float")
         complex_name = bare if bare in helpers() else f"complex_{bare}"
         alone = takes_complex and len(arguments) == 1
         written = helpers().get(complex_name) if takes_complex and (alone or bare in helpers()) else None

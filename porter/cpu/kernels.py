@@ -14,7 +14,7 @@ from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, BFLOAT, HALF, HALF2, DType
 from porter.core.errors import Place, PorterError
 from porter.core.layout import CPU_KERNELS
-from porter.cpu.loops import CPU_LOOPS
+from porter.cpu.loops import CPU_LOOPS, Loops
 from porter.cpu.lowered import LoweredKernel
 from porter.cpu.lowering import lower
 from porter.languages.definitions import Definition, expand_use, find_definitions, find_macro_uses, parse_definition
@@ -99,10 +99,11 @@ def read_cpu_kernel(
     stub: str,
     output: Callable[[DType], DType] = same_type,
     bound: Mapping[str, str] | None = None,
+    loops: Loops = CPU_LOOPS,
 ) -> CpuKernel:
     """Returns the CPU kernel that `native/cpu` registers for a stub. `output` maps common types to result types.
 
-    `bound` are the enumerators that parameters have.
+    `bound` are the enumerators that parameters have, `loops` those to find scalar functions in.
 
     Raises PTR077 if none is registered. Lambdas that cannot be translated are not errors but in `untranslated`.
     """
@@ -110,7 +111,10 @@ def read_cpu_kernel(
 
     def collect(own: bool) -> CpuKernel:
         return collect_lambdas(
-            stub, found, function, lambda dtype: lower(checkout, found, dtype, output(dtype), own=own, bound=bound)
+            stub,
+            found,
+            function,
+            lambda dtype: lower(checkout, found, dtype, output(dtype), loops=loops, own=own, bound=bound),
         )
 
     kernel = collect(own=False)

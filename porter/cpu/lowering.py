@@ -99,7 +99,7 @@ def lower(
         return None
     if state.place is None:
         raise _refuse(state, f"it never calls {loops.main}", 0)
-    lines = prune_locals(lines)
+    lines = prune_locals(lines, translator.written)
     text = "\n".join(lines)
     scalars = tuple((n, *state.scalars[n]) for n in state.scalars if re.search(rf"\b{n}\b", text))
     return LoweredKernel(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Set
 
 from porter.aten.branches import show
 from porter.core.dtypes import Kind
@@ -173,18 +173,20 @@ def quote_statement(statement: cpp.Stmt) -> str:
     return " ".join(text.split())[:60]
 
 
-def prune_locals(lines: list[str]) -> list[str]:
-    """Removes the lines of locals that nothing reads."""
+def prune_locals(lines: list[str], written: Set[str] = frozenset()) -> list[str]:
+    """Removes the lines of locals that nothing reads, but not those that write to others of these names."""
     while True:
-        unused = _find_unused(lines)
+        unused = _find_unused(lines, written)
         if unused is None:
             return lines
         lines = lines[:unused] + lines[unused + 1 :]
 
 
-def _find_unused(lines: list[str]) -> int | None:
+def _find_unused(lines: list[str], written: Set[str]) -> int | None:
     for index, line in enumerate(lines):
-        match = re.match(r"\s*[\w:<>]+ (\w+)(?: = .*)?;$", line)
+        match = re.match(r"\s*[\w:<>]+ (\w+)(?: = (.*))?;$", line)
+        if match and written & set(re.findall(r"\w+", match.group(2) or "")):
+            continue
         if match and match.group(1) and not line.lstrip().startswith("return "):
             name = re.escape(match.group(1))
             again = re.compile(rf"\s*[\w:<>]+ {name} = (?!.*\b{name}\b).*;$")  # in the other branch of an #if

@@ -25,6 +25,7 @@ _COMPARISONS = frozenset(("==", "!=", "<", ">", "<=", ">="))
 _ARITHMETIC = frozenset(("+", "-", "*", "/"))
 _INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)[uUlL]*")
 _FLOATING = re.compile(r"((?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?)[fFlL]?")
+_DOUBLE = re.compile(r"0?\.\d+")
 
 # Translates the call of a function that is not in the tables; returns its text and type, or None.
 FallbackCall = Callable[["Translator", cpp.Name, list["TypedText"]], "TypedText | None"]
@@ -51,7 +52,8 @@ class Translator:
     """The names and types in scope while a kernel is translated for `dtype`.
 
     `roundings` counts the operations that round to the element type. `refused` are locals without a Metal equivalent,
-    an error only where an element uses them; `find_constant` finds the value of a constant of the file.
+    an error only where an element uses them; `find_constant` finds the value of a constant of the file. `written` are
+    locals whose address is passed on, which functions of Metal take by reference.
     """
 
     dtype: DType
@@ -64,6 +66,7 @@ class Translator:
     refused: dict[str, PorterError] = field(default_factory=dict)
     find_constant: Callable[[str], cpp.Expr | None] = field(default=lambda _name: None)
     roundings: int = 0
+    written: set[str] = field(default_factory=set)
 
     def refuse(self, what: str, start: int) -> PorterError:
         """Returns the error for code without a Metal equivalent."""
@@ -166,6 +169,9 @@ class Translator:
 
     def _unary(self, value: cpp.Unary) -> TypedText:
         inner = self.expression(value.value)
+        if value.op == "&" and isinstance(value.value, cpp.Name):
+            self.written.add(inner.text)
+            return inner
         if value.op == "!":
             return TypedText(f"!{self.truth(inner)}", "bool")
         if value.op not in ("-", "+", "~") or (value.op == "~" and self.is_complex(inner)):
@@ -275,7 +281,9 @@ class Translator:
         if self._names_type(name):
             return self._construct(show(name), value)
         arguments = [self.expression(argument) for argument in value.arguments]
-        known = self._from_table(name, arguments) or self.fallback(self, name, arguments)
+        known = (
+            self._of_product(name, value) or self._from_table(name, arguments) or self.fallback(self, name, arguments)
+        )
         if known is None:
             raise PorterError(
                 "PTR080",
@@ -345,6 +353,18 @@ class Translator:
         }
         result = (is_complex and function.complex_result) or function.result
         return TypedText(fill_form(form, [a.text for a in arguments]), results[result])
+
+    def _of_product(self, name: cpp.Name, value: cpp.Call) -> TypedText | None:
+        """Translates a function of a product with a double, which C++ computes in double, if small products matter."""
+        row = by_cpp_name().get(get_plain_name(name.last))
+        product = value.arguments[0] if len(value.arguments) == 1 else None
+        if row is None or not row.cpp.of_product or not isinstance(product, cpp.Binary) or product.op != "*":
+            return None
+        if not isinstance(product.left, cpp.Literal) or not _DOUBLE.fullmatch(product.left.text):
+            return None
+        operands = [self.expression(product.left), self.expression(product.right)]
+        is_real = all(self.concrete(each.type).kind is Kind.FLOATING for each in operands)
+        return self.fallback(self, cpp.Name(row.cpp.of_product), operands) if is_real else None
 
     def test(self, value: cpp.Expr) -> str:
         """Translates a condition."""

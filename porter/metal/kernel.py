@@ -42,12 +42,21 @@ class KernelCase:
 
 
 @dataclass(frozen=True)
+class KernelResult:
+    """One of the results of a stub that has several: its name in the CPU's code, its kernel and its type rule."""
+
+    name: str
+    cpu: CpuKernel
+    rule: TypeRule
+
+
+@dataclass(frozen=True)
 class KernelSpec:
     """What the kernel of a stub has to compute, for any family.
 
     `function` is the native function whose shared implementation makes the `call`. `graph` is that of the old
     implementation, or None if it could not be read; `notes` then say why. `cuda` is CUDA's kernel, if needed. A stub
-    that takes an enumerator has `cases`.
+    that takes an enumerator has `cases`, one with several `results` these.
     """
 
     function: NativeFunction
@@ -59,6 +68,7 @@ class KernelSpec:
     cuda: CpuKernel | None = None
     source: Source = Source.ANY
     cases: tuple[KernelCase, ...] = ()
+    results: tuple[KernelResult, ...] = ()
 
 
 @dataclass(frozen=True)

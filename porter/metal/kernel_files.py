@@ -77,26 +77,38 @@ def _name_files(family: MacroFamily) -> tuple[str, str]:
     return f"{KERNELS}/{usual}.metal", f"{OPERATIONS}/{usual}.mm"
 
 
+def create_pair(checkout: Checkout, stem: str) -> tuple[tuple[str, str], ...]:
+    """Returns the paths and texts of a kernel file and a host file of this name, or none if the fork has them.
+
+    Raises PTR093 if there is no binary pair to write them like.
+    """
+    kernels, host = f"{KERNELS}/{stem}.metal", f"{OPERATIONS}/{stem}.mm"
+    if checkout.exists(kernels) and checkout.exists(host):
+        return ()
+    return _write_pair(checkout, kernels, host).created
+
+
 def _create_files(checkout: Checkout, family: MacroFamily) -> KernelFiles:
-    kernels, host = _name_files(family)
+    return _write_pair(checkout, *_name_files(family))
+
+
+def _write_pair(checkout: Checkout, kernels: str, host: str) -> KernelFiles:
     model_kernels, model_host = _name_files(MacroFamily.BINARY)
     models = [path for path in (model_kernels, model_host) if checkout.exists(path)]
     library = _LIBRARY.search(checkout.read(model_host)) if len(models) == 2 else None
     if library is None or checkout.exists(kernels) or checkout.exists(host):
-        raise PorterError(
-            "PTR093", f"no file found for {family.value} kernels", Place(kernels), "Create it and its host file first."
-        )
+        what = f"no file found for kernels of {PurePosixPath(kernels).stem}"
+        raise PorterError("PTR093", what, Place(kernels), "Create it and its host file first.")
     head = "".join(_METAL_HEAD.findall(checkout.read(model_kernels)))
     metal = f"#include <{spell_include(INDEXING)}>\n{head}"
-    return KernelFiles(
-        kernels, host, ((kernels, metal), (host, _write_host_file(library, checkout.read(model_host), family)))
-    )
+    written = _write_host_file(library, checkout.read(model_host), PurePosixPath(host).stem)
+    return KernelFiles(kernels, host, ((kernels, metal), (host, written)))
 
 
-def _write_host_file(library: re.Match[str], model: str, family: MacroFamily) -> str:
+def _write_host_file(library: re.Match[str], model: str, stem: str) -> str:
     """Returns a host file without kernels, which names its library as the binary one does."""
     named = library[0].replace("= MetalShaderLibrary", "= mps::MetalShaderLibrary")
-    named = named.replace(MacroFamily.BINARY.value.capitalize(), family.value.capitalize())
+    named = named.replace(PurePosixPath(_name_files(MacroFamily.BINARY)[0]).stem, stem)
     iterator = re.search(r"^#include <ATen/(?:native/)?TensorIterator\.h>\n", model, re.M)
     return (
         f"{_ONLY_METHODS if _ONLY_METHODS in model else ''}"

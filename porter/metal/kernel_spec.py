@@ -13,12 +13,14 @@ from porter.core.checkout import Checkout
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.cpu.generated import read_generated_kernel
-from porter.cpu.kernels import CpuKernel, read_cpu_kernel, read_inline_kernel
+from porter.cpu.kernels import CpuKernel, find_registered_kernel, read_cpu_kernel, read_inline_kernel
 from porter.cuda.kernels import read_cuda_kernel
 from porter.languages.definitions import Definition
 from porter.metal.cases import read_cases
+from porter.metal.distributions import distributions, draws_numbers
 from porter.metal.families import find_family
 from porter.metal.kernel import KernelSpec
+from porter.metal.results import read_results
 from porter.metal.source import Source
 from porter.mpsgraph.graph import Graph
 from porter.mpsgraph.source_reader.read_graph import read_graph
@@ -41,9 +43,17 @@ def read_spec(
     source: Source = Source.ANY,
 ) -> KernelSpec:
     """Returns the kernel's specification. Raises any error from reading the meta function and the kernels."""
+    if draws_numbers(call.stub):
+        found, function = find_registered_kernel(checkout, call.stub.name)
+        known = distributions().get(call.stub.name)
+        cpu = CpuKernel(call.stub.name, function, (), known.dtypes if known else (), (), (), found.place)
+        return KernelSpec(migration.served.function, call, TypeRule(Promotion.SAME), cpu, None, ())
     rule = find_type_rule(checkout, operator, migration, call)
     if rule.promotion is Promotion.OUTPUT and _chooses_type(checkout, call.stub.name):
         rule = replace(rule, promotion=Promotion.CHOSEN)
+    if migration.served.function.results > 1:
+        results = read_results(checkout, migration.served.function, call, rule)
+        return KernelSpec(migration.served.function, call, rule, results[0].cpu, None, (), results=results)
     cases = read_cases(checkout, call, lambda dtype: rule.result(dtype) or dtype)
     if cases:
         return KernelSpec(migration.served.function, call, rule, cases[-1].cpu, None, (), cases=cases)
@@ -107,7 +117,8 @@ def find_type_rule(checkout: Checkout, operator: Operator, migration: Migration,
 def check_portable(checkout: Checkout, operator: Operator, migration: Migration) -> None:
     """Raises PTR018, PTR075 or PTR076 if the port is certain to fail, without reading any kernel."""
     for call in migration.stubs:
-        find_type_rule(checkout, operator, migration, call)
+        if not draws_numbers(call.stub):
+            find_type_rule(checkout, operator, migration, call)
         find_family(migration.served.function, call)
 
 

@@ -27,7 +27,8 @@ class CppFunction:
 
     A form is empty if there is none. `exact` results are never rounded. `result` is `float` (rounded to the element
     type when stored), `same`, `bool` or `real`; `complex_result` is that of complex arguments, if different. `quiet`
-    names the operation to use if the last argument is a literal, which is never NaN.
+    names the operation to use if the last argument is a literal, which is never NaN, `of_product` the helper for the
+    product of a number below 1 and a small argument.
     """
 
     names: tuple[str, ...] = ()
@@ -38,6 +39,7 @@ class CppFunction:
     result: str = "float"
     complex_result: str = ""
     quiet: str = ""
+    of_product: str = ""
 
 
 @dataclass(frozen=True)

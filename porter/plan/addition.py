@@ -6,6 +6,7 @@ from porter.aten.lacking import Family, explain_lack, find_family
 from porter.aten.operator import Blocked, Migration, Operator, find_additions
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
+from porter.metal.distributions import distributions
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice
 from porter.metal.kernel_spec import RecordedGraph, check_portable, no_recording
 from porter.plan.plan import Plan
@@ -30,9 +31,16 @@ def plan_addition(
 def find_addable(checkout: Checkout, operator: Operator) -> tuple[Migration | Blocked, ...]:
     """The rows that MPS can join. Raises PTR310 to PTR313 if none can, or none should."""
     found = find_additions(checkout, operator)
-    if not found or find_family(checkout, operator) is not Family.ELEMENTWISE:
+    family = find_family(checkout, operator)
+    fills = family is Family.RANDOM and all(map(_only_fills, found))
+    if not found or not (fills or family is Family.ELEMENTWISE):
         raise explain_lack(checkout, operator)
     return found
+
+
+def _only_fills(row: Migration | Blocked) -> bool:
+    """Whether a row only fills a tensor with random numbers of known distributions."""
+    return isinstance(row, Migration) and all(call.stub.name in distributions() for call in row.stubs)
 
 
 def find_obstacle(checkout: Checkout, operator: Operator) -> PorterError | None:

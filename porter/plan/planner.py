@@ -245,7 +245,8 @@ def _remove_old_code(
 ) -> tuple[Draft, tuple[Removal, ...]]:
     """Removes the old implementations, their includes, and helpers that become unused."""
     needed = [each.served.implementation for each in ported.blocked]
-    moved = (migration.served.implementation for migration in migrations if migration.body is None)
+    gone = [each for each in migrations if each.body is None and not _is_shared_with_rest(functions, each, migrations)]
+    moved = (migration.served.implementation for migration in gone)
     old = [each for each in moved if each and each not in needed]
     declared = {
         migration.served.function.base: _mps_kernels(functions, migration.served.function.base)
@@ -255,6 +256,13 @@ def _remove_old_code(
     draft = draft.apply(each.edit for each in removed)
     draft = draft.apply(define_what_bodies_use(draft.fork, migrations, ported.kernels))
     return draft.apply(include_what_bodies_use(draft.fork, migrations, ported.kernels)), removed
+
+
+def _is_shared_with_rest(functions: NativeFunctions, migration: Migration, migrations: Sequence[Migration]) -> bool:
+    """Whether a row that does not move has the same kernel, of which one overload may call another."""
+    moved = {each.served.function.name for each in migrations}
+    rest = (each for each in functions.find_overloads(migration.served.function.base) if each.name not in moved)
+    return any((entry := each.entry_for(MPS_KEY)) and entry.kernel == migration.served.entry.kernel for each in rest)
 
 
 def _describe_stub(kernel: Kernel) -> PlannedStub:

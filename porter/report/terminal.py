@@ -20,14 +20,16 @@ def style_diff(diff: str) -> Text:
     return Syntax("", "diff", theme="ansi_dark").highlight(printable(diff, keep="\n\t"))
 
 
-def summary(plan: Plan, rejected: Sequence[RejectedCandidate] = ()) -> str:
-    """The summary of a plan: entries moved, dtypes registered, where the functor came from, rejected candidates,
-    removed code and list entries, and open decisions.
+def summary(plan: Plan, rejected: Sequence[RejectedCandidate] = (), lost: Sequence[str] = ()) -> str:
+    """The summary of a plan, first what is `lost` that the old path computed, for a person to decide.
+
+    Then entries moved, dtypes registered, where the functor came from, rejected candidates, removed code and list
+    entries, and other open decisions.
     """
-    return "\n".join([plan.op, *(f"  {label:<9}{value}" for label, value in _rows(plan, rejected))])
+    return "\n".join([plan.op, *(f"  {label:<9}{value}" for label, value in _rows(plan, rejected, lost))])
 
 
-def style_summary(plan: Plan, rejected: Sequence[RejectedCandidate] = ()) -> Table:
+def style_summary(plan: Plan, rejected: Sequence[RejectedCandidate] = (), lost: Sequence[str] = ()) -> Table:
     """The same for a terminal, as wide as it is."""
     from rich.table import Table
     from rich.text import Text
@@ -35,13 +37,14 @@ def style_summary(plan: Plan, rejected: Sequence[RejectedCandidate] = ()) -> Tab
     grid = Table(box=None, show_header=False, title=Text(plan.op, "bold"), title_justify="left", padding=(0, 0, 0, 2))
     grid.add_column(width=7)
     grid.add_column(overflow="fold")
-    for label, value in _rows(plan, rejected):
+    for label, value in _rows(plan, rejected, lost):
         grid.add_row(Text(label, "cyan"), Text(value))
     return grid
 
 
-def _rows(plan: Plan, rejected: Sequence[RejectedCandidate]) -> Iterator[tuple[str, str]]:
+def _rows(plan: Plan, rejected: Sequence[RejectedCandidate], lost: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Labels and values; only the first value of a label carries it."""
+    yield from _label("decide", lost)
     yield from _label("moved", (f"{e.name}: {e.before} -> {e.after}" for e in plan.entries if e.before != e.after))
     yield from _label("stays", (f"{e.name}: {e.after}" for e in plan.entries if e.before == e.after))
     yield from _label("stub", (f"{s.stub} -> {s.function} ({s.file})" for s in plan.stubs))

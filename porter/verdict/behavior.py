@@ -55,10 +55,11 @@ class PathCount:
 
 @dataclass(frozen=True)
 class Behavior:
-    """Counts for both paths, and one line for each change in behavior."""
+    """Counts for both paths, and one line for each change in behavior; `lost` are those that take something away."""
 
     counts: tuple[PathCount, ...]
     changes: tuple[str, ...]
+    lost: tuple[str, ...] = ()
 
 
 def status_of_error(message: str, alone: bool = True) -> Status:
@@ -72,18 +73,22 @@ def compare_paths(old: Sequence[SampleResult], new: Sequence[SampleResult]) -> B
     """Compares both paths on the samples they share."""
     before = {(each.dtype, each.sample): each for each in old}
     pairs = [(before[each.dtype, each.sample], each) for each in new if (each.dtype, each.sample) in before]
-    counts, lines = [], dict[str, list[str]]()
+    counts, lines, losses = [], dict[str, list[str]](), set[str]()
     for dtype in dict.fromkeys(each.dtype for _, each in pairs):
         every = [(a, b) for a, b in pairs if b.dtype == dtype]
         beside = [(a, b) for a, b in every if not _CPU_REFUSES & {a.status, b.status}]
         known = [(a, b) for a, b in beside if Status.UNKNOWN not in (a.status, b.status)]
         refused = [pair for pair in every if pair not in beside]
-        for line in (*_unknown(beside), *_changes(known), *_changes_beyond(refused)):
+        lost = (*_losses(known), *_losses_beyond(refused))
+        for line in (*_unknown(beside), *lost, *_changes(known), *_changes_beyond(refused)):
             lines.setdefault(line, []).append(dtype)
+        losses.update(lost)
         if known:
             agreeing = [sum(path.status == Status.AGREES for path in side) for side in zip(*known, strict=True)]
             counts.append(PathCount(dtype, len(known), *agreeing))
-    return Behavior(tuple(counts), tuple(f"{', '.join(dtypes)}: {line}" for line, dtypes in lines.items()))
+    written = {line: f"{', '.join(dtypes)}: {line}" for line, dtypes in lines.items()}
+    taken = tuple(text for line, text in written.items() if line in losses)
+    return Behavior(tuple(counts), tuple(written.values()), taken)
 
 
 def find_lost(old: Sequence[SampleResult], new: Sequence[SampleResult]) -> tuple[SampleResult, ...]:
@@ -101,11 +106,8 @@ def _unknown(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str
 def _changes(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
     """The changes for one dtype."""
     gained = [a for a, b in pairs if a.status == Status.REFUSED and b.status != Status.REFUSED]
-    lost = [b for a, b in pairs if b.status == Status.REFUSED and a.status != Status.REFUSED]
     if gained:
         yield f"now supported{_describe_share(gained, pairs)} (before: {gained[0].message})"
-    if lost:
-        yield f"no longer supported{_describe_share(lost, pairs)} ({lost[0].message})"
     for of_nan, what in _DIFFERENCES:
         found = [a for a, b in pairs if (a.status, a.nan, b.status) == (Status.DIFFERS, of_nan, Status.AGREES)]
         if found:
@@ -116,12 +118,23 @@ def _changes(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str
     yield from _precision(pairs)
 
 
-def _changes_beyond(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
-    """The changes for one dtype where the CPU raises an error."""
+def _losses(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
+    """What the port takes away for one dtype."""
+    lost = [b for a, b in pairs if b.status == Status.REFUSED and a.status != Status.REFUSED]
+    if lost:
+        yield f"no longer supported{_describe_share(lost, pairs)} ({lost[0].message})"
+
+
+def _losses_beyond(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
+    """What the port takes away for one dtype where the CPU raises an error."""
     lost = [b for a, b in pairs if (a.status, b.status) == (Status.COMPUTED_ALONE, Status.REFUSED_TOO)]
-    gained = [a for a, b in pairs if (a.status, b.status) == (Status.REFUSED_TOO, Status.COMPUTED_ALONE)]
     if lost:
         yield f"no longer supported{_describe_share(lost, pairs)}, nor is it on the CPU"
+
+
+def _changes_beyond(pairs: Sequence[tuple[SampleResult, SampleResult]]) -> Iterator[str]:
+    """The changes for one dtype where the CPU raises an error."""
+    gained = [a for a, b in pairs if (a.status, b.status) == (Status.REFUSED_TOO, Status.COMPUTED_ALONE)]
     if gained:
         yield f"now supported{_describe_share(gained, pairs)}, unlike on the CPU"
 

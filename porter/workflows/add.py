@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from porter.aten.names import parse_base_name
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Steps, ignore, number_progress
@@ -86,7 +87,7 @@ def _prove(draft: Draft, plan: Plan, proof: Proof, progress: Progress) -> Ported
     from porter.workflows.candidates import choose_candidates
 
     def verdict(each: Plan) -> Verdict:
-        base = plan.op.split(".")[0]
+        base = parse_base_name(plan.op)
         return prove(draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress, proof.large)
 
     try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from porter.aten.names import parse_base_name
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, Steps, ignore, number_progress
@@ -159,7 +160,7 @@ def _prove(
     from porter.workflows.candidates import choose_candidates
 
     def verdict(each: Plan) -> Verdict:
-        base = plan.op.split(".")[0]
+        base = parse_base_name(plan.op)
         return prove(draft, each, base, proof.expr, proof.backend, proof.arithmetic, progress, proof.large)
 
     try:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from porter.aten.names import parse_base_name
 from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
@@ -36,7 +37,7 @@ class StackedPlan:
 
     @property
     def base(self) -> str:
-        return self.op.split(".")[0]
+        return parse_base_name(self.op)
 
 
 def read_recorded(checkout: Checkout, run: bool) -> Recorded:

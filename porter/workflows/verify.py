@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from porter.aten.names import parse_base_name
 from porter.core.checkout import Checkout
 from porter.core.layout import KERNELS, METAL_HEADERS, MPS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.core.progress import Progress, Steps, ignore, number_progress
@@ -33,7 +34,7 @@ def verify_operator(checkout: Checkout, op: str, proof: Proof, progress: Progres
     try:
         target = native_target(checkout, op)
     except NotNative:
-        plan, base = plan_operator(checkout, op), op.split(".")[0]
+        plan, base = plan_operator(checkout, op), parse_base_name(op)
         proving = partial(
             prove,
             Draft(checkout),

@@ -23,6 +23,7 @@ from porter.core.formatting import format_block
 from porter.core.layout import INDEXING, OPERATION_UTILS, spell_include
 from porter.cpu.kernels import CpuKernel
 from porter.metal.candidates import build_functor, note_other_sources
+from porter.metal.distributions import draws_numbers
 from porter.metal.functor import Functor, functor_text
 from porter.metal.functor_spec import FunctorSpec
 from porter.metal.host import (
@@ -36,10 +37,11 @@ from porter.metal.host import (
 from porter.metal.insertion import find_used_macros, insert_functor, insert_includes, insert_registrations
 from porter.metal.kernel import CandidateChoice, Kernel, KernelSpec, Step
 from porter.metal.kernel_files import KernelFiles, find_files, read_host_style, read_kernel_style
-from porter.metal.launchers import TERNARY_HEADERS, define_launcher, find_launcher
+from porter.metal.launchers import SPLIT_HEADERS, TERNARY_HEADERS, define_launcher, define_split, find_launcher
 from porter.metal.macros import Instance, MacroBook, MacroFamily
 from porter.metal.params import ParamsStruct, read_fields, write_launch, write_scalar_launch
 from porter.metal.registration import Line, Need, find_base_macro, register_lines
+from porter.metal.results import write_results
 
 _ARITIES = (MacroFamily.UNARY, MacroFamily.BINARY, MacroFamily.TERNARY)
 _TENSORS = ("Tensor", "Tensor(a!)", "Tensor?")
@@ -80,7 +82,10 @@ class _Planned:
 
 
 def refusal(function: NativeFunction, call: StubCall) -> PorterError | None:
-    """Returns PTR018 for a stub with several scalars of which one is not a number."""
+    """Returns PTR018 for a stub with several scalars of which one is not a number, PTR350 for random numbers."""
+    if draws_numbers(call.stub):
+        what = f"the distribution of {call.stub.name} is not known"
+        return PorterError("PTR350", what, call.place, "See docs/errors/PTR350.md.")
     if len(call.stub.signature) <= 2:
         return None
     try:
@@ -103,9 +108,11 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> tuple[Ke
 
 
 def _split_cases(spec: KernelSpec, base: str) -> Iterator[tuple[str, KernelSpec]]:
-    """Yields the functors that a kernel needs: one, or one for each case, with none of the stub's arguments."""
+    """Yields the functors that a kernel needs: one, one for each result or case, this with none of the arguments."""
+    for result in spec.results:
+        yield f"{base}_{result.name}", replace(spec, cpu=result.cpu, rule=result.rule)
     if not spec.cases:
-        yield base, spec
+        yield from () if spec.results else ((base, spec),)
         return
     call = replace(spec.call, stub=replace(spec.call.stub, signature=spec.call.stub.signature[:1]), arguments=())
     for case in spec.cases:
@@ -126,7 +133,7 @@ def _plan_functor(fork: Checkout, spec: KernelSpec, name: str, choice: Candidate
     fork = fork.layer(dict(created)) if created else fork
     kernels = parse_source(launch.kernel_file, fork.read(launch.kernel_file))
     style = read_kernel_style(fork, launch.kernel_file)
-    names = _list_known_names(name, spec.function.base, spec.call)
+    names = (name,) if spec.results else _list_known_names(name, spec.function.base, spec.call)
     functor_spec = FunctorSpec(
         names,
         inputs,
@@ -158,6 +165,9 @@ def _plan_host(spec: KernelSpec, base: str, planned: Sequence[_Planned]) -> Step
     """Returns the step that adds the host function, which launches the kernel of each case."""
     launch, stub = planned[-1].launch, spec.call.stub
     bodies = [_write_body(each.launch, each.name, each.spec) for each in planned]
+    if spec.results:
+        body = write_results(bodies)
+        return lambda fork: _host_edits(fork, launch, base, stub, planned[-1].spec.scalars, body, split=True)
     body = bodies[-1]
     for case, each in zip(spec.cases[-2::-1], bodies[-2::-1], strict=True):
         body = f"if ({case.test}) {{ {each} }} else {{ {body} }}"
@@ -183,7 +193,7 @@ def _make_kernel(fork: Checkout, spec: KernelSpec, base: str, planned: _Planned,
             lambda fork: (Edit(path, 0, 0, text) for path, text in launch.files.created if not fork.exists(path)),
             lambda fork: _header_edits(fork, launch),
             lambda fork: _kernel_edits(fork, launch, planned.spec, planned.functor, planned.source, planned.lines),
-            lambda fork: _include_edits(fork, launch, planned.functor, stub),
+            lambda fork: _include_edits(fork, launch, planned.functor, stub, SPLIT_HEADERS if spec.results else ()),
             *((host,) if host and not alone else ()),
         ),
         launch=_write_body(launch, planned.name, planned.spec) if alone else "",
@@ -217,9 +227,6 @@ def _read_parameters(
     function: NativeFunction, cpu: CpuKernel, call: StubCall
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Returns the schema's names of the elements and scalars that the kernel takes."""
-    if function.results > 1:
-        what = f"{call.stub.name} has {function.results} results, but a functor has one"
-        raise PorterError("PTR018", what, call.place, "Port it by hand.")
     arity = len(cpu.lambdas[0].params) if cpu.lambdas else sum(a.is_tensor for a in function.inputs)
     if not 1 <= arity <= len(_ARITIES):
         raise PorterError("PTR018", f"{call.stub.name} takes {arity} inputs", call.place, "Port it by hand.")
@@ -326,7 +333,9 @@ def _kernel_edits(
     yield insert_registrations(kernels, "".join(f"{line}\n" for line in lines), launch.family, _read_macros(fork, file))
 
 
-def _include_edits(fork: Checkout, launch: _Launch, functor: Functor, stub: Stub) -> Iterator[Edit]:
+def _include_edits(
+    fork: Checkout, launch: _Launch, functor: Functor, stub: Stub, others: tuple[str, ...]
+) -> Iterator[Edit]:
     shared = (spell_include(launch.files.header),) if launch.struct else ()
     metal = (*shared, *functor.headers)
     if metal:
@@ -339,11 +348,12 @@ def _include_edits(fork: Checkout, launch: _Launch, functor: Functor, stub: Stub
         headers = tuple(sorted({*(headers if launch.struct.opmath else (stub.header,)), *used}))
     if not launch.launcher.owner:
         headers = tuple(sorted({*headers, *TERNARY_HEADERS}))
+    headers = tuple(sorted({*headers, *others})) if others else headers
     yield from insert_includes(parse_source(launch.host_file, fork.read(launch.host_file)), headers)
 
 
 def _host_edits(
-    fork: Checkout, launch: _Launch, name: str, stub: Stub, scalars: Sequence[str], body: str
+    fork: Checkout, launch: _Launch, name: str, stub: Stub, scalars: Sequence[str], body: str, split: bool = False
 ) -> Iterator[Edit]:
     file = launch.host_file
     text = fork.read(file)
@@ -353,7 +363,7 @@ def _host_edits(
     params = list(zip(types, names, strict=False))
     at = find_function_anchor(text)
     function = write_kernel_function(style.function(name), params, body)
-    for block in (define_launcher(launch.launcher, text), function):
+    for block in (define_launcher(launch.launcher, text), define_split(text) if split else "", function):
         yield Edit(file, at, at, "\n" + format_block(fork, file, block) if block else "")
     at = find_registration_anchor(text, name)
     registration = style.registration(name).replace(f"{name}_stub", stub.name, 1)

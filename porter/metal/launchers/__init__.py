@@ -15,9 +15,11 @@ from porter.metal.host import Dialect, Exec
 from porter.metal.macros import MacroFamily
 from porter.metal.params import ParamsStruct
 
-_FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent
 _TERNARY = Exec("exec_ternary", ("dtype",), owner="")
 TERNARY_HEADERS = ("ATen/native/mps/OperationUtils.h", "c10/util/irange.h", "fmt/format.h")
+SPLIT = "split_results"
+SPLIT_HEADERS = ("ATen/MemoryOverlap.h", "c10/util/irange.h")
 _LAYOUTS = ("strided", "strided_cast", "dense", "dense_cast")
 
 
@@ -38,7 +40,12 @@ def define_launcher(launcher: Exec, host: str) -> str:
     """Returns the definition of a launcher that a host file lacks, or "" if it has it or needs none."""
     if launcher.owner or f" {launcher.name}(" in host:
         return ""
-    return (_FOLDER / "ternary.mm").read_text()
+    return (FOLDER / "ternary.mm").read_text()
+
+
+def define_split(host: str) -> str:
+    """Returns the definition of what makes an iterator for each result, or "" if a host file has it."""
+    return "" if f" {SPLIT}(" in host else (FOLDER / "results.mm").read_text()
 
 
 def _has_ternary_kernels(checkout: Checkout, family: MacroFamily) -> bool:

@@ -19,9 +19,11 @@ from torch.utils import _pytree as pytree
 from porter.core.dtypes import TESTED
 from porter.verdict.suite import lists, samples, tolerances
 from porter.verdict.suite.context import Context
+from porter.verdict.suite.distributions import find_cases
 
 MPS_DTYPES: tuple[torch.dtype, ...] = tuple(getattr(torch, dtype.torch) for dtype in TESTED)
 LAYOUT_SAMPLES = 3
+_ERRORS = "mps_ops_error_inputs_modifier"
 
 
 class OpInfos:
@@ -42,9 +44,17 @@ class OpInfos:
         self._made: dict[tuple[str, torch.dtype, bool], list[SampleInput]] = {}
 
     def select(self, modifier: str, besides: Sequence[str] = ()) -> list[OpInfo]:
-        """The OpInfos of this run, and those of these full names, as one of the fork's modifiers leaves them."""
+        """The OpInfos of this run, and those of these full names, as one of the fork's modifiers leaves them.
+
+        Those that fill with random numbers, and all where such an operator is tested, are left out: nothing that they
+        compute is what the CPU computes, and fills have tests of their own. Their error inputs stay.
+        """
         names = {*self.context.through, *besides}
-        found = [make_comparable(op) for op in op_db if self.context.names(op) or op.full_name in names]
+        chosen = (op for op in op_db if self.context.names(op) or op.full_name in names)
+        if modifier != _ERRORS:
+            fills = any(any(find_cases(base)) for base in self.context.bases)
+            chosen = (op for op in chosen if not fills and not any(find_cases(op.name)))
+        found = [make_comparable(op) for op in chosen]
         return list(self._modifiers[modifier](found))
 
     def plans(self, dtype: torch.dtype) -> bool:

@@ -20,6 +20,7 @@ from porter.verdict.limits import SAMPLES_OF
 from porter.verdict.refusals import refusal_in
 from porter.verdict.suite import compare, lists, samples
 from porter.verdict.suite.context import Context
+from porter.verdict.suite.distributions import find_cases
 
 SAMPLES = 12
 DTYPES = tuple(getattr(torch, dtype.torch) for dtype in dtypes.TESTED)
@@ -32,7 +33,7 @@ def run_samples(context: Context, progress: Progress = ignore) -> list[SampleRes
     precision = lists.low_precision(context.precision)
     found: list[SampleResult] = []
     for op in op_db:
-        if not context.names(op) and op.full_name not in context.through:
+        if any(find_cases(op.name)) or not (context.names(op) or op.full_name in context.through):
             continue
         for dtype in DTYPES:
             progress(f"{SAMPLES_OF} {op.formatted_name} {dtype}")

@@ -27,8 +27,8 @@ OVERLAPS: Mapping[str, Overlap] = {
     "in place on an expanded tensor": lambda op, m, a, k: op.get_inplace()(m[:1].expand(len(m) - 1), *a, **k),
     "in place with the elements after its own": lambda op, m, a, k: op.get_inplace()(m[:-1], *_with(m[1:], a), **k),
     "in place with itself": lambda op, m, a, k: op.get_inplace()(m[:-1], *_with(m[:-1], a), **k),
-    "out= the input": lambda op, m, a, k: op(m[:-1], *a, **k, out=m[:-1]),
-    "out= the elements after the input": lambda op, m, a, k: op(m[:-1], *a, **k, out=m[1:]),
+    "out= the input": lambda op, m, a, k: _write_first(op, m[:-1], a, k, m[:-1]),
+    "out= the elements after the input": lambda op, m, a, k: _write_first(op, m[:-1], a, k, m[1:]),
 }
 
 
@@ -147,15 +147,28 @@ class TestVariants(Consistency):
         start = torch.cat([sample.input, sample.input[:1]])
         ours, theirs = start.to(device), start.clone()
         try:
-            call(op, theirs, sample.args, sample.kwargs)
+            want = call(op, theirs, sample.args, sample.kwargs)
         except RuntimeError as error:
             if re.search(_OVERLAPS, str(error)):
                 with self.assertRaisesRegex(RuntimeError, _OVERLAPS, msg=label):
                     self.on_device(lambda m, *a, **k: call(op, m, a, k), ours, sample, device)
             return
-        self.on_device(lambda m, *a, **k: call(op, m, a, k), ours, sample, device)
+        got = self.on_device(lambda m, *a, **k: call(op, m, a, k), ours, sample, device)
         self.elements += int((theirs != start).sum())
         self.same(op, dtype, sample, ours, theirs, f"{label}: ")
+        if isinstance(want, tuple):
+            self.same(op, dtype, sample, tuple(got), tuple(want), f"{label}, every result: ")
+
+
+def _write_first(
+    op: OpInfo, source: torch.Tensor, arguments: Sequence[Any], named: Mapping[str, Any], target: torch.Tensor
+) -> Any:
+    """Writes the result to a tensor; of several the first one, the others to tensors of their own."""
+    try:
+        return op(source, *arguments, **named, out=target)
+    except TypeError:
+        others = op(source, *arguments, **named)[1:]
+        return op(source, *arguments, **named, out=(target, *map(torch.empty_like, others)))
 
 
 def _with(tensor: torch.Tensor, arguments: Sequence[Any]) -> list[Any]:

@@ -15,6 +15,24 @@ void lambda_kernel(TensorIteratorBase& iter) {
   });
 }
 
+void product_kernel(TensorIteratorBase& iter) {
+  AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, iter.dtype(), "product_cpu", [&]() {
+    cpu_kernel(iter, [=](scalar_t a, scalar_t b) -> scalar_t { return std::log(0.5 * (a * a + b * b + scalar_t(1))); });
+  });
+}
+
+void pair_kernel(TensorIteratorBase& iter) {
+  AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, iter.dtype(), "pair_cpu", [&]() {
+    cpu_kernel_multiple_outputs(iter, [=](scalar_t a, scalar_t b) -> std::tuple<scalar_t, scalar_t> {
+      auto sum = a + b;
+      if (a > b) {
+        return {sum, a};
+      }
+      return std::make_tuple(a - b, sum * sum);
+    });
+  });
+}
+
 void vector_kernel(TensorIteratorBase& iter, const Scalar& slope_) {
   AT_DISPATCH_FLOATING_TYPES_AND2(kHalf, kBFloat16, iter.dtype(), "vector_cpu", [&]() {
     using Vec = Vectorized<scalar_t>;
@@ -62,6 +80,8 @@ void opmath_kernel(TensorIteratorBase& iter) {
 
 } // namespace
 
+REGISTER_DISPATCH(product_stub, &product_kernel)
+REGISTER_DISPATCH(pair_stub, &pair_kernel)
 REGISTER_DISPATCH(lambda_stub, &lambda_kernel)
 REGISTER_DISPATCH(vector_stub, &vector_kernel)
 REGISTER_DISPATCH(branch_stub, &branch_kernel)

@@ -10,11 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aten_overlay.metal import build
+from aten_overlay.metal.launch import Library
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.layout import CPU_KERNELS, METAL_HEADERS
-from porter.cpu.kernels import read_cpu_kernel
+from porter.cpu.kernels import read_cpu_kernel, same_type
+from porter.cpu.results import read_result_kernels
 from porter.cuda.own import Form, OwnKernel
 from porter.languages import cpp
+from porter.verdict.own.functor_library import HEAD
 from tests.porter.functors import COUNT, Functors, Reference, compile_functors, find_difference
 
 # What each computes of its elements, then its numbers.
@@ -24,10 +28,16 @@ REFERENCES: dict[str, Reference] = {
     "branch": lambda x, eps: np.maximum(x, eps) if eps < 1 else np.minimum(x, 2 - eps),
     "helper": lambda a, b: np.where(a < 0, -a, np.sqrt(abs(a))) + b,
     "opmath": lambda a, b: 3 * a * b / (abs(a) + 1),
+    "product": lambda a, b: np.log(0.5 * (a * a + b * b + 1)),
+    "pair 0": lambda a, b: np.where(a > b, a + b, a - b),
+    "pair 1": lambda a, b: np.where(a > b, a, (a + b) ** 2),
 }
 TERMS: dict[str, Reference] = {
     "lambda": lambda a, b: abs(a * b) + abs(a),
     "helper": lambda a, b: abs(a) + np.sqrt(abs(a)) + abs(b),
+    "product": lambda a, b: abs(np.log(0.5 * (a * a + b * b + 1))) + 1,
+    "pair 0": lambda a, b: abs(a) + abs(b),
+    "pair 1": lambda a, b: abs(a) + (abs(a) + abs(b)) ** 2,
 }
 VALUES = st.lists(st.floats(-64, 64, width=16), min_size=2 * COUNT, max_size=2 * COUNT)
 
@@ -42,10 +52,14 @@ def functors(tmp_path_factory: pytest.TempPathFactory) -> Functors:
 
 
 def read(fork: Checkout, name: str) -> OwnKernel:
-    kernel = read_cpu_kernel(fork, f"{name}_stub")
+    stub, _, result = name.partition(" ")
+    if result:
+        kernel = read_result_kernels(fork, f"{stub}_stub", 2, same_type)[int(result)][1]
+    else:
+        kernel = read_cpu_kernel(fork, f"{stub}_stub")
     assert not kernel.untranslated
     scalars = tuple(cpp.Parameter("const Scalar&", each) for each in kernel.parameters)
-    return OwnKernel(name, Form.LOOP, (), kernel.lambdas[0].params, scalars, "", "", "", kernel)
+    return OwnKernel(name.replace(" ", ""), Form.LOOP, (), kernel.lambdas[0].params, scalars, "", "", "", kernel)
 
 
 @pytest.mark.parametrize("name", REFERENCES)
@@ -54,3 +68,15 @@ def read(fork: Checkout, name: str) -> OwnKernel:
 def test_a_functor_computes_what_its_kernel_means(functors: Functors, name: str, values: list[float]) -> None:
     reference = REFERENCES[name]
     assert find_difference(functors, name, values, reference, TERMS.get(name, reference)) == ""
+
+
+def test_the_logarithm_of_a_product_that_vanishes_in_float_is_finite(functors: Functors) -> None:
+    text = functors.each["product"][1].text
+    assert "real_log_product( 0.5f, " in " ".join(text.split())
+    text = (
+        f"{HEAD}{text}\nkernel void small(device float* x [[buffer(0)]]) {{ x[0] = real_log_product(0.5f, x[0]); }}\n"
+    )
+    library = Library(build.compile_kernels(text, ["small"], build.Options(include=(EMBEDDED_FORK,))))
+    value = np.array([2.0**-149], np.float32)
+    library.run("small", [value], [1])
+    assert abs(float(value[0]) + 150 * np.log(2)) < 1e-5

@@ -1,0 +1,52 @@
+"""The table of random distributions, `distributions.yaml`: what a stub that draws numbers computes of random words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import yaml
+
+from porter.aten.stubs import Stub
+from porter.core import dtypes
+from porter.core.dtypes import DType, Kind
+
+_TABLE = Path(__file__).with_name("distributions.yaml")
+_KINDS = {
+    "floating": (Kind.FLOATING,),
+    "all": (Kind.FLOATING, Kind.INTEGRAL),
+    "all_and_bool": (Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL),
+}
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A row of the table. `operand` is the parameter that is a tensor, if one is."""
+
+    types: str
+    value: str
+    params: tuple[str, ...] = ()
+    operand: str = ""
+    whole: bool = False
+
+    @property
+    def dtypes(self) -> tuple[DType, ...]:
+        return tuple(each for each in dtypes.ALL if each.kind in _KINDS[self.types])
+
+    @property
+    def param(self) -> str:
+        """The type of the parameters in Metal."""
+        return dtypes.LONG.metal if self.whole else dtypes.FLOAT.metal
+
+
+def draws_numbers(stub: Stub) -> bool:
+    """Whether a stub takes a generator of random numbers."""
+    return any("Generator" in type_ for type_, _ in stub.signature)
+
+
+@lru_cache(maxsize=1)
+def distributions() -> dict[str, Distribution]:
+    """Returns every row by stub."""
+    rows = yaml.safe_load(_TABLE.read_text())
+    return {stub: Distribution(**{**row, "params": tuple(row.get("params", ()))}) for stub, row in rows.items()}

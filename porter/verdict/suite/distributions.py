@@ -1,0 +1,113 @@
+"""What is known of random numbers without their distribution: how two samples differ, and what repeats in one."""
+
+# mypy: disable-error-code="no-untyped-call, misc, no-any-return"
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+# How many standard deviations a right kernel stays below, over all that one run compares.
+_DEVIATIONS = 6.5
+_LARGEST, _SMALLEST = 100, 3
+
+
+@dataclass(frozen=True)
+class Case:
+    """An in-place operator that draws numbers, with arguments. Tensors among them have the shape of what is filled."""
+
+    overload: Any
+    arguments: tuple[Any, ...]
+    label: str
+
+    def fill(self, target: torch.Tensor, generator: torch.Generator, alike: bool = False) -> torch.Tensor:
+        """Fills a tensor; if `alike`, all elements have the same distribution."""
+        given = (_make_probabilities(target, alike) if each is torch.Tensor else each for each in self.arguments)
+        self.overload(target, *given, generator=generator)
+        return target
+
+
+def find_cases(base: str) -> Iterator[Case]:
+    """The cases of an operator's in-place overloads that are tagged as random."""
+    packet = getattr(torch.ops.aten, f"{base.rstrip('_')}_", None)
+    for name in packet.overloads() if packet else ():
+        overload = getattr(packet, name)
+        if torch.Tag.nondeterministic_seeded in overload.tags:
+            taken = [each for each in overload._schema.arguments[1:] if not each.kwarg_only]
+            for at, values in enumerate(_choose_values(taken)):
+                yield Case(overload, tuple(values), f"{base.rstrip('_')}_{name}{at or ''}")
+
+
+def _choose_values(taken: list[Any]) -> Iterator[list[Any]]:
+    kinds = [str(each.type) for each in taken]
+    floats = iter((0.25, 1.75) if kinds.count("float") > 1 else (0.25,))
+    whole = iter((_SMALLEST, _LARGEST) if len(kinds) > 1 else (_LARGEST,))
+    chosen = {"Tensor": lambda: torch.Tensor, "float": lambda: next(floats), "int": lambda: next(whole)}
+    yield [chosen[kind.removeprefix("Optional[").removesuffix("]")]() for kind in kinds]
+    if kinds and all(each.has_default_value() for each in taken):
+        yield [each.default_value for each in taken]
+    if kinds[-1:] == ["Optional[int]"]:
+        yield [_SMALLEST, None]
+        yield [torch.iinfo(torch.int64).min, None]
+
+
+def _make_probabilities(target: torch.Tensor, alike: bool) -> torch.Tensor:
+    if alike:
+        return torch.full(target.shape, 0.3, device=target.device)
+    count = max(target.numel(), 1)
+    return torch.linspace(0.05, 0.95, count, device=target.device)[: target.numel()].reshape(target.shape)
+
+
+def find_difference(ours: torch.Tensor, theirs: torch.Tensor) -> str:
+    """Describes how two samples differ, by the Kolmogorov-Smirnov statistic and by two moments, or returns ""."""
+    one, other = (each.double().flatten().sort().values for each in (ours, theirs))
+    if one.isnan().any():
+        return f"{int(one.isnan().sum())} values are NaN"
+    every = torch.cat((one, other))
+    shares = (torch.searchsorted(each, every, right=True) / each.numel() for each in (one, other))
+    statistic = float((next(shares) - next(shares)).abs().max())
+    scale = math.sqrt(1 / one.numel() + 1 / other.numel())
+    most = math.sqrt(_DEVIATIONS**2 / 4) * scale
+    if statistic > most:
+        return f"the distributions are {statistic:.3f} apart (Kolmogorov-Smirnov), of which {most:.3f} may be chance"
+    low, high = (float(other[int(other.numel() * at)]) for at in (0.01, 0.99))
+    for power, moment in ((1, "means"), (2, "mean squares")):
+        mine, yours = (each.clamp(low, high) ** power for each in (one, other))
+        allowed = _DEVIATIONS * float(yours.std()) * scale + 1e-12
+        found, expected = float(mine.mean()), float(yours.mean())
+        if abs(found - expected) > allowed:
+            return f"the {moment} are {found:.6g} and {expected:.6g}, more than {allowed:.2g} apart"
+    return ""
+
+
+def find_repetition(one: torch.Tensor, other: torch.Tensor) -> str:
+    """Describes a shift at which two samples of one size agree more than by chance, or returns "".
+
+    A sample is compared with itself by all shifts but none.
+    """
+    a, b = (_normalize(each) for each in (one, other))
+    count = a.numel()
+    size = 2 * count
+    products = torch.fft.irfft(torch.fft.rfft(a, size) * torch.fft.rfft(b, size).conj(), size)
+    shifts = torch.cat((torch.arange(count), torch.arange(-count, 0)))
+    pairs = (count - shifts.abs()).clamp(min=1)
+    counted = pairs > count // 2
+    if one is other:
+        counted &= shifts != 0
+    strength = torch.where(counted, products.abs() / pairs.sqrt(), 0.0)
+    worst = int(strength.argmax())
+    if float(strength[worst]) <= _DEVIATIONS:
+        return ""
+    share = float(products[worst]) / float(pairs[worst])
+    return f"{share:.2f} of the values follow from those {abs(int(shifts[worst]))} elements away"
+
+
+def _normalize(values: torch.Tensor) -> torch.Tensor:
+    """Values by rank, with mean 0 and variance 1: no outlier counts more."""
+    _, ranks = values.double().flatten().nan_to_num().unique(return_inverse=True)
+    ranks = ranks.double()
+    return (ranks - ranks.mean()) / ranks.std().clamp(min=1e-12)

@@ -1,0 +1,115 @@
+"""`TestDistributionsMPS.test_*_<op>_<overload>_mps_<dtype>`: random numbers, by distribution and by seed.
+
+What is filled on the device is compared with what ATen's CPU draws with the same arguments: no value is the same, but
+the distributions are. Seeds are fixed, so a test always has the same outcome.
+"""
+
+# mypy: disable-error-code="no-untyped-call, misc, no-any-return, untyped-decorator"
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import torch
+from torch.testing._internal.common_device_type import dtypes
+from torch.testing._internal.common_utils import parametrize
+
+from porter.verdict.suite import counters, execution, results
+from porter.verdict.suite.consistency import Consistency, describe_unreached, instantiate
+from porter.verdict.suite.context import get_context
+from porter.verdict.suite.distributions import Case, find_cases, find_difference, find_repetition
+from porter.verdict.suite.opinfos import dtype_name, opinfos
+
+OPINFOS = opinfos(get_context())
+CASES = [case for base in OPINFOS.context.bases for case in find_cases(base)] if not execution.is_redirected() else []
+DTYPES = [each for each in OPINFOS.dtypes if OPINFOS.plans(each) and not each.is_complex]
+COUNT = 20000
+over_cases = parametrize("case", CASES, name_fn=lambda case: case.label)
+
+
+class TestDistributions(Consistency):
+    """Fills tensors with random numbers."""
+
+    opinfos = OPINFOS
+
+    @contextmanager
+    def count_fills(self, dtype: torch.dtype) -> Iterator[None]:
+        context, before = self.opinfos.context, counters.read()
+        record = results.get_record(self._testMethodName)
+        yield
+        seen = counters.since(before)
+        record.calls, record.kernels, record.fallbacks = (
+            context.count_ported(seen.kernels), seen.kernels, seen.fallbacks,
+        )  # fmt: skip
+        if not record.calls and context.demands(dtype_name(dtype)):
+            self.fail(describe_unreached(record, context.kernels))
+
+    def draw(
+        self, case: Case, dtype: torch.dtype, generator: torch.Generator, count: int = COUNT, alike: bool = False
+    ) -> torch.Tensor:
+        """Fills a tensor on the generator's device, and copies it."""
+        return case.fill(torch.zeros(count, dtype=dtype, device=generator.device), generator, alike).cpu()
+
+    def draw_on_cpu(self, case: Case, dtype: torch.dtype, device: str) -> torch.Tensor | None:
+        """Fills a tensor on the CPU. Returns None for what the CPU refuses, and asserts that the device does too."""
+        try:
+            return self.draw(case, dtype, torch.Generator("cpu").manual_seed(7))
+        except RuntimeError as error:
+            with self.assertRaises(RuntimeError, msg=f"mps accepts it, but the CPU raises: {error}"):
+                self.draw(case, dtype, torch.Generator(device).manual_seed(7))
+            return None
+
+    @over_cases
+    @dtypes(*DTYPES)
+    def test_distribution(self, device: str, dtype: torch.dtype, case: Case) -> None:
+        theirs = self.draw_on_cpu(case, dtype, device)
+        if theirs is None:
+            return
+        with self.count_fills(dtype):
+            if why := find_difference(self.draw(case, dtype, torch.Generator(device).manual_seed(1)), theirs):
+                self.fail(why)
+
+    @over_cases
+    @dtypes(*DTYPES)
+    def test_seeds(self, device: str, dtype: torch.dtype, case: Case) -> None:
+        """A seed or a state gives the same numbers again; other seeds and later calls give others."""
+        if self.draw_on_cpu(case, dtype, device) is None:
+            return
+        with self.count_fills(dtype):
+            generator = torch.Generator(device).manual_seed(1)
+            draw = partial(self.draw, case, dtype, generator, alike=True)
+            first = draw()
+            state = generator.get_state()
+            second = draw()
+            generator.set_state(state)
+            self.assertEqual(draw(), second, msg="a restored state gives other numbers")
+            generator.manual_seed(1)
+            self.assertEqual(draw(), first, msg="a seed gives other numbers the second time")
+            generator.manual_seed(2)
+            other = draw()
+        for name, sample in (("a later call", second), ("another seed", other), ("the same call", first)):
+            if why := find_repetition(first, sample):
+                self.fail(f"{name}: {why}")
+
+    @over_cases
+    @dtypes(*DTYPES)
+    def test_layouts_of_fills(self, device: str, dtype: torch.dtype, case: Case) -> None:
+        """A view has the numbers of a dense tensor, and elements beside it stay as they were."""
+        if self.draw_on_cpu(case, dtype, device) is None:
+            return
+        with self.count_fills(dtype):
+            generator = torch.Generator(device).manual_seed(3)
+            dense = self.draw(case, dtype, generator, 600)
+            whole = torch.zeros(1203, dtype=dtype, device=device)
+            case.fill(whole[3::2], generator.manual_seed(3))
+            self.assertEqual(whole.cpu()[3::2], dense, msg="a view gets other numbers")
+            self.assertFalse(bool(whole.cpu()[2::2].any()), "elements beside the view are written")
+            case.fill(torch.zeros(0, dtype=dtype, device=device), generator)
+
+
+if CASES:
+    instantiate(TestDistributions, globals())
+else:
+    del TestDistributions

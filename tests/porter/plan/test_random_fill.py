@@ -1,0 +1,160 @@
+"""A stub that draws random numbers, on a copy of the embedded fork that was given one."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from expecttest import assert_expected_inline
+
+from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.errors import PorterError
+from porter.core.layout import CPU_KERNELS, KERNELS, NATIVE, NATIVE_FUNCTIONS, OPERATIONS, RANDOM
+from porter.plan.addition import plan_addition
+from porter.plan.plan import Plan
+from porter.verdict.prove import target_of
+from porter.verdict.verify import verify
+
+ROWS = """
+- func: uniform_(Tensor(a!) self, float from=0, float to=1, *, Generator? generator=None) -> Tensor(a!)
+  variants: method
+  tags: nondeterministic_seeded
+  dispatch:
+    CPU, CUDA: uniform_
+
+- func: binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor
+  dispatch:
+    CPU, CUDA: binomial
+"""
+SHARED = """#include <ATen/native/DistributionTemplates.h>
+#include <ATen/native/UnaryOps.h>
+namespace at::native {
+DEFINE_DISPATCH(uniform_stub);
+
+template<typename RNG>
+struct UniformStub {
+  void operator()(TensorIteratorBase& iter, double from, double to, std::optional<Generator> gen) {
+    uniform_stub(iter.device_type(), iter, from, to, gen);
+  }
+};
+
+Tensor& uniform_(Tensor& self, double from, double to, std::optional<Generator> gen) {
+  return at::native::templates::uniform_impl_<UniformStub, Generator>(self, from, to, std::move(gen));
+}
+} // namespace at::native
+"""
+KERNEL = """namespace at::native {
+void uniform_kernel(TensorIteratorBase& iter, double from, double to, std::optional<Generator> gen) {
+  templates::cpu::uniform_kernel(iter, from, to, check_generator<CPUGeneratorImpl>(gen));
+}
+REGISTER_DISPATCH(uniform_stub, &uniform_kernel)
+} // namespace at::native
+"""
+DECLARED = (
+    "DECLARE_DISPATCH(void(*)(TensorIteratorBase&, const double, const double, std::optional<Generator>), "
+    "uniform_stub)\n"
+)
+METAL, HOST = f"{KERNELS}/RandomKernel.metal", f"{OPERATIONS}/RandomKernel.mm"
+
+
+@pytest.fixture
+def fork(tmp_path: Path) -> Checkout:
+    root = tmp_path / "fork"
+    shutil.copytree(EMBEDDED_FORK, root)
+    (root / NATIVE / "Distributions.cpp").write_text(SHARED)
+    (root / CPU_KERNELS / "DistributionKernels.cpp").write_text(KERNEL)
+    header = root / NATIVE / "UnaryOps.h"
+    at = header.read_text().index("DECLARE_DISPATCH")
+    header.write_text(header.read_text()[:at] + DECLARED + header.read_text()[at:])
+    rows = root / NATIVE_FUNCTIONS
+    rows.write_text(rows.read_text() + ROWS)
+    return Checkout(root, "test")
+
+
+@pytest.fixture
+def plan(fork: Checkout) -> Plan:
+    return plan_addition(fork, "uniform_")
+
+
+def test_the_row_joins_and_the_table_has_the_functor(plan: Plan) -> None:
+    assert [(entry.name, entry.after) for entry in plan.entries] == [("uniform_", "CPU, CUDA, MPS: uniform_")]
+    text = plan.changes.apply()[METAL]
+    assert_expected_inline(
+        text[text.index("struct uniform") :],
+        """\
+struct uniform_functor {
+  template <typename T>
+  inline float operator()(const uint4 words, constant float* params) {
+    return params[0] + draw_uniform<T>(words.x) * (params[1] - params[0]);
+  }
+};
+
+REGISTER_RANDOM_OP(uniform, float, float);
+REGISTER_RANDOM_OP(uniform, half, float);
+REGISTER_RANDOM_OP(uniform, bfloat, float);
+""",
+    )
+
+
+def test_the_host_function_passes_the_generator_on(plan: Plan) -> None:
+    text = plan.changes.apply()[HOST]
+    assert_expected_inline(
+        text[text.index("static void uniform") :],
+        """\
+static void uniform_mps_kernel(TensorIteratorBase& iter,
+                               const double from,
+                               const double to,
+                               std::optional<Generator> generator) {
+  fill_random(
+      iter.output(), "uniform", generator, std::array<float, 2>{static_cast<float>(from), static_cast<float>(to)});
+}
+
+REGISTER_DISPATCH(uniform_stub, &uniform_mps_kernel)
+
+} // namespace at::native
+""",
+    )
+
+
+def test_its_numbers_are_right_on_the_device(fork: Checkout, plan: Plan) -> None:
+    verdict = verify(fork.root, plan.changes.apply(), target_of(plan, "uniform"))
+    assert verdict.ok and verdict.kernel_calls > 20, verdict.failures
+
+
+@pytest.mark.parametrize(
+    ("path", "right", "wrong", "why"),
+    [
+        (
+            METAL,
+            "params[0] + draw_uniform<T>(words.x)",
+            "params[0] + 0 * draw_uniform<T>(words.x)",
+            "distributions are",
+        ),
+        (METAL, "params[0] + draw", "params[0] + 0.1f + draw", "distributions are"),
+        (METAL, "state[1] + index", "state[1] + index / 2", "values follow from those 1 elements away"),
+        (HOST, "philox->get_offset() + count", "philox->get_offset() + 1", "a later call: "),
+        (HOST, "philox->get_offset() + count", "philox->get_offset()", "a later call: 1.00 of the values follow"),
+        (HOST, "philox->current_seed()", "5", "another seed: 1.00 of the values follow"),
+        (HOST, "output.copy_(values);", "", "a view gets other numbers"),
+    ],
+)
+def test_a_fault_fails_its_verdict(fork: Checkout, plan: Plan, path: str, right: str, wrong: str, why: str) -> None:
+    text = plan.changes.apply()
+    planted = {**text, path: text[path].replace(right, wrong)}
+    assert planted != text
+    verdict = verify(fork.root, planted, target_of(plan, "uniform"), "float32")
+    assert why in "\n".join(each.reason for each in verdict.failures)
+
+
+def test_a_fork_without_philox_is_refused(fork: Checkout) -> None:
+    (fork.root / RANDOM).unlink()
+    with pytest.raises(PorterError) as refused:
+        plan_addition(Checkout(fork.root, "test"), "uniform_")
+    assert refused.value.code == "PTR351"
+
+
+def test_an_operator_of_no_known_distribution_needs_another_kernel(fork: Checkout) -> None:
+    with pytest.raises(PorterError) as refused:
+        plan_addition(fork, "binomial")
+    assert "needs a kernel of the random family" in refused.value.what
