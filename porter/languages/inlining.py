@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from porter.languages.brackets import split_at_commas
-from porter.languages.folding import FALSE, fold
+from porter.languages.folding import FALSE, TRUE, fold
 from porter.languages.lexer import TokenKind
 from porter.languages.liveness import list_declared
 from porter.languages.source import Function, Source
@@ -28,22 +28,24 @@ _UNDEFINED = "Tensor()"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a function: its type as written, and its name."""
+    """A parameter of a function: its type as written, its name, and the argument that it has where none is passed."""
 
     type: str
     name: str
+    default: str = ""
 
 
 def read_parameters(function: Function) -> tuple[Parameter, ...]:
     """The parameters of a function, in order."""
     parts = split_at_commas(_COMMENTS.sub("", function.params), "<>()[]{}")
-    return tuple(_read_parameter(part.partition("=")[0].strip()) for part in parts if part)
+    return tuple(_read_parameter(*part.partition("=")[::2]) for part in parts if part)
 
 
-def _read_parameter(text: str) -> Parameter:
+def _read_parameter(declared: str, default: str) -> Parameter:
+    text = declared.strip()
     name = re.search(r"(\w+)\s*$", text)
     assert name is not None
-    return Parameter(" ".join(text[: name.start()].split()), name[1])
+    return Parameter(" ".join(text[: name.start()].split()), name[1], default.strip())
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,14 @@ def find_call_site(text: str, name: str) -> CallSite | None:
     return None
 
 
+def complete_call(site: CallSite, parameters: Sequence[Parameter]) -> CallSite | None:
+    """A call with the arguments that it leaves to their defaults; None if it is not one of that function."""
+    left = parameters[len(site.arguments) :]
+    if len(site.arguments) > len(parameters) or not all(each.default for each in left):
+        return None
+    return replace(site, arguments=(*site.arguments, *(each.default for each in left)))
+
+
 def _strip(argument: str) -> str:
     """An argument without comments and without a cast that only takes `const` away."""
     plain = _COMMENTS.sub("", argument).strip()
@@ -80,17 +90,25 @@ def _strip(argument: str) -> str:
 
 
 def inline_call(
-    text: str, site: CallSite, body: str, parameters: Sequence[Parameter], distinct: Collection[str], caller: str
+    text: str,
+    site: CallSite,
+    body: str,
+    parameters: Sequence[Parameter],
+    distinct: Collection[str],
+    caller: str,
+    given: Collection[str] = (),
 ) -> str | None:
     """The text of `caller` with the body of the called function in the place of a call; None where it cannot be there.
 
-    It can where the call is the last statement of its block, or only a `return` follows.
+    It can where the call is the last statement of its block, or only a `return` follows. `given` are variables of the
+    caller that are no optionals.
     """
     behind = text[site.statement.end :].strip()
     follows = re.fullmatch(r"(return\b[^;]*;)?", behind)
     if follows is None or len(site.arguments) != len(parameters):
         return None
     arguments = [f'"{caller}"' if each == "__func__" else each for each in site.arguments]
+    body = _fill_optionals(body, [each for each, value in zip(parameters, arguments, strict=True) if value in given])
     known, declarations = _bind(arguments, parameters, body)
     hidden = _find_hidden(body, {token.text for value in known.values() for token in name_tokens(value)})
     body = _rename(body, {name: _find_free(name, body) for name in hidden})
@@ -114,6 +132,16 @@ def _bind(arguments: Sequence[str], parameters: Sequence[Parameter], body: str) 
         elif re.search(rf"\b{parameter.name}\b", body):
             declarations += f"{parameter.type} {parameter.name} = {argument};\n  "
     return known, declarations
+
+
+def _fill_optionals(body: str, parameters: Sequence[Parameter]) -> str:
+    """A body whose optional parameters are passed what is always there."""
+    for each in parameters:
+        if "ptional" in each.type:
+            body = re.sub(rf"\b{each.name}\.has_value\(\)", TRUE, body)
+            body = re.sub(rf"\b{each.name}\.value\(\)|\*{each.name}\b", each.name, body)
+            body = re.sub(rf"\bTORCH_CHECK\(\s*{TRUE}\s*,[^;]*;\s*", "", body)
+    return body
 
 
 def _find_free(name: str, body: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from porter.core.dtypes import BOOL, FLOAT, DType, Kind
-from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions
+from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions, intern
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
 from porter.metal.expression import is_product, is_term, literal, parenthesize
@@ -31,6 +31,7 @@ _TURNS: Mapping[ReductionKind, str] = {
 }
 _ACCUMULATED = (ReductionKind.SUM, ReductionKind.PRODUCT)
 _COMPARED = {ReductionKind.ARG_MAX: ">", ReductionKind.ARG_MIN: "<"}
+_VALUES_OF = {ReductionKind.ARG_MAX: ReductionKind.MAX_NAN, ReductionKind.ARG_MIN: ReductionKind.MIN_NAN}
 _LEAST = (ReductionKind.MAX, ReductionKind.MAX_NAN)
 _GREATEST = (ReductionKind.MIN, ReductionKind.MIN_NAN)
 
@@ -40,7 +41,9 @@ class Spelling:
     """The words of a kernel: the types of indices, of values and of the elements of buffers, and who shares a row.
 
     `join` gives the lines after which a variable of a type has, in each thread of a row, what all of them have reduced;
-    None for a reduction that each thread does alone. Threads take turns from `lane` on, in steps of `width`.
+    None for a reduction that each thread does alone. `join_extreme` does so for the index (its name and its type) of an
+    extreme value (its name and its type), which is the largest that an index can be in threads that have seen none.
+    Threads take turns from `lane` on, in steps of `width`. `place` is where a buffer has the element of an index.
     """
 
     buffers: Mapping[Buffer, str]
@@ -51,6 +54,8 @@ class Spelling:
     row: str = "row"
     lane: str = "lane"
     width: str = "32"
+    join_extreme: Callable[[ReductionKind, str, str, str, str], tuple[str, ...]] | None = None
+    place: Callable[[Buffer, str], str] = lambda buffer, index: index
 
 
 def write_nest(nest: LoopNest, spelling: Spelling) -> list[str]:
@@ -76,8 +81,15 @@ def runs_alone(nest: LoopNest, spelling: Spelling) -> bool:
     """Whether no reduction of a nest is shared, so that a thread can have each row for itself."""
     found = [each for store in nest.stores for each in find_reductions(store.value)]
     is_column = any(set(store.loops) - set(nest.rows) for store in nest.stores)
-    joined = (spelling.join(each.reduction.kind, each.dtype or FLOAT, "", "") for each in found)
-    return not is_column and all(each is None for each in joined)
+    return not is_column and not any(_is_shared(each, spelling) for each in found)
+
+
+def _is_shared(reduction: Expr, spelling: Spelling) -> bool:
+    """Whether the threads of a row share a reduction."""
+    kind = reduction.reduction.kind
+    if kind in _COMPARED:
+        return spelling.join_extreme is not None
+    return spelling.join(kind, reduction.dtype or FLOAT, "", "") is not None
 
 
 @dataclass
@@ -94,8 +106,19 @@ class _Writer:
     def write_body(self, nest: LoopNest) -> None:
         is_alone = nest.shape is Shape.MAP or runs_alone(nest, self.spelling)
         self._split_index(self.spelling.row, nest.rows)
+        if not is_alone and nest.shape is Shape.REDUCTION:
+            for store in nest.stores:
+                self._write_reductions(store, nest, is_alone)
+            self._line(f"if ({self.spelling.lane} == 0) {{")
+
+            def stores() -> None:
+                for store in nest.stores:
+                    self._write_store(store)
+
+            self._indented(stores)
+            return
         for store in nest.stores:
-            self._write_reductions(store, is_alone)
+            self._write_reductions(store, nest, is_alone)
             columns = tuple(loop for loop in store.loops if loop not in nest.rows)
             if is_alone:
                 self._write_store(store)
@@ -164,11 +187,15 @@ class _Writer:
             return self.spelling.elements[value.attribute]
         return self.spelling.value(value.dtype) if value.dtype else self.spelling.index
 
-    def _write_reductions(self, store: Store, is_alone: bool) -> None:
+    def _write_reductions(self, store: Store, nest: LoopNest, is_alone: bool) -> None:
         """Variables for all reductions, in every thread of a row: they depend on the rows alone."""
         for each in find_reductions(store.value):
             if each not in self.bound:
                 assert each.dtype is not None
+                indexed = None if is_alone else _find_indexed(each, nest)
+                if indexed is not None and self.spelling.join_extreme is not None:
+                    self._write_extreme(indexed)
+                    continue
                 name, type_ = self._name(_prefix(each.reduction)), self._accumulator(each, store)
                 joined = None if is_alone else self.spelling.join(each.reduction.kind, each.dtype, name, type_)
                 if joined is None:
@@ -180,6 +207,8 @@ class _Writer:
     def _accumulator(self, expr: Expr, store: Store) -> str:
         """The type that a reduction is made in: that of the result, if a sum is all that the store converts."""
         assert expr.dtype is not None
+        if expr.reduction.kind in (ReductionKind.ANY, ReductionKind.ALL) and _is_shared(expr, self.spelling):
+            return "int"
         element, is_sum = self.spelling.elements[store.buffer], expr.reduction.kind in _ACCUMULATED
         is_all = expr is store.value or (store.value.op is Op.CAST and expr is store.value.args[0])
         has_own = re.fullmatch(r"T\d+", element) is not None
@@ -193,11 +222,57 @@ class _Writer:
 
         def body() -> None:
             self._bind_shared(expr.args[0])
-            self._line(_TURNS[kind].format(name, self._text(expr.args[0])))
+            self._line(_TURNS[kind].format(name, self._turn(expr, type_)))
 
         self._write_strided(expr.reduction.loops, body)
         for line in joined:
             self._line(line)
+
+    def _turn(self, expr: Expr, type_: str) -> str:
+        """What a turn adds to a reduction; an element that is only added is converted to the sum's type at once."""
+        element = expr.args[0]
+        while element.op is Op.CAST:
+            element = element.args[0]
+        assert expr.dtype is not None
+        if element.op is not Op.LOAD or type_ == self.spelling.value(expr.dtype) or element in self.bound:
+            return self._text(expr.args[0])
+        return f"static_cast<{type_}>({self._load(element)})"
+
+    def _write_extreme(self, expr: Expr) -> None:
+        """The first index of the extreme value of a row, which its threads find together, and that value."""
+        kind, value = expr.reduction.kind, expr.args[0]
+        assert value.dtype is not None and self.spelling.join_extreme is not None
+        name, extreme = self._name(_prefix(expr.reduction)), self._name("extreme")
+        type_, index = self._value_type(value), self.spelling.index
+        none = f"::metal::numeric_limits<{index}>::max()"
+        start = _VALUES_OF[kind]
+        self._line(f"{type_} {extreme} = {self._start(start, value.dtype.opmath)};")
+        self._line(f"{index} {name} = {none};")
+
+        def body() -> None:
+            self._bind_shared(*expr.args)
+            if value not in self.bound:
+                self._bind(value)
+            text, place = self._text(value), self._text(_strip_index(expr.args[1]))
+            tests = [f"{text} {_COMPARED[kind]} {extreme}", f"{name} == {none}"]
+            if value.dtype is not None and value.dtype.kind is Kind.FLOATING:
+                tests.append(f"(isnan({text}) && !isnan({extreme}))")
+            self._line(f"if ({' || '.join(tests)}) {{")
+            self.lines += [f"  {extreme} = {text};", f"  {name} = {place};", "}"]
+
+        self._write_strided(expr.reduction.loops, body)
+        for line in self.spelling.join_extreme(kind, name, index, extreme, type_):
+            self._line(line)
+        same = Reduction(start, expr.reduction.loops)
+        self.bound[expr] = name
+        self.bound[intern(Op.REDUCE, (value,), value.dtype.opmath, same)] = f"row_{extreme}"
+
+    def _bind(self, expr: Expr) -> None:
+        """A variable for a value or an index."""
+        name = self._name("offset" if expr.dtype is None else "value")
+        text = self._load(expr) if expr.op is Op.LOAD else self._text(expr)
+        self._line(f"const {self._type(expr) if self.is_copy else self._value_type(expr)} {name} = {text};")
+        self.bound[expr] = name
 
     def _write_alone(self, expr: Expr, name: str, type_: str) -> None:
         """A reduction that every thread does by itself, in the order of its loops."""
@@ -238,11 +313,7 @@ class _Writer:
         uses = Counter(arg for each in within for arg in list_uses(each))
         for each in within:
             if each.op in (*_VALUES, *_INDICES) and uses[each] > 1 and each not in self.bound:
-                is_index = each.dtype is None
-                name = self._name("offset" if is_index else "value")
-                text = self._load(each) if each.op is Op.LOAD else self._text(each)
-                self._line(f"const {self._type(each) if self.is_copy else self._value_type(each)} {name} = {text};")
-                self.bound[each] = name
+                self._bind(each)
 
     def _value_type(self, expr: Expr) -> str:
         return self.spelling.value(expr.dtype.opmath) if expr.dtype else self.spelling.index
@@ -290,6 +361,9 @@ class _Writer:
                 return self._number(expr)
             case Op.CALL:
                 return fill_form(find_form(str(expr.attribute)), args)
+            case Op.CAST if expr.args[0].op is Op.LOAD and expr.args[0] not in self.bound and not self.is_copy:
+                assert expr.dtype is not None
+                return f"static_cast<{self.spelling.value(expr.dtype)}>({self._load(expr.args[0])})"
             case Op.CAST | Op.INDEX_VALUE:
                 return f"static_cast<{self.spelling.value(expr.dtype) if expr.dtype else 'int'}>({args[0]})"
             case Op.READ_INDEX:
@@ -300,7 +374,8 @@ class _Writer:
 
     def _load(self, expr: Expr) -> str:
         assert isinstance(expr.attribute, Buffer)
-        return f"{self.spelling.buffers[expr.attribute]}[{self._text(expr.args[0])}]"
+        place = self.spelling.place(expr.attribute, self._text(expr.args[0]))
+        return f"{self.spelling.buffers[expr.attribute]}[{place}]"
 
     def _read(self, expr: Expr) -> str:
         """An element as the type that is computed in."""
@@ -351,6 +426,22 @@ class _Writer:
                 return f"{'-' if kind in _LEAST else ''}INFINITY"
             return f"{limits}::lowest()" if kind in _LEAST else f"{limits}::max()"
         return "1" if kind in (ReductionKind.PRODUCT, ReductionKind.ALL) else "0"
+
+
+def _find_indexed(expr: Expr, nest: LoopNest) -> Expr | None:
+    """The reduction of a nest that finds where the extreme value is that an expression is, or is where."""
+    if expr.reduction.kind in _COMPARED:
+        return expr
+    for each in (each for store in nest.stores for each in find_reductions(store.value)):
+        is_same = each.args[0] is expr.args[0] and each.reduction.loops == expr.reduction.loops
+        if is_same and _VALUES_OF.get(each.reduction.kind) is expr.reduction.kind:
+            return each
+    return None
+
+
+def _strip_index(value: Expr) -> Expr:
+    """An index, without its conversion to a number."""
+    return value.args[0] if value.op is Op.INDEX_VALUE else value
 
 
 def _is_plain(text: str) -> bool:

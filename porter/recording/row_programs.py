@@ -20,7 +20,10 @@ def get_row_programs(
     """
     target = find_target(checkout, row.function.base)
     found = get_programs(checkout, target, run=run, progress=progress) or ()
-    return next((each for each in found if _serves(checkout, each.name, row)), None)
+    functions = NativeFunctions.read(checkout).by_name
+    serving = [each for each in found if _serves(checkout, each.name, row)]
+    own = [each for each in serving if row.function.name in (each.name, functions[each.name].delegate)]
+    return next(iter(own or serving), None)
 
 
 def _serves(checkout: Checkout, overload: str, row: ServedFunction) -> bool:

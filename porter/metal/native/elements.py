@@ -71,7 +71,7 @@ def read_elements(program: SymbolicProgram, buffers: Sequence[Buffer]) -> Elemen
         for call in program.calls
         if all(each in call.tensors for each in columns)
     )
-    ordered = sorted(_widen(program, list(instances)), key=lambda each: dtypes.ALL.index(each[0]))
+    ordered = sorted(_widen(program, list(instances)), key=lambda types: [dtypes.ALL.index(each) for each in types])
     if _moves_only(program) and len(parameters) == 1:
         ordered = [(dtype,) for dtype in dtypes.ALL]
     floating = all(dtype.kind is Kind.FLOATING for dtype in program.dtypes)
@@ -87,9 +87,10 @@ def _widen(program: SymbolicProgram, instances: list[tuple[DType, ...]]) -> list
     known = {each[0]: each for each in instances}
     if FLOAT in known and not all(each.kind is Kind.FLOATING for each in known) and _is_linear(program):
         instances = [*instances, tuple(FLOAT2 if dtype == FLOAT else dtype for dtype in known[FLOAT])]
-    if INT in known:
-        for narrow in (each for each in alike if each not in known):
-            instances = [*instances, tuple(narrow if dtype == INT else dtype for dtype in known[INT])]
+    for narrow in (each for each in alike if each not in known):
+        of_int = [each for each in instances if each[0] == INT]
+        made = (tuple(narrow if dtype == INT else dtype for dtype in each) for each in of_int)
+        instances = [*instances, *(each for each in made if each not in instances)]
     return instances
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
@@ -14,12 +15,21 @@ from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, Sym
 from porter.metal.loop_kernel import join_simdgroup
 from porter.metal.loop_text import Spelling, runs_alone, write_nest
 from porter.metal.native.elements import Elements, read_elements
+from porter.metal.native.reduced import find_strided
 
+# The sizes and strides of the dimensions that are kept and of those that are reduced, and how many there are of each.
+STRIDES = (
+    "constant long* kept_sizes", "constant long* kept_strides", "constant long* reduced_sizes",
+    "constant long* reduced_strides", "constant uint2& ndim",
+)  # fmt: skip
 INDICES = ("int", "long")  # the widths of indices
 _INDEX = "index_t"
 _SHARED: Mapping[ReductionKind, str] = {
     ReductionKind.SUM: "sum", ReductionKind.PRODUCT: "prod", ReductionKind.MAX_NAN: "max", ReductionKind.MIN_NAN: "min",
+    ReductionKind.ANY: "max", ReductionKind.ALL: "min",
 }  # fmt: skip
+_TRUTHS = (ReductionKind.ANY, ReductionKind.ALL)
+_DECLARED = "c10::metal::simdgroup_size"
 # What the names of a schema are in kernels.
 _USUAL = {"self": "input", "out": "output", "result": "output"}
 
@@ -57,16 +67,28 @@ def write_kernel(
     names = _name_buffers(program, buffers, outputs)
     numbers = tuple(find_numbers(nest))
     shared: list[str] = []
+    strided = find_strided(program)
     spelling = _spell(elements, names, style, shared)
+    if strided:
+        spelling = replace(spelling, place=_place_strided)
     is_map = nest.shape is Shape.MAP or runs_alone(nest, spelling)
     body = write_nest(nest, _as_map(spelling) if is_map else spelling)
-    arguments = [*_buffer_arguments(buffers, written, elements, names), *map(_number_argument, numbers)]
+    arguments = [*_buffer_arguments(buffers, written, elements, names)]
+    if strided:
+        input_ = next(names[buffer] for buffer in buffers if program.roles[buffer] is strided)
+        body.insert(0, f"{input_} += strided_offset({_INDEX}(row), kept_sizes, kept_strides, ndim.x);")
+        arguments += STRIDES
+    arguments += map(_number_argument, numbers)
     positions = _positions(is_map, style, bool(shared))
     templates = ", ".join(f"typename {each.name}" for each in elements.parameters)
     head = f"template <{templates}, typename {_INDEX}>\nkernel void {name}({', '.join([*arguments, *positions])}) {{\n"
     text = head + "".join(f"  {line}\n" for line in (*shared, *body)) + "}\n\n"
     text += _register(name, elements, [*arguments, *positions], style)
     return NativeKernel(name, text, buffers, numbers, elements, is_map, _find_longest(nest), bool(shared))
+
+
+def _place_strided(_buffer: Buffer, index: str) -> str:
+    return f"strided_offset({index}, reduced_sizes, reduced_strides, ndim.y)"
 
 
 def find_numbers(nest: LoopNest) -> Iterator[Named]:
@@ -98,7 +120,7 @@ def _name_buffers(program: SymbolicProgram, buffers: Sequence[Buffer], outputs: 
             case ArgumentBuffer(name):
                 wanted = name.replace("[", "_").replace("]", "")
             case ResultBuffer(index):
-                wanted = outputs[index]
+                wanted = re.sub(r"_t$", "", outputs[index])
             case _:
                 wanted = f"partial{buffer.node}"
         usual = _USUAL.get(wanted, wanted.rstrip("_"))
@@ -110,12 +132,26 @@ def _spell(elements: Elements, names: Mapping[Buffer, str], style: KernelStyle, 
     def join(kind: ReductionKind, dtype: DType, name: str, type_: str) -> tuple[str, ...] | None:
         if not style.threadgroup_reductions:
             return join_simdgroup(kind, dtype, name, type_)
-        if kind not in _SHARED or dtype.kind is Kind.BOOL:
+        if kind not in _SHARED or (dtype.kind is Kind.BOOL and kind not in _TRUTHS):
             return None
-        declared = f"threadgroup {type_} shared_{name}[c10::metal::simdgroup_size];"
+        return (reduce(kind, name, type_, name),)
+
+    def reduce(kind: ReductionKind, name: str, type_: str, value: str) -> str:
+        declared = f"threadgroup {type_} shared_{name}[{_DECLARED}];"
         if declared not in shared and name:
             shared.append(declared)
-        return (f"{name} = c10::metal::threadgroup_{_SHARED[kind]}(shared_{name}, {name}, tid, group_size);",)
+        return f"{name} = c10::metal::threadgroup_{_SHARED[kind]}(shared_{name}, {value}, tid, group_size);"
+
+    def join_extreme(kind: ReductionKind, name: str, index: str, extreme: str, type_: str) -> tuple[str, ...]:
+        over = ReductionKind.MAX_NAN if kind is ReductionKind.ARG_MAX else ReductionKind.MIN_NAN
+        found = f"{extreme} == row_{extreme}"
+        if elements.all_floating:
+            found = f"{found} || isnan({extreme})"
+        value = f"{found} ? {name} : ::metal::numeric_limits<{index}>::max()"
+        return (
+            f"const {type_} {reduce(over, f'row_{extreme}', type_, extreme)}",
+            reduce(ReductionKind.MIN_NAN, name, index, value),
+        )
 
     return Spelling(
         buffers=names,
@@ -126,6 +162,7 @@ def _spell(elements: Elements, names: Mapping[Buffer, str], style: KernelStyle, 
         row="row",
         lane="tid",
         width="group_size" if style.threadgroup_reductions else "32",
+        join_extreme=join_extreme if style.threadgroup_reductions else None,
     )
 
 

@@ -19,7 +19,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.languages.brackets import split_at_commas
 from porter.languages.identifiers import contains_identifier
-from porter.languages.inlining import CallSite, find_call_site, inline_call, read_parameters
+from porter.languages.inlining import CallSite, complete_call, find_call_site, inline_call, read_parameters
 from porter.languages.source import Function, Source
 
 RUN = "runMPSGraph"
@@ -78,7 +78,8 @@ class _Link:
 
 def _follow(source: Source, implementation: Implementation, served: ServedFunction) -> Iterator[_Link]:
     """The functions from a row's own to the one that runs the graph."""
-    function = implementation.function
+    assert implementation.function is not None
+    function = _find_again(source, implementation.function)
     seen: set[int] = set()
     while function is not None and function.start not in seen:
         seen.add(function.start)
@@ -94,14 +95,20 @@ def _follow(source: Source, implementation: Implementation, served: ServedFuncti
     raise _refuse(served, "no function of its file runs its graph")
 
 
+def _find_again(source: Source, function: Function) -> Function | None:
+    """A function in a file that other rows were ported in since it was read."""
+    return next((each for each in source.functions() if each.signature == function.signature), None)
+
+
 def _find_calls(source: Source, function: Function, body: str) -> Iterator[tuple[Function, CallSite]]:
     """The calls, by statements of their own, of functions of the file that run a graph, directly or not."""
     for name, overloads in source.functions_by_name.items():
         if contains_identifier(body, name) and overloads[0].start != function.start:
             site = find_call_site(body, name)
-            fitting = [f for f in overloads if site and len(read_parameters(f)) == len(site.arguments)]
-            if site and len(fitting) == 1 and _reaches_graph(source, fitting[0]):
-                yield fitting[0], site
+            calls = [(f, complete_call(site, read_parameters(f))) for f in overloads if site]
+            fitting = [(f, call) for f, call in calls if call and f.start != function.start]
+            if len(fitting) == 1 and _reaches_graph(source, fitting[0][0]):
+                yield fitting[0]
 
 
 def _reaches_graph(source: Source, function: Function, depth: int = 4) -> bool:
@@ -129,7 +136,8 @@ def _inline(source: Source, link: _Link, called: Function, body: str) -> str:
     assert link.call is not None
     distinct = frozenset(_ENUMERATOR.findall(source.text))
     outer, parameters = _body(source, link.function), read_parameters(called)
-    made = inline_call(outer, link.call, body, parameters, distinct, link.function.name)
+    given = {each.name for each in read_parameters(link.function) if "ptional" not in each.type}
+    made = inline_call(outer, link.call, body, parameters, distinct, link.function.name, given)
     if made is None:
         what = f"{called.name} cannot be put in the place of its call in {link.function.name}"
         raise PorterError("PTR369", what, source.place(link.function.start), "See docs/errors/PTR369.md.")

@@ -138,11 +138,12 @@ def _call(dtype: DType, shape: tuple[int, ...]) -> Arguments:
     return Arguments({"self": TensorValue((6, 7), dtype), "result0": TensorValue(shape, dtype)}, {"times": 2})
 
 
-def turned() -> Programs:
-    """A map: rows of elements, each `times` places on."""
+def turned(more: bool = False) -> Programs:
+    """A map: rows of elements, each `times` places on, or one more."""
     width, times = named("width", Size("self", Constant(-1)), 7), named("times", Scalar("times"), 2)
     row, column = Loop("i0", 6), Loop("i1", 7, width)
-    moved = intern(Op.REMAINDER, (intern(Op.SUM, (index(column), integer(times))), integer(width)))
+    by = (integer(times), integer(1)) if more else (integer(times),)
+    moved = intern(Op.REMAINDER, (intern(Op.SUM, (index(column), *by)), integer(width)))
     start = intern(Op.PRODUCT, (index(row), integer(width)))
     place = intern(Op.SUM, (start, index(column)))
     store = Store(OUTPUT, FLOAT, 42, (row, column), place, read(intern(Op.SUM, (start, moved))))

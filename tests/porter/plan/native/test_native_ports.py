@@ -430,15 +430,33 @@ def test_a_fork_without_the_functor_dialect_is_ported_too(tmp_path: Path) -> Non
 
 def test_cases_are_chosen_by_their_conditions(tmp_path: Path) -> None:
     [general] = fork.turned().cases
-    once = replace(fork.turned().cases[0], when=(Condition("times == 1", True), Condition("self.dim() == 2", False)))
+    once = replace(
+        fork.turned(more=True).cases[0], when=(Condition("times == 1", True), Condition("self.dim() == 2", False))
+    )
     made = diff(tmp_path, "turned", Programs("turned", (once, general)))
-    assert "if (times == 1 && !(self.dim() == 2)) {" in made
-    assert 'getPipelineStateForFunc("turned_case1_" +' in made
+    assert 'kernel = times == 1 && !(self.dim() == 2) ? "turned" : "turned_case1";' in made
+    assert 'getPipelineStateForFunc(kernel + "_" +' in made
+
+
+def test_cases_of_one_kernel_are_one_under_what_they_have_in_common(tmp_path: Path) -> None:
+    [case] = fork.turned().cases
+    flat, is_once = Condition("self.dim() == 1", True), Condition("times == 1", True)
+    other = replace(fork.turned(more=True).cases[0], when=())
+    cases = (replace(case, when=(flat, is_once)), replace(case, when=(flat, replace(is_once, holds=False))), other)
+    made = diff(tmp_path, "turned", Programs("turned", cases))
+    assert 'kernel = self.dim() == 1 ? "turned" : "turned_case1";' in made
+
+
+def test_cases_that_hold_for_the_same_calls_are_refused(tmp_path: Path) -> None:
+    cases = (*fork.turned().cases, *fork.turned(more=True).cases)
+    with pytest.raises(PorterError, match="PTR376 two cases hold for the same calls"):
+        diff(tmp_path, "turned", Programs("turned", cases))
 
 
 def test_cases_without_a_condition_are_refused(tmp_path: Path) -> None:
     [case] = fork.turned().cases
-    unknown = replace(case, when=(Condition("unknown condition", True),))
+    [other] = fork.turned(more=True).cases
+    unknown = replace(other, when=(Condition("unknown condition", True),))
     with pytest.raises(PorterError, match="PTR376"):
         diff(tmp_path, "turned", Programs("turned", (unknown, case)))
 
