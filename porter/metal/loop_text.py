@@ -14,6 +14,20 @@ from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
 from porter.metal.expression import is_product, is_term, literal, parenthesize
 from porter.metal.loop_forms import fill_form, find_form, list_uses
+from porter.metal.loop_spelling import (
+    COMPARED,
+    VALUES_OF,
+    Spelling,
+    copies,
+    find_indexed,
+    is_plain,
+    is_shared,
+    name_loop,
+    name_reduction,
+    runs_alone,
+    strip_index,
+    write_size,
+)  # fmt: skip
 
 _CONDITIONS = {Op.LESS: " < ", Op.EQUAL: " == ", Op.BOTH: " && "}
 _FUNCTIONS = {Op.LEAST: "min", Op.GREATEST: "max", Op.DISTANCE: "abs"}
@@ -30,32 +44,8 @@ _TURNS: Mapping[ReductionKind, str] = {
     ReductionKind.ALL: "{0} = {0} && {1};",
 }
 _ACCUMULATED = (ReductionKind.SUM, ReductionKind.PRODUCT)
-_COMPARED = {ReductionKind.ARG_MAX: ">", ReductionKind.ARG_MIN: "<"}
-_VALUES_OF = {ReductionKind.ARG_MAX: ReductionKind.MAX_NAN, ReductionKind.ARG_MIN: ReductionKind.MIN_NAN}
 _LEAST = (ReductionKind.MAX, ReductionKind.MAX_NAN)
 _GREATEST = (ReductionKind.MIN, ReductionKind.MIN_NAN)
-
-
-@dataclass(frozen=True)
-class Spelling:
-    """The words of a kernel: the types of indices, of values and of the elements of buffers, and who shares a row.
-
-    `join` gives the lines after which a variable of a type has, in each thread of a row, what all of them have reduced;
-    None for a reduction that each thread does alone. `join_extreme` does so for the index (its name and its type) of an
-    extreme value (its name and its type), which is the largest that an index can be in threads that have seen none.
-    Threads take turns from `lane` on, in steps of `width`. `place` is where a buffer has the element of an index.
-    """
-
-    buffers: Mapping[Buffer, str]
-    elements: Mapping[Buffer, str]
-    value: Callable[[DType], str]
-    join: Callable[[ReductionKind, DType, str, str], tuple[str, ...] | None]
-    index: str = "int"
-    row: str = "row"
-    lane: str = "lane"
-    width: str = "32"
-    join_extreme: Callable[[ReductionKind, str, str, str, str], tuple[str, ...]] | None = None
-    place: Callable[[Buffer, str], str] = lambda buffer, index: index
 
 
 def write_nest(nest: LoopNest, spelling: Spelling) -> list[str]:
@@ -63,33 +53,6 @@ def write_nest(nest: LoopNest, spelling: Spelling) -> list[str]:
     writer = _Writer(spelling, is_copy=all(map(copies, nest.stores)))
     writer.write_body(nest)
     return writer.lines
-
-
-def copies(store: Store) -> bool:
-    """Whether a store moves elements and computes nothing of them."""
-    pending = [store.value]
-    while pending:
-        each = pending.pop()
-        if each.op is Op.SELECT:
-            pending += each.args[1:]
-        elif each.op not in (Op.LOAD, Op.NUMBER):
-            return False
-    return True
-
-
-def runs_alone(nest: LoopNest, spelling: Spelling) -> bool:
-    """Whether no reduction of a nest is shared, so that a thread can have each row for itself."""
-    found = [each for store in nest.stores for each in find_reductions(store.value)]
-    is_column = any(set(store.loops) - set(nest.rows) for store in nest.stores)
-    return not is_column and not any(_is_shared(each, spelling) for each in found)
-
-
-def _is_shared(reduction: Expr, spelling: Spelling) -> bool:
-    """Whether the threads of a row share a reduction."""
-    kind = reduction.reduction.kind
-    if kind in _COMPARED:
-        return spelling.join_extreme is not None
-    return spelling.join(kind, reduction.dtype or FLOAT, "", "") is not None
 
 
 @dataclass
@@ -109,13 +72,7 @@ class _Writer:
         if not is_alone and nest.shape is Shape.REDUCTION:
             for store in nest.stores:
                 self._write_reductions(store, nest, is_alone)
-            self._line(f"if ({self.spelling.lane} == 0) {{")
-
-            def stores() -> None:
-                for store in nest.stores:
-                    self._write_store(store)
-
-            self._indented(stores)
+            self._write_once(nest.stores)
             return
         for store in nest.stores:
             self._write_reductions(store, nest, is_alone)
@@ -125,8 +82,17 @@ class _Writer:
             elif columns:
                 self._write_strided(columns, lambda store=store: self._write_store(store))  # type: ignore[misc]
             else:
-                self._line(f"if ({self.spelling.lane} == 0) {{")
-                self._indented(lambda store=store: self._write_store(store))  # type: ignore[misc]
+                self._write_once((store,))
+
+    def _write_once(self, stores: Sequence[Store]) -> None:
+        """Stores that one thread of a row does."""
+
+        def write() -> None:
+            for store in stores:
+                self._write_store(store)
+
+        self._line(f"if ({self.spelling.lane} == 0) {{")
+        self._indented(write)
 
     def _line(self, text: str) -> None:
         self.lines.append(text)
@@ -148,9 +114,9 @@ class _Writer:
             inner = loops[i + 1 :]
             by = self._product(inner)
             text = index if not inner else f"{index} / {parenthesize(by)}"
-            text = f"{text} % {_size(loop)}" if i else text
-            if text != _loop(loop):
-                self._line(f"const {self.spelling.index} {_loop(loop)} = {text};")
+            text = f"{text} % {write_size(loop)}" if i else text
+            if text != name_loop(loop):
+                self._line(f"const {self.spelling.index} {name_loop(loop)} = {text};")
 
     def _product(self, loops: Sequence[Loop]) -> str:
         known = prod(loop.size for loop in loops if loop.number is None)
@@ -159,7 +125,7 @@ class _Writer:
 
     def _write_strided(self, loops: tuple[Loop, ...], write: Callable[[], None]) -> None:
         """A loop whose turns the threads of a row share."""
-        name = _loop(loops[0]) if len(loops) == 1 else self._name("turn")
+        name = name_loop(loops[0]) if len(loops) == 1 else self._name("turn")
         index, lane, width = self.spelling.index, self.spelling.lane, self.spelling.width
         self._line(f"for ({index} {name} = {lane}; {name} < {self._product(loops)}; {name} += {width}) {{")
 
@@ -192,11 +158,11 @@ class _Writer:
         for each in find_reductions(store.value):
             if each not in self.bound:
                 assert each.dtype is not None
-                indexed = None if is_alone else _find_indexed(each, nest)
+                indexed = None if is_alone else find_indexed(each, nest)
                 if indexed is not None and self.spelling.join_extreme is not None:
                     self._write_extreme(indexed)
                     continue
-                name, type_ = self._name(_prefix(each.reduction)), self._accumulator(each, store)
+                name, type_ = self._name(name_reduction(each.reduction)), self._accumulator(each, store)
                 joined = None if is_alone else self.spelling.join(each.reduction.kind, each.dtype, name, type_)
                 if joined is None:
                     self._write_alone(each, name, type_)
@@ -207,7 +173,7 @@ class _Writer:
     def _accumulator(self, expr: Expr, store: Store) -> str:
         """The type that a reduction is made in: that of the result, if a sum is all that the store converts."""
         assert expr.dtype is not None
-        if expr.reduction.kind in (ReductionKind.ANY, ReductionKind.ALL) and _is_shared(expr, self.spelling):
+        if expr.reduction.kind in (ReductionKind.ANY, ReductionKind.ALL) and is_shared(expr, self.spelling):
             return "int"
         element, is_sum = self.spelling.elements[store.buffer], expr.reduction.kind in _ACCUMULATED
         is_all = expr is store.value or (store.value.op is Op.CAST and expr is store.value.args[0])
@@ -242,10 +208,10 @@ class _Writer:
         """The first index of the extreme value of a row, which its threads find together, and that value."""
         kind, value = expr.reduction.kind, expr.args[0]
         assert value.dtype is not None and self.spelling.join_extreme is not None
-        name, extreme = self._name(_prefix(expr.reduction)), self._name("extreme")
+        name, extreme = self._name(name_reduction(expr.reduction)), self._name("extreme")
         type_, index = self._value_type(value), self.spelling.index
         none = f"::metal::numeric_limits<{index}>::max()"
-        start = _VALUES_OF[kind]
+        start = VALUES_OF[kind]
         self._line(f"{type_} {extreme} = {self._start(start, value.dtype.opmath)};")
         self._line(f"{index} {name} = {none};")
 
@@ -253,8 +219,8 @@ class _Writer:
             self._bind_shared(*expr.args)
             if value not in self.bound:
                 self._bind(value)
-            text, place = self._text(value), self._text(_strip_index(expr.args[1]))
-            tests = [f"{text} {_COMPARED[kind]} {extreme}", f"{name} == {none}"]
+            text, place = self._text(value), self._text(strip_index(expr.args[1]))
+            tests = [f"{text} {COMPARED[kind]} {extreme}", f"{name} == {none}"]
             if value.dtype is not None and value.dtype.kind is Kind.FLOATING:
                 tests.append(f"(isnan({text}) && !isnan({extreme}))")
             self._line(f"if ({' || '.join(tests)}) {{")
@@ -282,12 +248,13 @@ class _Writer:
         start = self._text(expr.args[2]) if is_last else self._start(reduction.kind, expr.dtype)
         self._line(f"{type_} {name} = {start};")
         extreme = ""
-        if reduction.kind in _COMPARED:
+        if reduction.kind in COMPARED:
             extreme = self._name("extreme")
             self._line(f"{self.spelling.value(expr.args[0].dtype or FLOAT)} {extreme} = 0;")
             self._line(f"bool {extreme}_found = false;")
         for loop in reduction.loops:
-            self._line(f"for ({index} {_loop(loop)} = 0; {_loop(loop)} < {_size(loop)}; {_loop(loop)}++) {{")
+            i = name_loop(loop)
+            self._line(f"for ({index} {i} = 0; {i} < {write_size(loop)}; {i}++) {{")
         self._indented(lambda: self._write_turn(expr, name, extreme))
         for _ in reduction.loops[1:]:
             self._line("}")
@@ -296,8 +263,8 @@ class _Writer:
         kind = expr.reduction.kind
         self._bind_shared(*expr.args)
         texts = [self._text(arg) for arg in expr.args]
-        if kind in _COMPARED:
-            better = f"{parenthesize(texts[0])} {_COMPARED[kind]} {extreme}"
+        if kind in COMPARED:
+            better = f"{parenthesize(texts[0])} {COMPARED[kind]} {extreme}"
             is_first = f"!{extreme}_found || {better}"
             if expr.args[0].dtype is not None and expr.args[0].dtype.kind is Kind.FLOATING:
                 is_first = f"!{extreme}_found || (!isnan({extreme}) && (isnan({texts[0]}) || {better}))"
@@ -334,7 +301,7 @@ class _Writer:
         if expr in self.bound:
             return self.bound[expr]
         if isinstance(expr.attribute, Loop):
-            return _loop(expr.attribute)
+            return name_loop(expr.attribute)
         if expr.op is Op.LOAD:
             return self._read(expr)
         if expr.op is Op.SUM:
@@ -347,7 +314,7 @@ class _Writer:
         if expr.op in (Op.QUOTIENT, Op.REMAINDER):
             return self._divide(expr, args[0], parenthesize(args[1]))
         if expr.op in _CONDITIONS:
-            return _CONDITIONS[expr.op].join(arg if _is_plain(arg) else f"({arg})" for arg in args)
+            return _CONDITIONS[expr.op].join(arg if is_plain(arg) else f"({arg})" for arg in args)
         if expr.op in _FUNCTIONS:
             typed = [f"{self.spelling.index}({arg})" if re.fullmatch(r"-?\d+", arg) else arg for arg in args]
             return f"{_FUNCTIONS[expr.op]}({', '.join(typed)})"
@@ -428,41 +395,5 @@ class _Writer:
         return "1" if kind in (ReductionKind.PRODUCT, ReductionKind.ALL) else "0"
 
 
-def _find_indexed(expr: Expr, nest: LoopNest) -> Expr | None:
-    """The reduction of a nest that finds where the extreme value is that an expression is, or is where."""
-    if expr.reduction.kind in _COMPARED:
-        return expr
-    for each in (each for store in nest.stores for each in find_reductions(store.value)):
-        is_same = each.args[0] is expr.args[0] and each.reduction.loops == expr.reduction.loops
-        if is_same and _VALUES_OF.get(each.reduction.kind) is expr.reduction.kind:
-            return each
-    return None
-
-
-def _strip_index(value: Expr) -> Expr:
-    """An index, without its conversion to a number."""
-    return value.args[0] if value.op is Op.INDEX_VALUE else value
-
-
-def _is_plain(text: str) -> bool:
-    """Whether an operand of a condition needs no parentheses."""
-    return not re.search(r"\?|&&|<(?![^<>]*>)|==", text)
-
-
 def _flatten(terms: Sequence[Expr]) -> list[Expr]:
     return [each for term in terms for each in (_flatten(term.args) if term.op is Op.SUM else [term])]
-
-
-def _size(loop: Loop) -> str:
-    return loop.number.name if loop.number else str(loop.size)
-
-
-def _prefix(reduction: Reduction) -> str:
-    """The name of a reduction's variable, which must not hide a function."""
-    first = reduction.kind.name.split("_")[0].lower()
-    return {"max": "largest", "min": "smallest", "any": "is_any", "all": "is_all", "arg": "best"}.get(first, first)
-
-
-def _loop(loop: Loop) -> str:
-    """The variable of a loop: `r0` of an outermost reduction's, else with its height, `r2_0`."""
-    return re.sub(r"^r1\.", "r", loop.name).replace(".", "_").replace("'", "b")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from porter.aten.native_functions import MPS_KEY, NativeFunctions
+from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.progress import Progress, ignore
@@ -32,4 +32,4 @@ def _serves(checkout: Checkout, overload: str, row: ServedFunction) -> bool:
     if function is None or row.function.name in (overload, function.delegate):
         return function is not None
     out = f"{overload}_out" if "." in overload else f"{overload}.out"
-    return row.function.name == out and function.delegate is None and function.entry_for(MPS_KEY) is None
+    return row.function.name == out and function.delegate is None

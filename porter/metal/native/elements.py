@@ -11,7 +11,7 @@ from porter.core.errors import PorterError
 from porter.loops.expressions import Buffer, Op, ReductionKind, walk
 from porter.loops.host_values import Arguments
 from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicProgram, Table, Temporary
-from porter.metal.loop_text import copies
+from porter.metal.loop_spelling import copies
 
 KEY = "T"
 _LINEAR = ("addition", "subtraction", "negative", "identity")

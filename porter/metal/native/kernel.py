@@ -13,7 +13,8 @@ from porter.loops.fusion import LoopNest, Shape
 from porter.loops.host_values import Named
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.loop_kernel import join_simdgroup
-from porter.metal.loop_text import Spelling, runs_alone, write_nest
+from porter.metal.loop_spelling import Spelling, runs_alone
+from porter.metal.loop_text import write_nest
 from porter.metal.native.elements import Elements, read_elements
 from porter.metal.native.reduced import find_strided
 

@@ -59,7 +59,7 @@ static MergedDims merge_dims(const Tensor& tensor, const DimMask& mask) {
   return dims;
 }
 """
-_KERNEL_HELPER = """\
+KERNEL_HELPER = """\
 // The offset of an element by its index, which is not divided by the size of
 // the last dimension
 template <typename index_t>
@@ -98,7 +98,7 @@ def edit_kernel_file(checkout: Checkout, file: str, text: str) -> Iterator[Edit]
     headers = tuple(dict.fromkeys(header for pattern, header in _DECLARED_IN if pattern.search(text)))
     is_known = checkout.exists(file) and "strided_offset(" in checkout.read(file)
     if "strided_offset(" in text and not is_known:
-        text = _KERNEL_HELPER + text
+        text = KERNEL_HELPER + text
     if not checkout.exists(file):
         includes = "".join(f"#include <{header}>\n" for header in sorted((*headers, "metal_stdlib")))
         yield Edit(file, 0, 0, f"{includes}\nusing namespace metal;\n\n{text}")

@@ -97,6 +97,9 @@ def port_rows(
     done: set[tuple[str, str]] = set()
     for each in sorted(blocked, key=lambda each: recorded[each] is None):
         row, found = each.served, recorded[each]
+        if _find_key(row) in done:
+            port = replace(port, ported=(*port.ported, row))
+            continue
         try:
             target = with_fed(with_returned(find_target(port.draft.fork, row, symbols)))
             key = (target.file, target.function.signature)
@@ -112,6 +115,12 @@ def port_rows(
             if scaffold:
                 port = _add_frame(port, row, symbols, why)
     return port
+
+
+def _find_key(row: ServedFunction) -> tuple[str, str] | None:
+    """What `done` has of a row's own function."""
+    found = row.implementation
+    return (found.file, found.function.signature) if found and found.function else None
 
 
 def _read_programs(programs: ReadPrograms, row: ServedFunction) -> Programs | None:

@@ -96,8 +96,10 @@ def _follow(source: Source, implementation: Implementation, served: ServedFuncti
 
 
 def _find_again(source: Source, function: Function) -> Function | None:
-    """A function in a file that other rows were ported in since it was read."""
-    return next((each for each in source.functions() if each.signature == function.signature), None)
+    """A function in a file that other rows were ported in since it was read; that of a macro, not a helper so named."""
+    found = [each for each in source.functions() if each.signature == function.signature]
+    wrapped = [each for each in source.functions() if each.name == function.name and each.wrapper]
+    return next(iter(wrapped or found), None)
 
 
 def _find_calls(source: Source, function: Function, body: str) -> Iterator[tuple[Function, CallSite]]:
