@@ -27,6 +27,7 @@ from porter.loops.host_values import (
     TensorValue,
 )  # fmt: skip
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
+from porter.plan.planner import plan_operator
 
 ROWS = """
 - func: turned(Tensor self, int times) -> Tensor
@@ -134,6 +135,13 @@ def copy_fork(folder: Path, reductions: bool = True) -> Checkout:
     if reductions:
         (root / METAL_HEADERS / "reduction_utils.h").write_text(REDUCTIONS)
     return Checkout(root, "made up")
+
+
+def diff(folder: Path, op: str, programs: Programs | None, reductions: bool = True) -> str:
+    """The diff of a port."""
+    plan = plan_operator(copy_fork(folder, reductions), op, programs=lambda served: programs)
+    assert plan.complete
+    return plan.changes.diff()
 
 
 def integer(value: int | Named) -> Expr:
