@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from porter.languages.lexer import Token, TokenKind
@@ -21,6 +21,8 @@ _NO_TYPE = frozenset(("return", "delete", "throw", "goto", "else", "case", "brea
 _ASSIGNMENTS = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--"))
 _FILLS = frozenset(("push_back", "emplace_back", "insert", "reserve", "resize", "addObject"))
 _LOOPS = ("for", "while", "do")
+_COPY = re.compile(r"(?:\w+::)*mps_copy_\((\w+),|(\w+)\.copy_\(")
+_FRESH = re.compile(r"at::(?:empty|zeros)\w*\(")
 _COMMENT = re.compile(r"[ \t]*//[^\n]*\n|[ \t]*/\*[^\n]*\*/[ \t]*\n")
 
 
@@ -101,6 +103,14 @@ def _find_changed(text: str) -> str | None:
     return code[0].text if at < len(code) and code[at].text in _ASSIGNMENTS else None
 
 
+def _find_filled(text: str, others: str) -> str | None:
+    """The tensor that a statement only copies to, if all that the others set it to is memory of its own."""
+    match = _COPY.match(text)
+    name = (match[1] or match[2]) if match else None
+    values = re.findall(rf"\b{name}\s*=(?!=)\s*([^;]*);", others) if name else []
+    return name if values and all(_FRESH.match(value) for value in values) else None
+
+
 @dataclass(frozen=True)
 class _Simple:
     """A statement without others within: what it declares or changes (empty: it stays), and the names it uses."""
@@ -171,6 +181,10 @@ class _Pruner:
     @cached_property
     def _live(self) -> frozenset[Statement]:
         kept = {each: what for each, what in self._simple.items() if each not in self._gone}
+        texts = "\n".join(map(self._code, kept))
+        for each, what in kept.items():
+            filled = _find_filled(self._code(each), texts)
+            kept[each] = replace(what, targets=(filled,)) if filled else what
         live = {each for each, what in kept.items() if not what.targets or not self._is_local(each, what)}
         while True:
             uses = self._find_last_uses(live)
@@ -221,7 +235,8 @@ def _cut(text: str, statements: Sequence[Statement]) -> str:
         start = _find_start(text, each.start, last)
         parts.append(text[last:start])
         last = _find_end(text, each.end)
-    return re.sub(r"\n[ \t]*\n(?:[ \t]*\n)+", "\n\n", "".join([*parts, text[last:]]))
+    made = re.sub(r"[ \t]*\belse\s*\{\s*\}", "", "".join([*parts, text[last:]]))
+    return re.sub(r"\n[ \t]*\n(?:[ \t]*\n)+", "\n\n", made)
 
 
 def _find_start(text: str, start: int, last: int) -> int:

@@ -50,13 +50,13 @@ _GREATEST = (ReductionKind.MIN, ReductionKind.MIN_NAN)
 
 def write_nest(nest: LoopNest, spelling: Spelling) -> list[str]:
     """The statements of a kernel for a loop nest. Raises PTR345 for an operation that Metal lacks."""
-    writer = _Writer(spelling, is_copy=all(map(copies, nest.stores)))
+    writer = NestWriter(spelling, is_copy=all(map(copies, nest.stores)))
     writer.write_body(nest)
     return writer.lines
 
 
 @dataclass
-class _Writer:
+class NestWriter:
     """Writes the body of one kernel. `bound` are expressions that have a variable where the text now stands."""
 
     spelling: Spelling
@@ -68,7 +68,7 @@ class _Writer:
 
     def write_body(self, nest: LoopNest) -> None:
         is_alone = nest.shape is Shape.MAP or runs_alone(nest, self.spelling)
-        self._split_index(self.spelling.row, nest.rows)
+        self.split_index(self.spelling.row, nest.rows)
         if not is_alone and nest.shape is Shape.REDUCTION:
             for store in nest.stores:
                 self._write_reductions(store, nest, is_alone)
@@ -91,13 +91,13 @@ class _Writer:
             for store in stores:
                 self._write_store(store)
 
-        self._line(f"if ({self.spelling.lane} == 0) {{")
-        self._indented(write)
+        self.line(f"if ({self.spelling.lane} == 0) {{")
+        self.indented(write)
 
-    def _line(self, text: str) -> None:
+    def line(self, text: str) -> None:
         self.lines.append(text)
 
-    def _indented(self, write: Callable[[], None]) -> None:
+    def indented(self, write: Callable[[], None]) -> None:
         """Lines within braces, which this closes; what they bind is forgotten."""
         outer, known = self.lines, dict(self.bound)
         self.lines = []
@@ -108,7 +108,7 @@ class _Writer:
         self.used[prefix] += 1
         return prefix if self.used[prefix] == 1 else f"{prefix}{self.used[prefix]}"
 
-    def _split_index(self, index: str, loops: Sequence[Loop]) -> None:
+    def split_index(self, index: str, loops: Sequence[Loop]) -> None:
         """The variables of loops from their joined index."""
         for i, loop in enumerate(loops):
             inner = loops[i + 1 :]
@@ -116,7 +116,7 @@ class _Writer:
             text = index if not inner else f"{index} / {parenthesize(by)}"
             text = f"{text} % {write_size(loop)}" if i else text
             if text != name_loop(loop):
-                self._line(f"const {self.spelling.index} {name_loop(loop)} = {text};")
+                self.line(f"const {self.spelling.index} {name_loop(loop)} = {text};")
 
     def _product(self, loops: Sequence[Loop]) -> str:
         known = prod(loop.size for loop in loops if loop.number is None)
@@ -127,13 +127,13 @@ class _Writer:
         """A loop whose turns the threads of a row share."""
         name = name_loop(loops[0]) if len(loops) == 1 else self._name("turn")
         index, lane, width = self.spelling.index, self.spelling.lane, self.spelling.width
-        self._line(f"for ({index} {name} = {lane}; {name} < {self._product(loops)}; {name} += {width}) {{")
+        self.line(f"for ({index} {name} = {lane}; {name} < {self._product(loops)}; {name} += {width}) {{")
 
         def body() -> None:
-            self._split_index(name, loops)
+            self.split_index(name, loops)
             write()
 
-        self._indented(body)
+        self.indented(body)
 
     def _write_store(self, store: Store) -> None:
         element = self.spelling.elements[store.buffer]
@@ -142,10 +142,10 @@ class _Writer:
         if root.op is Op.CAST and root.dtype == store.dtype:  # the store converts
             root = root.args[0]
         self._bind_shared(root, store.place)
-        value = self._text(root)
+        value = self.text(root)
         has_type = self.is_copy or self._type(root) == element
         value = value if has_type else f"static_cast<{element}>({value})"
-        self._line(f"{self.spelling.buffers[store.buffer]}[{self._text(store.place)}] = {value};")
+        self.line(f"{self.spelling.buffers[store.buffer]}[{self.text(store.place)}] = {value};")
 
     def _type(self, value: Expr) -> str:
         """The type of a value as written."""
@@ -162,7 +162,7 @@ class _Writer:
                 if indexed is not None and self.spelling.join_extreme is not None:
                     self._write_extreme(indexed)
                     continue
-                name, type_ = self._name(name_reduction(each.reduction)), self._accumulator(each, store)
+                name, type_ = self._name(name_reduction(each.reduction)), self.find_accumulator(each, store)
                 joined = None if is_alone else self.spelling.join(each.reduction.kind, each.dtype, name, type_)
                 if joined is None:
                     self._write_alone(each, name, type_)
@@ -170,7 +170,7 @@ class _Writer:
                     self._write_shared(each, name, joined, type_)
                 self.bound[each] = name
 
-    def _accumulator(self, expr: Expr, store: Store) -> str:
+    def find_accumulator(self, expr: Expr, store: Store) -> str:
         """The type that a reduction is made in: that of the result, if a sum is all that the store converts."""
         assert expr.dtype is not None
         if expr.reduction.kind in (ReductionKind.ANY, ReductionKind.ALL) and is_shared(expr, self.spelling):
@@ -184,24 +184,24 @@ class _Writer:
         """A reduction that the threads of a row share."""
         assert expr.dtype is not None
         kind = expr.reduction.kind
-        self._line(f"{type_} {name} = {self._start(kind, expr.dtype)};")
+        self.line(f"{type_} {name} = {self.write_start(kind, expr.dtype)};")
 
         def body() -> None:
             self._bind_shared(expr.args[0])
-            self._line(_TURNS[kind].format(name, self._turn(expr, type_)))
+            self.line(_TURNS[kind].format(name, self.write_addend(expr, type_)))
 
         self._write_strided(expr.reduction.loops, body)
         for line in joined:
-            self._line(line)
+            self.line(line)
 
-    def _turn(self, expr: Expr, type_: str) -> str:
+    def write_addend(self, expr: Expr, type_: str) -> str:
         """What a turn adds to a reduction; an element that is only added is converted to the sum's type at once."""
         element = expr.args[0]
         while element.op is Op.CAST:
             element = element.args[0]
         assert expr.dtype is not None
         if element.op is not Op.LOAD or type_ == self.spelling.value(expr.dtype) or element in self.bound:
-            return self._text(expr.args[0])
+            return self.text(expr.args[0])
         return f"static_cast<{type_}>({self._load(element)})"
 
     def _write_extreme(self, expr: Expr) -> None:
@@ -212,23 +212,23 @@ class _Writer:
         type_, index = self._value_type(value), self.spelling.index
         none = f"::metal::numeric_limits<{index}>::max()"
         start = VALUES_OF[kind]
-        self._line(f"{type_} {extreme} = {self._start(start, value.dtype.opmath)};")
-        self._line(f"{index} {name} = {none};")
+        self.line(f"{type_} {extreme} = {self.write_start(start, value.dtype.opmath)};")
+        self.line(f"{index} {name} = {none};")
 
         def body() -> None:
             self._bind_shared(*expr.args)
             if value not in self.bound:
                 self._bind(value)
-            text, place = self._text(value), self._text(strip_index(expr.args[1]))
+            text, place = self.text(value), self.text(strip_index(expr.args[1]))
             tests = [f"{text} {COMPARED[kind]} {extreme}", f"{name} == {none}"]
             if value.dtype is not None and value.dtype.kind is Kind.FLOATING:
                 tests.append(f"(isnan({text}) && !isnan({extreme}))")
-            self._line(f"if ({' || '.join(tests)}) {{")
+            self.line(f"if ({' || '.join(tests)}) {{")
             self.lines += [f"  {extreme} = {text};", f"  {name} = {place};", "}"]
 
         self._write_strided(expr.reduction.loops, body)
         for line in self.spelling.join_extreme(kind, name, index, extreme, type_):
-            self._line(line)
+            self.line(line)
         same = Reduction(start, expr.reduction.loops)
         self.bound[expr] = name
         self.bound[intern(Op.REDUCE, (value,), value.dtype.opmath, same)] = f"row_{extreme}"
@@ -236,8 +236,8 @@ class _Writer:
     def _bind(self, expr: Expr) -> None:
         """A variable for a value or an index."""
         name = self._name("offset" if expr.dtype is None else "value")
-        text = self._load(expr) if expr.op is Op.LOAD else self._text(expr)
-        self._line(f"const {self._type(expr) if self.is_copy else self._value_type(expr)} {name} = {text};")
+        text = self._load(expr) if expr.op is Op.LOAD else self.text(expr)
+        self.line(f"const {self._type(expr) if self.is_copy else self._value_type(expr)} {name} = {text};")
         self.bound[expr] = name
 
     def _write_alone(self, expr: Expr, name: str, type_: str) -> None:
@@ -245,34 +245,34 @@ class _Writer:
         assert expr.dtype is not None
         reduction, index = expr.reduction, self.spelling.index
         is_last = reduction.kind is ReductionKind.LAST
-        start = self._text(expr.args[2]) if is_last else self._start(reduction.kind, expr.dtype)
-        self._line(f"{type_} {name} = {start};")
+        start = self.text(expr.args[2]) if is_last else self.write_start(reduction.kind, expr.dtype)
+        self.line(f"{type_} {name} = {start};")
         extreme = ""
         if reduction.kind in COMPARED:
             extreme = self._name("extreme")
-            self._line(f"{self.spelling.value(expr.args[0].dtype or FLOAT)} {extreme} = 0;")
-            self._line(f"bool {extreme}_found = false;")
+            self.line(f"{self.spelling.value(expr.args[0].dtype or FLOAT)} {extreme} = 0;")
+            self.line(f"bool {extreme}_found = false;")
         for loop in reduction.loops:
             i = name_loop(loop)
-            self._line(f"for ({index} {i} = 0; {i} < {write_size(loop)}; {i}++) {{")
-        self._indented(lambda: self._write_turn(expr, name, extreme))
+            self.line(f"for ({index} {i} = 0; {i} < {write_size(loop)}; {i}++) {{")
+        self.indented(lambda: self._write_turn(expr, name, extreme))
         for _ in reduction.loops[1:]:
-            self._line("}")
+            self.line("}")
 
     def _write_turn(self, expr: Expr, name: str, extreme: str) -> None:
         kind = expr.reduction.kind
         self._bind_shared(*expr.args)
-        texts = [self._text(arg) for arg in expr.args]
+        texts = [self.text(arg) for arg in expr.args]
         if kind in COMPARED:
             better = f"{parenthesize(texts[0])} {COMPARED[kind]} {extreme}"
             is_first = f"!{extreme}_found || {better}"
             if expr.args[0].dtype is not None and expr.args[0].dtype.kind is Kind.FLOATING:
                 is_first = f"!{extreme}_found || (!isnan({extreme}) && (isnan({texts[0]}) || {better}))"
-            self._line(f"if ({is_first}) {{ {extreme} = {texts[0]}; {name} = {texts[1]}; {extreme}_found = true; }}")
+            self.line(f"if ({is_first}) {{ {extreme} = {texts[0]}; {name} = {texts[1]}; {extreme}_found = true; }}")
         elif kind is ReductionKind.LAST:
-            self._line(f"if ({texts[0]}) {{ {name} = {texts[1]}; }}")
+            self.line(f"if ({texts[0]}) {{ {name} = {texts[1]}; }}")
         else:
-            self._line(_TURNS[kind].format(name, texts[0]))
+            self.line(_TURNS[kind].format(name, texts[0]))
 
     def _bind_shared(self, *roots: Expr) -> None:
         """Variables for what is used more than once."""
@@ -297,7 +297,7 @@ class _Writer:
                 stack += [(arg, False) for arg in reversed(() if each in self.bound else each.args)]
         return list(found)
 
-    def _text(self, expr: Expr) -> str:
+    def text(self, expr: Expr) -> str:
         if expr in self.bound:
             return self.bound[expr]
         if isinstance(expr.attribute, Loop):
@@ -306,7 +306,7 @@ class _Writer:
             return self._read(expr)
         if expr.op is Op.SUM:
             return self._sum(expr.args)
-        args = [self._text(arg) for arg in expr.args]
+        args = [self.text(arg) for arg in expr.args]
         if expr.op is Op.PRODUCT:
             by = parenthesize(args[1]) if not args[1].startswith("-") else args[1]
             index = args[0] if is_product(args[0]) else parenthesize(args[0])
@@ -341,7 +341,7 @@ class _Writer:
 
     def _load(self, expr: Expr) -> str:
         assert isinstance(expr.attribute, Buffer)
-        place = self.spelling.place(expr.attribute, self._text(expr.args[0]))
+        place = self.spelling.place(expr.attribute, self.text(expr.args[0]))
         return f"{self.spelling.buffers[expr.attribute]}[{place}]"
 
     def _read(self, expr: Expr) -> str:
@@ -355,7 +355,7 @@ class _Writer:
     def _sum(self, terms: Sequence[Expr]) -> str:
         made = ""
         for term in _flatten(terms):
-            text = self._text(term)
+            text = self.text(term)
             text = text if is_term(text) else parenthesize(text)
             is_negative = text.startswith("-")
             made += (f" - {text[1:]}" if is_negative else f" + {text}") if made else text
@@ -383,7 +383,7 @@ class _Writer:
             return text if not re.fullmatch(r"-?\d+", text) else f"{text}.0f"
         return f"{written}({text})"
 
-    def _start(self, kind: ReductionKind, dtype: DType) -> str:
+    def write_start(self, kind: ReductionKind, dtype: DType) -> str:
         """What a reduction starts from. A maximum without NaN is NaN only of NaN alone."""
         if kind in (ReductionKind.MAX, ReductionKind.MIN) and dtype.kind is Kind.FLOATING:
             return "NAN"

@@ -17,6 +17,7 @@ from porter.metal.loop_spelling import Spelling, runs_alone
 from porter.metal.loop_text import write_nest
 from porter.metal.native.elements import Elements, read_elements
 from porter.metal.native.reduced import find_strided
+from porter.metal.native.scan import ScanNest, write_scan
 
 # The sizes and strides of the dimensions that are kept and of those that are reduced, and how many there are of each.
 STRIDES = (
@@ -55,6 +56,7 @@ class NativeKernel:
     is_map: bool
     length: tuple[Loop, ...]  # the loops of the longest reduction or column
     uses_reductions: bool
+    is_scan: bool = False
 
 
 def write_kernel(
@@ -72,20 +74,25 @@ def write_kernel(
     spelling = _spell(elements, names, style, shared)
     if strided:
         spelling = replace(spelling, place=_place_strided)
-    is_map = nest.shape is Shape.MAP or runs_alone(nest, spelling)
-    body = write_nest(nest, _as_map(spelling) if is_map else spelling)
+    is_scan = isinstance(symbolic, ScanNest)
+    is_map = not is_scan and (nest.shape is Shape.MAP or runs_alone(nest, spelling))
+    if isinstance(symbolic, ScanNest):
+        body = write_scan(symbolic, spelling)
+    else:
+        body = write_nest(nest, _as_map(spelling) if is_map else spelling)
     arguments = [*_buffer_arguments(buffers, written, elements, names)]
     if strided:
         input_ = next(names[buffer] for buffer in buffers if program.roles[buffer] is strided)
         body.insert(0, f"{input_} += strided_offset({_INDEX}(row), kept_sizes, kept_strides, ndim.x);")
         arguments += STRIDES
     arguments += map(_number_argument, numbers)
-    positions = _positions(is_map, style, bool(shared))
+    positions = _positions(is_map, style.threadgroup_reductions or is_scan)
     templates = ", ".join(f"typename {each.name}" for each in elements.parameters)
     head = f"template <{templates}, typename {_INDEX}>\nkernel void {name}({', '.join([*arguments, *positions])}) {{\n"
     text = head + "".join(f"  {line}\n" for line in (*shared, *body)) + "}\n\n"
     text += _register(name, elements, [*arguments, *positions], style)
-    return NativeKernel(name, text, buffers, numbers, elements, is_map, _find_longest(nest), bool(shared))
+    length = (symbolic.along,) if isinstance(symbolic, ScanNest) else _find_longest(nest)
+    return NativeKernel(name, text, buffers, numbers, elements, is_map, length, bool(shared) or is_scan, is_scan)
 
 
 def _place_strided(_buffer: Buffer, index: str) -> str:
@@ -173,11 +180,11 @@ def _as_map(spelling: Spelling) -> Spelling:
     )
 
 
-def _positions(is_map: bool, style: KernelStyle, has_shared: bool) -> list[str]:
+def _positions(is_map: bool, has_groups: bool) -> list[str]:
     if is_map:
         return ["uint tid [[thread_position_in_grid]]"]
     lanes = ["uint row [[threadgroup_position_in_grid]]", "uint tid [[thread_position_in_threadgroup]]"]
-    return [*lanes, "uint group_size [[threads_per_threadgroup]]"] if style.threadgroup_reductions else lanes
+    return [*lanes, "uint group_size [[threads_per_threadgroup]]"] if has_groups else lanes
 
 
 def _buffer_arguments(

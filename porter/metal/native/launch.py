@@ -211,7 +211,7 @@ class _Writer:
                 yield f"const int64_t {made} = {length};"
                 length = made
             most = f"[{pso} maxTotalThreadsPerThreadgroup]"
-            if self.all_floating:
+            if self.all_floating or kernel.is_scan:
                 yield f"const auto {name} = std::min<NSUInteger>({most}, ({length} / 32 + 1) * 32);"
             else:
                 yield "// one simdgroup or all: lanes that combine 64-bit integers read from each other"

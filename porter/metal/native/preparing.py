@@ -8,6 +8,7 @@ from dataclasses import replace
 from porter.loops.expressions import Expr, Op, Reduction, ReductionKind, intern, walk
 from porter.loops.program import Programs, ResultBuffer, Role, SymbolicProgram
 from porter.metal.native.reduced import with_strides
+from porter.metal.native.scan import with_scans
 
 _KEEPS_NAN = {ReductionKind.MAX: ReductionKind.MAX_NAN, ReductionKind.MIN: ReductionKind.MIN_NAN}
 _INDICES = (ReductionKind.ARG_MAX, ReductionKind.ARG_MIN)
@@ -16,7 +17,8 @@ _MOST = 2**31  # no index is larger than what an index may be
 
 def prepare(programs: Programs) -> Programs:
     """The programs as ports have them."""
-    return with_strides(replace(programs, cases=tuple(_change(case, _simplify) for case in programs.cases)))
+    simple = replace(programs, cases=tuple(_change(case, _simplify) for case in programs.cases))
+    return with_scans(with_strides(simple))
 
 
 def _change(case: SymbolicProgram, change: Callable[[Expr], Expr]) -> SymbolicProgram:

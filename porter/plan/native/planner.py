@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -160,6 +161,7 @@ def _port_row(
     cases = [_write_case(each, i, base, names, style) for i, each in enumerate(programs.cases)]
     body = replace_graph(target.body, target.place, set(names.variables.values()))
     floating = all(kernel.elements.all_floating for kernels in cases for kernel in kernels)
+    _refuse_stale(body, target, set(names.variables.values()))
     launches = [
         write_launch(program, kernels, [nest.rows for nest in program.nests], names, body, floating)
         for program, kernels in zip(programs.cases, cases, strict=True)
@@ -180,6 +182,15 @@ def _refuse_tables(programs: Programs) -> None:
     if any(isinstance(role, Table) for case in programs.cases for role in case.roles.values()):
         what = f"the graph of {programs.name} has constants that differ by element"
         raise PorterError("PTR377", what, hint="See docs/errors/PTR377.md.")
+
+
+def _refuse_stale(body: str, target: Target, written: set[str]) -> None:
+    """Raises PTR359 for a result that is copied from memory which no kernel writes, as the graph did."""
+    behind = body.partition(LAUNCH)[2]
+    for variable, value in re.findall(r"\b(\w+)\.copy_\((\w+)\)", behind):
+        if variable in written and value not in written:
+            what = f"the function copies to {variable} from {value}, which only its graph wrote"
+            raise PorterError("PTR359", what, target.place, "See docs/errors/PTR359.md.")
 
 
 def _read_names(function: NativeFunction, target: Target) -> Names:

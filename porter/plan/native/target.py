@@ -198,20 +198,27 @@ def with_fed(target: Target) -> Target:
     """The target with the variables that the graph was fed in the place of arguments that they are, or have views of.
 
     Such a variable has the sizes of the argument, but for a tensor without dimensions, of which it is a view with one.
+    A result is the variable that the graph wrote, if that is copied to it.
     """
     fed = dict.fromkeys(_FED.findall(target.body))
     variables = dict(target.variables)
     for name, variable in target.variables.items():
-        views = [each for each in fed if each != variable and _is_view(target.body, each, variable)]
+        converted = re.findall(rf"\bauto (\w+) = [^;]*\?\s*{variable}\.to\(", target.body)
+        named = [*fed, *(converted if variable not in fed else ())]
+        views = [each for each in named if each != variable and _is_view(target.body, each, variable)]
+        written = [each for each in fed if re.search(rf"\b{variable}\.copy_\({each}\)", target.body)]
         if len(views) == 1 and not name.startswith("result"):
             variables[name] = views[0]
+        elif len(written) == 1 and name.startswith("result") and written[0] not in target.variables.values():
+            variables[name] = written[0]
     return replace(target, variables=variables)
 
 
 def _is_view(body: str, variable: str, argument: str) -> bool:
-    """Whether all that a local variable is set to is an argument, or a view of it that only adds a dimension."""
+    """Whether all that a local variable is set to is an argument, or that converted, or with a dimension more."""
     values = re.findall(rf"\b{variable}\s*=(?!=)\s*([^;]*);", body)
-    same = re.compile(rf"{re.escape(argument)}(?:\.view\(\{{?1\}}?\))?")
+    name = re.escape(argument)
+    same = re.compile(rf"(?:[\w.()]+\s*\?\s*{name}\.to\([\w.()]+\)\s*:\s*)?{name}(?:\.view\(\{{?1\}}?\))?")
     return bool(values) and all(same.fullmatch(value.strip()) for value in values)
 
 

@@ -9,7 +9,7 @@ from expecttest import assert_expected_inline
 from porter.aten.condition import Condition
 from porter.core.dtypes import FLOAT, INT, LONG
 from porter.core.errors import PorterError
-from porter.core.layout import INDEXING
+from porter.core.layout import INDEXING, OPERATIONS
 from porter.loops.host_values import Arguments, SizeProduct, TensorValue
 from porter.loops.program import Programs, Table
 from porter.plan.planner import plan_operator
@@ -124,3 +124,26 @@ def test_a_fork_without_the_functor_dialect_is_ported_too(tmp_path: Path) -> Non
     assert plan.complete
     with pytest.raises(PorterError, match="PTR002"):
         plan_operator(checkout, "turned")
+
+
+def test_a_result_that_is_copied_from_memory_of_the_graph_is_refused(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    host = checkout.root / OPERATIONS / "Turns.mm"
+    lines = "  runMPSGraph(getCurrentMPSStream(), graph->graph(), feeds, {});\n"
+    copied = lines.format("values") + "  output.copy_(values);\n"
+    host.write_text(host.read_text().replace(lines.format("output"), copied))
+    with pytest.raises(PorterError, match=r"PTR359 .*copies to output from values"):
+        plan_operator(checkout, "shares", programs=lambda served: fork.shares())
+
+
+def test_a_kernel_writes_what_the_graph_did_where_that_is_copied_to_the_result(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    host = checkout.root / OPERATIONS / "Turns.mm"
+    old = "  runMPSGraph(getCurrentMPSStream(), graph->graph(), feeds, output);\n"
+    made = (
+        "  auto values = output;\n  if (needsGather(values)) {\n    values = at::empty(values.sizes(), options);\n  }\n"
+    )
+    made += "  auto placeholder = Placeholder(graph->shares, values);\n" + old + "  output.copy_(values);\n"
+    host.write_text(host.read_text().replace(old, made))
+    diff = plan_operator(checkout, "shares", programs=lambda served: fork.shares()).changes.diff()
+    assert "mtl_setArgs(computeEncoder, values_, self_, width);" in diff
