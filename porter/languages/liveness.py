@@ -103,12 +103,12 @@ def _find_changed(text: str) -> str | None:
     return code[0].text if at < len(code) and code[at].text in _ASSIGNMENTS else None
 
 
-def _find_filled(text: str, others: str) -> str | None:
-    """The tensor that a statement only copies to, if all that the others set it to is memory of its own."""
+def _find_filled(text: str, before: str) -> str | None:
+    """The tensor that a statement only copies to, if the one before sets it to memory of its own."""
     match = _COPY.match(text)
     name = (match[1] or match[2]) if match else None
-    values = re.findall(rf"\b{name}\s*=(?!=)\s*([^;]*);", others) if name else []
-    return name if values and all(_FRESH.match(value) for value in values) else None
+    value = re.search(rf"\b{name}\s*=(?!=)\s*([^;]*);\s*\Z", before) if name else None
+    return name if value and _FRESH.match(value[1]) else None
 
 
 @dataclass(frozen=True)
@@ -181,9 +181,8 @@ class _Pruner:
     @cached_property
     def _live(self) -> frozenset[Statement]:
         kept = {each: what for each, what in self._simple.items() if each not in self._gone}
-        texts = "\n".join(map(self._code, kept))
         for each, what in kept.items():
-            filled = _find_filled(self._code(each), texts)
+            filled = _find_filled(self._code(each), self.text[: each.start])
             kept[each] = replace(what, targets=(filled,)) if filled else what
         live = {each for each, what in kept.items() if not what.targets or not self._is_local(each, what)}
         while True:

@@ -81,7 +81,7 @@ def test_what_is_set_after_its_last_use_goes_unless_a_loop_runs_it_before_one() 
 
 def test_copies_to_memory_that_nothing_reads_go() -> None:
     body = "\n  Tensor dense;\n  if (is_old) {\n    dense = at::empty_like(self);\n    mps_copy_(dense, self);\n  } else {\n"
-    body += "    Graph graph;\n  }\n  auto alias = out;\n  alias.copy_(self);\n"
+    body += "    dense = self;\n  }\n  Graph graph(dense);\n  auto alias = out;\n  alias.copy_(self);\n"
     assert prune(body, GRAPH) == "\n  auto alias = out;\n  alias.copy_(self);\n"
 
 
