@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,7 +14,7 @@ from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
 from porter.loops.host_values import SizeProduct
-from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram, Table
+from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.functor import Origin
 from porter.metal.native.cases import join_cases
 from porter.metal.native.host_values import Names
@@ -26,6 +25,7 @@ from porter.plan.draft import Draft
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.choosing import write_cases
 from porter.plan.native.files import edit_host_file, edit_kernel_file, find_kernel_file, read_style, sees_helpers
+from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables
 from porter.plan.native.scaffold import write_frame
 from porter.plan.native.target import Target, find_target, with_fed, with_returned
 from porter.plan.removal import Removal, find_orphans
@@ -145,13 +145,14 @@ def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], e
 def _port_row(
     port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Programs
 ) -> NativePort:
-    """Writes a row's kernels and its new body. Raises PTR370 to PTR377."""
+    """Writes a row's kernels and its new body. Raises PTR359, PTR360 and PTR370 to PTR377."""
     if programs.left:
         raise programs.left[0]
     if not programs.cases:
         what = f"no call of {row.function.name} ran a graph"
         raise PorterError("PTR375", what, row.function.place, "See docs/errors/PTR375.md.")
-    _refuse_tables(programs)
+    refuse_tables(programs)
+    refuse_searches(programs)
     fork = port.draft.fork
     style = read_style(fork)
     names = _read_names(row.function, target)
@@ -161,7 +162,7 @@ def _port_row(
     cases = [_write_case(each, i, base, names, style) for i, each in enumerate(programs.cases)]
     body = replace_graph(target.body, target.place, set(names.variables.values()))
     floating = all(kernel.elements.all_floating for kernels in cases for kernel in kernels)
-    _refuse_stale(body, target, set(names.variables.values()))
+    refuse_stale(body, target.place, set(names.variables.values()))
     launches = [
         write_launch(program, kernels, [nest.rows for nest in program.nests], names, body, floating)
         for program, kernels in zip(programs.cases, cases, strict=True)
@@ -175,22 +176,6 @@ def _port_row(
     for kernel in written:
         draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, kernel.source))
     return replace(port, draft=draft, kernels=(*port.kernels, *written))
-
-
-def _refuse_tables(programs: Programs) -> None:
-    """Raises PTR377 for a program that reads constants of the graph."""
-    if any(isinstance(role, Table) for case in programs.cases for role in case.roles.values()):
-        what = f"the graph of {programs.name} has constants that differ by element"
-        raise PorterError("PTR377", what, hint="See docs/errors/PTR377.md.")
-
-
-def _refuse_stale(body: str, target: Target, written: set[str]) -> None:
-    """Raises PTR359 for a result that is copied from memory which no kernel writes, as the graph did."""
-    behind = body.partition(LAUNCH)[2]
-    for variable, value in re.findall(r"\b(\w+)\.copy_\((\w+)\)", behind):
-        if variable in written and value not in written:
-            what = f"the function copies to {variable} from {value}, which only its graph wrote"
-            raise PorterError("PTR359", what, target.place, "See docs/errors/PTR359.md.")
 
 
 def _read_names(function: NativeFunction, target: Target) -> Names:

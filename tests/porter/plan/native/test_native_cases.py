@@ -7,9 +7,10 @@ import pytest
 from expecttest import assert_expected_inline
 
 from porter.aten.condition import Condition
-from porter.core.dtypes import FLOAT, INT, LONG
+from porter.core.dtypes import BOOL, FLOAT, INT, LONG
 from porter.core.errors import PorterError
 from porter.core.layout import INDEXING, OPERATIONS
+from porter.loops.expressions import Op, intern, number
 from porter.loops.host_values import Arguments, SizeProduct, TensorValue
 from porter.loops.program import Programs, Table
 from porter.plan.planner import plan_operator
@@ -147,3 +148,17 @@ def test_a_kernel_writes_what_the_graph_did_where_that_is_copied_to_the_result(t
     host.write_text(host.read_text().replace(old, made))
     diff = plan_operator(checkout, "shares", programs=lambda served: fork.shares()).changes.diff()
     assert "mtl_setArgs(computeEncoder, values_, self_, width);" in diff
+
+
+def test_a_result_that_looks_for_its_elements_is_refused(tmp_path: Path) -> None:
+    [case] = fork.shares().cases
+    [symbolic] = case.nests
+    [store] = symbolic.nest.stores
+    total = store.value.args[1]
+    [turn] = total.reduction.loops
+    same = intern(Op.EQUAL, (fork.index(turn), fork.index(symbolic.nest.rows[0])), BOOL)
+    kept = intern(Op.SELECT, (same, total.args[0], number(0, FLOAT)), FLOAT)
+    found = replace(store, value=intern(Op.REDUCE, (kept,), FLOAT, total.reduction))
+    nest = replace(symbolic, nest=replace(symbolic.nest, stores=(found,)))
+    with pytest.raises(PorterError, match="PTR360 each result of shares would look"):
+        fork.diff(tmp_path, "shares", Programs("shares", (replace(case, nests=(nest,)),)))
