@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from aten_overlay.apple.mpsgraph.recorder import GraphRun
 
 _MAX_ELEMENTS = 4096  # of a constant that is kept
+_SLICE = "sliceTensor:starts:ends:strides"
 
 
 def read_concrete_graph(run: GraphRun, constants: Collection[Ref] = ()) -> ConcreteGraph:
@@ -35,6 +36,27 @@ def read_concrete_graph(run: GraphRun, constants: Collection[Ref] = ()) -> Concr
         for i, node in enumerate(run.graph.nodes)
     )
     return ConcreteGraph(nodes, feeds, tuple(_tensor(ref) for ref in run.results))
+
+
+def fits(room: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether memory has room for a part of a result alone, which is cut to it."""
+    pairs = list(zip(room, shape, strict=False))
+    return len(room) == len(shape) and room != shape and all(a <= b for a, b in pairs)
+
+
+def crop_results(graph: ConcreteGraph, shapes: Mapping[Tensor, tuple[int, ...]]) -> ConcreteGraph:
+    """The graph with some results cut to these shapes, as memory has room for, in the order of `results`."""
+    nodes = list(graph.nodes)
+    results = []
+    for tensor in graph.results:
+        cropped = tensor
+        shape = shapes.get(tensor)
+        if shape is not None:
+            arguments = tensor, (0,) * len(shape), shape, (1,) * len(shape)
+            cropped = Tensor(len(nodes))
+            nodes.append(Node(_SLICE, arguments, (Result(shape, graph.result(tensor).dtype),)))
+        results.append(cropped)
+    return ConcreteGraph(tuple(nodes), graph.feeds, tuple(results))
 
 
 def _replace_known(

@@ -21,12 +21,12 @@ def get_row_programs(
     target = find_target(checkout, row.function.base)
     found = get_programs(checkout, target, run=run, progress=progress) or ()
     functions = NativeFunctions.read(checkout).by_name
-    serving = [each for each in found if _serves(checkout, each.name, row)]
+    serving = [each for each in found if serves(checkout, each.name, row)]
     own = [each for each in serving if row.function.name in (each.name, functions[each.name].delegate)]
     return next(iter(own or serving), None)
 
 
-def _serves(checkout: Checkout, overload: str, row: ServedFunction) -> bool:
+def serves(checkout: Checkout, overload: str, row: ServedFunction) -> bool:
     """Whether a row serves calls of an overload: directly, as its delegate, or as its out= variant."""
     function = NativeFunctions.read(checkout).by_name.get(overload)
     if function is None or row.function.name in (overload, function.delegate):

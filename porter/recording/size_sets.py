@@ -17,12 +17,15 @@ import torch
 from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils import _pytree as pytree
 
+from porter.recording.margins import Margins, has_nan
+
 SETS = 12  # of a sample in all of its ranks and dimensions, besides those with one size varied alone
 _ALONE = 8  # sizes of a sample that are varied alone, at most
 _TRIES = 40  # random assignments, until one is accepted
 _POOL = range(2, 14)
 _TARGETS = (7, 11, 6, 12, 3, 4, 9, 8, 2)
 _WIDENED = (2, 3)  # ranks that one dimension more is tried for
+_NEAR = 24  # samples that differ from one in several sizes
 _MAX_ELEMENTS = 20_000  # of a tensor
 
 
@@ -43,6 +46,7 @@ class _Group:
 
 
 Sizes = Mapping[Slot, int]
+Memory = Callable[[torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -72,9 +76,16 @@ class Template:
                 found[Slot(at, -1)] = leaf
         return found
 
-    def make(self, sizes: Sizes, requires_grad: bool = False, factor: float = 1.0) -> SampleInput:
-        """A sample with these sizes, whose elements are like the original's; other numbers are multiplied."""
+    def make(
+        self, sizes: Sizes, requires_grad: bool = False, factor: float = 1.0, memory: Memory | None = None
+    ) -> SampleInput:
+        """A sample with these sizes, whose elements are like the original's; other numbers are multiplied.
+
+        `memory` places tensors.
+        """
         leaves = [self._make_leaf(at, leaf, sizes, requires_grad, factor) for at, leaf in enumerate(self.leaves)]
+        if memory is not None:
+            leaves = [memory(each) if isinstance(each, torch.Tensor) else each for each in leaves]
         given, args, kwargs = pytree.tree_unflatten(leaves, self.spec)
         return SampleInput(given, args=args, kwargs=kwargs)
 
@@ -96,6 +107,16 @@ def _fill_like(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
     return tensor.flatten()[torch.randint(tensor.numel(), list(shape))]
 
 
+@dataclass(frozen=True)
+class Place:
+    """What a sample was made of: its sizes, and those that may vary together."""
+
+    template: Template
+    groups: tuple[_Group, ...]
+    sizes: Sizes
+    requires_grad: bool
+
+
 Runs = Callable[[SampleInput], Any]
 
 
@@ -105,15 +126,43 @@ class SizeSets:
     def __init__(self, run: Runs, deadline: float) -> None:
         self._run, self._deadline = run, deadline
         self._random = random.Random(0)
+        self._asked: Template | None = None
+        self._has_nan = False
 
     def make_samples(self, sample: SampleInput, requires_grad: bool, sets: int = SETS) -> Iterator[SampleInput]:
         """Samples like this one with other sizes; none if a size cannot be more than 1."""
+        yield from (made for made, _ in self.make_places(sample, requires_grad, sets))
+
+    def make_places(
+        self, sample: SampleInput, requires_grad: bool, sets: int = SETS
+    ) -> Iterator[tuple[SampleInput, Place]]:
+        """As `make_samples`, with what each was made of."""
         original = Template.of(sample)
         widened = [each for each in (self._widen(original), original) if each is not None]
         templates = [template for each in widened for template in self._turn_dimensions(each)]
         for template in templates:
             shared = max(1, sets // len(templates))
             yield from self._make_samples(template, requires_grad, shared, _ALONE // len(templates) if sets > 1 else 0)
+
+    def make_near(self, place: Place) -> Iterator[SampleInput]:
+        """Samples that differ from one in few sizes: in each alone, then in several."""
+        turns = [(group,) for group in place.groups for _ in range(2)]
+        turns += [self._choose(place.groups) for _ in range(_NEAR)] if place.groups else []
+        seen = [place.sizes]
+        for groups in turns:
+            sizes: Sizes | None = place.sizes
+            for group in groups:
+                sizes = self._vary(place.template, sizes, group) if sizes else None
+            if sizes and sizes not in seen and _is_small(place.template, sizes):
+                seen.append(sizes)
+                yield place.template.make(sizes, place.requires_grad, self._random.uniform(0.5, 1.0))
+
+    def _choose(self, groups: Sequence[_Group]) -> tuple[_Group, ...]:
+        return tuple(self._random.sample(groups, self._random.randint(1, len(groups))))
+
+    def extend(self, deadline: float) -> None:
+        """Goes on until another deadline."""
+        self._deadline = deadline
 
     def _widen(self, template: Template) -> Template | None:
         """The template with one dimension more in front of the tensors of most dimensions, if the CPU accepts it."""
@@ -142,9 +191,11 @@ class SizeSets:
         answers = (self._is_accepted(template, {Slot(at, -1): each}) for each in (rank - 1, -rank, rank, -rank - 1))
         return tuple(answers) == (True, True, False, False)
 
-    def _make_samples(self, template: Template, requires_grad: bool, sets: int, alone: int) -> Iterator[SampleInput]:
+    def _make_samples(
+        self, template: Template, requires_grad: bool, sets: int, alone: int
+    ) -> Iterator[tuple[SampleInput, Place]]:
         original = template.sizes()
-        groups = self._find_groups(template, original)
+        groups = tuple(self._find_groups(template, original))
         grouped = {slot for group in groups for slot in group.slots}
         if any(size < 2 for slot, size in original.items() if slot.dim >= 0 and slot not in grouped):
             return
@@ -153,12 +204,13 @@ class SizeSets:
             found = self._draw(template, original, groups)
             if found is not None and found not in made:
                 made.append(found)
-                yield template.make(found, requires_grad, self._random.uniform(0.5, 1.0))
+                sample = template.make(found, requires_grad, self._random.uniform(0.5, 1.0))
+                yield sample, Place(template, groups, found, requires_grad)
         for group in groups[:alone] if made else ():
             varied = self._vary(template, made[0], group)
             if varied is not None and varied not in made:
                 made.append(varied)
-                yield template.make(varied, requires_grad)
+                yield template.make(varied, requires_grad), Place(template, groups, varied, requires_grad)
 
     def _find_groups(self, template: Template, original: Sizes) -> list[_Group]:
         """The sizes that can vary; those that must be equal together."""
@@ -187,9 +239,16 @@ class SizeSets:
             return False
         with suppress(Exception), warnings.catch_warnings(), torch.no_grad():  # whatever the CPU's checks raise
             warnings.simplefilter("ignore")
-            self._run(template.make(sizes))
-            return True
+            margins = Margins()
+            result = self._run(template.make(sizes, memory=margins.place))
+            return margins.are_intact() and (self._may_have_nan(template) or not has_nan(result))
         return False
+
+    def _may_have_nan(self, template: Template) -> bool:
+        """Whether the template's own sizes give NaN."""
+        if template is not self._asked:
+            self._asked, self._has_nan = template, has_nan(self._run(template.make({})))
+        return self._has_nan
 
     def _draw(self, template: Template, original: Sizes, groups: Sequence[_Group]) -> Sizes | None:
         """Sizes that are all different, if the CPU accepts some."""
