@@ -17,6 +17,7 @@ _SIMPLE = re.compile(r"(?:\w+::)*\w+$|-?[\d.]+f?$|\"[^\"]*\"$")
 _CONST_CAST = re.compile(r"(?:const_cast<[^<>]*>|\(Tensor&\))\s*\(?(\w+)\)?$")
 _COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _LITERALS = re.compile(r'(?<=[^\\])"\s*\+\s*"')  # two literals, joined as one
+_CHARACTERS = re.compile(r'("[^"\n]*")\.c_str\(\)')  # of a literal, which has them itself
 _EMPTY = "std::nullopt"
 # What is known of a tensor that is not given, and of an optional that is empty.
 _BORROWED = re.compile(
@@ -112,7 +113,7 @@ def inline_call(
     known, declarations = _bind(arguments, parameters, body)
     hidden = _find_hidden(body, {token.text for value in known.values() for token in name_tokens(value)})
     body = _rename(body, {name: _find_free(name, body) for name in hidden})
-    made = _LITERALS.sub("", _rename(body, known))
+    made = _CHARACTERS.sub(r"\1", _LITERALS.sub("", _rename(body, known)))
     made = _fold_undefined(fold(made, distinct), distinct)
     if not site.is_returned:
         made = _return_instead(made, behind or "return;")

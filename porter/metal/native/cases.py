@@ -16,13 +16,13 @@ def join_cases(cases: Sequence[SymbolicProgram], style: KernelStyle) -> tuple[Sy
     """The cases, those joined whose kernels have one text as a template over all of their types.
 
     A case that was joined from others has the conditions that these have in common, and comes after all that were not;
-    those without a condition come last.
+    those without a condition come last, and of these the one of most types.
     """
     wide = _join_alike(cases, style, lambda one, other: True)
     joined = [each for each in wide if each not in cases]
     if any(set(one.dtypes) & set(other.dtypes) for i, one in enumerate(joined) for other in joined[:i]):
         return _join_alike(cases, style, lambda one, other: one.when == other.when)
-    return tuple(sorted(wide, key=lambda each: (not each.when, each in joined)))
+    return tuple(sorted(wide, key=lambda each: (not each.when, each in joined, len(each.dtypes))))
 
 
 def _join_alike(

@@ -38,10 +38,14 @@ _USUAL = {"self": "input", "out": "output", "result": "output"}
 
 @dataclass(frozen=True)
 class KernelStyle:
-    """What a fork has for kernels: whether threadgroup functions reduce, and whether bfloat needs a newer Metal."""
+    """What a fork has for kernels: whether threadgroup functions reduce, and whether bfloat needs a newer Metal.
+
+    And whether the function that launches them refuses complex numbers.
+    """
 
     threadgroup_reductions: bool
     guards_bfloat: bool
+    refuses_complex: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ def write_kernel(
     nest = symbolic.nest
     written = [store.buffer for store in nest.stores]
     buffers = (*written, *(each for each in nest.reads() if each not in written))
-    elements = read_elements(program, buffers)
+    elements = read_elements(program, buffers, style.refuses_complex)
     names = _name_buffers(program, buffers, outputs)
     numbers = tuple(find_numbers(nest))
     shared: list[str] = []

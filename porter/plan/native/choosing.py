@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from porter.aten.condition import Condition
-from porter.core.dtypes import Kind
+from porter.core.dtypes import INT, Kind
 from porter.core.errors import PorterError
 from porter.languages.statements import name_tokens
 from porter.loops.program import Programs
 from porter.metal.native.cases import UNKNOWN_CONDITION
+from porter.metal.native.elements import NARROW
 from porter.metal.native.host_values import Names
 from porter.metal.native.launch import Launch
 
@@ -17,6 +18,14 @@ _OF_KIND: Mapping[Kind, str] = {
     Kind.FLOATING: "at::isFloatingType({})", Kind.INTEGRAL: "at::isIntegralType({}, /*includeBool=*/false)",
     Kind.BOOL: "{} == kBool", Kind.COMPLEX: "at::isComplexType({})",
 }  # fmt: skip
+
+
+def list_suffixes(programs: Programs) -> tuple[str, ...]:
+    """What the names of the kernels of cases end with: nothing for the last, else the kind of type that only it has."""
+    kinds = [{dtype.kind for dtype in case.dtypes} for case in programs.cases]
+    of_kind = [next(iter(each)).name.lower() if len(each) == 1 and kinds.count(each) == 1 else "" for each in kinds]
+    made = [f"_{kind}" if kind else f"_case{i + 1}" for i, kind in enumerate(of_kind)]
+    return (*made[:-1], "")
 
 
 def write_cases(programs: Programs, launches: Sequence[Launch], kernels: Sequence[Sequence[str]], names: Names) -> str:
@@ -75,7 +84,10 @@ def _write_types(programs: Programs, at: int, names: Names) -> Iterator[str]:
     kinds = {dtype.kind for dtype in case.dtypes}
     others = {dtype.kind for each in later for dtype in each.dtypes if dtype not in case.dtypes}
     if kinds & others or len(kinds) > 1:
-        yield "(" + " || ".join(f"{tensor}scalar_type() == ScalarType::{each.aten}" for each in case.dtypes) + ")"
+        known = {dtype for each in programs.cases for dtype in each.dtypes}
+        narrow = [dtype for dtype in NARROW if INT in case.dtypes and dtype not in known]  # as int is
+        listed = (f"{tensor}scalar_type() == ScalarType::{each.aten}" for each in (*case.dtypes, *narrow))
+        yield f"({' || '.join(listed)})"
     else:
         yield _OF_KIND[next(iter(kinds))].format(f"{tensor}scalar_type()")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,7 +24,7 @@ from porter.metal.native.launch import write_launch
 from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
 from porter.plan.native.body import LAUNCH, replace_graph
-from porter.plan.native.choosing import write_cases
+from porter.plan.native.choosing import list_suffixes, write_cases
 from porter.plan.native.files import edit_host_file, edit_kernel_file, find_kernel_file, read_style, sees_helpers
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables
 from porter.plan.native.scaffold import write_frame
@@ -31,6 +32,7 @@ from porter.plan.native.target import Target, find_target, with_fed, with_return
 from porter.plan.removal import Removal, find_orphans
 
 FROM_RECORDING = Origin((), "the recorded graph", 0, 1)
+_COMPLEX_REFUSED = re.compile(r"TORCH_CHECK(?:_\w+)?\(\s*!\s*[\w:.()]*[cC]omplex")
 # The recorded programs of a row; None where nothing is recorded of it.
 ReadPrograms = Callable[[ServedFunction], Programs | None]
 
@@ -154,12 +156,13 @@ def _port_row(
     refuse_tables(programs)
     refuse_searches(programs)
     fork = port.draft.fork
-    style = read_style(fork)
+    style = replace(read_style(fork), refuses_complex=_COMPLEX_REFUSED.search(target.body) is not None)
     names = _read_names(row.function, target)
     programs = prepare(programs)
     programs = replace(programs, cases=join_cases(programs.cases, style))
     base = _name_base(operator, row, port)
-    cases = [_write_case(each, i, base, names, style) for i, each in enumerate(programs.cases)]
+    suffixed = zip(programs.cases, list_suffixes(programs), strict=True)
+    cases = [_write_case(each, f"{base}{suffix}", names, style) for each, suffix in suffixed]
     body = replace_graph(target.body, target.place, set(names.variables.values()))
     floating = all(kernel.elements.all_floating for kernels in cases for kernel in kernels)
     refuse_stale(body, target.place, set(names.variables.values()))
@@ -191,11 +194,8 @@ def _name_base(operator: Operator, row: ServedFunction, port: NativePort) -> str
     return f"{base}_{overload.lower()}"
 
 
-def _write_case(
-    program: SymbolicProgram, at: int, base: str, names: Names, style: KernelStyle
-) -> tuple[NativeKernel, ...]:
+def _write_case(program: SymbolicProgram, base: str, names: Names, style: KernelStyle) -> tuple[NativeKernel, ...]:
     outputs = {i: names.variable(f"result{i}") for i in _list_results(program)}
-    base += f"_case{at}" if at else ""
     return tuple(
         write_kernel(program, nest, _name_kernel(base, program, nest, outputs), outputs, style)
         for nest in program.nests

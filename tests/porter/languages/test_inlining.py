@@ -97,6 +97,11 @@ def test_an_optional_that_is_passed_a_value_has_it() -> None:
     assert made is not None and "if (dim.has_value()) {" in made
 
 
+def test_a_literal_is_its_characters() -> None:
+    helper = "void op(const std::string& name) {\n  check(name.c_str(), name);\n}\n"
+    assert inline('\n  op("any");\n', helper) == '\n  check("any", "any");\n'
+
+
 def test_what_a_call_leaves_out_is_the_default() -> None:
     helper = "void op(const Tensor& input, bool is_last = false) {\n  run(input, is_last);\n}\n"
     assert inline("\n  op(self);\n", helper) == "\n  run(self, false);\n"

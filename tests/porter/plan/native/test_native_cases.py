@@ -33,7 +33,7 @@ def test_cases_are_chosen_by_their_conditions(tmp_path: Path) -> None:
         fork.turned(more=True).cases[0], when=(Condition("times == 1", True), Condition("self.dim() == 2", False))
     )
     made = fork.diff(tmp_path, "turned", Programs("turned", (once, general)))
-    assert 'kernel = times == 1 && !(self.dim() == 2) ? "turned" : "turned_case1";' in made
+    assert 'kernel = times == 1 && !(self.dim() == 2) ? "turned_case1" : "turned";' in made
     assert 'getPipelineStateForFunc(kernel + "_" +' in made
 
 
@@ -43,7 +43,7 @@ def test_cases_of_one_kernel_are_one_under_what_they_have_in_common(tmp_path: Pa
     other = replace(fork.turned(more=True).cases[0], when=())
     cases = (replace(case, when=(flat, is_once)), replace(case, when=(flat, replace(is_once, holds=False))), other)
     made = fork.diff(tmp_path, "turned", Programs("turned", cases))
-    assert 'kernel = self.dim() == 1 ? "turned" : "turned_case1";' in made
+    assert 'kernel = self.dim() == 1 ? "turned_case1" : "turned";' in made
 
 
 def test_cases_that_hold_for_the_same_calls_are_refused(tmp_path: Path) -> None:
@@ -162,3 +162,25 @@ def test_a_result_that_looks_for_its_elements_is_refused(tmp_path: Path) -> None
     nest = replace(symbolic, nest=replace(symbolic.nest, stores=(found,)))
     with pytest.raises(PorterError, match="PTR360 each result of shares would look"):
         fork.diff(tmp_path, "shares", Programs("shares", (replace(case, nests=(nest,)),)))
+
+
+def test_a_case_of_one_kind_of_type_is_named_by_it_and_narrow_integers_go_with_int(tmp_path: Path) -> None:
+    [case] = fork.turned().cases
+    [other] = fork.turned(more=True).cases
+    calls = tuple(Arguments({name: TensorValue((6, 7), INT) for name in ("self", "result0")}, {}) for _ in fork.TYPES)
+    made = fork.diff(tmp_path, "turned", Programs("turned", (case, replace(other, dtypes=(INT,), calls=calls))))
+    assert 'at::isIntegralType(self.scalar_type(), /*includeBool=*/false) ? "turned_integral" : "turned";' in made
+    mixed = replace(case, dtypes=(FLOAT, LONG))
+    made = fork.diff(
+        tmp_path / "mixed", "turned", Programs("turned", (mixed, replace(other, dtypes=(INT,), calls=calls)))
+    )
+    assert "self.scalar_type() == ScalarType::Int || self.scalar_type() == ScalarType::Short" in made
+
+
+def test_a_function_that_refuses_complex_numbers_has_no_kernels_of_them(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    host = checkout.root / OPERATIONS / "Turns.mm"
+    check = "TORCH_CHECK(times > 0, "
+    host.write_text(host.read_text().replace(check, f'TORCH_CHECK(!self.is_complex(), "real");\n  {check}'))
+    made = plan_operator(checkout, "turned", programs=lambda served: fork.turned()).changes.diff()
+    assert "REGISTER_TURNED(float);" in made and "REGISTER_TURNED(float2);" not in made
