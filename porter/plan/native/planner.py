@@ -160,9 +160,13 @@ def _port_row(
     names = _read_names(row.function, target)
     programs = prepare(programs)
     programs = replace(programs, cases=join_cases(programs.cases, style))
-    base = _name_base(operator, row, port)
-    suffixed = zip(programs.cases, list_suffixes(programs), strict=True)
-    cases = [_write_case(each, f"{base}{suffix}", names, style) for each, suffix in suffixed]
+    kernel_file = find_kernel_file(fork, target.file)
+    bases = _list_bases(operator, row)
+    for base in bases:
+        cases, written = _write_kernels(fork, kernel_file, programs, base, names, style)
+        taken = any(kernel.name.startswith(base) for kernel in port.kernels)
+        if not taken or base == bases[-1] or set(written) <= set(port.kernels):
+            break
     body = replace_graph(target.body, target.place, set(names.variables.values()))
     floating = all(kernel.elements.all_floating for kernels in cases for kernel in kernels)
     refuse_stale(body, target.place, set(names.variables.values()))
@@ -170,28 +174,34 @@ def _port_row(
         write_launch(program, kernels, [nest.rows for nest in program.nests], names, body, floating)
         for program, kernels in zip(programs.cases, cases, strict=True)
     ]
-    kernel_file = find_kernel_file(fork, target.file)
-    written = tuple(_format(fork, kernel_file, kernel) for kernels in cases for kernel in kernels)
     launch = write_cases(programs, launches, [[kernel.name for kernel in kernels] for kernels in cases], names)
     draft = port.draft.apply([_edit_function(port.draft, target, body, launch, _list_counted(programs), names)])
     headers = frozenset[str]().union(*(each.headers for each in launches))
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, headers))
-    for kernel in written:
+    new = tuple(kernel for kernel in written if kernel not in port.kernels)
+    for kernel in new:
         draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, kernel.source))
-    return replace(port, draft=draft, kernels=(*port.kernels, *written))
+    return replace(port, draft=draft, kernels=(*port.kernels, *new))
 
 
 def _read_names(function: NativeFunction, target: Target) -> Names:
     return Names(target.variables, {each.name: each.type for each in function.arguments}, target.optional)
 
 
-def _name_base(operator: Operator, row: ServedFunction, port: NativePort) -> str:
-    """The operator's name for kernels; with that of the overload where another row has kernels of this name."""
+def _list_bases(operator: Operator, row: ServedFunction) -> tuple[str, str]:
+    """The operator's name for kernels; with that of the overload, where another row has other kernels of this name."""
     base = operator.base.strip("_")
-    if not any(kernel.name.startswith(base) for kernel in port.kernels):
-        return base
     overload = row.function.name.partition(".")[2].removesuffix("_out") or "all"
-    return f"{base}_{overload.lower()}"
+    return base, f"{base}_{overload.lower()}"
+
+
+def _write_kernels(
+    fork: Checkout, file: str, programs: Programs, base: str, names: Names, style: KernelStyle
+) -> tuple[list[tuple[NativeKernel, ...]], tuple[WrittenKernel, ...]]:
+    """The kernels of each case, and all of them as they are written to a file."""
+    suffixed = zip(programs.cases, list_suffixes(programs), strict=True)
+    cases = [_write_case(each, f"{base}{suffix}", names, style) for each, suffix in suffixed]
+    return cases, tuple(_format(fork, file, kernel) for kernels in cases for kernel in kernels)
 
 
 def _write_case(program: SymbolicProgram, base: str, names: Names, style: KernelStyle) -> tuple[NativeKernel, ...]:
