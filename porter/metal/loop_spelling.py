@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from porter.core.dtypes import FLOAT, DType
@@ -98,3 +98,8 @@ def strip_index(value: Expr) -> Expr:
 def is_plain(text: str) -> bool:
     """Whether an operand of a condition needs no parentheses."""
     return not re.search(r"\?|&&|<(?![^<>]*>)|==", text)
+
+
+def flatten_sum(terms: Sequence[Expr]) -> list[Expr]:
+    """The terms of nested sums."""
+    return [each for term in terms for each in (flatten_sum(term.args) if term.op is Op.SUM else [term])]

@@ -20,6 +20,7 @@ from porter.metal.loop_spelling import (
     Spelling,
     copies,
     find_indexed,
+    flatten_sum,
     is_plain,
     is_shared,
     name_loop,
@@ -43,9 +44,9 @@ _TURNS: Mapping[ReductionKind, str] = {
     ReductionKind.ANY: "{0} = {0} || {1};",
     ReductionKind.ALL: "{0} = {0} && {1};",
 }
+_TRUTHS = (ReductionKind.ANY, ReductionKind.ALL)
 _ACCUMULATED = (ReductionKind.SUM, ReductionKind.PRODUCT)
-_LEAST = (ReductionKind.MAX, ReductionKind.MAX_NAN)
-_GREATEST = (ReductionKind.MIN, ReductionKind.MIN_NAN)
+_LEAST, _GREATEST = (ReductionKind.MAX, ReductionKind.MAX_NAN), (ReductionKind.MIN, ReductionKind.MIN_NAN)
 
 
 def write_nest(nest: LoopNest, spelling: Spelling) -> list[str]:
@@ -173,18 +174,17 @@ class NestWriter:
     def find_accumulator(self, expr: Expr, store: Store) -> str:
         """The type that a reduction is made in: that of the result, if a sum is all that the store converts."""
         assert expr.dtype is not None
-        if expr.reduction.kind in (ReductionKind.ANY, ReductionKind.ALL) and is_shared(expr, self.spelling):
+        if expr.reduction.kind in _TRUTHS and is_shared(expr, self.spelling):
             return "int"
         element, is_sum = self.spelling.elements[store.buffer], expr.reduction.kind in _ACCUMULATED
         is_all = expr is store.value or (store.value.op is Op.CAST and expr is store.value.args[0])
-        has_own = re.fullmatch(r"T\d+", element) is not None
-        return f"c10::metal::opmath_t<{element}>" if is_sum and is_all and has_own else self.spelling.value(expr.dtype)
+        has_own = is_sum and is_all and re.fullmatch(r"T\d+", element)
+        return f"c10::metal::opmath_t<{element}>" if has_own else self.spelling.value(expr.dtype)
 
     def _write_shared(self, expr: Expr, name: str, joined: Sequence[str], type_: str) -> None:
         """A reduction that the threads of a row share."""
-        assert expr.dtype is not None
         kind = expr.reduction.kind
-        self.line(f"{type_} {name} = {self.write_start(kind, expr.dtype)};")
+        self.line(f"{type_} {name} = {self.write_start(kind, expr.dtype or FLOAT)};")
 
         def body() -> None:
             self._bind_shared(expr.args[0])
@@ -200,7 +200,11 @@ class NestWriter:
         while element.op is Op.CAST:
             element = element.args[0]
         assert expr.dtype is not None
-        if element.op is not Op.LOAD or type_ == self.spelling.value(expr.dtype) or element in self.bound:
+        if not isinstance(element.attribute, Buffer) or element in self.bound:
+            return self.text(expr.args[0])
+        if expr.reduction.kind in _TRUTHS:
+            return f"::metal::any({self._load(element)} != {self.spelling.elements[element.attribute]}(0))"
+        if type_ == self.spelling.value(expr.dtype):
             return self.text(expr.args[0])
         return f"static_cast<{type_}>({self._load(element)})"
 
@@ -236,8 +240,8 @@ class NestWriter:
     def _bind(self, expr: Expr) -> None:
         """A variable for a value or an index."""
         name = self._name("offset" if expr.dtype is None else "value")
-        text = self._load(expr) if expr.op is Op.LOAD else self.text(expr)
-        self.line(f"const {self._type(expr) if self.is_copy else self._value_type(expr)} {name} = {text};")
+        type_ = self._type(expr) if self.is_copy else self._value_type(expr)
+        self.line(f"const {type_} {name} = {self._load(expr) if expr.op is Op.LOAD else self.text(expr)};")
         self.bound[expr] = name
 
     def _write_alone(self, expr: Expr, name: str, type_: str) -> None:
@@ -264,15 +268,15 @@ class NestWriter:
         self._bind_shared(*expr.args)
         texts = [self.text(arg) for arg in expr.args]
         if kind in COMPARED:
-            better = f"{parenthesize(texts[0])} {COMPARED[kind]} {extreme}"
-            is_first = f"!{extreme}_found || {better}"
+            better = is_first = f"{parenthesize(texts[0])} {COMPARED[kind]} {extreme}"
             if expr.args[0].dtype is not None and expr.args[0].dtype.kind is Kind.FLOATING:
-                is_first = f"!{extreme}_found || (!isnan({extreme}) && (isnan({texts[0]}) || {better}))"
+                is_first = f"(!isnan({extreme}) && (isnan({texts[0]}) || {better}))"
+            is_first = f"!{extreme}_found || {is_first}"
             self.line(f"if ({is_first}) {{ {extreme} = {texts[0]}; {name} = {texts[1]}; {extreme}_found = true; }}")
         elif kind is ReductionKind.LAST:
             self.line(f"if ({texts[0]}) {{ {name} = {texts[1]}; }}")
         else:
-            self.line(_TURNS[kind].format(name, texts[0]))
+            self.line(_TURNS[kind].format(name, self.write_addend(expr, self.spelling.value(expr.dtype or FLOAT))))
 
     def _bind_shared(self, *roots: Expr) -> None:
         """Variables for what is used more than once."""
@@ -354,7 +358,7 @@ class NestWriter:
 
     def _sum(self, terms: Sequence[Expr]) -> str:
         made = ""
-        for term in _flatten(terms):
+        for term in flatten_sum(terms):
             text = self.text(term)
             text = text if is_term(text) else parenthesize(text)
             is_negative = text.startswith("-")
@@ -393,7 +397,3 @@ class NestWriter:
                 return f"{'-' if kind in _LEAST else ''}INFINITY"
             return f"{limits}::lowest()" if kind in _LEAST else f"{limits}::max()"
         return "1" if kind in (ReductionKind.PRODUCT, ReductionKind.ALL) else "0"
-
-
-def _flatten(terms: Sequence[Expr]) -> list[Expr]:
-    return [each for term in terms for each in (_flatten(term.args) if term.op is Op.SUM else [term])]

@@ -15,6 +15,7 @@ from porter.metal.loop_spelling import copies
 
 KEY = "T"
 NARROW = tuple(each for each in dtypes.ALL if each.kind is Kind.INTEGRAL and each.size < INT.size)
+_OF_COMPLEX = (ReductionKind.SUM, ReductionKind.ANY, ReductionKind.ALL)
 _LINEAR = ("addition", "subtraction", "negative", "identity")
 
 
@@ -106,7 +107,7 @@ def _is_linear(program: SymbolicProgram) -> bool:
     return all(
         each.attribute in _LINEAR
         if each.op is Op.CALL
-        else each.reduction.kind is ReductionKind.SUM
+        else each.reduction.kind in _OF_COMPLEX
         if each.op is Op.REDUCE
         else each.op is not Op.INDEX_VALUE and (each.op is not Op.NUMBER or each.attribute == 0)
         for each in values

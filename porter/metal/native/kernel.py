@@ -31,6 +31,7 @@ _SHARED: Mapping[ReductionKind, str] = {
     ReductionKind.ANY: "max", ReductionKind.ALL: "min",
 }  # fmt: skip
 _TRUTHS = (ReductionKind.ANY, ReductionKind.ALL)
+_SIMD_SIZE = 4  # of the largest integers that simd functions take
 _DECLARED = "c10::metal::simdgroup_size"
 # What the names of a schema are in kernels.
 _USUAL = {"self": "input", "out": "output", "result": "output"}
@@ -87,7 +88,8 @@ def write_kernel(
     arguments = [*_buffer_arguments(buffers, written, elements, names)]
     if strided:
         input_ = next(names[buffer] for buffer in buffers if program.roles[buffer] is strided)
-        body.insert(0, f"{input_} += strided_offset({_INDEX}(row), kept_sizes, kept_strides, ndim.x);")
+        at = next((i + 1 for i, line in enumerate(body) if line.startswith(f"const {_INDEX} row = ")), 0)
+        body.insert(at, f"{input_} += strided_offset({_INDEX}(row), kept_sizes, kept_strides, ndim.x);")
         arguments += STRIDES
     arguments += map(_number_argument, numbers)
     positions = _positions(is_map, style.threadgroup_reductions or is_scan)
@@ -143,7 +145,8 @@ def _name_buffers(program: SymbolicProgram, buffers: Sequence[Buffer], outputs: 
 def _spell(elements: Elements, names: Mapping[Buffer, str], style: KernelStyle, shared: list[str]) -> Spelling:
     def join(kind: ReductionKind, dtype: DType, name: str, type_: str) -> tuple[str, ...] | None:
         if not style.threadgroup_reductions:
-            return join_simdgroup(kind, dtype, name, type_)
+            is_wide = any(each[0].kind is Kind.INTEGRAL and each[0].size > _SIMD_SIZE for each in elements.instances)
+            return None if is_wide else join_simdgroup(kind, dtype, name, type_)
         if kind not in _SHARED or (dtype.kind is Kind.BOOL and kind not in _TRUTHS):
             return None
         return (reduce(kind, name, type_, name),)

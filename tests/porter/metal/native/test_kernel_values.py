@@ -109,3 +109,9 @@ def test_the_index_of_the_largest_is_the_first_one() -> None:
     given[:, 2] = -torch.inf
     assert reduce(fork.largest_index(), given, (0,), torch.int64).equal(given.argmax(0))
     assert reduce(fork.largest_index(), given.t(), (1,), torch.int64).equal(given.t().argmax(1))
+
+
+def test_any_and_all_take_fractions_and_nan_as_true() -> None:
+    given = torch.tensor([[0.5, torch.nan, 0.25], [0.5, 0.0, 1.0], [0.0, 0.0, 0.0]])
+    assert reduce(fork.largest(ReductionKind.ALL), given, (1,), torch.float32).tolist() == [1, 0, 0]
+    assert reduce(fork.largest(ReductionKind.ANY), given, (1,), torch.float32).tolist() == [1, 1, 0]
