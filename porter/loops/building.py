@@ -90,7 +90,7 @@ def _build(
     name: str, calls: Sequence[CallProgram], values: Values, fixed: Sequence[Condition], fit: Fit | None
 ) -> SymbolicProgram:
     """The nests of the first call with the values for numbers. Raises PTR363."""
-    names = _Names(calls[0].arguments)
+    names = _Names([call.arguments for call in calls])
     leaves = iter(zip(values, _columns(calls), strict=True))
 
     def visit(occurrence: Occurrence) -> Leaf:
@@ -151,9 +151,9 @@ def _fixed_conditions(calls: Sequence[CallProgram], constants: set[float]) -> li
 
 @dataclass
 class _Names:
-    """The numbers of a program, each named when it is first met, with its value in the call `example`."""
+    """The numbers of a program, each named when it is first met, with its value in the first of `calls`."""
 
-    example: Arguments
+    calls: Sequence[Arguments]
     numbers: dict[HostValue, Named] = field(default_factory=dict)
     unknowns: dict[Column, str] = field(default_factory=dict)
 
@@ -170,8 +170,9 @@ class _Names:
 
     def _named(self, value: HostValue, example: Number) -> Named:
         if value not in self.numbers:
-            computed = evaluate(value, self.example)  # a size is an integer, also where a kernel divides by it
-            example = computed if isinstance(computed, int) and computed == example else example
+            computed = [evaluate(value, call) for call in self.calls]
+            if all(isinstance(each, int) for each in computed):  # a size, also where a kernel divides by it
+                example = int(example)
             used = [each.name for each in self.numbers.values()]
             self.numbers[value] = Named(name_number(value, used), value, example)
         return self.numbers[value]

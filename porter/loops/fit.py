@@ -130,6 +130,7 @@ class _Search:
             moved = tuple(each - offset for each in column)
             for each in (*self._of_two(moved), *self._forward_of_two(moved)):
                 yield _add_constant(each, offset)
+        yield from self._ratio_of_less(column)
         yield from self._share(column)
         yield from self._of_three(column)
 
@@ -197,6 +198,21 @@ class _Search:
                     if all(combine(a, b) == c for a, b, c in zip(left, right, column, strict=True)):
                         yield Binary(operator, atom, other)
 
+    def _ratio_of_less(self, column: tuple[float, ...]) -> Iterator[HostValue]:
+        """The ratio of two atoms that are one less; half of an atom that is one less or more."""
+        if all(each == int(each) for each in column):
+            return
+        for offset in _OFFSETS[:2]:
+            found = self._look_up([2 * each - offset for each in column])
+            if found is not None:
+                yield Binary(Operator.DIVIDE, _add_constant(found, offset), Constant(2))
+        for atom, given in self._atoms[:_MAX_PAIRED]:
+            divisors = [(a - 1) / c if c else 0.0 for a, c in zip(given, column, strict=True)]
+            if all(is_close(float(round(each)), each) for each in divisors):
+                found = self._look_up([round(each) + 1 for each in divisors])
+                if found is not None:
+                    yield Binary(Operator.DIVIDE, _add_constant(atom, -1), _add_constant(found, -1))
+
     def _share(self, column: tuple[float, ...]) -> Iterator[HostValue]:
         """The difference of two scalars over an atom, or over one less."""
         scalars = [(atom, given) for atom, given in self._atoms if isinstance(atom, Scalar)]
@@ -222,8 +238,14 @@ class _Search:
                 found = self._look_up(rest)
                 if found is not None:
                     yield Binary(Operator.ADD, product, found)
-                found = self._look_up([a * b / c if c else None for a, b, c in zip(left, right, column, strict=True)])
+                found = self._look_up(
+                    [c / (a * b) if a and b else None for a, b, c in zip(left, right, column, strict=True)]
+                )
                 if found is not None:
+                    yield Binary(Operator.MULTIPLY, product, found)
+                share = [a * b / c if a and b and c else None for a, b, c in zip(left, right, column, strict=True)]
+                found = self._look_up(share)
+                if found is not None and found not in (atom, other):
                     yield Binary(Operator.DIVIDE, product, found)
         for atom, given in simple:
             for offset in (0, *_OFFSETS):

@@ -20,7 +20,15 @@ from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, Table, Temp
 from porter.loops.reversal import reverse_loops
 from porter.mpsgraph.graph import Value
 from porter.recording.calls import read_arguments
-from porter.recording.concrete import crop_results, evaluate_nodes, fits, read_concrete_graph
+from porter.recording.concrete import (
+    View,
+    crop_results,
+    evaluate_nodes,
+    find_view,
+    fits,
+    read_concrete_graph,
+    view_feeds,
+)  # fmt: skip
 from porter.recording.flow import check_flow, same_elements
 from porter.verdict.errors import raising_porter_errors
 
@@ -52,7 +60,8 @@ def read_call_program(ran: RecordedRun) -> CallProgram:
     numbers = list_numbers(nests)
     structure = digest_structure(nests, labels, lambda each, is_memory: _label_dtype(each, dtype, is_memory))
     shared = f"{structure} {len(numbers)}"  # values that equal numbers make one are visited once
-    facts = {**read_arguments(ran.call), **dict(_wrapped_dims(arguments, key))}
+    empty = {f"{name}.empty()": not value for name, value in arguments.others.items() if isinstance(value, tuple)}
+    facts = {**read_arguments(ran.call), **empty, **dict(_wrapped_dims(arguments, key))}
     return CallProgram(arguments, facts, key, dtype, nests, roles, shared, numbers)
 
 
@@ -140,10 +149,15 @@ class _Reader:
     def read_graph(self, run: GraphRun) -> Iterator[LoopNest]:
         constants = {ref for ref in run.feeds if self._is_constant(run, ref)}
         whole = read_concrete_graph(run, constants)
-        graph = crop_results(whole, self._find_crops(run, whole))
-        nests = [coalesce(nest) for nest in fuse(graph)]
+        cropped = crop_results(whole, self._find_crops(run, whole))
         feeds = [ref for ref in run.feeds if ref not in constants]
-        buffers = {Buffer(ref.node, ref.output): self._find_memory(run, ref) for ref in feeds}
+        views = {Tensor(ref.node, ref.output): view for ref in feeds if (view := self._find_view(run, ref))}
+        graph = view_feeds(cropped, {tensor: view for tensor, (_, view) in views.items()})
+        nests = [coalesce(nest) for nest in fuse(graph)]
+        in_order = [ref for ref in feeds if Tensor(ref.node, ref.output) not in views]
+        buffers = {Buffer(ref.node, ref.output): self._find_memory(run, ref) for ref in in_order}
+        for i, (name, _) in enumerate(views.values()):
+            buffers[Buffer(len(cropped.nodes) + i)] = self._shared(ArgumentBuffer(name))
         for tensor, (ref, address) in zip(graph.results, run.results.items(), strict=True):
             buffers[Buffer(tensor.node, tensor.output)] = self._result_memory(run, ref, address)
         for nest in nests:
@@ -166,9 +180,9 @@ class _Reader:
     def _is_constant(self, run: GraphRun, ref: Ref) -> bool:
         """Whether host code made what is fed: one number for all elements, or a few."""
         address, value = run.feeds[ref], run.values[ref]
-        if address in {*self._names, *self._results, *self._written}:
+        if address in {*self._names, *self._written}:
             return False
-        if value.numel() == 1:
+        if value.numel() == 1:  # also a result that host code fills
             return True
         is_made = value.numel() <= _MAX_MADE or bool((value == value.flatten()[0]).all())
         return is_made and self._find_argument(value, self._inputs) is None
@@ -215,10 +229,21 @@ class _Reader:
             return self._shared(ArgumentBuffer(name))
         raise _unknown(f"an operand of shape {tuple(value.shape)}, which is no argument's elements in order")
 
+    def _find_view(self, run: GraphRun, ref: Ref) -> tuple[str, View] | None:
+        """The argument that a feed is a view of, and how; None for one whose elements are in order."""
+        address, value = run.feeds[ref], run.values[ref]
+        if address in self._written or self._find_argument(value, self._inputs) is not None:
+            return None
+        names = [self._names[address]] if address in self._names else list(self._inputs)
+        for name in names:
+            if not same_elements(value, self._ran.given[name]) and (view := find_view(value, self._ran.given[name])):
+                return name, view
+        return None
+
     def _find_argument(self, value: torch.Tensor, names: Iterable[str]) -> str | None:
         """The argument that has the elements of a value."""
         given = ((name, self._ran.given[name]) for name in names)
-        return next((name for name, each in given if each.dtype == value.dtype and same_elements(value, each)), None)
+        return next((name for name, each in given if _is_held(value, each) and same_elements(value, each)), None)
 
     def _result_memory(self, run: GraphRun, ref: Ref, address: int) -> Buffer:
         if address in self._names:
@@ -237,6 +262,11 @@ class _Reader:
             if is_free and result.dtype == value.dtype and same_elements(value, result):
                 return self._shared(ResultBuffer(i))
         return None
+
+
+def _is_held(value: torch.Tensor, given: torch.Tensor) -> bool:
+    """Whether a value has the type of a tensor, or that which graphs take a bool as."""
+    return given.dtype == value.dtype or (str(given.dtype), str(value.dtype)) == ("torch.bool", "torch.int8")
 
 
 def _temporary(value: torch.Tensor) -> Temporary:

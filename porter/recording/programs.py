@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from porter.mpsgraph.graph import Value
 from porter.recording.branches import find_distinguishing_conditions, split_calls
 from porter.recording.call_programs import read_call_program
 from porter.recording.calls import OpCall
+from porter.recording.loop_values import TooManyTurns
 from porter.recording.own_calls import OwnCall, capture_own_calls
 from porter.recording.program_check import check_program
 from porter.recording.record import RecordedRun, find_opinfos, run_call
@@ -27,6 +29,7 @@ from porter.verdict.errors import raising_porter_errors
 
 SECONDS = 15.0  # of this process, to record one operator: other processes do not change what is recorded
 MORE_SECONDS = 10.0  # to record more calls of cases that have few
+_SIZE = re.compile(r"\.size\(-?\d")
 _SIZES = (".sizes()", ".numel()")
 _ENOUGH = 8  # calls of a case
 _TRIED = 40  # calls, to find these
@@ -228,11 +231,15 @@ def _join(cases: Sequence[_Case], group: list[_Observed]) -> bool:
 
 
 def _find_difference(program: SymbolicProgram, group: Sequence[_Observed]) -> str | None:
-    """How a program differs from some of the calls; None if it does not."""
-    for each in group[:: max(1, len(group) // _CHECKED)]:
+    """How a program differs from some of the calls; None if it does not. One of them at least is compared."""
+    for i, each in enumerate(sorted(group, key=_count_elements)[:: max(1, len(group) // _CHECKED)]):
         try:
             with raising_porter_errors():
                 found = check_program(program, each.ran)
+        except TooManyTurns as error:
+            if i:  # the smaller ones agree
+                return None
+            return error.what
         except PorterError as error:
             return error.what
         except (RuntimeError, IndexError, KeyError) as error:  # torch rejects an empty or missing operand
@@ -240,6 +247,10 @@ def _find_difference(program: SymbolicProgram, group: Sequence[_Observed]) -> st
         if found:
             return found
     return None
+
+
+def _count_elements(observed: _Observed) -> int:
+    return sum(tensor.numel() for tensor in observed.ran.call.tensors().values())
 
 
 def _with_conditions(case: _Case, cases: Sequence[_Case], unexplained: Sequence[_Observed]) -> SymbolicProgram:
@@ -254,4 +265,4 @@ def _with_conditions(case: _Case, cases: Sequence[_Case], unexplained: Sequence[
 def _list_facts(observed: _Observed) -> dict[str, Value]:
     """What may choose a case: no sizes, which every call has its own of."""
     facts = observed.program.facts
-    return {name: value for name, value in facts.items() if ".size(" not in name and not name.endswith(_SIZES)}
+    return {name: value for name, value in facts.items() if not _SIZE.search(name) and not name.endswith(_SIZES)}

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import zip_longest
 from time import process_time
 from typing import Any
 
@@ -23,6 +24,7 @@ SETS = 12  # of a sample in all of its ranks and dimensions, besides those with 
 _ALONE = 8  # sizes of a sample that are varied alone, at most
 _TRIES = 40  # random assignments, until one is accepted
 _POOL = range(2, 14)
+_SMALL = (1, 2, 3)
 _TARGETS = (7, 11, 6, 12, 3, 4, 9, 8, 2)
 _WIDENED = (2, 3)  # ranks that one dimension more is tried for
 _NEAR = 24  # samples that differ from one in several sizes
@@ -72,7 +74,7 @@ class Template:
         for at, leaf in enumerate(self.leaves):
             if isinstance(leaf, torch.Tensor):
                 found |= {Slot(at, dim): size for dim, size in enumerate(leaf.shape)}
-            elif isinstance(leaf, int) and not isinstance(leaf, bool) and leaf > 0:
+            elif isinstance(leaf, int) and not isinstance(leaf, bool) and leaf:
                 found[Slot(at, -1)] = leaf
         return found
 
@@ -104,7 +106,8 @@ def _fill_like(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
     if tensor.is_floating_point():
         low, high = float(tensor.min()), float(tensor.max())
         return torch.rand(list(shape), dtype=torch.float64).mul(high - low).add(low).to(tensor.dtype)
-    return tensor.flatten()[torch.randint(tensor.numel(), list(shape))]
+    same = torch.Generator().manual_seed(sum(size * 31**i for i, size in enumerate(shape)))  # as when it was tried
+    return tensor.flatten()[torch.randint(tensor.numel(), list(shape), generator=same)]
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,7 @@ class SizeSets:
         self._random = random.Random(0)
         self._asked: Template | None = None
         self._has_nan = False
+        self._drops_dimensions = False  # the last call that was tried
 
     def make_samples(self, sample: SampleInput, requires_grad: bool, sets: int = SETS) -> Iterator[SampleInput]:
         """Samples like this one with other sizes; none if a size cannot be more than 1."""
@@ -145,9 +149,10 @@ class SizeSets:
             yield from self._make_samples(template, requires_grad, shared, _ALONE // len(templates) if sets > 1 else 0)
 
     def make_near(self, place: Place) -> Iterator[SampleInput]:
-        """Samples that differ from one in few sizes: in each alone, then in several."""
-        turns = [(group,) for group in place.groups for _ in range(2)]
-        turns += [self._choose(place.groups) for _ in range(_NEAR)] if place.groups else []
+        """Samples that differ from one in some sizes, or in one alone."""
+        alone = [(group,) for group in place.groups for _ in range(2)]
+        together = [self._choose(place.groups) for _ in range(_NEAR)] if place.groups else []
+        turns = [each for pair in zip_longest(together, alone, fillvalue=()) for each in pair if each]
         seen = [place.sizes]
         for groups in turns:
             sizes: Sizes | None = place.sizes
@@ -221,16 +226,30 @@ class SizeSets:
                 continue
             for slots in _list_partners(template, original, slot):
                 if taken.isdisjoint(slots) and self._varies(template, original, slots):
-                    pool = [size for size in _POOL if self._is_accepted(template, _with(original, slots, size))]
+                    sign = 1 if original[slot] > 0 else -1
+                    sizes = [sign * size for size in _POOL]
+                    pool = [size for size in sizes if self._is_accepted(template, _with(original, slots, size))]
                     if not _names_dimension(template, slot, pool):
                         groups.append(_Group(slots, tuple(pool)))
                     taken.update(slots)
                     break
-        return groups
+        found = {slot for group in groups for slot in group.slots}
+        bound = [slot for slot in original if slot.dim < 0 < original[slot] and slot not in found]
+        return [
+            *groups,
+            *(_Group((slot,), _SMALL) for slot in bound if self._varies_with_all(template, original, slot)),
+        ]
+
+    def _varies_with_all(self, template: Template, original: Sizes, slot: Slot) -> bool:
+        """Whether an integer that other sizes bound, not the rank, varies where these are greater: a padding."""
+        greater = {each: size * (4 if each.dim >= 0 else 3) for each, size in original.items()}
+        numbers = dict.fromkeys((original[slot], original[slot] + 1, template.rank))
+        return all(self._is_accepted(template, {**greater, slot: each}) for each in numbers)
 
     def _varies(self, template: Template, original: Sizes, slots: Sequence[Slot]) -> bool:
         size = original[slots[0]]
-        targets = dict.fromkeys((*_TARGETS, 2 * size, 3 * size))
+        sign = 1 if size > 0 else -1
+        targets = dict.fromkeys((*(sign * each for each in _TARGETS), 2 * size, 3 * size))
         others = [each for each in targets if each != size]
         return any(self._is_accepted(template, _with(original, slots, each)) for each in others)
 
@@ -241,6 +260,7 @@ class SizeSets:
             warnings.simplefilter("ignore")
             margins = Margins()
             result = self._run(template.make(sizes, memory=margins.place))
+            self._drops_dimensions = _has_size_of_one(result)
             return margins.are_intact() and (self._may_have_nan(template) or not has_nan(result))
         return False
 
@@ -257,12 +277,15 @@ class SizeSets:
             used: set[int] = set()
             for group in self._random.sample(groups, len(groups)):
                 free = [size for size in group.pool if size not in used] or list(group.pool)
+                if group.slots[0].dim < 0:  # a window is smaller than what it moves over
+                    free = free[: max(2, len(free) // 2)]
                 if attempt > _TRIES // 2:  # sizes with a bound are small
                     free = free[: max(1, len(free) // 2)]
                 size = self._random.choice(free) if free else original[group.slots[0]]
                 used.add(size)
                 found |= dict.fromkeys(group.slots, size)
-            if _is_small(template, found) and self._is_accepted(template, found):
+            is_taken = _is_small(template, found) and self._is_accepted(template, found)
+            if is_taken and (not self._drops_dimensions or attempt > _TRIES // 2):
                 return found
         return None
 
@@ -275,6 +298,12 @@ class SizeSets:
             if self._is_accepted(template, found):
                 return found
         return None
+
+
+def _has_size_of_one(result: Any) -> bool:
+    """Whether a dimension of a result is no loop."""
+    tensors = (each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor))
+    return any(1 in each.shape for each in tensors)
 
 
 def _has_rank(leaf: Any, rank: int) -> bool:
@@ -299,7 +328,7 @@ def _is_small(template: Template, sizes: Sizes) -> bool:
 
 def _names_dimension(template: Template, slot: Slot, pool: Sequence[int]) -> bool:
     """Whether an integer is rather a dimension than a size: none as great as the rank is accepted."""
-    return slot.dim < 0 and max(pool, default=0) < template.rank
+    return slot.dim < 0 and max((each if each > 0 else -1 - each for each in pool), default=0) < template.rank
 
 
 def _list_partners(template: Template, sizes: Sizes, slot: Slot) -> Iterator[tuple[Slot, ...]]:
