@@ -9,7 +9,7 @@ from expecttest import assert_expected_inline
 from porter.aten.condition import Condition
 from porter.core.dtypes import BOOL, FLOAT, INT, LONG
 from porter.core.errors import PorterError
-from porter.core.layout import INDEXING, OPERATIONS
+from porter.core.layout import INDEXING, NATIVE_FUNCTIONS, OPERATIONS
 from porter.loops.expressions import Op, intern, number
 from porter.loops.host_values import Arguments, SizeProduct, TensorValue
 from porter.loops.program import Programs, Table
@@ -184,3 +184,30 @@ def test_a_function_that_refuses_complex_numbers_has_no_kernels_of_them(tmp_path
     host.write_text(host.read_text().replace(check, f'TORCH_CHECK(!self.is_complex(), "real");\n  {check}'))
     made = plan_operator(checkout, "turned", programs=lambda served: fork.turned()).changes.diff()
     assert "REGISTER_TURNED(float);" in made and "REGISTER_TURNED(float2);" not in made
+
+
+def test_rows_of_one_operator_share_a_kernel_that_is_the_same(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    rows = """
+- func: parts(Tensor self) -> Tensor
+  dispatch:
+    CPU: parts_cpu
+    MPS: parts_mps
+
+- func: parts.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)
+  dispatch:
+    CPU: parts_out_cpu
+    MPS: parts_out_mps
+"""
+    run = "  runMPSGraph(getCurrentMPSStream(), makeGraph(self), feeds, output);\n  return output;\n}\n\n"
+    made = f"Tensor parts_mps(const Tensor& self) {{\n  Tensor output = at::empty_like(self);\n{run}"
+    made += f"Tensor& parts_out_mps(const Tensor& self, Tensor& output) {{\n{run}"
+    with (checkout.root / NATIVE_FUNCTIONS).open("a") as file:
+        file.write(rows)
+    host = checkout.root / OPERATIONS / "Turns.mm"
+    host.write_text(host.read_text().replace("} // namespace at::native", f"{made}}} // namespace at::native"))
+    plan = plan_operator(checkout, "parts", programs=lambda served: replace(fork.shares(), name=served.function.name))
+    diff = plan.changes.diff()
+    assert (
+        plan.complete and diff.count("+kernel void parts(") == 1 and diff.count('getPipelineStateForFunc("parts_"') == 2
+    )
