@@ -140,7 +140,7 @@ def _fill_optionals(body: str, parameters: Sequence[Parameter]) -> str:
     for each in parameters:
         if "ptional" in each.type:
             body = re.sub(rf"\b{each.name}\.has_value\(\)", TRUE, body)
-            body = re.sub(rf"\b{each.name}\.value\(\)|\*{each.name}\b", each.name, body)
+            body = re.sub(rf"\b{each.name}\.(?:value|get)\(\)|\*{each.name}\b", each.name, body)
             body = re.sub(rf"\bTORCH_CHECK\(\s*{TRUE}\s*,[^;]*;\s*", "", body)
     return body
 

@@ -123,7 +123,9 @@ class _Writer:
         if role is None:
             return
         tensor, member = self._tensor(role.name), self.names.member(role.name)
-        yield f"const auto mask = make_dim_mask({self._dims(role.dims)}, {member}dim());"
+        mask = f"const auto mask = make_dim_mask({self._dims(role.dims)}, {member}dim());"
+        if mask not in self.body:  # the function may have it, to resize its result
+            yield mask
         yield f"const auto kept = merge_dims({tensor}, ~mask);"
         yield f"const auto reduced = merge_dims({tensor}, mask);"
         counts = ", ".join(f"static_cast<uint32_t>({each}.sizes.size())" for each in ("kept", "reduced"))

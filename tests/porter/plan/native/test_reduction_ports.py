@@ -7,6 +7,7 @@ import pytest
 from expecttest import assert_expected_inline
 
 from porter.core.errors import PorterError
+from porter.core.layout import OPERATIONS
 from porter.loops.program import Programs
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork
@@ -205,3 +206,13 @@ def test_a_case_that_reads_other_elements_stays_as_it_is(tmp_path: Path) -> None
     programs = Programs("largest.out", (replace(cases[1], example=call, when=()),))
     with pytest.raises(PorterError, match="PTR372"):  # the first of several dimensions has no C++
         added(tmp_path, programs, "aten/src/ATen/native/mps/kernels/Turns.metal")
+
+
+def test_a_mask_that_the_function_has_is_not_made_again(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    host = checkout.root / OPERATIONS / "Turns.mm"
+    check = '  TORCH_CHECK(self.numel() > 0, "largest: no elements");\n'
+    mask = "  const auto mask = make_dim_mask(dim, self.dim());\n  resize_reduction_result(out, self, mask, keepdim, type);\n"
+    host.write_text(host.read_text().replace(check, check + mask))
+    plan = plan_operator(checkout, "largest", programs=lambda served: fork.largest())
+    assert plan.changes.diff().count("make_dim_mask(") == 1
