@@ -111,7 +111,8 @@ def inline_call(
     arguments = [f'"{caller}"' if each == "__func__" else each for each in site.arguments]
     body = _fill_optionals(body, [each for each, value in zip(parameters, arguments, strict=True) if value in given])
     known, declarations = _bind(arguments, parameters, body)
-    hidden = _find_hidden(body, {token.text for value in known.values() for token in name_tokens(value)})
+    passed = {token.text for value in known.values() for token in name_tokens(value)}
+    hidden = _find_hidden(body, passed | _list_locals(text))
     body = _rename(body, {name: _find_free(name, body) for name in hidden})
     made = _CHARACTERS.sub(r"\1", _LITERALS.sub("", _rename(body, known)))
     made = _fold_undefined(fold(made, distinct), distinct)
@@ -153,13 +154,13 @@ def _find_free(name: str, body: str) -> str:
 
 def _find_hidden(body: str, names: set[str]) -> set[str]:
     """Those of some names that a body declares itself, so that it would hide the argument."""
-    return names & {
-        name
-        for outer in read_statements(body)
-        for each in outer.walk()
-        if not each.keyword
-        for name in list_declared(body[each.start : each.end])
-    }
+    return names & _list_locals(body)
+
+
+def _list_locals(body: str) -> set[str]:
+    """The variables that a body declares."""
+    statements = [each for outer in read_statements(body) for each in outer.walk() if not each.keyword]
+    return {name for each in statements for name in list_declared(body[each.start : each.end])}
 
 
 def _rename(text: str, known: Mapping[str, str]) -> str:

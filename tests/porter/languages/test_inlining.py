@@ -83,6 +83,12 @@ def test_a_variable_that_hides_an_argument_gets_a_name_of_its_own() -> None:
     assert made == "\n  Tensor grad, input_c = input;\n  run(input_c, result);\n"
 
 
+def test_a_variable_that_the_caller_has_too_gets_a_name_of_its_own() -> None:
+    helper = "void pad(const Tensor& input) {\n  auto shape = makeShape(input);\n  run(input, shape);\n}\n"
+    made = inline("\n  auto shape = self.sizes();\n  pad(self);\n", helper)
+    assert made == "\n  auto shape = self.sizes();\n  auto shape_ = makeShape(self);\n  run(self, shape_);\n"
+
+
 def test_a_call_that_more_follows_stays() -> None:
     assert inline("\n  loss_template(a, b, c, d, e, f);\n  more();\n") is None
 
