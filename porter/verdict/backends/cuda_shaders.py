@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +14,28 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from aten_overlay.cuda.compile import compile_family
 from aten_overlay.cuda.library import CudaLibrary, load_library
+from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options
+from aten_overlay.metal.compiler import find_clang
 from aten_overlay.metal.cuda.module import PtxModule
 from porter.core.errors import PorterError
+from porter.verdict.backends import host_shaders
+from porter.verdict.backends.beside import HOST, TORCH, Comparisons
+from porter.verdict.backends.cuda_torch import DEVICE, NoResult, compute, refusing_full_memory
 from porter.verdict.backends.shaders import Shaders, implementation
-from porter.verdict.suite.compare import HALVES
+from porter.verdict.suite.compare import find_disagreement, widen
 
-DEVICE = "cuda"
 GROUP = 64
-# How far kernels and torch's own CUDA kernels may lie apart: two roundings of the type, and of functions that both
-# compute in a few operations.
-_TOLERANCES: Mapping[torch.dtype, tuple[float, float]] = {
-    torch.float32: (2e-5, 2e-5), torch.complex64: (2e-5, 2e-5), torch.float16: (2e-3, 2e-3),
-    torch.bfloat16: (1.6e-2, 1.6e-2),
-}  # fmt: skip
 
 
 class CudaShaders:
-    """What `torch.mps.compile_shader` returns, for CPU tensors: a call computes on copies, and copies back."""
+    """What `torch.mps.compile_shader` returns, for CPU tensors: a call computes on copies, and copies back.
 
-    def __init__(self, library: CudaLibrary) -> None:
-        self._library = library
+    With the same kernels on the `host`, each call's results there stand beside the GPU's in `comparisons`.
+    """
+
+    def __init__(self, library: CudaLibrary, host: Any, comparisons: Comparisons) -> None:
+        self._library, self._host, self._comparisons = library, host, comparisons
 
     def __dir__(self) -> list[str]:
         return dir(self._library)
@@ -45,81 +47,128 @@ class CudaShaders:
 
         def call(*args: Any, threads: Sequence[int], arg_casts: Mapping[int, str]) -> None:
             storages: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-            given = [_move(value, storages) if isinstance(value, torch.Tensor) else value for value in args]
+            with refusing_full_memory():
+                given = [_move(value, storages, DEVICE) if isinstance(value, torch.Tensor) else value for value in args]
+            wanted = self._run_on_host(name, args, threads, arg_casts)
             group = [min(GROUP, threads[0]), *[1] * (len(threads) - 1)]
             kernel(*given, threads=threads, group_size=group, arg_casts=arg_casts)
             for here, there in storages.values():
                 here.copy_(there)
+            for mine, theirs in zip(args, wanted, strict=False):
+                if isinstance(mine, torch.Tensor):
+                    self._comparisons.add(HOST, name, mine, theirs)
+                    break  # the result is the first
 
         return call
 
+    def _run_on_host(
+        self, name: str, args: Sequence[Any], threads: Sequence[int], casts: Mapping[int, str]
+    ) -> list[Any]:
+        """The arguments after a run on the host, on copies of their own."""
+        if self._host is None:
+            result = next(value for value in args if isinstance(value, torch.Tensor))
+            self._comparisons.leave_out(HOST, result.dtype, "there is no compiler for the host's kernels here")
+            return []
+        storages: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        given = [_move(value, storages, "cpu") if isinstance(value, torch.Tensor) else value for value in args]
+        getattr(self._host, name)(*given, threads=threads, arg_casts=casts)
+        return given
 
-def _move(tensor: torch.Tensor, storages: dict[int, tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
-    """The same elements in a copy of the tensor's storage on the GPU; tensors of one storage share the copy."""
+
+def _move(tensor: torch.Tensor, storages: dict[int, tuple[torch.Tensor, torch.Tensor]], device: str) -> torch.Tensor:
+    """The same elements in a copy of the tensor's storage on a device; tensors of one storage share the copy."""
     storage = tensor.untyped_storage()
     if storage.data_ptr() not in storages:
         bytes_ = torch.empty(0, dtype=torch.uint8).set_(storage)
-        storages[storage.data_ptr()] = bytes_, bytes_.to(DEVICE)
+        storages[storage.data_ptr()] = bytes_, bytes_.to(device, copy=True)
     there = storages[storage.data_ptr()][1].untyped_storage()
-    return torch.empty(0, dtype=tensor.dtype, device=DEVICE).set_(
+    return torch.empty(0, dtype=tensor.dtype, device=device).set_(
         there, tensor.storage_offset(), tensor.shape, tensor.stride()
     )
 
 
 class Redirect(TorchDispatchMode):
-    """Sends the rows of one operator to its kernels, and compares what they compute with torch's CUDA kernels."""
+    """Sends the rows of one operator to its kernels, and puts what they compute beside torch's CUDA kernels."""
 
-    def __init__(self, rows: Mapping[str, Callable[..., torch.Tensor]]) -> None:
+    def __init__(self, rows: Mapping[str, Callable[..., torch.Tensor]], comparisons: Comparisons) -> None:
         super().__init__()
-        self._rows = rows
+        self._rows, self._comparisons = rows, comparisons
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, kwargs = func.name().removeprefix("aten::"), kwargs or {}
         if name not in self._rows:
             return func(*args, **kwargs)
-        writes = func._schema.is_mutable
-        there = None if writes else _try_on_cuda(func, args, kwargs)
+        if func._schema.is_mutable:
+            return self._rows[name](*args, **kwargs)
+        there = _try_on_cuda(func, args, kwargs)
         found = self._rows[name](*args, **kwargs)
-        if there is not None:
-            require_agreement(name, found, there, func(*args, **kwargs))
+        if isinstance(there, str):
+            self._comparisons.leave_out(TORCH, found.dtype, there)
+        elif (found.dtype, found.shape) == (there.dtype, there.shape):
+            wrong = self._comparisons.add(TORCH, name, found, there.cpu())
+            if wrong:
+                require_the_cpu(f"{name} {wrong} by torch's CUDA", found, Sample(func, args, kwargs))
+        else:
+            self._comparisons.leave_out(TORCH, found.dtype, f"its result is {there.dtype} {tuple(there.shape)}")
         return found
 
 
-def _try_on_cuda(func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
-    """What torch's CUDA kernel computes; None for what it refuses or has no kernel for."""
+def _try_on_cuda(func: Any, args: Any, kwargs: Any) -> torch.Tensor | str:
+    """What torch's CUDA kernel computes, or why it computes nothing."""
     try:
-        result = func(*map(_to_cuda, args), **{name: _to_cuda(value) for name, value in kwargs.items()})
-    except (RuntimeError, TypeError, NotImplementedError):
-        return None
-    return result if isinstance(result, torch.Tensor) else None
+        return compute(func, args, kwargs)
+    except NoResult as error:
+        return str(error)
 
 
-def _to_cuda(value: Any) -> Any:
-    return value.to(DEVICE) if isinstance(value, torch.Tensor) and value.dtype != torch.float64 else value
+@dataclass(frozen=True)
+class Sample:
+    """A call of an operator on the CPU."""
+
+    func: Any
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+
+    def compute(self, change: Callable[[Any], Any] = lambda value: value) -> torch.Tensor | None:
+        """The CPU's result for changed arguments; None for what it refuses."""
+        try:
+            result = self.func(*map(change, self.args), **{name: change(each) for name, each in self.kwargs.items()})
+        except (RuntimeError, TypeError):
+            return None
+        return result if isinstance(result, torch.Tensor) else None
 
 
-def require_agreement(name: str, found: torch.Tensor, there: torch.Tensor, here: torch.Tensor) -> None:
-    """Raises AssertionError where a kernel's result differs from torch's on CUDA by more than both may be wrong.
+def require_the_cpu(what: str, found: torch.Tensor, sample: Sample) -> None:
+    """Raises AssertionError where a result that is not torch's on CUDA is not the CPU's either.
 
-    Where torch's own results on CUDA and `here` on the CPU differ, they say nothing about the kernel.
+    The CPU's is the truth, within the bounds that it is for the host's kernels. A type that the CPU does not compute
+    has that of the suite, which compares with a wider one.
     """
-    wanted = there.cpu()
-    if any(each.dtype != found.dtype or each.shape != found.shape for each in (wanted, here)):
-        return  # the CPU decides what a result is
-    relative, absolute = _TOLERANCES.get(found.dtype, (0.0, 0.0))
-    if found.dtype in HALVES:
-        found, wanted, here = found.float(), wanted.float(), here.float()
-    close = torch.isclose(found, wanted, rtol=relative, atol=absolute, equal_nan=True)
-    close |= ~torch.isclose(here, wanted, rtol=relative, atol=absolute, equal_nan=True)
-    if not close.all():
-        at = int((~close).flatten().nonzero()[0])
-        ours, theirs = found.flatten()[at].item(), wanted.flatten()[at].item()
-        raise AssertionError(f"{name}: the kernel gives {ours}, torch's CUDA kernel {theirs}, at element {at}")
+    here = sample.compute()
+    if here is None:
+        return
+    operands = [each for each in sample.args if isinstance(each, torch.Tensor)]
+    shaped = [each.expand(found.shape) for each in operands]
+    why = find_disagreement(found, here, sample.compute(widen), shaped, atol=None, rtol=None)
+    if why:
+        raise AssertionError(f"{what}; {why}")
 
 
-def load_functor(sources: Sequence[Path], functor: str, include: Sequence[Path], per_thread: int = 1) -> Shaders:
-    """The kernels of a functor on the GPU. Raises PTR173 when no file registers any."""
-    return Shaders(CudaShaders(load_library(compile_functor(sources, functor, include))), {}, per_thread)
+def load_functor(
+    sources: Sequence[Path], functor: str, include: Sequence[Path], comparisons: Comparisons, per_thread: int = 1
+) -> Shaders:
+    """The kernels of a functor on the GPU, beside those on the host where a compiler is. Raises PTR173 without any."""
+    library = load_library(compile_functor(sources, functor, include))
+    host = _compile_for_host(sources, functor, include)
+    return Shaders(CudaShaders(library, host, comparisons), {}, per_thread)
+
+
+def _compile_for_host(sources: Sequence[Path], functor: str, include: Sequence[Path]) -> Any:
+    try:
+        find_clang()
+    except OverlayError:
+        return None
+    return host_shaders.compile_functor(sources, functor, Options(include=tuple(include))).library
 
 
 def compile_functor(sources: Sequence[Path], functor: str, include: Sequence[Path]) -> PtxModule:
@@ -133,6 +182,6 @@ def compile_functor(sources: Sequence[Path], functor: str, include: Sequence[Pat
     raise PorterError("PTR173", f"no kernel file registers a kernel for {functor}", hint="Add its REGISTER_* lines.")
 
 
-def redirect(rows: Sequence[str], functor: str, found: Shaders) -> Redirect:
+def redirect(rows: Sequence[str], functor: str, found: Shaders, comparisons: Comparisons) -> Redirect:
     """The context in which these rows run on these kernels."""
-    return Redirect({row: implementation(row, functor, found) for row in rows})
+    return Redirect({row: implementation(row, functor, found) for row in rows}, comparisons)
