@@ -150,10 +150,15 @@ kernel void grid_sample(device const float4* x [[buffer(0)]], device const float
                         uint2 at [[thread_position_in_grid]]) {
   const Sample s(grid[at.y], int(shape.x), int(shape.y));
   const ulong image = ulong(at.y / shape.w) * shape.x * shape.y;
+  float4 pixels[4];  // all read before one is used; one outside counts nothing, and its neighbor is read in its place
+  for (int corner = 0; corner < 4; ++corner) {
+    const int column = clamp(s.x + (corner & 1), 0, s.width - 1), row = clamp(s.y + (corner >> 1), 0, s.height - 1);
+    pixels[corner] = x[(image + ulong(row) * s.width + column) * shape.z + at.x];
+  }
   float4 sum = float4(0);
   for (int corner = 0; corner < 4; ++corner) {
     const int dx = corner & 1, dy = corner >> 1;
-    if (s.has(dx, dy)) sum += s.across(dx) * s.down(dy) * x[(image + s.pixel(dx, dy)) * shape.z + at.x];
+    sum += s.has(dx, dy) ? s.across(dx) * s.down(dy) * pixels[corner] : float4(0);
   }
   out[ulong(at.y) * shape.z + at.x] = sum;
 }
@@ -219,4 +224,53 @@ kernel void matmul_float(device const float4* a [[buffer(0)]], device const floa
     #pragma unroll
     for (uint j = 0; j < 4; ++j)
       simdgroup_store(sums[i][j], c + ulong(top + y + 8 * i) * n + first + x + 8 * j, n);
+}
+
+// The gradients by pixels: each is written once, with the sum of what its samples give. For that the samples of a cell,
+// between four pixels, are a list: `heads` has the first of each cell, and `next` the one after each sample, from 1.
+// `shape` is height, width, samples of an image.
+kernel void grid_sample_list(device const float2* grid [[buffer(0)]], device atomic_uint* heads [[buffer(1)]],
+                             device uint* next [[buffer(2)]], constant uint3& shape [[buffer(3)]],
+                             uint sample [[thread_position_in_grid]]) {
+  const Sample s(grid[sample], int(shape.x), int(shape.y));
+  if (s.x < -1 || s.x >= s.width || s.y < -1 || s.y >= s.height) return;
+  const uint cell = (sample / shape.z * (shape.x + 1) + uint(s.y + 1)) * (shape.y + 1) + uint(s.x + 1);
+  next[sample] = atomic_exchange_explicit(&heads[cell], sample + 1, memory_order_relaxed);
+}
+
+// A simdgroup has eight pixels of a row, and a lane two of 64 channels. Of the cells around these pixels each lane reads
+// one. `shape` is height, width.
+constant constexpr int PIXELS = 8, CELLS = PIXELS + 1;
+kernel void grid_sample_backward_pixels(device const float2* x [[buffer(0)]], device const float2* grid [[buffer(1)]],
+                                        device const float2* cotangent [[buffer(2)]], device const uint* heads [[buffer(3)]],
+                                        device const uint* next [[buffer(4)]], device float2* x_grad [[buffer(5)]],
+                                        device atomic_float* grid_grad [[buffer(6)]], constant uint2& shape [[buffer(7)]],
+                                        uint at [[thread_position_in_grid]]) {
+  const uint lane = at % 32, first = at / 32 * PIXELS;  // of all images
+  const uint height = shape.x, width = shape.y, column = first % width, row = first / width % height;
+  const uint top = (first / width / height * (height + 1) + row) * (width + 1) + column;
+  const uint mine = lane < 2 * CELLS ? heads[top + lane / CELLS * (width + 1) + lane % CELLS] : 0;
+  const bool empty = !simd_any(mine != 0);
+  for (int k = 0; k < PIXELS; ++k) {
+    const ulong pixel = (ulong(first) + k) * 32 + lane;
+    float2 sum = float2(0);
+    for (int corner = 0; corner < 4 && !empty; ++corner) {
+      const int dx = corner & 1, dy = corner >> 1;
+      for (uint each = simd_shuffle(mine, ushort((1 - dy) * CELLS + k + 1 - dx)); each != 0;) {
+        const uint sample = each - 1;
+        each = next[sample];
+        const Sample s(grid[sample], int(height), int(width));
+        const float2 given = cotangent[ulong(sample) * 32 + lane];
+        sum += s.across(dx) * s.down(dy) * given;
+        const float value = simd_sum(dot(x[pixel], given));
+        if (lane == 0) {
+          const float gx = (dx ? value : -value) * s.down(dy) * 0.5f * width;
+          const float gy = (dy ? value : -value) * s.across(dx) * 0.5f * height;
+          atomic_fetch_add_explicit(&grid_grad[2 * sample], gx, memory_order_relaxed);
+          atomic_fetch_add_explicit(&grid_grad[2 * sample + 1], gy, memory_order_relaxed);
+        }
+      }
+    }
+    x_grad[pixel] = sum;
+  }
 }

@@ -31,7 +31,7 @@ class Table:
         return pack(f"{len(self.places)}Q", *(tensors[at].data_ptr() if at >= 0 else 0 for at in self.places))
 
 
-Argument: TypeAlias = "torch.Tensor | bytes | Table"
+Argument: TypeAlias = torch.Tensor | bytes | Table
 
 
 @dataclass(frozen=True)

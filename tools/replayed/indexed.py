@@ -6,7 +6,18 @@ from functools import partial
 
 import torch
 
-from replayed.cases import TYPES, Case, Table, make_offsets, make_output, make_values, pack, pack_sizes, pack_strides
+from replayed.cases import (
+    TYPES,
+    Argument,
+    Case,
+    Table,
+    make_offsets,
+    make_output,
+    make_values,
+    pack,
+    pack_sizes,
+    pack_strides,
+)
 from replayed.family import Family, Match, named
 
 _ROWS, _COLUMNS, _COUNT = 61, 83, 3001
@@ -33,7 +44,7 @@ def index(match: Match, into: bool, distinct: bool = True, serial: bool = False)
     numbers = [pack("2q", _ROWS, _COLUMNS), pack("2q", _COLUMNS * size, size)]
     wide = offsets.to(torch.int64) if match["offsets"] == "64" else offsets
     tail = (pack("I", _COUNT),) if serial else ()
-    args = (_make_indices(match[0], distinct), *numbers, wide, given, taken, pack("I", 2), *tail)
+    args: tuple[Argument, ...] = (_make_indices(match[0], distinct), *numbers, wide, given, taken, pack("I", 2), *tail)
     return Case(args, (1,) if serial else (_COUNT,), (1,) if serial else (64,))
 
 
@@ -67,9 +78,9 @@ def histogram(match: Match) -> Case:
     offsets = torch.arange(2 * count, dtype=torch.int32)
     out = torch.zeros(count, *bins, dtype=dtype)
     weights = make_values(match[0] + "w", dtype, count)
-    args = (x, weights, out, offsets, pack("Q", 2), edges, pack("2q", bins[0] + 1, bins[1] + 1), *ends,
-            pack_strides(out), pack("B", 2), pack("B", 1))  # fmt: skip
-    return Case(args, (count,), (64,))
+    numbers = pack("2q", bins[0] + 1, bins[1] + 1)
+    given: tuple[Argument, ...] = (x, weights, out, offsets, pack("Q", 2), edges, numbers, *ends)
+    return Case((*given, pack_strides(out), pack("B", 2), pack("B", 1)), (count,), (64,))
 
 
 def unfold_backward(match: Match) -> Case:
