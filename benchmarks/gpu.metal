@@ -150,17 +150,27 @@ kernel void grid_sample(device const float4* x [[buffer(0)]], device const float
                         uint2 at [[thread_position_in_grid]]) {
   const Sample s(grid[at.y], int(shape.x), int(shape.y));
   const ulong image = ulong(at.y / shape.w) * shape.x * shape.y;
-  float4 pixels[4];  // all read before one is used; one outside counts nothing, and its neighbor is read in its place
-  for (int corner = 0; corner < 4; ++corner) {
-    const int column = clamp(s.x + (corner & 1), 0, s.width - 1), row = clamp(s.y + (corner >> 1), 0, s.height - 1);
-    pixels[corner] = x[(image + ulong(row) * s.width + column) * shape.z + at.x];
-  }
   float4 sum = float4(0);
   for (int corner = 0; corner < 4; ++corner) {
     const int dx = corner & 1, dy = corner >> 1;
-    sum += s.has(dx, dy) ? s.across(dx) * s.down(dy) * pixels[corner] : float4(0);
+    if (s.has(dx, dy)) sum += s.across(dx) * s.down(dy) * x[(image + s.pixel(dx, dy)) * shape.z + at.x];
   }
   out[ulong(at.y) * shape.z + at.x] = sum;
+}
+
+// The same in a grid of one dimension.
+kernel void grid_sample_flat(device const float4* x [[buffer(0)]], device const float2* grid [[buffer(1)]],
+                             device float4* out [[buffer(2)]], constant uint4& shape [[buffer(3)]],
+                             uint at [[thread_position_in_grid]]) {
+  const uint sample = at / shape.z, part = at % shape.z;
+  const Sample s(grid[sample], int(shape.x), int(shape.y));
+  const ulong image = ulong(sample / shape.w) * shape.x * shape.y;
+  float4 sum = float4(0);
+  for (int corner = 0; corner < 4; ++corner) {
+    const int dx = corner & 1, dy = corner >> 1;
+    if (s.has(dx, dy)) sum += s.across(dx) * s.down(dy) * x[(image + s.pixel(dx, dy)) * shape.z + part];
+  }
+  out[at] = sum;
 }
 
 // A simdgroup has a sample of 64 channels. `shape` as above, but for the channels, which are 64.
@@ -238,23 +248,29 @@ kernel void grid_sample_list(device const float2* grid [[buffer(0)]], device ato
   next[sample] = atomic_exchange_explicit(&heads[cell], sample + 1, memory_order_relaxed);
 }
 
-// A simdgroup has eight pixels of a row, and a lane two of 64 channels. Of the cells around these pixels each lane reads
+// A simdgroup has some pixels of a row, and a lane two of 64 channels. Of the cells around these pixels each lane reads
 // one. `shape` is height, width.
-constant constexpr int PIXELS = 8, CELLS = PIXELS + 1;
+template <int PIXELS>
 kernel void grid_sample_backward_pixels(device const float2* x [[buffer(0)]], device const float2* grid [[buffer(1)]],
                                         device const float2* cotangent [[buffer(2)]], device const uint* heads [[buffer(3)]],
                                         device const uint* next [[buffer(4)]], device float2* x_grad [[buffer(5)]],
                                         device atomic_float* grid_grad [[buffer(6)]], constant uint2& shape [[buffer(7)]],
                                         uint at [[thread_position_in_grid]]) {
+  constexpr int CELLS = PIXELS + 1;
   const uint lane = at % 32, first = at / 32 * PIXELS;  // of all images
   const uint height = shape.x, width = shape.y, column = first % width, row = first / width % height;
   const uint top = (first / width / height * (height + 1) + row) * (width + 1) + column;
   const uint mine = lane < 2 * CELLS ? heads[top + lane / CELLS * (width + 1) + lane % CELLS] : 0;
-  const bool empty = !simd_any(mine != 0);
+  const uint filled = uint(ulong(simd_vote::vote_t(simd_ballot(mine != 0))));
+  const uint around = 3u | 3u << CELLS;  // the cells of the first pixel
+  for (int k = 0; k < PIXELS; ++k)
+    if (!(filled & around << k)) x_grad[(ulong(first) + k) * 32 + lane] = float2(0);
   for (int k = 0; k < PIXELS; ++k) {
+    if (!(filled & around << k)) continue;
     const ulong pixel = (ulong(first) + k) * 32 + lane;
+    const float2 here = x[pixel];
     float2 sum = float2(0);
-    for (int corner = 0; corner < 4 && !empty; ++corner) {
+    for (int corner = 0; corner < 4; ++corner) {
       const int dx = corner & 1, dy = corner >> 1;
       for (uint each = simd_shuffle(mine, ushort((1 - dy) * CELLS + k + 1 - dx)); each != 0;) {
         const uint sample = each - 1;
@@ -262,7 +278,7 @@ kernel void grid_sample_backward_pixels(device const float2* x [[buffer(0)]], de
         const Sample s(grid[sample], int(height), int(width));
         const float2 given = cotangent[ulong(sample) * 32 + lane];
         sum += s.across(dx) * s.down(dy) * given;
-        const float value = simd_sum(dot(x[pixel], given));
+        const float value = simd_sum(dot(here, given));
         if (lane == 0) {
           const float gx = (dx ? value : -value) * s.down(dy) * 0.5f * width;
           const float gy = (dy ? value : -value) * s.across(dx) * 0.5f * height;
@@ -274,3 +290,10 @@ kernel void grid_sample_backward_pixels(device const float2* x [[buffer(0)]], de
     x_grad[pixel] = sum;
   }
 }
+#define INSTANTIATE_PIXELS(COUNT)                                                                                       \
+  template [[host_name("grid_sample_backward_pixels_" #COUNT)]] kernel void grid_sample_backward_pixels<COUNT>(         \
+      device const float2*, device const float2*, device const float2*, device const uint*, device const uint*,         \
+      device float2*, device atomic_float*, constant uint2&, uint)
+INSTANTIATE_PIXELS(2);
+INSTANTIATE_PIXELS(4);
+INSTANTIATE_PIXELS(8);

@@ -225,7 +225,9 @@ def grid_sample(bench: Bench) -> None:
     def run(group: int) -> None:
         bench.kernels.grid_sample(x, grid, out, numbers, group_size=[16, group], **shape)
 
-    forward = partial(run, min((4, 8, 16, 32), key=lambda group: measure(partial(run, group))))
+    flat = partial(bench.kernels.grid_sample_flat, x, grid, out, numbers, threads=out.numel() // 4, group_size=256,
+                   arg_casts={3: "int32"})  # fmt: skip
+    forward = min((flat, *(partial(run, group) for group in (4, 8, 16, 32))), key=measure)
     forward()
     error = difference(out, composed(x, grid), 1e-5)
     moved = 5 * out.nbytes
@@ -256,15 +258,19 @@ def _backward(bench: Bench, x: torch.Tensor, grid: torch.Tensor, compiled: Calla
     heads = torch.empty(batch, side + 1, side + 1, dtype=torch.int32, device="cuda")
     following = torch.empty(samples, dtype=torch.int32, device="cuda")
     narrow: Any = {"arg_casts": {3: "int32", 7: "int32"}}
-    pixels: Any = {"threads": batch * side * side * 4, "group_size": 256, **narrow}
 
-    def by_pixels() -> None:
+    def by_pixels(of_a_simdgroup: int, group: int) -> None:
         heads.zero_()
         grid_grad.zero_()
         bench.kernels.grid_sample_list(grid, heads, following, [side, side, points * points], threads=samples, **narrow)
-        bench.kernels.grid_sample_backward_pixels(
-            x, grid, cotangent, heads, following, x_grad, grid_grad, [side, side], **pixels
-        )
+        pixels = getattr(bench.kernels, f"grid_sample_backward_pixels_{of_a_simdgroup}")
+        pixels(x, grid, cotangent, heads, following, x_grad, grid_grad, [side, side],
+               threads=batch * side * side // of_a_simdgroup * 32, group_size=group, **narrow)  # fmt: skip
+
+    ways = {(count, group): partial(by_pixels, count, group) for count in (2, 4, 8) for group in (64, 128, 256, 512)}
+    times = {way: measure(run) for way, run in ways.items()}
+    print("by pixels of a simdgroup and threads:", {way: round(time, 4) for way, time in times.items()})
+    best = ways[min(times, key=lambda way: times[way])]
 
     leaves = x.detach().requires_grad_(), grid.detach().clone().requires_grad_()
     for name, function in (("composed", composed), ("torch.compile", compiled)):
@@ -272,13 +278,13 @@ def _backward(bench: Bench, x: torch.Tensor, grid: torch.Tensor, compiled: Calla
         pull = partial(torch.autograd.grad, result, leaves, cotangent, retain_graph=True)
         wanted = pull()
         errors = []
-        for way in (with_zeros, by_pixels):
+        for way in (with_zeros, best):
             x_grad.fill_(float("nan"))
             way()
             errors.append(max(difference(x_grad, wanted[0], 1e-4), difference(grid_grad, wanted[1], 1e-3)))
         error = max(errors)
         del wanted
-        bench.add("grid_sample backward, by pixels", by_pixels, pull, name, error=error)
+        bench.add("grid_sample backward, by pixels", best, pull, name, error=error)
         bench.add("grid_sample backward, with zeros", with_zeros, pull, name, error=error)
         bench.add("grid_sample backward, kernel alone", kernel, pull, name, error=error)
         del result, pull

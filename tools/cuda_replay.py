@@ -24,7 +24,7 @@ import torch
 
 from aten_overlay.cuda.compile import compile_family
 from aten_overlay.cuda.kernel import CudaKernel
-from aten_overlay.cuda.library import load_library
+from aten_overlay.cuda.library import CudaLibrary, load_library
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels, host_names
 from aten_overlay.metal.launch import Library
@@ -117,20 +117,27 @@ def _align(data: bytes) -> torch.Tensor:
 
 
 def replay(fork: Path, found: Sequence[Recorded]) -> Iterator[Outcome]:
-    """Every kernel's outcome on the GPU. Raises PTR378 where its memory is full."""
+    """Every kernel's outcome on the GPU, families side by side. Raises PTR378 where its memory is full."""
     options = Options(include=metal_include(fork))
-    families, recorded = {family.name: family for family in FAMILIES}, {each.family for each in found}
-    libraries = {
-        name: load_library(compile_family(fork / KERNELS / each.file, each.prefix, options))
-        for name, each in families.items()
-        if name in recorded
-    }
-    for each in found:
-        try:
-            with refusing_full_memory():
-                yield _replay_one(getattr(libraries[each.family], each.kernel), each, families[each.family])
-        except OverlayError as error:
-            yield Outcome(each, str(error).split("\n")[0][:200])
+
+    def replay_family(family: Family) -> list[Outcome]:
+        mine = [each for each in found if each.family == family.name]
+        if not mine:
+            return []
+        library = load_library(compile_family(fork / KERNELS / family.file, family.prefix, options))
+        return [_try_one(library, each, family) for each in mine]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for outcomes in pool.map(replay_family, FAMILIES):
+            yield from outcomes
+
+
+def _try_one(library: CudaLibrary, recorded: Recorded, family: Family) -> Outcome:
+    try:
+        with refusing_full_memory():
+            return _replay_one(getattr(library, recorded.kernel), recorded, family)
+    except OverlayError as error:
+        return Outcome(recorded, str(error).split("\n")[0][:200])
 
 
 def _replay_one(kernel: CudaKernel, recorded: Recorded, family: Family) -> Outcome:
@@ -194,6 +201,7 @@ def main(arguments: Sequence[str]) -> int:
         torch.save(found, chosen.out)
         print(f"{len(found)} kernels recorded")
         return 0
+    torch.cuda.init()
     outcomes = list(replay(chosen.fork.resolve(), torch.load(chosen.cases, weights_only=False)))
     differ = [each for each in outcomes if each.wrong]
     print(_summary(outcomes))

@@ -23,7 +23,7 @@ from aten_overlay.cuda.launch import (
     prepare,
 )
 from aten_overlay.cuda.modules import Modules
-from aten_overlay.cuda.numbers import pack_argument, pack_tensor
+from aten_overlay.cuda.numbers import pack_argument, pack_float, pack_tensor
 from aten_overlay.cuda.repeated import ALIGNMENT, Number, RepeatedLaunch
 from aten_overlay.cuda.torch_side import TorchSide
 from aten_overlay.errors import OverlayError
@@ -85,18 +85,18 @@ class CudaKernel:
         The arguments are those of `torch.mps.compile_shader`'s kernels; `threadgroup_bytes` are the lengths of
         threadgroup arguments. Raises PTR388 for tensors of other devices or of several, and what `prepare` raises.
         """
-        references = self._references
-        if references and (by_address := tuple(i for i in references if i < len(args) and _is_on_device(args[i]))):
-            variant = self._find_variant(self._entry.name, by_address)
-            variant(*args, threads=threads, group_size=group_size, arg_casts=arg_casts,
-                    threadgroup_bytes=threadgroup_bytes)  # fmt: skip
-            return
         values: list[Value] = []
         starts: list[int] = []
         device, unaligned = -1, 0
         offset: int | SymInt = 0
         for index, argument in enumerate(args):
             if isinstance(argument, Tensor) and argument.is_cuda:
+                if index in self._references:
+                    self._find_for(args)(
+                        *args, threads=threads, group_size=group_size, arg_casts=arg_casts,
+                        threadgroup_bytes=threadgroup_bytes,
+                    )  # fmt: skip
+                    return
                 start = argument.data_ptr()
                 starts.append(start)
                 unaligned |= start
@@ -108,6 +108,8 @@ class CudaKernel:
                     raise self._mixed(argument, device)
                 device = here
                 values.append(TENSOR)
+            elif argument.__class__ is float and arg_casts is None:
+                values.append(pack_float(argument))
             else:
                 values.append(self._pack(index, argument, arg_casts))
         if device < 0:
@@ -142,9 +144,8 @@ class CudaKernel:
 
         From then on tensors have the same device and numbers the same type, and lists are the same.
         """
-        by_address = tuple(i for i in self._references if i < len(args) and _is_on_device(args[i]))
-        if by_address:
-            return self._find_variant(self._entry.name, by_address).repeat(args, threads, group_size, arg_casts)
+        if any(_is_on_device(args[i]) for i in self._references if i < len(args)):
+            return self._find_for(args).repeat(args, threads, group_size, arg_casts)
         grid = read_grid(threads, group_size)
         device = next((each.get_device() for each in args if _is_on_device(each)), -1)
         if grid.is_empty or device < 0:
@@ -159,6 +160,11 @@ class CudaKernel:
             if numbers is not None
             else None
         )
+
+    def _find_for(self, args: Sequence[Any]) -> CudaKernel:
+        """The kernel that takes as addresses those references for which there are tensors."""
+        by_address = tuple(i for i in self._references if i < len(args) and _is_on_device(args[i]))
+        return self._find_variant(self._entry.name, by_address)
 
     def _find_numbers(self, args: Sequence[Any], casts: Mapping[int, str]) -> tuple[Number, ...] | None:
         """Where a launch has its numbers; None if one of them lies behind a pointer."""

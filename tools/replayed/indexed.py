@@ -98,7 +98,7 @@ def bicubic_backward(match: Match) -> Case:
     given[:, :, 9::14, 9::8] = make_values(match[0], dtype, 2, 3, 2, 3)
     out = torch.zeros(2, 3, 17, 14, dtype=dtype)  # an even number of elements: two of 16 bits are one atomic
     numbers = [pack_strides(out), pack_strides(given), pack_sizes(out), pack_sizes(given)]
-    args = (out, given, *numbers, pack("2f", 14 / 26, 0.5), pack("?", False))
+    args: tuple[Argument, ...] = (out, given, *numbers, pack("2f", 14 / 26, 0.5), pack("?", False))
     return Case(args, (given[0, 0].numel(),), (64,))
 
 

@@ -1,4 +1,4 @@
-"""A GPU's results beside others': those of the same kernels on the host, and of torch's own CUDA kernels."""
+"""A GPU's results beside others': of the same kernels on the host and in other launches, of torch's CUDA kernels."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -14,6 +14,7 @@ from porter.verdict.result import Beside
 from porter.verdict.suite.compare import HALVES, ulp
 
 HOST, TORCH = "the host", "torch's CUDA"
+SCHEDULES, FAR = "groups of other sizes", "elements past 2^32 bytes"
 # How far two machines' results may lie apart, relative and absolute: two roundings of the type, and of functions that
 # both compute in a few operations.
 TOLERANCES: Mapping[torch.dtype, float] = {
@@ -41,6 +42,18 @@ class Comparisons:
             row = replace(row, close=row.close + 1, max_ulp=_larger(row.max_ulp, measure_distance(found, wanted)))
         self.rows[other, found.dtype] = row
         return wrong
+
+    def require_agreement(self, other: str, name: str, found: torch.Tensor, wanted: torch.Tensor) -> None:
+        """Counts one result. Raises AssertionError where it differs by more than both may round."""
+        wrong = self.add(other, name, found, wanted)
+        if wrong:
+            raise AssertionError(f"{name}: {other} change the result: it {wrong}")
+
+    def require_same(self, other: str, name: str, found: torch.Tensor, wanted: torch.Tensor) -> None:
+        """Counts one result that has to be the same in every bit. Raises AssertionError where it is not."""
+        self.require_agreement(other, name, found, wanted)
+        if not has_same_bits(found, wanted):
+            raise AssertionError(f"{name}: {other} change the result's last bits")
 
     def leave_out(self, other: str, dtype: torch.dtype, reason: str) -> None:
         """Counts a result that has nothing to stand beside."""

@@ -5,14 +5,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, TypeAlias
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from aten_overlay.cuda.compile import compile_family
+from aten_overlay.cuda.kernel import CudaKernel
 from aten_overlay.cuda.library import CudaLibrary, load_library
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options
@@ -20,22 +21,27 @@ from aten_overlay.metal.compiler import find_clang
 from aten_overlay.metal.cuda.module import PtxModule
 from porter.core.errors import PorterError
 from porter.verdict.backends import host_shaders
-from porter.verdict.backends.beside import HOST, TORCH, Comparisons
+from porter.verdict.backends.beside import FAR, HOST, SCHEDULES, TORCH, Comparisons
 from porter.verdict.backends.cuda_torch import DEVICE, NoResult, compute, refusing_full_memory
-from porter.verdict.backends.shaders import Shaders, implementation
-from porter.verdict.suite.compare import find_disagreement, widen
+from porter.verdict.backends.shaders import Shaders, implementation, launch
 
 GROUP = 64
+SCHEDULES_OF_A_CALL = 2
+FAR_BYTES = 1 << 32
+# Of each storage by its address: its bytes, and a copy of them elsewhere.
+Storages: TypeAlias = dict[int, tuple[torch.Tensor, torch.Tensor]]
 
 
 class CudaShaders:
     """What `torch.mps.compile_shader` returns, for CPU tensors: a call computes on copies, and copies back.
 
-    With the same kernels on the `host`, each call's results there stand beside the GPU's in `comparisons`.
+    The first argument is the result. What the same kernels compute on the `host` stands beside it in `comparisons`, and
+    what they compute on the GPU in threadgroups of other sizes, drawn by a seed, has to be the same.
     """
 
-    def __init__(self, library: CudaLibrary, host: Any, comparisons: Comparisons) -> None:
+    def __init__(self, library: CudaLibrary, host: Any, comparisons: Comparisons, seed: int = 0) -> None:
         self._library, self._host, self._comparisons = library, host, comparisons
+        self._random = Random(seed)
 
     def __dir__(self) -> list[str]:
         return dir(self._library)
@@ -46,37 +52,61 @@ class CudaShaders:
         kernel = getattr(self._library, name)
 
         def call(*args: Any, threads: Sequence[int], arg_casts: Mapping[int, str]) -> None:
-            storages: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-            with refusing_full_memory():
-                given = [_move(value, storages, DEVICE) if isinstance(value, torch.Tensor) else value for value in args]
+            if args[0].is_cuda:
+                kernel(*args, threads=threads, group_size=_group(GROUP, threads), arg_casts=arg_casts)
+                return
             wanted = self._run_on_host(name, args, threads, arg_casts)
-            group = [min(GROUP, threads[0]), *[1] * (len(threads) - 1)]
-            kernel(*given, threads=threads, group_size=group, arg_casts=arg_casts)
+            again = [self._run_apart(kernel, args, threads, size, arg_casts) for size in self._draw_groups(kernel)]
+            storages: Storages = {}
+            with refusing_full_memory():
+                given = [_move(value, storages, DEVICE) for value in args]
+            kernel(*given, threads=threads, group_size=_group(GROUP, threads), arg_casts=arg_casts)
             for here, there in storages.values():
                 here.copy_(there)
-            for mine, theirs in zip(args, wanted, strict=False):
-                if isinstance(mine, torch.Tensor):
-                    self._comparisons.add(HOST, name, mine, theirs)
-                    break  # the result is the first
+            if wanted is not None:
+                self._comparisons.add(HOST, name, args[0], wanted)
+            for each in again:
+                self._comparisons.require_same(SCHEDULES, name, args[0], each)
 
         return call
 
+    def _draw_groups(self, kernel: CudaKernel) -> list[int]:
+        """Sizes of threadgroups, ragged ones too: other threads then run together, and blocks in another order."""
+        return [self._random.randint(1, kernel.max_threads_per_threadgroup) for _ in range(SCHEDULES_OF_A_CALL)]
+
+    def _run_apart(
+        self, kernel: CudaKernel, args: Sequence[Any], threads: Sequence[int], size: int, casts: Mapping[int, str]
+    ) -> torch.Tensor:
+        """The result of a run on copies of the arguments, in groups of a size."""
+        storages: Storages = {}
+        with refusing_full_memory():
+            given = [_move(value, storages, DEVICE) for value in args]
+        kernel(*given, threads=threads, group_size=_group(size, threads), arg_casts=casts)
+        result: torch.Tensor = given[0].cpu()
+        return result
+
     def _run_on_host(
         self, name: str, args: Sequence[Any], threads: Sequence[int], casts: Mapping[int, str]
-    ) -> list[Any]:
-        """The arguments after a run on the host, on copies of their own."""
+    ) -> torch.Tensor | None:
+        """The result of the same kernel on the host, on copies of the arguments."""
         if self._host is None:
-            result = next(value for value in args if isinstance(value, torch.Tensor))
-            self._comparisons.leave_out(HOST, result.dtype, "there is no compiler for the host's kernels here")
-            return []
-        storages: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-        given = [_move(value, storages, "cpu") if isinstance(value, torch.Tensor) else value for value in args]
+            self._comparisons.leave_out(HOST, args[0].dtype, "there is no compiler for the host's kernels here")
+            return None
+        storages: Storages = {}
+        given = [_move(value, storages, "cpu") for value in args]
         getattr(self._host, name)(*given, threads=threads, arg_casts=casts)
-        return given
+        result: torch.Tensor = given[0]
+        return result
 
 
-def _move(tensor: torch.Tensor, storages: dict[int, tuple[torch.Tensor, torch.Tensor]], device: str) -> torch.Tensor:
-    """The same elements in a copy of the tensor's storage on a device; tensors of one storage share the copy."""
+def _group(size: int, threads: Sequence[int]) -> list[int]:
+    return [min(size, threads[0]), *[1] * (len(threads) - 1)]
+
+
+def _move(tensor: Any, storages: Storages, device: str) -> Any:
+    """The same elements in a copy of a tensor's storage on a device; tensors of one storage share the copy."""
+    if not isinstance(tensor, torch.Tensor):
+        return tensor
     storage = tensor.untyped_storage()
     if storage.data_ptr() not in storages:
         bytes_ = torch.empty(0, dtype=torch.uint8).set_(storage)
@@ -105,9 +135,7 @@ class Redirect(TorchDispatchMode):
         if isinstance(there, str):
             self._comparisons.leave_out(TORCH, found.dtype, there)
         elif (found.dtype, found.shape) == (there.dtype, there.shape):
-            wrong = self._comparisons.add(TORCH, name, found, there.cpu())
-            if wrong:
-                require_the_cpu(f"{name} {wrong} by torch's CUDA", found, Sample(func, args, kwargs))
+            self._comparisons.add(TORCH, name, found, there.cpu())  # the CPU's results decide, in each test
         else:
             self._comparisons.leave_out(TORCH, found.dtype, f"its result is {there.dtype} {tuple(there.shape)}")
         return found
@@ -119,39 +147,6 @@ def _try_on_cuda(func: Any, args: Any, kwargs: Any) -> torch.Tensor | str:
         return compute(func, args, kwargs)
     except NoResult as error:
         return str(error)
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A call of an operator on the CPU."""
-
-    func: Any
-    args: Sequence[Any]
-    kwargs: Mapping[str, Any]
-
-    def compute(self, change: Callable[[Any], Any] = lambda value: value) -> torch.Tensor | None:
-        """The CPU's result for changed arguments; None for what it refuses."""
-        try:
-            result = self.func(*map(change, self.args), **{name: change(each) for name, each in self.kwargs.items()})
-        except (RuntimeError, TypeError):
-            return None
-        return result if isinstance(result, torch.Tensor) else None
-
-
-def require_the_cpu(what: str, found: torch.Tensor, sample: Sample) -> None:
-    """Raises AssertionError where a result that is not torch's on CUDA is not the CPU's either.
-
-    The CPU's is the truth, within the bounds that it is for the host's kernels. A type that the CPU does not compute
-    has that of the suite, which compares with a wider one.
-    """
-    here = sample.compute()
-    if here is None:
-        return
-    operands = [each for each in sample.args if isinstance(each, torch.Tensor)]
-    shaped = [each.expand(found.shape) for each in operands]
-    why = find_disagreement(found, here, sample.compute(widen), shaped, atol=None, rtol=None)
-    if why:
-        raise AssertionError(f"{what}; {why}")
 
 
 def load_functor(
@@ -183,5 +178,47 @@ def compile_functor(sources: Sequence[Path], functor: str, include: Sequence[Pat
 
 
 def redirect(rows: Sequence[str], functor: str, found: Shaders, comparisons: Comparisons) -> Redirect:
-    """The context in which these rows run on these kernels."""
-    return Redirect({row: implementation(row, functor, found) for row in rows}, comparisons)
+    """The context in which these rows run on these kernels; the first call of each in a type runs far apart too."""
+    done: set[tuple[str, torch.dtype]] = set()
+
+    def launch_twice(
+        functor: str, operands: Sequence[torch.Tensor], out: torch.Tensor, alpha: Any, shaders: Shaders
+    ) -> None:
+        far = None
+        if (key := (functor, out.dtype)) not in done and can_spread(out):
+            done.add(key)
+            far = _launch_far(functor, operands, out, alpha, shaders, comparisons)
+        launch(functor, operands, out, alpha, shaders)
+        if far is not None:
+            comparisons.require_agreement(FAR, functor, out, far)
+
+    return Redirect({row: implementation(row, functor, found, launch_twice) for row in rows}, comparisons)
+
+
+def _launch_far(
+    functor: str, operands: Sequence[torch.Tensor], out: torch.Tensor, alpha: Any, shaders: Shaders,
+    comparisons: Comparisons,
+) -> torch.Tensor | None:  # fmt: skip
+    """The result with all elements spread over more than 2^32 bytes; None without the memory for that."""
+    try:
+        spread = [spread_out(each.expand(out.shape)) for each in operands]
+        result = spread_out(out)
+        launch(functor, spread, result, alpha, shaders)
+        return result.cpu()
+    except torch.OutOfMemoryError:
+        comparisons.leave_out(FAR, out.dtype, "the GPU has no memory left for it")
+        return None
+
+
+def can_spread(tensor: torch.Tensor) -> bool:
+    """Whether a tensor has two rows to lie far from each other."""
+    return tensor.dim() > 0 and tensor.numel() > 0 and tensor.shape[0] > 1
+
+
+def spread_out(tensor: torch.Tensor, device: str = DEVICE) -> torch.Tensor:
+    """The same elements with a first stride by which the last row lies past 2^32 bytes."""
+    rows = tensor.shape[0]
+    step = FAR_BYTES // tensor.element_size() // (rows - 1) + tensor[0].numel() + 1
+    strides = (step, *torch.empty(tensor.shape[1:], device="meta").stride())
+    far = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=device)
+    return far.copy_(tensor)
