@@ -158,19 +158,19 @@ kernel void grid_sample(device const float4* x [[buffer(0)]], device const float
   out[ulong(at.y) * shape.z + at.x] = sum;
 }
 
-// The same in a grid of one dimension.
-kernel void grid_sample_flat(device const float4* x [[buffer(0)]], device const float2* grid [[buffer(1)]],
-                             device float4* out [[buffer(2)]], constant uint4& shape [[buffer(3)]],
-                             uint at [[thread_position_in_grid]]) {
-  const uint sample = at / shape.z, part = at % shape.z;
+// The same with a sample of 64 channels a simdgroup: its halves read pixels that are neighbors in one instruction.
+kernel void grid_sample_pairs(device const float4* x [[buffer(0)]], device const float2* grid [[buffer(1)]],
+                              device float4* out [[buffer(2)]], constant uint4& shape [[buffer(3)]],
+                              uint at [[thread_position_in_grid]]) {
+  const uint sample = at / 32, lane = at % 32, part = lane % 16;
+  const int dx = int(lane / 16);
   const Sample s(grid[sample], int(shape.x), int(shape.y));
   const ulong image = ulong(sample / shape.w) * shape.x * shape.y;
   float4 sum = float4(0);
-  for (int corner = 0; corner < 4; ++corner) {
-    const int dx = corner & 1, dy = corner >> 1;
-    if (s.has(dx, dy)) sum += s.across(dx) * s.down(dy) * x[(image + s.pixel(dx, dy)) * shape.z + part];
-  }
-  out[at] = sum;
+  for (int dy = 0; dy < 2; ++dy)
+    if (s.has(dx, dy)) sum += s.across(dx) * s.down(dy) * x[(image + s.pixel(dx, dy)) * 16 + part];
+  sum += simd_shuffle_xor(sum, 16);
+  if (dx == 0) out[ulong(sample) * 16 + part] = sum;
 }
 
 // A simdgroup has a sample of 64 channels. `shape` as above, but for the channels, which are 64.
@@ -248,8 +248,8 @@ kernel void grid_sample_list(device const float2* grid [[buffer(0)]], device ato
   next[sample] = atomic_exchange_explicit(&heads[cell], sample + 1, memory_order_relaxed);
 }
 
-// A simdgroup has some pixels of a row, and a lane two of 64 channels. Of the cells around these pixels each lane reads
-// one. `shape` is height, width.
+// A simdgroup has some pixels of a row, and a lane two of 64 channels. Of the cells around these pixels a lane reads
+// two. `shape` is height, width.
 template <int PIXELS>
 kernel void grid_sample_backward_pixels(device const float2* x [[buffer(0)]], device const float2* grid [[buffer(1)]],
                                         device const float2* cotangent [[buffer(2)]], device const uint* heads [[buffer(3)]],
@@ -259,20 +259,19 @@ kernel void grid_sample_backward_pixels(device const float2* x [[buffer(0)]], de
   constexpr int CELLS = PIXELS + 1;
   const uint lane = at % 32, first = at / 32 * PIXELS;  // of all images
   const uint height = shape.x, width = shape.y, column = first % width, row = first / width % height;
-  const uint top = (first / width / height * (height + 1) + row) * (width + 1) + column;
-  const uint mine = lane < 2 * CELLS ? heads[top + lane / CELLS * (width + 1) + lane % CELLS] : 0;
-  const uint filled = uint(ulong(simd_vote::vote_t(simd_ballot(mine != 0))));
-  const uint around = 3u | 3u << CELLS;  // the cells of the first pixel
+  const uint top = (first / width / height * (height + 1) + row) * (width + 1) + column + lane;
+  const uint mine[2] = {lane < CELLS ? heads[top + width + 1] : 0, lane < CELLS ? heads[top] : 0};
+  const uint filled = uint(ulong(simd_vote::vote_t(simd_ballot((mine[0] | mine[1]) != 0))));
   for (int k = 0; k < PIXELS; ++k)
-    if (!(filled & around << k)) x_grad[(ulong(first) + k) * 32 + lane] = float2(0);
+    if (!(filled & 3u << k)) x_grad[(ulong(first) + k) * 32 + lane] = float2(0);
   for (int k = 0; k < PIXELS; ++k) {
-    if (!(filled & around << k)) continue;
+    if (!(filled & 3u << k)) continue;
     const ulong pixel = (ulong(first) + k) * 32 + lane;
     const float2 here = x[pixel];
     float2 sum = float2(0);
     for (int corner = 0; corner < 4; ++corner) {
       const int dx = corner & 1, dy = corner >> 1;
-      for (uint each = simd_shuffle(mine, ushort((1 - dy) * CELLS + k + 1 - dx)); each != 0;) {
+      for (uint each = simd_shuffle(mine[dy], ushort(k + 1 - dx)); each != 0;) {
         const uint sample = each - 1;
         each = next[sample];
         const Sample s(grid[sample], int(height), int(width));
@@ -294,6 +293,5 @@ kernel void grid_sample_backward_pixels(device const float2* x [[buffer(0)]], de
   template [[host_name("grid_sample_backward_pixels_" #COUNT)]] kernel void grid_sample_backward_pixels<COUNT>(         \
       device const float2*, device const float2*, device const float2*, device const uint*, device const uint*,         \
       device float2*, device atomic_float*, constant uint2&, uint)
-INSTANTIATE_PIXELS(2);
-INSTANTIATE_PIXELS(4);
 INSTANTIATE_PIXELS(8);
+INSTANTIATE_PIXELS(16);

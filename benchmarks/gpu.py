@@ -94,6 +94,13 @@ def measure(run: Run) -> float:
     return float(statistics.median(times))
 
 
+def choose(ways: Mapping[str, Run]) -> Run:
+    """The fastest of several ways, whose times are printed."""
+    times = {way: measure(run) for way, run in ways.items()}
+    print("; ".join(f"{way}: {time:.4f}" for way, time in times.items()), flush=True)
+    return ways[min(times, key=lambda way: times[way])]
+
+
 def difference(found: torch.Tensor, expected: torch.Tensor, most: float) -> float:
     """The norm of the error over that of the expected values. Raises SystemExit if it is more than allowed."""
     error = float((found.double() - expected.double()).norm() / expected.double().norm())
@@ -225,9 +232,15 @@ def grid_sample(bench: Bench) -> None:
     def run(group: int) -> None:
         bench.kernels.grid_sample(x, grid, out, numbers, group_size=[16, group], **shape)
 
-    flat = partial(bench.kernels.grid_sample_flat, x, grid, out, numbers, threads=out.numel() // 4, group_size=256,
-                   arg_casts={3: "int32"})  # fmt: skip
-    forward = min((flat, *(partial(run, group) for group in (4, 8, 16, 32))), key=measure)
+    pairs: Any = {"threads": samples * 32, "arg_casts": {3: "int32"}}
+    ways = {f"{group} samples": partial(run, group) for group in (4, 8, 16, 32)}
+    ways |= {
+        f"pairs, {group} threads": partial(
+            bench.kernels.grid_sample_pairs, x, grid, out, numbers, group_size=group, **pairs
+        )
+        for group in (64, 128, 256, 512)
+    }
+    forward = choose(ways)
     forward()
     error = difference(out, composed(x, grid), 1e-5)
     moved = 5 * out.nbytes
@@ -267,10 +280,10 @@ def _backward(bench: Bench, x: torch.Tensor, grid: torch.Tensor, compiled: Calla
         pixels(x, grid, cotangent, heads, following, x_grad, grid_grad, [side, side],
                threads=batch * side * side // of_a_simdgroup * 32, group_size=group, **narrow)  # fmt: skip
 
-    ways = {(count, group): partial(by_pixels, count, group) for count in (2, 4, 8) for group in (64, 128, 256, 512)}
-    times = {way: measure(run) for way, run in ways.items()}
-    print("by pixels of a simdgroup and threads:", {way: round(time, 4) for way, time in times.items()})
-    best = ways[min(times, key=lambda way: times[way])]
+    best = choose({
+        f"{count} pixels, {group} threads": partial(by_pixels, count, group)
+        for count in (8, 16) for group in (32, 64, 128, 256)
+    })  # fmt: skip
 
     leaves = x.detach().requires_grad_(), grid.detach().clone().requires_grad_()
     for name, function in (("composed", composed), ("torch.compile", compiled)):

@@ -16,17 +16,18 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import torch
 
-from aten_overlay.cuda.compile import compile_family
+from aten_overlay.cuda.compile import PLAIN, compile_family
 from aten_overlay.cuda.kernel import CudaKernel
 from aten_overlay.cuda.library import CudaLibrary, load_library
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels, host_names
+from aten_overlay.metal.cuda.module import PtxModule
 from aten_overlay.metal.launch import Library
 from porter.core.layout import KERNELS
 from porter.verdict.backends.cuda_torch import NoResult, compute, refusing_full_memory
@@ -65,7 +66,7 @@ def record(fork: Path) -> list[Recorded]:
     def compile_all(family: Family) -> tuple[list[str], Library]:
         source = fork / KERNELS / family.file
         names = [name for name in host_names(source, options) if family.pattern.fullmatch(name)]
-        compile_family(source, family.prefix, options)
+        compile_on_gpu(fork, family, options)
         return names, Library(compile_kernels(source, names, options))
 
     found = []
@@ -74,6 +75,12 @@ def record(fork: Path) -> list[Recorded]:
             found += [_run_on_host(library, family, name) for name in names]
             print(f"{family.name}: {len(names)} kernels", flush=True)
     return found
+
+
+def compile_on_gpu(fork: Path, family: Family, options: Options) -> PtxModule:
+    """A family's kernels as PTX; they take tables as addresses, also where the source has references."""
+    passing = tuple((index, 0) for index in family.tables)
+    return compile_family(fork / KERNELS / family.file, family.prefix, options, replace(PLAIN, passing=passing))
 
 
 def _run_on_host(library: Library, family: Family, name: str) -> Recorded:
@@ -124,7 +131,7 @@ def replay(fork: Path, found: Sequence[Recorded]) -> Iterator[Outcome]:
         mine = [each for each in found if each.family == family.name]
         if not mine:
             return []
-        library = load_library(compile_family(fork / KERNELS / family.file, family.prefix, options))
+        library = load_library(compile_on_gpu(fork, family, options))
         return [_try_one(library, each, family) for each in mine]
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -144,8 +151,7 @@ def _replay_one(kernel: CudaKernel, recorded: Recorded, family: Family) -> Outco
     case = recorded.case
 
     def give(index: int, data: bytes) -> torch.Tensor | bytes:
-        is_table = isinstance(case.args[index], Table)
-        return _align(data).cuda() if is_table and not kernel.takes_value(index) else data
+        return _align(data).cuda() if isinstance(case.args[index], Table) else data
 
     given, memory = bind(case, lambda tensor: tensor.cuda(), give)
     kernel(*given, threads=case.grid, group_size=case.group, threadgroup_bytes=_shared(case))

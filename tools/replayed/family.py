@@ -15,7 +15,10 @@ Match = re.Match[str]
 
 @dataclass(frozen=True)
 class Family:
-    """Kernels of one file, by what their names look like; `torch` computes the same of a case's inputs."""
+    """Kernels of one file, by what their names look like; `torch` computes the same of a case's inputs.
+
+    `tables` are the references among the arguments that get structures of addresses.
+    """
 
     name: str
     file: str
@@ -23,8 +26,9 @@ class Family:
     pattern: re.Pattern[str]
     make: Callable[[Match], Case]
     torch: Callable[..., torch.Tensor] | None = None
+    tables: tuple[int, ...] = ()
 
 
-def named(name: str, file: str, pattern: str, make: Callable[[Match], Case]) -> Family:
+def named(name: str, file: str, pattern: str, make: Callable[[Match], Case], tables: tuple[int, ...] = ()) -> Family:
     """A family whose kernels' names begin with its own."""
-    return Family(name, file, name, re.compile(pattern), make)
+    return Family(name, file, name, re.compile(pattern), make, tables=tables)

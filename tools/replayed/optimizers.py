@@ -63,9 +63,9 @@ _TYPES = "(?P<types>float|half|bfloat)"
 OPTIMIZERS: tuple[Family, ...] = (
     *(
         named(f"{name}{middle}", _FILE, f"{name}{middle}_{_TYPES}_(?P<steps>float|half|bfloat)",
-              partial(adam, largest=bool(middle)))
+              partial(adam, largest=bool(middle)), (0,))
         for name in ("fused_adam", "fused_adamw") for middle in ("", "_amsgrad")
     ),
-    named("fused_sgd", _FILE, f"fused_sgd_{_TYPES}", sgd),
-    named("fused_sgd_momentum", _FILE, f"fused_sgd_momentum_{_TYPES}", sgd_with_momentum),
+    named("fused_sgd", _FILE, f"fused_sgd_{_TYPES}", sgd, (0,)),
+    named("fused_sgd_momentum", _FILE, f"fused_sgd_momentum_{_TYPES}", sgd_with_momentum, (0,)),
 )  # fmt: skip

@@ -27,7 +27,7 @@ from porter.verdict.backends.shaders import Shaders, implementation, launch
 
 GROUP = 64
 SCHEDULES_OF_A_CALL = 2
-FAR_BYTES = 1 << 32
+FAR_BYTES, MOST_ROWS = 1 << 32, 64
 # Of each storage by its address: its bytes, and a copy of them elsewhere.
 Storages: TypeAlias = dict[int, tuple[torch.Tensor, torch.Tensor]]
 
@@ -199,11 +199,15 @@ def _launch_far(
     functor: str, operands: Sequence[torch.Tensor], out: torch.Tensor, alpha: Any, shaders: Shaders,
     comparisons: Comparisons,
 ) -> torch.Tensor | None:  # fmt: skip
-    """The result with all elements spread over more than 2^32 bytes; None without the memory for that."""
+    """The result with rows spread over more than 2^32 bytes; None without the memory for that.
+
+    Rows are launched one by one: a fork's host code splits what a kernel cannot index in 32 bits.
+    """
     try:
         spread = [spread_out(each.expand(out.shape)) for each in operands]
         result = spread_out(out)
-        launch(functor, spread, result, alpha, shaders)
+        for row in range(len(out)):
+            launch(functor, [each[row] for each in spread], result[row], alpha, shaders)
         return result.cpu()
     except torch.OutOfMemoryError:
         comparisons.leave_out(FAR, out.dtype, "the GPU has no memory left for it")
@@ -211,8 +215,8 @@ def _launch_far(
 
 
 def can_spread(tensor: torch.Tensor) -> bool:
-    """Whether a tensor has two rows to lie far from each other."""
-    return tensor.dim() > 0 and tensor.numel() > 0 and tensor.shape[0] > 1
+    """Whether a tensor has some rows to lie far from each other."""
+    return tensor.dim() > 0 and tensor.numel() > 0 and 1 < tensor.shape[0] <= MOST_ROWS
 
 
 def spread_out(tensor: torch.Tensor, device: str = DEVICE) -> torch.Tensor:
