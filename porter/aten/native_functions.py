@@ -43,6 +43,11 @@ class Argument:
     def is_tensor(self) -> bool:
         return self.type.startswith("Tensor") and "[" not in self.type
 
+    @property
+    def is_result(self) -> bool:
+        """Whether it is there to be written, as `Tensor(a!) out` is and the self of an in-place function is not."""
+        return self.type.endswith("!)") and self.name != "self"
+
 
 @dataclass(frozen=True)
 class DispatchEntry:
@@ -156,7 +161,7 @@ class NativeFunction:
     @property
     def inputs(self) -> tuple[Argument, ...]:
         """The arguments, except those written to."""
-        return tuple(a for a in self.arguments if not (a.name == "out" or (a.type.endswith("!)") and a.name != "self")))
+        return tuple(a for a in self.arguments if not (a.name == "out" or a.is_result))
 
     @property
     def results(self) -> int:

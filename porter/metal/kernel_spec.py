@@ -21,7 +21,7 @@ from porter.metal.families import find_family
 from porter.metal.kernel import KernelSpec
 from porter.metal.source import Source
 from porter.mpsgraph.graph import Graph
-from porter.mpsgraph.source_reader.evaluator import read_graph
+from porter.mpsgraph.source_reader.read_graph import read_graph
 
 # Returns the recorded graph of a function's old implementation; called if its source cannot be read.
 RecordedGraph = Callable[[ServedFunction], Graph | None]

@@ -20,7 +20,7 @@ from porter.mpsgraph.graph import Call, Case, Graph, nodes
 from porter.mpsgraph.operations import by_op
 from porter.mpsgraph.printing import graph_lines
 from porter.mpsgraph.recording import NotRecorded, Recording
-from porter.mpsgraph.source_reader.evaluator import read_graph
+from porter.mpsgraph.source_reader.read_graph import read_graph
 from porter.recording.program_readings import describe_programs
 from porter.verdict import client
 from porter.verdict.evidence import digest_old_code, key
@@ -74,7 +74,7 @@ def find_recorded_overloads(checkout: Checkout, rows: Iterable[ServedFunction]) 
 def read_source_graph(checkout: Checkout, row: ServedFunction) -> Graph:
     """The graph read from the source of a row's implementation, with result dtypes by the row's type rule.
 
-    Raises what `porter.mpsgraph.source_reader.evaluator.read_graph` raises.
+    Raises what `porter.mpsgraph.source_reader.read_graph.read_graph` raises.
     """
     assert row.implementation is not None
     family = NativeFunctions.read(checkout).find_overloads(row.function.name)

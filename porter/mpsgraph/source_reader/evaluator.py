@@ -1,4 +1,4 @@
-"""A partial evaluator: runs an MPSGraph implementation for one element type and returns the expression graph it builds.
+"""Runs an MPSGraph implementation for one element type along one path, and returns the expression that it builds.
 
 It interprets statements, including helpers in the same file and in OperationUtils.mm. Tensors are symbolic, element
 types are known, and conditions on arguments fork. Unsupported code raises an error at its line: nothing is guessed.
@@ -6,7 +6,7 @@ types are known, and conditions on arguments fork. Unsupported code raises an er
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -26,7 +26,7 @@ from porter.languages.flatten import flatten
 from porter.languages.identifiers import contains_identifier
 from porter.languages.objcpp_parser import Boxed, ObjCParser, Send
 from porter.languages.source import Source
-from porter.mpsgraph.graph import RESULTS, Call, Case, Expr, Graph, Input, Refusal
+from porter.mpsgraph.graph import RESULTS, Call, Expr, Input
 from porter.mpsgraph.source_reader import leaves, messages, operators
 from porter.mpsgraph.source_reader.functions import CALLS
 from porter.mpsgraph.source_reader.read_text import ReadText, quote
@@ -50,70 +50,7 @@ from porter.mpsgraph.source_reader.values import (
     make_unsupported_error,
 )
 
-_MOST_PATHS = 32
-_MOST_WALKED = 1024  # with those that are refused or cannot be taken
 _MOST_STATEMENTS = 20_000  # in one run
-# Code that does not compile gives values that no construct takes, and helpers that call themselves.
-_MISFITS = (
-    AttributeError,
-    IndexError,
-    KeyError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    ZeroDivisionError,
-    OverflowError,
-)
-
-
-def read_graph(
-    checkout: Checkout,
-    implementation: Implementation,
-    native: NativeFunction,
-    out_dtype: Callable[[DType], DType],
-) -> Graph:
-    """Returns the graph of an implementation, for every element type. `out_dtype` maps input types to output types.
-
-    Raises PTR033 for an unsupported construct, and if no graph is run.
-    """
-    try:
-        return _read_graph(checkout, implementation, native, out_dtype)
-    except _MISFITS as error:
-        what = f"{implementation.symbol}, whose values do not fit what they are used for ({type(error).__name__})"
-        raise make_unsupported_error(what, implementation.place) from error
-
-
-def _read_graph(
-    checkout: Checkout,
-    implementation: Implementation,
-    native: NativeFunction,
-    out_dtype: Callable[[DType], DType],
-) -> Graph:
-    cases: list[Case] = []
-    refusals: list[Refusal] = []
-    for dtype in dtypes.ALL:
-        pending: list[tuple[bool, ...]] = [()]
-        walked = 0
-        while pending and len(cases) < _MOST_PATHS * len(dtypes.ALL):
-            walked += 1
-            if walked > _MOST_WALKED:
-                raise make_unsupported_error(f"{implementation.symbol}, which has too many paths", implementation.place)
-            paths = Paths(pending.pop())
-            try:
-                expr = Evaluation(checkout, implementation, paths).run(native, dtype, out_dtype(dtype))
-                cases.append(Case(dtype, tuple(paths.taken), expr))
-            except UnreachablePath:
-                pass
-            except CheckFailed as refused:
-                refusals.append(Refusal(dtype, refused.text, refused.place))
-            pending += paths.pending
-    inputs = tuple(a.name for a in native.arguments if a.is_tensor and not _written(a))
-    scalars = tuple(a.name for a in native.arguments if not a.is_tensor)
-    return Graph(inputs, scalars, tuple(cases), tuple(dict.fromkeys(refusals)))
-
-
-def _written(argument: SchemaArgument) -> bool:
-    return argument.type.endswith("!)") and argument.name != "self"
 
 
 @lru_cache(maxsize=512)
@@ -166,7 +103,7 @@ class Evaluation:
         """Returns the value of the output, or of all of them, which the schema has to name if there are several."""
         if native.results < 2:
             return self.results[-1][1]
-        written, names = dict(self.results), [a.name for a in native.arguments if _written(a)]
+        written, names = dict(self.results), [a.name for a in native.arguments if a.is_result]
         if len(names) != native.results:
             raise make_unsupported_error(
                 f"which of {native.results} results each graph writes", self.implementation.place
@@ -390,7 +327,7 @@ class Evaluation:
 
 def _bound(argument: SchemaArgument, dtype: DType, out: DType) -> Any:
     if argument.is_tensor:
-        return TensorArg(argument.name, out if _written(argument) else dtype, output=_written(argument))
+        return TensorArg(argument.name, out if argument.is_result else dtype, output=argument.is_result)
     return Argument(argument.name, argument.type, dtype)
 
 

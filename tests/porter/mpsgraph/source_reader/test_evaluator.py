@@ -17,7 +17,7 @@ from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.mpsgraph.graph import Call, Cast, Constant, Expr, Input
 from porter.mpsgraph.operations import by_op
 from porter.mpsgraph.printing import graph_lines
-from porter.mpsgraph.source_reader.evaluator import read_graph
+from porter.mpsgraph.source_reader.read_graph import read_graph
 
 
 def embedded() -> Checkout:
