@@ -137,11 +137,11 @@ def _describe_value(value: Any, by_value: bool) -> Hashable:
 def _freeze(given: Any) -> Hashable:
     """An argument as a key. Equal numbers of different types are different: a kernel may take one and not the other."""
     kind = type(given)
+    frozen: Hashable = given
     if kind is int:
-        return given  # as only whole numbers are
+        return frozen  # as only whole numbers are
     if kind in (tuple, list):
         return None, *map(_freeze, given)
     if kind is dict:
         return tuple([(name, _freeze(value)) for name, value in given.items()])
-    frozen: Hashable = (kind, repr(given)) if kind in _NUMBERS else given
-    return frozen
+    return (kind, repr(given)) if kind in _NUMBERS else frozen
