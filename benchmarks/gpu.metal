@@ -248,30 +248,35 @@ kernel void grid_sample_list(device const float2* grid [[buffer(0)]], device ato
   next[sample] = atomic_exchange_explicit(&heads[cell], sample + 1, memory_order_relaxed);
 }
 
-// A simdgroup has some pixels of a row, and a lane two of 64 channels. Of the cells around these pixels a lane reads
-// two. `shape` is height, width.
-template <int PIXELS>
+// A simdgroup has a tile of pixels, and a lane two of 64 channels. Of the cells around these pixels each lane reads one.
+// `shape` is height, width: whole tiles.
+template <int ACROSS, int DOWN>
 kernel void grid_sample_backward_pixels(device const float2* x [[buffer(0)]], device const float2* grid [[buffer(1)]],
                                         device const float2* cotangent [[buffer(2)]], device const uint* heads [[buffer(3)]],
                                         device const uint* next [[buffer(4)]], device float2* x_grad [[buffer(5)]],
                                         device atomic_float* grid_grad [[buffer(6)]], constant uint2& shape [[buffer(7)]],
                                         uint at [[thread_position_in_grid]]) {
-  constexpr int CELLS = PIXELS + 1;
-  const uint lane = at % 32, first = at / 32 * PIXELS;  // of all images
-  const uint height = shape.x, width = shape.y, column = first % width, row = first / width % height;
-  const uint top = (first / width / height * (height + 1) + row) * (width + 1) + column + lane;
-  const uint mine[2] = {lane < CELLS ? heads[top + width + 1] : 0, lane < CELLS ? heads[top] : 0};
-  const uint filled = uint(ulong(simd_vote::vote_t(simd_ballot((mine[0] | mine[1]) != 0))));
+  constexpr int CELLS = ACROSS + 1, PIXELS = ACROSS * DOWN;
+  const uint lane = at % 32, tile = at / 32, height = shape.x, width = shape.y, across = width / ACROSS;
+  const uint column = tile % across * ACROSS, row = tile / across % (height / DOWN) * DOWN;
+  const uint image = tile / across / (height / DOWN);
+  const uint top = (image * (height + 1) + row) * (width + 1) + column;
+  const uint mine = lane < CELLS * (DOWN + 1) ? heads[top + lane / CELLS * (width + 1) + lane % CELLS] : 0;
+  const uint filled = uint(ulong(simd_vote::vote_t(simd_ballot(mine != 0))));
+  const uint around = 3u | 3u << CELLS;  // the cells of the first pixel
+  const ulong first = ((ulong(image) * height + row) * width + column) * 32 + lane;
   for (int k = 0; k < PIXELS; ++k)
-    if (!(filled & 3u << k)) x_grad[(ulong(first) + k) * 32 + lane] = float2(0);
+    if (!(filled & around << (k / ACROSS * CELLS + k % ACROSS)))
+      x_grad[first + (ulong(k / ACROSS) * width + k % ACROSS) * 32] = float2(0);
   for (int k = 0; k < PIXELS; ++k) {
-    if (!(filled & 3u << k)) continue;
-    const ulong pixel = (ulong(first) + k) * 32 + lane;
+    const int cell = k / ACROSS * CELLS + k % ACROSS;
+    if (!(filled & around << cell)) continue;
+    const ulong pixel = first + (ulong(k / ACROSS) * width + k % ACROSS) * 32;
     const float2 here = x[pixel];
     float2 sum = float2(0);
     for (int corner = 0; corner < 4; ++corner) {
       const int dx = corner & 1, dy = corner >> 1;
-      for (uint each = simd_shuffle(mine[dy], ushort(k + 1 - dx)); each != 0;) {
+      for (uint each = simd_shuffle(mine, ushort(cell + (1 - dy) * CELLS + 1 - dx)); each != 0;) {
         const uint sample = each - 1;
         each = next[sample];
         const Sample s(grid[sample], int(height), int(width));
@@ -289,9 +294,12 @@ kernel void grid_sample_backward_pixels(device const float2* x [[buffer(0)]], de
     x_grad[pixel] = sum;
   }
 }
-#define INSTANTIATE_PIXELS(COUNT)                                                                                       \
-  template [[host_name("grid_sample_backward_pixels_" #COUNT)]] kernel void grid_sample_backward_pixels<COUNT>(         \
-      device const float2*, device const float2*, device const float2*, device const uint*, device const uint*,         \
+#define INSTANTIATE_PIXELS(ACROSS, DOWN)                                                                        \
+  template [[host_name("grid_sample_backward_pixels_" #ACROSS "_" #DOWN)]] kernel void                             \
+  grid_sample_backward_pixels<ACROSS, DOWN>(                                                                        \
+      device const float2*, device const float2*, device const float2*, device const uint*, device const uint*,    \
       device float2*, device atomic_float*, constant uint2&, uint)
-INSTANTIATE_PIXELS(8);
-INSTANTIATE_PIXELS(16);
+INSTANTIATE_PIXELS(8, 1);
+INSTANTIATE_PIXELS(4, 2);
+INSTANTIATE_PIXELS(8, 2);
+INSTANTIATE_PIXELS(4, 4);

@@ -272,17 +272,17 @@ def _backward(bench: Bench, x: torch.Tensor, grid: torch.Tensor, compiled: Calla
     following = torch.empty(samples, dtype=torch.int32, device="cuda")
     narrow: Any = {"arg_casts": {3: "int32", 7: "int32"}}
 
-    def by_pixels(of_a_simdgroup: int, group: int) -> None:
+    def by_pixels(across: int, down: int, group: int) -> None:
         heads.zero_()
         grid_grad.zero_()
         bench.kernels.grid_sample_list(grid, heads, following, [side, side, points * points], threads=samples, **narrow)
-        pixels = getattr(bench.kernels, f"grid_sample_backward_pixels_{of_a_simdgroup}")
+        pixels = getattr(bench.kernels, f"grid_sample_backward_pixels_{across}_{down}")
         pixels(x, grid, cotangent, heads, following, x_grad, grid_grad, [side, side],
-               threads=batch * side * side // of_a_simdgroup * 32, group_size=group, **narrow)  # fmt: skip
+               threads=batch * side * side // (across * down) * 32, group_size=group, **narrow)  # fmt: skip
 
     best = choose({
-        f"{count} pixels, {group} threads": partial(by_pixels, count, group)
-        for count in (8, 16) for group in (32, 64, 128, 256)
+        f"{across}x{down} pixels, {group} threads": partial(by_pixels, across, down, group)
+        for across, down in ((8, 1), (4, 2), (8, 2), (4, 4)) for group in (64, 128)
     })  # fmt: skip
 
     leaves = x.detach().requires_grad_(), grid.detach().clone().requires_grad_()
