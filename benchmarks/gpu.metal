@@ -238,10 +238,11 @@ kernel void matmul_float(device const float4* a [[buffer(0)]], device const floa
 
 // The gradients by pixels: each is written once, with the sum of what its samples give. For that the samples of a cell,
 // between four pixels, are a list: `heads` has the first of each cell, and `next` the one after each sample, from 1.
-// `shape` is height, width, samples of an image.
+// The gradients of the grid begin at zero. `shape` is height, width, samples of an image.
 kernel void grid_sample_list(device const float2* grid [[buffer(0)]], device atomic_uint* heads [[buffer(1)]],
                              device uint* next [[buffer(2)]], constant uint3& shape [[buffer(3)]],
-                             uint sample [[thread_position_in_grid]]) {
+                             device float2* grid_grad [[buffer(4)]], uint sample [[thread_position_in_grid]]) {
+  grid_grad[sample] = float2(0);
   const Sample s(grid[sample], int(shape.x), int(shape.y));
   if (s.x < -1 || s.x >= s.width || s.y < -1 || s.y >= s.height) return;
   const uint cell = (sample / shape.z * (shape.x + 1) + uint(s.y + 1)) * (shape.y + 1) + uint(s.x + 1);
@@ -274,9 +275,9 @@ kernel void grid_sample_backward_pixels(device const float2* x [[buffer(0)]], de
     const ulong pixel = first + (ulong(k / ACROSS) * width + k % ACROSS) * 32;
     const float2 here = x[pixel];
     float2 sum = float2(0);
-    for (int corner = 0; corner < 4; ++corner) {
-      const int dx = corner & 1, dy = corner >> 1;
-      for (uint each = simd_shuffle(mine, ushort(cell + (1 - dy) * CELLS + 1 - dx)); each != 0;) {
+    for (uint cells = filled >> cell & around; cells != 0; cells &= cells - 1) {
+      const int corner = int(ctz(cells)), dy = corner < CELLS, dx = corner % CELLS == 0;
+      for (uint each = simd_shuffle(mine, ushort(cell + corner)); each != 0;) {
         const uint sample = each - 1;
         each = next[sample];
         const Sample s(grid[sample], int(height), int(width));
@@ -300,6 +301,5 @@ kernel void grid_sample_backward_pixels(device const float2* x [[buffer(0)]], de
       device const float2*, device const float2*, device const float2*, device const uint*, device const uint*,    \
       device float2*, device atomic_float*, constant uint2&, uint)
 INSTANTIATE_PIXELS(8, 1);
-INSTANTIATE_PIXELS(4, 2);
 INSTANTIATE_PIXELS(8, 2);
 INSTANTIATE_PIXELS(4, 4);

@@ -274,15 +274,15 @@ def _backward(bench: Bench, x: torch.Tensor, grid: torch.Tensor, compiled: Calla
 
     def by_pixels(across: int, down: int, group: int) -> None:
         heads.zero_()
-        grid_grad.zero_()
-        bench.kernels.grid_sample_list(grid, heads, following, [side, side, points * points], threads=samples, **narrow)
+        shape_of_list = [side, side, points * points]
+        bench.kernels.grid_sample_list(grid, heads, following, shape_of_list, grid_grad, threads=samples, **narrow)
         pixels = getattr(bench.kernels, f"grid_sample_backward_pixels_{across}_{down}")
         pixels(x, grid, cotangent, heads, following, x_grad, grid_grad, [side, side],
                threads=batch * side * side // (across * down) * 32, group_size=group, **narrow)  # fmt: skip
 
     best = choose({
         f"{across}x{down} pixels, {group} threads": partial(by_pixels, across, down, group)
-        for across, down in ((8, 1), (4, 2), (8, 2), (4, 4)) for group in (64, 128)
+        for across, down in ((8, 1), (8, 2), (4, 4)) for group in (32, 64, 128)
     })  # fmt: skip
 
     leaves = x.detach().requires_grad_(), grid.detach().clone().requires_grad_()
