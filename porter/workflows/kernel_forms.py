@@ -20,8 +20,8 @@ def export_kernel(path: Path, form: str, name: str | None, folder: Path, without
     from porter.kernels.loading import find_kernel, load_kernels
 
     find_form(form)
-    kernel, call = find_kernel(path, load_kernels(path), name)
-    return _write(export(kernel, form, call=call, without_vjp=without_vjp), folder)
+    found = find_kernel(path, load_kernels(path), name)
+    return _write(export(found.kernel, form, None, found.call, without_vjp, found.use), folder)
 
 
 def import_kernel(path: Path, form: str, folder: Path) -> list[Path]:
