@@ -114,10 +114,16 @@ def _calls_of_stage(
         yield kernel.name, (call, StageUse(stage, function, taken, numbers, file))
 
 
+def require_script(path: Path) -> None:
+    """Raises PTR238 unless `path` is a file."""
+    if not path.is_file():
+        what = "this is a folder, not a script" if path.is_dir() else "there is no such script"
+        raise PorterError("PTR238", what, Place(str(path)), "Check the path.")
+
+
 def run_file(path: Path) -> dict[str, Any]:
     """The values of a file's module. Raises PTR238, and the code of an error of porter with the line."""
-    if not path.is_file():
-        raise PorterError("PTR238", "there is no such script", Place(str(path)), "Check the path.")
+    require_script(path)
     try:
         return runpy.run_path(str(path))
     except PorterError as error:

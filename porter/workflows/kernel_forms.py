@@ -28,10 +28,10 @@ def import_kernel(path: Path, form: str, folder: Path) -> list[Path]:
     """Writes the kernel of a file in another form as porter's own. Raises PTR229-PTR232, PTR236 and PTR238."""
     start_device()
     from porter.kernels.export import export, find_form, read_back
+    from porter.kernels.loading import require_script
 
     find_form(form)
-    if not path.is_file():
-        raise PorterError("PTR238", "there is no such script", Place(str(path)), "Check the path.")
+    require_script(path)
     try:
         kernel = read_back(path.read_text(errors="surrogateescape"), form)
     except PorterError as error:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from porter.core.errors import Place, PorterError
-from porter.kernels.export.forms import Source, refuse
+from porter.kernels.export.forms import Source
 from porter.kernels.export.sizes import NotWritten, resolve, resolve_sizes, to_metal, to_python
 from porter.kernels.kernel import Kernel
 from porter.kernels.promotion.test_text import write_reference
@@ -107,7 +107,7 @@ def read_stage(source: Source) -> StageForm:
         form.write_call(kernel, kernel.name)
         form.write_reference(kernel.name)
     except NotWritten as error:
-        raise refuse(kernel, _FORM, f"is launched with {error}", "Launch it with sizes of its inputs.") from error
+        raise _refuse(kernel, f"is launched with {error}", "Launch it with sizes of its inputs.") from error
     return form
 
 
@@ -120,13 +120,11 @@ def _trace(kernel: Kernel, use: StageUse) -> Launch:
     try:
         merged = merge(trace(use.function, kinds, inspect.getsourcefile(use.function) or use.file).tree)
     except Unlike as error:
-        raise refuse(kernel, _FORM, f"is launched in several ways: {error}", "Launch it in one.") from error
+        raise _refuse(kernel, f"is launched in several ways: {error}", "Launch it in one.") from error
     except PorterError as error:
         hint = "Export a kernel whose stage launches it with its own arguments, and returns what it writes."
-        raise PorterError(
-            "PTR231", f"kernel `{kernel.name}` cannot be exported to {_FORM} with its stage: {error.what}", error.place,
-            hint,
-        ) from error  # fmt: skip
+        what = f"kernel `{kernel.name}` cannot be written in the form {_FORM}: {error.what}"
+        raise PorterError("PTR231", what, error.place, hint) from error
     assert not isinstance(merged, Launch) and hasattr(merged, "launch")
     return merged.launch
 
@@ -142,12 +140,12 @@ def _read(kernel: Kernel, use: StageUse, launch: Launch, template: Mapping[str, 
     missing = [n for n in use.stage.takes if n in ranks and n not in tensors.values()]
     if missing or not tensors:
         what = f"does not get `{missing[0]}`, which its torch definition takes" if missing else "takes no tensor"
-        raise refuse(kernel, _FORM, what, "Give the kernel every tensor of its stage.")
+        raise _refuse(kernel, what, "Give the kernel every tensor of its stage.")
     if len(set(tensors.values())) < len(tensors):
-        raise refuse(kernel, _FORM, "gets an argument of its stage twice", "Pass each once.")
+        raise _refuse(kernel, "gets an argument of its stage twice", "Pass each once.")
     left = [each.sizes for each in launch.kernel_outputs]
     if launch.returned != tuple(range(len(left))) or [each.sizes for each in launch.outputs] != left:
-        raise refuse(kernel, _FORM, "writes other results than its stage returns", "Return them as the kernel does.")
+        raise _refuse(kernel, "writes other results than its stage returns", "Return them as the kernel does.")
     found = []
     for each in launch.template:
         if each.kind != "typename" and not isinstance(each.value, str):
@@ -161,8 +159,12 @@ def _argument_of(kernel: Kernel, name: str, argument: Node) -> str:
     while isinstance(argument, Method) and argument.name == "contiguous":
         argument = argument.tensor
     if not isinstance(argument, Input):
-        raise refuse(kernel, _FORM, f"gets `{name}` from its stage in another form", "Pass the tensor as it is.")
+        raise _refuse(kernel, f"gets `{name}` from its stage in another form", "Pass the tensor as it is.")
     return argument.name
+
+
+def _refuse(kernel: Kernel, what: str, hint: str) -> PorterError:
+    return PorterError("PTR231", f"kernel `{kernel.name}` cannot be written in the form {_FORM}: it {what}", hint=hint)
 
 
 def _write(number: Expression) -> str:

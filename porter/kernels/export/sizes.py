@@ -7,6 +7,7 @@ from functools import partial, reduce
 
 from porter.plan.promotion.expressions import (
     TRUE,
+    ZERO,
     Apply,
     Argument,
     Constant,
@@ -37,7 +38,7 @@ class NotWritten(Exception):
 
 
 def resolve(node: Node, ranks: Mapping[str, int], numbers: Mapping[str, Plain]) -> Expression:
-    """A number by sizes of inputs alone: ranks are known, and arguments have the values of `numbers`.
+    """A number by sizes of inputs alone, which are dense: arguments have the values of `numbers`.
 
     Raises NotWritten for what else a number may depend on.
     """
@@ -52,6 +53,8 @@ def resolve(node: Node, ranks: Mapping[str, int], numbers: Mapping[str, Plain]) 
             return _join("*", Constant.of(1), resolve_sizes(Sizes(tensor), ranks, numbers))
         case OfTensor(_, "is_contiguous"):
             return TRUE
+        case OfTensor(_, "storage_offset"):
+            return ZERO
         case Size(tensor, dim, "size"):
             name = _input(tensor)
             return Size(Input(name), dim % ranks[name])
