@@ -9,6 +9,8 @@ from porter.core.errors import Place, PorterError
 from porter.workflows.kernel import start_device
 from porter.workflows.templates import create_file
 
+ATEN = "aten"  # the form that `porter.workflows.promote` writes
+
 
 def export_kernel(path: Path, form: str, name: str | None, folder: Path, without_vjp: bool = False) -> list[Path]:
     """Writes a kernel of a script in another form.
@@ -19,7 +21,7 @@ def export_kernel(path: Path, form: str, name: str | None, folder: Path, without
     from porter.kernels.export import export, find_form
     from porter.kernels.loading import find_kernel, load_kernels
 
-    find_form(form)
+    find_form(form, [ATEN])
     found = find_kernel(path, load_kernels(path), name)
     return _write(export(found.kernel, form, None, found.call, without_vjp, found.use), folder)
 

@@ -63,8 +63,9 @@ def read_back(text: str, form: str) -> AnyKernel:
     return read(text)
 
 
-def find_form(name: str) -> Form:
-    """The form of that name. Raises PTR232."""
+def find_form(name: str, others: Sequence[str] = ()) -> Form:
+    """The form of that name. Raises PTR232, which says the names of `others` too, which are written elsewhere."""
     if name not in _forms:
-        raise PorterError("PTR232", f"there is no form `{name}`", hint=f"Use one of {', '.join(_forms)}.")
+        hint = f"Use one of {', '.join((*_forms, *others))}."
+        raise PorterError("PTR232", f"there is no form `{name}`", hint=hint)
     return _forms[name]

@@ -95,4 +95,49 @@ def test_what_core_ai_cannot_hold_is_refused(script: str, name: str, said: str) 
 
 
 def test_the_text() -> None:
-    assert_expected_inline(write(load("quickstart", "axpy")), "")
+    assert_expected_inline(
+        write(load("quickstart", "axpy")),
+        """\
+\"\"\"Kernel `axpy` for Core AI, written by porter.\"\"\"
+
+import torch
+from coreai.authoring import MetalParameter
+from coreai_torch import TorchMetalKernel
+
+def axpy_reference_of_stage(a, x, y):
+    return torch.add(y, x, alpha=a)
+
+
+def axpy_reference(x, y):
+    if x.dim() != 1:
+        raise ValueError("x has to be of rank 1")
+    if y.dim() != 1:
+        raise ValueError("y has to be of rank 1")
+    return axpy_reference_of_stage(0.75, x, y)
+
+kernel = TorchMetalKernel(
+    "axpy",
+    input_names=["x", "y"],
+    result_names=["out"],
+    src=\"\"\"const float a = 0.75f;
+uint i = thread_position_in_grid.x;
+out[i] = T(a * float(x[i]) + float(y[i]));
+\"\"\",
+    torch_defn=axpy_reference,
+    metal_params=[
+        MetalParameter("thread_position_in_grid", "uint3", "thread_position_in_grid"),
+    ],
+    helper_src="",
+    template_dtypes={'x': 'T'},
+)
+
+
+def axpy(x, y):
+    return kernel(
+        x, y,
+        threads_per_grid=(x.shape[0], 1, 1),
+        threads_per_thread_group=(256, 1, 1),
+        result_shapes=[[x.shape[0]]],
+    )
+""",
+    )
