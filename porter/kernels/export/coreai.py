@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
 
 from porter.core.errors import PorterError
 from porter.kernels.attributes import ATTRIBUTES
-from porter.kernels.body import blank_comments, words
+from porter.kernels.body import blank_comments, replace_placeholder, words
 from porter.kernels.export.core_stage import read_stage
 from porter.kernels.export.forms import Files, Form, Source, refuse
 from porter.kernels.export.reading import FoundCall, find_call
@@ -44,7 +44,7 @@ def write(source: Source) -> Files:
     else:
         defined = f"{kernel.name}_reference"
         definition = stage.write_reference(defined)
-    placeholders = dict(kernel.placeholders) | {names[name]: word for name, word in _typed_templates(source)}
+    typed = _typed_templates(source)
     numbers = stage.declare_numbers(names) if stage else []
     before = "".join([*_pointers(source, names), *numbers, *_descriptions(source, names), *_constants(source)])
     body = before + textwrap.dedent(kernel.body).strip("\n") + "\n" if before else kernel.body
@@ -52,6 +52,11 @@ def write(source: Source) -> Files:
         f'        MetalParameter("{p.name}", "{p.dtype}", "{p.attribute}"),\n' for p in _parameters(kernel)
     )
     header = helpers(words(kernel.body) | words(kernel.header)) + kernel.header
+    placeholders = dict(kernel.placeholders)
+    for name, word in typed:
+        placeholder = _placeholder(word, words(body) | words(header))
+        placeholders[names[name]] = placeholder
+        body, header = (replace_placeholder(each, word, placeholder) for each in (body, header))
     inputs = tuple(names[name] for name in _tensors(source))
     imports = "import math\n" if stage and "math." in definition else ""
     text = f'''"""Kernel `{kernel.name}` for Core AI, written by porter."""
@@ -149,6 +154,12 @@ def _typed_templates(source: Source) -> list[tuple[str, str]]:
                 raise refuse(source.kernel, _NAME, f"has a type `{argument.name}` of no input", hint)
             found.append((name, argument.name))
     return found
+
+
+def _placeholder(word: str, others: Collection[str]) -> str:
+    """A word for a type that is part of no other one, since Core AI may replace it wherever its letters stand."""
+    within = any(word in other and other not in (word, *(f"{word}{n}" for n in (2, 3, 4))) for other in others)
+    return f"{word}_TYPE" if within else word
 
 
 def _constants(source: Source) -> list[str]:

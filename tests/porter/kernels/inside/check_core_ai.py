@@ -94,6 +94,15 @@ def test_what_core_ai_cannot_hold_is_refused(script: str, name: str, said: str) 
         write(load(script, name))
 
 
+def test_a_type_gets_a_word_that_is_part_of_no_other() -> None:
+    kernel = porter.kernels.MetalKernel(
+        "twice", ["x"], ["y"], "T TOTAL = x[thread_position_in_grid.x]; y[thread_position_in_grid.x] = T(2) * TOTAL;",
+        reference=torch.relu, launch=lambda x: {"template": {"T": x.dtype}},
+    )  # fmt: skip
+    (text,) = export(kernel, "coreai", [torch.ones(4, device="mps")]).values()
+    assert "T_TYPE TOTAL = " in text and "T_TYPE(2) * TOTAL" in text and "{'x': 'T_TYPE'}" in text
+
+
 def test_the_text() -> None:
     assert_expected_inline(
         write(load("quickstart", "axpy")),
