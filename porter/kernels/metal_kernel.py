@@ -387,6 +387,11 @@ def _template(kernel: Kernel, given: Template) -> Mapping[str, TemplateValue]:
                 "or one that Metal uses",
                 hint="Give it another name.",
             )  # fmt: skip
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            what = f"the template of kernel `{kernel.name}` has `{name}` twice"
+            raise PorterError("PTR210", what, hint="Give each parameter one value.")
     return dict(pairs)
 
 

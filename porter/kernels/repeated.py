@@ -124,11 +124,15 @@ def _describe_value(value: Any, by_value: bool) -> Hashable:
 
 
 def _freeze(given: Any) -> Hashable:
-    """An argument as a key. Equal numbers of different types are different: a kernel may take one and not the other."""
+    """An argument as a key. Equal numbers of different types are different: a kernel may take one and not the other.
+
+    Raises TypeError for what cannot be one, such as an array.
+    """
     kind = type(given)
     if kind is dict:
         return tuple([(name, _freeze(value)) for name, value in given.items()])
     if kind in (tuple, list):
         return None, *[_freeze(each) for each in given]
     frozen: Hashable = repr(given) if kind in _NUMBERS else given
+    hash(frozen)
     return frozen
