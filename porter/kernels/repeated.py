@@ -135,7 +135,10 @@ def _describe_value(value: Any, by_value: bool) -> Hashable:
 
 
 def _freeze(given: Any) -> Hashable:
-    """An argument as a key. Equal numbers of different types are different: a kernel may take one and not the other."""
+    """An argument as a key. Equal numbers of different types are different: a kernel may take one and not the other.
+
+    Raises TypeError for what cannot be one, such as an array.
+    """
     kind = type(given)
     frozen: Hashable = given
     if kind is int:
@@ -144,4 +147,7 @@ def _freeze(given: Any) -> Hashable:
         return None, *map(_freeze, given)
     if kind is dict:
         return tuple([(name, _freeze(value)) for name, value in given.items()])
-    return (kind, repr(given)) if kind in _NUMBERS else frozen
+    if kind in _NUMBERS:
+        return kind, repr(given)
+    hash(frozen)
+    return frozen
