@@ -158,6 +158,21 @@ kernel void grid_sample(device const float4* x [[buffer(0)]], device const float
   out[ulong(at.y) * shape.z + at.x] = sum;
 }
 
+// The same with a sample of 64 channels a simdgroup: its halves read pixels that are neighbors in one instruction.
+kernel void grid_sample_pairs(device const float4* x [[buffer(0)]], device const float2* grid [[buffer(1)]],
+                              device float4* out [[buffer(2)]], constant uint4& shape [[buffer(3)]],
+                              uint at [[thread_position_in_grid]]) {
+  const uint sample = at / 32, lane = at % 32, part = lane % 16;
+  const int dx = int(lane / 16);
+  const Sample s(grid[sample], int(shape.x), int(shape.y));
+  const ulong image = ulong(sample / shape.w) * shape.x * shape.y;
+  float4 sum = float4(0);
+  for (int dy = 0; dy < 2; ++dy)
+    if (s.has(dx, dy)) sum += s.across(dx) * s.down(dy) * x[(image + s.pixel(dx, dy)) * 16 + part];
+  sum += simd_shuffle_xor(sum, 16);
+  if (dx == 0) out[ulong(sample) * 16 + part] = sum;
+}
+
 // A simdgroup has a sample of 64 channels. `shape` as above, but for the channels, which are 64.
 kernel void grid_sample_backward(device const float* x [[buffer(0)]], device const float2* grid [[buffer(1)]],
                                  device const float* cotangent [[buffer(2)]], device atomic_float* x_grad [[buffer(3)]],
@@ -220,3 +235,71 @@ kernel void matmul_float(device const float4* a [[buffer(0)]], device const floa
     for (uint j = 0; j < 4; ++j)
       simdgroup_store(sums[i][j], c + ulong(top + y + 8 * i) * n + first + x + 8 * j, n);
 }
+
+// The gradients by pixels: each is written once, with the sum of what its samples give. For that the samples of a cell,
+// between four pixels, are a list: `heads` has the first of each cell, and `next` the one after each sample, from 1.
+// The gradients of the grid begin at zero. `shape` is height, width, samples of an image.
+kernel void grid_sample_list(device const float2* grid [[buffer(0)]], device atomic_uint* heads [[buffer(1)]],
+                             device uint* next [[buffer(2)]], constant uint3& shape [[buffer(3)]],
+                             device float2* grid_grad [[buffer(4)]], uint sample [[thread_position_in_grid]]) {
+  grid_grad[sample] = float2(0);
+  const Sample s(grid[sample], int(shape.x), int(shape.y));
+  if (s.x < -1 || s.x >= s.width || s.y < -1 || s.y >= s.height) return;
+  const uint cell = (sample / shape.z * (shape.x + 1) + uint(s.y + 1)) * (shape.y + 1) + uint(s.x + 1);
+  next[sample] = atomic_exchange_explicit(&heads[cell], sample + 1, memory_order_relaxed);
+}
+
+// A simdgroup has a tile of pixels, and a lane two of 64 channels. Of the cells around these pixels each lane reads one.
+// `shape` is height, width: whole tiles.
+template <int ACROSS, int DOWN>
+kernel void grid_sample_backward_pixels(device const float2* x [[buffer(0)]], device const float2* grid [[buffer(1)]],
+                                        device const float2* cotangent [[buffer(2)]], device const uint* heads [[buffer(3)]],
+                                        device const uint* next [[buffer(4)]], device float2* x_grad [[buffer(5)]],
+                                        device atomic_float* grid_grad [[buffer(6)]], constant uint2& shape [[buffer(7)]],
+                                        uint at [[thread_position_in_grid]]) {
+  constexpr int CELLS = ACROSS + 1, PIXELS = ACROSS * DOWN;
+  const uint lane = at % 32, tile = at / 32, height = shape.x, width = shape.y, across = width / ACROSS;
+  const uint column = tile % across * ACROSS, row = tile / across % (height / DOWN) * DOWN;
+  const uint image = tile / across / (height / DOWN);
+  const uint top = (image * (height + 1) + row) * (width + 1) + column;
+  const uint mine = lane < CELLS * (DOWN + 1) ? heads[top + lane / CELLS * (width + 1) + lane % CELLS] : 0;
+  const uint filled = uint(ulong(simd_vote::vote_t(simd_ballot(mine != 0))));
+  const uint around = 3u | 3u << CELLS;  // the cells of the first pixel
+  const ulong first = ((ulong(image) * height + row) * width + column) * 32 + lane;
+  for (int k = 0; k < PIXELS; ++k)
+    if (!(filled & around << (k / ACROSS * CELLS + k % ACROSS)))
+      x_grad[first + (ulong(k / ACROSS) * width + k % ACROSS) * 32] = float2(0);
+  for (int k = 0; k < PIXELS; ++k) {
+    const int cell = k / ACROSS * CELLS + k % ACROSS;
+    if (!(filled & around << cell)) continue;
+    const ulong pixel = first + (ulong(k / ACROSS) * width + k % ACROSS) * 32;
+    const float2 here = x[pixel];
+    float2 sum = float2(0);
+    for (uint cells = filled >> cell & around; cells != 0; cells &= cells - 1) {
+      const int corner = int(ctz(cells)), dy = corner < CELLS, dx = corner % CELLS == 0;
+      for (uint each = simd_shuffle(mine, ushort(cell + corner)); each != 0;) {
+        const uint sample = each - 1;
+        each = next[sample];
+        const Sample s(grid[sample], int(height), int(width));
+        const float2 given = cotangent[ulong(sample) * 32 + lane];
+        sum += s.across(dx) * s.down(dy) * given;
+        const float value = simd_sum(dot(here, given));
+        if (lane == 0) {
+          const float gx = (dx ? value : -value) * s.down(dy) * 0.5f * width;
+          const float gy = (dy ? value : -value) * s.across(dx) * 0.5f * height;
+          atomic_fetch_add_explicit(&grid_grad[2 * sample], gx, memory_order_relaxed);
+          atomic_fetch_add_explicit(&grid_grad[2 * sample + 1], gy, memory_order_relaxed);
+        }
+      }
+    }
+    x_grad[pixel] = sum;
+  }
+}
+#define INSTANTIATE_PIXELS(ACROSS, DOWN)                                                                        \
+  template [[host_name("grid_sample_backward_pixels_" #ACROSS "_" #DOWN)]] kernel void                             \
+  grid_sample_backward_pixels<ACROSS, DOWN>(                                                                        \
+      device const float2*, device const float2*, device const float2*, device const uint*, device const uint*,    \
+      device float2*, device atomic_float*, constant uint2&, uint)
+INSTANTIATE_PIXELS(8, 1);
+INSTANTIATE_PIXELS(8, 2);
+INSTANTIATE_PIXELS(4, 4);

@@ -61,7 +61,8 @@ FORWARD_SIMPLE = MetalKernel(
     out[i] = T(sum);
     """,
 )
-# A thread computes where a sample lies once for every 16th channel of it, so that 16 threads read neighboring ones.
+# A thread computes where a sample lies once for every 16th channel of it or so, and neighboring threads read
+# neighboring channels.
 FORWARD = MetalKernel(
     "grid_sample",
     input_names=["x", "grid"],
@@ -167,14 +168,16 @@ def grid_sample(x: Tensor, grid: Tensor) -> Tensor:
 
 
 def sample(x: Tensor, grid: Tensor) -> Tensor:
-    """Up to 16 threads a sample."""
+    """Up to 16 threads a sample, as many as share its channels evenly."""
     check_arguments(x, grid)
+    channels = x.shape[3]
+    rounds = -(-channels // 16)
     outputs = FORWARD(
         inputs={"x": x, "grid": grid},
         template={"T": x.dtype},
-        grid=(min(16, x.shape[3]), grid.shape[0] * grid.shape[1] * grid.shape[2], 1),
+        grid=(-(-channels // rounds), grid.shape[0] * grid.shape[1] * grid.shape[2], 1),
         threadgroup=(16, 16, 1),
-        output_shapes={"out": (*grid.shape[:3], x.shape[3])},
+        output_shapes={"out": (*grid.shape[:3], channels)},
         output_dtypes={"out": x.dtype},
     )
     return outputs["out"]

@@ -40,18 +40,16 @@ EXPERT = MetalKernel(
     input_names=NAMES,
     output_names=["out"],
     header="""
-    // The sum over a threadgroup, in every lane of it. `partial` holds one number a simdgroup.
+    // The sum over a threadgroup, in every lane of it. `partial` holds one number a simdgroup, and no other sum's.
     inline float sum_group(float v, threadgroup float* partial, uint lane, uint simdgroup, uint simdgroups) {
       v = metal::simd_sum(v);
       if (lane == 0) partial[simdgroup] = v;
       metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-      v = metal::simd_sum(lane < simdgroups ? partial[lane] : 0.0f);
-      metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-      return v;
+      return metal::simd_sum(lane < simdgroups ? partial[lane] : 0.0f);
     }
     """,
     source="""
-    threadgroup float partial[32];
+    threadgroup float partial[2 * 32];
     uint n = uint(columns);
     uint row = threadgroup_position_in_grid.x;
     if (row >= uint(rows)) return;
@@ -69,7 +67,7 @@ EXPERT = MetalKernel(
       float centered = float(from[i]) - mean;
       squares += centered * centered;
     }
-    float scale = rsqrt(sum_group(squares, partial, lane, simdgroup, simdgroups) / float(n) + eps);
+    float scale = rsqrt(sum_group(squares, partial + 32, lane, simdgroup, simdgroups) / float(n) + eps);
     for (uint i = first; i < n; i += step)
       to[i] = T((float(from[i]) - mean) * scale * float(weight[i]) + float(bias[i]));
     """,

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.batch import compile_many
+from aten_overlay.metal.batch import UNIT, compile_many
 from aten_overlay.metal.build import DEFAULT, QUICK, Options, function_constants, host_names
 from aten_overlay.metal.launch import Library
 from aten_overlay.metal.textures import Sampler, Texture
@@ -38,6 +38,7 @@ from shared.sparse import Sparse
 # Values tried of function constants: of numbers, and of those that are bool.
 CONSTANTS = ((1, False), (4, False), (32, True), (0, False))
 SECONDS = 300.0
+UNIT_OF_OPTIMIZED = 4  # kernels: such a unit takes several times as long
 MOST_SHARED = 32768
 
 
@@ -53,7 +54,7 @@ class Arguments:
 # Tried in turn until one suits the kernel: many rely on sizes that fit their threads.
 ARGUMENTS = (
     Arguments(1, 64), Arguments(256, 64), Arguments(1, 32), Arguments(1, 1), Arguments(0, 32), Arguments(1, 1024),
-    Arguments(None, 64),
+    Arguments(4 << 32 | 4, 64), Arguments(None, 64),
 )  # fmt: skip
 
 
@@ -138,8 +139,14 @@ def try_file(path: Path, options: Options, sample: int, seconds: float) -> Summa
         optimized = replace(options, optimization=DEFAULT.optimization)
         compiled = list(run_isolated(partial(_compile_all, path, optimized, sample, failed), crashed, seconds))
         again = {o.name: o for o in _call_each(compiled, seconds)}
-        outcomes = [again.get(o.name, o) for o in outcomes]
+        unknown = f"{again[''].error} with every optimization" if "" in again else ""
+        outcomes = [again.get(o.name) or _explain(o, unknown if o.name in failed else "") for o in outcomes]
     return Summary(path, tuple(outcomes), elapsed, worked)
+
+
+def _explain(outcome: Outcome, more: str) -> Outcome:
+    """The outcome, with what else is known of why it failed."""
+    return replace(outcome, error=f"{outcome.error}; {more}") if more else outcome
 
 
 def _call_each(compiled: Sequence[Compiled], seconds: float) -> list[Outcome]:
@@ -176,13 +183,14 @@ def _compile_all(path: Path, options: Options, sample: int, only: frozenset[str]
     try:
         names = [n for n in host_names(path, options)[::sample] if not only or n in only]
         constants = function_constants(path, options)
+        unit = UNIT if options.optimization == QUICK else UNIT_OF_OPTIMIZED
     except OverlayError as error:
         yield Outcome("", False, False, str(error)), None
         return
     errors: dict[str, str] = {}
     for number, truth in CONSTANTS if constants else CONSTANTS[:1]:
         values = tuple((c.index, truth if c.type == "bool" else number) for c in constants)
-        for name, result in compile_many(path, names, replace(options, constants=values)):
+        for name, result in compile_many(path, names, replace(options, constants=values), unit):
             if isinstance(result, Path):
                 errors.pop(name, None)
                 yield Outcome(name, True, False), result

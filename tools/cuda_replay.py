@@ -11,23 +11,30 @@ does.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
 
-from aten_overlay.cuda.compile import compile_family
-from aten_overlay.cuda.library import load_library
+from aten_overlay.cuda.compile import PLAIN, compile_family
+from aten_overlay.cuda.kernel import CudaKernel
+from aten_overlay.cuda.library import CudaLibrary, load_library
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, compile_kernels, host_names
+from aten_overlay.metal.cuda.module import PtxModule
 from aten_overlay.metal.launch import Library
 from porter.core.layout import KERNELS
+from porter.verdict.backends.cuda_torch import NoResult, compute, refusing_full_memory
 from porter.verdict.build.tree import metal_include
-from replayed.cases import Case
-from replayed.families import FAMILIES, Family
+from replayed.cases import Case, Table
+from replayed.families import FAMILIES
+from replayed.family import Family
 
 # Of results on two machines, each of which may round in its own way: relative and absolute.
 TOLERANCES = {torch.float32: 2e-5, torch.complex64: 2e-5, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
@@ -35,37 +42,80 @@ TOLERANCES = {torch.float32: 2e-5, torch.complex64: 2e-5, torch.float16: 2e-3, t
 
 @dataclass(frozen=True)
 class Recorded:
-    """A kernel's arguments before a launch on the host, and all of its buffers after it."""
+    """A kernel's arguments before a launch on the host, and all of its memory after it."""
 
     kernel: str
     family: str
     case: Case
-    after: tuple[torch.Tensor | bytes, ...]
+    after: tuple[torch.Tensor, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a kernel's results differ on the GPU ("": they do not), and why torch's CUDA says nothing of them."""
+
+    recorded: Recorded
+    wrong: str = ""
+    without: str = ""
 
 
 def record(fork: Path) -> list[Recorded]:
     """Runs all kernels of all families on the host, and compiles them to PTX."""
     options = Options(include=metal_include(fork))
-    found = []
-    for family in FAMILIES:
+
+    def compile_all(family: Family) -> tuple[list[str], Library]:
         source = fork / KERNELS / family.file
         names = [name for name in host_names(source, options) if family.pattern.fullmatch(name)]
-        compile_family(source, family.prefix, options)
-        library = Library(compile_kernels(source, names, options))
-        for name in names:
-            found.append(_run_on_host(library, family, name))
-        print(f"{family.name}: {len(names)} kernels", flush=True)
+        compile_on_gpu(fork, family, options)
+        return names, Library(compile_kernels(source, names, options))
+
+    found = []
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for family, (names, library) in zip(FAMILIES, pool.map(compile_all, FAMILIES), strict=True):
+            found += [_run_on_host(library, family, name) for name in names]
+            print(f"{family.name}: {len(names)} kernels", flush=True)
     return found
+
+
+def compile_on_gpu(fork: Path, family: Family, options: Options) -> PtxModule:
+    """A family's kernels as PTX; they take tables as addresses, also where the source has references."""
+    passing = tuple((index, 0) for index in family.tables)
+    return compile_family(fork / KERNELS / family.file, family.prefix, options, replace(PLAIN, passing=passing))
 
 
 def _run_on_host(library: Library, family: Family, name: str) -> Recorded:
     match = family.pattern.fullmatch(name)
     assert match is not None
     case = family.make(match)
-    after = tuple(each.clone() if isinstance(each, torch.Tensor) else each for each in case.args)
-    given = [_align(each) if isinstance(each, bytes) else each for each in after]
-    library.run(name, given, case.grid, case.group, threads=1)
-    return Recorded(name, family.name, case, after)
+    given, memory = bind(case, lambda tensor: tensor.clone(), lambda _index, data: _align(data))
+    library.run(name, given, case.grid, case.group, threads=1, threadgroup_bytes=_shared(case))
+    return Recorded(name, family.name, case, tuple(memory))
+
+
+def bind(
+    case: Case, place: Callable[[torch.Tensor], torch.Tensor], give: Callable[[int, bytes], torch.Tensor | bytes]
+) -> tuple[list[torch.Tensor | bytes], list[torch.Tensor]]:
+    """A case's arguments where they run, and all tensors among them, those of tables too.
+
+    `place` copies a tensor there; `give` gets an argument's index and bytes.
+    """
+    given: list[torch.Tensor | bytes] = []
+    memory: list[torch.Tensor] = []
+    for index, argument in enumerate(case.args):
+        if isinstance(argument, Table):
+            placed = [place(tensor) for tensor in argument.tensors]
+            memory += placed
+            given.append(give(index, argument.pack(placed)))
+        elif isinstance(argument, torch.Tensor):
+            memory.append(place(argument))
+            given.append(memory[-1])
+        else:
+            given.append(give(index, argument))
+    return given, memory
+
+
+def _shared(case: Case) -> list[int]:
+    return [case.shared] if case.shared else []
 
 
 def _align(data: bytes) -> torch.Tensor:
@@ -73,46 +123,55 @@ def _align(data: bytes) -> torch.Tensor:
     return torch.empty(len(data), dtype=torch.uint8).copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
 
 
-def replay(fork: Path, found: Sequence[Recorded]) -> Iterator[tuple[Recorded, str]]:
-    """Every kernel, and how its results differ on the GPU: "" if they do not."""
+def replay(fork: Path, found: Sequence[Recorded]) -> Iterator[Outcome]:
+    """Every kernel's outcome on the GPU, families side by side. Raises PTR378 where its memory is full."""
     options = Options(include=metal_include(fork))
-    families, recorded = {family.name: family for family in FAMILIES}, {each.family for each in found}
-    libraries = {
-        name: load_library(compile_family(fork / KERNELS / each.file, each.prefix, options))
-        for name, each in families.items()
-        if name in recorded
-    }
-    for each in found:
-        try:
-            yield each, _replay_one(getattr(libraries[each.family], each.kernel), each, families[each.family])
-        except (OverlayError, RuntimeError) as error:
-            yield each, str(error).split("\n")[0][:200]
+
+    def replay_family(family: Family) -> list[Outcome]:
+        mine = [each for each in found if each.family == family.name]
+        if not mine:
+            return []
+        library = load_library(compile_on_gpu(fork, family, options))
+        return [_try_one(library, each, family) for each in mine]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for outcomes in pool.map(replay_family, FAMILIES):
+            yield from outcomes
 
 
-def _replay_one(kernel: object, recorded: Recorded, family: Family) -> str:
-    assert callable(kernel)
+def _try_one(library: CudaLibrary, recorded: Recorded, family: Family) -> Outcome:
+    try:
+        with refusing_full_memory():
+            return _replay_one(getattr(library, recorded.kernel), recorded, family)
+    except OverlayError as error:
+        return Outcome(recorded, str(error).split("\n")[0][:200])
+
+
+def _replay_one(kernel: CudaKernel, recorded: Recorded, family: Family) -> Outcome:
     case = recorded.case
-    given = [each.cuda() if isinstance(each, torch.Tensor) else each for each in case.args]
-    kernel(*given, threads=case.grid, group_size=case.group)
+
+    def give(index: int, data: bytes) -> torch.Tensor | bytes:
+        return _align(data).cuda() if isinstance(case.args[index], Table) else data
+
+    given, memory = bind(case, lambda tensor: tensor.cuda(), give)
+    kernel(*given, threads=case.grid, group_size=case.group, threadgroup_bytes=_shared(case))
     torch.cuda.synchronize()
-    for number, (host, gpu) in enumerate(zip(recorded.after, given, strict=True)):
-        if isinstance(host, torch.Tensor) and isinstance(gpu, torch.Tensor):
-            wrong = find_difference(gpu.cpu(), host)
-            if wrong:
-                return f"buffer {number} {wrong} on the host"
+    for number, (host, gpu) in enumerate(zip(recorded.after, memory, strict=True)):
+        wrong = find_difference(gpu.cpu(), host)
+        if wrong:
+            return Outcome(recorded, f"buffer {number} {wrong} on the host")
     if family.torch is None:
-        return ""
+        return Outcome(recorded, without="no function of torch is the same")
     match = family.pattern.fullmatch(recorded.kernel)
     assert match is not None
-    inputs = [each.cuda() for each in case.inputs]
     try:
-        wanted = family.torch(match, *inputs)
-    except (RuntimeError, NotImplementedError):  # torch has no kernel for the type
-        return ""
+        wanted = compute(partial(family.torch, match), case.inputs, {})
+    except NoResult as error:
+        return Outcome(recorded, without=str(error))
     result = given[case.output]
     assert isinstance(result, torch.Tensor)
     wrong = find_difference(result.cpu(), wanted.to(result.dtype).cpu().reshape(result.shape))
-    return f"the result {wrong} by torch's CUDA" if wrong else ""
+    return Outcome(recorded, f"the result {wrong} by torch's CUDA" if wrong else "")
 
 
 def find_difference(got: torch.Tensor, wanted: torch.Tensor) -> str:
@@ -127,6 +186,15 @@ def find_difference(got: torch.Tensor, wanted: torch.Tensor) -> str:
     return f"is {got.flatten()[at].item()} at {at}, {wanted.flatten()[at].item()}"
 
 
+def _summary(outcomes: Sequence[Outcome]) -> str:
+    """How many kernels of each family agree with the host, and of these with torch's CUDA."""
+    lines = []
+    for name in dict.fromkeys(each.recorded.family for each in outcomes):
+        right = [each for each in outcomes if each.recorded.family == name and not each.wrong]
+        lines.append(f"{name}: {len(right)} agree, {sum(not each.without for each in right)} with torch's CUDA too")
+    return "\n".join(lines)
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=("record", "replay"))
@@ -139,15 +207,14 @@ def main(arguments: Sequence[str]) -> int:
         torch.save(found, chosen.out)
         print(f"{len(found)} kernels recorded")
         return 0
-    agree: Counter[str] = Counter()
-    differ: dict[str, str] = {}
-    for each, wrong in replay(chosen.fork.resolve(), torch.load(chosen.cases, weights_only=False)):
-        agree[each.family] += not wrong
-        if wrong:
-            differ[each.kernel] = wrong
-    print("\n".join(f"{name}: {count} agree" for name, count in agree.items()))
-    print("\n".join(f"DIFFERS {name}: {wrong}" for name, wrong in differ.items()))
-    print(f"{sum(agree.values())} kernels agree, {len(differ)} differ")
+    torch.cuda.init()
+    outcomes = list(replay(chosen.fork.resolve(), torch.load(chosen.cases, weights_only=False)))
+    differ = [each for each in outcomes if each.wrong]
+    print(_summary(outcomes))
+    print("\n".join(f"DIFFERS {each.recorded.kernel}: {each.wrong}" for each in differ))
+    without = Counter(each.without for each in outcomes if each.without)
+    print("\n".join(f"{count} beside the host's alone: {why}" for why, count in without.most_common()))
+    print(f"{len(outcomes) - len(differ)} kernels agree, {len(differ)} differ")
     return 1 if differ else 0
 
 

@@ -1,12 +1,15 @@
 """Runs a fork's native Metal operators, host code and kernels, over OpInfo tests, and prints what passes.
 
     python tools/natives.py FORK [OP ...] [-k EXPR] [--tests FILE] [--sanitize CHECKS] [--seconds N] [--save FILE]
+        [--unreached] [--earlier FILE]...
 
 One line an operator: tests passed, failed and skipped by the fork's own lists, kernel calls, and the first failure.
 Each runs in a process of its own. Without operators: every base name with a row whose host code launches a kernel.
 With `--tests` a test file of the fork's own runs instead, as it is: test/test_mps.py, say, for what has no OpInfo.
 With `--sanitize`, or $PORTER_SANITIZE, the sanitizer watches every kernel (docs/sanitizer.md); each finding is then
 printed after the operators, once: its code, line, kernels, and what was found.
+With `--unreached` every kernel follows that no test called, by file; `--earlier` names what other runs saved, whose
+kernels count as called.
 Operators that such tests need together are one OP, with commas between. Ends with 1 where a test fails, or an operator
 has none.
 """
@@ -17,7 +20,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from ctypes import Array, c_char
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -91,6 +94,8 @@ def main() -> int:
     parser.add_argument("--sanitize", metavar="CHECKS", help="names with commas between, all or none")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="the time that one operator may take")
     parser.add_argument("--save", type=Path)
+    parser.add_argument("--unreached", action="store_true", help="print the kernels that nothing called")
+    parser.add_argument("--earlier", type=Path, action="append", default=[], help="what --save of another run wrote")
     options = parser.parse_intermixed_args()
     if options.sanitize is not None:
         os.environ[VARIABLE] = ",".join(parse(options.sanitize))
@@ -104,18 +109,36 @@ def main() -> int:
         print(found[-1], flush=True)
     for finding in collect(each for line in found for each in line.wrong):
         print(finding)
-    print(_summary(checkout, found), file=sys.stderr)
+    held = _list_kernels(checkout)
+    print(_summary(held, found), file=sys.stderr)
+    if options.unreached:
+        print(*_list_unreached(held, {k for line in found for k in line.kernels}, options.earlier), sep="\n")
     if options.save:
         options.save.write_text(json.dumps([asdict(line) for line in found], indent=1))
     return int(not found or any(line.failed or not line.passed + line.skipped for line in found))
 
 
-def _summary(checkout: Checkout, found: Sequence[Line]) -> str:
+def _list_kernels(checkout: Checkout) -> dict[str, str]:
+    """Every native kernel of the fork, with its file's name."""
     from aten_overlay.metal.build import Options, host_names
 
     files = [checkout.root / path for path in checkout.list(KERNELS, ".metal")]
-    held = {name for file in files for name in host_names(file, Options(include=(checkout.root,)))}
-    called = held.intersection(name for line in found for name in line.kernels)
+    return {name: file.name for file in files for name in host_names(file, Options(include=(checkout.root,)))}
+
+
+def _list_unreached(held: Mapping[str, str], called: Set[str], earlier: Sequence[Path]) -> Iterator[str]:
+    """A line for each file with kernels that nothing called."""
+    before = {kernel for path in earlier for line in json.loads(path.read_text()) for kernel in line["kernels"]}
+    left: dict[str, list[str]] = {}
+    for name, file in held.items():
+        if name not in called | before:
+            left.setdefault(file, []).append(name)
+    for file, names in sorted(left.items()):
+        yield f"not called\t{file}\t{len(names)}\t{', '.join(sorted(names))}"
+
+
+def _summary(held: Mapping[str, str], found: Sequence[Line]) -> str:
+    called = held.keys() & {name for line in found for name in line.kernels}
     clean = sum(not line.failed and bool(line.passed) for line in found)
     totals = {name: sum(getattr(line, name) for line in found) for name in ("passed", "failed", "skipped", "calls")}
     text = f"{len(found)} operators, {clean} without a failure: {totals}; {len(called)} of {len(held)} kernels ran"

@@ -12,15 +12,24 @@ from torch import SymInt, Tensor
 
 from aten_overlay.cuda.driver import Driver, as_pointer, lost_context
 from aten_overlay.cuda.grid import MOST_THREADS, read_grid
-from aten_overlay.cuda.launch import CONSTANT, TENSOR, Form, Prepared, Request, Value, prepare
+from aten_overlay.cuda.launch import (
+    CONSTANT,
+    TENSOR,
+    Form,
+    Prepared,
+    Request,
+    Value,
+    place_parameters,
+    prepare,
+)
 from aten_overlay.cuda.modules import Modules
-from aten_overlay.cuda.numbers import pack_argument, pack_tensor
+from aten_overlay.cuda.numbers import pack_argument, pack_float, pack_tensor
+from aten_overlay.cuda.repeated import ALIGNMENT, Number, RepeatedLaunch
 from aten_overlay.cuda.torch_side import TorchSide
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.cuda.module import Entry
 
 _MOST_PREPARED = 1024  # of a kernel
-_ALIGNMENT = 16  # of addresses that are read and written 16 bytes at a time
 Indices: TypeAlias = tuple[int, ...]
 
 
@@ -76,18 +85,18 @@ class CudaKernel:
         The arguments are those of `torch.mps.compile_shader`'s kernels; `threadgroup_bytes` are the lengths of
         threadgroup arguments. Raises PTR388 for tensors of other devices or of several, and what `prepare` raises.
         """
-        references = self._references
-        if references and (by_address := tuple(i for i in references if i < len(args) and _is_on_device(args[i]))):
-            variant = self._find_variant(self._entry.name, by_address)
-            variant(*args, threads=threads, group_size=group_size, arg_casts=arg_casts,
-                    threadgroup_bytes=threadgroup_bytes)  # fmt: skip
-            return
         values: list[Value] = []
         starts: list[int] = []
         device, unaligned = -1, 0
         offset: int | SymInt = 0
         for index, argument in enumerate(args):
             if isinstance(argument, Tensor) and argument.is_cuda:
+                if index in self._references:
+                    self._find_for(args)(
+                        *args, threads=threads, group_size=group_size, arg_casts=arg_casts,
+                        threadgroup_bytes=threadgroup_bytes,
+                    )  # fmt: skip
+                    return
                 start = argument.data_ptr()
                 starts.append(start)
                 unaligned |= start
@@ -99,13 +108,15 @@ class CudaKernel:
                     raise self._mixed(argument, device)
                 device = here
                 values.append(TENSOR)
+            elif argument.__class__ is float and arg_casts is None:
+                values.append(pack_float(argument))
             else:
                 values.append(self._pack(index, argument, arg_casts))
         if device < 0:
             raise OverlayError("PTR388", f"kernel `{self._entry.name}` gets no CUDA tensor", hint=_MOVE)
         if threads is None:
             threads = ()
-        apart = self._restrict and not unaligned % _ALIGNMENT and self._are_apart(args, starts, offset)
+        apart = self._restrict and not unaligned % ALIGNMENT and self._are_apart(args, starts, offset)
         if threads.__class__ is not int:
             threads = tuple(threads)  # type: ignore[arg-type]
         if group_size.__class__ is list:
@@ -125,6 +136,51 @@ class CudaKernel:
             status = self._enqueue(prepared, device)
         if status:
             self._driver.refuse_launch(self._entry.name, status)
+
+    def repeat(
+        self, args: Sequence[Any], threads: Sequence[int], group_size: Sequence[int], arg_casts: Mapping[int, str]
+    ) -> RepeatedLaunch | None:
+        """What launches the kernel with arguments like these, which it has run with; None for an empty grid.
+
+        From then on tensors have the same device and numbers the same type, and lists are the same.
+        """
+        if any(_is_on_device(args[i]) for i in self._references if i < len(args)):
+            return self._find_for(args).repeat(args, threads, group_size, arg_casts)
+        grid = read_grid(threads, group_size)
+        device = next((each.get_device() for each in args if _is_on_device(each)), -1)
+        if grid.is_empty or device < 0:
+            return None
+        values = [TENSOR if _is_on_device(each) else self._pack(i, each, arg_casts) for i, each in enumerate(args)]
+        apart, plain = (
+            self._prepare(Request(tuple(values), grid, {}, device, each)) for each in (self._restrict, False)
+        )
+        numbers = self._find_numbers(args, arg_casts)
+        return (
+            RepeatedLaunch(self._entry.name, self._driver, self._enqueue, device, apart, plain, numbers)
+            if numbers is not None
+            else None
+        )
+
+    def _find_for(self, args: Sequence[Any]) -> CudaKernel:
+        """The kernel that takes as addresses those references for which there are tensors."""
+        by_address = tuple(i for i in self._references if i < len(args) and _is_on_device(args[i]))
+        return self._find_variant(self._entry.name, by_address)
+
+    def _find_numbers(self, args: Sequence[Any], casts: Mapping[int, str]) -> tuple[Number, ...] | None:
+        """Where a launch has its numbers; None if one of them lies behind a pointer."""
+        places = {
+            parameter.index: (parameter.kind, offset, parameter.size)
+            for parameter, offset in zip(self._entry.parameters, place_parameters(self._entry)[0], strict=True)
+        }
+        found = []
+        for index, argument in enumerate(args):
+            if not isinstance(argument, int | float) or index not in places:
+                continue
+            kind, offset, size = places[index]
+            if kind != CONSTANT:
+                return None
+            found.append(Number(index, casts.get(index), offset, size))
+        return tuple(found)
 
     def _enqueue(self, prepared: Prepared, device: int) -> int:
         here = self._current_device()

@@ -18,6 +18,7 @@ from aten_overlay.metal.cuda.launching import Launch, plan_launch
 from aten_overlay.metal.cuda.module import Entry, Parameter
 
 BUFFER, CONSTANT, THREADGROUP = "buffer", "constant", "threadgroup"
+SIZES_BYTES = 36  # of the parameter that every entry begins with
 _MOST_FOR_SEVERAL = 1 << 31
 # A tensor in a call; everything else is its bytes.
 TENSOR = None
@@ -59,6 +60,10 @@ class Prepared:
     kept: tuple[Any, ...]
     lock: Any
 
+    def put(self, at: int, data: bytes) -> None:
+        """Writes the bytes of a parameter that is no address."""
+        self.kept[0].put(at, data)
+
 
 def prepare(entry: Entry, request: Request, modules: Modules, driver: Driver, side: TorchSide) -> Prepared:
     """What launches a request. Raises PTR383, PTR385-PTR387 and PTR389-PTR393."""
@@ -82,9 +87,9 @@ def _choose_form(entry: Entry, request: Request) -> Form:
     return Form.SEVERAL if fits and Form.SEVERAL.value in entry.symbols else Form.FLAT
 
 
-def _place_parameters(entry: Entry, sizes: bytes) -> tuple[list[int], int]:
-    """The offset of each parameter after the first, as C places them, and the bytes of all."""
-    offsets, at = [], len(sizes)
+def place_parameters(entry: Entry, first: int = SIZES_BYTES) -> tuple[list[int], int]:
+    """The offset of each parameter after the first, which has so many bytes, as C places them; and the bytes of all."""
+    offsets, at = [], first
     for parameter in entry.parameters:
         at = -(-at // parameter.alignment) * parameter.alignment
         offsets.append(at)
@@ -96,7 +101,7 @@ def _fill(
     entry: Entry, request: Request, plan: Launch, side: TorchSide
 ) -> tuple[Block, dict[int, int], tuple[Any, ...]]:
     """The parameters but for the addresses of tensors, the word of each, and the constants that have addresses."""
-    offsets, size = _place_parameters(entry, plan.sizes)
+    offsets, size = place_parameters(entry, len(plan.sizes))
     block = Block((0, *offsets), size)
     slots: dict[int, int] = {}
     kept: list[Any] = []

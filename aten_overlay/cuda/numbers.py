@@ -32,7 +32,7 @@ def pack_numbers(values: Sequence[int | float], cast: str | None) -> bytes:
     """64-bit integers or floats unless narrowed."""
     first = values[0]
     if isinstance(first, float) and cast is None:
-        return b"".join(map(_pack_float, values))
+        return b"".join(map(pack_float, values))
     if not isinstance(first, float):
         whole = {None: (_LONG, _TO_LONG), "int32": (_INT, _TO_INT)}.get(cast)
         if whole is not None and all(whole[1][0] <= v < whole[1][1] for v in values):
@@ -57,7 +57,8 @@ def fit(data: bytes, size: int) -> bytes | None:
     return data.ljust(size, b"\0") if len(data) == size * _THREE_OF_FOUR else None
 
 
-def _pack_float(value: int | float) -> bytes:
+def pack_float(value: int | float) -> bytes:
+    """The bytes of a float."""
     try:
         return _FLOAT.pack(value)
     except OverflowError:  # torch rounds what float32 cannot hold to infinity

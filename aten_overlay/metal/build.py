@@ -19,6 +19,7 @@ from aten_overlay import cache
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler
 from aten_overlay.metal.arguments import Argument
+from aten_overlay.metal.choices import AMBIGUOUS, wrap_literals
 from aten_overlay.metal.completion import complete_module
 from aten_overlay.metal.declarations import FunctionConstant, Instance, Unit, find_definition, kernel_arguments, parse
 from aten_overlay.metal.family import naming, select, write_flags
@@ -53,8 +54,10 @@ TENSOR_STANDARD = "gnu++23"
 _CODE = (
     "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing", "-fwrapv",
     "-Xclang", "-ffloat16-excess-precision=none", "-march=native",
-    "-mllvm", "-inline-threshold=1000", "-mprefer-vector-width=512",
+    "-mprefer-vector-width=512",
 )  # fmt: skip
+# Kernels are few and hot. What is compiled quickly does with clang's own threshold.
+_INLINED = ("-mllvm", "-inline-threshold=1000")
 _CHECKED = (
     "-fsanitize=kernel-address", "-mllvm", "-asan-instrumentation-with-call-threshold=0", "-mllvm", "-asan-stack=0",
     "-mllvm", "-asan-globals=0", "-mllvm", "-asan-kernel-mem-intrinsic-prefix=1", "-fno-vectorize",
@@ -84,6 +87,8 @@ _UNROLLED = re.compile(r'"llvm\.loop\.unroll\.(enable|full)"')
 _PLAIN = (
     "-mllvm", "-disable-lsr", "-mllvm", "-enable-misched=false", "-mllvm", "-disable-machine-licm",
 )  # fmt: skip
+# A library that lacks a function fails when it is linked, not when it is loaded: then it is known what needs it.
+_WHOLE = ("-shared", "-Wl,-z,defs")
 _LIBRARY, _TENSORS = "metal_stdlib", "metal_tensor"
 NAMELESS = "program_source"  # the file that Apple's compiler says a library made of a string is
 
@@ -156,12 +161,12 @@ def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
     mode = _runtime_flags(options, any(shuffles(find_reached(unit, instance)) for instance in instances))
     fast = not (options.checked or options.sanitize or _is_quick(options))
     code = generate(unit, wanted, dict(options.constants), host(mode), options.checked or watched, watched, fast)
-    module = _lower(key, code, wanted, options)
+    module = _lower_either(key, code, wanted, options)
     build = _flags_for_module(options)
     if watched or any(shares_state(unit, instance) for instance in instances):
         module = _complete(key, module, options)
         build = _flags_for_second_step(options)
-    return compiler.build_cached(key, ".so", [*build, "-shared"], [str(module), "-x", "none", str(runtime), "-lm"])
+    return compiler.build_cached(key, ".so", [*build, *_WHOLE], [str(module), "-x", "none", str(runtime), "-lm"])
 
 
 def has_tensors(text: str) -> bool:
@@ -175,6 +180,16 @@ def _key(text: str, names: Iterable[str], options: Options, runtime: Path) -> st
         compiler.library_digest(), generator_digest(),
         compiler.version(compiler.find_clang()), compiler.machine(), str(runtime),
     )  # fmt: skip
+
+
+def _lower_either(key: str, code: str, wanted: Sequence[str], options: Options) -> Path:
+    """`_lower`; once more with other literals where the type of a `?:` is ambiguous."""
+    try:
+        return _lower(key, code, wanted, options)
+    except OverlayError as error:
+        if AMBIGUOUS not in error.what or (wrapped := wrap_literals(code)) == code:
+            raise
+    return _lower(key, wrapped, wanted, options)
 
 
 def _lower(key: str, code: str, wanted: Sequence[str], options: Options) -> Path:
@@ -207,7 +222,7 @@ def _is_quick(options: Options) -> bool:
 
 def _flags_for_second_step(options: Options) -> list[str]:
     contraction, _ = ARITHMETICS[options.arithmetic]
-    passes = ["-Xclang", "-disable-llvm-passes", *_PLAIN] if _is_quick(options) else []
+    passes = ["-Xclang", "-disable-llvm-passes", *_PLAIN] if _is_quick(options) else _INLINED
     return ["-x", "ir", "-Wno-everything", *_CODE, *_SECOND_STEP, options.optimization, *contraction, *passes]
 
 
@@ -231,7 +246,7 @@ def _flags_for_module(options: Options) -> list[str]:
     contraction, _ = ARITHMETICS[options.arithmetic]
     checks = _CHECKED if options.checked and not options.sanitize else ()
     frame = ("-Wframe-larger-than=49152", "-Werror=frame-larger-than")
-    plain = _PLAIN if _is_quick(options) else ()
+    plain = _PLAIN if _is_quick(options) else _INLINED
     return [
         "-x", "ir", "-Wno-everything", *_CODE, options.optimization, *plain, *contraction, *checks, *frame,
         *options.extra,

@@ -25,6 +25,8 @@ TIMELESS = ("-Xclang", "-fno-pch-timestamp")
 _OLDEST = 17
 _NEWEST = 30
 _CODED = re.compile(r"static assertion failed[^:]*: (PTR\d{3}) (.*)")
+# As GNU's linker and LLVM's say it.
+_UNDEFINED = re.compile(r"undefined (?:reference to [`']|symbol: )([^'\n]*)")
 _MESSAGE = re.compile(
     r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+: (?:fatal )?(?P<kind>error|note): (?P<text>.*)$", re.MULTILINE
 )
@@ -119,6 +121,9 @@ def _failure(stderr: str) -> OverlayError:
     starts = [i for i, m in enumerate(messages) if m.kind == "error"]
     if not starts:
         text = stderr.strip()[-1000:]
+        if lacking := sorted(set(_UNDEFINED.findall(stderr))):
+            what = f"functions are declared and called, but not defined: {', '.join(lacking)}"
+            return OverlayError("PTR348", what, hint="Define them in this source: each source is a library of its own.")
         if "frame" in text and "exceeds limit" in text:
             hint = "Use less private memory: a thread here has 48 KiB."
             return OverlayError("PTR101", f"the Metal source does not compile: {text}", hint=hint)

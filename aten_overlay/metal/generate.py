@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from aten_overlay.errors import OverlayError
-from aten_overlay.metal.declarations import Entry, FunctionConstant, Instance, Unit
+from aten_overlay.metal.declarations import Entry, FunctionConstant, Instance, Unit, find_name
 from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
 from aten_overlay.metal.overloads import Overloads, find_renamings
 from aten_overlay.metal.reach import find_needed, find_reached, find_waiting, is_variable
@@ -61,6 +61,8 @@ def generate(
     values = {c.name: _value(c, constants) for c in unit.constants}
     _require_values(unit, asked, values)
     rows = [make_row(unit, instance, values, one_by_one, asks_ahead) for instance in asked]
+    renamed = [_rename_overloaded(unit, row) for row in rows]
+    rows = [row for row, _ in renamed]
     needed = find_needed(unit, asked)
     kept = {id(e.declaration) for e in needed}
     removed = [e.declaration for e in unit.entries if id(e.declaration) not in kept]
@@ -79,6 +81,7 @@ def generate(
     edits += _inlining_edits(unit, kept)
     edits += [_constant_edit(source, c, values[c.name]) for c in unit.constants if id(c.declaration) in kept]
     edits += _kernel_edits(unit, needed, rows, target)
+    edits += [edit for _, edit in renamed if edit]
     body = _UNROLL.sub(r"\1unroll", apply(source.text, edits))
     return target.write_prologue(rows) + body + target.write_table(unit, rows, values)
 
@@ -115,6 +118,19 @@ def _require_values(unit: Unit, asked: list[Instance], values: Mapping[str, Valu
                 unit.source.place(missing[0].declaration.start),
                 "Set it when you create the function.",
             )
+
+
+def _rename_overloaded(unit: Unit, row: Row) -> tuple[Row, Edit | None]:
+    """The row of a kernel whose name functions have too: with a name of its own, which its address can be taken by."""
+    source, declaration, name = unit.source, row.instance.declaration, row.instance.short_name
+    others = (e for e in unit.entries if e.declaration is not declaration and name in (e.names or ()))
+    if row.instance.parameters >= 0 or declaration.body < 0 or all(e.declaration.body < 0 for e in others):
+        return row, None
+    own = f"pm_kernel_{name}"
+    at, _ = find_name(source, declaration)
+    function = row.instance.function.removesuffix(name) + own
+    edit = Edit(source.starts[at], source.ends[at], own)
+    return replace(row, instance=replace(row.instance, function=function)), edit
 
 
 def _overload_edits(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import yaml
 
@@ -102,6 +102,17 @@ class _Declaration:
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:
         return tuple(Argument(*each) for each in split_arguments(self.schema))
+
+    @cached_property
+    def key_order(self) -> tuple[tuple[str, str], ...]:
+        """Which dispatch keys stand before MPS, and behind it, on the same line."""
+        return tuple(
+            (key, MPS_KEY) if at < line.keys.index(MPS_KEY) else (MPS_KEY, key)
+            for line in self.dispatch
+            if MPS_KEY in line.keys
+            for at, key in enumerate(line.keys)
+            if key != MPS_KEY
+        )
 
 
 @dataclass(frozen=True)
@@ -234,14 +245,7 @@ class NativeFunctions:
     @cached_property
     def _key_order(self) -> Counter[tuple[str, str]]:
         """How often one dispatch key precedes another on the same line of the file."""
-        order: Counter[tuple[str, str]] = Counter()
-        for function in self.all:
-            for line in function.declaration.dispatch:
-                if MPS_KEY in line.keys:
-                    at = line.keys.index(MPS_KEY)
-                    order.update((key, MPS_KEY) for key in line.keys[:at])
-                    order.update((MPS_KEY, key) for key in line.keys[at + 1 :])
-        return order
+        return Counter(chain.from_iterable(function.declaration.key_order for function in self.all))
 
     def add_mps_key(self, keys: Sequence[str]) -> tuple[str, ...]:
         """Returns the keys with MPS added where other entries of the file put it, by default after CPU and CUDA."""

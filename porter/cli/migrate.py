@@ -10,6 +10,7 @@ import click
 from porter.cli.options import command, expression, operators, proof, together
 from porter.cli.output import DONE, INCOMPLETE, Output
 from porter.cli.ports import show_groups, show_port
+from porter.cli.scheduled import run_scheduled
 
 if TYPE_CHECKING:
     from porter.workflows.shards import Shard
@@ -50,6 +51,7 @@ def migrate(
     pull_request: bool,
     jobs: int | None,
     shard: Shard | None,
+    scheduler: str | None,
     results: Path | None,
     expr: str | None,
     backend: str,
@@ -66,6 +68,8 @@ def migrate(
     from porter.workflows.migrate import migrate as run
     from porter.workflows.proof import Proof
 
+    if scheduler:
+        return run_scheduled(output, scheduler, results)
     if function or (source and source != Source.CUDA.value):
         return _translate_own(output, ops, source, function, no_verify)
     proof = None if no_verify else Proof(expr, backend, arithmetic, large)

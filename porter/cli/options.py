@@ -144,6 +144,9 @@ def together(function: Decorated) -> Decorated:
     """Adds the options of commands that verify many operators together."""
     for option in (
         click.option("--results", type=click.Path(path_type=Path), metavar="FILE", help="Write results as JSON."),
+        click.option(
+            "--scheduler", metavar="ADDRESS", help="Run --all on the workers of a dask.distributed scheduler."
+        ),
         click.option("--shard", callback=_choose_shard, metavar="I/N", help="Only the I-th of N shares of --all."),
         click.option(
             "--jobs",

@@ -10,6 +10,7 @@ import click
 
 from porter.cli.options import command, expression, operators, proof, together
 from porter.cli.output import DONE, INCOMPLETE, Output
+from porter.cli.scheduled import run_scheduled
 
 if TYPE_CHECKING:
     from porter.core.checkout import Checkout
@@ -36,6 +37,7 @@ def verify(
     every: bool,
     jobs: int | None,
     shard: Shard | None,
+    scheduler: str | None,
     results: Path | None,
     expr: str | None,
     backend: str,
@@ -48,6 +50,8 @@ def verify(
     """
     from porter.workflows.proof import Proof
 
+    if scheduler:
+        return run_scheduled(output, scheduler, results)
     proof = Proof(expr, backend, arithmetic, large)
     if every:
         return _judge_all(output, jobs, shard, results, proof)

@@ -6,6 +6,8 @@ import difflib
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import StringIO
+from itertools import accumulate
 
 from porter.core.edits import Edit, splice
 
@@ -67,9 +69,7 @@ def _hunks(before: str, edits: list[Edit], context: int) -> list[str]:
 
 def _find_changes(before: str, old: list[str], edits: list[Edit]) -> Iterator[_Region]:
     """Yields the regions that differ. Only edited lines are compared: a whole file would take most of a second."""
-    starts = [0]
-    for line in old:
-        starts.append(starts[-1] + len(line))
+    starts = list(accumulate(map(len, old), initial=0))
     for first, last, group in _line_groups(before, starts, edits):
         text = before[starts[first] : starts[last]]
         moved = [Edit(e.file, e.start - starts[first], e.end - starts[first], e.text) for e in group]
@@ -123,7 +123,7 @@ def _group_nearby(regions: list[_Region], context: int) -> list[list[_Region]]:
 
 def _lines(text: str) -> list[str]:
     """Splits into lines with their ends, as git does: only a line feed ends a line."""
-    return [line + "\n" for line in text.split("\n")[:-1]] + ([tail] if (tail := text.rsplit("\n", 1)[-1]) else [])
+    return list(StringIO(text, newline="\n"))
 
 
 def _range(start: int, count: int) -> str:

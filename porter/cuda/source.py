@@ -29,7 +29,6 @@ _STRING = re.compile(
 _ALSO = re.compile(r"jiterator_also_stringify_as\s*\(\s*jiterator_code\s*(?=\()")
 _ALSO_END = re.compile(r"\s*,\s*(\w+)\s*\)\s*;?")
 _NAME = re.compile(r"\bchar\s+(\w+)\s*\[\s*\]\s*=\s*\"(\w+)\"")
-_KEPT = re.compile(r"[^\n]")
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def read_device_source(text: str, jiterator: bool) -> DeviceSource:
 
 
 def _blank(text: str) -> str:
-    return _KEPT.sub(" ", text)
+    return "\n".join(" " * len(line) for line in text.split("\n"))
 
 
 def _only(text: str, start: int, end: int) -> str:

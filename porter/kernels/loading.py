@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import runpy
 import traceback
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from porter.core.errors import Place, PorterError, code_in
 from porter.kernels.call import Call
-from porter.kernels.export.forms import AnyKernel
 from porter.kernels.kernel import Kernel
 from porter.kernels.launch import observing
 from porter.kernels.metal_kernel import MetalKernel
-from porter.kernels.script import Script
+from porter.kernels.script import Case, Script, Stage, moved, on_cpu
 from porter.kernels.torch_metal_kernel import TorchMetalKernel
+from porter.kernels.uses import AnyKernel, StageUse
 
 NAME = "SCRIPT"
+
+
+@dataclass(frozen=True)
+class FoundKernel:
+    """A kernel of a script, and a call that the `SCRIPT` makes of it by `use`, if it makes any."""
+
+    kernel: AnyKernel
+    call: Call | None = None
+    use: StageUse | None = None
 
 
 def load(path: Path) -> Script:
@@ -30,7 +42,7 @@ def load(path: Path) -> Script:
     return found
 
 
-def load_kernels(path: Path) -> dict[str, tuple[AnyKernel, Call | None]]:
+def load_kernels(path: Path) -> dict[str, FoundKernel]:
     """The kernels of a file by their names in Metal, each with a call that the file's `SCRIPT` makes of it, if any.
 
     Raises PTR238.
@@ -39,13 +51,11 @@ def load_kernels(path: Path) -> dict[str, tuple[AnyKernel, Call | None]]:
     kernels = {v.kernel.name: v for v in values.values() if isinstance(v, (MetalKernel, TorchMetalKernel))}
     script = values.get(NAME)
     with running_script(path):
-        calls = _collect_calls(script, kernels) if isinstance(script, Script) else {}
-    return {name: (kernel, calls.get(name)) for name, kernel in kernels.items()}
+        calls = _collect_calls(script, kernels, str(path)) if isinstance(script, Script) else {}
+    return {name: FoundKernel(kernel, *calls.get(name, ())) for name, kernel in kernels.items()}
 
 
-def find_kernel(
-    path: Path, kernels: Mapping[str, tuple[AnyKernel, Call | None]], name: str | None
-) -> tuple[AnyKernel, Call | None]:
+def find_kernel(path: Path, kernels: Mapping[str, FoundKernel], name: str | None) -> FoundKernel:
     """The kernel of that name, or the only one. Raises PTR240."""
     if name is None and len(kernels) == 1:
         return next(iter(kernels.values()))
@@ -73,27 +83,47 @@ def running_script(path: Path) -> Iterator[None]:
         raise PorterError("PTR288", f"the script stops: {_told(error)}", place) from error
 
 
-def _collect_calls(script: Script, kernels: Collection[str]) -> dict[str, Call]:
+def _collect_calls(script: Script, kernels: Collection[str], file: str) -> dict[str, tuple[Call, StageUse]]:
     """A call of each kernel, in both tiers: the last one in the last case of a script that makes any."""
-    calls: dict[str, Call] = {}
+    calls: dict[str, tuple[Call, StageUse]] = {}
     for case in reversed(list(script.cases())):
-        of_case: dict[str, Call] = {}
-
-        def collect(kernel: Kernel, call: Call, _outputs: object, found: dict[str, Call] = of_case) -> None:
-            found[kernel.name] = call
-
-        with observing(collect):
-            script.find_difference(case)
-        calls = {**of_case, **calls}
+        calls = {**dict(_calls_of_case(script, case, file)), **calls}
         if calls.keys() >= set(kernels):
             break
     return calls
 
 
+def _calls_of_case(script: Script, case: Case, file: str) -> Iterator[tuple[str, tuple[Call, StageUse]]]:
+    values = script.values(case)
+    for stage in script.stages:
+        for function in filter(None, (stage.run, stage.simple)):
+            yield from _calls_of_stage(stage, function, values, file)
+        values |= moved(stage.results(stage.reference, on_cpu(values)), case.device)
+
+
+def _calls_of_stage(
+    stage: Stage, function: Callable[..., Any], values: Mapping[str, Any], file: str
+) -> Iterator[tuple[str, tuple[Call, StageUse]]]:
+    found: list[tuple[Kernel, Call]] = []
+    with observing(lambda kernel, call, _outputs: found.append((kernel, call))):
+        stage.results(function, values)
+    taken = {name: values[name] for name in stage.takes}
+    for kernel, call in found:
+        given = zip(kernel.inputs, call.inputs, strict=True)
+        numbers = {name: value for name, value in given if not isinstance(value, torch.Tensor)}
+        yield kernel.name, (call, StageUse(stage, function, taken, numbers, file))
+
+
+def require_script(path: Path) -> None:
+    """Raises PTR238 unless `path` is a file."""
+    if not path.is_file():
+        what = "this is a folder, not a script" if path.is_dir() else "there is no such script"
+        raise PorterError("PTR238", what, Place(str(path)), "Check the path.")
+
+
 def run_file(path: Path) -> dict[str, Any]:
     """The values of a file's module. Raises PTR238, and the code of an error of porter with the line."""
-    if not path.is_file():
-        raise PorterError("PTR238", "there is no such script", Place(str(path)), "Check the path.")
+    require_script(path)
     try:
         return runpy.run_path(str(path))
     except PorterError as error:

@@ -21,6 +21,7 @@ from porter.kernels.definition import check_kernel, check_texts, is_name
 from porter.kernels.intercept import find_interceptor
 from porter.kernels.kernel import Kernel
 from porter.kernels.operator import Operator, Vjp, operator, pack, recall, run_operator
+from porter.kernels.options import write_options
 from porter.kernels.references import Reference, result_outputs
 from porter.kernels.repeated import Repetitions, describe, keep_repetition
 from porter.kernels.sources import find_last_source
@@ -66,14 +67,15 @@ class MetalKernel:
     The signature is generated: inputs and outputs by name, Metal attributes that `source` names, and `<input>_shape`,
     `_strides`, `_ndim` and `_storage_offset` where it names them. `header` stands before the kernel. Without
     `input_names` and `output_names`, a call names them, in mappings. `ensure_row_contiguous` copies inputs that are
-    not; `atomic_outputs` makes every output a pointer to atomics.
+    not; `atomic_outputs` makes every output a pointer to atomics. `compile_options`, `{"math_mode": "safe"}`, become a
+    line of the header.
 
     `reference` computes the same with torch: it runs for inputs on the CPU, and `check` compares with it. `vjp` gets
     the inputs, the gradients of the outputs and the outputs, and returns a gradient for each input;
     `differentiate(reference)` makes one. `launch` gets the inputs and returns the other arguments of a call, for `run`,
     `check` and `benchmark`; what it leaves out is one thread for each element of the reference's first result.
 
-    Raises PTR200-PTR203 and PTR284.
+    Raises PTR200-PTR203, PTR284 and PTR289.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class MetalKernel:
         reference: Reference | None = None,
         vjp: Vjp | None = None,
         launch: Callable[..., Launch] | None = None,
+        compile_options: Mapping[str, str] | None = None,
     ) -> None:
         names = {"input_names": input_names or (), "output_names": output_names or ()}
         check_texts(name, names, {"source": source, "header": header})
@@ -96,7 +99,8 @@ class MetalKernel:
         self._named = input_names is not None and output_names is not None
         self._reference, self._vjp, self._launch = reference, vjp, launch
         self._draft = Kernel(
-            name, tuple(input_names or ()), tuple(output_names or ()), source, header,
+            name, tuple(input_names or ()), tuple(output_names or ()), source,
+            write_options(name, compile_options) + header,
             row_contiguous=ensure_row_contiguous, atomic_outputs=atomic_outputs,
         )  # fmt: skip
         self._best: dict[object, tuple[int, ...]] = {}
@@ -383,6 +387,11 @@ def _template(kernel: Kernel, given: Template) -> Mapping[str, TemplateValue]:
                 "or one that Metal uses",
                 hint="Give it another name.",
             )  # fmt: skip
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            what = f"the template of kernel `{kernel.name}` has `{name}` twice"
+            raise PorterError("PTR210", what, hint="Give each parameter one value.")
     return dict(pairs)
 
 

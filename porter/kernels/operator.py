@@ -13,7 +13,7 @@ import torch
 
 from porter.core.errors import PorterError
 from porter.kernels import references
-from porter.kernels.call import DEVICE, Call, Number, Output, Value, device_of, three
+from porter.kernels.call import DEVICE, Call, Number, Output, Value, device_of, is_cuda, three
 from porter.kernels.cuda import find_collector
 from porter.kernels.gradients import check_gradients
 from porter.kernels.kernel import Kernel, TemplateArgument
@@ -126,9 +126,10 @@ def run_operator(found: Operator, arguments: Sequence[object], verbose: bool) ->
 
 
 def recall(found: Operator, arguments: Sequence[object]) -> tuple[Call, Prepared] | None:
-    """A call that ran on the mps device, and what was prepared for it; None for one that ran elsewhere."""
+    """A call that ran on the mps device or on CUDA's, and what was prepared for it; None for one that ran elsewhere."""
     call = unpack(found.kernel, found.reference, arguments)
-    if device_of(call.inputs) != DEVICE:
+    device = device_of(call.inputs)
+    if device != DEVICE and not is_cuda(device):
         return None
     return call, find_prepared(found.prepared, found.kernel, found.reference, call)
 

@@ -9,11 +9,14 @@ from typing import Any, TypeAlias
 import torch
 from torch._C import _dispatch_keys
 
+from aten_overlay.cuda.kernel import CudaKernel
+from aten_overlay.cuda.repeated import RepeatedLaunch as CudaLaunch
 from aten_overlay.device.repeated import RepeatedLaunch, repeat
 from aten_overlay.device.shader import MetalKernel as Pipeline
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.sanitizer.checks import select
-from porter.kernels.call import Call, Number, Output
+from porter.kernels import cuda
+from porter.kernels.call import Call, Number, Output, device_of
 from porter.kernels.intercept import find_interceptor
 from porter.kernels.kernel import Kernel
 from porter.kernels.launch import Prepared, allocate, arrange_arguments, is_plain, rename_operands
@@ -28,7 +31,7 @@ _NUMBERS = (float, int, bool)
 
 @dataclass(frozen=True)
 class Repetition:
-    """A call that ran, ready to run with other values: which values and outputs it binds, and the launch."""
+    """A call that ran, ready to run with other values: which values and outputs it binds, where, and the launch."""
 
     kernel: Kernel
     prepared: Prepared
@@ -36,16 +39,19 @@ class Repetition:
     init_value: Number | None
     tensors: tuple[int, ...]
     numbers: tuple[int, ...]
-    launch: RepeatedLaunch
+    launch: RepeatedLaunch | CudaLaunch
     source: LastSource
+    device: str
 
     def run(self, inputs: Any) -> list[torch.Tensor]:
         """The outputs for inputs like those of the first call."""
-        outputs = [allocate(each.shape, each.dtype, self.init_value) for each in self.outputs]
+        outputs = [allocate(each.shape, each.dtype, self.init_value, self.device) for each in self.outputs]
         given = [*(inputs.values() if type(inputs) is dict else inputs), *outputs]
         try:
             self.launch.run([given[i].data_ptr() for i in self.tensors], [given[i] for i in self.numbers])
         except OverlayError as error:
+            if isinstance(self.launch, CudaLaunch):
+                raise cuda.convert(error) from error
             raise RuntimeError(rename_operands(str(error), self.kernel, self.prepared.generated)) from error
         self.source.text = self.prepared.generated.source
         return outputs
@@ -89,18 +95,23 @@ def keep_repetition(
 
 
 def _make_repetition(kernel: Kernel, names: Sequence[str], call: Call, prepared: Prepared) -> Repetition | None:
-    """None unless a kernel of the stand-in ran, unwatched, on memory as it was given."""
+    """None unless a kernel of the stand-in or of a CUDA device ran, unwatched, on memory as it was given."""
     buffers = prepared.generated.buffers
     values = dict(zip(kernel.inputs, call.inputs, strict=True))
     tensors = [value for value in call.inputs if isinstance(value, torch.Tensor)]
     copied = kernel.row_contiguous and not all(value.is_contiguous() for value in tensors)
     moves = any(buffer.content is Content.STORAGE_OFFSET for buffer in buffers)
-    if not isinstance(prepared.function, Pipeline) or select() or 0 in call.grid or copied or moves:
+    function, device = prepared.function, device_of(call.inputs)
+    if not isinstance(function, Pipeline | CudaKernel) or select() or 0 in call.grid or copied or moves:
         return None
-    outputs = [torch.empty(each.shape, dtype=each.dtype, device="mps") for each in call.outputs]
+    outputs = [torch.empty(each.shape, dtype=each.dtype, device=device) for each in call.outputs]
     arguments, casts = arrange_arguments(kernel, prepared.generated, call.inputs, outputs)
     held = [[each] if buffer.content is Content.RANK else each for buffer, each in zip(buffers, arguments, strict=True)]
-    launch = repeat(prepared.function, held, call.grid, call.group, casts)
+    launch: RepeatedLaunch | CudaLaunch | None
+    if isinstance(function, CudaKernel):
+        launch = function.repeat(held, call.grid, call.group, casts)
+    else:
+        launch = repeat(function, held, call.grid, call.group, casts)
     if launch is None:
         return None
     places = {name: place for place, name in enumerate((*names, *kernel.outputs))}
@@ -109,14 +120,14 @@ def _make_repetition(kernel: Kernel, names: Sequence[str], call: Call, prepared:
     return Repetition(
         kernel, prepared, call.outputs, call.init_value,
         tuple(place for place in bound if place not in numbers), tuple(place for place in bound if place in numbers),
-        launch, find_last_source(kernel),
+        launch, find_last_source(kernel), device,
     )  # fmt: skip
 
 
 def _describe_value(value: Any, by_value: bool) -> Hashable:
     """Of a tensor all but its memory, of a number its type. Raises TypeError for what is neither."""
     if isinstance(value, torch.Tensor):
-        return value.dtype, value.shape, value.stride(), _dispatch_keys(value).raw_repr()
+        return value.dtype, value.shape, value.stride(), _dispatch_keys(value).raw_repr(), value.get_device()
     kind = type(value)
     if kind not in _NUMBERS:
         raise TypeError
@@ -124,11 +135,19 @@ def _describe_value(value: Any, by_value: bool) -> Hashable:
 
 
 def _freeze(given: Any) -> Hashable:
-    """An argument as a key. Equal numbers of different types are different: a kernel may take one and not the other."""
+    """An argument as a key. Equal numbers of different types are different: a kernel may take one and not the other.
+
+    Raises TypeError for what cannot be one, such as an array.
+    """
     kind = type(given)
+    frozen: Hashable = given
+    if kind is int:
+        return frozen  # as only whole numbers are
+    if kind in (tuple, list):
+        return None, *map(_freeze, given)
     if kind is dict:
         return tuple([(name, _freeze(value)) for name, value in given.items()])
-    if kind in (tuple, list):
-        return None, *[_freeze(each) for each in given]
-    frozen: Hashable = repr(given) if kind in _NUMBERS else given
+    if kind in _NUMBERS:
+        return kind, repr(given)
+    hash(frozen)
     return frozen

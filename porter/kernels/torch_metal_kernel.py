@@ -208,10 +208,18 @@ def _placeholders(name: str, given: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _check_placeholders(kernel: Kernel, values: Sequence[Value]) -> None:
-    """Raises PTR207 for a number where the kernel takes its element type from a tensor."""
+    """Raises PTR207 for a number where the kernel takes an element type from, and for two types that are one word."""
+    types: dict[str, tuple[str, torch.dtype]] = {}
     for name, word in kernel.placeholders:
-        if not isinstance(values[kernel.inputs.index(name)], torch.Tensor):
+        value = values[kernel.inputs.index(name)]
+        if not isinstance(value, torch.Tensor):
             raise PorterError(
                 "PTR207", f"input `{name}` of kernel `{kernel.name}` is a number, and `{word}` stands for its type",
                 hint="Pass a tensor.",
+            )  # fmt: skip
+        other, dtype = types.setdefault(word, (name, value.dtype))
+        if dtype != value.dtype:
+            raise PorterError(
+                "PTR207", f"input `{name}` of kernel `{kernel.name}` is {value.dtype} and `{other}` is {dtype}, and "
+                f"`{word}` stands for the types of both", hint="Pass tensors of one type, or use two words.",
             )  # fmt: skip

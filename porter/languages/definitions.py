@@ -107,12 +107,18 @@ def _find_heads(text: str, head: str) -> Iterator[re.Match[str]]:
         yield from re.finditer(head, text)
         return
     at = text.find(word[1])
-    pattern = re.compile(head) if at >= 0 else None
+    pattern = _compile(head) if at >= 0 else None
     while pattern and at >= 0:
         match = pattern.match(text, at)
         if match:
             yield match
         at = text.find(word[1], match.end() if match else at + len(word[1]))
+
+
+@lru_cache(maxsize=8192)
+def _compile(pattern: str) -> re.Pattern[str]:
+    """As `re.compile`, whose own cache is too small for the names of a fork."""
+    return re.compile(pattern)
 
 
 def _find_declaration(text: str, at: int) -> tuple[int, tuple[str, ...]] | None:
@@ -123,8 +129,10 @@ def _find_declaration(text: str, at: int) -> tuple[int, tuple[str, ...]] | None:
     line = text.rfind("\n", 0, at) + 1
     if "//" in text[line:at] or _CONTINUED.search(text[line : at + 200].split("{")[0]):
         return None
-    ends = ((text.rfind(mark, 0, at), len(mark)) for mark in _ENDINGS)
-    begin = max((place + length for place, length in ends if place >= 0), default=0)
+    begin = 0
+    for mark in _ENDINGS:  # only one behind those that are found moves it
+        place = text.rfind(mark, max(begin - len(mark) + 1, 0), at)
+        begin = place + len(mark) if place >= 0 else begin
     before = _LEADING.match(text, begin, at)
     start = before.end() if before else begin
     templates: tuple[str, ...] = ()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from porter.languages.brackets import split_at_commas
-from porter.languages.folding import FALSE, fold
+from porter.languages.folding import FALSE, TRUE, fold
 from porter.languages.lexer import TokenKind
 from porter.languages.liveness import list_declared
 from porter.languages.source import Function, Source
@@ -17,6 +17,7 @@ _SIMPLE = re.compile(r"(?:\w+::)*\w+$|-?[\d.]+f?$|\"[^\"]*\"$")
 _CONST_CAST = re.compile(r"(?:const_cast<[^<>]*>|\(Tensor&\))\s*\(?(\w+)\)?$")
 _COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _LITERALS = re.compile(r'(?<=[^\\])"\s*\+\s*"')  # two literals, joined as one
+_CHARACTERS = re.compile(r'("[^"\n]*")\.c_str\(\)')  # of a literal, which has them itself
 _EMPTY = "std::nullopt"
 # What is known of a tensor that is not given, and of an optional that is empty.
 _BORROWED = re.compile(
@@ -28,22 +29,24 @@ _UNDEFINED = "Tensor()"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a function: its type as written, and its name."""
+    """A parameter of a function: its type as written, its name, and the argument that it has where none is passed."""
 
     type: str
     name: str
+    default: str = ""
 
 
 def read_parameters(function: Function) -> tuple[Parameter, ...]:
     """The parameters of a function, in order."""
     parts = split_at_commas(_COMMENTS.sub("", function.params), "<>()[]{}")
-    return tuple(_read_parameter(part.partition("=")[0].strip()) for part in parts if part)
+    return tuple(_read_parameter(*part.partition("=")[::2]) for part in parts if part)
 
 
-def _read_parameter(text: str) -> Parameter:
+def _read_parameter(declared: str, default: str) -> Parameter:
+    text = declared.strip()
     name = re.search(r"(\w+)\s*$", text)
     assert name is not None
-    return Parameter(" ".join(text[: name.start()].split()), name[1])
+    return Parameter(" ".join(text[: name.start()].split()), name[1], default.strip())
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,14 @@ def find_call_site(text: str, name: str) -> CallSite | None:
     return None
 
 
+def complete_call(site: CallSite, parameters: Sequence[Parameter]) -> CallSite | None:
+    """A call with the arguments that it leaves to their defaults; None if it is not one of that function."""
+    left = parameters[len(site.arguments) :]
+    if len(site.arguments) > len(parameters) or not all(each.default for each in left):
+        return None
+    return replace(site, arguments=(*site.arguments, *(each.default for each in left)))
+
+
 def _strip(argument: str) -> str:
     """An argument without comments and without a cast that only takes `const` away."""
     plain = _COMMENTS.sub("", argument).strip()
@@ -80,21 +91,30 @@ def _strip(argument: str) -> str:
 
 
 def inline_call(
-    text: str, site: CallSite, body: str, parameters: Sequence[Parameter], distinct: Collection[str], caller: str
+    text: str,
+    site: CallSite,
+    body: str,
+    parameters: Sequence[Parameter],
+    distinct: Collection[str],
+    caller: str,
+    given: Collection[str] = (),
 ) -> str | None:
     """The text of `caller` with the body of the called function in the place of a call; None where it cannot be there.
 
-    It can where the call is the last statement of its block, or only a `return` follows.
+    It can where the call is the last statement of its block, or only a `return` follows. `given` are variables of the
+    caller that are no optionals.
     """
     behind = text[site.statement.end :].strip()
     follows = re.fullmatch(r"(return\b[^;]*;)?", behind)
     if follows is None or len(site.arguments) != len(parameters):
         return None
     arguments = [f'"{caller}"' if each == "__func__" else each for each in site.arguments]
+    body = _fill_optionals(body, [each for each, value in zip(parameters, arguments, strict=True) if value in given])
     known, declarations = _bind(arguments, parameters, body)
-    hidden = _find_hidden(body, {token.text for value in known.values() for token in name_tokens(value)})
+    passed = {token.text for value in known.values() for token in name_tokens(value)}
+    hidden = _find_hidden(body, passed | _list_locals(text))
     body = _rename(body, {name: _find_free(name, body) for name in hidden})
-    made = _LITERALS.sub("", _rename(body, known))
+    made = _CHARACTERS.sub(r"\1", _LITERALS.sub("", _rename(body, known)))
     made = _fold_undefined(fold(made, distinct), distinct)
     if not site.is_returned:
         made = _return_instead(made, behind or "return;")
@@ -116,6 +136,16 @@ def _bind(arguments: Sequence[str], parameters: Sequence[Parameter], body: str) 
     return known, declarations
 
 
+def _fill_optionals(body: str, parameters: Sequence[Parameter]) -> str:
+    """A body whose optional parameters are passed what is always there."""
+    for each in parameters:
+        if "ptional" in each.type:
+            body = re.sub(rf"\b{each.name}\.has_value\(\)", TRUE, body)
+            body = re.sub(rf"\b{each.name}\.(?:value|get)\(\)|\*{each.name}\b", each.name, body)
+            body = re.sub(rf"\bTORCH_CHECK\(\s*{TRUE}\s*,[^;]*;\s*", "", body)
+    return body
+
+
 def _find_free(name: str, body: str) -> str:
     """Another name for a variable, that a body does not have yet."""
     used = {token.text for token in name_tokens(body)}
@@ -124,13 +154,13 @@ def _find_free(name: str, body: str) -> str:
 
 def _find_hidden(body: str, names: set[str]) -> set[str]:
     """Those of some names that a body declares itself, so that it would hide the argument."""
-    return names & {
-        name
-        for outer in read_statements(body)
-        for each in outer.walk()
-        if not each.keyword
-        for name in list_declared(body[each.start : each.end])
-    }
+    return names & _list_locals(body)
+
+
+def _list_locals(body: str) -> set[str]:
+    """The variables that a body declares."""
+    statements = [each for outer in read_statements(body) for each in outer.walk() if not each.keyword]
+    return {name for each in statements for name in list_declared(body[each.start : each.end])}
 
 
 def _rename(text: str, known: Mapping[str, str]) -> str:

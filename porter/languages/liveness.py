@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from porter.languages.lexer import Token, TokenKind
@@ -20,6 +20,9 @@ _ENDS_NAME = frozenset(("=", "(", "{", ";", ",", "["))
 _NO_TYPE = frozenset(("return", "delete", "throw", "goto", "else", "case", "break", "continue"))
 _ASSIGNMENTS = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--"))
 _FILLS = frozenset(("push_back", "emplace_back", "insert", "reserve", "resize", "addObject"))
+_LOOPS = ("for", "while", "do")
+_COPY = re.compile(r"(?:\w+::)*mps_copy_\((\w+),|(\w+)\.copy_\(")
+_FRESH = re.compile(r"at::(?:empty|zeros)\w*\(")
 _COMMENT = re.compile(r"[ \t]*//[^\n]*\n|[ \t]*/\*[^\n]*\*/[ \t]*\n")
 
 
@@ -100,6 +103,14 @@ def _find_changed(text: str) -> str | None:
     return code[0].text if at < len(code) and code[at].text in _ASSIGNMENTS else None
 
 
+def _find_filled(text: str, before: str) -> str | None:
+    """The tensor that a statement only copies to, if the one before sets it to memory of its own."""
+    match = _COPY.match(text)
+    name = (match[1] or match[2]) if match else None
+    value = re.search(rf"\b{name}\s*=(?!=)\s*([^;]*);\s*\Z", before) if name else None
+    return name if value and _FRESH.match(value[1]) else None
+
+
 @dataclass(frozen=True)
 class _Simple:
     """A statement without others within: what it declares or changes (empty: it stays), and the names it uses."""
@@ -170,10 +181,17 @@ class _Pruner:
     @cached_property
     def _live(self) -> frozenset[Statement]:
         kept = {each: what for each, what in self._simple.items() if each not in self._gone}
+        for each, what in kept.items():
+            filled = _find_filled(self._code(each), self.text[: each.start])
+            kept[each] = replace(what, targets=(filled,)) if filled else what
         live = {each for each, what in kept.items() if not what.targets or not self._is_local(each, what)}
         while True:
-            names = self.needed.union(*(kept[each].names for each in live), self._names_in_heads(live))
-            more = {each for each, what in kept.items() if names.intersection(what.targets)}
+            uses = self._find_last_uses(live)
+            more = {
+                each
+                for each, what in kept.items()
+                if any(uses.get(name, -1) > self._starts[each] for name in what.targets)
+            }
             if more <= live:
                 return frozenset(live)
             live |= more
@@ -182,14 +200,31 @@ class _Pruner:
         """Whether all that a statement does is to give local variables a value."""
         return bool(list_declared(self._code(statement))) or self._locals.issuperset(what.targets)
 
-    def _names_in_heads(self, live: set[Statement]) -> frozenset[str]:
-        heads = (
-            each.head
-            for outer in self.statements
-            for each in outer.walk()
-            if each.head and not live.isdisjoint(each.walk())
-        )
-        return frozenset(token.text for start, end in heads for token in name_tokens(self.text[start:end]))
+    @cached_property
+    def _starts(self) -> dict[Statement, int]:
+        """Where statements are first run: those of a loop are run again, so a use at its start may see what they do."""
+        found: dict[Statement, int] = {}
+
+        def visit(statements: Sequence[Statement], loop: int | None) -> None:
+            for each in statements:
+                found[each] = each.start if loop is None else loop
+                inner = each.start - 1 if loop is None and each.keyword in _LOOPS else loop
+                visit((*each.body, *each.otherwise), inner)
+
+        visit(self.statements, None)
+        return found
+
+    def _find_last_uses(self, live: set[Statement]) -> dict[str, int]:
+        """Where names are used last: by statements that stay, and in the heads of those around them."""
+        found = dict.fromkeys(self.needed, len(self.text))
+        uses = [(each.start, self._simple[each].names) for each in live]
+        for each in (inner for outer in self.statements for inner in outer.walk()):
+            if each.head and not live.isdisjoint(each.walk()):
+                start, end = each.head
+                uses.append((end, frozenset(token.text for token in name_tokens(self.text[start:end]))))
+        for at, names in uses:
+            found.update({name: max(at, found.get(name, -1)) for name in names})
+        return found
 
 
 def _cut(text: str, statements: Sequence[Statement]) -> str:
@@ -199,7 +234,8 @@ def _cut(text: str, statements: Sequence[Statement]) -> str:
         start = _find_start(text, each.start, last)
         parts.append(text[last:start])
         last = _find_end(text, each.end)
-    return re.sub(r"\n[ \t]*\n(?:[ \t]*\n)+", "\n\n", "".join([*parts, text[last:]]))
+    made = re.sub(r"[ \t]*\belse\s*\{\s*\}", "", "".join([*parts, text[last:]]))
+    return re.sub(r"\n[ \t]*\n(?:[ \t]*\n)+", "\n\n", made)
 
 
 def _find_start(text: str, start: int, last: int) -> int:

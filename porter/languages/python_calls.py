@@ -1,6 +1,7 @@
 """Python calls and displays (list, tuple, set, dict literals): found by a scan, read by `ast`, edited by libcst.
 
-Parsing a whole PyTorch test file takes seconds, so only the one expression is parsed. libcst is only imported to edit.
+Parsing a whole PyTorch test file takes seconds, so only the one expression is parsed. libcst is only imported for edits
+within lines.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from functools import cached_property
 
 from porter.core.edits import Edit, line_of
 from porter.core.errors import Place, PorterError
+from porter.languages.whole_lines import drop_lines
 
 _TOKEN = re.compile(
     r"\"\"\"(?:[^\\]|\\.)*?\"\"\"|'''(?:[^\\]|\\.)*?'''|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'"
@@ -112,6 +114,9 @@ def remove_items(found: Expression, gone: Collection[tuple[int, ...]]) -> tuple[
     """
     if not gone:
         return ()
+    simple = drop_lines(found.source, found.node, gone)
+    if simple is not None:
+        return (Edit(found.file, found.start, found.end, simple),)
     from porter.languages import python_layout
 
     with _code_syntax_errors(found):

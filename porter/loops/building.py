@@ -15,10 +15,12 @@ from porter.loops.host_values import (
     Arguments,
     Binary,
     Constant,
+    Element,
     HostValue,
     Named,
     Number,
     Operator,
+    Scalar,
     Size,
     describe,
     evaluate,
@@ -151,9 +153,12 @@ def _fixed_conditions(calls: Sequence[CallProgram], constants: set[float]) -> li
 
 @dataclass
 class _Names:
-    """The numbers of a program, each named when it is first met."""
+    """The numbers of a program, each named when it is first met, with its value in the first call.
 
-    numbers: dict[HostValue, Named] = field(default_factory=dict)
+    A scalar that is computed with and one that counts are two: one call's may be an integer, another's not.
+    """
+
+    numbers: dict[tuple[HostValue, bool], Named] = field(default_factory=dict)
     unknowns: dict[Column, str] = field(default_factory=dict)
 
     def leaf(self, value: HostValue, occurrence: Occurrence) -> Leaf:
@@ -168,10 +173,12 @@ class _Names:
         return Named(name, Constant(occurrence.value), occurrence.value)
 
     def _named(self, value: HostValue, example: Number) -> Named:
-        if value not in self.numbers:
+        example = int(example) if _counts(value) else example
+        key = value, isinstance(example, int)
+        if key not in self.numbers:
             used = [each.name for each in self.numbers.values()]
-            self.numbers[value] = Named(name_number(value, used), value, example)
-        return self.numbers[value]
+            self.numbers[key] = Named(name_number(value, used), value, example)
+        return self.numbers[key]
 
     def _index(self, value: HostValue, example: int) -> Expr:
         """An index of named numbers: what adds a constant or multiplies by one is done by the kernel."""
@@ -182,6 +189,18 @@ class _Names:
             case Binary(Operator.MULTIPLY, Constant(int(factor)), right):
                 return intern(Op.PRODUCT, (self._index(right, example // factor), _integer(factor)))
         return _integer(self._named(value, example))
+
+
+def _counts(value: HostValue) -> bool:
+    """Whether a value is a count of elements or dimensions, in every call."""
+    match value:
+        case Constant(number):
+            return isinstance(number, int)
+        case Scalar() | Element():
+            return False
+        case Binary(operator, left, right):
+            return operator is not Operator.DIVIDE and _counts(left) and _counts(right)
+    return True
 
 
 def _integer(value: int | Named) -> Expr:

@@ -18,6 +18,7 @@ _FOLDS = 3
 _FORETOLD = 2  # of the folds
 _DIGITS = 6  # by which numbers of single precision are compared
 _TOLERANCE = 1e-6
+_CORRECTION_DIGITS = 3
 _OFFSETS = (-1, 1, -2, 2)
 _FACTORS = (-1, 2, 3, 4)
 _MAX_PAIRED = 60  # of the simplest values, in expressions of three
@@ -129,6 +130,8 @@ class _Search:
             moved = tuple(each - offset for each in column)
             for each in (*self._of_two(moved), *self._forward_of_two(moved)):
                 yield _add_constant(each, offset)
+        yield from self._ratio_of_less(column)
+        yield from self._share(column)
         yield from self._of_three(column)
 
     def _with_constant(self, column: tuple[float, ...]) -> Iterator[HostValue]:
@@ -157,8 +160,22 @@ class _Search:
             ratios = {_near(each / a) for each, a in zip(column, given, strict=True) if a}
             if len(ratios) == 1 and 0 not in given:
                 yield Binary(Operator.MULTIPLY, Constant(_whole(ratios.pop())), atom)
-            if all(a > 1 and _near(a / (a - 1)) == each for each, a in zip(column, given, strict=True)):
-                yield Binary(Operator.DIVIDE, atom, _add_constant(atom, -1))
+            yield from self._ratio_to_less(column, atom, given)
+
+    def _ratio_to_less(
+        self, column: tuple[float, ...], atom: HostValue, given: tuple[float, ...]
+    ) -> Iterator[HostValue]:
+        """An atom over what is left of it without another value: a correction."""
+        pairs = list(zip(column, given, strict=True))
+        less = {round(a - a / each, _CORRECTION_DIGITS) if each else None for each, a in pairs}
+        constant = less.pop() if len(less) == 1 else None
+        if constant and constant == int(constant):
+            yield Binary(Operator.DIVIDE, atom, _add_constant(atom, -int(constant)))
+        for scalar, numbers in self._atoms:
+            if isinstance(scalar, Scalar) and all(
+                a != c and is_close(a / (a - c), each) for (each, a), c in zip(pairs, numbers, strict=True)
+            ):
+                yield Binary(Operator.DIVIDE, atom, Binary(Operator.SUBTRACT, atom, scalar))
 
     def _look_up(self, values: Sequence[float | None]) -> HostValue | None:
         column = _near_all(values)
@@ -181,8 +198,36 @@ class _Search:
                     if all(combine(a, b) == c for a, b, c in zip(left, right, column, strict=True)):
                         yield Binary(operator, atom, other)
 
+    def _ratio_of_less(self, column: tuple[float, ...]) -> Iterator[HostValue]:
+        """The ratio of two atoms that are one less; half of an atom that is one less or more."""
+        if all(each == int(each) for each in column):
+            return
+        for offset in _OFFSETS[:2]:
+            found = self._look_up([2 * each - offset for each in column])
+            if found is not None:
+                yield Binary(Operator.DIVIDE, _add_constant(found, offset), Constant(2))
+        for atom, given in self._atoms[:_MAX_PAIRED]:
+            divisors = [(a - 1) / c if c else 0.0 for a, c in zip(given, column, strict=True)]
+            if all(is_close(float(round(each)), each) for each in divisors):
+                found = self._look_up([round(each) + 1 for each in divisors])
+                if found is not None:
+                    yield Binary(Operator.DIVIDE, _add_constant(atom, -1), _add_constant(found, -1))
+
+    def _share(self, column: tuple[float, ...]) -> Iterator[HostValue]:
+        """The difference of two scalars over an atom, or over one less."""
+        scalars = [(atom, given) for atom, given in self._atoms if isinstance(atom, Scalar)]
+        for atom, left in scalars:
+            for other, right in scalars:
+                difference = Binary(Operator.SUBTRACT, atom, other)
+                shares = [(a - b) / c if c else None for a, b, c in zip(left, right, column, strict=True)]
+                for offset in (0, *_OFFSETS[:2]):
+                    found = self._look_up([None if each is None else round(each) - offset for each in shares])
+                    value = Binary(Operator.DIVIDE, difference, _add_constant(found, offset)) if found else None
+                    if value and all(each is not None and is_close(round(each), each) for each in shares):
+                        yield value
+
     def _of_three(self, column: tuple[float, ...]) -> Iterator[HostValue]:
-        """The product of two atoms, and a third or a constant."""
+        """Two atoms, and a third or a constant: of their product, or of one and twice the other."""
         simple = self._atoms[:_MAX_PAIRED]
         for i, (atom, left) in enumerate(simple):
             for other, right in simple[i:]:
@@ -193,6 +238,22 @@ class _Search:
                 found = self._look_up(rest)
                 if found is not None:
                     yield Binary(Operator.ADD, product, found)
+                found = self._look_up(
+                    [c / (a * b) if a and b else None for a, b, c in zip(left, right, column, strict=True)]
+                )
+                if found is not None:
+                    yield Binary(Operator.MULTIPLY, product, found)
+                share = [a * b / c if a and b and c else None for a, b, c in zip(left, right, column, strict=True)]
+                found = self._look_up(share)
+                if found is not None and found not in (atom, other):
+                    yield Binary(Operator.DIVIDE, product, found)
+        for atom, given in simple:
+            for offset in (0, *_OFFSETS):
+                rest = [c - offset - 2 * a for a, c in zip(given, column, strict=True)]
+                found = self._look_up(rest)
+                if found is not None:
+                    twice = Binary(Operator.MULTIPLY, Constant(2), atom)
+                    yield _add_constant(Binary(Operator.ADD, found, twice), offset)
 
 
 def _whole(value: float) -> Number:

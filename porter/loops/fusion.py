@@ -25,7 +25,7 @@ from porter.loops.expressions import (
     substitute,
     walk,
 )  # fmt: skip
-from porter.loops.graph import ConcreteGraph, Tensor
+from porter.loops.graph import ConcreteGraph, Tensor, list_tensors
 from porter.loops.indices import flatten, loop
 from porter.loops.lowering import Lowering, as_loop, rebuild, refuse
 
@@ -133,18 +133,12 @@ def _find_inlined(lowering: Lowering, tensor: Tensor) -> list[Tensor]:
     pending = [tensor]
     while pending:
         node = lowering.graph.nodes[pending.pop(0).node]
-        for each in _list_tensors(node.arguments):
+        for each in list_tensors(node.arguments):
             known = each in found or each in lowering.stored or not lowering.graph.nodes[each.node].results
             if not known and lowering.graph.result(each).elements is None and lowering.graph.result(each).size > 1:
                 found[each] = None
                 pending.append(each)
     return list(found)
-
-
-def _list_tensors(argument: object) -> list[Tensor]:
-    if isinstance(argument, Tensor):
-        return [argument]
-    return [each for part in argument for each in _list_tensors(part)] if isinstance(argument, tuple) else []
 
 
 def _split(stores: Sequence[Store]) -> list[Store]:

@@ -68,3 +68,10 @@ class ConcreteGraph:
 
     def result(self, tensor: Tensor) -> Result:
         return self.nodes[tensor.node].results[tensor.output]
+
+
+def list_tensors(argument: Argument | tuple[Argument, ...]) -> list[Tensor]:
+    """The tensors in an argument, or in a tuple of them."""
+    if isinstance(argument, Tensor):
+        return [argument]
+    return [each for part in argument for each in list_tensors(part)] if isinstance(argument, tuple) else []

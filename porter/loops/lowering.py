@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from itertools import count
+from math import prod
 
 from porter.core.dtypes import DType, Kind
 from porter.core.errors import PorterError
@@ -23,6 +24,7 @@ from porter.loops.expressions import (
     ReductionKind,
     call,
     cast,
+    index_value,
     intern,
     load,
     number,
@@ -30,6 +32,7 @@ from porter.loops.expressions import (
     substitute,
 )  # fmt: skip
 from porter.loops.graph import Argument, ConcreteGraph, Node, Result, Tensor
+from porter.loops.host_values import Number
 from porter.loops.indices import ZERO, flatten, loop, rebuild_index
 from porter.mpsgraph.operations import by_selector
 
@@ -46,6 +49,7 @@ _MEANINGS = (
     "windows",
 )
 _TABLE: dict[str, Meaning] = {}
+_MIN_PROGRESSION = 2  # elements
 
 
 def means(*selectors: str) -> Callable[[Meaning], Meaning]:
@@ -98,6 +102,9 @@ class Lowering:
         constant = _constant(element.node, result)
         if constant is not None:
             return constant
+        progression = _find_progression(result) if not _rounds(element.node, result) else None
+        if progression is not None:
+            return progression.at(element)
         if element.tensor in self.graph.feeds or (result.elements is not None and not _rounds(element.node, result)):
             self.stored.add(element.tensor)
             return self.read(element.tensor, element.indices)
@@ -223,6 +230,36 @@ def _constant(node: Node, result: Result) -> Expr | None:
         return None
     is_one = all(repr(each) == repr(result.elements[0]) for each in result.elements)
     return number(result.elements[0], result.dtype) if is_one else None
+
+
+@dataclass(frozen=True)
+class _Progression:
+    """Elements that rise evenly along one axis, and are the same along others."""
+
+    axis: int
+    first: Number
+    step: Number
+
+    def at(self, element: Element) -> Expr:
+        made = index_value(element.indices[self.axis], element.dtype)
+        if self.step != 1:
+            made = element.call("multiplication", made, element.number(self.step))
+        return element.call("addition", made, element.number(self.first)) if self.first else made
+
+
+def _find_progression(result: Result) -> _Progression | None:
+    """How the elements of a constant rise; None if they do not, or are none."""
+    elements = result.elements
+    if not elements or isinstance(elements[0], bool):
+        return None
+    for axis, size in enumerate(result.shape):
+        stride = prod(result.shape[axis + 1 :])
+        if size < _MIN_PROGRESSION:
+            continue
+        first, step = elements[0], elements[stride] - elements[0]
+        if all(each == first + step * (i // stride % size) for i, each in enumerate(elements)):
+            return _Progression(axis, first, step)
+    return None
 
 
 def _rounds(node: Node, result: Result) -> bool:

@@ -51,6 +51,14 @@ def list_numbers(nests: Sequence[LoopNest]) -> tuple[Occurrence, ...]:
     return tuple(found)
 
 
+def digest_sharing(nests: Sequence[LoopNest]) -> str:
+    """Which values are visited again: equal numbers make values one, which then have one number."""
+    replacement = _Replacement(lambda each: each.value)
+    for nest in nests:
+        replacement.replace_nest(nest)
+    return _digest(*("again" if each else "first" for each in replacement.visits))
+
+
 def replace_numbers(nests: Sequence[LoopNest], visit: Callable[[Occurrence], Leaf]) -> tuple[LoopNest, ...]:
     """The nests with each number replaced, loops named by their place, nothing simplified."""
     return tuple(_Replacement(visit).replace_nest(nest) for nest in nests)
@@ -158,6 +166,7 @@ class _Replacement:
         self._visit = visit
         self._structure = _Structure(_AnyBuffer(), lambda dtype, is_memory: "" if is_memory else str(dtype))
         self._made: dict[tuple[Expr, frozenset[tuple[Loop, str]]], Expr] = {}
+        self.visits: list[bool] = []  # of values: whether they were visited before
 
     def replace_nest(self, nest: LoopNest) -> LoopNest:
         rows = self._bind("i", nest.rows, {})
@@ -183,6 +192,7 @@ class _Replacement:
         if expr.dtype is None or expr.op in _CONDITIONS:
             return self._make(expr, names)
         key = (expr, frozenset((loop, names[loop].name) for loop in expr.loops))
+        self.visits.append(key in self._made)
         if key not in self._made:
             self._made[key] = self._make(expr, names)
         return self._made[key]

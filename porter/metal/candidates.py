@@ -24,7 +24,9 @@ from porter.metal.functor_spec import FunctorSpec
 from porter.metal.graph_body import find_single_call, translate_graph
 from porter.metal.lambda_body import find_lambda, promote_body, translate_lambda
 from porter.metal.params import PARAMETER
+from porter.metal.sharing import share_bodies
 from porter.metal.source import Source
+from porter.metal.tidy import specialize_helpers, tidy_body
 from porter.mpsgraph.operations import Operation, by_op, find_headers, helpers, operations
 
 _FUNCTION = re.compile(r"(?:precise|::metal|c10::metal)::(\w+)\((?:\{\d\}(?:, )?)+\)")
@@ -46,12 +48,13 @@ def build_functor(spec: FunctorSpec, indexes: Mapping[Kind, int]) -> Functor:
     for kind in (kind for kind in Kind if any(dtype.kind is kind for dtype in spec.served)):
         leader = Kind.FLOATING if _becomes_float(spec, kind) else kind
         found, index = list_candidates(spec, leader), indexes.get(leader, 0)
-        body = found[index]
+        body = tidy_body(found[index], leader, spec)
         bodies[kind] = body if leader is kind else promote_body(body, spec)
         kinds = (*origins[leader].kinds, kind) if leader in origins else (kind,)
         origins[leader] = Origin(kinds, body.origin, index, len(found))
     scalars = (("A", PARAMETER),) if spec.struct else tuple(("A", name) for name in spec.scalars)
-    return Functor(spec.names[0], spec.params, scalars, merge_overloads(bodies.items()), tuple(origins.values()))
+    overloads = merge_overloads(share_bodies(specialize_helpers(bodies), spec).items())
+    return Functor(spec.names[0], spec.params, scalars, overloads, tuple(origins.values()))
 
 
 def note_other_sources(spec: FunctorSpec, origins: Iterable[Origin]) -> Iterator[str]:

@@ -34,7 +34,9 @@ class Exec:
     owner: str = "lib."
 
     def call(self, kernel: str, **arguments: str) -> str:
-        """Returns `lib.exec_binary_kernel(iter, "eq", std::nullopt, ...)`, in this fork's argument order.
+        """Returns `lib.exec_binary_kernel(iter, "sub", alpha)`, in this fork's argument order.
+
+        Where some are left out, each has its parameter's name in a comment.
 
         Raises PTR092 if this fork's signature lacks one of the arguments.
         """
@@ -47,7 +49,11 @@ class Exec:
                 "Update MetalShaderLibrary from upstream first, or port this operator by hand.",
             )
         last = max((self.params.index(name) for name in arguments), default=-1)
-        given = [arguments.get(name, "std::nullopt") for name in self.params[: last + 1]]
+        passed_over = not arguments.keys() >= {*self.params[: last + 1]}
+        given = [
+            f"/*{name}=*/{arguments.get(name, 'std::nullopt')}" if passed_over else arguments[name]
+            for name in self.params[: last + 1]
+        ]
         passed = ", ".join(["iter", f'"{kernel}"', *given])
         return f"{self.owner}{self.name}({passed});"
 

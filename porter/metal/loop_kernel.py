@@ -14,7 +14,8 @@ from math import prod
 from porter.core.dtypes import DType, Kind
 from porter.loops.expressions import Buffer, ReductionKind
 from porter.loops.fusion import LoopNest, Shape
-from porter.metal.loop_text import Spelling, runs_alone, write_nest
+from porter.metal.loop_spelling import Spelling, runs_alone
+from porter.metal.loop_text import write_nest
 
 LANES = 32
 HEADER = """\

@@ -9,11 +9,26 @@ from dataclasses import dataclass, field
 from math import prod
 
 from porter.core.dtypes import BOOL, FLOAT, DType, Kind
-from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions
+from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions, intern
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
 from porter.metal.expression import is_product, is_term, literal, parenthesize
 from porter.metal.loop_forms import fill_form, find_form, list_uses
+from porter.metal.loop_spelling import (
+    COMPARED,
+    VALUES_OF,
+    Spelling,
+    copies,
+    find_indexed,
+    flatten_sum,
+    is_plain,
+    is_shared,
+    name_loop,
+    name_reduction,
+    runs_alone,
+    strip_index,
+    write_size,
+)  # fmt: skip
 
 _CONDITIONS = {Op.LESS: " < ", Op.EQUAL: " == ", Op.BOTH: " && "}
 _FUNCTIONS = {Op.LEAST: "min", Op.GREATEST: "max", Op.DISTANCE: "abs"}
@@ -29,59 +44,20 @@ _TURNS: Mapping[ReductionKind, str] = {
     ReductionKind.ANY: "{0} = {0} || {1};",
     ReductionKind.ALL: "{0} = {0} && {1};",
 }
+_TRUTHS = (ReductionKind.ANY, ReductionKind.ALL)
 _ACCUMULATED = (ReductionKind.SUM, ReductionKind.PRODUCT)
-_COMPARED = {ReductionKind.ARG_MAX: ">", ReductionKind.ARG_MIN: "<"}
-_LEAST = (ReductionKind.MAX, ReductionKind.MAX_NAN)
-_GREATEST = (ReductionKind.MIN, ReductionKind.MIN_NAN)
-
-
-@dataclass(frozen=True)
-class Spelling:
-    """The words of a kernel: the types of indices, of values and of the elements of buffers, and who shares a row.
-
-    `join` gives the lines after which a variable of a type has, in each thread of a row, what all of them have reduced;
-    None for a reduction that each thread does alone. Threads take turns from `lane` on, in steps of `width`.
-    """
-
-    buffers: Mapping[Buffer, str]
-    elements: Mapping[Buffer, str]
-    value: Callable[[DType], str]
-    join: Callable[[ReductionKind, DType, str, str], tuple[str, ...] | None]
-    index: str = "int"
-    row: str = "row"
-    lane: str = "lane"
-    width: str = "32"
+_LEAST, _GREATEST = (ReductionKind.MAX, ReductionKind.MAX_NAN), (ReductionKind.MIN, ReductionKind.MIN_NAN)
 
 
 def write_nest(nest: LoopNest, spelling: Spelling) -> list[str]:
     """The statements of a kernel for a loop nest. Raises PTR345 for an operation that Metal lacks."""
-    writer = _Writer(spelling, is_copy=all(map(copies, nest.stores)))
+    writer = NestWriter(spelling, is_copy=all(map(copies, nest.stores)))
     writer.write_body(nest)
     return writer.lines
 
 
-def copies(store: Store) -> bool:
-    """Whether a store moves elements and computes nothing of them."""
-    pending = [store.value]
-    while pending:
-        each = pending.pop()
-        if each.op is Op.SELECT:
-            pending += each.args[1:]
-        elif each.op not in (Op.LOAD, Op.NUMBER):
-            return False
-    return True
-
-
-def runs_alone(nest: LoopNest, spelling: Spelling) -> bool:
-    """Whether no reduction of a nest is shared, so that a thread can have each row for itself."""
-    found = [each for store in nest.stores for each in find_reductions(store.value)]
-    is_column = any(set(store.loops) - set(nest.rows) for store in nest.stores)
-    joined = (spelling.join(each.reduction.kind, each.dtype or FLOAT, "", "") for each in found)
-    return not is_column and all(each is None for each in joined)
-
-
 @dataclass
-class _Writer:
+class NestWriter:
     """Writes the body of one kernel. `bound` are expressions that have a variable where the text now stands."""
 
     spelling: Spelling
@@ -93,22 +69,36 @@ class _Writer:
 
     def write_body(self, nest: LoopNest) -> None:
         is_alone = nest.shape is Shape.MAP or runs_alone(nest, self.spelling)
-        self._split_index(self.spelling.row, nest.rows)
+        self.split_index(self.spelling.row, nest.rows)
+        if not is_alone and nest.shape is Shape.REDUCTION:
+            for store in nest.stores:
+                self._write_reductions(store, nest, is_alone)
+            self._write_once(nest.stores)
+            return
         for store in nest.stores:
-            self._write_reductions(store, is_alone)
+            self._write_reductions(store, nest, is_alone)
             columns = tuple(loop for loop in store.loops if loop not in nest.rows)
             if is_alone:
                 self._write_store(store)
             elif columns:
                 self._write_strided(columns, lambda store=store: self._write_store(store))  # type: ignore[misc]
             else:
-                self._line(f"if ({self.spelling.lane} == 0) {{")
-                self._indented(lambda store=store: self._write_store(store))  # type: ignore[misc]
+                self._write_once((store,))
 
-    def _line(self, text: str) -> None:
+    def _write_once(self, stores: Sequence[Store]) -> None:
+        """Stores that one thread of a row does."""
+
+        def write() -> None:
+            for store in stores:
+                self._write_store(store)
+
+        self.line(f"if ({self.spelling.lane} == 0) {{")
+        self.indented(write)
+
+    def line(self, text: str) -> None:
         self.lines.append(text)
 
-    def _indented(self, write: Callable[[], None]) -> None:
+    def indented(self, write: Callable[[], None]) -> None:
         """Lines within braces, which this closes; what they bind is forgotten."""
         outer, known = self.lines, dict(self.bound)
         self.lines = []
@@ -119,15 +109,15 @@ class _Writer:
         self.used[prefix] += 1
         return prefix if self.used[prefix] == 1 else f"{prefix}{self.used[prefix]}"
 
-    def _split_index(self, index: str, loops: Sequence[Loop]) -> None:
+    def split_index(self, index: str, loops: Sequence[Loop]) -> None:
         """The variables of loops from their joined index."""
         for i, loop in enumerate(loops):
             inner = loops[i + 1 :]
             by = self._product(inner)
             text = index if not inner else f"{index} / {parenthesize(by)}"
-            text = f"{text} % {_size(loop)}" if i else text
-            if text != _loop(loop):
-                self._line(f"const {self.spelling.index} {_loop(loop)} = {text};")
+            text = f"{text} % {write_size(loop)}" if i else text
+            if text != name_loop(loop):
+                self.line(f"const {self.spelling.index} {name_loop(loop)} = {text};")
 
     def _product(self, loops: Sequence[Loop]) -> str:
         known = prod(loop.size for loop in loops if loop.number is None)
@@ -136,15 +126,15 @@ class _Writer:
 
     def _write_strided(self, loops: tuple[Loop, ...], write: Callable[[], None]) -> None:
         """A loop whose turns the threads of a row share."""
-        name = _loop(loops[0]) if len(loops) == 1 else self._name("turn")
+        name = name_loop(loops[0]) if len(loops) == 1 else self._name("turn")
         index, lane, width = self.spelling.index, self.spelling.lane, self.spelling.width
-        self._line(f"for ({index} {name} = {lane}; {name} < {self._product(loops)}; {name} += {width}) {{")
+        self.line(f"for ({index} {name} = {lane}; {name} < {self._product(loops)}; {name} += {width}) {{")
 
         def body() -> None:
-            self._split_index(name, loops)
+            self.split_index(name, loops)
             write()
 
-        self._indented(body)
+        self.indented(body)
 
     def _write_store(self, store: Store) -> None:
         element = self.spelling.elements[store.buffer]
@@ -153,10 +143,10 @@ class _Writer:
         if root.op is Op.CAST and root.dtype == store.dtype:  # the store converts
             root = root.args[0]
         self._bind_shared(root, store.place)
-        value = self._text(root)
+        value = self.text(root)
         has_type = self.is_copy or self._type(root) == element
         value = value if has_type else f"static_cast<{element}>({value})"
-        self._line(f"{self.spelling.buffers[store.buffer]}[{self._text(store.place)}] = {value};")
+        self.line(f"{self.spelling.buffers[store.buffer]}[{self.text(store.place)}] = {value};")
 
     def _type(self, value: Expr) -> str:
         """The type of a value as written."""
@@ -164,12 +154,16 @@ class _Writer:
             return self.spelling.elements[value.attribute]
         return self.spelling.value(value.dtype) if value.dtype else self.spelling.index
 
-    def _write_reductions(self, store: Store, is_alone: bool) -> None:
+    def _write_reductions(self, store: Store, nest: LoopNest, is_alone: bool) -> None:
         """Variables for all reductions, in every thread of a row: they depend on the rows alone."""
         for each in find_reductions(store.value):
             if each not in self.bound:
                 assert each.dtype is not None
-                name, type_ = self._name(_prefix(each.reduction)), self._accumulator(each, store)
+                indexed = None if is_alone else find_indexed(each, nest)
+                if indexed is not None and self.spelling.join_extreme is not None:
+                    self._write_extreme(indexed)
+                    continue
+                name, type_ = self._name(name_reduction(each.reduction)), self.find_accumulator(each, store)
                 joined = None if is_alone else self.spelling.join(each.reduction.kind, each.dtype, name, type_)
                 if joined is None:
                     self._write_alone(each, name, type_)
@@ -177,60 +171,112 @@ class _Writer:
                     self._write_shared(each, name, joined, type_)
                 self.bound[each] = name
 
-    def _accumulator(self, expr: Expr, store: Store) -> str:
+    def find_accumulator(self, expr: Expr, store: Store) -> str:
         """The type that a reduction is made in: that of the result, if a sum is all that the store converts."""
         assert expr.dtype is not None
+        if expr.reduction.kind in _TRUTHS and is_shared(expr, self.spelling):
+            return "int"
         element, is_sum = self.spelling.elements[store.buffer], expr.reduction.kind in _ACCUMULATED
         is_all = expr is store.value or (store.value.op is Op.CAST and expr is store.value.args[0])
-        has_own = re.fullmatch(r"T\d+", element) is not None
-        return f"c10::metal::opmath_t<{element}>" if is_sum and is_all and has_own else self.spelling.value(expr.dtype)
+        has_own = is_sum and is_all and re.fullmatch(r"T\d+", element)
+        return f"c10::metal::opmath_t<{element}>" if has_own else self.spelling.value(expr.dtype)
 
     def _write_shared(self, expr: Expr, name: str, joined: Sequence[str], type_: str) -> None:
         """A reduction that the threads of a row share."""
-        assert expr.dtype is not None
         kind = expr.reduction.kind
-        self._line(f"{type_} {name} = {self._start(kind, expr.dtype)};")
+        self.line(f"{type_} {name} = {self.write_start(kind, expr.dtype or FLOAT)};")
 
         def body() -> None:
             self._bind_shared(expr.args[0])
-            self._line(_TURNS[kind].format(name, self._text(expr.args[0])))
+            self.line(_TURNS[kind].format(name, self.write_addend(expr, type_)))
 
         self._write_strided(expr.reduction.loops, body)
         for line in joined:
-            self._line(line)
+            self.line(line)
+
+    def write_addend(self, expr: Expr, type_: str) -> str:
+        """What a turn adds to a reduction; an element that is only added is converted to the sum's type at once."""
+        element = expr.args[0]
+        while element.op is Op.CAST:
+            element = element.args[0]
+        assert expr.dtype is not None
+        if not isinstance(element.attribute, Buffer) or element in self.bound:
+            return self.text(expr.args[0])
+        if expr.reduction.kind in _TRUTHS:
+            return f"::metal::any({self._load(element)} != {self.spelling.elements[element.attribute]}(0))"
+        if type_ == self.spelling.value(expr.dtype):
+            return self.text(expr.args[0])
+        return f"static_cast<{type_}>({self._load(element)})"
+
+    def _write_extreme(self, expr: Expr) -> None:
+        """The first index of the extreme value of a row, which its threads find together, and that value."""
+        kind, value = expr.reduction.kind, expr.args[0]
+        assert value.dtype is not None and self.spelling.join_extreme is not None
+        name, extreme = self._name(name_reduction(expr.reduction)), self._name("extreme")
+        type_, index = self._value_type(value), self.spelling.index
+        none = f"::metal::numeric_limits<{index}>::max()"
+        start = VALUES_OF[kind]
+        self.line(f"{type_} {extreme} = {self.write_start(start, value.dtype.opmath)};")
+        self.line(f"{index} {name} = {none};")
+
+        def body() -> None:
+            self._bind_shared(*expr.args)
+            if value not in self.bound:
+                self._bind(value)
+            text, place = self.text(value), self.text(strip_index(expr.args[1]))
+            tests = [f"{text} {COMPARED[kind]} {extreme}", f"{name} == {none}"]
+            if value.dtype is not None and value.dtype.kind is Kind.FLOATING:
+                tests.append(f"(isnan({text}) && !isnan({extreme}))")
+            self.line(f"if ({' || '.join(tests)}) {{")
+            self.lines += [f"  {extreme} = {text};", f"  {name} = {place};", "}"]
+
+        self._write_strided(expr.reduction.loops, body)
+        for line in self.spelling.join_extreme(kind, name, index, extreme, type_):
+            self.line(line)
+        same = Reduction(start, expr.reduction.loops)
+        self.bound[expr] = name
+        self.bound[intern(Op.REDUCE, (value,), value.dtype.opmath, same)] = f"row_{extreme}"
+
+    def _bind(self, expr: Expr) -> None:
+        """A variable for a value or an index."""
+        name = self._name("offset" if expr.dtype is None else "value")
+        type_ = self._type(expr) if self.is_copy else self._value_type(expr)
+        self.line(f"const {type_} {name} = {self._load(expr) if expr.op is Op.LOAD else self.text(expr)};")
+        self.bound[expr] = name
 
     def _write_alone(self, expr: Expr, name: str, type_: str) -> None:
         """A reduction that every thread does by itself, in the order of its loops."""
         assert expr.dtype is not None
         reduction, index = expr.reduction, self.spelling.index
         is_last = reduction.kind is ReductionKind.LAST
-        start = self._text(expr.args[2]) if is_last else self._start(reduction.kind, expr.dtype)
-        self._line(f"{type_} {name} = {start};")
+        start = self.text(expr.args[2]) if is_last else self.write_start(reduction.kind, expr.dtype)
+        self.line(f"{type_} {name} = {start};")
         extreme = ""
-        if reduction.kind in _COMPARED:
+        if reduction.kind in COMPARED:
             extreme = self._name("extreme")
-            self._line(f"{self.spelling.value(expr.args[0].dtype or FLOAT)} {extreme} = 0;")
-            self._line(f"bool {extreme}_found = false;")
+            self.line(f"{self.spelling.value(expr.args[0].dtype or FLOAT)} {extreme} = 0;")
+            self.line(f"bool {extreme}_found = false;")
         for loop in reduction.loops:
-            self._line(f"for ({index} {_loop(loop)} = 0; {_loop(loop)} < {_size(loop)}; {_loop(loop)}++) {{")
-        self._indented(lambda: self._write_turn(expr, name, extreme))
+            i = name_loop(loop)
+            self.line(f"for ({index} {i} = 0; {i} < {write_size(loop)}; {i}++) {{")
+        self.indented(lambda: self._write_turn(expr, name, extreme))
         for _ in reduction.loops[1:]:
-            self._line("}")
+            self.line("}")
 
     def _write_turn(self, expr: Expr, name: str, extreme: str) -> None:
         kind = expr.reduction.kind
         self._bind_shared(*expr.args)
-        texts = [self._text(arg) for arg in expr.args]
-        if kind in _COMPARED:
-            better = f"{parenthesize(texts[0])} {_COMPARED[kind]} {extreme}"
-            is_first = f"!{extreme}_found || {better}"
+        texts = [self.text(arg) for arg in expr.args]
+        if kind in COMPARED:
+            better = is_first = f"{parenthesize(texts[0])} {COMPARED[kind]} {extreme}"
             if expr.args[0].dtype is not None and expr.args[0].dtype.kind is Kind.FLOATING:
-                is_first = f"!{extreme}_found || (!isnan({extreme}) && (isnan({texts[0]}) || {better}))"
-            self._line(f"if ({is_first}) {{ {extreme} = {texts[0]}; {name} = {texts[1]}; {extreme}_found = true; }}")
+                is_first = f"(!isnan({extreme}) && (isnan({texts[0]}) || {better}))"
+            is_first = f"!{extreme}_found || {is_first}"
+            self.line(f"if ({is_first}) {{ {extreme} = {texts[0]}; {name} = {texts[1]}; {extreme}_found = true; }}")
         elif kind is ReductionKind.LAST:
-            self._line(f"if ({texts[0]}) {{ {name} = {texts[1]}; }}")
+            self.line(f"if ({texts[0]}) {{ {name} = {texts[1]}; }}")
         else:
-            self._line(_TURNS[kind].format(name, texts[0]))
+            self.line(_TURNS[kind].format(name, self.write_addend(expr, self.spelling.value(expr.dtype or FLOAT))))
 
     def _bind_shared(self, *roots: Expr) -> None:
         """Variables for what is used more than once."""
@@ -238,11 +284,7 @@ class _Writer:
         uses = Counter(arg for each in within for arg in list_uses(each))
         for each in within:
             if each.op in (*_VALUES, *_INDICES) and uses[each] > 1 and each not in self.bound:
-                is_index = each.dtype is None
-                name = self._name("offset" if is_index else "value")
-                text = self._load(each) if each.op is Op.LOAD else self._text(each)
-                self._line(f"const {self._type(each) if self.is_copy else self._value_type(each)} {name} = {text};")
-                self.bound[each] = name
+                self._bind(each)
 
     def _value_type(self, expr: Expr) -> str:
         return self.spelling.value(expr.dtype.opmath) if expr.dtype else self.spelling.index
@@ -259,16 +301,16 @@ class _Writer:
                 stack += [(arg, False) for arg in reversed(() if each in self.bound else each.args)]
         return list(found)
 
-    def _text(self, expr: Expr) -> str:
+    def text(self, expr: Expr) -> str:
         if expr in self.bound:
             return self.bound[expr]
         if isinstance(expr.attribute, Loop):
-            return _loop(expr.attribute)
+            return name_loop(expr.attribute)
         if expr.op is Op.LOAD:
             return self._read(expr)
         if expr.op is Op.SUM:
             return self._sum(expr.args)
-        args = [self._text(arg) for arg in expr.args]
+        args = [self.text(arg) for arg in expr.args]
         if expr.op is Op.PRODUCT:
             by = parenthesize(args[1]) if not args[1].startswith("-") else args[1]
             index = args[0] if is_product(args[0]) else parenthesize(args[0])
@@ -276,7 +318,7 @@ class _Writer:
         if expr.op in (Op.QUOTIENT, Op.REMAINDER):
             return self._divide(expr, args[0], parenthesize(args[1]))
         if expr.op in _CONDITIONS:
-            return _CONDITIONS[expr.op].join(arg if _is_plain(arg) else f"({arg})" for arg in args)
+            return _CONDITIONS[expr.op].join(arg if is_plain(arg) else f"({arg})" for arg in args)
         if expr.op in _FUNCTIONS:
             typed = [f"{self.spelling.index}({arg})" if re.fullmatch(r"-?\d+", arg) else arg for arg in args]
             return f"{_FUNCTIONS[expr.op]}({', '.join(typed)})"
@@ -290,6 +332,9 @@ class _Writer:
                 return self._number(expr)
             case Op.CALL:
                 return fill_form(find_form(str(expr.attribute)), args)
+            case Op.CAST if expr.args[0].op is Op.LOAD and expr.args[0] not in self.bound and not self.is_copy:
+                assert expr.dtype is not None
+                return f"static_cast<{self.spelling.value(expr.dtype)}>({self._load(expr.args[0])})"
             case Op.CAST | Op.INDEX_VALUE:
                 return f"static_cast<{self.spelling.value(expr.dtype) if expr.dtype else 'int'}>({args[0]})"
             case Op.READ_INDEX:
@@ -300,7 +345,8 @@ class _Writer:
 
     def _load(self, expr: Expr) -> str:
         assert isinstance(expr.attribute, Buffer)
-        return f"{self.spelling.buffers[expr.attribute]}[{self._text(expr.args[0])}]"
+        place = self.spelling.place(expr.attribute, self.text(expr.args[0]))
+        return f"{self.spelling.buffers[expr.attribute]}[{place}]"
 
     def _read(self, expr: Expr) -> str:
         """An element as the type that is computed in."""
@@ -312,8 +358,8 @@ class _Writer:
 
     def _sum(self, terms: Sequence[Expr]) -> str:
         made = ""
-        for term in _flatten(terms):
-            text = self._text(term)
+        for term in flatten_sum(terms):
+            text = self.text(term)
             text = text if is_term(text) else parenthesize(text)
             is_negative = text.startswith("-")
             made += (f" - {text[1:]}" if is_negative else f" + {text}") if made else text
@@ -341,7 +387,7 @@ class _Writer:
             return text if not re.fullmatch(r"-?\d+", text) else f"{text}.0f"
         return f"{written}({text})"
 
-    def _start(self, kind: ReductionKind, dtype: DType) -> str:
+    def write_start(self, kind: ReductionKind, dtype: DType) -> str:
         """What a reduction starts from. A maximum without NaN is NaN only of NaN alone."""
         if kind in (ReductionKind.MAX, ReductionKind.MIN) and dtype.kind is Kind.FLOATING:
             return "NAN"
@@ -351,27 +397,3 @@ class _Writer:
                 return f"{'-' if kind in _LEAST else ''}INFINITY"
             return f"{limits}::lowest()" if kind in _LEAST else f"{limits}::max()"
         return "1" if kind in (ReductionKind.PRODUCT, ReductionKind.ALL) else "0"
-
-
-def _is_plain(text: str) -> bool:
-    """Whether an operand of a condition needs no parentheses."""
-    return not re.search(r"\?|&&|<(?![^<>]*>)|==", text)
-
-
-def _flatten(terms: Sequence[Expr]) -> list[Expr]:
-    return [each for term in terms for each in (_flatten(term.args) if term.op is Op.SUM else [term])]
-
-
-def _size(loop: Loop) -> str:
-    return loop.number.name if loop.number else str(loop.size)
-
-
-def _prefix(reduction: Reduction) -> str:
-    """The name of a reduction's variable, which must not hide a function."""
-    first = reduction.kind.name.split("_")[0].lower()
-    return {"max": "largest", "min": "smallest", "any": "is_any", "all": "is_all", "arg": "best"}.get(first, first)
-
-
-def _loop(loop: Loop) -> str:
-    """The variable of a loop: `r0` of an outermost reduction's, else with its height, `r2_0`."""
-    return re.sub(r"^r1\.", "r", loop.name).replace(".", "_").replace("'", "b")

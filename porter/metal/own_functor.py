@@ -21,6 +21,8 @@ from porter.metal.lambda_body import find_lambda, translate_lambda
 from porter.metal.macros import Instance, MacroBook, MacroFamily
 from porter.metal.params import PARAMETER, Field, ParamsStruct
 from porter.metal.registration import Need, register_lines
+from porter.metal.sharing import share_bodies
+from porter.metal.tidy import specialize_helpers, tidy_body
 
 _FAMILIES = (MacroFamily.UNARY, MacroFamily.BINARY, MacroFamily.TERNARY)
 _FORMATTED_AS = f"{KERNELS}/BinaryKernel.metal"
@@ -60,7 +62,10 @@ def write_own_functor(fork: Checkout, own: OwnKernel) -> OwnFunctor:
     )
     bodies = {kind: body for kind in Kind if (body := _translate(spec, kind))}
     scalars = (("A", PARAMETER),) if struct else tuple(("A", name) for name in spec.scalars)
-    functor = Functor(own.name, spec.params, scalars, merge_overloads(bodies.items()), ())
+    bodies = {kind: tidy_body(body, kind, spec) for kind, body in bodies.items()}
+    functor = Functor(
+        own.name, spec.params, scalars, merge_overloads(share_bodies(specialize_helpers(bodies), spec).items()), ()
+    )
     helpers = "".join(f"{helper}\n\n" for helper in functor.helpers)
     defined = f"{struct.text()}\n" if struct else ""
     text = format_block(fork, _FORMATTED_AS, helpers + defined + functor_text(functor, spec.style))

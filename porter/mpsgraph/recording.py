@@ -29,10 +29,11 @@ class NotRecorded:
 
 @dataclass(frozen=True)
 class LoopForm:
-    """A call's graphs as fused kernels, in lines of pseudocode, and the shapes of its tensors."""
+    """The shapes of a call's tensors, its graphs as fused kernels in lines of pseudocode, and what those cost."""
 
     shapes: str
     lines: tuple[str, ...]
+    cost: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

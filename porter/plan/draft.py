@@ -30,6 +30,6 @@ class Draft:
 
 def _ended_alike(edit: Edit, text: str) -> Edit:
     """The edit with CRLF for LF where most lines of the file end in it; one that has kept lines of the file is left."""
-    if "\r" in edit.text or text.count("\r\n") * 2 <= text.count("\n"):
+    if "\r" not in text or "\r" in edit.text or text.count("\r\n") * 2 <= text.count("\n"):
         return edit
     return replace(edit, text=edit.text.replace("\n", "\r\n"))

@@ -13,6 +13,7 @@ from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.languages.identifiers import contains_identifier
 from porter.languages.source import Function, Source
+from porter.plan.empty_namespaces import remove_empty_namespaces
 
 # A type of graphs, defined at the start of a line: none within a function.
 _CACHED_GRAPH = re.compile(r"^struct (?P<name>\w+) : public MPSCachedGraph \{.*?^\};", re.M | re.S)
@@ -65,8 +66,9 @@ def find_removals(
     return tuple(
         removed
         for file in sorted({*by_file, *bodies})
-        for removed in _find_in_file(
-            checkout, file, list(by_file.get(file, {}).values()), declared, bodies.get(file, ())
+        for removed in _without_empty_namespaces(
+            checkout.read(file),
+            _find_in_file(checkout, file, list(by_file.get(file, {}).values()), declared, bodies.get(file, ())),
         )
     )
 
@@ -87,11 +89,19 @@ def find_orphans(checkout: Checkout, file: str, before: str) -> Iterator[Removal
         if removed == known:
             break
     last = 0
-    for (start, end), symbol in sorted(removed.items()):
+    for (start, end), symbol in _list_outermost(removed):
         edit = _cut(source, start, end, removed)
         edit = replace(edit, start=max(last, edit.start))
         last = edit.end
         yield Removal(file, symbol, edit)
+
+
+def _without_empty_namespaces(text: str, removals: Iterable[Removal]) -> Iterator[Removal]:
+    made = list(removals)
+    inside = sorted((each.edit for each in made), key=lambda edit: edit.start)
+    grown = dict(zip(inside, remove_empty_namespaces(text, inside), strict=True))
+    for removal in made:
+        yield replace(removal, edit=grown[removal.edit])
 
 
 def _find_in_file(
@@ -120,7 +130,7 @@ def _find_in_file(
         if removed == known:
             break
     last = 0
-    for (start, end), symbol in sorted(removed.items()):
+    for (start, end), symbol in _list_outermost(removed):
         if (start, end) in bodies:
             yield Removal(file, symbol, Edit(file, start, end, bodies[start, end].body))
             last = end
@@ -134,6 +144,15 @@ def _find_in_file(
         if match and match[1] in declared and not _still_implemented(source, declared[match[1]], removed):
             line_end = source.text.find("\n", include.end) + 1
             yield Removal(file, f"#include <{include.path}>", Edit(file, include.start, line_end, ""))
+
+
+def _list_outermost(removed: Mapping[tuple[int, int], str]) -> Iterator[tuple[tuple[int, int], str]]:
+    """Yields what is removed, in order, without what is removed with it: a type's constructor."""
+    last = 0
+    for (start, end), symbol in sorted(removed.items(), key=lambda each: (each[0][0], -each[0][1])):
+        if end > last:
+            yield (start, end), symbol
+            last = end
 
 
 def _find_registrations(source: Source, kernels: Iterable[str]) -> Iterator[tuple[tuple[int, int], str]]:
@@ -196,8 +215,11 @@ def _still_implemented(source: Source, kernels: Collection[str], removed: dict[t
 def _cut(source: Source, start: int, end: int, removed: dict[tuple[int, int], str]) -> Edit:
     """Returns the edit that removes a definition with its comment and lines, leaving one blank line in their place."""
     text = source.text
+    first = start
     start = _find_comment_start(source, start, removed)
     end = _find_line_end(text, end)
+    if _is_heading(source, text[start:first], start, removed):
+        return Edit(source.path, first, _find_line_end(text, end), "")
     above = text.endswith(("\n\n", "\n\r\n"), 0, start)
     if above and text.startswith(("\n", "\r\n"), end):
         end = _find_line_end(text, end)
@@ -220,6 +242,16 @@ def _find_comment_start(source: Source, start: int, removed: dict[tuple[int, int
         line = previous
     alone = not source.text[following : following + 1].strip() or _within(following, removed)
     return line if alone and line != text_start and not _in_run(source, start) else text_start
+
+
+def _is_heading(source: Source, comment: str, start: int, removed: dict[tuple[int, int], str]) -> bool:
+    """Whether a comment is over all the functions of a namespace, of which others stay: after another one's end."""
+    if not comment.startswith("// ") or not source.text[:start].rstrip().split("\n")[-1].startswith("} // namespace"):
+        return False
+    end = source.text.find("} // namespace", start)
+    inside = [each for each in source.functions() if start < each.start < end]
+    named = any(contains_identifier(comment, word) for each in inside for word in each.name.split("_"))
+    return not named and any(not _within(each.start, removed) for each in inside[1:])
 
 
 def _in_run(source: Source, start: int) -> bool:

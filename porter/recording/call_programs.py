@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +11,24 @@ from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.loops.building import CallProgram
 from porter.loops.coalesce import coalesce
-from porter.loops.expressions import Buffer, Expr, Op, intern, walk
+from porter.loops.expressions import Buffer, Expr, cast, intern, walk
 from porter.loops.fusion import LoopNest, Store, fuse
-from porter.loops.graph import ConcreteGraph
+from porter.loops.graph import ConcreteGraph, Tensor
 from porter.loops.host_values import Arguments, ArgumentValue, Constant, TensorValue
-from porter.loops.numbers import digest_structure, list_numbers
+from porter.loops.numbers import digest_sharing, digest_structure, list_numbers
 from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, Table, Temporary
+from porter.loops.reversal import reverse_loops
 from porter.mpsgraph.graph import Value
 from porter.recording.calls import read_arguments
-from porter.recording.concrete import evaluate_nodes, read_concrete_graph
+from porter.recording.concrete import (
+    View,
+    crop_results,
+    evaluate_nodes,
+    find_view,
+    fits,
+    read_concrete_graph,
+    view_feeds,
+)  # fmt: skip
 from porter.recording.flow import check_flow, same_elements
 from porter.verdict.errors import raising_porter_errors
 
@@ -30,6 +39,8 @@ if TYPE_CHECKING:
     from aten_overlay.apple.mpsgraph.recorder import GraphRun
     from porter.recording.calls import OpCall
     from porter.recording.record import RecordedRun
+
+_MAX_MADE = 8  # elements that host code makes, such as sizes and scales
 
 
 def read_call_program(ran: RecordedRun) -> CallProgram:
@@ -42,14 +53,15 @@ def read_call_program(ran: RecordedRun) -> CallProgram:
         nests = tuple(nest for run in ran.runs for nest in reader.read_graph(run))
         reader.check_results()
     arguments = read_call_arguments(ran.call, ran.results)
-    key = next(iter(ran.call.tensors()))
+    key = next(iter(arguments.tensors))  # of a call that takes no tensor, its first result
     dtype = arguments.tensors[key].dtype
     roles = reader.roles
     labels = _label_buffers(nests, roles)
     numbers = list_numbers(nests)
     structure = digest_structure(nests, labels, lambda each, is_memory: _label_dtype(each, dtype, is_memory))
-    shared = f"{structure} {len(numbers)}"  # values that equal numbers make one are visited once
-    facts = {**read_arguments(ran.call), **dict(_wrapped_dims(arguments, key))}
+    shared = f"{structure} {digest_sharing(nests)}"
+    empty = {f"{name}.empty()": not value for name, value in arguments.others.items() if isinstance(value, tuple)}
+    facts = {**read_arguments(ran.call), **empty, **dict(_wrapped_dims(arguments, key))}
     return CallProgram(arguments, facts, key, dtype, nests, roles, shared, numbers)
 
 
@@ -135,12 +147,19 @@ class _Reader:
         self.roles: dict[Buffer, Role] = {}
 
     def read_graph(self, run: GraphRun) -> Iterator[LoopNest]:
-        scalars = {ref for ref, address in run.feeds.items() if self._is_scalar(run, ref, address)}
-        graph = read_concrete_graph(run, scalars)
+        constants = {ref for ref in run.feeds if self._is_constant(run, ref)}
+        whole = read_concrete_graph(run, constants)
+        cropped = crop_results(whole, self._find_crops(run, whole))
+        feeds = [ref for ref in run.feeds if ref not in constants]
+        views = {Tensor(ref.node, ref.output): view for ref in feeds if (view := self._find_view(run, ref))}
+        graph = view_feeds(cropped, {tensor: view for tensor, (_, view) in views.items()})
         nests = [coalesce(nest) for nest in fuse(graph)]
-        buffers = {Buffer(ref.node, ref.output): self._find_memory(run, ref) for ref in run.feeds if ref not in scalars}
-        for ref, address in run.results.items():
-            buffers[Buffer(ref.node, ref.output)] = self._result_memory(run, ref, address)
+        in_order = [ref for ref in feeds if Tensor(ref.node, ref.output) not in views]
+        buffers = {Buffer(ref.node, ref.output): self._find_memory(run, ref) for ref in in_order}
+        for i, (name, _) in enumerate(views.values()):
+            buffers[Buffer(len(cropped.nodes) + i)] = self._shared(ArgumentBuffer(name))
+        for tensor, (ref, address) in zip(graph.results, run.results.items(), strict=True):
+            buffers[Buffer(tensor.node, tensor.output)] = self._result_memory(run, ref, address)
         for nest in nests:
             for store in nest.stores:
                 if store.buffer not in buffers:
@@ -149,7 +168,7 @@ class _Reader:
                 if buffer not in buffers:
                     buffers[buffer] = self._add(_table(graph, buffer))
         for nest in nests:
-            yield _replace_buffers(nest, buffers)
+            yield reverse_loops(_replace_buffers(nest, buffers, self._find_types()))
 
     def check_results(self) -> None:
         """Every result is written by a graph, or is an argument. Raises PTR365."""
@@ -158,9 +177,35 @@ class _Reader:
             if i not in written and result.numel() and result.data_ptr() not in self._names:
                 raise _unknown(f"no memory of result {i}, of shape {tuple(result.shape)}")
 
-    def _is_scalar(self, run: GraphRun, ref: Ref, address: int) -> bool:
-        known = {*self._names, *self._results, *self._written}
-        return run.values[ref].numel() == 1 and address not in known
+    def _is_constant(self, run: GraphRun, ref: Ref) -> bool:
+        """Whether host code made what is fed: one number for all elements, or a few."""
+        address, value = run.feeds[ref], run.values[ref]
+        if address in {*self._names, *self._written}:
+            return False
+        if value.numel() == 1:  # also a result that host code fills
+            return True
+        is_made = value.numel() <= _MAX_MADE or bool((value == value.flatten()[0]).all())
+        return is_made and self._find_argument(value, self._inputs) is None
+
+    def _find_crops(self, run: GraphRun, graph: ConcreteGraph) -> dict[Tensor, tuple[int, ...]]:
+        """The shapes of memory that has no room for all of a result."""
+        held = {tensor.data_ptr(): tensor for tensor in (*self._ran.results, *self._inputs.values())}
+        found = {}
+        for tensor, address in zip(graph.results, run.results.values(), strict=True):
+            shape = tuple(held[address].shape) if address in held else graph.result(tensor).shape
+            if fits(shape, graph.result(tensor).shape):
+                found[tensor] = shape
+        return found
+
+    def _find_types(self) -> dict[Buffer, DType]:
+        """The element types of arguments and results, as which a graph may have other types."""
+        found = {}
+        for buffer, role in self.roles.items():
+            if isinstance(role, ArgumentBuffer):
+                found[buffer] = _dtype(self._inputs[role.name])
+            elif isinstance(role, ResultBuffer):
+                found[buffer] = _dtype(self._ran.results[role.index])
+        return found
 
     def _add(self, role: Role) -> Buffer:
         self._nodes += 1
@@ -177,12 +222,28 @@ class _Reader:
         address, value = run.feeds[ref], run.values[ref]
         if address in self._written:
             return self._written[address]
+        if address in self._names and same_elements(value, self._ran.given[self._names[address]]):
+            return self._shared(ArgumentBuffer(self._names[address]))  # perhaps as another type
+        name = None if address in self._names else self._find_argument(value, self._inputs)
+        if name is not None:
+            return self._shared(ArgumentBuffer(name))
+        raise _unknown(f"an operand of shape {tuple(value.shape)}, which is no argument's elements in order")
+
+    def _find_view(self, run: GraphRun, ref: Ref) -> tuple[str, View] | None:
+        """The argument that a feed is a view of, and how; None for one whose elements are in order."""
+        address, value = run.feeds[ref], run.values[ref]
+        if address in self._written or self._find_argument(value, self._inputs) is not None:
+            return None
         names = [self._names[address]] if address in self._names else list(self._inputs)
         for name in names:
-            given = self._ran.given[name]
-            if given.dtype == value.dtype and same_elements(value, given):
-                return self._shared(ArgumentBuffer(name))
-        raise _unknown(f"an operand of shape {tuple(value.shape)}, which is no argument's elements in order")
+            if not same_elements(value, self._ran.given[name]) and (view := find_view(value, self._ran.given[name])):
+                return name, view
+        return None
+
+    def _find_argument(self, value: torch.Tensor, names: Iterable[str]) -> str | None:
+        """The argument that has the elements of a value."""
+        given = ((name, self._ran.given[name]) for name in names)
+        return next((name for name, each in given if _is_held(value, each) and same_elements(value, each)), None)
 
     def _result_memory(self, run: GraphRun, ref: Ref, address: int) -> Buffer:
         if address in self._names:
@@ -203,6 +264,11 @@ class _Reader:
         return None
 
 
+def _is_held(value: torch.Tensor, given: torch.Tensor) -> bool:
+    """Whether a value has the type of a tensor, or that which graphs take a bool as."""
+    return given.dtype == value.dtype or (str(given.dtype), str(value.dtype)) == ("torch.bool", "torch.int8")
+
+
 def _temporary(value: torch.Tensor) -> Temporary:
     return Temporary(Constant(value.numel()), _dtype(value))
 
@@ -218,15 +284,23 @@ def _unknown(what: str) -> PorterError:
     return PorterError("PTR365", f"the call's graphs use {what}", hint="See docs/errors/PTR365.md.")
 
 
-def _replace_buffers(nest: LoopNest, buffers: Mapping[Buffer, Buffer]) -> LoopNest:
-    """The nest with other names of its memory, which nothing is simplified by."""
+def _replace_buffers(nest: LoopNest, buffers: Mapping[Buffer, Buffer], types: Mapping[Buffer, DType]) -> LoopNest:
+    """The nest with other names of its memory, and with the types that it has, which nothing is simplified by."""
     made: dict[Expr, Expr] = {}
     for each in walk(*(expr for store in nest.stores for expr in (store.place, store.value))):
-        attribute = buffers[each.attribute] if isinstance(each.attribute, Buffer) else each.attribute
-        made[each] = intern(each.op, [made[arg] for arg in each.args], each.dtype, attribute)
+        args = [made[arg] for arg in each.args]
+        if isinstance(each.attribute, Buffer):
+            buffer = buffers[each.attribute]
+            made[each] = intern(each.op, args, types.get(buffer, each.dtype), buffer)
+            if each.dtype is not None and made[each].dtype != each.dtype:
+                made[each] = cast(made[each], each.dtype)
+        else:
+            made[each] = intern(each.op, args, each.dtype, each.attribute)
 
     def change(store: Store) -> Store:
-        return replace(store, buffer=buffers[store.buffer], place=made[store.place], value=made[store.value])
+        buffer, value = buffers[store.buffer], made[store.value]
+        dtype = types.get(buffer, store.dtype)
+        value = value if dtype == store.dtype else cast(value, dtype)
+        return replace(store, buffer=buffer, dtype=dtype, place=made[store.place], value=value)
 
-    assert all(each.op is not Op.LOAD or isinstance(each.attribute, Buffer) for each in made)
     return LoopNest(tuple(map(change, nest.stores)), nest.rows)

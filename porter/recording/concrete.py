@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 from porter.core import dtypes
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from aten_overlay.apple.mpsgraph.recorder import GraphRun
 
 _MAX_ELEMENTS = 4096  # of a constant that is kept
+_PLACEHOLDER = "placeholderWithShape:dataType"
+_MAX_TURNED = 5  # dimensions of a tensor whose orders are tried
+_SLICE = "sliceTensor:starts:ends:strides"
 
 
 def read_concrete_graph(run: GraphRun, constants: Collection[Ref] = ()) -> ConcreteGraph:
@@ -35,6 +40,70 @@ def read_concrete_graph(run: GraphRun, constants: Collection[Ref] = ()) -> Concr
         for i, node in enumerate(run.graph.nodes)
     )
     return ConcreteGraph(nodes, feeds, tuple(_tensor(ref) for ref in run.results))
+
+
+@dataclass(frozen=True)
+class View:
+    """What host code feeds in place of an argument: an operation on it, and its arguments after the tensor."""
+
+    selector: str
+    arguments: tuple[Argument, ...]
+    shape: tuple[int, ...]  # of the argument
+
+
+def find_view(value: torch.Tensor, given: torch.Tensor) -> View | None:
+    """How a value is a view of a tensor: expanded, or with its dimensions in another order."""
+    shape = tuple(given.shape)
+    if given.dtype != value.dtype or not value.numel():
+        return None
+    if _expands(given, value):
+        return View("broadcastTensor:toShape", (tuple(value.shape),), shape)
+    if len(shape) != value.dim() or len(shape) > _MAX_TURNED or given.numel() != value.numel():
+        return None
+    for order in permutations(range(len(shape))):
+        if given.permute(order).shape == value.shape and given.permute(order).equal(value):
+            return View("transposeTensor:permutation", (order,), shape)
+    return None
+
+
+def _expands(given: torch.Tensor, value: torch.Tensor) -> bool:
+    sizes = zip(reversed(given.shape), reversed(value.shape), strict=False)
+    is_smaller = given.dim() <= value.dim() and all(a in (1, b) for a, b in sizes)
+    return is_smaller and given.numel() < value.numel() and given.expand(value.shape).equal(value)
+
+
+def view_feeds(graph: ConcreteGraph, views: Mapping[Tensor, View]) -> ConcreteGraph:
+    """The graph fed with arguments in place of their views, which it makes."""
+    nodes = list(graph.nodes)
+    feeds = set(graph.feeds)
+    for tensor, view in views.items():
+        made = graph.result(tensor)
+        argument = Tensor(len(nodes))
+        nodes.append(Node(_PLACEHOLDER, (), (Result(view.shape, made.dtype),)))
+        nodes[tensor.node] = Node(view.selector, (argument, *view.arguments), (made,))
+        feeds = (feeds - {tensor}) | {argument}
+    return ConcreteGraph(tuple(nodes), frozenset(feeds), graph.results)
+
+
+def fits(room: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether memory has room for a part of a result alone, which is cut to it."""
+    pairs = list(zip(room, shape, strict=False))
+    return len(room) == len(shape) and room != shape and all(a <= b for a, b in pairs)
+
+
+def crop_results(graph: ConcreteGraph, shapes: Mapping[Tensor, tuple[int, ...]]) -> ConcreteGraph:
+    """The graph with some results cut to these shapes, as memory has room for, in the order of `results`."""
+    nodes = list(graph.nodes)
+    results = []
+    for tensor in graph.results:
+        cropped = tensor
+        shape = shapes.get(tensor)
+        if shape is not None:
+            arguments = tensor, (0,) * len(shape), shape, (1,) * len(shape)
+            cropped = Tensor(len(nodes))
+            nodes.append(Node(_SLICE, arguments, (Result(shape, graph.result(tensor).dtype),)))
+        results.append(cropped)
+    return ConcreteGraph(tuple(nodes), graph.feeds, tuple(results))
 
 
 def _replace_known(

@@ -19,6 +19,10 @@ from porter.mpsgraph.operations import by_op
 MAX_TURNS = 1 << 22  # of nested loops
 
 
+class TooManyTurns(PorterError):
+    """A loop form that would take too long."""
+
+
 def evaluate_expression(root: Expr, buffers: Mapping[Buffer, Tensor], loops: Sequence[Loop]) -> Tensor:
     """The values of an expression in all turns of `loops`, which are its free ones: a dimension each.
 
@@ -28,7 +32,8 @@ def evaluate_expression(root: Expr, buffers: Mapping[Buffer, Tensor], loops: Seq
     for each in walk(root):
         order = _order(each)
         if prod(loop.size for loop in order) > MAX_TURNS:
-            raise _failed(f"over {MAX_TURNS} turns of loops")
+            error = _failed(f"over {MAX_TURNS} turns of loops")
+            raise TooManyTurns(error.code, error.what, hint=error.hint)
         values[each] = _evaluate(each, [values[arg] for arg in each.args], buffers)
     return _spread(values[root], _order(root), loops).expand([loop.size for loop in loops])
 

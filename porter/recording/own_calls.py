@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from time import process_time
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
 from porter.recording.calls import OpCall, capture_sample_calls
-from porter.recording.size_sets import SETS, SizeSets, Template
+from porter.recording.size_sets import SETS, Place, SizeSets, Template
 
 SECONDS = 12.0  # of this process, to make the samples of one operator
 _SAMPLES = 200  # of an OpInfo that are looked at
@@ -21,7 +22,26 @@ _OTHER_SETS = 1  # of a sample, for element types after the first
 TYPES = tuple(dtypes.BY_TORCH[name] for name in ("float32", "float16", "int64", "int32", "bool", "bfloat16"))
 
 
-def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[tuple[DType, OpCall]]:
+@dataclass(frozen=True)
+class OwnCall:
+    """A call, and where it came from: an OpInfo, and the sizes of a sample of it."""
+
+    call: OpCall
+    op: Any
+    base: str
+    sets: SizeSets
+    place: Place
+
+    def capture_near(self, deadline: float) -> Iterator[OpCall]:
+        """Yields calls of the same overload that samples with few other sizes make."""
+        self.sets.extend(deadline)
+        for sample in self.sets.make_near(self.place):
+            for call in capture_sample_calls(self.op, self.base, sample, self.place.requires_grad):
+                if call.overload == self.call.overload:
+                    yield call
+
+
+def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[OwnCall]:
     """Yields calls by element type: those of the first that the operator has vary all sizes, the others some."""
     deadline = process_time() + seconds
     supported = [each for each in TYPES if getattr(torch, each.torch) in op.supported_dtypes("cpu")]
@@ -30,8 +50,9 @@ def capture_own_calls(op: Any, base: str, seconds: float = SECONDS) -> Iterator[
         differentiable = op.supports_autograd and dtype.kind is Kind.FLOATING
         sets = SizeSets(lambda sample: op(sample.input, *sample.args, **sample.kwargs), deadline)
         for sample in _pick_samples(op, dtype, differentiable):
-            for made in sets.make_samples(sample, differentiable, _OTHER_SETS if i else SETS):
-                yield from ((dtype, call) for call in capture_sample_calls(op, base, made, differentiable))
+            for made, place in sets.make_places(sample, differentiable, _OTHER_SETS if i else SETS):
+                calls = capture_sample_calls(op, base, made, differentiable)
+                yield from (OwnCall(call, op, base, sets, place) for call in calls)
 
 
 def _pick_samples(op: Any, dtype: DType, differentiable: bool) -> Sequence[Any]:

@@ -11,7 +11,7 @@ from porter.loops.expressions import Buffer
 from porter.loops.instances import instantiate
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Table
 from porter.recording.call_programs import read_call_arguments
-from porter.recording.concrete import evaluate_nodes
+from porter.recording.concrete import evaluate_nodes, fits
 from porter.recording.loop_check import describe_difference, evaluate_nest
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def _compute_exactly(ran: RecordedRun, given: torch.Tensor) -> torch.Tensor:
     for run in reversed(ran.runs):
         for ref, address in run.results.items():
             if address == given.data_ptr():
-                return evaluate_nodes(run, in_double=True)[ref]
+                value = evaluate_nodes(run, in_double=True)[ref]
+                return value[tuple(map(slice, given.shape))] if fits(tuple(given.shape), tuple(value.shape)) else value
     return _in_double(given.detach().cpu())
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
-from porter.loops.program import Programs, SymbolicProgram
-from porter.loops.program_printing import program_lines
+from porter.loops.host_values import Arguments
+from porter.loops.instances import instantiate
+from porter.loops.program import ArgumentBuffer, Programs, Role, SymbolicProgram, Table
+from porter.loops.program_printing import name_memory, program_lines
 from porter.loops.storage import decode_programs, encode_programs
 from porter.verdict import client
 from porter.verdict.evidence import digest_old_code, key
@@ -36,9 +39,9 @@ def get_programs(
 
 
 def describe_programs(
-    checkout: Checkout, target: VerifyTarget, overload: str, macos: str, progress: Progress = ignore
+    checkout: Checkout, target: VerifyTarget, overload: str, macos: str, cost: bool = False, progress: Progress = ignore
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yields the programs of an overload as titles and lines, and why calls have none."""
+    """Yields the programs of an overload as titles and lines, with `cost` theirs too, and why calls have none."""
     try:
         found = get_programs(checkout, target, macos, progress=progress) or ()
     except PorterError as error:
@@ -46,7 +49,10 @@ def describe_programs(
         return
     for each in found:
         if each.name == overload:
-            yield from ((_title(program), tuple(program_lines(program))) for program in each.cases)
+            for program in each.cases:
+                yield _title(program), tuple(program_lines(program))
+                if cost:
+                    yield _describe_cost(program)
             if each.left:
                 yield f"no program of {overload}", tuple(f"{error.code} {error.what}" for error in each.left)
 
@@ -54,3 +60,27 @@ def describe_programs(
 def _title(program: SymbolicProgram) -> str:
     dtypes = ", ".join(dtype.metal for dtype in program.dtypes)
     return f"program of {program.name}, from {len(program.calls)} calls, {program.key} of {dtypes}"
+
+
+def _describe_cost(program: SymbolicProgram) -> tuple[str, tuple[str, ...]]:
+    """What the largest recorded call costs."""
+    from porter.recording.loop_cost import cost_lines, count_cost  # torch, which nothing else here needs
+
+    call = max(program.calls, key=lambda each: sum(math.prod(value.shape) for value in each.tensors.values()))
+    shapes = ", ".join(f"{name} {value.shape}" for name, value in call.tensors.items())
+    title = f"cost of a call of {program.name}, for {shapes}"
+    sizes = {buffer: size for buffer, role in program.roles.items() if (size := _size(role, call)) is not None}
+    try:
+        found = count_cost(instantiate([each.nest for each in program.nests], call), sizes)
+    except PorterError as error:
+        return title, (f"{error.code} {error.what}",)
+    return title, tuple(cost_lines(found, name_memory(program)))
+
+
+def _size(role: Role, call: Arguments) -> int | None:
+    match role:
+        case ArgumentBuffer(name):
+            return math.prod(call.tensors[name].shape)
+        case Table(elements):
+            return len(elements)
+    return None

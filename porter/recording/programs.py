@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from math import prod
 from time import process_time
 from typing import Any
@@ -13,17 +15,25 @@ from porter.aten.condition import Condition
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.loops.building import CallProgram, Values, build_program, transfer_program
+from porter.loops.fit import MIN_CALLS
 from porter.loops.program import Programs, SymbolicProgram
 from porter.mpsgraph.graph import Value
-from porter.recording.branches import find_distinguishing_conditions
+from porter.recording.branches import find_distinguishing_conditions, split_calls
 from porter.recording.call_programs import read_call_program
-from porter.recording.own_calls import capture_own_calls
+from porter.recording.calls import OpCall
+from porter.recording.loop_values import TooManyTurns
+from porter.recording.own_calls import OwnCall, capture_own_calls
 from porter.recording.program_check import check_program
 from porter.recording.record import RecordedRun, find_opinfos, run_call
 from porter.verdict.errors import raising_porter_errors
 
 SECONDS = 15.0  # of this process, to record one operator: other processes do not change what is recorded
+MORE_SECONDS = 10.0  # to record more calls of cases that have few
+_SIZE = re.compile(r"\.size\(-?\d")
 _SIZES = (".sizes()", ".numel()")
+_ENOUGH = 8  # calls of a case
+_TRIED = 40  # calls, to find these
+_MAX_DEPTH = 2  # splits of a group of calls
 _CHECKED = 6  # calls that another case's program is tried with
 
 
@@ -41,23 +51,47 @@ def record_programs(base: str, through: Sequence[str] = ()) -> tuple[Programs, .
 
     check_gradients()
     found: dict[str, list[RecordedRun]] = {}
-    for ran in _run_calls(find_opinfos(base, through), base):
+    origins: dict[int, OwnCall] = {}
+    for ran, origin in _run_calls(find_opinfos(base, through), base):
         found.setdefault(ran.call.name, []).append(ran)
-    return tuple(find_programs(name, runs) for name, runs in sorted(found.items()))
+        origins[id(ran)] = origin
+    more = _Near(origins, process_time() + MORE_SECONDS)
+    return tuple(find_programs(name, runs, more.run_near) for name, runs in sorted(found.items()))
 
 
-def _run_calls(ops: Sequence[Any], base: str) -> Iterator[RecordedRun]:
+@dataclass(frozen=True)
+class _Near:
+    """Where calls came from, for more calls like them, until time is up."""
+
+    origins: Mapping[int, OwnCall]
+    deadline: float
+
+    def run_near(self, ran: RecordedRun) -> Iterator[RecordedRun]:
+        """Yields calls that differ from one in few sizes."""
+        if process_time() < self.deadline and id(ran) in self.origins:
+            yield from _run_all(self.origins[id(ran)].capture_near(self.deadline), self.deadline)
+
+
+def _run_calls(ops: Sequence[Any], base: str) -> Iterator[tuple[RecordedRun, OwnCall]]:
     """Runs calls of all OpInfos, until time is up."""
     deadline = process_time() + SECONDS
     for i, op in enumerate(ops):
         until = process_time() + (deadline - process_time()) / (len(ops) - i)
-        for _, call in capture_own_calls(op, base, until - process_time()):
+        for own in capture_own_calls(op, base, until - process_time()):
             if process_time() > until:
                 break
-            with suppress(Exception):  # the fork's code rejects what the CPU accepts
-                ran = run_call(call)
-                if ran.runs:  # host code returns early for some calls
-                    yield ran
+            yield from ((ran, own) for ran in _run_all((own.call,), until))
+
+
+def _run_all(calls: Iterable[OpCall], deadline: float) -> Iterator[RecordedRun]:
+    """The calls that run graphs."""
+    for call in calls:
+        if process_time() > deadline:
+            return
+        with suppress(Exception):  # the fork's code rejects what the CPU accepts
+            ran = run_call(call)
+            if ran.runs:  # host code returns early for some calls
+                yield ran
 
 
 @dataclass
@@ -69,8 +103,14 @@ class _Case:
     calls: list[_Observed]
 
 
-def find_programs(name: str, runs: Iterable[RecordedRun]) -> Programs:
-    """The cases of an overload; the most general program first, which others are tried with."""
+More = Callable[[RecordedRun], Iterable[RecordedRun]]  # calls like one
+
+
+def find_programs(name: str, runs: Iterable[RecordedRun], more: More = lambda ran: ()) -> Programs:
+    """The cases of an overload; the most general program first, which others are tried with.
+
+    A case of few calls gets those of `more` that are like its own.
+    """
     observed, left = _read_runs(runs)
     cases: list[_Case] = []
     unexplained: list[_Observed] = []
@@ -78,13 +118,29 @@ def find_programs(name: str, runs: Iterable[RecordedRun]) -> Programs:
         if _join(cases, group):
             continue
         try:
-            cases.append(_transfer(cases, group) or _make_case(name, group))
+            made = _transfer(cases, group)
+            cases += [made] if made else _make_cases(name, _find_more(group, more), more)
         except PorterError as error:
             if not all(map(_is_single, group)):  # calls of one element are run, not recorded
                 left.append(error)
                 unexplained += group
     programs = tuple(_with_conditions(case, cases, unexplained) for case in cases)
     return Programs(name, programs, tuple({(each.code, each.what): each for each in left}.values()))
+
+
+def _find_more(group: list[_Observed], more: More) -> list[_Observed]:
+    """The calls of a group; if these are few, with others of their structure."""
+    found = {repr(each.program.arguments): each for each in group}
+    if len(found) >= MIN_CALLS:
+        return group
+    first = group[0].program
+    runs = islice(chain.from_iterable(more(each.ran) for each in group), _TRIED)
+    for each in (observed for ran in runs for observed in _read_runs((ran,))[0]):
+        if (each.program.dtype, each.program.structure) == (first.dtype, first.structure):
+            found.setdefault(repr(each.program.arguments), each)
+        if len(found) >= _ENOUGH:
+            break
+    return list(found.values())
 
 
 def _is_single(observed: _Observed) -> bool:
@@ -102,8 +158,29 @@ def _read_runs(runs: Iterable[RecordedRun]) -> tuple[list[_Observed], list[Porte
         try:
             observed.append(_Observed(ran, read_call_program(ran)))
         except PorterError as error:
-            left.append(error)
+            if not _has_one_element(ran):
+                left.append(error)
     return observed, left
+
+
+def _has_one_element(ran: RecordedRun) -> bool:
+    return all(tensor.numel() == 1 for tensor in ran.call.tensors().values())
+
+
+def _make_cases(name: str, group: list[_Observed], more: More, depth: int = _MAX_DEPTH) -> list[_Case]:
+    """The case of a group of calls; or those of calls with a flag, a string or an option, and of calls without.
+
+    Raises PTR363, PTR364 and PTR366.
+    """
+    try:
+        return [_make_case(name, group)]
+    except PorterError as error:
+        if error.code != "PTR363" or not depth:
+            raise
+        for halves in split_calls(group, [_list_facts(each) for each in group]):
+            with suppress(PorterError):
+                return [case for half in halves for case in _make_cases(name, _find_more(half, more), more, depth - 1)]
+        raise
 
 
 def _make_case(name: str, group: list[_Observed]) -> _Case:
@@ -154,11 +231,15 @@ def _join(cases: Sequence[_Case], group: list[_Observed]) -> bool:
 
 
 def _find_difference(program: SymbolicProgram, group: Sequence[_Observed]) -> str | None:
-    """How a program differs from some of the calls; None if it does not."""
-    for each in group[:: max(1, len(group) // _CHECKED)]:
+    """How a program differs from some of the calls; None if it does not. One of them at least is compared."""
+    for i, each in enumerate(sorted(group, key=_count_elements)[:: max(1, len(group) // _CHECKED)]):
         try:
             with raising_porter_errors():
                 found = check_program(program, each.ran)
+        except TooManyTurns as error:
+            if i:  # the smaller ones agree
+                return None
+            return error.what
         except PorterError as error:
             return error.what
         except (RuntimeError, IndexError, KeyError) as error:  # torch rejects an empty or missing operand
@@ -166,6 +247,10 @@ def _find_difference(program: SymbolicProgram, group: Sequence[_Observed]) -> st
         if found:
             return found
     return None
+
+
+def _count_elements(observed: _Observed) -> int:
+    return sum(tensor.numel() for tensor in observed.ran.call.tensors().values())
 
 
 def _with_conditions(case: _Case, cases: Sequence[_Case], unexplained: Sequence[_Observed]) -> SymbolicProgram:
@@ -180,4 +265,4 @@ def _with_conditions(case: _Case, cases: Sequence[_Case], unexplained: Sequence[
 def _list_facts(observed: _Observed) -> dict[str, Value]:
     """What may choose a case: no sizes, which every call has its own of."""
     facts = observed.program.facts
-    return {name: value for name, value in facts.items() if ".size(" not in name and not name.endswith(_SIZES)}
+    return {name: value for name, value in facts.items() if not _SIZE.search(name) and not name.endswith(_SIZES)}

@@ -144,9 +144,17 @@ def _is_read(checkout: Checkout, row: ServedFunction) -> bool:
 
 
 def describe_recordings(
-    checkout: Checkout, row: ServedFunction, source: Graph | None, macos: str, progress: Progress = ignore
+    checkout: Checkout,
+    row: ServedFunction,
+    source: Graph | None,
+    macos: str,
+    cost: bool = False,
+    progress: Progress = ignore,
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yields the recorded graphs of a row as titles and lines: unread calls, notes, and agreement with the source."""
+    """Yields the recorded graphs of a row as titles and lines: unread calls, notes, and agreement with the source.
+
+    With `cost`, also what the kernels of its loop form and of its programs cost.
+    """
     try:
         found = get_row_recordings(checkout, row, macos, progress=progress)
     except PorterError as error:
@@ -162,8 +170,11 @@ def describe_recordings(
         yield f"graph, {calls} of {each.name} (backend {HOST}, macOS {macos or 'newest'})", tuple(lines)
         if each.loop_form and each.loop_form.lines:
             yield f"loop form of one call of {each.name}, for {each.loop_form.shapes}", each.loop_form.lines
+            if cost:
+                yield "cost of this call", each.loop_form.cost
         if not _is_elementwise(each.graph):
-            yield from describe_programs(checkout, find_target(checkout, row.function.base), each.name, macos, progress)
+            target = find_target(checkout, row.function.base)
+            yield from describe_programs(checkout, target, each.name, macos, cost, progress)
 
 
 def _is_elementwise(graph: Graph) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from porter.aten.native_functions import MPS_KEY, NativeFunctions
+from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.progress import Progress, ignore
@@ -20,13 +20,16 @@ def get_row_programs(
     """
     target = find_target(checkout, row.function.base)
     found = get_programs(checkout, target, run=run, progress=progress) or ()
-    return next((each for each in found if _serves(checkout, each.name, row)), None)
+    functions = NativeFunctions.read(checkout).by_name
+    serving = [each for each in found if serves(checkout, each.name, row)]
+    own = [each for each in serving if row.function.name in (each.name, functions[each.name].delegate)]
+    return next(iter(own or serving), None)
 
 
-def _serves(checkout: Checkout, overload: str, row: ServedFunction) -> bool:
+def serves(checkout: Checkout, overload: str, row: ServedFunction) -> bool:
     """Whether a row serves calls of an overload: directly, as its delegate, or as its out= variant."""
     function = NativeFunctions.read(checkout).by_name.get(overload)
     if function is None or row.function.name in (overload, function.delegate):
         return function is not None
     out = f"{overload}_out" if "." in overload else f"{overload}.out"
-    return row.function.name == out and function.delegate is None and function.entry_for(MPS_KEY) is None
+    return row.function.name == out and function.delegate is None

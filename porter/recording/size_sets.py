@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import zip_longest
 from time import process_time
 from typing import Any
 
@@ -17,12 +18,16 @@ import torch
 from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils import _pytree as pytree
 
+from porter.recording.margins import Margins, has_nan
+
 SETS = 12  # of a sample in all of its ranks and dimensions, besides those with one size varied alone
 _ALONE = 8  # sizes of a sample that are varied alone, at most
 _TRIES = 40  # random assignments, until one is accepted
 _POOL = range(2, 14)
+_SMALL = (1, 2, 3)
 _TARGETS = (7, 11, 6, 12, 3, 4, 9, 8, 2)
 _WIDENED = (2, 3)  # ranks that one dimension more is tried for
+_NEAR = 24  # samples that differ from one in several sizes
 _MAX_ELEMENTS = 20_000  # of a tensor
 
 
@@ -43,6 +48,7 @@ class _Group:
 
 
 Sizes = Mapping[Slot, int]
+Memory = Callable[[torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -68,13 +74,20 @@ class Template:
         for at, leaf in enumerate(self.leaves):
             if isinstance(leaf, torch.Tensor):
                 found |= {Slot(at, dim): size for dim, size in enumerate(leaf.shape)}
-            elif isinstance(leaf, int) and not isinstance(leaf, bool) and leaf > 0:
+            elif isinstance(leaf, int) and not isinstance(leaf, bool) and leaf:
                 found[Slot(at, -1)] = leaf
         return found
 
-    def make(self, sizes: Sizes, requires_grad: bool = False, factor: float = 1.0) -> SampleInput:
-        """A sample with these sizes, whose elements are like the original's; other numbers are multiplied."""
+    def make(
+        self, sizes: Sizes, requires_grad: bool = False, factor: float = 1.0, memory: Memory | None = None
+    ) -> SampleInput:
+        """A sample with these sizes, whose elements are like the original's; other numbers are multiplied.
+
+        `memory` places tensors.
+        """
         leaves = [self._make_leaf(at, leaf, sizes, requires_grad, factor) for at, leaf in enumerate(self.leaves)]
+        if memory is not None:
+            leaves = [memory(each) if isinstance(each, torch.Tensor) else each for each in leaves]
         given, args, kwargs = pytree.tree_unflatten(leaves, self.spec)
         return SampleInput(given, args=args, kwargs=kwargs)
 
@@ -93,7 +106,18 @@ def _fill_like(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
     if tensor.is_floating_point():
         low, high = float(tensor.min()), float(tensor.max())
         return torch.rand(list(shape), dtype=torch.float64).mul(high - low).add(low).to(tensor.dtype)
-    return tensor.flatten()[torch.randint(tensor.numel(), list(shape))]
+    same = torch.Generator().manual_seed(sum(size * 31**i for i, size in enumerate(shape)))  # as when it was tried
+    return tensor.flatten()[torch.randint(tensor.numel(), list(shape), generator=same)]
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a sample was made of: its sizes, and those that may vary together."""
+
+    template: Template
+    groups: tuple[_Group, ...]
+    sizes: Sizes
+    requires_grad: bool
 
 
 Runs = Callable[[SampleInput], Any]
@@ -105,15 +129,45 @@ class SizeSets:
     def __init__(self, run: Runs, deadline: float) -> None:
         self._run, self._deadline = run, deadline
         self._random = random.Random(0)
+        self._asked: Template | None = None
+        self._has_nan = False
+        self._drops_dimensions = False  # the last call that was tried
 
     def make_samples(self, sample: SampleInput, requires_grad: bool, sets: int = SETS) -> Iterator[SampleInput]:
         """Samples like this one with other sizes; none if a size cannot be more than 1."""
+        yield from (made for made, _ in self.make_places(sample, requires_grad, sets))
+
+    def make_places(
+        self, sample: SampleInput, requires_grad: bool, sets: int = SETS
+    ) -> Iterator[tuple[SampleInput, Place]]:
+        """As `make_samples`, with what each was made of."""
         original = Template.of(sample)
         widened = [each for each in (self._widen(original), original) if each is not None]
         templates = [template for each in widened for template in self._turn_dimensions(each)]
         for template in templates:
             shared = max(1, sets // len(templates))
             yield from self._make_samples(template, requires_grad, shared, _ALONE // len(templates) if sets > 1 else 0)
+
+    def make_near(self, place: Place) -> Iterator[SampleInput]:
+        """Samples that differ from one in some sizes, or in one alone."""
+        alone = [(group,) for group in place.groups for _ in range(2)]
+        together = [self._choose(place.groups) for _ in range(_NEAR)] if place.groups else []
+        turns = [each for pair in zip_longest(together, alone, fillvalue=()) for each in pair if each]
+        seen = [place.sizes]
+        for groups in turns:
+            sizes: Sizes | None = place.sizes
+            for group in groups:
+                sizes = self._vary(place.template, sizes, group) if sizes else None
+            if sizes and sizes not in seen and _is_small(place.template, sizes):
+                seen.append(sizes)
+                yield place.template.make(sizes, place.requires_grad, self._random.uniform(0.5, 1.0))
+
+    def _choose(self, groups: Sequence[_Group]) -> tuple[_Group, ...]:
+        return tuple(self._random.sample(groups, self._random.randint(1, len(groups))))
+
+    def extend(self, deadline: float) -> None:
+        """Goes on until another deadline."""
+        self._deadline = deadline
 
     def _widen(self, template: Template) -> Template | None:
         """The template with one dimension more in front of the tensors of most dimensions, if the CPU accepts it."""
@@ -142,9 +196,11 @@ class SizeSets:
         answers = (self._is_accepted(template, {Slot(at, -1): each}) for each in (rank - 1, -rank, rank, -rank - 1))
         return tuple(answers) == (True, True, False, False)
 
-    def _make_samples(self, template: Template, requires_grad: bool, sets: int, alone: int) -> Iterator[SampleInput]:
+    def _make_samples(
+        self, template: Template, requires_grad: bool, sets: int, alone: int
+    ) -> Iterator[tuple[SampleInput, Place]]:
         original = template.sizes()
-        groups = self._find_groups(template, original)
+        groups = tuple(self._find_groups(template, original))
         grouped = {slot for group in groups for slot in group.slots}
         if any(size < 2 for slot, size in original.items() if slot.dim >= 0 and slot not in grouped):
             return
@@ -153,12 +209,13 @@ class SizeSets:
             found = self._draw(template, original, groups)
             if found is not None and found not in made:
                 made.append(found)
-                yield template.make(found, requires_grad, self._random.uniform(0.5, 1.0))
+                sample = template.make(found, requires_grad, self._random.uniform(0.5, 1.0))
+                yield sample, Place(template, groups, found, requires_grad)
         for group in groups[:alone] if made else ():
             varied = self._vary(template, made[0], group)
             if varied is not None and varied not in made:
                 made.append(varied)
-                yield template.make(varied, requires_grad)
+                yield template.make(varied, requires_grad), Place(template, groups, varied, requires_grad)
 
     def _find_groups(self, template: Template, original: Sizes) -> list[_Group]:
         """The sizes that can vary; those that must be equal together."""
@@ -169,16 +226,30 @@ class SizeSets:
                 continue
             for slots in _list_partners(template, original, slot):
                 if taken.isdisjoint(slots) and self._varies(template, original, slots):
-                    pool = [size for size in _POOL if self._is_accepted(template, _with(original, slots, size))]
+                    sign = 1 if original[slot] > 0 else -1
+                    sizes = [sign * size for size in _POOL]
+                    pool = [size for size in sizes if self._is_accepted(template, _with(original, slots, size))]
                     if not _names_dimension(template, slot, pool):
                         groups.append(_Group(slots, tuple(pool)))
                     taken.update(slots)
                     break
-        return groups
+        found = {slot for group in groups for slot in group.slots}
+        bound = [slot for slot in original if slot.dim < 0 < original[slot] and slot not in found]
+        return [
+            *groups,
+            *(_Group((slot,), _SMALL) for slot in bound if self._varies_with_all(template, original, slot)),
+        ]
+
+    def _varies_with_all(self, template: Template, original: Sizes, slot: Slot) -> bool:
+        """Whether an integer that other sizes bound, not the rank, varies where these are greater: a padding."""
+        greater = {each: size * (4 if each.dim >= 0 else 3) for each, size in original.items()}
+        numbers = dict.fromkeys((original[slot], original[slot] + 1, template.rank))
+        return all(self._is_accepted(template, {**greater, slot: each}) for each in numbers)
 
     def _varies(self, template: Template, original: Sizes, slots: Sequence[Slot]) -> bool:
         size = original[slots[0]]
-        targets = dict.fromkeys((*_TARGETS, 2 * size, 3 * size))
+        sign = 1 if size > 0 else -1
+        targets = dict.fromkeys((*(sign * each for each in _TARGETS), 2 * size, 3 * size))
         others = [each for each in targets if each != size]
         return any(self._is_accepted(template, _with(original, slots, each)) for each in others)
 
@@ -187,9 +258,17 @@ class SizeSets:
             return False
         with suppress(Exception), warnings.catch_warnings(), torch.no_grad():  # whatever the CPU's checks raise
             warnings.simplefilter("ignore")
-            self._run(template.make(sizes))
-            return True
+            margins = Margins()
+            result = self._run(template.make(sizes, memory=margins.place))
+            self._drops_dimensions = _has_size_of_one(result)
+            return margins.are_intact() and (self._may_have_nan(template) or not has_nan(result))
         return False
+
+    def _may_have_nan(self, template: Template) -> bool:
+        """Whether the template's own sizes give NaN."""
+        if template is not self._asked:
+            self._asked, self._has_nan = template, has_nan(self._run(template.make({})))
+        return self._has_nan
 
     def _draw(self, template: Template, original: Sizes, groups: Sequence[_Group]) -> Sizes | None:
         """Sizes that are all different, if the CPU accepts some."""
@@ -198,12 +277,15 @@ class SizeSets:
             used: set[int] = set()
             for group in self._random.sample(groups, len(groups)):
                 free = [size for size in group.pool if size not in used] or list(group.pool)
+                if group.slots[0].dim < 0:  # a window is smaller than what it moves over
+                    free = free[: max(2, len(free) // 2)]
                 if attempt > _TRIES // 2:  # sizes with a bound are small
                     free = free[: max(1, len(free) // 2)]
                 size = self._random.choice(free) if free else original[group.slots[0]]
                 used.add(size)
                 found |= dict.fromkeys(group.slots, size)
-            if _is_small(template, found) and self._is_accepted(template, found):
+            is_taken = _is_small(template, found) and self._is_accepted(template, found)
+            if is_taken and (not self._drops_dimensions or attempt > _TRIES // 2):
                 return found
         return None
 
@@ -216,6 +298,12 @@ class SizeSets:
             if self._is_accepted(template, found):
                 return found
         return None
+
+
+def _has_size_of_one(result: Any) -> bool:
+    """Whether a dimension of a result is no loop."""
+    tensors = (each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor))
+    return any(1 in each.shape for each in tensors)
 
 
 def _has_rank(leaf: Any, rank: int) -> bool:
@@ -240,7 +328,7 @@ def _is_small(template: Template, sizes: Sizes) -> bool:
 
 def _names_dimension(template: Template, slot: Slot, pool: Sequence[int]) -> bool:
     """Whether an integer is rather a dimension than a size: none as great as the rank is accepted."""
-    return slot.dim < 0 and max(pool, default=0) < template.rank
+    return slot.dim < 0 and max((each if each > 0 else -1 - each for each in pool), default=0) < template.rank
 
 
 def _list_partners(template: Template, sizes: Sizes, slot: Slot) -> Iterator[tuple[Slot, ...]]:

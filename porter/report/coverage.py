@@ -9,7 +9,7 @@ from typing import Any
 
 from porter.report.escaping import printable
 
-PORTED, NATIVE = "PASS", "native"
+PORTED, NATIVE, LIBRARY = "PASS", "native", "library call"
 RULE = (
     "A row is elementwise if it takes a tensor, and its meta function, or the function that serves the CPU, itself or "
     "through a helper, builds a TensorIterator that writes one element for each element of its operands: of one shape, "
@@ -19,7 +19,7 @@ RULE = (
 
 @dataclass(frozen=True)
 class CoverageRow:
-    """An elementwise row, the file with its old code, and its outcome; a code and a reason unless it passed."""
+    """A row, the file with its old code, and its outcome; a code and a reason unless it passed."""
 
     name: str
     base: str
@@ -31,10 +31,11 @@ class CoverageRow:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The elementwise rows of a fork."""
+    """The elementwise rows of a fork, and `others` that build graphs."""
 
     fork: str
     rows: tuple[CoverageRow, ...]
+    others: tuple[CoverageRow, ...] = ()
 
     @property
     def old(self) -> tuple[CoverageRow, ...]:
@@ -50,6 +51,22 @@ class Coverage:
     def families(self) -> tuple[str, ...]:
         """The families of rows that are not native, sorted."""
         return tuple(sorted({row.family for row in self.old}))
+
+
+def _list_others(found: Coverage) -> Iterator[str]:
+    """The counts of rows that are not elementwise, and each that is left with its reason."""
+    kernels = [row for row in found.others if row.outcome != LIBRARY]
+    ported = [row for row in kernels if row.outcome == PORTED]
+    yield from ("", "## Rows that are not elementwise", "")
+    yield f"{share(ported, kernels)} of the other rows that build graphs have a complete port with a passing verdict."
+    yield f"{len(found.others) - len(kernels)} more call a library, which stays: matrix products and the like."
+    left = [row for row in kernels if row.outcome != PORTED]
+    if left:
+        yield from ("", "| row | outcome | code | reason |", "| --- | --- | --- | --- |")
+        yield from (f"| `{row.name}` | {row.outcome} | {row.code} | {_cell(row.reason)} |" for row in left)
+    yield from ("", "Ported: " + (", ".join(f"`{row.name}`" for row in ported) or "none") + ".")
+    library = ", ".join(f"`{row.name}`" for row in found.others if row.outcome == LIBRARY)
+    yield from ("", f"Library calls: {library or 'none'}.")
 
 
 def share(ported: Sequence[object], of: Sequence[object]) -> str:
@@ -79,6 +96,8 @@ def _lines(found: Coverage, command: str) -> Iterator[str]:
         yield from (f"| `{row.name}` | {row.outcome} | {row.code} | {_cell(row.reason)} |" for row in left)
     yield from ("", "## What passed", "")
     yield ", ".join(f"`{row.name}`" for row in found.ported) or "Nothing."
+    if found.others:
+        yield from _list_others(found)
 
 
 def coverage_summary(found: Coverage) -> tuple[str, ...]:
@@ -90,7 +109,8 @@ def coverage_summary(found: Coverage) -> tuple[str, ...]:
 def coverage_object(found: Coverage) -> dict[str, Any]:
     """The counts and the rows."""
     counts = Counter(row.outcome for row in found.rows)
-    return {"fork": found.fork, "counts": dict(counts), "rows": [asdict(row) for row in found.rows]}
+    rows, others = ([asdict(row) for row in each] for each in (found.rows, found.others))
+    return {"fork": found.fork, "counts": dict(counts), "rows": rows, "others": others}
 
 
 def _cell(text: str) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 HEADINGS = ("dtype", "passed", "failed", "skipped", "kernel calls", "max ULP", "CPU ULP")
+BESIDE = ("beside", "dtype", "calls", "equal", "close", "different", "left out", "max ULP")
 MOST_FAILURES = 12
 REASON_LINES = 6
 
@@ -21,7 +22,9 @@ REASON_LINES = 6
 def table(verdict: Verdict) -> str:
     """Counts by dtype, the failures, the notes, and a summary line."""
     grid = [_grid([HEADINGS, *map(_row, verdict.dtypes)])] if verdict.dtypes else []
-    return "\n".join([*grid, *_failures(verdict), *_failed_before(verdict), *_notes(verdict), summary(verdict)])
+    beside = [*_show_beside(verdict)]
+    told = [*_failures(verdict), *_failed_before(verdict), *_notes(verdict)]
+    return "\n".join([*grid, *beside, *told, summary(verdict)])
 
 
 def style_verdict(verdict: Verdict) -> Group:
@@ -32,7 +35,7 @@ def style_verdict(verdict: Verdict) -> Group:
     parts = [Text(text, "red") for text in _failures(verdict)] + [
         Text(text, "yellow") for text in _failed_before(verdict)
     ]
-    parts += [Text(text) for text in _notes(verdict)]
+    parts += [Text(text) for text in (*_show_beside(verdict), *_notes(verdict))]
     parts.append(Text(summary(verdict), "bold green" if verdict.ok else "bold red"))
     return Group(*([_style_grid(verdict)] if verdict.dtypes else []), *parts)
 
@@ -46,6 +49,27 @@ def _style_grid(verdict: Verdict) -> Table:
     for found in verdict.dtypes:
         grid.add_row(*_row(found), style="red" if found.failed else "")
     return grid
+
+
+def _show_beside(verdict: Verdict) -> Iterator[str]:
+    """A GPU's results beside others', and the first that differs from each."""
+    if verdict.beside:
+        rows = [
+            (each.other, each.dtype, *map(str, (each.calls, each.equal, each.close, each.different, each.left_out)),
+             _ulp(each.max_ulp)) for each in verdict.beside
+        ]  # fmt: skip
+        yield _grid([BESIDE, *rows])
+    yield from (printable(f"differs ({each.dtype}): {each.first}") for each in verdict.beside if each.first)
+    for (other, reason), dtypes in _left_out(verdict).items():
+        yield printable(f"left out beside {other} ({', '.join(dtypes)}): {reason}")
+
+
+def _left_out(verdict: Verdict) -> dict[tuple[str, str], list[str]]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for each in verdict.beside:
+        if each.reason:
+            found.setdefault((each.other, each.reason), []).append(each.dtype)
+    return found
 
 
 def _failures(verdict: Verdict) -> Iterator[str]:

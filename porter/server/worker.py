@@ -20,7 +20,7 @@ from porter.core.layout import KERNELS, NATIVE_FUNCTIONS, TEST_MPS
 from porter.core.progress import Progress
 from porter.metal.lint import lint
 from porter.verdict import judge
-from porter.verdict.backends import host
+from porter.verdict.backends import cuda, host
 from porter.verdict.backends.choice import BACKENDS
 from porter.verdict.baseline import EarlierResult
 from porter.verdict.build import registration, sources
@@ -266,6 +266,8 @@ def _run_tests(
     selected = _select_both(options.expr, CHECKED) if options.checked else options.expr
     outcomes = runner.run(context, selected, progress, options.first_failure)
     found = judge.judge(target.base, outcomes, 0.0, options.backend, options.arithmetic)
+    if options.backend == CUDA:
+        found = replace(found, beside=cuda.list_comparisons())
     if options.checked or (options.first_failure and not found.ok):
         return VerdictAnswer(found)
     found = judge.require_kernel_calls(target, found)

@@ -93,11 +93,33 @@ class DTypeVerdict:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """A GPU's results of one dtype beside those of `other`: the same kernels on the host, or torch's own on the GPU.
+
+    Of `calls`, `equal` agree in every bit, `close` as far as both may round, `different` do not. `max_ulp` is the
+    largest distance of those that agree, `first` a value of the first that does not. `left_out` calls have nothing to
+    stand beside; `reason` is why of the first of them.
+    """
+
+    other: str
+    dtype: str
+    calls: int = 0
+    equal: int = 0
+    close: int = 0
+    different: int = 0
+    max_ulp: float | None = None
+    first: str = ""
+    left_out: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The result of verification. `skipped` counts skips and expected failures; `notes` are not failures.
 
     `old_path` compares the port with the implementation it removes, on the same samples. `failed_before` are failures
-    that the fork had before the port, in values that the port does not compute; they are not among `failures`.
+    that the fork had before the port, in values that the port does not compute; they are not among `failures`. `beside`
+    compares what a GPU computed with others' results, which the CPU's decide about.
     """
 
     op: str
@@ -114,6 +136,7 @@ class Verdict:
     notes: tuple[str, ...] = ()
     old_path: Behavior | None = None
     failed_before: tuple[Failure, ...] = ()
+    beside: tuple[Beside, ...] = ()
 
     @property
     def ok(self) -> bool:

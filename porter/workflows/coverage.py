@@ -1,28 +1,40 @@
-"""`porter status --coverage`: every elementwise row of a fork that builds a graph, and what came of its port."""
+"""`porter status --coverage`: every row of a fork that builds a graph, and what came of its port."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
+from porter.aten.call_graph import parse_source, read_reachable_text
 from porter.aten.elementwise import is_elementwise
-from porter.aten.implementations import Language
+from porter.aten.implementations import Language, expand_implementation
 from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import Operator, ServedFunction, find_served
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.report.coverage import NATIVE, PORTED, Coverage, CoverageRow
+from porter.report.coverage import LIBRARY, NATIVE, PORTED, Coverage, CoverageRow
 from porter.report.results import NO_VERDICT, NOT_PLANNED, PASS, OperatorResult, Results
 from porter.workflows.status import EVERY, operators
 
+# Operations of MPSGraph, and kernels of MPS, that ports leave as they are.
+_LIBRARY_CALLS = re.compile(
+    r"\bmatrixMultiplicationWith|\bconvolution\w*With|\bMPSMatrix(?:Multiplication|Decomposition|Solve)\w*"
+    r"|\bMPSNDArrayMatrixMultiplication|\bLSTMWith|\bLSTMGradients\w*With|\bfastFourierTransformWith"
+    r"|\b(?:realToHermitean|HermiteanToReal)FFTWith|\binverseOfTensor|\bscaledDotProductAttention\w*With"
+)
+
 
 def find_coverage(checkout: Checkout, results: Results) -> Coverage:
-    """The elementwise rows of a fork and their outcomes in results."""
+    """The elementwise rows of a fork, the others that build graphs, and their outcomes in results."""
     by_op = {each.op: each for each in results.operators}
-    return Coverage(results.fork, tuple(_list_rows(checkout, by_op)))
+    rows = list(_list_rows(checkout, by_op))
+    of_kind = {kind: tuple(row for is_elementwise, row in rows if is_elementwise is kind) for kind in (True, False)}
+    return Coverage(results.fork, of_kind[True], of_kind[False])
 
 
-def _list_rows(checkout: Checkout, results: Mapping[str, OperatorResult]) -> Iterator[CoverageRow]:
+def _list_rows(checkout: Checkout, results: Mapping[str, OperatorResult]) -> Iterator[tuple[bool, CoverageRow]]:
+    """The rows, and whether they are elementwise."""
     reasons = {row.name: row.reason for each in operators(checkout, EVERY) for row in each.rows}
     read: dict[str, Operator] = {}
     for function in NativeFunctions.read(checkout).all:
@@ -30,7 +42,8 @@ def _list_rows(checkout: Checkout, results: Mapping[str, OperatorResult]) -> Ite
         if served is None:
             continue
         operator = read.setdefault(function.base, Operator.read(checkout, function.base))
-        if not is_elementwise(checkout, operator, function):
+        applies = is_elementwise(checkout, operator, function)
+        if not applies and not served.builds_graph:
             continue
         family = PurePosixPath(served.implementation.file).stem if served.implementation else "other"
         outcome, code, reason = _find_outcome(served, results.get(function.base))
@@ -39,7 +52,19 @@ def _list_rows(checkout: Checkout, results: Mapping[str, OperatorResult]) -> Ite
         if outcome == NO_VERDICT and not code:
             error = PorterError("PTR330", "no result names it")
             code, reason = error.code, error.what
-        yield CoverageRow(function.name, function.base, family, outcome, code, reason)
+        if not applies and outcome != PORTED and _calls_library(checkout, served):
+            outcome, code, reason = LIBRARY, "", ""
+        yield applies, CoverageRow(function.name, function.base, family, outcome, code, reason)
+
+
+def _calls_library(checkout: Checkout, served: ServedFunction) -> bool:
+    """Whether a row's code calls what stays with Apple's libraries, itself or through functions that it calls."""
+    found = served.implementation
+    if found is None:
+        return False
+    source = parse_source(found.file, checkout.read(found.file))
+    texts = read_reachable_text(checkout, found.file, expand_implementation(source, found))
+    return any(_LIBRARY_CALLS.search(text) for text in texts)
 
 
 def _find_outcome(served: ServedFunction, found: OperatorResult | None) -> tuple[str, str, str]:

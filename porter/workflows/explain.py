@@ -19,12 +19,17 @@ from porter.report.explain import Stage
 
 
 def explain(
-    checkout: Checkout, op: str, record: bool = True, macos: str = NEWEST, progress: Progress = ignore
+    checkout: Checkout,
+    op: str,
+    record: bool = True,
+    macos: str = NEWEST,
+    cost: bool = False,
+    progress: Progress = ignore,
 ) -> Iterator[Stage]:
     """Yields the stages of an operator. A stage that fails holds its error, and the next one follows.
 
-    With `record`, also runs the old code as on a macOS release and compares both readings. Raises PTR012 if the
-    operator does not exist.
+    With `record`, also runs the old code as on a macOS release and compares both readings; with `cost`, counts what the
+    fused kernels read and write. Raises PTR012 if the operator does not exist.
     """
     operator = Operator.read(checkout, op)
     rows = {row.function.name: row for row in operator.served}
@@ -33,7 +38,7 @@ def explain(
         if row.error:
             yield Stage("implementation", (str(row.error),))
         elif row.implementation and row.builds_graph:
-            yield from _implementation(checkout, row, record, macos, progress)
+            yield from _implementation(checkout, row, record, macos, cost, progress)
     yield from dict.fromkeys(_stubs(checkout, operator))
     for each in find_missing(checkout, operator):
         yield Stage("missing on MPS", (f"{each.name} needs a kernel of the {each.family.value} family",))
@@ -64,7 +69,7 @@ def _served(row: ServedFunction | None) -> str:
 
 
 def _implementation(
-    checkout: Checkout, row: ServedFunction, record: bool, macos: str, progress: Progress
+    checkout: Checkout, row: ServedFunction, record: bool, macos: str, cost: bool, progress: Progress
 ) -> Iterator[Stage]:
     found = row.implementation
     assert found is not None
@@ -76,7 +81,7 @@ def _implementation(
     except PorterError as error:
         yield Stage("graph", (str(error),))
     if record:
-        yield from (Stage(*each) for each in describe_recordings(checkout, row, source, macos, progress))
+        yield from (Stage(*each) for each in describe_recordings(checkout, row, source, macos, cost, progress))
 
 
 def _cpu(checkout: Checkout, stub: str) -> Stage:

@@ -9,6 +9,8 @@ from porter.core.errors import Place, PorterError
 from porter.workflows.kernel import start_device
 from porter.workflows.templates import create_file
 
+ATEN = "aten"  # the form that `porter.workflows.promote` writes
+
 
 def export_kernel(path: Path, form: str, name: str | None, folder: Path, without_vjp: bool = False) -> list[Path]:
     """Writes a kernel of a script in another form.
@@ -19,19 +21,19 @@ def export_kernel(path: Path, form: str, name: str | None, folder: Path, without
     from porter.kernels.export import export, find_form
     from porter.kernels.loading import find_kernel, load_kernels
 
-    find_form(form)
-    kernel, call = find_kernel(path, load_kernels(path), name)
-    return _write(export(kernel, form, call=call, without_vjp=without_vjp), folder)
+    find_form(form, [ATEN])
+    found = find_kernel(path, load_kernels(path), name)
+    return _write(export(found.kernel, form, None, found.call, without_vjp, found.use), folder)
 
 
 def import_kernel(path: Path, form: str, folder: Path) -> list[Path]:
     """Writes the kernel of a file in another form as porter's own. Raises PTR229-PTR232, PTR236 and PTR238."""
     start_device()
     from porter.kernels.export import export, find_form, read_back
+    from porter.kernels.loading import require_script
 
     find_form(form)
-    if not path.is_file():
-        raise PorterError("PTR238", "there is no such script", Place(str(path)), "Check the path.")
+    require_script(path)
     try:
         kernel = read_back(path.read_text(errors="surrogateescape"), form)
     except PorterError as error:

@@ -44,19 +44,21 @@ def promote(
 ) -> Iterator[PromotionPlan | Verdict | Wrote]:
     """The plan, its verdict unless none is wanted, and the files written if that is asked for.
 
-    Raises PTR171 (no such arithmetic), PTR238, PTR239, PTR241 to PTR248 for what cannot be promoted, and what
-    `write` and the device raise.
+    Raises PTR171 (no such arithmetic), PTR238, PTR239, PTR241 to PTR248 and PTR347 for what cannot be promoted, and
+    what `write` and the device raise.
     """
     start_device()
     from porter.kernels.loading import running_script
-    from porter.kernels.promotion.reading import find_subject, read_promotion
+    from porter.kernels.promotion.reading import check_name, find_subject, read_promotion
 
     arithmetics = find_arithmetics(request.arithmetic)
     if request.verify:
         host.require()
     progress("planning")
     with running_script(request.file):
-        promotion = read_promotion(find_subject(request.file, request.wish), request.wish)
+        subject = find_subject(request.file, request.wish)
+        check_name(subject)
+        promotion = read_promotion(subject, request.wish)
     plan = plan_promotion(checkout, promotion)
     yield plan
     if request.verify:

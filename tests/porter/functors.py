@@ -31,7 +31,11 @@ class Functors:
 
 
 def compile_functors(kernels: Mapping[str, OwnKernel]) -> Functors:
-    each = {name: (own, write_own_functor(Checkout(EMBEDDED_FORK, "test"), own)) for name, own in kernels.items()}
+    fork = Checkout(EMBEDDED_FORK, "test")
+    return compile_written({name: (own, write_own_functor(fork, own)) for name, own in kernels.items()})
+
+
+def compile_written(each: Mapping[str, tuple[OwnKernel, OwnFunctor]]) -> Functors:
     names, text = list[str](), HEAD
     for own, functor in each.values():
         text += functor.text + "".join(write_kernel(own, functor, *types) for types in functor.dtypes)

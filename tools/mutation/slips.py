@@ -119,7 +119,10 @@ METAL: _Table = {
 HOST: _Table = {
     "line": {r"^REGISTER_DISPATCH[^\n]*\n": ("",), r"^  lib\.exec_[^;]*;\n": ("",)},
     "name": {r'"(\w+)"': (r'"\1_"', '"nothing"'), r"_stub\b": ("_stb",)},
-    "argument": {r", at::toOpMathType\((\S*common_dtype\(\))\)": ("", r", \1", ", kInt"), r", kBool\b": ("", ", kInt")},
+    "argument": {
+        r", at::toOpMathType\((\S*common_dtype\(\))\)": ("", r", \1", ", kInt"),
+        r", (?:/\*\w+=\*/)?kBool\b": ("", ", kInt"),
+    },
     "constant": {r"(?<=, )(alpha|eps|weight)(?=,)": ("Scalar(1)", r"Scalar(-\1.toDouble())", r"Scalar(\1.toInt())")},
     "operator": {r"exec_binary_kernel": ("exec_unary_kernel",), r"exec_unary_kernel": ("exec_binary_kernel",)},
 }

@@ -6,6 +6,7 @@ import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 
@@ -14,19 +15,36 @@ TYPES: Mapping[str, torch.dtype] = {
     "uchar": torch.uint8, "short": torch.int16, "int": torch.int32, "long": torch.int64, "int32_t": torch.int32,
     "int64_t": torch.int64, "64bit": torch.int64, "32bit": torch.int32, "16bit": torch.int16, "8bit": torch.int8,
 }  # fmt: skip
+VECTORS: Mapping[str, torch.dtype] = {"float2": torch.float32, "half2": torch.float16}
 COUNT = 10007  # elements: a prime, so that no threadgroup ends where they do
+
+
+@dataclass(frozen=True)
+class Table:
+    """A structure of addresses: in each place that of a tensor, or none (-1)."""
+
+    tensors: tuple[torch.Tensor, ...]
+    places: tuple[int, ...]
+
+    def pack(self, tensors: Sequence[torch.Tensor]) -> bytes:
+        """The structure's bytes with the addresses of `tensors` in the place of its own."""
+        return pack(f"{len(self.places)}Q", *(tensors[at].data_ptr() if at >= 0 else 0 for at in self.places))
+
+
+Argument: TypeAlias = torch.Tensor | bytes | Table
 
 
 @dataclass(frozen=True)
 class Case:
     """The arguments in the order of the buffers, and the grid. Argument `output` is what torch's function of `inputs`
-    computes, if there is one."""
+    computes, if there is one. `shared` are the bytes of threadgroup argument 0."""
 
-    args: tuple[torch.Tensor | bytes, ...]
+    args: tuple[Argument, ...]
     grid: tuple[int, ...]
     group: tuple[int, ...]
     inputs: tuple[torch.Tensor, ...] = ()
     output: int = 0
+    shared: int = 0
 
 
 def make_values(name: str, dtype: torch.dtype, *shape: int, low: float = -3, high: float = 3) -> torch.Tensor:
@@ -71,8 +89,3 @@ def result_of(name: str) -> tuple[torch.dtype, torch.dtype]:
     """Input and output type of a kernel that is named by both, in any order: integers give floats."""
     first, second = (TYPES[part] for part in name.split("_"))
     return (second, first) if first.is_floating_point and not second.is_floating_point else (first, second)
-
-
-def listed(values: Sequence[torch.Tensor | bytes]) -> tuple[torch.Tensor | bytes, ...]:
-    """Arguments as a case has them."""
-    return tuple(values)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -13,6 +12,7 @@ import torch.nn.functional as F
 from replayed.cases import (
     COUNT,
     TYPES,
+    VECTORS,
     Case,
     make_offsets,
     make_output,
@@ -22,22 +22,13 @@ from replayed.cases import (
     pack_strides,
     result_of,
 )
+from replayed.family import Family, Match
+from replayed.indexed import INDEXED
+from replayed.matrices import MATRICES
+from replayed.optimizers import OPTIMIZERS
 
-Match = re.Match[str]
 FLAT, GROUP = (COUNT,), (256,)
 _ALL = r"(?P<types>\w+)"
-
-
-@dataclass(frozen=True)
-class Family:
-    """Kernels of one file, by what their names look like; `torch` computes the same of a case's inputs."""
-
-    name: str
-    file: str
-    prefix: str
-    pattern: re.Pattern[str]
-    make: Callable[[Match], Case]
-    torch: Callable[..., torch.Tensor] | None = None
 
 
 def unary(
@@ -167,13 +158,17 @@ def resample(match: Match, ranks: int = 2) -> Case:
 
 
 def columns_of(match: Match) -> Case:
-    x = make_values(match[0], TYPES[match["types"]], 2, 3, 9, 11)
+    dtype = VECTORS.get(match["types"]) or TYPES[match["types"]]
+    parts = (2,) if match["types"] in VECTORS else ()
     positions, block = 7 * 9, 3 * 3
-    out = make_output(x.dtype, 2, 3 * block, positions)
-    strides = pack("4Q", *x.stride()[::-1])
-    into = pack("4Q", 1, positions, out.stride(0), 9)
+    values = make_values(match[0], dtype, 2, 3, 9, 11, *parts)
+    results = make_output(dtype, 2, 3 * block, positions, *parts)
+    x, out = (each[..., 0] for each in (values, results)) if parts else (values, results)
+    size = len(parts) + 1  # strides are of whole elements
+    strides = pack("4Q", *(each // size for each in x.stride()[::-1]))
+    into = pack("4Q", 1, positions, out.stride(0) // size, 9)
     given = (pack("4I", 3, 3, 1, 1), pack("4i", 0, 0, 1, 1), strides, into, pack("4q", 11, 9, 3, 2))
-    return Case((x, out, *given), (positions, 3, 2), (64, 1, 1))
+    return Case((values, results, *given), (positions, 3, 2), (64, 1, 1))
 
 
 def _named(name: str, file: str, prefix: str, make: Callable[[Match], Case], torchs: object = None) -> Family:
@@ -207,7 +202,7 @@ def _elementwise() -> list[Family]:
     for name in ("exp", "sqrt", "tanh", "sinc"):
         prefix = f"{name}_complex_"
         found.append(Family(f"{name} complex", "UnaryKernel.metal", prefix,
-                            re.compile(rf"{prefix}(?P<types>(float|half)_\w+)"), complex_unary))  # fmt: skip
+                            re.compile(rf"{prefix}(?P<types>(float|half|short)_\w+)"), complex_unary))  # fmt: skip
     for name in _SPECIAL:
         low = -3.0 if name != "entr" else 0.0
         found.append(Family(name, "SpecialOps.metal", f"{name}_", re.compile(f"{name}_{_TYPED}"),
@@ -257,8 +252,8 @@ def _others() -> list[Family]:
           for name in ("upsample_bilinear2d_", "upsample_bilinear2d_aa_", "upsample_bicubic2d_")),
         Family("upsample_linear1d", upsample, "upsample_linear1d_", re.compile(f"upsample_linear1d_{_TYPED}"),
                partial(resample, ranks=1)),
-        Family("im2col", "Im2Col.metal", "im2col_", re.compile(f"im2col_{_TYPED}"), columns_of),
+        Family("im2col", "Im2Col.metal", "im2col_", re.compile(r"im2col_(?P<types>[a-z]+2?)"), columns_of),
     ]  # fmt: skip
 
 
-FAMILIES: tuple[Family, ...] = (*_elementwise(), *_others())
+FAMILIES: tuple[Family, ...] = (*_elementwise(), *_others(), *OPTIMIZERS, *INDEXED, *MATRICES)

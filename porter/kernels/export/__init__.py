@@ -11,9 +11,10 @@ from dataclasses import replace
 from porter.core.errors import PorterError
 from porter.kernels.call import Call, Value
 from porter.kernels.export import compile_shader, coreai, kernel_builder, mlx, script
-from porter.kernels.export.forms import AnyKernel, Files, Form, check_gradient, source_of
+from porter.kernels.export.forms import Files, Form, check_gradient, source_of
 from porter.kernels.metal_kernel import MetalKernel
 from porter.kernels.torch_metal_kernel import TorchMetalKernel
+from porter.kernels.uses import AnyKernel, StageUse
 
 _forms: dict[str, Form] = {
     form.name: form for form in (compile_shader.FORM, mlx.FORM, coreai.FORM, kernel_builder.FORM, script.FORM)
@@ -36,8 +37,10 @@ def export(
     inputs: Sequence[Value] | None = None,
     call: Call | None = None,
     without_vjp: bool = False,
+    use: StageUse | None = None,
 ) -> Files:
-    """The files of `kernel` in `form`, by path; `inputs` are like those of a call; or `call` is one.
+    """The files of `kernel` in `form`, by path; `inputs` are like those of a call; or `call` is one, which a script
+    makes by `use`.
 
     Raises PTR228 without inputs that the form needs, PTR231 for a kernel that the form cannot hold, PTR232 for an
     unknown form, PTR256 for a vjp that would be lost, unless `without_vjp`, PTR284 for what is no kernel.
@@ -48,7 +51,7 @@ def export(
     if not without_vjp:
         check_gradient(kernel)
     source = source_of(kernel, inputs)
-    return find_form(form).write(source if call is None else replace(source, example=call))
+    return find_form(form).write(source if call is None else replace(source, example=call, use=use))
 
 
 def read_back(text: str, form: str) -> AnyKernel:
@@ -60,8 +63,9 @@ def read_back(text: str, form: str) -> AnyKernel:
     return read(text)
 
 
-def find_form(name: str) -> Form:
-    """The form of that name. Raises PTR232."""
+def find_form(name: str, others: Sequence[str] = ()) -> Form:
+    """The form of that name. Raises PTR232, which says the names of `others` too, which are written elsewhere."""
     if name not in _forms:
-        raise PorterError("PTR232", f"there is no form `{name}`", hint=f"Use one of {', '.join(_forms)}.")
+        hint = f"Use one of {', '.join((*_forms, *others))}."
+        raise PorterError("PTR232", f"there is no form `{name}`", hint=hint)
     return _forms[name]

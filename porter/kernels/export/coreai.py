@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
+import textwrap
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
 
 from porter.core.errors import PorterError
 from porter.kernels.attributes import ATTRIBUTES
-from porter.kernels.body import words
+from porter.kernels.body import blank_comments, replace_placeholder, words
+from porter.kernels.export.core_stage import read_stage
 from porter.kernels.export.forms import Files, Form, Source, refuse
 from porter.kernels.export.reading import FoundCall, find_call
 from porter.kernels.export.text import listed, quoted, reference_name_and_source
@@ -27,27 +31,45 @@ _PARAMETERS = (
 
 
 def write(source: Source) -> Files:
-    """A module with the kernel and its torch definition. Raises PTR228 and PTR231."""
+    """A module with the kernel and its torch definition, and with the call that a script makes of it.
+
+    Raises PTR228 and PTR231.
+    """
     kernel = source.kernel
     _check(source)
-    defined, definition = reference_name_and_source(kernel, source.reference, _NAME)
-    placeholders = dict(kernel.placeholders) | dict(_typed_templates(source))
-    before = "".join(_shapes(source)) + "".join(_constants(source))
-    body = before + kernel.body.lstrip("\n") if before else kernel.body
+    stage = read_stage(source) if source.use is not None and not kernel.tensors else None
+    names = _argument_names(source)
+    if stage is None:
+        defined, definition = reference_name_and_source(kernel, source.reference, _NAME)
+    else:
+        defined = f"{kernel.name}_reference"
+        definition = stage.write_reference(defined)
+    typed = _typed_templates(source)
+    numbers = stage.declare_numbers(names) if stage else []
+    before = "".join([*_pointers(source, names), *numbers, *_descriptions(source, names), *_constants(source)])
+    body = before + textwrap.dedent(kernel.body).strip("\n") + "\n" if before else kernel.body
     parameters = "".join(
         f'        MetalParameter("{p.name}", "{p.dtype}", "{p.attribute}"),\n' for p in _parameters(kernel)
     )
     header = helpers(words(kernel.body) | words(kernel.header)) + kernel.header
+    placeholders = dict(kernel.placeholders)
+    for name, word in typed:
+        placeholder = _placeholder(word, words(body) | words(header))
+        placeholders[names[name]] = placeholder
+        body, header = (replace_placeholder(each, word, placeholder) for each in (body, header))
+    inputs = tuple(names[name] for name in _tensors(source))
+    imports = "import math\n" if stage and "math." in definition else ""
     text = f'''"""Kernel `{kernel.name}` for Core AI, written by porter."""
 
-import torch
-from coreai_torch import MetalParameter, TorchMetalKernel
+{imports}import torch
+from coreai.authoring import MetalParameter
+from coreai_torch import TorchMetalKernel
 
 {definition}
 kernel = TorchMetalKernel(
     "{kernel.name}",
-    input_names={listed(kernel.inputs)},
-    result_names={listed(kernel.outputs)},
+    input_names={listed(inputs)},
+    result_names={listed(tuple(names[name] for name in kernel.outputs))},
     src={quoted(body)},
     torch_defn={defined},
     metal_params=[
@@ -55,7 +77,7 @@ kernel = TorchMetalKernel(
     helper_src={quoted(header)},
     template_dtypes={placeholders!r},
 )
-'''
+{stage.write_call(kernel, kernel.name) if stage else ""}'''
     return {f"{kernel.name}.py": text}
 
 
@@ -69,12 +91,54 @@ def _check(source: Source) -> None:
     kernel = source.kernel
     if kernel.atomic_outputs or (source.example is not None and source.example.init_value is not None):
         raise refuse(kernel, _NAME, "has atomic outputs or a start value", "Write each output element once.")
-    for name in (*kernel.inputs, *kernel.outputs):
-        asked = set(described(kernel, name)) - {Content.SHAPE}
-        if asked:
-            raise refuse(kernel, _NAME, f"reads {name}{min(c.value for c in asked)}", "Index dense memory.")
-    if source.example is not None and not all(isinstance(v, torch.Tensor) for v in source.example.inputs):
-        raise refuse(kernel, _NAME, "takes numbers", "Pass tensors of one element.")
+    numbers = [] if source.example is None else set(kernel.inputs) - set(_tensors(source))
+    if numbers and source.use is None:
+        raise refuse(kernel, _NAME, "takes numbers", "Pass tensors of one element, or export it of a script's stage.")
+
+
+def _tensors(source: Source) -> tuple[str, ...]:
+    """The inputs that are tensors, as all of Core AI's are."""
+    if source.example is None:
+        return source.kernel.inputs
+    pairs = zip(source.kernel.inputs, source.example.inputs, strict=True)
+    return tuple(name for name, value in pairs if isinstance(value, torch.Tensor))
+
+
+def _ranks(source: Source) -> dict[str, int]:
+    """The number of dimensions of each tensor of the call, if there is one."""
+    if source.example is None:
+        return {}
+    names = (*source.kernel.inputs, *source.kernel.outputs)
+    values = (*source.example.inputs, *source.example.outputs)
+    return {name: len(v.shape) for name, v in zip(names, values, strict=True) if not isinstance(v, (bool, int, float))}
+
+
+def _argument_names(source: Source) -> dict[str, str]:
+    """What the kernel's tensors are called, where the body keeps their names for the memory behind them.
+
+    Core AI's tensors take an index for each dimension, and are no pointers.
+    """
+    kernel = source.kernel
+    plain = {name: name for name in (*_tensors(source), *kernel.outputs)}
+    if kernel.tensors:
+        return plain
+    ranks = _ranks(source)
+    code = blank_comments(kernel.body)
+    for name in plain:
+        as_vector = all(found[1] for found in re.finditer(rf"(?<![\w.]){name}\b(\s*\[)?", code))
+        if ranks.get(name, 1) > 1 or not as_vector:
+            plain[name] = f"{name}_tensor"
+    return plain
+
+
+def _pointers(source: Source, names: Mapping[str, str]) -> list[str]:
+    """Declarations of pointers to the memory behind tensors, from the address of their first element."""
+    ranks = _ranks(source)
+    return [
+        f"auto {name} = &{argument}[{', '.join(['0'] * max(ranks.get(name, 1), 1))}];\n"
+        for name, argument in names.items()
+        if argument != name
+    ]
 
 
 def _typed_templates(source: Source) -> list[tuple[str, str]]:
@@ -92,22 +156,32 @@ def _typed_templates(source: Source) -> list[tuple[str, str]]:
     return found
 
 
+def _placeholder(word: str, others: Collection[str]) -> str:
+    """A word for a type that is part of no other one, since Core AI may replace it wherever its letters stand."""
+    within = any(word in other and other not in (word, *(f"{word}{n}" for n in (2, 3, 4))) for other in others)
+    return f"{word}_TYPE" if within else word
+
+
 def _constants(source: Source) -> list[str]:
     """Template numbers, which Core AI has none of, as constants of the body."""
     arguments = source.example.template if source.example else ()
     return [f"constexpr {a.kind} {a.name} = {a.value};\n" for a in arguments if a.kind != "typename"]
 
 
-def _shapes(source: Source) -> list[str]:
-    """Shapes that the body asks for, from the extents of tensors, which count from the innermost dimension."""
+def _descriptions(source: Source, names: Mapping[str, str]) -> list[str]:
+    """What the body asks to know of tensors, which are dense, from their extents, innermost dimension first."""
     found = []
-    names = (*source.kernel.inputs, *source.kernel.outputs)
-    for at, name in enumerate(names):
-        if Content.SHAPE in described(source.kernel, name):
-            values = (*source.call.inputs, *source.call.outputs)
-            rank = len(getattr(values[at], "shape", ()))
-            extents = ", ".join(f"int({name}.get_extent({d}))" for d in reversed(range(rank)))
-            found.append(f"const int {name}_shape[] = {{{extents}}};\n")
+    for name, argument in names.items():
+        rank = _ranks(source).get(name, 0)
+        extents = [f"int({argument}.get_extent({d}))" for d in range(rank)]
+        strides = [" * ".join(["1l", *extents[:d]]) for d in range(rank)]
+        texts = {
+            Content.SHAPE: f"const int {name}_shape[] = {{{', '.join(reversed(extents))}}};\n",
+            Content.STRIDES: f"const long {name}_strides[] = {{{', '.join(reversed(strides))}}};\n",
+            Content.RANK: f"const int {name}_ndim = {rank};\n",
+            Content.STORAGE_OFFSET: f"const long {name}_storage_offset = 0;\n",
+        }
+        found += [texts[content] for content in described(source.kernel, name)]
     return found
 
 

@@ -9,22 +9,24 @@ from typing import TypeAlias
 from porter.core.errors import PorterError
 from porter.kernels.call import Call, Value
 from porter.kernels.kernel import Kernel
-from porter.kernels.metal_kernel import MetalKernel
 from porter.kernels.operator import has_own_gradient
 from porter.kernels.references import Reference
-from porter.kernels.torch_metal_kernel import TorchMetalKernel
+from porter.kernels.uses import AnyKernel, StageUse
 
-AnyKernel: TypeAlias = MetalKernel | TorchMetalKernel
 Files: TypeAlias = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Source:
-    """What is exported: the kernel, what it computes, and a call of the types that it is for, if one is given."""
+    """What is exported: the kernel, what it computes, and a call of the types that it is for, if one is given.
+
+    `use` is how a script made the call.
+    """
 
     kernel: Kernel
     reference: Reference | None
     example: Call | None
+    use: StageUse | None = None
 
     @property
     def call(self) -> Call:

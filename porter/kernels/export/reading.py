@@ -43,6 +43,11 @@ def find_call(text: str, callees: Sequence[str], parameters: Sequence[str], func
             named[name] = value
         elif name in parameters:
             arguments[name] = _evaluate(value, constants, name)
+        else:
+            raise PorterError(
+                "PTR230", f"{callees[0]} gets `{name}`, which a kernel here has not", Place("", value.lineno),
+                f"Leave it out. Read are {', '.join(parameters)}.",
+            )  # fmt: skip
     return FoundCall(arguments, named, module)
 
 
@@ -52,7 +57,8 @@ def _name(function: ast.expr) -> str:
 
 def _given(call: ast.Call, parameters: Sequence[str]) -> Iterator[tuple[str, ast.expr]]:
     yield from zip(parameters, call.args, strict=False)
-    yield from ((k.arg, k.value) for k in call.keywords if k.arg is not None)
+    yield from (("*", each) for each in call.args[len(parameters) :])
+    yield from ((k.arg or f"**{ast.unparse(k.value)}", k.value) for k in call.keywords)
 
 
 def _constants(module: ast.Module, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:

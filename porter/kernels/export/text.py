@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import textwrap
 
+import torch
+
 from porter.core.errors import PorterError
 from porter.kernels.kernel import Kernel
 from porter.kernels.references import Reference
@@ -28,6 +30,9 @@ def reference_name_and_source(kernel: Kernel, reference: Reference | None, form:
     A function of torch is called by its name; another one is copied, if it is a plain function of a module.
     """
     module, name = getattr(reference, "__module__", None), getattr(reference, "__qualname__", "")
+    inner = getattr(reference, "__name__", "")
+    if reference is not None and getattr(torch, inner, None) is reference:
+        return f"torch.{inner}", ""
     if module is not None and module.startswith("torch") and name.isidentifier():
         return f"{module}.{name}", f"import {module}\n" if module != "torch" else ""
     if reference is None or not name.isidentifier() or getattr(reference, "__closure__", None):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from porter.core.errors import Place, PorterError
-from porter.kernels.export.forms import AnyKernel, check_gradient
+from porter.kernels.export.forms import check_gradient
 from porter.kernels.extension import files
 from porter.kernels.extension.project import Project, check_name, names_of
 from porter.kernels.extension.reference import HEADER, write_reference
@@ -16,6 +16,7 @@ from porter.kernels.loading import run_file
 from porter.kernels.metal_kernel import MetalKernel
 from porter.kernels.references import Reference
 from porter.kernels.torch_metal_kernel import TorchMetalKernel
+from porter.kernels.uses import AnyKernel
 
 
 def project_of_file(name: str, path: Path, without_vjp: bool = False) -> Project:

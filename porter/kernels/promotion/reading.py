@@ -60,6 +60,15 @@ def find_subject(path: Path, wish: Wish) -> Subject:
     return Subject(op, script, stage, _tier(stage, wish.simple, path), _inputs_of(script, stage), str(path))
 
 
+def check_name(subject: Subject) -> None:
+    """Raises PTR347 for the name of an operator that PyTorch has."""
+    if torch._C._jit_get_schemas_for_operator(f"aten::{subject.op}"):
+        raise PorterError(
+            "PTR347", f"PyTorch has an operator `{subject.op}` already", Place(subject.file),
+            f"Choose another name: --op {subject.op}_of_mine.",
+        )  # fmt: skip
+
+
 def read_promotion(subject: Subject, wish: Wish) -> Promotion:
     """The promotion of a stage of a script.
 
@@ -76,6 +85,7 @@ def read_promotion(subject: Subject, wish: Wish) -> Promotion:
     programs = [_merge(traced, place) for traced in traces]
     program = _generalize(programs, dtypes, place)
     wanted = dict(wish.instantiate)
+    _check_instances(program, wanted, place)
     text = write_kernel_text(traces[0].kernel, subject.op, [each.launch for each in programs], wanted)
     samples = write_samples(script, stage, subject.op, place)
     reference = write_reference(stage.reference, f"reference_{subject.op}", place)
@@ -309,6 +319,15 @@ def _shape(launch: Launch) -> object:
     sizes = [each.sizes for each in (*launch.kernel_outputs, *launch.outputs)]
     template = [(each.name, each.value) for each in launch.template if each.kind != "typename"]
     return launch.arguments, sizes, launch.grid, launch.group, template, launch.init_value
+
+
+def _check_instances(program: Program, instantiate: Mapping[str, tuple[int, ...]], place: Place) -> None:
+    """Raises PTR247 for values of something else than a template parameter that depends on the call."""
+    open_ = [each.name for each in program.launch.template if not isinstance(each.value, str) and is_open(each.value)]
+    for name in instantiate:
+        if name not in open_:
+            hint = f"Those are {', '.join(open_)}." if open_ else "Leave --instantiate out: there are none."
+            raise PorterError("PTR247", f"no template parameter `{name}` depends on the call", place, hint)
 
 
 def _with_instances(program: Program, instantiate: Mapping[str, tuple[int, ...]]) -> Program:

@@ -2,35 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from porter.core.errors import PorterError
 from porter.loops.program import SymbolicProgram
 from porter.metal.native.kernel import KernelStyle, write_kernel
 
+UNKNOWN_CONDITION = "unknown condition"  # of cases that nothing separates
+
 
 def join_cases(cases: Sequence[SymbolicProgram], style: KernelStyle) -> tuple[SymbolicProgram, ...]:
-    """The cases, those joined whose kernels have one text as a template over all of their types."""
+    """The cases, those joined whose kernels have one text as a template over all of their types.
+
+    A case that was joined from others has the conditions that these have in common, and comes after all that were not;
+    those without a condition come last, and of these the one of most types.
+    """
+    wide = _join_alike(cases, style, lambda one, other: True)
+    joined = [each for each in wide if each not in cases]
+    if any(set(one.dtypes) & set(other.dtypes) for i, one in enumerate(joined) for other in joined[:i]):
+        return _join_alike(cases, style, lambda one, other: one.when == other.when)
+    return tuple(sorted(wide, key=lambda each: (not each.when, each in joined, len(each.dtypes))))
+
+
+def _join_alike(
+    cases: Sequence[SymbolicProgram], style: KernelStyle, may_join: Callable[[SymbolicProgram, SymbolicProgram], bool]
+) -> tuple[SymbolicProgram, ...]:
     made: list[SymbolicProgram] = []
     for case in cases:
-        joined = next((at for at, other in enumerate(made) if _are_alike(other, case, style)), None)
-        if joined is None:
+        found = (i for i, each in enumerate(made) if may_join(each, case) and _are_alike(each, case, style))
+        at = next(found, None)
+        if at is None:
             made.append(case)
         else:
-            made[joined] = _join(made[joined], case)
+            made[at] = _join(made[at], case)
     return tuple(made)
 
 
 def _join(one: SymbolicProgram, other: SymbolicProgram) -> SymbolicProgram:
-    """The first program for the calls of both."""
+    """The first program for the calls of both, which have the conditions in common that both need."""
     types = tuple(dict.fromkeys((*one.dtypes, *other.dtypes)))
-    return replace(one, dtypes=types, calls=(*one.calls, *other.calls))
+    when = tuple(each for each in one.when if each in other.when and each.text != UNKNOWN_CONDITION)
+    return replace(one, when=when, dtypes=types, calls=(*one.calls, *other.calls))
 
 
 def _are_alike(one: SymbolicProgram, other: SymbolicProgram, style: KernelStyle) -> bool:
-    """Whether two programs are for the same arguments, and write the same kernels for all of their types."""
-    if one.when != other.when or one.key != other.key or len(one.nests) != len(other.nests):
+    """Whether two programs write the same kernels for all of their types, and launch them alike."""
+    if one.key != other.key or len(one.nests) != len(other.nests):
         return False
     if [nest.rows for nest in one.nests] != [nest.rows for nest in other.nests]:
         return False

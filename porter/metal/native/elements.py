@@ -11,9 +11,11 @@ from porter.core.errors import PorterError
 from porter.loops.expressions import Buffer, Op, ReductionKind, walk
 from porter.loops.host_values import Arguments
 from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicProgram, Table, Temporary
-from porter.metal.loop_text import copies
+from porter.metal.loop_spelling import copies
 
 KEY = "T"
+NARROW = tuple(each for each in dtypes.ALL if each.kind is Kind.INTEGRAL and each.size < INT.size)
+_OF_COMPLEX = (ReductionKind.SUM, ReductionKind.ANY, ReductionKind.ALL)
 _LINEAR = ("addition", "subtraction", "negative", "identity")
 
 
@@ -42,8 +44,11 @@ class Elements:
         return f"c10::metal::opmath_t<{KEY}>"
 
 
-def read_elements(program: SymbolicProgram, buffers: Sequence[Buffer]) -> Elements:
-    """The types of some buffers of a program. Raises PTR373 for a type that follows from no other."""
+def read_elements(program: SymbolicProgram, buffers: Sequence[Buffer], refuses_complex: bool = False) -> Elements:
+    """The types of some buffers of a program. Raises PTR373 for a type that follows from no other.
+
+    With `refuses_complex`, host code lets no complex numbers through.
+    """
     key = _dtype(program.example, program.key)
     parameters, types = [TypeParameter(KEY, program.key)], {}
     columns = [program.key]
@@ -71,9 +76,11 @@ def read_elements(program: SymbolicProgram, buffers: Sequence[Buffer]) -> Elemen
         for call in program.calls
         if all(each in call.tensors for each in columns)
     )
-    ordered = sorted(_widen(program, list(instances)), key=lambda each: dtypes.ALL.index(each[0]))
+    ordered = sorted(_widen(program, list(instances)), key=lambda types: [dtypes.ALL.index(each) for each in types])
     if _moves_only(program) and len(parameters) == 1:
         ordered = [(dtype,) for dtype in dtypes.ALL]
+    if refuses_complex:
+        ordered = [each for each in ordered if each[0].kind is not Kind.COMPLEX]
     floating = all(dtype.kind is Kind.FLOATING for dtype in program.dtypes)
     return Elements(tuple(parameters), types, tuple(ordered), key, floating)
 
@@ -83,13 +90,13 @@ def _widen(program: SymbolicProgram, instances: list[tuple[DType, ...]]) -> list
 
     A verdict tries each.
     """
-    alike = [each for each in dtypes.ALL if each.kind is Kind.INTEGRAL and each.size < INT.size]
     known = {each[0]: each for each in instances}
     if FLOAT in known and not all(each.kind is Kind.FLOATING for each in known) and _is_linear(program):
         instances = [*instances, tuple(FLOAT2 if dtype == FLOAT else dtype for dtype in known[FLOAT])]
-    if INT in known:
-        for narrow in (each for each in alike if each not in known):
-            instances = [*instances, tuple(narrow if dtype == INT else dtype for dtype in known[INT])]
+    for narrow in (each for each in NARROW if each not in known):
+        of_int = [each for each in instances if each[0] == INT]
+        made = (tuple(narrow if dtype == INT else dtype for dtype in each) for each in of_int)
+        instances = [*instances, *(each for each in made if each not in instances)]
     return instances
 
 
@@ -100,7 +107,7 @@ def _is_linear(program: SymbolicProgram) -> bool:
     return all(
         each.attribute in _LINEAR
         if each.op is Op.CALL
-        else each.reduction.kind is ReductionKind.SUM
+        else each.reduction.kind in _OF_COMPLEX
         if each.op is Op.REDUCE
         else each.op is not Op.INDEX_VALUE and (each.op is not Op.NUMBER or each.attribute == 0)
         for each in values

@@ -1,6 +1,6 @@
 """Values of host code as C++, by the names that the tensors and arguments of a call have there.
 
-Source: c10/util/accumulate.h (products of sizes), c10/core/WrapDimMinimal.h.
+Source: c10/util/accumulate.h (products of sizes), c10/core/WrapDimMinimal.h, ATen/native/NonEmptyUtils.h.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from porter.loops.host_values import (
 from porter.metal.expression import parenthesize
 
 ACCUMULATE = "c10/util/accumulate.h"
+NON_EMPTY = "ATen/native/NonEmptyUtils.h"
 WRAP_DIM = "ATen/WrapDimUtils.h"
 _FUNCTIONS = {Operator.LEAST: "std::min<int64_t>", Operator.GREATEST: "std::max<int64_t>"}
 
@@ -74,9 +75,10 @@ def write_value(value: HostValue, names: Names) -> str:
             return f"{names.member(tensor)}dim()"
         case WrappedDim(dim, tensor):
             return f"maybe_wrap_dim({write_value(dim, names)}, {names.member(tensor)}dim())"
+        case Size(tensor, WrappedDim(dim, _)):
+            return _write_size(tensor, write_value(dim, names), names)
         case Size(tensor, dim):
-            plain = dim.dim if isinstance(dim, WrappedDim) else dim
-            return f"{names.member(tensor)}size({write_value(plain, names)})"
+            return f"{names.member(tensor)}size({write_value(dim, names)})"
         case SizeProduct():
             return _write_product(value, names)
         case SizesOver():
@@ -102,8 +104,10 @@ def list_headers(value: HostValue) -> frozenset[str]:
             return inner | {ACCUMULATE}
         case WrappedDim():
             return frozenset((WRAP_DIM,))
+        case Size(_, WrappedDim()) | SizesOver():
+            return frozenset((NON_EMPTY,))
         case Size(_, dim):
-            return list_headers(dim) if not isinstance(dim, WrappedDim) else frozenset()
+            return list_headers(dim)
         case Binary(_, left, right):
             return list_headers(left) | list_headers(right)
     return frozenset()
@@ -126,7 +130,8 @@ def _write_product(value: SizeProduct, names: Names) -> str:
 def _write_sizes_over(value: SizesOver, names: Names) -> str:
     tensor, dims, type_ = names.member(value.tensor), names.variable(value.dims), names.types.get(value.dims, "")
     if type_ == "int":
-        return f"{tensor}numel() / {tensor}size({dims})" if value.others else f"{tensor}size({dims})"
+        size = _write_size(value.tensor, dims, names)
+        return f"{tensor}numel() / {size}" if value.others else size
     if not re.fullmatch(r"int\[\d*\]", type_):
         raise _unknown(value)
     product = "[&](int64_t size, int64_t dim) { return size * " + tensor + "size(dim); }"
@@ -134,6 +139,12 @@ def _write_sizes_over(value: SizesOver, names: Names) -> str:
     if value.others:
         return f"{dims}.empty() ? 1 : {tensor}numel() / {over}"
     return f"{dims}.empty() ? {tensor}numel() : {over}"
+
+
+def _write_size(tensor: str, dim: str, names: Names) -> str:
+    """The size of a dimension that an argument names: 1 of a tensor without dimensions, which has one to name."""
+    pointer = "*" if names.member(tensor).endswith("->") else ""
+    return f"ensure_nonempty_size({pointer}{names.variable(tensor)}, {dim})"
 
 
 def _unknown(value: HostValue) -> PorterError:

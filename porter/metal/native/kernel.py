@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from porter.core import dtypes
 from porter.core.dtypes import DType, Kind
@@ -12,24 +13,40 @@ from porter.loops.fusion import LoopNest, Shape
 from porter.loops.host_values import Named
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.loop_kernel import join_simdgroup
-from porter.metal.loop_text import Spelling, runs_alone, write_nest
+from porter.metal.loop_spelling import Spelling, runs_alone
+from porter.metal.loop_text import write_nest
 from porter.metal.native.elements import Elements, read_elements
+from porter.metal.native.reduced import find_strided
+from porter.metal.native.scan import ScanNest, write_scan
 
+# The sizes and strides of the dimensions that are kept and of those that are reduced, and how many there are of each.
+STRIDES = (
+    "constant long* kept_sizes", "constant long* kept_strides", "constant long* reduced_sizes",
+    "constant long* reduced_strides", "constant uint2& ndim",
+)  # fmt: skip
 INDICES = ("int", "long")  # the widths of indices
 _INDEX = "index_t"
 _SHARED: Mapping[ReductionKind, str] = {
     ReductionKind.SUM: "sum", ReductionKind.PRODUCT: "prod", ReductionKind.MAX_NAN: "max", ReductionKind.MIN_NAN: "min",
+    ReductionKind.ANY: "max", ReductionKind.ALL: "min",
 }  # fmt: skip
+_TRUTHS = (ReductionKind.ANY, ReductionKind.ALL)
+_SIMD_SIZE = 4  # of the largest integers that simd functions take
+_DECLARED = "c10::metal::simdgroup_size"
 # What the names of a schema are in kernels.
 _USUAL = {"self": "input", "out": "output", "result": "output"}
 
 
 @dataclass(frozen=True)
 class KernelStyle:
-    """What a fork has for kernels: whether threadgroup functions reduce, and whether bfloat needs a newer Metal."""
+    """What a fork has for kernels: whether threadgroup functions reduce, and whether bfloat needs a newer Metal.
+
+    And whether the function that launches them refuses complex numbers.
+    """
 
     threadgroup_reductions: bool
     guards_bfloat: bool
+    refuses_complex: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,6 +61,7 @@ class NativeKernel:
     is_map: bool
     length: tuple[Loop, ...]  # the loops of the longest reduction or column
     uses_reductions: bool
+    is_scan: bool = False
 
 
 def write_kernel(
@@ -53,20 +71,38 @@ def write_kernel(
     nest = symbolic.nest
     written = [store.buffer for store in nest.stores]
     buffers = (*written, *(each for each in nest.reads() if each not in written))
-    elements = read_elements(program, buffers)
+    elements = read_elements(program, buffers, style.refuses_complex)
     names = _name_buffers(program, buffers, outputs)
     numbers = tuple(find_numbers(nest))
     shared: list[str] = []
+    strided = find_strided(program)
     spelling = _spell(elements, names, style, shared)
-    is_map = nest.shape is Shape.MAP or runs_alone(nest, spelling)
-    body = write_nest(nest, _as_map(spelling) if is_map else spelling)
-    arguments = [*_buffer_arguments(buffers, written, elements, names), *map(_number_argument, numbers)]
-    positions = _positions(is_map, style, bool(shared))
+    if strided:
+        spelling = replace(spelling, place=_place_strided)
+    is_scan = isinstance(symbolic, ScanNest)
+    is_map = not is_scan and (nest.shape is Shape.MAP or runs_alone(nest, spelling))
+    if isinstance(symbolic, ScanNest):
+        body = write_scan(symbolic, spelling)
+    else:
+        body = write_nest(nest, _as_map(spelling) if is_map else spelling)
+    arguments = [*_buffer_arguments(buffers, written, elements, names)]
+    if strided:
+        input_ = next(names[buffer] for buffer in buffers if program.roles[buffer] is strided)
+        at = next((i + 1 for i, line in enumerate(body) if line.startswith(f"const {_INDEX} row = ")), 0)
+        body.insert(at, f"{input_} += strided_offset({_INDEX}(row), kept_sizes, kept_strides, ndim.x);")
+        arguments += STRIDES
+    arguments += map(_number_argument, numbers)
+    positions = _positions(is_map, style.threadgroup_reductions or is_scan)
     templates = ", ".join(f"typename {each.name}" for each in elements.parameters)
     head = f"template <{templates}, typename {_INDEX}>\nkernel void {name}({', '.join([*arguments, *positions])}) {{\n"
     text = head + "".join(f"  {line}\n" for line in (*shared, *body)) + "}\n\n"
     text += _register(name, elements, [*arguments, *positions], style)
-    return NativeKernel(name, text, buffers, numbers, elements, is_map, _find_longest(nest), bool(shared))
+    length = (symbolic.along,) if isinstance(symbolic, ScanNest) else _find_longest(nest)
+    return NativeKernel(name, text, buffers, numbers, elements, is_map, length, bool(shared) or is_scan, is_scan)
+
+
+def _place_strided(_buffer: Buffer, index: str) -> str:
+    return f"strided_offset({index}, reduced_sizes, reduced_strides, ndim.y)"
 
 
 def find_numbers(nest: LoopNest) -> Iterator[Named]:
@@ -98,7 +134,7 @@ def _name_buffers(program: SymbolicProgram, buffers: Sequence[Buffer], outputs: 
             case ArgumentBuffer(name):
                 wanted = name.replace("[", "_").replace("]", "")
             case ResultBuffer(index):
-                wanted = outputs[index]
+                wanted = re.sub(r"_t$", "", outputs[index])
             case _:
                 wanted = f"partial{buffer.node}"
         usual = _USUAL.get(wanted, wanted.rstrip("_"))
@@ -109,13 +145,28 @@ def _name_buffers(program: SymbolicProgram, buffers: Sequence[Buffer], outputs: 
 def _spell(elements: Elements, names: Mapping[Buffer, str], style: KernelStyle, shared: list[str]) -> Spelling:
     def join(kind: ReductionKind, dtype: DType, name: str, type_: str) -> tuple[str, ...] | None:
         if not style.threadgroup_reductions:
-            return join_simdgroup(kind, dtype, name, type_)
-        if kind not in _SHARED or dtype.kind is Kind.BOOL:
+            is_wide = any(each[0].kind is Kind.INTEGRAL and each[0].size > _SIMD_SIZE for each in elements.instances)
+            return None if is_wide else join_simdgroup(kind, dtype, name, type_)
+        if kind not in _SHARED or (dtype.kind is Kind.BOOL and kind not in _TRUTHS):
             return None
-        declared = f"threadgroup {type_} shared_{name}[c10::metal::simdgroup_size];"
+        return (reduce(kind, name, type_, name),)
+
+    def reduce(kind: ReductionKind, name: str, type_: str, value: str) -> str:
+        declared = f"threadgroup {type_} shared_{name}[{_DECLARED}];"
         if declared not in shared and name:
             shared.append(declared)
-        return (f"{name} = c10::metal::threadgroup_{_SHARED[kind]}(shared_{name}, {name}, tid, group_size);",)
+        return f"{name} = c10::metal::threadgroup_{_SHARED[kind]}(shared_{name}, {value}, tid, group_size);"
+
+    def join_extreme(kind: ReductionKind, name: str, index: str, extreme: str, type_: str) -> tuple[str, ...]:
+        over = ReductionKind.MAX_NAN if kind is ReductionKind.ARG_MAX else ReductionKind.MIN_NAN
+        found = f"{extreme} == row_{extreme}"
+        if elements.all_floating:
+            found = f"{found} || isnan({extreme})"
+        value = f"{found} ? {name} : ::metal::numeric_limits<{index}>::max()"
+        return (
+            f"const {type_} {reduce(over, f'row_{extreme}', type_, extreme)}",
+            reduce(ReductionKind.MIN_NAN, name, index, value),
+        )
 
     return Spelling(
         buffers=names,
@@ -126,6 +177,7 @@ def _spell(elements: Elements, names: Mapping[Buffer, str], style: KernelStyle, 
         row="row",
         lane="tid",
         width="group_size" if style.threadgroup_reductions else "32",
+        join_extreme=join_extreme if style.threadgroup_reductions else None,
     )
 
 
@@ -135,11 +187,11 @@ def _as_map(spelling: Spelling) -> Spelling:
     )
 
 
-def _positions(is_map: bool, style: KernelStyle, has_shared: bool) -> list[str]:
+def _positions(is_map: bool, has_groups: bool) -> list[str]:
     if is_map:
         return ["uint tid [[thread_position_in_grid]]"]
     lanes = ["uint row [[threadgroup_position_in_grid]]", "uint tid [[thread_position_in_threadgroup]]"]
-    return [*lanes, "uint group_size [[threads_per_threadgroup]]"] if style.threadgroup_reductions else lanes
+    return [*lanes, "uint group_size [[threads_per_threadgroup]]"] if has_groups else lanes
 
 
 def _buffer_arguments(

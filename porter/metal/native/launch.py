@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from porter.languages.statements import name_tokens
 from porter.loops.expressions import Buffer, Loop
@@ -15,9 +15,13 @@ from porter.loops.host_values import HostValue, Named, Scalar
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Temporary
 from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.kernel import NativeKernel
+from porter.metal.native.reduced import StridedArgument, find_strided, list_reduced
 
 PROFILER = "ATen/mps/MPSProfiler.h"
 INDEX_MATH = "ATen/native/CanUse32BitIndexMath.h"
+DIMS = "ATen/core/DimVector.h"
+REDUCE_UTILS = "ATen/native/ReduceOpsUtils.h"
+STRIDES = ("kept.sizes", "kept.strides", "reduced.sizes", "reduced.strides", "ndim")
 _LOCAL = re.compile(r"^\s*(?:const\s+)?(?:int64_t|auto)\s+(\w+)\s*=\s*([^;]+);", re.M)
 _PASSED = ("int", "SymInt", "float")  # the types of arguments that a kernel is passed as they are
 _CONTIGUOUS = re.compile(r"=\s*at::(?:empty|zeros)\(|CONTIGUOUS|MemoryFormat::Contiguous")
@@ -32,12 +36,26 @@ class Launch:
 
 
 def write_launch(
-    program: SymbolicProgram, kernels: Sequence[NativeKernel], rows: Sequence[HostValue], names: Names, body: str
+    program: SymbolicProgram,
+    kernels: Sequence[NativeKernel],
+    rows: Sequence[HostValue],
+    names: Names,
+    body: str,
+    all_floating: bool,
 ) -> Launch:
-    """Launches the kernels of a program, in order; `body` is the rest of the function. Raises PTR371 and PTR372."""
-    writer = _Writer(program, names, body, tuple(dict.fromkeys(n for kernel in kernels for n in kernel.numbers)))
-    lines = [*writer.tensors(kernels), *writer.numbers(), *writer.encode(kernels, rows), *writer.copy_back(kernels)]
+    """Launches the kernels of a program, in order; `body` is the rest of the function. Raises PTR371 and PTR372.
+
+    With `all_floating`, all cases of the function are of floating types.
+    """
+    numbers = tuple(dict.fromkeys(number for kernel in kernels for number in kernel.numbers))
+    writer = _Writer(program, names, body, numbers, all_floating)
+    strides = find_strided(program)
+    if strides:
+        writer = replace(writer, taken=tuple(n for n in writer.taken if n.value not in list_reduced(program)))
+    lines = [*writer.tensors(kernels), *writer.strides(), *writer.numbers()]
+    lines += [*writer.encode(kernels, rows), *writer.copy_back(kernels)]
     headers = {PROFILER, INDEX_MATH}.union(*(list_headers(each.value) for each in writer.taken))
+    headers |= {DIMS, REDUCE_UTILS} if strides else set()
     return Launch("\n".join(lines), frozenset(headers.union(*(list_headers(each) for each in rows))))
 
 
@@ -47,6 +65,7 @@ class _Writer:
     names: Names
     body: str
     taken: tuple[Named, ...]
+    all_floating: bool
 
     def _is_free(self, name: str) -> bool:
         used = {token.text for token in name_tokens(self.body)}
@@ -59,6 +78,11 @@ class _Writer:
         """The name of a tensor's contiguous form."""
         variable = re.sub(r"\W+", "_", self._variable(tensor)).strip("_")
         return next(name for name in (f"{variable}_", f"{variable}_c", f"{variable}_contiguous") if self._is_free(name))
+
+    def _given(self, tensor: str) -> str:
+        """A tensor that kernels read, in the form that they do."""
+        strided = find_strided(self.program)
+        return self._tensor(tensor) if strided and strided.name == tensor else self._plain(tensor)
 
     def _read(self, kernels: Sequence[NativeKernel]) -> list[str]:
         """The tensors that kernels read, by their names in the schema."""
@@ -76,8 +100,10 @@ class _Writer:
         return made is None or not _CONTIGUOUS.search(made[0])
 
     def tensors(self, kernels: Sequence[NativeKernel]) -> Iterator[str]:
+        strided = find_strided(self.program)
         for tensor in self._read(kernels):
-            yield f"const auto {self._plain(tensor)} = {self.names.member(tensor)}contiguous();"
+            if strided is None or tensor != strided.name:
+                yield f"const auto {self._plain(tensor)} = {self.names.member(tensor)}contiguous();"
         for result in self._written(kernels):
             if self._may_be_strided(result):
                 variable = self._variable(result)
@@ -91,6 +117,28 @@ class _Writer:
                 size = write_value(role.size, self.names)
                 yield f"const auto partial{buffer.node} = at::empty({{{size}}}, {like}.options().dtype({type_}));"
 
+    def strides(self) -> Iterator[str]:
+        """Variables for the dimensions of a tensor that is read by its strides, kept and reduced."""
+        role = find_strided(self.program)
+        if role is None:
+            return
+        tensor, member = self._tensor(role.name), self.names.member(role.name)
+        mask = f"const auto mask = make_dim_mask({self._dims(role.dims)}, {member}dim());"
+        if mask not in self.body:  # the function may have it, to resize its result
+            yield mask
+        yield f"const auto kept = merge_dims({tensor}, ~mask);"
+        yield f"const auto reduced = merge_dims({tensor}, mask);"
+        counts = ", ".join(f"static_cast<uint32_t>({each}.sizes.size())" for each in ("kept", "reduced"))
+        yield f"const std::array<uint32_t, 2> ndim = {{{counts}}};"
+        yield "const int64_t reduced_size = c10::multiply_integers(reduced.sizes);"
+
+    def _dims(self, argument: str) -> str:
+        """An argument that names dimensions, as an optional list."""
+        name, type_ = self.names.variable(argument), self.names.types.get(argument, "")
+        if type_ == "int?":
+            return f"{name}.has_value() ? OptionalIntArrayRef({name}.value()) : std::nullopt"
+        return f"IntArrayRef({name})" if type_ == "int" else name
+
     def numbers(self) -> Iterator[str]:
         """Variables for the numbers that kernels take and that the function has no variable for."""
         for number in self.taken:
@@ -101,6 +149,8 @@ class _Writer:
 
     def _number(self, number: Named) -> str:
         """The variable of a number: one that the function has, if it has one of that value."""
+        if find_strided(self.program) and number.value in list_reduced(self.program):
+            return "reduced_size"
         text = self._value(number.value)
         is_variable = re.fullmatch(r"\w+", text) is not None
         if is_variable and (not isinstance(number.value, Scalar) or self.names.types[number.value.name] in _PASSED):
@@ -137,13 +187,14 @@ class _Writer:
     def _encode_one(self, kernel: NativeKernel, rows: HostValue, pso: str, at: int) -> Iterator[str]:
         types = [f"scalarToMetalTypeString({self._tensor(each.tensor)})" for each in kernel.elements.parameters]
         name = f'"{kernel.name}_" + ' + ' + "_" + '.join([*types, "index_type"])
-        inputs = ", ".join(self._plain(each) for each in self._read([kernel]))
+        inputs = ", ".join(self._given(each) for each in self._read([kernel]))
         yield f"auto {pso} = lib.getPipelineStateForFunc({name});"
         if at == 0:
             yield "// this function call is a no-op if MPS Profiler is not enabled"
         yield f'getMPSProfiler().beginProfileKernel({pso}, "{kernel.name}", {{{inputs}}});'
         yield f"[computeEncoder setComputePipelineState:{pso}];"
-        arguments = [*map(self._buffer, kernel.buffers), *map(self._number, kernel.numbers)]
+        strides = STRIDES if find_strided(self.program) else ()
+        arguments = [*map(self._buffer, kernel.buffers), *strides, *map(self._number, kernel.numbers)]
         yield f"mtl_setArgs(computeEncoder, {', '.join(arguments)});"
         count = self._value(rows)
         if kernel.is_map:
@@ -162,7 +213,7 @@ class _Writer:
                 yield f"const int64_t {made} = {length};"
                 length = made
             most = f"[{pso} maxTotalThreadsPerThreadgroup]"
-            if kernel.elements.all_floating:
+            if self.all_floating or kernel.is_scan:
                 yield f"const auto {name} = std::min<NSUInteger>({most}, ({length} / 32 + 1) * 32);"
             else:
                 yield "// one simdgroup or all: lanes that combine 64-bit integers read from each other"
@@ -178,6 +229,8 @@ class _Writer:
 
     def _buffer(self, buffer: Buffer) -> str:
         match self.program.roles[buffer]:
+            case StridedArgument(name):
+                return self._tensor(name)
             case ArgumentBuffer(name):
                 return self._plain(name)
             case ResultBuffer(index):

@@ -32,6 +32,54 @@ _DECLARED_IN = (
 )
 
 
+# What host files and kernel files need for tensors that are reduced by their strides, each once.
+_HOST_HELPER = """
+// Some dimensions of a tensor, the innermost first; those that one stride goes over are one.
+struct MergedDims {
+  DimVector sizes{1};
+  DimVector strides{0};
+};
+
+static MergedDims merge_dims(const Tensor& tensor, const DimMask& mask) {
+  MergedDims dims;
+  for (int64_t dim = tensor.dim() - 1; dim >= 0; dim--) {
+    if (!mask[dim] || tensor.size(dim) == 1) {
+      continue;
+    }
+    if (dims.sizes.back() == 1) {
+      dims.sizes.back() = tensor.size(dim);
+      dims.strides.back() = tensor.stride(dim);
+    } else if (tensor.stride(dim) == dims.sizes.back() * dims.strides.back()) {
+      dims.sizes.back() *= tensor.size(dim);
+    } else {
+      dims.sizes.push_back(tensor.size(dim));
+      dims.strides.push_back(tensor.stride(dim));
+    }
+  }
+  return dims;
+}
+"""
+KERNEL_HELPER = """\
+// The offset of an element by its index, which is not divided by the size of
+// the last dimension
+template <typename index_t>
+inline index_t strided_offset(
+    index_t index,
+    constant long* sizes,
+    constant long* strides,
+    uint ndim) {
+  index_t offset = 0;
+  for (uint i = 0; i + 1 < ndim; i++) {
+    const index_t outer = index / index_t(sizes[i]);
+    offset += (index - outer * index_t(sizes[i])) * index_t(strides[i]);
+    index = outer;
+  }
+  return offset + index * index_t(strides[ndim - 1]);
+}
+
+"""
+
+
 def read_style(checkout: Checkout) -> KernelStyle:
     """How the fork's kernels reduce, and whether those of bfloat need a newer Metal, by its own files."""
     reductions = checkout.read(_REDUCTIONS) if checkout.exists(_REDUCTIONS) else ""
@@ -48,6 +96,9 @@ def find_kernel_file(checkout: Checkout, host: str) -> str:
 def edit_kernel_file(checkout: Checkout, file: str, text: str) -> Iterator[Edit]:
     """Adds kernels at the end of a kernel file, which is created if there is none."""
     headers = tuple(dict.fromkeys(header for pattern, header in _DECLARED_IN if pattern.search(text)))
+    is_known = checkout.exists(file) and "strided_offset(" in checkout.read(file)
+    if "strided_offset(" in text and not is_known:
+        text = KERNEL_HELPER + text
     if not checkout.exists(file):
         includes = "".join(f"#include <{header}>\n" for header in sorted((*headers, "metal_stdlib")))
         yield Edit(file, 0, 0, f"{includes}\nusing namespace metal;\n\n{text}")
@@ -62,7 +113,10 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Ite
     text = checkout.read(file)
     present = {include.path for include in parse_source(file, text).includes()}
     yield from insert_includes(parse_source(file, text), tuple(sorted(set(headers) - present)))
-    if re.search(r"\blib = (?:mps::)?MetalShaderLibrary\b", text):
+    helper = _HOST_HELPER if "merge_dims(" in text and "MergedDims merge_dims(" not in text else ""
+    if found := re.search(r"\blib = (?:mps::)?MetalShaderLibrary\b[\s\S]*?^#endif\n", text, re.M):
+        if helper:
+            yield Edit(file, found.end(), found.end(), helper)
         return
     others = (_LIBRARY.search(checkout.read(path)) for path in list_host_sources(checkout))
     model = next((found for found in others if found), None)
@@ -71,7 +125,7 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Ite
         raise PorterError("PTR374", "the file has no library of kernels to launch", Place(file), "Add one by hand.")
     library = model[0].replace(f"/{model[1]}_metallib.h", f"/{PurePosixPath(kernel_file).stem}_metallib.h")
     library = re.sub(r"= (?:mps::)?MetalShaderLibrary", "= mps::MetalShaderLibrary", library)
-    yield Edit(file, place.end(), place.end(), f"\n{library}")
+    yield Edit(file, place.end(), place.end(), f"\n{library}{helper}")
 
 
 def sees_helpers(source: Source, offset: int) -> bool:

@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from porter.aten.call_graph import parse_source
-from porter.aten.condition import Condition
 from porter.aten.native_functions import NativeFunction
 from porter.aten.operator import Blocked, Operator, ServedFunction, is_shared
 from porter.core.checkout import Checkout
-from porter.core.dtypes import DType, Kind
+from porter.core.dtypes import DType
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
-from porter.languages.statements import name_tokens
 from porter.loops.host_values import SizeProduct
-from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram, Table
+from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.functor import Origin
 from porter.metal.native.cases import join_cases
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
-from porter.metal.native.launch import Launch, write_launch
+from porter.metal.native.launch import write_launch
+from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
 from porter.plan.native.body import LAUNCH, replace_graph
+from porter.plan.native.choosing import list_suffixes, write_cases
 from porter.plan.native.files import edit_host_file, edit_kernel_file, find_kernel_file, read_style, sees_helpers
+from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables
 from porter.plan.native.scaffold import write_frame
 from porter.plan.native.target import Target, find_target, with_fed, with_returned
 from porter.plan.removal import Removal, find_orphans
 
 FROM_RECORDING = Origin((), "the recorded graph", 0, 1)
-UNKNOWN = "unknown condition"
-_OF_KIND: Mapping[Kind, str] = {
-    Kind.FLOATING: "at::isFloatingType({})", Kind.INTEGRAL: "at::isIntegralType({}, /*includeBool=*/false)",
-    Kind.BOOL: "{} == kBool", Kind.COMPLEX: "at::isComplexType({})",
-}  # fmt: skip
+_COMPLEX_REFUSED = re.compile(r"TORCH_CHECK(?:_\w+)?\(\s*!\s*[\w:.()]*[cC]omplex")
 # The recorded programs of a row; None where nothing is recorded of it.
 ReadPrograms = Callable[[ServedFunction], Programs | None]
 
@@ -102,6 +100,9 @@ def port_rows(
     done: set[tuple[str, str]] = set()
     for each in sorted(blocked, key=lambda each: recorded[each] is None):
         row, found = each.served, recorded[each]
+        if _find_key(row) in done:
+            port = replace(port, ported=(*port.ported, row))
+            continue
         try:
             target = with_fed(with_returned(find_target(port.draft.fork, row, symbols)))
             key = (target.file, target.function.signature)
@@ -117,6 +118,12 @@ def port_rows(
             if scaffold:
                 port = _add_frame(port, row, symbols, why)
     return port
+
+
+def _find_key(row: ServedFunction) -> tuple[str, str] | None:
+    """What `done` has of a row's own function."""
+    found = row.implementation
+    return (found.file, found.function.signature) if found and found.function else None
 
 
 def _read_programs(programs: ReadPrograms, row: ServedFunction) -> Programs | None:
@@ -140,49 +147,65 @@ def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], e
 def _port_row(
     port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Programs
 ) -> NativePort:
-    """Writes a row's kernels and its new body. Raises PTR370 to PTR377."""
+    """Writes a row's kernels and its new body. Raises PTR359, PTR360 and PTR370 to PTR377."""
     if programs.left:
         raise programs.left[0]
     if not programs.cases:
         what = f"no call of {row.function.name} ran a graph"
         raise PorterError("PTR375", what, row.function.place, "See docs/errors/PTR375.md.")
-    _refuse_tables(programs)
+    refuse_tables(programs)
+    refuse_searches(programs)
     fork = port.draft.fork
-    style = read_style(fork)
+    style = replace(read_style(fork), refuses_complex=_COMPLEX_REFUSED.search(target.body) is not None)
     names = _read_names(row.function, target)
+    programs = prepare(programs)
     programs = replace(programs, cases=join_cases(programs.cases, style))
-    cases = [_write_case(each, i, operator, names, style) for i, each in enumerate(programs.cases)]
+    kernel_file = find_kernel_file(fork, target.file)
+    bases = _list_bases(operator, row)
+    for base in bases:
+        cases, written = _write_kernels(fork, kernel_file, programs, base, names, style)
+        taken = any(kernel.name.startswith(base) for kernel in port.kernels)
+        if not taken or base == bases[-1] or set(written) <= set(port.kernels):
+            break
     body = replace_graph(target.body, target.place, set(names.variables.values()))
+    floating = all(kernel.elements.all_floating for kernels in cases for kernel in kernels)
+    refuse_stale(body, target.place, set(names.variables.values()))
     launches = [
-        write_launch(program, kernels, [nest.rows for nest in program.nests], names, body)
+        write_launch(program, kernels, [nest.rows for nest in program.nests], names, body, floating)
         for program, kernels in zip(programs.cases, cases, strict=True)
     ]
-    kernel_file = find_kernel_file(fork, target.file)
-    written = tuple(_format(fork, kernel_file, kernel) for kernels in cases for kernel in kernels)
-    draft = port.draft.apply([_edit_function(port.draft, target, body, programs, launches, names)])
+    launch = write_cases(programs, launches, [[kernel.name for kernel in kernels] for kernels in cases], names)
+    draft = port.draft.apply([_edit_function(port.draft, target, body, launch, _list_counted(programs), names)])
     headers = frozenset[str]().union(*(each.headers for each in launches))
     draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, headers))
-    for kernel in written:
+    new = tuple(kernel for kernel in written if kernel not in port.kernels)
+    for kernel in new:
         draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, kernel.source))
-    return replace(port, draft=draft, kernels=(*port.kernels, *written))
-
-
-def _refuse_tables(programs: Programs) -> None:
-    """Raises PTR377 for a program that reads constants of the graph."""
-    if any(isinstance(role, Table) for case in programs.cases for role in case.roles.values()):
-        what = f"the graph of {programs.name} has constants that differ by element"
-        raise PorterError("PTR377", what, hint="See docs/errors/PTR377.md.")
+    return replace(port, draft=draft, kernels=(*port.kernels, *new))
 
 
 def _read_names(function: NativeFunction, target: Target) -> Names:
     return Names(target.variables, {each.name: each.type for each in function.arguments}, target.optional)
 
 
-def _write_case(
-    program: SymbolicProgram, at: int, operator: Operator, names: Names, style: KernelStyle
-) -> tuple[NativeKernel, ...]:
+def _list_bases(operator: Operator, row: ServedFunction) -> tuple[str, str]:
+    """The operator's name for kernels; with that of the overload, where another row has other kernels of this name."""
+    base = operator.base.strip("_")
+    overload = row.function.name.partition(".")[2].removesuffix("_out") or "all"
+    return base, f"{base}_{overload.lower()}"
+
+
+def _write_kernels(
+    fork: Checkout, file: str, programs: Programs, base: str, names: Names, style: KernelStyle
+) -> tuple[list[tuple[NativeKernel, ...]], tuple[WrittenKernel, ...]]:
+    """The kernels of each case, and all of them as they are written to a file."""
+    suffixed = zip(programs.cases, list_suffixes(programs), strict=True)
+    cases = [_write_case(each, f"{base}{suffix}", names, style) for each, suffix in suffixed]
+    return cases, tuple(_format(fork, file, kernel) for kernels in cases for kernel in kernels)
+
+
+def _write_case(program: SymbolicProgram, base: str, names: Names, style: KernelStyle) -> tuple[NativeKernel, ...]:
     outputs = {i: names.variable(f"result{i}") for i in _list_results(program)}
-    base = operator.base.strip("_") + (f"_case{at}" if at else "")
     return tuple(
         write_kernel(program, nest, _name_kernel(base, program, nest, outputs), outputs, style)
         for nest in program.nests
@@ -208,62 +231,18 @@ def _format(fork: Checkout, file: str, kernel: NativeKernel) -> WrittenKernel:
 
 
 def _edit_function(
-    draft: Draft, target: Target, body: str, programs: Programs, launches: Sequence[Launch], names: Names
+    draft: Draft, target: Target, body: str, launch: str, counted_by: Collection[str], names: Names
 ) -> Edit:
     """The edit of the function that ran the graph."""
     source = parse_source(target.file, draft.fork.read(target.file))
     function = target.function
-    launch = "\n".join(_join_cases(programs, launches, names))
-    counted = [names.variable(tensor) for tensor in _list_counted(programs)]
+    counted = [names.variable(tensor) for tensor in counted_by]
     made = _return_early(body, target, counted).replace(LAUNCH, f"{launch}\n")
     if not sees_helpers(source, function.start) and "using namespace mps;" not in made:
         made = f"\nusing namespace mps;\n{made}"
     head = source.text[function.start : function.body_start]
     text = format_block(draft.fork, target.file, f"{head}{{\n{made.strip()}\n}}")
     return Edit(target.file, function.start, function.end, text)
-
-
-def _join_cases(programs: Programs, launches: Sequence[Launch], names: Names) -> Iterator[str]:
-    """The launches of all cases, each under its condition but the last."""
-    *conditional, last = zip(programs.cases, launches, strict=True)
-    if not conditional:
-        yield last[1].text
-        return
-    for i, (case, launch) in enumerate(conditional):
-        conditions = (_write_condition(each, names) for each in case.when)
-        tests = " && ".join((*_write_types(programs, i, names), *conditions))
-        yield f"{'} else ' if i else ''}if ({tests}) {{\n{launch.text}"
-    yield f"}} else {{\n{last[1].text}\n}}"
-
-
-def _write_types(programs: Programs, at: int, names: Names) -> Iterator[str]:
-    """The condition on the element type of a case, where later cases are of others."""
-    case, later = programs.cases[at], programs.cases[at + 1 :]
-    if all(set(case.dtypes) >= set(each.dtypes) for each in later):
-        return
-    tensor = names.member(case.key)
-    kinds = {dtype.kind for dtype in case.dtypes}
-    others = {dtype.kind for each in later for dtype in each.dtypes if dtype not in case.dtypes}
-    if kinds & others or len(kinds) > 1:
-        yield "(" + " || ".join(f"{tensor}scalar_type() == ScalarType::{each.aten}" for each in case.dtypes) + ")"
-    else:
-        yield _OF_KIND[next(iter(kinds))].format(f"{tensor}scalar_type()")
-
-
-def _write_condition(condition: Condition, names: Names) -> str:
-    """A condition on arguments of the schema, on the variables of the function. Raises PTR376 if it is not known."""
-    if condition.text == UNKNOWN:
-        what = "the calls of one case have nothing in common that others lack"
-        raise PorterError("PTR376", what, hint="See docs/errors/PTR376.md.")
-    parts, last = [], 0
-    for token in name_tokens(condition.text):
-        if token.text in names.types:
-            is_plain = condition.text[token.end : token.end + 1] != "."
-            converted = ".to<double>()" if is_plain and names.types[token.text].startswith("Scalar") else ""
-            parts += [condition.text[last : token.start], names.variable(token.text), converted]
-            last = token.end
-    text = "".join([*parts, condition.text[last:]])
-    return text if condition.holds else f"!({text})"
 
 
 def _list_counted(programs: Programs) -> set[str]:

@@ -19,7 +19,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.languages.brackets import split_at_commas
 from porter.languages.identifiers import contains_identifier
-from porter.languages.inlining import CallSite, find_call_site, inline_call, read_parameters
+from porter.languages.inlining import CallSite, complete_call, find_call_site, inline_call, read_parameters
 from porter.languages.source import Function, Source
 
 RUN = "runMPSGraph"
@@ -78,7 +78,8 @@ class _Link:
 
 def _follow(source: Source, implementation: Implementation, served: ServedFunction) -> Iterator[_Link]:
     """The functions from a row's own to the one that runs the graph."""
-    function = implementation.function
+    assert implementation.function is not None
+    function = _find_again(source, implementation.function)
     seen: set[int] = set()
     while function is not None and function.start not in seen:
         seen.add(function.start)
@@ -94,14 +95,22 @@ def _follow(source: Source, implementation: Implementation, served: ServedFuncti
     raise _refuse(served, "no function of its file runs its graph")
 
 
+def _find_again(source: Source, function: Function) -> Function | None:
+    """A function in a file that other rows were ported in since it was read; that of a macro, not a helper so named."""
+    found = [each for each in source.functions() if each.signature == function.signature]
+    wrapped = [each for each in source.functions() if each.name == function.name and each.wrapper]
+    return next(iter(wrapped or found), None)
+
+
 def _find_calls(source: Source, function: Function, body: str) -> Iterator[tuple[Function, CallSite]]:
     """The calls, by statements of their own, of functions of the file that run a graph, directly or not."""
     for name, overloads in source.functions_by_name.items():
         if contains_identifier(body, name) and overloads[0].start != function.start:
             site = find_call_site(body, name)
-            fitting = [f for f in overloads if site and len(read_parameters(f)) == len(site.arguments)]
-            if site and len(fitting) == 1 and _reaches_graph(source, fitting[0]):
-                yield fitting[0], site
+            calls = [(f, complete_call(site, read_parameters(f))) for f in overloads if site]
+            fitting = [(f, call) for f, call in calls if call and f.start != function.start]
+            if len(fitting) == 1 and _reaches_graph(source, fitting[0][0]):
+                yield fitting[0]
 
 
 def _reaches_graph(source: Source, function: Function, depth: int = 4) -> bool:
@@ -129,7 +138,8 @@ def _inline(source: Source, link: _Link, called: Function, body: str) -> str:
     assert link.call is not None
     distinct = frozenset(_ENUMERATOR.findall(source.text))
     outer, parameters = _body(source, link.function), read_parameters(called)
-    made = inline_call(outer, link.call, body, parameters, distinct, link.function.name)
+    given = {each.name for each in read_parameters(link.function) if "ptional" not in each.type}
+    made = inline_call(outer, link.call, body, parameters, distinct, link.function.name, given)
     if made is None:
         what = f"{called.name} cannot be put in the place of its call in {link.function.name}"
         raise PorterError("PTR369", what, source.place(link.function.start), "See docs/errors/PTR369.md.")
@@ -188,20 +198,27 @@ def with_fed(target: Target) -> Target:
     """The target with the variables that the graph was fed in the place of arguments that they are, or have views of.
 
     Such a variable has the sizes of the argument, but for a tensor without dimensions, of which it is a view with one.
+    A result is the variable that the graph wrote, if that is copied to it.
     """
     fed = dict.fromkeys(_FED.findall(target.body))
     variables = dict(target.variables)
     for name, variable in target.variables.items():
-        views = [each for each in fed if each != variable and _is_view(target.body, each, variable)]
+        converted = re.findall(rf"\bauto (\w+) = [^;]*\?\s*{variable}\.to\(", target.body)
+        named = [*fed, *(converted if variable not in fed else ())]
+        views = [each for each in named if each != variable and _is_view(target.body, each, variable)]
+        written = [each for each in fed if re.search(rf"\b{variable}\.copy_\({each}\)", target.body)]
         if len(views) == 1 and not name.startswith("result"):
             variables[name] = views[0]
+        elif len(written) == 1 and name.startswith("result") and written[0] not in target.variables.values():
+            variables[name] = written[0]
     return replace(target, variables=variables)
 
 
 def _is_view(body: str, variable: str, argument: str) -> bool:
-    """Whether all that a local variable is set to is an argument, or a view of it that only adds a dimension."""
+    """Whether all that a local variable is set to is an argument, or that converted, or with a dimension more."""
     values = re.findall(rf"\b{variable}\s*=(?!=)\s*([^;]*);", body)
-    same = re.compile(rf"{re.escape(argument)}(?:\.view\(\{{?1\}}?\))?")
+    name = re.escape(argument)
+    same = re.compile(rf"(?:[\w.()]+\s*\?\s*{name}\.to\([\w.()]+\)\s*:\s*)?{name}(?:\.view\(\{{?1\}}?\))?")
     return bool(values) and all(same.fullmatch(value.strip()) for value in values)
 
 

@@ -1,8 +1,9 @@
 """The `cuda` backend: a port's kernels on an NVIDIA GPU, from the same Metal source, without a device of Apple's.
 
 The tests' calls of the operator are intercepted as the `kernels` backend does, and sent to the kernels with copies of
-their tensors on the GPU; torch's own CUDA kernel computes each call too, and a difference fails it. A kernel that
-faults ends its process's CUDA context: every verdict has a process of its own.
+their tensors on the GPU. Torch's own CUDA kernel computes each call too, and the same kernels on the host where there
+is a compiler: what differs is in the verdict, beside. A kernel that faults ends its process's CUDA context: every
+verdict has a process of its own.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import TYPE_CHECKING
 from porter.verdict.backends.reading import elements_per_thread, find_functor, read_rows
 from porter.verdict.build.tree import Tree, metal_include
 from porter.verdict.errors import NoVerdict
-from porter.verdict.result import CUDA, VerifyTarget
+from porter.verdict.result import CUDA, Beside, VerifyTarget
 from porter.verdict.suite import counters, execution
 from porter.verdict.suite.selection import Selection
 
 if TYPE_CHECKING:
+    from porter.verdict.backends.beside import Comparisons
     from porter.verdict.backends.shaders import Shaders
 
 NAME = CUDA
@@ -25,7 +27,7 @@ ON_HARDWARE = True
 RUNS_HOST_CODE = False
 FLUSHES = False
 
-_loaded: list[Shaders] = []
+_loaded: list[tuple[Shaders, Comparisons]] = []
 
 
 def available() -> bool:
@@ -60,22 +62,31 @@ def select_opinfos(base: str) -> Selection:
 def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
     """Finds or compiles the operator's PTX, and sends its rows' calls there. Raises PTR172-PTR174, PTR380-PTR393."""
     from porter.verdict.backends import cuda_shaders
+    from porter.verdict.backends.beside import Comparisons
     from porter.verdict.errors import raising_porter_errors
 
     rows, functor = read_rows(tree, target), find_functor(target)
     files = [tree.root / path for path in tree.kernel_files()]
+    comparisons = Comparisons()
     with raising_porter_errors():
-        shaders = cuda_shaders.load_functor(files, functor, metal_include(tree.root), elements_per_thread(tree))
-    execution.redirect(cuda_shaders.redirect(rows, functor, shaders))
-    _loaded.append(shaders)
+        shaders = cuda_shaders.load_functor(
+            files, functor, metal_include(tree.root), comparisons, elements_per_thread(tree)
+        )
+    execution.redirect(cuda_shaders.redirect(rows, functor, shaders, comparisons))
+    _loaded.append((shaders, comparisons))
     counters.install(kernel_calls, fallbacks)
 
 
 def kernel_calls() -> Mapping[str, int]:
     """Kernel calls by host_name."""
-    return _loaded[-1].calls if _loaded else {}
+    return _loaded[-1][0].calls if _loaded else {}
 
 
 def fallbacks() -> Mapping[str, int]:
     """None: without a device of Apple's nothing falls back."""
     return {}
+
+
+def list_comparisons() -> tuple[Beside, ...]:
+    """What stands beside the results of the GPU since the start."""
+    return _loaded[-1][1].list() if _loaded else ()

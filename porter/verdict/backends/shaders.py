@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -22,6 +22,9 @@ CODES: Mapping[torch.dtype, int] = {getattr(torch, dtype.torch): dtype.code for 
 # From here on a dense unary kernel gets several elements per thread; a fork's own threshold is higher.
 WIDE = 16
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](?P<name>[^>"]+)[>"].*$', re.M)
+
+# Gets a functor, operands, the result, alpha and the shaders.
+Launch: TypeAlias = "Callable[[str, Sequence[torch.Tensor], torch.Tensor, Any, Shaders], None]"
 
 
 @dataclass
@@ -76,9 +79,10 @@ def override(rows: Sequence[str], functor: str, shaders: Shaders) -> torch.libra
     return library
 
 
-def implementation(row: str, functor: str, shaders: Shaders) -> Callable[..., torch.Tensor]:
+def implementation(row: str, functor: str, shaders: Shaders, run: Launch | None = None) -> Callable[..., torch.Tensor]:
     """A Python kernel for one row: result type and shape are those of the operator's own Meta kernel.
 
+    `run` takes the place of `launch`.
     Raises PTR172 for a row whose arguments are not one or two operands and an alpha.
     """
     base, _, overload = row.partition(".")
@@ -90,6 +94,7 @@ def implementation(row: str, functor: str, shaders: Shaders) -> Callable[..., to
     if not set(extra) <= {"alpha"}:
         raise NoVerdict("PTR172", f"{row} takes {', '.join(extra)}, which this backend cannot pass to a kernel")
     names = [a.name for a in plain]
+    start = run or launch
 
     def call(*args: Any, **kwargs: Any) -> torch.Tensor:
         given = {**dict(zip(names, args, strict=False)), **kwargs}
@@ -103,11 +108,11 @@ def implementation(row: str, functor: str, shaders: Shaders) -> Callable[..., to
         if out is not None and out.shape != natural.shape:
             out.resize_(natural.shape)
         if target is not None and target.dtype == natural.dtype:
-            launch(functor, tensors, target, alpha, shaders)
+            start(functor, tensors, target, alpha, shaders)
             return target
         device = next((t.device for t in tensors if t.device.type != "cpu"), tensors[0].device)
         result = torch.empty(natural.shape, dtype=natural.dtype, device=device)
-        launch(functor, tensors, result, alpha, shaders)
+        start(functor, tensors, result, alpha, shaders)
         return result if target is None else target.copy_(result)
 
     return call
@@ -194,13 +199,28 @@ def _meta(base: str, given: Mapping[str, Any]) -> torch.Tensor:
 
 
 def _check(base: str, given: Mapping[str, Any], out: torch.Tensor | None) -> None:
-    """Runs the row itself on the Meta key, which refuses what cannot be written to its target."""
+    """Runs the row itself on the Meta key, and on the CPU without elements, which refuse what cannot be written."""
+    row = getattr(torch.ops.aten, base)
     written = {} if out is None else {"out": torch.empty(0, dtype=out.dtype, device="meta")}
-    getattr(torch.ops.aten, base)(**{k: _to_meta(v) for k, v in given.items()}, **written)
+    row(**{k: _to_meta(v) for k, v in given.items()}, **written)
+    written = {} if out is None else {"out": torch.empty(0, dtype=out.dtype)}
+    try:
+        row(**{k: _without_elements(v) for k, v in given.items()}, **written)
+    except RuntimeError as error:  # of which NotImplementedError is one: a type that the CPU has no kernel for
+        if isinstance(error, NotImplementedError) or "not implemented for" in str(error):
+            return
+        raise
 
 
 def _to_meta(value: Any) -> Any:
     return value.to("meta") if isinstance(value, torch.Tensor) else value
+
+
+def _without_elements(value: Any) -> Any:
+    """A tensor of the same type on the CPU; a single value stays one, for it has another part in the result's type."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return torch.ones((0,) if value.dim() else (), dtype=value.dtype)
 
 
 def _default(schema: Any, name: str) -> Any:

@@ -148,3 +148,8 @@ kernel void too_much(device float* out [[buffer(0)]], uint i [[thread_index_in_t
 }
 kernel void broken(device float* out [[buffer(0)]]) { out[0] = no_such_name; }
 kernel void broken_parameter(device float* out [[buffer(0)]], float4 v [[stage_in]]) { out[0] = v.x; }
+float elsewhere(float x);
+kernel void calls_elsewhere(device float* out [[buffer(0)]]) { out[0] = elsewhere(out[0]); }
+static float twice(float x) { return x + x; }
+static float2 twice(float2 x) { return x + x; }
+kernel void twice(device float* out [[buffer(0)]]) { out[0] = twice(2.0f) + twice(float2(3)).x; }

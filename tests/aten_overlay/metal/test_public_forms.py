@@ -14,7 +14,8 @@ from aten_overlay.metal.launch import Library
 
 SOURCE = Path(__file__).with_name("public_forms.metal")
 CONSTANTS = ((20, 3), (21, True), (8, 5))
-RIGHT = ("arrays", "spaces", "swizzles", "scalars", "matrices", "logs", "too_much", "limited_2", "limited_2_1")
+RIGHT = ("arrays", "spaces", "swizzles", "scalars", "matrices", "logs", "too_much", "limited_2", "limited_2_1",
+         "twice")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,18 @@ def test_broken_kernels_fail_alone() -> None:
     assert (broken.code, parameter.code) == ("PTR101", "PTR109")
     line = next(n for n, text in enumerate(SOURCE.read_text().splitlines(), 1) if "no_such_name" in text)
     assert str(broken.place) == f"{SOURCE}:{line}"
+
+
+def test_a_kernel_whose_function_is_defined_elsewhere_fails_alone() -> None:
+    found = dict(compile_many(SOURCE, ["swizzles", "calls_elsewhere"]))
+    assert isinstance(found["swizzles"], Path)
+    error = found["calls_elsewhere"]
+    assert isinstance(error, OverlayError)
+    assert (error.code, error.what.partition(": ")[2]) == ("PTR348", "elsewhere(float)")
+
+
+def test_a_kernel_may_be_named_as_functions_are(library: Library) -> None:
+    assert _run(library, "twice", 1) == [10]
 
 
 def test_thread_limits_are_expressions_of_template_arguments(library: Library) -> None:

@@ -82,30 +82,33 @@ Usage: porter migrate [OPTIONS] [OP...]
   Nothing is written without --write.
 
 Options:
-  --all              Port every operator that porter can port.
-  --write            Write the change set to the checkout.
-  --force            Write even if a touched file has uncommitted changes.
-  --no-verify        Only plan; do not verify.
-  --from SOURCE      cuda: ATen's CUDA kernel. FILE.cu: a kernel of your own.
-  --function NAME    The kernel in FILE.cu.
-  --scaffold         Write the frame of what cannot be ported, to be completed
-                     by hand.
-  --pull-request     Print the text of a pull request instead of the diff.
-  --jobs N           Verdicts at a time. Default: as many as there are cores.
-                     [x>=1]
-  --shard I/N        Only the I-th of N shares of --all.
-  --results FILE     Write results as JSON.
-  -k EXPR            Only run tests whose name matches, as in pytest.
-  --backend NAME     Where the tests run: host, kernels, mps or cuda. Default:
-                     the most complete one available.
-  --arithmetic NAME  Arithmetic a GPU may use: default, fused, flush, reorder,
-                     or all.
-  --family NAME      The GPU family to compile for, as $PORTER_FAMILY: apple7,
-                     apple8 or apple9.
-  --sanitize CHECKS  What to watch kernels for, as $PORTER_SANITIZE: races,
-                     bounds, all or none.
-  --large            Also test tensors whose offsets pass 32 bits, without the
-                     memory.
+  --all                Port every operator that porter can port.
+  --write              Write the change set to the checkout.
+  --force              Write even if a touched file has uncommitted changes.
+  --no-verify          Only plan; do not verify.
+  --from SOURCE        cuda: ATen's CUDA kernel. FILE.cu: a kernel of your
+                       own.
+  --function NAME      The kernel in FILE.cu.
+  --scaffold           Write the frame of what cannot be ported, to be
+                       completed by hand.
+  --pull-request       Print the text of a pull request instead of the diff.
+  --jobs N             Verdicts at a time. Default: as many as there are
+                       cores.  [x>=1]
+  --shard I/N          Only the I-th of N shares of --all.
+  --scheduler ADDRESS  Run --all on the workers of a dask.distributed
+                       scheduler.
+  --results FILE       Write results as JSON.
+  -k EXPR              Only run tests whose name matches, as in pytest.
+  --backend NAME       Where the tests run: host, kernels, mps or cuda.
+                       Default: the most complete one available.
+  --arithmetic NAME    Arithmetic a GPU may use: default, fused, flush,
+                       reorder, or all.
+  --family NAME        The GPU family to compile for, as $PORTER_FAMILY:
+                       apple7, apple8 or apple9.
+  --sanitize CHECKS    What to watch kernels for, as $PORTER_SANITIZE: races,
+                       bounds, all or none.
+  --large              Also test tensors whose offsets pass 32 bits, without
+                       the memory.
 
 Global options:
   --checkout DIR  The PyTorch fork to work on.

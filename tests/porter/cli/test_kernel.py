@@ -177,7 +177,11 @@ def test_a_kernel_whose_source_depends_on_types_takes_them_from_the_script(pytho
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("export", "templates/quickstart.py", "--to", "cuda"), "porter: PTR232 there is no form `cuda`"),
+        (
+            ("export", "templates/quickstart.py", "--to", "cuda"),
+            "porter: PTR232 there is no form `cuda`\n"
+            "  Use one of compile_shader, mlx, coreai, kernel-builder, porter, extension, aten.",
+        ),
         (("import", "none.py", "--from", "cuda"), "porter: PTR232 there is no form `cuda`"),
         (
             ("import", "templates/quickstart.py", "--from", "mlx"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,9 +13,12 @@ from aten_overlay.errors import OverlayError, Place
 from porter.core.errors import PorterError
 from porter.kernels import MetalKernel, cuda, shaders
 from porter.kernels.ahead import compile_script
-from porter.kernels.call import device_of, is_cuda
+from porter.kernels.call import Call, Output, device_of, is_cuda
+from porter.kernels.launch import Prepared, write_signature
+from porter.kernels.repeated import Repetition, describe
 from porter.kernels.script import Case, Kind, Script, Stage
-from tests.aten_overlay.cuda.recording import on_device
+from porter.kernels.sources import find_last_source
+from tests.aten_overlay.cuda.recording import Bench, make_bench, make_buffer, make_entry, on_device
 
 TWICE = MetalKernel("twice", ["x"], ["out"], "uint i = thread_position_in_grid.x; out[i] = 2 * x[i];")
 
@@ -94,3 +98,44 @@ def test_a_refusal_of_the_launcher_is_porters(monkeypatch: pytest.MonkeyPatch) -
 
 def test_cases_of_a_device_are_made_there() -> None:
     assert Case((3,), device="cpu").normal(3).device.type == "cpu"
+
+
+def make_repetition(*statuses: int) -> tuple[Repetition, Bench]:
+    """TWICE of 64 numbers, as it is kept once it has run on a CUDA device."""
+    entry = make_entry("twice", make_buffer("x", 0, writable=False), make_buffer("out", 1))
+    bench = make_bench(entry, statuses={"cuLaunchKernel": list(statuses)})
+    tensors = [on_device(torch.zeros(64)), on_device(torch.zeros(64))]
+    launch = bench.library.twice.repeat(tensors, (64, 1, 1), (64, 1, 1), {})
+    assert launch is not None
+    kernel = TWICE.kernel
+    generated = write_signature(
+        kernel, Call((torch.zeros(64),), (Output((64,), torch.float32),), (64, 1, 1), (64, 1, 1))
+    )
+    prepared = Prepared(generated, bench.library.twice)
+    output = Output((64,), torch.float32)
+    return Repetition(kernel, prepared, (output,), None, (0, 1), (), launch, find_last_source(kernel), "cpu"), bench
+
+
+def test_a_call_that_is_repeated_launches_on_its_inputs_and_new_outputs() -> None:
+    repetition, bench = make_repetition()
+    x = torch.zeros(64)
+    (out,) = repetition.run([x])
+    assert struct.unpack_from("<2Q", bench.recorder.launches[0][-1], 40) == (x.data_ptr(), out.data_ptr())
+    assert (out.shape, TWICE.source) == ((64,), repetition.prepared.generated.source)
+
+
+def test_a_fault_of_a_repeated_call_is_porters_error() -> None:
+    with pytest.raises(PorterError, match="a kernel faulted") as error:
+        make_repetition(700)[0].run([torch.zeros(64)])
+    assert error.value.code == "PTR390"
+
+
+def test_calls_are_alike_by_type_and_device_and_not_by_value() -> None:
+    x, rest = torch.zeros(8), ((8, 1, 1), [1.0, -0.0])
+    like = describe([x, 2.0], rest, by_value=False)
+    assert like == describe([torch.ones(8), 3.0], rest, by_value=False)
+    assert like != describe([x, 2.0], ((8, 1, 1), [1.0, 0.0]), by_value=False)
+    assert like != describe([x, 2.0], ((8, 1, True), [1.0, -0.0]), by_value=False)
+    assert like != describe([x, 2], rest, by_value=False)
+    assert like != describe([x, 2.0], rest, by_value=True)
+    assert like != describe([torch.empty(8, device="meta"), 2.0], rest, by_value=False)

@@ -54,6 +54,15 @@ def test_a_check_counts_it_as_a_failure(line: str, tmp_path: Path) -> None:
     assert results and not any(result.ok for result in results)
 
 
+@pytest.mark.parametrize(
+    ("name", "what"), [(".", "this is a folder, not a script"), ("no.py", "there is no such script")]
+)
+def test_what_is_no_file(name: str, what: str, tmp_path: Path) -> None:
+    with pytest.raises(PorterError) as caught:
+        load(tmp_path / name)
+    assert (caught.value.code, caught.value.what) == ("PTR238", what)
+
+
 def test_a_script_that_ends_the_program(tmp_path: Path) -> None:
     path = tmp_path / "script.py"
     path.write_text("import sys\nsys.exit(0)\n")

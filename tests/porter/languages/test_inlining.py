@@ -4,7 +4,7 @@ import pytest
 from expecttest import assert_expected_inline
 
 from porter.languages.folding import fold, simplify
-from porter.languages.inlining import find_call_site, inline_call, read_parameters
+from porter.languages.inlining import complete_call, find_call_site, inline_call, read_parameters
 from porter.languages.source import Source
 
 MODES = frozenset(("Mode::Sum", "Mode::Mean"))
@@ -25,13 +25,15 @@ HELPER = """static Tensor& loss_template(const Tensor& input, Tensor& output, in
 """
 
 
-def inline(caller: str, helper: str = HELPER) -> str | None:
+def inline(caller: str, helper: str = HELPER, given: tuple[str, ...] = ()) -> str | None:
     source = Source.parse("", helper)
     [function] = source.functions()
     site = find_call_site(caller, function.name)
     assert site is not None
     body = helper[function.body_start + 1 : function.body_end - 1]
-    return inline_call(caller, site, body, read_parameters(function), MODES, "loss_mps")
+    parameters = read_parameters(function)
+    completed = complete_call(site, parameters) or site
+    return inline_call(caller, completed, body, parameters, MODES, "loss_mps", given)
 
 
 def test_arguments_take_the_place_of_parameters_and_branches_fold() -> None:
@@ -81,8 +83,37 @@ def test_a_variable_that_hides_an_argument_gets_a_name_of_its_own() -> None:
     assert made == "\n  Tensor grad, input_c = input;\n  run(input_c, result);\n"
 
 
+def test_a_variable_that_the_caller_has_too_gets_a_name_of_its_own() -> None:
+    helper = "void pad(const Tensor& input) {\n  auto shape = makeShape(input);\n  run(input, shape);\n}\n"
+    made = inline("\n  auto shape = self.sizes();\n  pad(self);\n", helper)
+    assert made == "\n  auto shape = self.sizes();\n  auto shape_ = makeShape(self);\n  run(self, shape_);\n"
+
+
 def test_a_call_that_more_follows_stays() -> None:
     assert inline("\n  loss_template(a, b, c, d, e, f);\n  more();\n") is None
+
+
+def test_an_optional_that_is_passed_a_value_has_it() -> None:
+    helper = (
+        "void sum(const Tensor& input, OptionalIntArrayRef opt_dim) {\n  TORCH_CHECK(opt_dim.has_value(), 1);\n"
+        "  if (opt_dim.has_value()) {\n    run(input, opt_dim.value());\n  }\n}\n"
+    )
+    assert inline("\n  sum(self, dim);\n", helper, given=("self", "dim")) == "\n  run(self, dim);\n"
+    made = inline("\n  sum(self, dim);\n", helper, given=("self",))
+    assert made is not None and "if (dim.has_value()) {" in made
+
+
+def test_a_literal_is_its_characters() -> None:
+    helper = "void op(const std::string& name) {\n  check(name.c_str(), name);\n}\n"
+    assert inline('\n  op("any");\n', helper) == '\n  check("any", "any");\n'
+
+
+def test_what_a_call_leaves_out_is_the_default() -> None:
+    helper = "void op(const Tensor& input, bool is_last = false) {\n  run(input, is_last);\n}\n"
+    assert inline("\n  op(self);\n", helper) == "\n  run(self, false);\n"
+    site = find_call_site("\n  op();\n", "op")
+    [function] = Source.parse("", helper).functions()
+    assert site is not None and complete_call(site, read_parameters(function)) is None
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,38 @@ def test_what_changes_arguments_or_others_memory_stays() -> None:
     assert prune(body, GRAPH) == body
 
 
+def test_what_is_set_after_its_last_use_goes_unless_a_loop_runs_it_before_one() -> None:
+    body = """
+  auto shape = self.sizes();
+  bool is_flat = true;
+  for (const auto dim : dims) {
+    TORCH_CHECK(dim < shape.size());
+    if (dim < 0) {
+      is_flat = false;
+    }
+  }
+  if (is_flat) {
+    shape = flatten(shape);
+  }
+  Graph graph(shape);
+"""
+    kept = """
+  auto shape = self.sizes();
+  for (const auto dim : dims) {
+    TORCH_CHECK(dim < shape.size());
+  }
+"""
+    assert prune(body, GRAPH).rstrip() == kept.rstrip()
+    again = "\n  auto shape = self.sizes();\n  while (more()) {\n    use(shape);\n    shape = next();\n  }\n"
+    assert prune(again, GRAPH) == again
+
+
+def test_copies_to_memory_that_nothing_reads_go() -> None:
+    body = "\n  Tensor dense;\n  if (is_old) {\n    dense = at::empty_like(self);\n    mps_copy_(dense, self);\n  } else {\n"
+    body += "    dense = self;\n  }\n  Graph graph(dense);\n  auto alias = out;\n  alias.copy_(self);\n"
+    assert prune(body, GRAPH) == "\n  auto alias = out;\n  alias.copy_(self);\n"
+
+
 def test_needed_names_keep_their_declarations() -> None:
     body = "\n  const auto width = self.size(-1);\n  Graph graph;\n"
     assert prune(body, GRAPH, ("width",)) == "\n  const auto width = self.size(-1);\n"

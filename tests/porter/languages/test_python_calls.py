@@ -151,6 +151,9 @@ def test_what_is_no_python_is_refused_with_its_line() -> None:
     assert (caught.value.code, str(caught.value.place)) == ("PTR067", "f:5")
     with pytest.raises(PorterError) as caught:
         remove_items(find(text), {(0,)})
+    assert (caught.value.code, str(caught.value.place)) == ("PTR067", "f:5")
+    with pytest.raises(PorterError) as caught:
+        insert_strings(find(text), {0: ["a"]})
     assert (caught.value.code, str(caught.value.place)) == ("PTR067", "f:3")
 
 

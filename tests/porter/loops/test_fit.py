@@ -121,3 +121,47 @@ def test_numbers_of_single_precision_are_found() -> None:
 def test_sizes_that_no_call_varies_are_listed() -> None:
     calls = [Arguments({"self": TensorValue((i, 4), FLOAT)}, {"value": 0.5 * i, "groups": 3}) for i in range(2, 7)]
     assert [describe(each) for each in list_fixed_sizes(calls)] == ["self.size(1)", "self.size(-1)", "groups"]
+
+
+PADDING, KERNEL = Element("padding", 0), Element("padding", 1)
+THREES: dict[str, HostValue] = {
+    "a size and twice another": Binary(
+        Operator.ADD, Size("self", Constant(1)), Binary(Operator.MULTIPLY, Constant(2), PADDING)
+    ),
+    "a product over a third": Binary(
+        Operator.DIVIDE, Binary(Operator.MULTIPLY, Size("self", Constant(0)), PADDING), KERNEL
+    ),
+    "a correction": Binary(
+        Operator.DIVIDE, SizeProduct("self"), Binary(Operator.SUBTRACT, SizeProduct("self"), Scalar("eps"))
+    ),
+    "a constant correction": Binary(
+        Operator.DIVIDE, SizeProduct("self"), Binary(Operator.SUBTRACT, SizeProduct("self"), Constant(1))
+    ),
+}
+
+
+@pytest.mark.parametrize("value", THREES.values(), ids=THREES)
+def test_a_value_of_three_is_found_and_foretells(value: HostValue) -> None:
+    learned, tested = make_calls(12), make_calls(12, seed=1)
+    numbers = [evaluate(value, call) for call in learned]
+    found = Fit(learned).find([each for each in numbers if each is not None])
+    assert found is not None
+    for call in tested:
+        expected = evaluate(value, call)
+        assert expected is not None and is_close(evaluate(found, call), expected)
+
+
+def test_the_step_between_scalars_is_found() -> None:
+    draw = random.Random(0)
+    calls = [
+        Arguments(
+            {"result0": TensorValue((steps,), FLOAT)}, {"start": a, "end": a + draw.uniform(1, 9), "steps": steps}
+        )
+        for steps in (3, 5, 4, 11, 7, 13, 2, 9)
+        for a in [draw.uniform(-3, 3)]
+    ]
+    difference = Binary(Operator.SUBTRACT, Scalar("end"), Scalar("start"))
+    value = Binary(Operator.DIVIDE, difference, Binary(Operator.SUBTRACT, Scalar("steps"), Constant(1)))
+    found = Fit(calls).find([each for call in calls if (each := evaluate(value, call)) is not None])
+    assert found is not None
+    assert all(is_close(evaluate(found, call), evaluate(value, call) or 0) for call in calls)

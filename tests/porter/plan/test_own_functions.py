@@ -354,20 +354,13 @@ TORCH_IMPL_FUNC(total_out_mps)(const Tensor& self, const Tensor& other, const Sc
 +
 +struct total_functor {
 +  template <typename T, typename A>
-+  inline enable_if_t<is_scalar_floating_point_v<T>, T> operator()(
++  inline enable_if_t<!is_complex_v<T>, T> operator()(
 +      const T a,
 +      const T b,
 +      const A alpha) {
 +    return static_cast<T>(
-+        static_cast<float>(a) +
-+        static_cast<float>(alpha) * static_cast<float>(b));
-+  }
-+  template <typename T, typename A>
-+  inline enable_if_t<is_scalar_integral_v<T>, T> operator()(
-+      const T a,
-+      const T b,
-+      const A alpha) {
-+    return a + alpha * b;
++        static_cast<opmath_t<T>>(a) +
++        static_cast<opmath_t<T>>(alpha) * static_cast<opmath_t<T>>(b));
 +  }
 +  template <typename T, typename A>
 +  inline enable_if_t<is_complex_v<T>, T> operator()(

@@ -140,14 +140,12 @@ typedef SoftplusParams<float> SoftplusParams_float;
 struct softplus_functor {
   template <typename T, typename A>
   inline T operator()(const T x, const A params) {
+    const float x_ = static_cast<float>(x);
     auto low = -params.threshold;
-    return -(static_cast<c10::metal::opmath_t<T>>(x) * params.beta) < low
+    const float value = x_ * params.beta;
+    return -value < low
         ? x
-        : static_cast<T>(
-              c10::metal::log1p(
-                  precise::exp(
-                      static_cast<c10::metal::opmath_t<T>>(x) * params.beta)) /
-              params.beta);
+        : static_cast<T>(c10::metal::log1p(precise::exp(value)) / params.beta);
   }
 };
 
@@ -229,17 +227,15 @@ struct SoftplusParams {
         metal[metal.index("operator()") : metal.index("  }\n};")],
         """\
 operator()(const T x, const A params) {
-    c10::metal::opmath_t<T> low = params.has_threshold
+    const float x_ = static_cast<float>(x);
+    float low = params.has_threshold
         ? -static_cast<T>(params.threshold)
-        : static_cast<c10::metal::opmath_t<T>>(
+        : static_cast<float>(
               params.has_threshold ? static_cast<T>(params.threshold) : -20.0f);
-    return -(static_cast<c10::metal::opmath_t<T>>(x) * params.beta) < low
+    const float value = x_ * params.beta;
+    return -value < low
         ? x
-        : static_cast<T>(
-              c10::metal::log1p(
-                  precise::exp(
-                      static_cast<c10::metal::opmath_t<T>>(x) * params.beta)) /
-              params.beta);
+        : static_cast<T>(c10::metal::log1p(precise::exp(value)) / params.beta);
 """,
     )
     assert_expected_inline(

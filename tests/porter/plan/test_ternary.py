@@ -87,20 +87,25 @@ def replaced(root: Path, path: str, old: str, new: str) -> None:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     shutil.copytree(EMBEDDED_FORK, tmp_path, dirs_exist_ok=True)
+    add_operator(tmp_path)
+    return tmp_path
+
+
+def add_operator(root: Path) -> None:
+    """Gives a copy of the embedded fork a stub of three elements, and files for such kernels."""
     row = "    CPU, CUDA: lerp_Tensor\n"
     declared = "DECLARE_DISPATCH(lerp_fn_scalar, "
-    replaced(tmp_path, NATIVE_FUNCTIONS, row, f"{row}    MPS: lerp_Tensor_mps\n")
-    replaced(tmp_path, f"{NATIVE}/Lerp.cpp", "} // namespace at::meta", META)
-    replaced(tmp_path, f"{NATIVE}/Lerp.cpp", "DEFINE_DISPATCH", SHARED)
+    replaced(root, NATIVE_FUNCTIONS, row, f"{row}    MPS: lerp_Tensor_mps\n")
+    replaced(root, f"{NATIVE}/Lerp.cpp", "} // namespace at::meta", META)
+    replaced(root, f"{NATIVE}/Lerp.cpp", "DEFINE_DISPATCH", SHARED)
     tensors = "DECLARE_DISPATCH(void (*)(at::TensorIteratorBase& iter), lerp_kernel_tensor_weight)\n"
-    replaced(tmp_path, f"{NATIVE}/Lerp.h", declared, tensors + declared)
-    replaced(tmp_path, f"{NATIVE}/cpu/LerpKernel.cpp", "} // namespace\n", CPU_KERNEL)
-    replaced(tmp_path, f"{OPERATIONS}/BinaryOps.mm", "TORCH_IMPL_FUNC(lerp_Scalar_mps)", OLD)
-    (tmp_path / KERNELS / "Pointwise.metal").write_text(METAL)
-    (tmp_path / OPERATIONS / "Pointwise.mm").write_text(HOST)
-    indexing = tmp_path / INDEXING
+    replaced(root, f"{NATIVE}/Lerp.h", declared, tensors + declared)
+    replaced(root, f"{NATIVE}/cpu/LerpKernel.cpp", "} // namespace\n", CPU_KERNEL)
+    replaced(root, f"{OPERATIONS}/BinaryOps.mm", "TORCH_IMPL_FUNC(lerp_Scalar_mps)", OLD)
+    (root / KERNELS / "Pointwise.metal").write_text(METAL)
+    (root / OPERATIONS / "Pointwise.mm").write_text(HOST)
+    indexing = root / INDEXING
     indexing.write_text(indexing.read_text() + MACRO)
-    return tmp_path
 
 
 def test_a_ternary_operator_is_ported_to_the_ternary_files(root: Path) -> None:
@@ -152,10 +157,10 @@ using namespace c10::metal;
 struct lerp_tensor_weight_functor {
   template <typename T>
   inline T operator()(const T a, const T b, const T c) {
-    return static_cast<T>(
-        static_cast<float>(a) +
-        static_cast<float>(c) *
-            (static_cast<float>(b) - static_cast<float>(a)));
+    const float a_ = static_cast<float>(a);
+    const float b_ = static_cast<float>(b);
+    const float c_ = static_cast<float>(c);
+    return static_cast<T>(a_ + c_ * (b_ - a_));
   }
 };
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,9 @@ import pytest
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.dtypes import FLOAT, HALF
 from porter.core.errors import PorterError
-from porter.loops.expressions import Buffer, Loop, load
+from porter.loops.expressions import Buffer, Loop, Op, intern, load
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, Named, SizeProduct, TensorValue
-from porter.loops.indices import loop
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
 from porter.recording import program_readings
 from porter.verdict import client
@@ -24,7 +24,7 @@ def make_copy() -> SymbolicProgram:
     """Copies its argument."""
     numel = Named("input_numel", SizeProduct("self"), 6)
     turns = Loop("i0", 6, numel)
-    index = loop("i0", 6)
+    index = intern(Op.LOOP, attribute=turns)
     store = Store(Buffer(1), FLOAT, 6, (turns,), index, load(Buffer(0), index, FLOAT))
     nest = SymbolicNest(LoopNest((store,), (turns,)), numel.value)
     roles: dict[Buffer, Role] = {Buffer(0): ArgumentBuffer("self"), Buffer(1): ResultBuffer(0)}
@@ -55,3 +55,17 @@ def test_programs_are_kept_and_printed(monkeypatch: pytest.MonkeyPatch, tmp_path
             "no program of copy.out": ("PTR364 one call",),
         }
     assert len(asked) == 1
+
+
+def test_the_cost_is_that_of_the_largest_call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = make_copy()
+    larger = replace(program.example, tensors={"self": TensorValue((5, 8), FLOAT)})
+    made = (Programs("copy.out", (replace(program, calls=(program.example, larger)),)),)
+    monkeypatch.setenv("PORTER_CACHE", str(tmp_path))
+    monkeypatch.setattr(client, "request_programs", lambda request, progress: made)
+    checkout, target = Checkout(EMBEDDED_FORK, "embedded"), VerifyTarget("copy")
+    stages = dict(program_readings.describe_programs(checkout, target, "copy.out", "", cost=True))
+    assert stages["cost of a call of copy.out, for self (5, 8)"] == (
+        "map: 40 threads, 40 turns, 160 bytes read, 160 written",
+        "320 bytes moved, 1.00 times the 320 of inputs and results",
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pytest
 import torch
 
 from aten_overlay.apple.mpsgraph.objects import Ref
@@ -157,3 +158,146 @@ def test_a_tensor_between_two_graphs_is_a_temporary_with_its_size() -> None:
     found: Programs = find_programs("mean.dim", [chain(shape) for shape in SHAPES])
     [program] = found.cases
     assert len(program.nests) == 2 and not any(isinstance(role, Temporary) for role in program.roles.values())
+
+
+def test_few_calls_get_others_near_them() -> None:
+    asked: list[RecordedRun] = []
+
+    def more(ran: RecordedRun) -> list[RecordedRun]:
+        asked.append(ran)
+        return [call_mean(shape, 1) for shape in SHAPES]
+
+    few = [call_mean(shape, 1) for shape in ((8, 9, 6), (6, 7, 8))]
+    found = find_programs("mean.dim", few, more)
+    assert asked[0] is few[0] and not found.left and len(found.cases[0].calls) >= 5
+
+
+def test_calls_near_others_that_compute_something_else_are_not_of_the_case() -> None:
+    def squared(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+        return builder.send("squareWithTensor", mean(builder, refs, arguments))
+
+    few = [call_mean(SHAPES[0], 1)]
+    found = find_programs("mean.dim", few, lambda _: [call_mean(shape, 1, squared) for shape in SHAPES])
+    assert [error.code for error in found.left] == ["PTR364"]
+
+
+def test_an_option_splits_calls_whose_numbers_differ_by_it() -> None:
+    def scaled(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+        by = arguments["self"].numel() if arguments["keepdim"] else arguments["self"].shape[0]
+        scale = builder.send("constantWithScalar:dataType", float(by), MPS[torch.float32])
+        return builder.send("multiplicationWithPrimaryTensor:secondaryTensor", mean(builder, refs, arguments), scale)
+
+    calls = []
+    for keepdim in (False, True):
+        for shape in SHAPES:
+            arguments = {"self": torch.rand(shape), "dim": [1], "keepdim": keepdim, "dtype": None}
+            calls.append(run_graph(torch.ops.aten.mean.dim, arguments, scaled))
+    found = find_programs("mean.dim", calls)
+    assert not found.left
+    assert sorted(str(when) for program in found.cases for when in program.when) == ["!(keepdim)", "keepdim"]
+
+
+def test_what_host_code_fills_is_a_number() -> None:
+    def add(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+        fed = builder.feed(torch.full_like(arguments["self"], arguments["other"]))
+        return builder.send("additionWithPrimaryTensor:secondaryTensor", refs["self"], fed)
+
+    calls = [
+        run_graph(torch.ops.aten.add.Scalar, {"self": torch.rand(shape), "other": 0.3 + i / 7, "alpha": 1}, add)
+        for i, shape in enumerate(SHAPES)
+    ]
+    [program] = find_programs("add.Scalar", calls).cases
+    assert lines(program)[-1] == "  output[i0] = input[i0] + other"
+
+
+def test_a_table_that_rises_evenly_is_computed() -> None:
+    def add(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+        fed = builder.send(
+            "coordinateAlongAxis:withShape", len(arguments["self"].shape) - 1, list(arguments["self"].shape)
+        )
+        as_float = builder.send("castTensor:toType", fed, MPS[torch.float32])
+        return builder.send("additionWithPrimaryTensor:secondaryTensor", refs["self"], as_float)
+
+    calls = [run_graph(torch.ops.aten.square.default, {"self": torch.rand(shape)}, add) for shape in SHAPES]
+    found = find_programs("square", calls)
+    assert not found.left and len(found.cases) == 1
+
+
+def test_a_bool_that_is_fed_as_a_byte_is_an_argument() -> None:
+    def invert(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+        return builder.send("castTensor:toType", refs["self"], MPS[torch.bool])
+
+    calls = []
+    for shape in SHAPES:
+        given = torch.rand(shape) > 0.5
+        ran = run_graph(torch.ops.aten.positive.default, {"self": given.to(torch.int8)}, invert)
+        held = RecordedRun(
+            OpCall(ran.call.overload, {"self": given}), {"self": given}, ran.runs, (given.clone(),), False
+        )
+        run = ran.runs[0]
+        feeds = {ref: given.data_ptr() for ref in run.feeds}
+        made = {ref: held.results[0].data_ptr() for ref in run.results}
+        calls.append(
+            RecordedRun(held.call, held.given, (GraphRun(run.graph, feeds, run.values, made),), held.results, False)
+        )
+    [program] = find_programs("positive", calls).cases
+    [store] = program.nests[0].nest.stores
+    assert store.dtype.torch == "bool" and "bool(" in lines(program)[-1]
+
+
+def test_a_result_is_cut_to_its_memory() -> None:
+    def padded(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+        return builder.send("squareWithTensor", refs["self"])
+
+    calls = []
+    for shape in SHAPES:
+        ran = run_graph(torch.ops.aten.square.default, {"self": torch.rand(shape)}, padded)
+        (run,) = ran.runs
+        cut = ran.results[0][:, :-1].clone()
+        results = {ref: cut.data_ptr() for ref in run.results}
+        calls.append(
+            RecordedRun(ran.call, ran.given, (GraphRun(run.graph, run.feeds, run.values, results),), (cut,), False)
+        )
+    found = find_programs("square", calls)
+    assert not found.left
+    for program in found.cases:
+        for call in program.calls:
+            assert call.tensors["result0"].shape[1] == call.tensors["self"].shape[1] - 1
+
+
+def test_equal_numbers_in_different_places_are_different_cases() -> None:
+    def clamp(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+        ends = sorted((arguments["min"], arguments["max"]))
+        low, high, first = (
+            builder.send("constantWithScalar:dataType", each, MPS[torch.float32]) for each in (*ends, arguments["min"])
+        )
+        moved = builder.send("additionWithPrimaryTensor:secondaryTensor", refs["self"], first)
+        return builder.send("clampWithTensor:minValueTensor:maxValueTensor", moved, low, high)
+
+    calls = []
+    for i, shape in enumerate((*SHAPES, *SHAPES)):
+        arguments = {"self": torch.rand(shape), "min": 0.3 + i / 7, "max": 5.1 - i / 3}
+        calls.append(run_graph(torch.ops.aten.clamp.default, arguments, clamp))
+    found = find_programs("clamp", calls)
+    assert len(found.cases) == 2 and not found.left
+
+
+@pytest.mark.parametrize(
+    "view", [lambda x: x.transpose(0, 1), lambda x: x[:1].expand(4, *x.shape[1:])], ids=["turned", "expanded"]
+)
+def test_a_view_of_an_argument_is_the_argument(view: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    calls = []
+    for shape in SHAPES:
+        given = torch.rand((1, *shape[1:])) if view(torch.zeros(3, 2)).shape[0] == 4 else torch.rand(shape)
+        builder = GraphBuilder()
+        fed = builder.feed(view(given).contiguous())
+        made = builder.run(builder.send("squareWithTensor", fed))
+        result = view(given).square().contiguous()
+        run = GraphRun(
+            made.graph, {fed: given.data_ptr()}, made.values, {ref: result.data_ptr() for ref in made.results}
+        )
+        call = OpCall(torch.ops.aten.square.default, {"self": given})
+        calls.append(RecordedRun(call, {"self": given.clone()}, (run,), (result,), False))
+    found = find_programs("square", calls)
+    assert not found.left
+    assert all(len(program.roles) == 2 for program in found.cases)

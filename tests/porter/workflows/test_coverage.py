@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,15 +13,16 @@ from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import Operator
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
-from porter.core.layout import NATIVE, NATIVE_FUNCTIONS
+from porter.core.layout import NATIVE, NATIVE_FUNCTIONS, OPERATIONS
+from porter.report.coverage import LIBRARY, Coverage, CoverageRow, coverage_object, coverage_text
 from porter.report.coverage import NATIVE as IS_NATIVE
-from porter.report.coverage import Coverage, CoverageRow, coverage_object, coverage_text
 from porter.report.results import FAIL, NOT_PLANNED, PASS, OperatorResult, UnportedRow
 from porter.workflows.coverage import find_coverage
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
 from porter.workflows.results import collect, no_results, read_results, write_results
 from porter.workflows.shards import Shard
 from porter.workflows.status import operators
+from tests.porter.plan.native.fork import copy_fork
 
 FORK = Checkout(EMBEDDED_FORK, "test")
 ROW = """\
@@ -192,6 +194,42 @@ PTR018: 1, PTR331: 1
 `erf.out`
 """,
     )
+
+
+def test_other_rows_that_build_graphs_have_a_table_of_their_own() -> None:
+    others = (
+        CoverageRow("sum.IntList_out", "sum", "ReduceOps", PASS, "", ""),
+        CoverageRow("cat.out", "cat", "Shape", NOT_PLANNED, "PTR371", "other arguments"),
+        CoverageRow("mm.out", "mm", "LinearAlgebra", LIBRARY, "", ""),
+    )
+    page = coverage_text(replace(TABLE, others=others), "porter status --coverage")
+    assert_expected_inline(
+        page[page.index("## Rows that are not") :],
+        """\
+## Rows that are not elementwise
+
+1 of 2 (50%) of the other rows that build graphs have a complete port with a passing verdict.
+1 more call a library, which stays: matrix products and the like.
+
+| row | outcome | code | reason |
+| --- | --- | --- | --- |
+| `cat.out` | not planned | PTR371 | other arguments |
+
+Ported: `sum.IntList_out`.
+
+Library calls: `mm.out`.
+""",
+    )
+
+
+def test_rows_that_multiply_matrices_call_a_library(tmp_path: Path) -> None:
+    fork = copy_fork(tmp_path)
+    host = fork.root / OPERATIONS / "Turns.mm"
+    product = "makeMatrices(^() { [graph matrixMultiplicationWithPrimaryTensor:a secondaryTensor:b name:nil]; })"
+    host.write_text(host.read_text().replace("(key, makeGraph);\n  runMPSGraph(", f"(key, {product});\n  runMPSGraph("))
+    outcomes = {row.name: row.outcome for row in find_coverage(fork, no_results(fork)).others}
+    assert outcomes["shares"] == LIBRARY
+    assert outcomes["turned"] == outcomes["mean_square.out"] == NOT_PLANNED
 
 
 def test_the_object_counts_rows_by_outcome() -> None:

@@ -72,6 +72,11 @@ def test_written_refused_the_second_time_and_undone(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in fork.rglob("*") if path.is_file()} == before
 
 
+def test_the_name_of_an_operator_of_pytorch_is_refused() -> None:
+    done = porter("kernel", "promote", "templates/silu.py", "--op", "abs")
+    assert done.returncode == 2 and "PTR347 PyTorch has an operator `abs` already" in done.stderr, done.stderr
+
+
 def test_an_operator_as_files(tmp_path: Path) -> None:
     asked = ("kernel", "export", "templates/silu.py", "--to", "aten", "--op", "fast_silu", "--out", str(tmp_path))
     assert porter(*asked).returncode == 0

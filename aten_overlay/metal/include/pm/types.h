@@ -71,6 +71,11 @@ struct bfloat {
 
 namespace pm {
 template <> inline constexpr bool is_bfloat<bfloat> = true;
+// An integer that takes the type of what it is chosen beside (see choices.py).
+struct literal {
+  long value;
+  template <class T> PM_INLINE constexpr operator T() const { return T(value); }
+};
 template <bool Integral> struct bfloat_result { using type = bfloat; };
 template <> struct bfloat_result<false> { using type = float; };
 template <class A> using bfloat_with = typename enable<is_plain<A>, typename bfloat_result<__is_integral(A)>::type>::type;

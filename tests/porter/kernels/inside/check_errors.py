@@ -172,6 +172,17 @@ WRONG: list[tuple[str, Callable[[], Any], str, str]] = [
      "`threads_per_grid`"),
     ("no group of Core AI's form", lambda: core()(X, threads_per_grid=(8,), result_shapes=[[8]]), "PTR283",
      "`threads_per_thread_group`"),
+    ("a template parameter twice", lambda: call(template=[("T", X.dtype), ("T", X.dtype)]), "PTR210", "`T` twice"),
+    ("a grid that is an array", lambda: call(grid=X.cpu().numpy()), "PTR211", "`grid`"),
+    (
+        "a word for two types",
+        lambda: core_call(X, X.half(), kernel=core(
+            input_names=["x", "y"], torch_defn=torch.add, template_dtypes={"x": "T", "y": "T"})),
+        "PTR207", "`y` of kernel `f` is torch.float16 and `x` is torch.float32",
+    ),
+    ("options that are no mapping", lambda: made(compile_options="safe"), "PTR289", "`compile_options`"),
+    ("an unknown option", lambda: made(compile_options={"fast": True}), "PTR289", "unknown option `fast`"),
+    ("an unknown mode", lambda: made(compile_options={"math_mode": "precise"}), "PTR289", "`math_mode`"),
     ("a tensor as reference", lambda: made(reference=X), "PTR284", "`reference` of kernel `f` is a Tensor"),
     ("a reference of other arguments", lambda: made(reference=lambda x, y: x), "PTR284", "does not take 1 arguments"),
     ("a launch that is no function", lambda: made(launch={"grid": (8, 1, 1)}), "PTR284", "`launch`"),

@@ -135,14 +135,14 @@ def test_core_ai_read_back() -> None:
 def test_core_ai_from_mlx() -> None:
     (text,) = export(SILU, "coreai", [X]).values()
     again = read_back(text, "coreai")
-    assert again.kernel.placeholders == (("x", "T"),)
+    assert again.kernel.placeholders == (("x_tensor", "T"),)
     assert same(run_core(again, X, shape=X.shape, threads=(24, 1, 1)), SILU.run(X))
     named = MetalKernel(
         "rows", ["x"], ["out"], ROWS.kernel.body, reference=rounded, launch=lambda x: {"template": {"N": 2}}
     )
     (text,) = export(named, "coreai", [X]).values()
     again = read_back(text, "coreai")
-    assert "constexpr int N = 2;" in again.kernel.body and "x.get_extent(1)" in again.kernel.body
+    assert "constexpr int N = 2;" in again.kernel.body and "x_tensor.get_extent(1)" in again.kernel.body
     assert same(run_core(again, X, shape=X.shape, threads=(24, 1, 1)), ROWS.run(X))
 
 
@@ -260,12 +260,14 @@ void scale(const at::Tensor& x, double by, at::Tensor& out, at::IntArrayRef thre
         (lambda: export(SILU, "compile_shader"), "PTR228", "`silu`"),
         (lambda: export(MATMUL, "mlx"), "PTR231", "tensors"),
         (lambda: export(COUNT, "coreai", INPUTS["count"]), "PTR231", "atomic"),
-        (lambda: export(SCALE, "coreai", INPUTS["scale"]), "PTR231", "x_"),
+        (lambda: export(SCALE, "coreai", INPUTS["scale"]), "PTR231", "numbers"),
         (lambda: export(ROWS, "coreai", [X]), "PTR231", "reference"),
         (lambda: read_back("x = (", "mlx"), "PTR229", "not Python"),
         (lambda: read_back("x = 1", "mlx"), "PTR229", "no call"),
         (lambda: read_back("metal_kernel(name='a')\nmetal_kernel(name='b')", "mlx"), "PTR229", "2 calls"),
         (lambda: read_back("metal_kernel(name=open('x').read())", "mlx"), "PTR230", "`name`"),
+        (lambda: read_back("metal_kernel(name='a', fast=True)", "mlx"), "PTR230", "`fast`"),
+        (lambda: read_back("metal_kernel(**options)", "mlx"), "PTR230", "`**options`"),
         (lambda: read_back("TorchMetalKernel('f', ['x'], ['o'], 'o[0] = x[0];')", "coreai"), "PTR230", "torch_defn"),
         (lambda: read_back("TorchMetalKernel('f', ['x'], ['o'], 'o[0] = 1;', torch_defn=f)", "coreai"), "PTR230", "`f`"),
     ],
@@ -304,6 +306,15 @@ def make():
 """
     kernel = read_back(text, "mlx")
     assert kernel.kernel.name == "by_3" and kernel.kernel.body.endswith("out[i] = x[i] * 3;")
+
+
+def test_options_of_mlx_are_kept_in_the_header() -> None:
+    text = "metal_kernel(name='f', input_names=['x'], output_names=['y'], source='y[0] = x[0];', "
+    kernel = read_back(text + "compile_options={'math_mode': 'safe'})", "mlx").kernel
+    assert kernel.header == "#pragma METAL fp math_mode(safe)\n"
+    assert MetalKernel("f", ["x"], ["y"], "y[0] = x[0];", compile_options={"math_mode": "safe"}).kernel == kernel
+    with pytest.raises(PorterError, match="PTR289 `math_mode`"):
+        read_back(text + "compile_options={'math_mode': 'precise'})", "mlx")
 
 
 def test_other_forms_can_be_added(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,8 +71,10 @@ def promoted(tmp_path: Path, body: str, **wish: Any) -> PromotionPlan:
 
 
 VALUES: dict[str, dict[str, tuple[int, ...]]] = {
-    "attention": {"D": (64,)},
-    "attention_variants": {"D": (64,), "SHARED": (1, 2), "WINDOW": (5,)},
+    "attention attention": {"D": (64,)},
+    "attention_variants causal": {"D": (64,), "SHARED": (1, 2)},
+    "attention_variants sliding_window": {"D": (64,), "SHARED": (1, 2), "WINDOW": (5,)},
+    "attention_variants grouped_query": {"D": (64,), "SHARED": (1, 2)},
 }
 REFUSED = {"grid_sample backward": "PTR244", "transformer eager": "PTR245", "transformer compiled": "PTR245"}
 
@@ -81,7 +83,7 @@ REFUSED = {"grid_sample backward": "PTR244", "transformer eager": "PTR245", "tra
 def test_which_stages_of_templates_are_operators(template: str) -> None:
     path = ROOT / "templates" / f"{template}.py"
     for stage in load(path).stages:
-        wish = Wish("my_op", stage.name, instantiate=tuple(VALUES.get(template, {}).items()))
+        wish = Wish("my_op", stage.name, instantiate=tuple(VALUES.get(f"{template} {stage.name}", {}).items()))
         code = REFUSED.get(f"{template} {stage.name}")
         try:
             read_promotion(find_subject(path, wish), wish)
@@ -89,6 +91,17 @@ def test_which_stages_of_templates_are_operators(template: str) -> None:
             assert error.code == code, f"{stage.name}: {error}"
         else:
             assert code is None, stage.name
+
+
+@pytest.mark.parametrize(
+    ("template", "hint"), [("attention", "Those are D."), ("silu", "Leave --instantiate out: there are none.")]
+)
+def test_values_of_a_parameter_that_there_is_not(template: str, hint: str) -> None:
+    path, wish = ROOT / "templates" / f"{template}.py", Wish("my_op", instantiate=(("Q", (3,)),))
+    with pytest.raises(PorterError) as caught:
+        read_promotion(find_subject(path, wish), wish)
+    error = caught.value
+    assert (error.code, error.what, error.hint) == ("PTR247", "no template parameter `Q` depends on the call", hint)
 
 
 def test_checks_keep_their_order_and_error(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ DIM = WrappedDim(Scalar("dim"), "self")
         (Length("pad"), "static_cast<int64_t>(padding.size())"),
         (Rank("weight"), "weight_opt->dim()"),
         (Size("self", Constant(-1)), "input.size(-1)"),
-        (Size("self", DIM), "input.size(dim)"),
+        (Size("self", DIM), "ensure_nonempty_size(input, dim)"),
         (SizeProduct("self"), "input.numel()"),
         (
             SizeProduct("self", Binary(Operator.ADD, DIM, Constant(1))),
@@ -46,7 +46,7 @@ DIM = WrappedDim(Scalar("dim"), "self")
         ),
         (SizeProduct("self", None, Constant(-2)), "c10::numelements_to_dim(input.dim() - 2, input.sizes())"),
         (SizeProduct("self", Constant(1), Constant(-1)), "c10::numelements_between_dim(1, input.dim() - 1, input.sizes())"),
-        (SizesOver("self", "dim", True), "input.numel() / input.size(dim)"),
+        (SizesOver("self", "dim", True), "input.numel() / ensure_nonempty_size(input, dim)"),
         (Binary(Operator.DIVIDE, Constant(1), SizeProduct("self")), "static_cast<double>(1) / input.numel()"),
         (Binary(Operator.LEAST, Scalar("dim"), Constant(3)), "std::min<int64_t>(dim, 3)"),
         (

@@ -8,8 +8,12 @@ import torch
 from aten_overlay.metal.build import Options, compile_kernels
 from aten_overlay.metal.launch import Library
 from aten_overlay.toolchain import torch_root
+from porter.loops.expressions import ReductionKind
 from porter.loops.program import Programs
+from porter.metal.native.cases import join_cases
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
+from porter.metal.native.preparing import prepare
+from porter.plan.native.files import KERNEL_HELPER
 from tests.porter.plan.native import fork
 
 INCLUDES = "#include <c10/metal/reduction_utils.h>\n#include <c10/metal/utils.h>\nusing namespace metal;\n"
@@ -19,10 +23,10 @@ TYPES = {"float": (torch.float32, 2e-6), "half": (torch.float16, 2e-3), "bfloat"
 
 
 def compile_one(programs: Programs, style: KernelStyle, suffix: str) -> tuple[NativeKernel, Library]:
-    [program] = programs.cases
+    [program] = join_cases(prepare(programs).cases, style)
     kernel = write_kernel(program, program.nests[0], "tested", {0: "output"}, style)
     options = Options(include=(torch_root() / "include",))
-    return kernel, Library(compile_kernels(INCLUDES + kernel.source, [f"tested_{suffix}"], options))
+    return kernel, Library(compile_kernels(INCLUDES + KERNEL_HELPER + kernel.source, [f"tested_{suffix}"], options))
 
 
 def run(
@@ -68,3 +72,46 @@ def test_a_map_of_any_type() -> None:
         numbers = (torch.tensor([7], dtype=torch.int32), torch.tensor([3], dtype=torch.int32))
         found = run(kernel, library, suffix, (3, 7), source.view(3, 7), *numbers)
         assert found.equal(source.view(3, 7).roll(-3, -1))
+
+
+def reduce(programs: Programs, given: torch.Tensor, dims: tuple[int, ...], result: torch.dtype) -> torch.Tensor:
+    """What the kernel of a reduction over dimensions computes, by the strides of a tensor."""
+    _, library = compile_one(programs, STYLES[0], "float_int")
+    kept = tuple(reversed([i for i in range(given.dim()) if i not in dims]))
+    numbers = [
+        torch.tensor([of(i) for i in chosen] or [default], dtype=torch.int64)
+        for chosen in (kept, tuple(reversed(dims)))
+        for of, default in ((given.size, 1), (given.stride, 0))
+    ]
+    output = torch.full([given.size(i) for i in reversed(kept)], 7).to(result)
+    ndim = torch.tensor([max(1, len(kept)), len(dims)], dtype=torch.int32)
+    count = torch.tensor([given.numel() // output.numel()], dtype=torch.int32)
+    storage = given.as_strided((given.untyped_storage().nbytes() // given.itemsize,), (1,), 0)
+    library.run("tested_float_int", [output, storage, *numbers, ndim, count], (output.numel() * 64,), (64,))
+    return output
+
+
+@pytest.mark.parametrize("dims", [(0,), (2,), (0, 2), (1, 2), (0, 1, 2, 3)])
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 0, 2)])
+def test_a_reduction_over_dimensions_of_any_strides(dims: tuple[int, ...], order: tuple[int, ...]) -> None:
+    given = torch.randn(3, 70, 2, 5).permute(order)
+    given.select(2, 1)[..., 0] = torch.nan
+    found = reduce(fork.largest(), given, dims, torch.float32)
+    torch.testing.assert_close(found, given.amax(dims), rtol=0, atol=0, equal_nan=True)
+    sums = reduce(fork.largest(ReductionKind.SUM), given.nan_to_num(0), dims, torch.float32)
+    torch.testing.assert_close(sums.double(), given.nan_to_num(0).double().sum(dims), rtol=1e-5, atol=1e-5)
+
+
+def test_the_index_of_the_largest_is_the_first_one() -> None:
+    given = torch.randint(0, 4, (300, 3)).float()
+    assert reduce(fork.largest_index(), given, (0,), torch.int64).equal(given.argmax(0))
+    given[200, 1], given[250, 1] = torch.nan, torch.nan
+    given[:, 2] = -torch.inf
+    assert reduce(fork.largest_index(), given, (0,), torch.int64).equal(given.argmax(0))
+    assert reduce(fork.largest_index(), given.t(), (1,), torch.int64).equal(given.t().argmax(1))
+
+
+def test_any_and_all_take_fractions_and_nan_as_true() -> None:
+    given = torch.tensor([[0.5, torch.nan, 0.25], [0.5, 0.0, 1.0], [0.0, 0.0, 0.0]])
+    assert reduce(fork.largest(ReductionKind.ALL), given, (1,), torch.float32).tolist() == [1, 0, 0]
+    assert reduce(fork.largest(ReductionKind.ANY), given, (1,), torch.float32).tolist() == [1, 1, 0]

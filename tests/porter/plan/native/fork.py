@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+from porter.aten.condition import Condition
 from porter.core.checkout import EMBEDDED_FORK, Checkout
-from porter.core.dtypes import BFLOAT, FLOAT, HALF, DType
+from porter.core.dtypes import BFLOAT, FLOAT, HALF, INT, LONG, DType
 from porter.core.layout import METAL_HEADERS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, call, intern
 from porter.loops.fusion import LoopNest, Store
-from porter.loops.host_values import Arguments, Constant, HostValue, Named, Scalar, Size, SizeProduct, TensorValue
+from porter.loops.host_values import (
+    Arguments,
+    Binary,
+    Constant,
+    EndDim,
+    HostValue,
+    Named,
+    Operator,
+    Scalar,
+    Size,
+    SizeProduct,
+    SizesOver,
+    TensorValue,
+)  # fmt: skip
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
+from porter.plan.planner import plan_operator
 
 ROWS = """
 - func: turned(Tensor self, int times) -> Tensor
@@ -28,6 +44,11 @@ ROWS = """
   dispatch:
     CPU: mean_square_out_cpu
     MPS: mean_square_out_mps
+
+- func: largest.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)
+  dispatch:
+    CPU: largest_out_cpu
+    MPS: largest_out_mps
 
 - func: shares(Tensor self) -> Tensor
   dispatch:
@@ -60,6 +81,12 @@ Tensor turned_mps(const Tensor& self, int64_t times) {
 
 Tensor returned_mps(const Tensor& self, int64_t times) {
   return turn_template(self, times, /*back=*/true);
+}
+
+Tensor& largest_out_mps(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, Tensor& out) {
+  TORCH_CHECK(self.numel() > 0, "largest: no elements");
+  runMPSGraph(getCurrentMPSStream(), makeGraph(dim, keepdim), feeds, out);
+  return out;
 }
 
 Tensor& mean_square_out_mps(const Tensor& self, Tensor& out) {
@@ -110,6 +137,13 @@ def copy_fork(folder: Path, reductions: bool = True) -> Checkout:
     return Checkout(root, "made up")
 
 
+def diff(folder: Path, op: str, programs: Programs | None, reductions: bool = True) -> str:
+    """The diff of a port."""
+    plan = plan_operator(copy_fork(folder, reductions), op, programs=lambda served: programs)
+    assert plan.complete
+    return plan.changes.diff()
+
+
 def integer(value: int | Named) -> Expr:
     return intern(Op.INTEGER, (), None, value)
 
@@ -138,11 +172,12 @@ def _call(dtype: DType, shape: tuple[int, ...]) -> Arguments:
     return Arguments({"self": TensorValue((6, 7), dtype), "result0": TensorValue(shape, dtype)}, {"times": 2})
 
 
-def turned() -> Programs:
-    """A map: rows of elements, each `times` places on."""
+def turned(more: bool = False) -> Programs:
+    """A map: rows of elements, each `times` places on, or one more."""
     width, times = named("width", Size("self", Constant(-1)), 7), named("times", Scalar("times"), 2)
     row, column = Loop("i0", 6), Loop("i1", 7, width)
-    moved = intern(Op.REMAINDER, (intern(Op.SUM, (index(column), integer(times))), integer(width)))
+    by = (integer(times), integer(1)) if more else (integer(times),)
+    moved = intern(Op.REMAINDER, (intern(Op.SUM, (index(column), *by)), integer(width)))
     start = intern(Op.PRODUCT, (index(row), integer(width)))
     place = intern(Op.SUM, (start, index(column)))
     store = Store(OUTPUT, FLOAT, 42, (row, column), place, read(intern(Op.SUM, (start, moved))))
@@ -170,3 +205,54 @@ def shares() -> Programs:
     place = intern(Op.SUM, (start, index(column)))
     store = Store(OUTPUT, FLOAT, 42, (row, column), place, call("division", (read(place), total), FLOAT))
     return program("shares", store, (row,), SizeProduct("self", None, Constant(-1)), (6, 7))
+
+
+def largest(kind: ReductionKind = ReductionKind.MAX) -> Programs:
+    """A reduction over named dimensions: two cases of what one kernel computes, as recordings give them."""
+    first, last = EndDim("dim", "self", False), EndDim("dim", "self", True)
+    after = Binary(Operator.ADD, last, Constant(1))
+    inner = named("inner", SizeProduct("self", after), 5)
+    reduced = named("reduced", SizesOver("self", "dim"), 3)
+    outer, column, each = Loop("i0", 2), Loop("i1", 5, inner), Loop("r1.0", 3, reduced)
+    block = named("block", SizeProduct("self", first), 15)
+    neighbors = Condition("names_adjacent_dims(dim, self.dim())", True)
+    place = intern(Op.SUM, (intern(Op.PRODUCT, (index(outer), integer(block))), index(column)))
+    place = intern(Op.SUM, (place, intern(Op.PRODUCT, (index(each), integer(inner)))))
+    value = intern(Op.REDUCE, (read(place),), FLOAT, Reduction(kind, (each,)))
+    at = intern(Op.SUM, (intern(Op.PRODUCT, (index(outer), integer(inner))), index(column)))
+    adjacent = _reduces(neighbors, Store(OUTPUT, FLOAT, 10, (outer, column), at, value), (1,), (2, 5))
+
+    row, column, step = Loop("r1.0", 2), Loop("i0", 3), Loop("r1.1", 5)
+    place = intern(Op.SUM, (intern(Op.PRODUCT, (index(row), integer(15))), index(step)))
+    place = intern(Op.SUM, (place, intern(Op.PRODUCT, (index(column), integer(5)))))
+    value = intern(Op.REDUCE, (read(place),), FLOAT, Reduction(kind, (row, step)))
+    others = replace(neighbors, holds=False)
+    apart = _reduces(others, Store(OUTPUT, FLOAT, 3, (column,), index(column), value), (0, 2), (3,))
+    return Programs("largest.out", (apart, adjacent))
+
+
+def _reduces(when: Condition, store: Store, dims: tuple[int, ...], shape: tuple[int, ...]) -> SymbolicProgram:
+    """A case of a tensor of sizes 2, 3 and 5 that is reduced over some dimensions."""
+    roles: dict[Buffer, Role] = {INPUT: ArgumentBuffer("self"), OUTPUT: ResultBuffer(0)}
+    given = [{"self": TensorValue((2, 3, 5), dtype), "result0": TensorValue(shape, dtype)} for dtype in TYPES]
+    calls = tuple(Arguments(tensors, {"dim": dims, "keepdim": False}) for tensors in given)
+    nest = SymbolicNest(LoopNest((store,), store.loops), SizesOver("self", "dim", others=True))
+    return SymbolicProgram("largest.out", (when,), "self", TYPES, (nest,), roles, (), calls[0], calls)
+
+
+def largest_index() -> Programs:
+    """Where the largest elements over named dimensions are."""
+    programs = largest(ReductionKind.ARG_MAX)
+    return replace(programs, cases=tuple(map(_index_case, programs.cases[1:])))
+
+
+def _index_case(case: SymbolicProgram) -> SymbolicProgram:
+    [symbolic] = case.nests
+    [store] = symbolic.nest.stores
+    best = store.value
+    [each] = best.reduction.loops
+    found = intern(Op.REDUCE, (best.args[0], intern(Op.INDEX_VALUE, (index(each),), INT)), INT, best.reduction)
+    stored = replace(store, dtype=LONG, value=intern(Op.CAST, (found,), LONG))
+    nest = replace(symbolic, nest=replace(symbolic.nest, stores=(stored,)))
+    calls = tuple(replace(call, tensors={**call.tensors, "result0": TensorValue((2, 5), LONG)}) for call in case.calls)
+    return replace(case, when=(), nests=(nest,), example=calls[0], calls=calls)

@@ -1,31 +1,17 @@
 """Ports that keep the row's function: whole diffs of three families, on a copy of the embedded fork."""
 
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from expecttest import assert_expected_inline
 
-from porter.aten.condition import Condition
-from porter.core.dtypes import FLOAT, INT, LONG
-from porter.core.errors import PorterError
-from porter.core.layout import INDEXING
-from porter.loops.host_values import Arguments, SizeProduct, TensorValue
-from porter.loops.program import Programs, Table
 from porter.plan.planner import plan_operator
 from porter.report.terminal import summary
 from tests.porter.plan.native import fork
 
 
-def diff(folder: Path, op: str, programs: Programs | None, reductions: bool = True) -> str:
-    plan = plan_operator(fork.copy_fork(folder, reductions), op, programs=lambda served: programs)
-    assert plan.complete
-    return plan.changes.diff()
-
-
 def test_a_map_takes_the_helper_that_others_need_too_into_its_function(tmp_path: Path) -> None:
     assert_expected_inline(
-        diff(tmp_path, "turned", fork.turned()),
+        fork.diff(tmp_path, "turned", fork.turned()),
         """\
 diff --git a/aten/src/ATen/native/mps/kernels/Turns.metal b/aten/src/ATen/native/mps/kernels/Turns.metal
 new file mode 100644
@@ -131,7 +117,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 
 def test_a_reduction_has_a_threadgroup(tmp_path: Path) -> None:
     assert_expected_inline(
-        diff(tmp_path, "mean_square", fork.mean_square()),
+        fork.diff(tmp_path, "mean_square", fork.mean_square()),
         """\
 diff --git a/aten/src/ATen/native/mps/kernels/Turns.metal b/aten/src/ATen/native/mps/kernels/Turns.metal
 new file mode 100644
@@ -199,7 +185,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
  
  struct SharesCachedGraph : public MPSCachedGraph {
    MPSGraphTensor* shares = nil;
-@@ -27,13 +35,39 @@
+@@ -33,13 +41,39 @@
  }
  
  Tensor& mean_square_out_mps(const Tensor& self, Tensor& out) {
@@ -254,7 +240,7 @@ def test_the_summary_has_no_registrations_of_functors(tmp_path: Path) -> None:
 
 def test_rows_are_copied_back_where_the_result_may_be_strided(tmp_path: Path) -> None:
     assert_expected_inline(
-        diff(tmp_path, "shares", fork.shares()),
+        fork.diff(tmp_path, "shares", fork.shares()),
         """\
 diff --git a/aten/src/ATen/native/mps/kernels/Turns.metal b/aten/src/ATen/native/mps/kernels/Turns.metal
 new file mode 100644
@@ -329,7 +315,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
  static Tensor turn_template(const Tensor& self, int64_t times, bool back) {
    TORCH_CHECK(times > 0, back ? "returned" : "turned", ": times must be positive");
    Tensor output = at::empty(self.sizes(), self.options());
-@@ -38,9 +43,36 @@
+@@ -44,9 +49,36 @@
  }
  
  Tensor shares_mps(const Tensor& self) {
@@ -373,98 +359,6 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 
 
 def test_a_fork_without_threadgroup_reductions_has_a_simdgroup_a_row(tmp_path: Path) -> None:
-    made = diff(tmp_path, "shares", fork.shares(), reductions=False)
+    made = fork.diff(tmp_path, "shares", fork.shares(), reductions=False)
     assert "sum = simd_sum(sum);" in made
     assert "threadsPerThreadgroup:MTLSizeMake(simdgroup_size, 1, 1)];" in made
-
-
-def test_a_row_that_is_not_recorded_says_why_no_stub_serves_it(tmp_path: Path) -> None:
-    with pytest.raises(PorterError, match="PTR071 found no implementation of shares_cpu"):
-        diff(tmp_path, "shares", None)
-
-
-def test_a_row_whose_calls_run_no_graph_says_so(tmp_path: Path) -> None:
-    with pytest.raises(PorterError, match="PTR375 no call of shares ran a graph"):
-        diff(tmp_path, "shares", Programs("shares", ()))
-
-
-def test_a_scaffold_has_each_open_decision_as_a_comment_and_raises(tmp_path: Path) -> None:
-    checkout = fork.copy_fork(tmp_path)
-    plan = plan_operator(checkout, "shares", programs=lambda served: None, scaffold=True)
-    assert not plan.complete
-    assert_expected_inline(
-        "\n".join(line for line in plan.changes.diff().splitlines() if line[:1] in "+-"),
-        """\
---- /dev/null
-+++ b/aten/src/ATen/native/mps/kernels/Turns.metal
-+#include <metal_stdlib>
-+
-+using namespace metal;
-+
-+template <typename T>
-+kernel void shares(
-+    device T* output,
-+    constant T* input,
-+    uint tid [[thread_position_in_grid]]) {
-+  // PTR071: found no implementation of shares_cpu
-+}
---- a/aten/src/ATen/native/mps/operations/Turns.mm
-+++ b/aten/src/ATen/native/mps/operations/Turns.mm
--  auto graph = LookUpOrCreateCachedGraph<SharesCachedGraph>(key, makeGraph);
--  runMPSGraph(getCurrentMPSStream(), graph->graph(), feeds, output);
-+  // PTR071: found no implementation of shares_cpu
-+  TORCH_CHECK_NOT_IMPLEMENTED(false, "shares: its kernel is not written yet");
-+""",
-    )
-
-
-def test_a_fork_without_the_functor_dialect_is_ported_too(tmp_path: Path) -> None:
-    checkout = fork.copy_fork(tmp_path)
-    header = checkout.root / INDEXING
-    header.write_text(header.read_text().replace("#define REGISTER_BINARY_OP", "#define OLD_BINARY_OP"))
-    plan = plan_operator(checkout, "turned", programs=lambda served: fork.turned())
-    assert plan.complete
-    with pytest.raises(PorterError, match="PTR002"):
-        plan_operator(checkout, "turned")
-
-
-def test_cases_are_chosen_by_their_conditions(tmp_path: Path) -> None:
-    [general] = fork.turned().cases
-    once = replace(fork.turned().cases[0], when=(Condition("times == 1", True), Condition("self.dim() == 2", False)))
-    made = diff(tmp_path, "turned", Programs("turned", (once, general)))
-    assert "if (times == 1 && !(self.dim() == 2)) {" in made
-    assert 'getPipelineStateForFunc("turned_case1_" +' in made
-
-
-def test_cases_without_a_condition_are_refused(tmp_path: Path) -> None:
-    [case] = fork.turned().cases
-    unknown = replace(case, when=(Condition("unknown condition", True),))
-    with pytest.raises(PorterError, match="PTR376"):
-        diff(tmp_path, "turned", Programs("turned", (unknown, case)))
-
-
-def test_cases_of_other_types_share_a_kernel(tmp_path: Path) -> None:
-    [case] = fork.mean_square().cases
-    given, result = TensorValue((6, 7), INT), TensorValue((), LONG)
-    call = Arguments({"self": given, "result0": result}, {})
-    integers = replace(case, dtypes=(INT,), calls=(call,))
-    made = diff(tmp_path, "mean_square", Programs("mean_square", (case, integers)))
-    assert "template <typename T, typename T1, typename index_t>" in made
-    assert "REGISTER_MEAN_SQUARE(int, long);" in made
-    assert "REGISTER_MEAN_SQUARE(half, half);" in made
-    assert "REGISTER_MEAN_SQUARE(short, long);" in made  # as int is
-    assert "case1" not in made
-
-
-def test_a_value_that_the_function_has_no_variable_for_is_refused(tmp_path: Path) -> None:
-    [case] = fork.shares().cases
-    nest = replace(case.nests[0], rows=SizeProduct("weight"))
-    with pytest.raises(PorterError, match="PTR371 the host code has no variable of its own for `weight`"):
-        diff(tmp_path, "shares", Programs("shares", (replace(case, nests=(nest,)),)))
-
-
-def test_a_table_of_constants_is_refused(tmp_path: Path) -> None:
-    [case] = fork.shares().cases
-    roles = {**case.roles, fork.INPUT: Table((1.0, 2.0), FLOAT)}
-    with pytest.raises(PorterError, match="PTR377"):
-        diff(tmp_path, "shares", Programs("shares", (replace(case, roles=roles),)))

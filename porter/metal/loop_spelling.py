@@ -1,0 +1,105 @@
+"""The words of a kernel's text: types, names of buffers and loops, and which reductions the threads of a row share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from porter.core.dtypes import FLOAT, DType
+from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions
+from porter.loops.fusion import LoopNest, Store
+
+# How an element is better than the extreme one, and the reduction to that.
+COMPARED = {ReductionKind.ARG_MAX: ">", ReductionKind.ARG_MIN: "<"}
+VALUES_OF = {ReductionKind.ARG_MAX: ReductionKind.MAX_NAN, ReductionKind.ARG_MIN: ReductionKind.MIN_NAN}
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """The words of a kernel: the types of indices, of values and of the elements of buffers, and who shares a row.
+
+    `join` gives the lines after which a variable of a type has, in each thread of a row, what all of them have reduced;
+    None for a reduction that each thread does alone. `join_extreme` does so for the index (its name and its type) of an
+    extreme value (its name and its type), which is the largest that an index can be in threads that have seen none.
+    Threads take turns from `lane` on, in steps of `width`. `place` is where a buffer has the element of an index.
+    """
+
+    buffers: Mapping[Buffer, str]
+    elements: Mapping[Buffer, str]
+    value: Callable[[DType], str]
+    join: Callable[[ReductionKind, DType, str, str], tuple[str, ...] | None]
+    index: str = "int"
+    row: str = "row"
+    lane: str = "lane"
+    width: str = "32"
+    join_extreme: Callable[[ReductionKind, str, str, str, str], tuple[str, ...]] | None = None
+    place: Callable[[Buffer, str], str] = lambda buffer, index: index
+
+
+def copies(store: Store) -> bool:
+    """Whether a store moves elements and computes nothing of them."""
+    pending = [store.value]
+    while pending:
+        each = pending.pop()
+        if each.op is Op.SELECT:
+            pending += each.args[1:]
+        elif each.op not in (Op.LOAD, Op.NUMBER):
+            return False
+    return True
+
+
+def runs_alone(nest: LoopNest, spelling: Spelling) -> bool:
+    """Whether no reduction of a nest is shared, so that a thread can have each row for itself."""
+    found = [each for store in nest.stores for each in find_reductions(store.value)]
+    is_column = any(set(store.loops) - set(nest.rows) for store in nest.stores)
+    return not is_column and not any(is_shared(each, spelling) for each in found)
+
+
+def is_shared(reduction: Expr, spelling: Spelling) -> bool:
+    """Whether the threads of a row share a reduction."""
+    kind = reduction.reduction.kind
+    if kind in COMPARED:
+        return spelling.join_extreme is not None
+    return spelling.join(kind, reduction.dtype or FLOAT, "", "") is not None
+
+
+def find_indexed(expr: Expr, nest: LoopNest) -> Expr | None:
+    """The reduction of a nest that finds where the extreme value is that an expression is, or is where."""
+    if expr.reduction.kind in COMPARED:
+        return expr
+    for each in (each for store in nest.stores for each in find_reductions(store.value)):
+        is_same = each.args[0] is expr.args[0] and each.reduction.loops == expr.reduction.loops
+        if is_same and VALUES_OF.get(each.reduction.kind) is expr.reduction.kind:
+            return each
+    return None
+
+
+def write_size(loop: Loop) -> str:
+    return loop.number.name if loop.number else str(loop.size)
+
+
+def name_reduction(reduction: Reduction) -> str:
+    """The name of a reduction's variable, which must not hide a function."""
+    first = reduction.kind.name.split("_")[0].lower()
+    return {"max": "largest", "min": "smallest", "any": "is_any", "all": "is_all", "arg": "best"}.get(first, first)
+
+
+def name_loop(loop: Loop) -> str:
+    """The variable of a loop: `r0` of an outermost reduction's, else with its height, `r2_0`."""
+    return re.sub(r"^r1\.", "r", loop.name).replace(".", "_").replace("'", "b")
+
+
+def strip_index(value: Expr) -> Expr:
+    """An index, without its conversion to a number."""
+    return value.args[0] if value.op is Op.INDEX_VALUE else value
+
+
+def is_plain(text: str) -> bool:
+    """Whether an operand of a condition needs no parentheses."""
+    return not re.search(r"\?|&&|<(?![^<>]*>)|==", text)
+
+
+def flatten_sum(terms: Sequence[Expr]) -> list[Expr]:
+    """The terms of nested sums."""
+    return [each for term in terms for each in (flatten_sum(term.args) if term.op is Op.SUM else [term])]

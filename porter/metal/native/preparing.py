@@ -1,0 +1,72 @@
+"""Programs as kernels are to have them: what only the graph needed goes, and reductions keep NaN as ATen's do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from porter.loops.expressions import Expr, Op, Reduction, ReductionKind, intern, walk
+from porter.loops.program import Programs, ResultBuffer, Role, SymbolicProgram
+from porter.metal.native.reduced import with_strides
+from porter.metal.native.scan import with_scans
+
+_KEEPS_NAN = {ReductionKind.MAX: ReductionKind.MAX_NAN, ReductionKind.MIN: ReductionKind.MIN_NAN}
+_INDICES = (ReductionKind.ARG_MAX, ReductionKind.ARG_MIN)
+_MOST = 2**31  # no index is larger than what an index may be
+
+
+def prepare(programs: Programs) -> Programs:
+    """The programs as ports have them."""
+    simple = replace(programs, cases=tuple(_change(case, _simplify) for case in programs.cases))
+    return with_scans(with_strides(simple))
+
+
+def _change(case: SymbolicProgram, change: Callable[[Expr], Expr]) -> SymbolicProgram:
+    """A program with its values changed, operands first."""
+
+    def rewrite(root: Expr) -> Expr:
+        made: dict[Expr, Expr] = {}
+        for each in walk(root):
+            made[each] = change(intern(each.op, [made[arg] for arg in each.args], each.dtype, each.attribute))
+        return made[root]
+
+    nests = []
+    for symbolic in case.nests:
+        ordered = sorted(symbolic.nest.stores, key=lambda store: _order(case.roles[store.buffer]))
+        stores = tuple(replace(store, value=rewrite(store.value)) for store in ordered)
+        nests.append(replace(symbolic, nest=replace(symbolic.nest, stores=stores)))
+    return replace(case, nests=tuple(nests))
+
+
+def _order(role: Role) -> int:
+    """Results in the order that the operator has them, after what is on the way to them."""
+    return role.index if isinstance(role, ResultBuffer) else -1
+
+
+def _simplify(value: Expr) -> Expr:
+    if value.op is Op.REDUCE and value.reduction.kind in _KEEPS_NAN:
+        kind = _KEEPS_NAN[value.reduction.kind]
+        return intern(value.op, value.args, value.dtype, Reduction(kind, value.reduction.loops))
+    return value.args[0] if _is_needless_clamp(value) or _is_needless_cast(value) else value
+
+
+def _is_needless_cast(value: Expr) -> bool:
+    """Whether a value is converted to the type that it is computed in."""
+    operand = value.args[0] if value.op is Op.CAST else None
+    return operand is not None and operand.dtype is not None and operand.dtype.opmath == value.dtype
+
+
+def _is_needless_clamp(value: Expr) -> bool:
+    """Whether a value is the clamp of an index to what an index may be."""
+    if value.op is not Op.CALL or value.attribute != "clamp":
+        return False
+    index, low, high = value.args
+    while index.op is Op.CAST:
+        index = index.args[0]
+    is_index = index.op is Op.INDEX_VALUE or (index.op is Op.REDUCE and index.reduction.kind in _INDICES)
+    bounds = (low.attribute, high.attribute)
+    return is_index and all(isinstance(each, int) for each in bounds) and low.attribute == 0 and _is_large(high)
+
+
+def _is_large(number: Expr) -> bool:
+    return isinstance(number.attribute, int) and number.attribute >= _MOST

@@ -1,0 +1,285 @@
+"""Writes a translated body as a person would: no cast, parenthesis or expression twice.
+
+Nothing here changes what a body computes. Where every number is a float, in the bodies of floating elements, a cast to
+float says nothing; elsewhere casts stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from porter.core.dtypes import Kind
+from porter.cpu.translator import OPMATH
+from porter.languages.brackets import ALL, ROUND, find_closing_end, has_outside, is_balanced
+from porter.metal.functor import Body
+from porter.metal.functor_spec import FunctorSpec
+from porter.metal.params import PARAMETER
+from porter.metal.tidy_complex import tidy_complex
+
+_CAST = re.compile(r"static_cast<float>\(|(?<![\w<:])float\(")
+_NUMBER = re.compile(r"(-?)(\d+)(\.\d*)?(e[+-]?\d+)?f?")
+_LOCAL = re.compile(r"(?P<indent>\s*)(?:const )?(?P<type>float|auto|bool) (?P<name>\w+) = (?P<value>.*);")
+_FLOAT_CONSTANT = re.compile(r"M_\w+_F|INFINITY|NAN")
+# Functions of floats with a result that is no float.
+_TESTS = re.compile(r"::(is\w+|signbit|any|all)$")
+_TWICE = 12
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What a body names: `elements` are of the element's type, `floats` are float already; `cast` makes a float."""
+
+    elements: tuple[str, ...]
+    floats: frozenset[str]
+    cast: Callable[[str], str]
+
+
+def tidy_body(body: Body, kind: Kind, spec: FunctorSpec) -> Body:
+    """Returns the body without needless text."""
+    fields = spec.struct.fields if spec.struct and spec.struct.opmath else ()
+    floats = frozenset(f"{PARAMETER}.{each.name}" for each in fields if not each.is_bool)
+    lines = list(body.statements)
+    if kind is Kind.FLOATING:
+        names = spec.params if spec.struct else spec.arguments
+        lines = tidy_float(lines, Arguments(names, floats, spec.as_float))
+    if kind is Kind.COMPLEX:
+        lines = tidy_complex(lines, spec.params, body.result)
+    if body.result == "bool":
+        lines = [re.sub(r"return static_cast<bool>\((!\w+)\);", r"return \1;", line) for line in lines]
+    return replace(body, statements=tuple(_strip_all(_name_repeated(lines, floats))))
+
+
+def specialize_helpers(bodies: Mapping[Kind, Body]) -> dict[Kind, Body]:
+    """Returns the bodies with helpers of floats where no body calls them with another type."""
+    others = {helper for body in bodies.values() if not _computes_in_float(body) for helper in body.helpers}
+    return {
+        kind: replace(body, helpers=tuple(h if h in others else specialize_helper(h) for h in body.helpers))
+        for kind, body in bodies.items()
+    }
+
+
+def _computes_in_float(body: Body) -> bool:
+    """Whether a body names the element's type only to cast its result to it, or calls another overload."""
+    text = re.sub(r"return static_cast<T>\(", "", "\n".join(body.statements))
+    return body.result in ("T", "float") and re.search(r"\bT\b", text) is None and "float" in text
+
+
+def tidy_float(lines: list[str], arguments: Arguments) -> list[str]:
+    """Returns the lines of a computation in float: arguments are cast once, and nothing else is."""
+    lines = [_write_casts(line.replace(OPMATH, "float"), arguments) for line in lines]
+    lines = _name_casts(lines, arguments)
+    while True:
+        floats = arguments.floats | set(_find_floats(lines, arguments))
+        fewer = _name_casts([_drop_casts(line, floats) for line in lines], arguments)
+        if fewer == lines:
+            return lines
+        lines = fewer
+
+
+def specialize_helper(text: str) -> str:
+    """Returns a helper template that is only called with floats as a function of floats."""
+    head, brace, rest = text.partition("{\n")
+    match = re.fullmatch(r"template <typename T>\ninline (\w+) (\w+)\(([^()]*)\) ", head)
+    if match is None or not set(re.findall(r"([\w:<>]+) \w+(?:,|$)", match[3])) <= {"T", OPMATH, "float"}:
+        return text
+    names = re.findall(r"(\w+)(?:,|$)", match[3])
+    body = re.sub(r"\bT\b", "float", rest.replace(OPMATH, "float")).removesuffix("\n}").split("\n")
+    body = tidy_float(body, Arguments((), frozenset(names), "static_cast<float>({})".format))
+    body, names = _drop_copies(body, names)
+    result = "float" if match[1] in ("T", OPMATH) else match[1]
+    if result == "float":
+        body = [_return_plainly(line) for line in body]
+    inside = "\n".join(_strip_all(_name_repeated(body, frozenset(names))))
+    return f"inline {result} {match[2]}({', '.join(f'float {each}' for each in names)}) {brace}{inside}\n}}"
+
+
+def _return_plainly(line: str) -> str:
+    """Returns the line without the cast to float of what a function of floats returns."""
+    match = re.fullmatch(r"(\s*)return static_cast<float>\((.*)\);", line)
+    return f"{match[1]}return {match[2]};" if match and is_balanced(match[2]) else line
+
+
+def _drop_copies(lines: list[str], names: list[str]) -> tuple[list[str], list[str]]:
+    """Gives a parameter the name of the local that it is only copied to."""
+    for at, name in enumerate(names):
+        copies = [line for line in lines if re.fullmatch(rf"\s*(?:const )?float \w+ = {name};", line)]
+        if len(copies) == 1 and _count(name, lines) == 1:
+            lines = [line for line in lines if line != copies[0]]
+            names = [*names[:at], copies[0].split()[-3], *names[at + 1 :]]
+    return lines, names
+
+
+def _write_casts(line: str, arguments: Arguments) -> str:
+    """Writes casts of arguments in the file's style, and casts of numbers as numbers of type float."""
+    for name in arguments.elements:
+        line = re.sub(rf"(?:static_cast<float>|(?<![\w<:])float)\({re.escape(name)}\)", arguments.cast(name), line)
+    for start, end, inner in _list_casts(line):
+        number = _NUMBER.fullmatch(inner)
+        if number:
+            text = f"{number[1]}{number[2]}{number[3] or ('' if number[4] else '.0')}{number[4] or ''}f"
+            return _write_casts(line[:start] + text + line[end:], arguments)
+    return line
+
+
+def _list_casts(line: str) -> Iterator[tuple[int, int, str]]:
+    """Yields the start and end of each cast to float, and what it casts."""
+    for match in _CAST.finditer(line):
+        end = find_closing_end(line, match.end() - 1, ROUND)
+        yield match.start(), end, line[match.end() : end - 1]
+
+
+def _list_outer_casts(line: str) -> Iterator[tuple[int, int, str]]:
+    """Yields the casts that no other one contains."""
+    last = 0
+    for start, end, inner in _list_casts(line):
+        if start >= last:
+            yield start, end, inner
+            last = end
+
+
+def _name_casts(lines: list[str], arguments: Arguments) -> list[str]:
+    """Names the arguments that are cast if one is cast more than once; otherwise they are cast in their place."""
+    names: dict[str, str] = {}
+    for name in arguments.elements:
+        cast = arguments.cast(name)
+        named = [m for line in lines if (m := _LOCAL.fullmatch(line)) and m["value"] == cast and not m["indent"]]
+        for match in (m for m in named if not _is_assigned(m["name"], lines)):
+            lines = [line for line in lines if line != match[0]]
+            lines = _rename(match["name"], cast, lines)
+            if not re.fullmatch(rf"[a-z]0|{name}_f*", match["name"]):
+                names[name] = match["name"]
+    counts = {name: sum(line.count(arguments.cast(name)) for line in lines) for name in arguments.elements}
+    if max(counts.values(), default=0) < 2:
+        return lines
+    locals_ = list[str]()
+    for name in (name for name in arguments.elements if counts[name]):
+        local = _make_free(names.get(name, f"{name}_".replace(".", "_")), lines)
+        lines = [line.replace(arguments.cast(name), local) for line in lines]
+        locals_.append(f"const float {local} = {arguments.cast(name)};")
+    return [*locals_, *lines]
+
+
+def _rename(name: str, text: str, lines: list[str]) -> list[str]:
+    return [re.sub(rf"(?<![.\w]){name}\b", lambda _: text, line) for line in lines]
+
+
+def _is_assigned(name: str, lines: list[str]) -> bool:
+    return any(re.search(rf"(?<![\w.] )(?<![\w.]){name} [-+*/]?= ", line) for line in lines)
+
+
+def _find_floats(lines: list[str], arguments: Arguments) -> Iterator[str]:
+    """Yields the locals that are floats."""
+    known = set(arguments.floats)
+    for line in lines:
+        match = _LOCAL.fullmatch(line)
+        if match and (match["type"] == "float" or (match["type"] == "auto" and _is_float(match["value"], known))):
+            known.add(match["name"])
+            yield match["name"]
+
+
+def _is_float(text: str, floats: Collection[str]) -> bool:
+    """Whether an expression is of type float, as all that it computes with is."""
+    for start, end, _ in reversed(list(_list_outer_casts(text))):
+        text = f"{text[:start]}NAN{text[end:]}"
+    if re.search(r"[<>?!=%&|]", text):
+        return False
+    found = re.findall(r"(?<![\w.])([A-Za-z_][\w:.]*)(\()?", text)
+    variables, called = ([name for name, opener in found if bool(opener) is call] for call in (False, True))
+    if any("::" not in name or _TESTS.search(name) for name in called):
+        return False
+    known = all(name in floats or _FLOAT_CONSTANT.fullmatch(name) for name in variables)
+    return known and bool(found)
+
+
+def _drop_casts(line: str, floats: Collection[str]) -> str:
+    """Removes casts to float of what is a float."""
+    for start, end, inner in _list_casts(line):
+        if _is_float(inner, floats):
+            single = re.fullmatch(r"[\w.]+", inner) or _is_call(inner)
+            return _drop_casts(line[:start] + (inner if single else f"({inner})") + line[end:], floats)
+    return line
+
+
+def _is_call(text: str) -> bool:
+    match = re.match(r"[\w:]+\(", text)
+    return match is not None and find_closing_end(text, match.end() - 1, ROUND) == len(text)
+
+
+def _name_repeated(lines: list[str], floats: Collection[str]) -> list[str]:
+    """Names a part in parentheses that a statement has more than once."""
+    for at, line in enumerate(lines):
+        indent = re.match(r"\s*", line)
+        if not re.match(r"\s*(?:return |(?:const )?\w+ \w+ = )", line) or indent is None:
+            continue
+        groups = [
+            line[m.start() : find_closing_end(line, m.start(), ROUND)] for m in re.finditer(r"(?<![\w>])\(", line)
+        ]
+        long = [group for group in groups if len(group) > _TWICE and " " in group and line.count(group) > 1]
+        if long:
+            group = max(long, key=len)
+            name = _make_free("value", lines)
+            kind = "float" if _is_float(group, [*floats, *_names_of_floats(lines)]) else "auto"
+            named = f"{indent[0]}const {kind} {name} = {_strip_outer(group)};"
+            return _name_repeated([*lines[:at], named, _put(name, group, line), *lines[at + 1 :]], floats)
+    return lines
+
+
+def _put(name: str, group: str, line: str) -> str:
+    """Puts a name where a group is: an operand, or all the arguments of a call."""
+    parts = line.split(group)
+    texts = (f"({name})" if re.search(r"[\w>]$", part) else name for part in parts[:-1])
+    return "".join(f"{part}{text}" for part, text in zip(parts, texts, strict=False)) + parts[-1]
+
+
+def _names_of_floats(lines: list[str]) -> list[str]:
+    return [m["name"] for line in lines if (m := _LOCAL.fullmatch(line)) and m["type"] == "float"]
+
+
+def _strip_all(lines: list[str]) -> list[str]:
+    return [_strip_line(line) for line in lines]
+
+
+def _strip_line(line: str) -> str:
+    """Removes parentheses that change nothing: doubled ones, and those around a call, a condition or one side of it."""
+    for match in re.finditer(r"(?<![\w>\])])\(", line):
+        start, end = match.start(), find_closing_end(line, match.start(), ROUND)
+        inner, before, after = line[start + 1 : end - 1], line[:start], line[end:]
+        if not inner or not is_balanced(inner, ALL) or has_outside(inner, ",") or _needs(before, inner, after):
+            continue
+        return _strip_line(before + inner + after)
+    return line
+
+
+def _needs(before: str, inner: str, after: str) -> bool:
+    """Whether what is in parentheses needs them between these texts."""
+    opens = re.search(r"(?:\(|, |return | = )$", before) is not None
+    if _is_call(inner) or re.fullmatch(r"[\w.]+", inner):
+        return re.search(r"\b(?:if|while|for|switch) $", before) is not None
+    if opens and re.match(r"[),;]", after):
+        return False
+    plain = not re.search(r"[?=](?!=)|[<>!=]=|&&|\|\|", inner.replace("static_cast<", "").replace("::", ""))
+    arithmetic = plain and not re.search(r" [<>] ", inner)
+    if opens and re.match(r" [<>=!]=? ", after):
+        return not arithmetic
+    if re.search(r" [?:] $", before) and re.match(r"[);]| : ", after):
+        return has_outside(inner, "?")
+    if opens and after.startswith(" ? "):
+        return has_outside(inner, "?")
+    return True
+
+
+def _strip_outer(text: str) -> str:
+    inner = text[1:-1]
+    return inner if text.startswith("(") and is_balanced(inner) else text
+
+
+def _count(name: str, lines: list[str]) -> int:
+    return sum(len(re.findall(rf"(?<![\w.]){re.escape(name)}\b", line)) for line in lines)
+
+
+def _make_free(name: str, lines: list[str]) -> str:
+    while _count(name, lines):
+        name += "f" if name.endswith("_") else "_"  # two underscores are the compiler's
+    return name

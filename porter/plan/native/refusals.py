@@ -1,0 +1,48 @@
+"""What no kernel is written for, though the programs of a row are known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from porter.core.errors import Place, PorterError
+from porter.loops.expressions import Expr, Loop, Op, find_reductions, walk
+from porter.loops.program import Programs, Table
+from porter.plan.native.body import LAUNCH
+
+
+def refuse_tables(programs: Programs) -> None:
+    """Raises PTR377 for a program that reads constants of the graph."""
+    if any(isinstance(role, Table) for case in programs.cases for role in case.roles.values()):
+        what = f"the graph of {programs.name} has constants that differ by element"
+        raise PorterError("PTR377", what, hint="See docs/errors/PTR377.md.")
+
+
+def refuse_searches(programs: Programs) -> None:
+    """Raises PTR360 for a program each of whose results looks for what goes there among all that is given."""
+    stores = [store for case in programs.cases for nest in case.nests for store in nest.nest.stores]
+    if any(_searches(each) for store in stores for each in find_reductions(store.value)):
+        what = f"each result of {programs.name} would look for its elements among all of an operand"
+        raise PorterError("PTR360", what, hint="See docs/errors/PTR360.md.")
+
+
+def _searches(reduction: Expr) -> bool:
+    """Whether a reduction keeps the turns whose index is that of the result."""
+    turns = frozenset(reduction.reduction.loops)
+    conditions = (each.args[0] for each in walk(*reduction.args) if each.op is Op.SELECT)
+    tests = [each for condition in conditions for each in walk(condition) if each.op is Op.EQUAL]
+    return any(_is_apart(one, other, turns) or _is_apart(other, one, turns) for one, other in (t.args for t in tests))
+
+
+def _is_apart(of_turn: Expr, of_result: Expr, turns: frozenset[Loop]) -> bool:
+    """Whether one index is of turns of a reduction, and another of results alone."""
+    return bool(of_turn.loops & turns) and bool(of_result.loops) and not of_result.loops & turns
+
+
+def refuse_stale(body: str, place: Place, written: Collection[str]) -> None:
+    """Raises PTR359 for a result that is copied from memory which no kernel writes, as the graph did."""
+    behind = body.partition(LAUNCH)[2]
+    for variable, value in re.findall(r"\b(\w+)\.copy_\((\w+)\)", behind):
+        if variable in written and value not in written:
+            what = f"the function copies to {variable} from {value}, which only its graph wrote"
+            raise PorterError("PTR359", what, place, "See docs/errors/PTR359.md.")

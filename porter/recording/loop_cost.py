@@ -1,0 +1,207 @@
+"""What loop nests cost: the bytes that they read and write, pass by pass, beside what the call cannot do without.
+
+A pass goes over elements once: the body of a reduction, or what stores. Within one, an element that several turns read
+counts once, as neighbors share it through the cache; each further pass counts it again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor
+
+from porter.core.dtypes import DType
+from porter.loops.expressions import Buffer, Expr, Loop, Op, find_reductions, walk
+from porter.loops.fusion import LoopNest, Shape
+from porter.loops.graph import ConcreteGraph, list_tensors
+from porter.recording.loop_values import evaluate_expression
+
+LIMIT = 1.5  # what a port may move, by the least that it has to
+
+
+@dataclass(frozen=True)
+class KernelCost:
+    """The cost of one kernel: `rows` are its threads if it is a map, else its threadgroups.
+
+    `turns` are those of all loops, `reads` the bytes that its passes read of each buffer, `written` what it stores.
+    """
+
+    shape: Shape
+    rows: int
+    turns: int
+    reads: Mapping[Buffer, tuple[int, ...]]
+    written: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost of a call's kernels; `least` is its arguments' elements that they need, and its results, once each."""
+
+    kernels: tuple[KernelCost, ...]
+    least: int
+
+    @property
+    def moved(self) -> int:
+        """The bytes read and written."""
+        return sum(sum(map(sum, each.reads.values())) + each.written for each in self.kernels)
+
+    @property
+    def ratio(self) -> float:
+        """`moved` by `least`; 1 for a call that needs nothing."""
+        return self.moved / self.least if self.least else 1.0
+
+
+def count_cost(nests: Sequence[LoopNest], sizes: Mapping[Buffer, int]) -> Cost:
+    """The cost of nests at known sizes; `sizes` are the elements of buffers that no nest writes, where known.
+
+    An address or a condition that depends on elements counts as the worst case. Raises PTR346 for too many turns.
+    """
+    written = {store.buffer: store for nest in nests for store in nest.stores}
+    needed: dict[Buffer, list[_Read]] = defaultdict(list)
+    kernels = []
+    for nest in nests:
+        reads: dict[Buffer, tuple[int, ...]] = {}
+        for passed in _list_passes(nest):
+            for buffer, found in _read_in_pass(nest, passed, sizes).items():
+                reads[buffer] = (*reads.get(buffer, ()), found.bytes)
+                needed[buffer].append(found)
+        turns = sum(prod(loop.size for loop in passed.scope) for passed in _list_passes(nest))
+        stored = sum(store.size * store.dtype.size for store in nest.stores)
+        kernels.append(KernelCost(nest.shape, prod(loop.size for loop in nest.rows), turns, reads, stored))
+    inputs = sum(_join(found).bytes for buffer, found in needed.items() if buffer not in written)
+    results = sum(each.size * each.dtype.size for buffer, each in written.items() if not _is_inner(buffer, needed))
+    return Cost(tuple(kernels), inputs + results)
+
+
+def _is_inner(buffer: Buffer, needed: Mapping[Buffer, object]) -> bool:
+    return buffer.is_temporary or buffer in needed
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """Roots that the same turns evaluate: those of `scope`."""
+
+    roots: tuple[Expr, ...]
+    scope: tuple[Loop, ...]
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The elements of a buffer that are read; `others` more have addresses that only a run knows."""
+
+    places: frozenset[int]
+    others: int
+    dtype: DType
+    size: int | None
+
+    @property
+    def bytes(self) -> int:
+        count = len(self.places) + self.others
+        return (count if self.size is None else min(count, self.size)) * self.dtype.size
+
+
+def _join(reads: Sequence[_Read]) -> _Read:
+    places = frozenset().union(*(each.places for each in reads))
+    return _Read(places, max(each.others for each in reads), reads[0].dtype, reads[0].size)
+
+
+def _list_passes(nest: LoopNest) -> list[_Pass]:
+    """Each reduction, and the elements of each store; a map's stores are one pass."""
+    reductions = dict.fromkeys(each for store in nest.stores for each in find_reductions(store.value))
+    found = [_Pass(each.args, (*_order(each.loops), *each.reduction.loops)) for each in reductions]
+    if nest.shape is Shape.MAP:
+        return [_Pass(tuple(store.value for store in nest.stores), nest.rows)]
+    return found + [_Pass((store.value,), store.loops) for store in nest.stores]
+
+
+def _order(loops: Iterable[Loop]) -> list[Loop]:
+    return sorted(loops, key=lambda loop: (loop.name, loop.size))
+
+
+def _read_in_pass(nest: LoopNest, passed: _Pass, sizes: Mapping[Buffer, int]) -> dict[Buffer, _Read]:
+    found: dict[Buffer, list[_Read]] = defaultdict(list)
+    for load, guards in _find_loads(passed.roots):
+        buffer = load.attribute
+        assert isinstance(buffer, Buffer) and load.dtype is not None
+        size = sizes.get(buffer)
+        if _is_known(load.args[0]):
+            found[buffer].append(_Read(_find_places(load.args[0], guards), 0, load.dtype, size))
+        else:
+            turns = prod(loop.size for loop in passed.scope if loop in load.loops)
+            found[buffer].append(_Read(frozenset(), turns, load.dtype, size))
+    return {buffer: _join(reads) for buffer, reads in found.items()}
+
+
+_Guards = frozenset[tuple[Expr, bool]]  # conditions on indices, and whether they hold where an element is read
+
+
+def _find_loads(roots: Sequence[Expr]) -> Iterator[tuple[Expr, _Guards]]:
+    """The loads of a pass, those in its reductions left out, with the conditions that hold on all ways to them."""
+    guards: dict[Expr, _Guards] = dict.fromkeys(roots, frozenset())
+    for each in reversed(list(walk(*roots))):
+        if each not in guards:  # within a reduction
+            continue
+        if each.op is Op.LOAD:
+            yield each, guards[each]
+        if each.op is Op.REDUCE:
+            continue
+        for i, arg in enumerate(each.args):
+            known = guards[each]
+            if each.op is Op.SELECT and i and _is_known(each.args[0]):
+                known |= {(each.args[0], i == 1)}
+            guards[arg] = guards[arg] & known if arg in guards else known
+
+
+def _is_known(expr: Expr) -> bool:
+    """Whether an index or a condition depends on no element and no number of the call."""
+    return all(each.op is not Op.LOAD for each in walk(expr))
+
+
+def _find_places(place: Expr, guards: _Guards) -> frozenset[int]:
+    loops = _order(place.loops.union(*(condition.loops for condition, _ in guards)))
+    holds = torch.ones([loop.size for loop in loops], dtype=torch.bool)
+    for condition, expected in guards:
+        holds &= evaluate_expression(condition, {}, loops) == expected
+    found: Tensor = evaluate_expression(place, {}, loops)[holds]
+    return frozenset(found.unique().tolist())
+
+
+def count_graph_bytes(graph: ConcreteGraph) -> tuple[int, int]:
+    """How many operations a graph runs, and the bytes if each reads its operands and writes its results."""
+    count = moved = 0
+    for node in graph.nodes:
+        operands = list_tensors(node.arguments)
+        if operands and node.results:
+            count += 1
+            read = (graph.result(each) for each in operands if graph.nodes[each.node].results)
+            moved += sum(each.size * each.dtype.size for each in (*read, *node.results))
+    return count, moved
+
+
+def cost_lines(cost: Cost, names: Mapping[Buffer, str]) -> Iterator[str]:
+    """A line for each kernel, one with the sum, and why it is over the limit if it is."""
+    for each in cost.kernels:
+        read = sum(map(sum, each.reads.values()))
+        unit = "threads" if each.shape is Shape.MAP else "rows"
+        text = f"{each.shape.value}: {each.rows} {unit}, {each.turns} turns"
+        yield f"{text}, {read} bytes read, {each.written} written"
+    yield f"{cost.moved} bytes moved, {cost.ratio:.2f} times the {cost.least} of inputs and results"
+    if cost.ratio > LIMIT:
+        yield from _reasons(cost, names)
+
+
+def _reasons(cost: Cost, names: Mapping[Buffer, str]) -> Iterator[str]:
+    for each in cost.kernels:
+        for buffer, passes in each.reads.items():
+            if len(passes) > 1:
+                yield f"{names[buffer]} is read in {len(passes)} passes of the {each.shape.value} kernel"
+    for buffer in dict.fromkeys(buffer for each in cost.kernels for buffer in each.reads):
+        readers = sum(buffer in each.reads for each in cost.kernels)
+        if buffer.is_temporary:
+            yield f"{names[buffer]} is written by one kernel and read by {readers} more"
+        elif readers > 1:
+            yield f"{names[buffer]} is read by {readers} kernels"

@@ -1,0 +1,218 @@
+"""Ports of reductions over dimensions that an argument names: one kernel for all of their cases."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from expecttest import assert_expected_inline
+
+from porter.core.errors import PorterError
+from porter.core.layout import OPERATIONS
+from porter.loops.program import Programs
+from porter.plan.planner import plan_operator
+from tests.porter.plan.native import fork
+
+
+def added(folder: Path, programs: Programs, file: str) -> str:
+    """The lines that a port adds to a file, without those of the macros that instantiate kernels."""
+    plan = plan_operator(fork.copy_fork(folder), "largest", programs=lambda served: programs)
+    assert plan.complete
+    part = next(part for part in plan.changes.diff().split("diff --git") if part.startswith(f" a/{file}"))
+    lines = (line[1:] for line in part.splitlines() if line.startswith("+") and not line.endswith("\\"))
+    return "\n".join(line for line in lines if not line.startswith("++"))
+
+
+def test_a_kernel_goes_over_the_sizes_and_strides_of_dimensions(tmp_path: Path) -> None:
+    assert_expected_inline(
+        added(tmp_path, fork.largest(), "aten/src/ATen/native/mps/kernels/Turns.metal"),
+        """\
+#include <c10/metal/reduction_utils.h>
+#include <c10/metal/utils.h>
+#include <metal_stdlib>
+
+using namespace metal;
+
+// The offset of an element by its index, which is not divided by the size of
+// the last dimension
+template <typename index_t>
+inline index_t strided_offset(
+    index_t index,
+    constant long* sizes,
+    constant long* strides,
+    uint ndim) {
+  index_t offset = 0;
+  for (uint i = 0; i + 1 < ndim; i++) {
+    const index_t outer = index / index_t(sizes[i]);
+    offset += (index - outer * index_t(sizes[i])) * index_t(strides[i]);
+    index = outer;
+  }
+  return offset + index * index_t(strides[ndim - 1]);
+}
+
+template <typename T, typename index_t>
+kernel void largest(
+    device T* output,
+    constant T* input,
+    constant long* kept_sizes,
+    constant long* kept_strides,
+    constant long* reduced_sizes,
+    constant long* reduced_strides,
+    constant uint2& ndim,
+    constant index_t& reduced_size,
+    uint row [[threadgroup_position_in_grid]],
+    uint tid [[thread_position_in_threadgroup]],
+    uint group_size [[threads_per_threadgroup]]) {
+  threadgroup float shared_largest[c10::metal::simdgroup_size];
+  input += strided_offset(index_t(row), kept_sizes, kept_strides, ndim.x);
+  float largest = -INFINITY;
+  for (index_t r0 = tid; r0 < reduced_size; r0 += group_size) {
+    largest = c10::metal::max(
+        largest,
+        static_cast<float>(
+            input[strided_offset(r0, reduced_sizes, reduced_strides, ndim.y)]));
+  }
+  largest =
+      c10::metal::threadgroup_max(shared_largest, largest, tid, group_size);
+  if (tid == 0) {
+    output[row] = static_cast<T>(largest);
+  }
+}
+
+      uint group_size [[threads_per_threadgroup]])
+
+  REGISTER_LARGEST_(DTYPE, long)
+
+REGISTER_LARGEST(float);
+REGISTER_LARGEST(half);
+REGISTER_LARGEST(bfloat);""",
+    )
+
+
+def test_host_code_merges_dimensions_and_copies_no_input(tmp_path: Path) -> None:
+    assert_expected_inline(
+        added(tmp_path, fork.largest(), "aten/src/ATen/native/mps/operations/Turns.mm"),
+        """\
+#include <ATen/core/DimVector.h>
+#include <ATen/mps/MPSProfiler.h>
+#include <ATen/native/CanUse32BitIndexMath.h>
+#include <ATen/native/ReduceOpsUtils.h>
+
+#ifndef PYTORCH_JIT_COMPILE_SHADERS
+static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
+#else
+#include <ATen/native/mps/Turns_metallib.h>
+#endif
+
+// Some dimensions of a tensor, the innermost first; those that one stride goes over are one.
+struct MergedDims {
+  DimVector sizes{1};
+  DimVector strides{0};
+};
+
+static MergedDims merge_dims(const Tensor& tensor, const DimMask& mask) {
+  MergedDims dims;
+  for (int64_t dim = tensor.dim() - 1; dim >= 0; dim--) {
+    if (!mask[dim] || tensor.size(dim) == 1) {
+      continue;
+    }
+    if (dims.sizes.back() == 1) {
+      dims.sizes.back() = tensor.size(dim);
+      dims.strides.back() = tensor.stride(dim);
+    } else if (tensor.stride(dim) == dims.sizes.back() * dims.strides.back()) {
+      dims.sizes.back() *= tensor.size(dim);
+    } else {
+      dims.sizes.push_back(tensor.size(dim));
+      dims.strides.push_back(tensor.stride(dim));
+    }
+  }
+  return dims;
+}
+  using namespace mps;
+
+  if (out.numel() == 0) {
+    return out;
+  }
+
+  const auto out_ = out.is_contiguous() ? out : at::empty(out.sizes(), out.options());
+  const auto mask = make_dim_mask(dim, self.dim());
+  const auto kept = merge_dims(self, ~mask);
+  const auto reduced = merge_dims(self, mask);
+  const std::array<uint32_t, 2> ndim = {static_cast<uint32_t>(kept.sizes.size()),
+                                        static_cast<uint32_t>(reduced.sizes.size())};
+  const int64_t reduced_size = c10::multiply_integers(reduced.sizes);
+  MPSStream* stream = getCurrentMPSStream();
+  const std::string index_type = canUse32BitIndexMath(out) && canUse32BitIndexMath(self) ? "int" : "long";
+  dispatch_sync_with_rethrow(stream->queue(), ^() {
+    @autoreleasepool {
+      auto computeEncoder = stream->commandEncoder();
+      auto PSO = lib.getPipelineStateForFunc("largest_" + scalarToMetalTypeString(self) + "_" + index_type);
+      // this function call is a no-op if MPS Profiler is not enabled
+      getMPSProfiler().beginProfileKernel(PSO, "largest", {self});
+      [computeEncoder setComputePipelineState:PSO];
+      mtl_setArgs(
+          computeEncoder, out_, self, kept.sizes, kept.strides, reduced.sizes, reduced.strides, ndim, reduced_size);
+      const auto group_size = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup], (reduced_size / 32 + 1) * 32);
+      [computeEncoder dispatchThreadgroups:MTLSizeMake(out.numel(), 1, 1)
+                     threadsPerThreadgroup:MTLSizeMake(group_size, 1, 1)];
+      getMPSProfiler().endProfileKernel(PSO);
+    }
+  });
+  if (!out_.is_same(out)) {
+    out.copy_(out_);
+  }
+""",
+    )
+
+
+def test_threads_find_the_first_index_of_the_largest_together(tmp_path: Path) -> None:
+    made = added(tmp_path, fork.largest_index(), "aten/src/ATen/native/mps/kernels/Turns.metal")
+    assert_expected_inline(
+        made[made.index("  float extreme") : made.index("REGISTER")],
+        """\
+  float extreme = -INFINITY;
+  index_t best = ::metal::numeric_limits<index_t>::max();
+  for (index_t r0 = tid; r0 < reduced_size; r0 += group_size) {
+    const float value =
+        input[strided_offset(r0, reduced_sizes, reduced_strides, ndim.y)];
+    if (value > extreme || best == ::metal::numeric_limits<index_t>::max() ||
+        (isnan(value) && !isnan(extreme))) {
+      extreme = value;
+      best = r0;
+    }
+  }
+  const float row_extreme =
+      c10::metal::threadgroup_max(shared_row_extreme, extreme, tid, group_size);
+  best = c10::metal::threadgroup_min(
+      shared_best,
+      extreme == row_extreme || isnan(extreme)
+          ? best
+          : ::metal::numeric_limits<index_t>::max(),
+      tid,
+      group_size);
+  if (tid == 0) {
+    output[row] = static_cast<long>(best);
+  }
+}
+
+      uint group_size [[threads_per_threadgroup]])
+
+  """,
+    )
+
+
+def test_a_case_that_reads_other_elements_stays_as_it_is(tmp_path: Path) -> None:
+    cases = fork.largest().cases
+    call = replace(cases[1].example, others={"dim": (2,), "keepdim": False})
+    programs = Programs("largest.out", (replace(cases[1], example=call, when=()),))
+    with pytest.raises(PorterError, match="PTR372"):  # the first of several dimensions has no C++
+        added(tmp_path, programs, "aten/src/ATen/native/mps/kernels/Turns.metal")
+
+
+def test_a_mask_that_the_function_has_is_not_made_again(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    host = checkout.root / OPERATIONS / "Turns.mm"
+    check = '  TORCH_CHECK(self.numel() > 0, "largest: no elements");\n'
+    mask = "  const auto mask = make_dim_mask(dim, self.dim());\n  resize_reduction_result(out, self, mask, keepdim, type);\n"
+    host.write_text(host.read_text().replace(check, check + mask))
+    plan = plan_operator(checkout, "largest", programs=lambda served: fork.largest())
+    assert plan.changes.diff().count("make_dim_mask(") == 1
