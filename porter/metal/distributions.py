@@ -30,6 +30,7 @@ class Distribution:
     params: tuple[str, ...] = ()
     operand: str = ""
     whole: bool = False
+    result: str = "float"
 
     @property
     def dtypes(self) -> tuple[DType, ...]:

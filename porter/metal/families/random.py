@@ -84,15 +84,8 @@ def write_functor(name: str, row: Distribution) -> str:
     given = "float p" if row.operand else f"constant {row.param}* params"
     unused = "" if row.params or row.operand else "/*params*/"
     given = given.replace("params", unused) if unused else given
-    kind = "bool" if " < " in row.value else "long" if _is_whole(row) else "float"
-    return (
-        f"struct {name}_functor {{\ntemplate <typename T>\ninline {kind} operator()(const uint4 words, {given}) {{\n"
-        f"return {row.value};\n}}\n}};\n"
-    )
-
-
-def _is_whole(row: Distribution) -> bool:
-    return row.whole or not (row.params or row.operand)
+    operation = f"inline {row.result} operator()(const uint4 words, {given}) {{\nreturn {row.value};\n}}"
+    return f"struct {name}_functor {{\ntemplate <typename T>\n{operation}\n}};\n"
 
 
 def _register(name: str, row: Distribution, dtype: DType) -> Line:
