@@ -72,7 +72,7 @@ def test_a_functor_computes_what_its_kernel_means(functors: Functors, name: str,
 
 def test_the_logarithm_of_a_product_that_vanishes_in_float_is_finite(functors: Functors) -> None:
     text = functors.each["product"][1].text
-    assert "real_log_product( 0.5f, " in " ".join(text.split())
+    assert "real_log_product(0.5f, " in " ".join(text.split())
     text = (
         f"{HEAD}{text}\nkernel void small(device float* x [[buffer(0)]]) {{ x[0] = real_log_product(0.5f, x[0]); }}\n"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from porter.metal.distributions import distributions
 from porter.metal.families.random import write_functor
 from porter.verdict.suite.distributions import find_difference, find_repetition
 
+PHILOX = Path(__file__).parents[1] / "philox"  # the embedded fork has none
 HEAD = "#include <metal_stdlib>\n#include <c10/metal/random.h>\n#include <c10/metal/utils.h>\nusing namespace metal;\n"
 HEAD += "using namespace c10::metal;\n" + (launchers.FOLDER / "random.metal").read_text()
 COUNT = 20000
@@ -40,7 +42,9 @@ def compile_kernel(name: str, edit: Callable[[str], str] = str) -> Library:
     text += "".join(f"REGISTER_RANDOM_OP({name}, {dtype}, {row.param});\n" for dtype in DTYPES)
     return Library(
         build.compile_kernels(
-            edit(text), [f"{name}_fill_{each}_{each}" for each in DTYPES], build.Options(include=(EMBEDDED_FORK,))
+            edit(text),
+            [f"{name}_fill_{each}_{each}" for each in DTYPES],
+            build.Options(include=(PHILOX, EMBEDDED_FORK)),
         )
     )
 
@@ -99,6 +103,6 @@ def test_words_are_those_of_philox() -> None:
         "uint i [[thread_position_in_grid]]) { out[i] = c10::metal::philox4::rand(at[0], at[1]); }\n"
     )
     out = np.zeros(4, np.uint32)
-    library = Library(build.compile_kernels(text, ["words"], build.Options(include=(EMBEDDED_FORK,))))
+    library = Library(build.compile_kernels(text, ["words"], build.Options(include=(PHILOX, EMBEDDED_FORK))))
     library.run("words", [out, np.zeros(2, np.int64)], [1])
     assert [hex(each) for each in out] == ["0x6627e8d5", "0xe169c58d", "0xbc57ac4c", "0x9b00dbd8"]

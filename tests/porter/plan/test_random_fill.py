@@ -64,6 +64,7 @@ def fork(tmp_path: Path) -> Checkout:
     shutil.copytree(EMBEDDED_FORK, root)
     (root / NATIVE / "Distributions.cpp").write_text(SHARED)
     (root / CPU_KERNELS / "DistributionKernels.cpp").write_text(KERNEL)
+    shutil.copy(Path(__file__).parents[1] / "philox" / RANDOM, root / RANDOM)
     header = root / NATIVE / "UnaryOps.h"
     at = header.read_text().index("DECLARE_DISPATCH")
     header.write_text(header.read_text()[:at] + DECLARED + header.read_text()[at:])

@@ -93,9 +93,8 @@ def test_each_result_has_a_functor(plan: Plan) -> None:
 struct frexp_mantissa_functor {
   template <typename T>
   inline T operator()(const T x) {
-    const float x_ = static_cast<float>(x);
     int exponent;
-    float mantissa = metal::frexp(x_, exponent);
+    float mantissa = metal::frexp(static_cast<float>(x), exponent);
     return static_cast<T>(mantissa);
   }
 };

@@ -9,7 +9,7 @@ from tests.porter.verdict.test_planted_faults import reasons
 from tests.porter.verdict.written_ports import planned
 
 AS_FLOAT = "static_cast<float>(x)"
-LOG1P = "c10::metal::log1p(precise::exp(-metal::abs(a_f - b_f)))"
+LOG1P = "c10::metal::log1p(precise::exp(-metal::abs(a_ - b_)))"
 EXP2 = "precise::exp2(static_cast<float>(x))"
 SMALL_WEIGHT = "metal::abs(weight) < 0.5f ?"
 LOG_OF_COMPLEX = (
@@ -32,7 +32,7 @@ def test_integers_compared_through_float(op: str, old: str, new: str) -> None:
     ("op", "old", "new"),
     [
         ("log1p", f"static_cast<T>(c10::metal::log1p({AS_FLOAT}))", f"static_cast<T>(precise::log(1.0f + {AS_FLOAT}))"),
-        ("logaddexp", LOG1P, "precise::log(1.0f + precise::exp(-metal::abs(a_f - b_f)))"),
+        ("logaddexp", LOG1P, "precise::log(1.0f + precise::exp(-metal::abs(a_ - b_)))"),
         (
             "erf",
             f"static_cast<T>(c10::metal::erf({AS_FLOAT}))",
