@@ -57,6 +57,8 @@ def verify(
         return _judge_all(output, jobs, shard, results, proof)
     if not ops:
         raise click.UsageError("Missing argument 'OP...'. Name one, or use --all.")
+    if jobs or shard or results:
+        raise click.UsageError("--jobs, --shard and --results go with --all; `porter migrate OP` has --results too.")
     return judge(output, output.open_checkout(), ops, proof)
 
 

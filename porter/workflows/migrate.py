@@ -133,9 +133,9 @@ def _migrate_together(
     from porter.workflows.together import prove_together
 
     assert request.proof is not None
-    recorded = read_recorded(checkout, run=True)
+    recorded, programs = read_recorded(checkout, run=True), read_programs(checkout, run=True)
     draft = Draft(checkout)
-    for found in prove_together(checkout, ops, request.proof, recorded, request.jobs, progress, done):
+    for found in prove_together(checkout, ops, request.proof, recorded, request.jobs, progress, done, programs):
         plan, trial = found.step.plan, found.trial
         if plan is None:
             assert found.error is not None

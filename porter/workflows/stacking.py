@@ -62,6 +62,11 @@ def read_programs(checkout: Checkout, run: bool) -> RecordedPrograms:
     return lambda progress: partial(read, progress)
 
 
+def no_recorded_programs(_progress: Progress) -> ReadPrograms:
+    """The reader of no programs."""
+    return no_programs
+
+
 def stack_plans(
     checkout: Checkout,
     ops: Sequence[str],
@@ -69,7 +74,7 @@ def stack_plans(
     choices: Mapping[str, CandidateChoice],
     known: Sequence[StackedPlan] = (),
     progress: Steps = ignore,
-    programs: RecordedPrograms = lambda _: no_programs,
+    programs: RecordedPrograms = no_recorded_programs,
 ) -> tuple[StackedPlan, ...]:
     """Plans operators one on top of the other. The `known` plans are kept up to the first that has to change."""
     found: list[StackedPlan] = []

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Step, Steps, ignore
 from porter.metal.kernel import CandidateChoice
+from porter.plan.planner import plan_operator
 from porter.verdict.backends.choice import choose_backend
 from porter.verdict.client import request_build, request_verdict
 from porter.verdict.many import ask_many
@@ -27,7 +29,7 @@ from porter.verdict.result import Verdict, VerifyTarget
 from porter.verdict.verify import make_request
 from porter.workflows.candidates import Candidate, Trial, try_candidates
 from porter.workflows.proof import Proof
-from porter.workflows.stacking import Recorded, StackedPlan, stack_plans
+from porter.workflows.stacking import Recorded, RecordedPrograms, StackedPlan, no_recorded_programs, stack_plans
 
 Done = Callable[[Verdict], None]
 
@@ -53,13 +55,14 @@ def prove_together(
     jobs: int = 0,
     progress: Steps = ignore,
     done: Done = ignore,
+    programs: RecordedPrograms = no_recorded_programs,
 ) -> Iterator[Proven]:
     """Yields what came of each operator, in order, when all are done; calls `done` with each verdict as it comes.
 
     At most `jobs` verdicts, by default as many as there are cores, are under way at a time. Raises what `make_request`
     raises.
     """
-    rounds = _Rounds(checkout, ops, proof, recorded, jobs or os.cpu_count() or 1, progress, done)
+    rounds = _Rounds(checkout, ops, proof, recorded, programs, jobs or os.cpu_count() or 1, progress, done)
     rounds.run()
     steps = {step.op: step for step in rounds.steps}
     for op in ops:
@@ -76,11 +79,12 @@ class _Rounds:
         ops: Sequence[str],
         proof: Proof,
         recorded: Recorded,
+        programs: RecordedPrograms,
         jobs: int,
         progress: Steps,
         done: Done,
     ) -> None:
-        self._checkout, self._proof, self._recorded = checkout, proof, recorded
+        self._checkout, self._proof, self._recorded, self._programs = checkout, proof, recorded, programs
         self._ops, self._jobs, self._progress, self._done = list(ops), jobs, progress, done
         self._builds = choose_backend(proof.backend).RUNS_HOST_CODE
         self._choices: dict[str, CandidateChoice] = {}
@@ -92,9 +96,10 @@ class _Rounds:
 
     def run(self) -> None:
         self._plan()
+        planner = partial(plan_operator, programs=self._programs(ignore))
         for step in self._pending():
             assert step.plan is not None
-            self._trials[step.op] = try_candidates(step.before.fork, step.plan, self._recorded(ignore))
+            self._trials[step.op] = try_candidates(step.before.fork, step.plan, self._recorded(ignore), planner)
             next(self._trials[step.op])
         while self._pending():
             self._test(self._build())
@@ -102,7 +107,9 @@ class _Rounds:
 
     def _plan(self) -> None:
         known = self.steps
-        self.steps = stack_plans(self._checkout, self._ops, self._recorded, self._choices, known, self._progress)
+        self.steps = stack_plans(
+            self._checkout, self._ops, self._recorded, self._choices, known, self._progress, self._programs
+        )
         for step in self.steps:
             try:
                 self._targets[step.op] = _find_target(step)

@@ -19,6 +19,7 @@ from porter.verdict.result import Verdict
 from porter.verdict.verify import verify
 from porter.workflows.candidates import choose_candidates
 from porter.workflows.proof import Proof
+from porter.workflows.stacking import read_programs, read_recorded
 
 
 def verify_operators(
@@ -34,7 +35,9 @@ def verify_operator(checkout: Checkout, op: str, proof: Proof, progress: Progres
     try:
         target = native_target(checkout, op)
     except NotNative:
-        plan, base = plan_operator(checkout, op), parse_base_name(op)
+        recorded = read_recorded(checkout, run=True)(progress)
+        planner = partial(plan_operator, programs=read_programs(checkout, run=True)(progress))
+        plan, base = planner(checkout, op, recorded=recorded), parse_base_name(op)
         proving = partial(
             prove,
             Draft(checkout),
@@ -45,7 +48,7 @@ def verify_operator(checkout: Checkout, op: str, proof: Proof, progress: Progres
             progress=progress,
             large=proof.large,
         )
-        return choose_candidates(checkout, plan, lambda each: proving(each)).verdict
+        return choose_candidates(checkout, plan, lambda each: proving(each), recorded, planner).verdict
     return verify(checkout.root, {}, target, proof.expr, proof.backend, proof.arithmetic, progress, proof.large)
 
 

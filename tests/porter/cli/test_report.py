@@ -62,3 +62,11 @@ def test_pull_requests_of_all_ports_are_those_of_families(capsys: pytest.Capture
     lines = [int(line.rpartition("changes ")[2].split()[0]) for line in said.splitlines() if line.startswith("Made by")]
     assert len(lines) == len(titles) > 1 and max(lines) <= 600
     assert said.count("\n## ") == 17
+
+
+@pytest.mark.parametrize("option", [("--jobs", "2"), ("--shard", "1/2"), ("--results", "r.json")])
+def test_verify_of_one_operator_refuses_the_options_of_all(
+    option: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", "exp", *option, *FORK]) == 2
+    assert option[0] in capsys.readouterr().err

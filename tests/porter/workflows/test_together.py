@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,7 @@ from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote,
 from porter.workflows.proof import Proof
 from porter.workflows.stacking import read_recorded, stack_plans
 from porter.workflows.together import Proven, prove_together
+from tests.porter.plan.native import fork as native_fork
 
 FORK = Checkout(EMBEDDED_FORK, "test")
 OPS = ("ceil", "erf", "logaddexp", "atan2")
@@ -193,3 +195,13 @@ def test_verdicts_together_are_those_of_one_by_one() -> None:
 def without_time(verdict: Verdict) -> Verdict:
     rows = tuple(replace(row, seconds=0.0) for row in verdict.dtypes)
     return replace(verdict, seconds=0.0, dtypes=rows)
+
+
+def test_a_row_that_no_stub_serves_is_verified_by_its_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    server, checkout = Server(monkeypatch), native_fork.copy_fork(tmp_path)
+    [blocked] = prove_together(checkout, ("turned",), Proof(), PLANNING)
+    assert blocked.step.plan is None and not server.asked
+    kept = native_fork.turned()
+    [found] = prove_together(checkout, ("turned",), Proof(), PLANNING, programs=lambda _: lambda served: kept)
+    assert found.trial and found.trial.verdict.ok
+    assert [each.target.base for each in server.asked] == ["turned"]
