@@ -119,6 +119,7 @@ def _write_casts(line: str, arguments: Arguments) -> str:
         number = _NUMBER.fullmatch(inner)
         if number:
             text = f"{number[1]}{number[2]}{number[3] or ('' if number[4] else '.0')}{number[4] or ''}f"
+            text = f"({text})" if number[1] and line[:start].endswith("-") else text  # -- counts down
             return _write_casts(line[:start] + text + line[end:], arguments)
     return line
 

@@ -176,3 +176,12 @@ def test_a_whole_number_of_a_graph_is_a_float_beside_floats() -> None:
     node = Node("larger", (Node("leaf", (), 1), Node("sine", (Node("leaf", (), "a"),))))
     functors = compile_written(read_graph("drawn", node))
     check(functors, "drawn", node, [at / COUNT for at in range(2 * COUNT)])
+
+
+def test_the_negative_of_a_negative_number_is_no_decrement() -> None:
+    node = Node("negate", (Node("leaf", (), -0.75),))
+    body = Steps(node, (node, Node("leaf", (), "a")), node, Node("leaf", (), "b"))
+    written = {"cpu": write_cpu("cpu", write_steps(body, "scalar_t"))}
+    functors = compile_written(read_cpu(written) | read_cuda(write_jiterator("jit", body), "jit"))
+    for name in ("cpu", "jit"):
+        check(functors, name, body, [at / COUNT for at in range(2 * COUNT)])
