@@ -17,6 +17,7 @@ from porter.core.errors import PorterError
 from porter.loops.building import CallProgram, Values, build_program, transfer_program
 from porter.loops.fit import MIN_CALLS
 from porter.loops.program import Programs, SymbolicProgram
+from porter.metal.loop_text import copies
 from porter.mpsgraph.graph import Value
 from porter.recording.branches import find_distinguishing_conditions, split_calls
 from porter.recording.call_programs import read_call_program
@@ -113,7 +114,7 @@ def find_programs(name: str, runs: Iterable[RecordedRun], more: More = lambda ra
     """
     observed, left = _read_runs(runs)
     cases: list[_Case] = []
-    unexplained: list[_Observed] = []
+    failed: list[tuple[list[_Observed], PorterError]] = []
     for group in sorted(_group(observed), key=_count_numbers, reverse=True):
         if _join(cases, group):
             continue
@@ -122,8 +123,11 @@ def find_programs(name: str, runs: Iterable[RecordedRun], more: More = lambda ra
             cases += [made] if made else _make_cases(name, _find_more(group, more), more)
         except PorterError as error:
             if not all(map(_is_single, group)):  # calls of one element are run, not recorded
-                left.append(error)
-                unexplained += group
+                failed.append((group, error))
+    cases = _join_cases(cases)
+    failed = [(group, error) for group, error in failed if not _join(cases, group)]
+    left += [error for _, error in failed]
+    unexplained = [each for group, _ in failed for each in group]
     programs = tuple(_with_conditions(case, cases, unexplained) for case in cases)
     return Programs(name, programs, tuple({(each.code, each.what): each for each in left}.values()))
 
@@ -220,7 +224,11 @@ def _join(cases: Sequence[_Case], group: list[_Observed]) -> bool:
     """Adds calls to the first case whose program computes them, also at another element type."""
     first = group[0].program
     for case in cases:
-        has_type = first.dtype in case.program.dtypes or first.structure == case.calls[0].program.structure
+        has_type = (
+            first.dtype in case.program.dtypes
+            or first.structure == case.calls[0].program.structure
+            or _moves_elements(case.program)
+        )
         if has_type and _find_difference(case.program, group) is None:
             dtypes = tuple(dict.fromkeys((*case.program.dtypes, first.dtype)))
             calls = (*case.program.calls, *(each.program.arguments for each in group))
@@ -228,6 +236,20 @@ def _join(cases: Sequence[_Case], group: list[_Observed]) -> bool:
             case.calls = [*case.calls, *group]
             return True
     return False
+
+
+def _moves_elements(program: SymbolicProgram) -> bool:
+    """Whether nothing is computed of elements, which can be of any type then."""
+    return all(copies(store) for each in program.nests for store in each.nest.stores)
+
+
+def _join_cases(cases: list[_Case]) -> list[_Case]:
+    """The cases without those whose calls one of more calls computes too: it may be found later."""
+    found: list[_Case] = []
+    for case in sorted(cases, key=lambda each: len(each.calls), reverse=True):
+        if not _join(found, case.calls):
+            found.append(case)
+    return found
 
 
 def _find_difference(program: SymbolicProgram, group: Sequence[_Observed]) -> str | None:

@@ -301,3 +301,22 @@ def test_a_view_of_an_argument_is_the_argument(view: Callable[[torch.Tensor], to
     found = find_programs("square", calls)
     assert not found.left
     assert all(len(program.roles) == 2 for program in found.cases)
+
+
+def test_a_program_that_moves_elements_takes_calls_of_any_type() -> None:
+    def band(builder: GraphBuilder, refs: dict[str, Ref], arguments: Mapping[str, Any]) -> Ref:
+        made = builder.send("bandPartWithTensor:numLower:numUpper", refs["self"], 0, -1)
+        if arguments["self"].is_floating_point():
+            return made
+        one = builder.send("constantWithScalar:dataType", 1.0, MPS[torch.int64])
+        return builder.send("multiplicationWithPrimaryTensor:secondaryTensor", made, one)
+
+    def call(shape: tuple[int, ...], dtype: torch.dtype) -> RecordedRun:
+        return run_graph(torch.ops.aten.triu.default, {"self": torch.ones(shape).to(dtype), "diagonal": 0}, band)
+
+    calls = [call(shape, torch.float32) for shape in SHAPES]
+    assert [each.code for each in find_programs("triu", [call(SHAPES[0], torch.int64)]).left] == ["PTR364"]
+    found = find_programs("triu", [*calls, call(SHAPES[0], torch.int64)])
+    assert not found.left
+    [program] = found.cases
+    assert [dtype.metal for dtype in program.dtypes] == ["float", "long"] and not program.when
