@@ -17,7 +17,7 @@ from porter.core.errors import PorterError
 from porter.loops.building import CallProgram, Values, build_program, transfer_program
 from porter.loops.fit import MIN_CALLS
 from porter.loops.program import Programs, SymbolicProgram
-from porter.metal.loop_text import copies
+from porter.metal.loop_spelling import copies
 from porter.mpsgraph.graph import Value
 from porter.recording.branches import find_distinguishing_conditions, split_calls
 from porter.recording.call_programs import read_call_program
