@@ -97,9 +97,7 @@ class TestConsistency(Consistency):
         ]
         with self.count_calls(dtype, op):
             for sample in OPINFOS.pick_samples(op, dtype)[:1]:
-                self.match_all(
-                    op, dtype, samples.vary_operands(sample, sorted(others, key=str), OPINFOS.context.most), device
-                )
+                self.match_all(op, dtype, samples.vary_operands(sample, sorted(others, key=str)), device)
 
     @parametrize_over([o for o in FORWARD if is_pointwise(o)], allowed_dtypes=OPINFOS.dtypes)
     def test_edge_values(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
@@ -186,8 +184,7 @@ class TestConsistency(Consistency):
             if OPINFOS.plans(dtype) and dtype not in op.supported_dtypes("cpu") and wide in op.supported_dtypes("cpu"):
                 with self.count_calls(dtype, op):
                     for sample in OPINFOS.pick_kinds(op, wide):
-                        most = OPINFOS.context.most
-                        spread = samples.with_spread_values(sample, wide, getattr(op, "domain", None), most=most)
+                        spread = samples.with_spread_values(sample, wide, getattr(op, "domain", None))
                         self.beyond_the_cpu(op, spread.transform(beyond.convert(wide, dtype)), device)
                     self.assertGreater(self.elements, 0, f"no sample of {dtype} reaches a kernel")
 
