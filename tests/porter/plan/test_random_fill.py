@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from expecttest import assert_expected_inline
 
-from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.core.layout import CPU_KERNELS, KERNELS, NATIVE, NATIVE_FUNCTIONS, OPERATIONS, RANDOM
+from porter.core.layout import KERNELS, OPERATIONS, RANDOM
 from porter.plan.addition import plan_addition
 from porter.plan.plan import Plan
 from porter.verdict.prove import target_of
 from porter.verdict.verify import verify
+from tests.porter.plan.made_stub import copy_fork
 
 ROWS = """
 - func: uniform_(Tensor(a!) self, float from=0, float to=1, *, Generator? generator=None) -> Tensor(a!)
@@ -60,17 +61,9 @@ METAL, HOST = f"{KERNELS}/RandomKernel.metal", f"{OPERATIONS}/RandomKernel.mm"
 
 @pytest.fixture
 def fork(tmp_path: Path) -> Checkout:
-    root = tmp_path / "fork"
-    shutil.copytree(EMBEDDED_FORK, root)
-    (root / NATIVE / "Distributions.cpp").write_text(SHARED)
-    (root / CPU_KERNELS / "DistributionKernels.cpp").write_text(KERNEL)
-    shutil.copy(Path(__file__).parents[1] / "philox" / RANDOM, root / RANDOM)
-    header = root / NATIVE / "UnaryOps.h"
-    at = header.read_text().index("DECLARE_DISPATCH")
-    header.write_text(header.read_text()[:at] + DECLARED + header.read_text()[at:])
-    rows = root / NATIVE_FUNCTIONS
-    rows.write_text(rows.read_text() + ROWS)
-    return Checkout(root, "test")
+    made = copy_fork(tmp_path, ROWS, DECLARED, SHARED, KERNEL)
+    shutil.copy(Path(__file__).parents[1] / "philox" / RANDOM, made.root / RANDOM)
+    return made
 
 
 @pytest.fixture

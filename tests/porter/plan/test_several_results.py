@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 from expecttest import assert_expected_inline
 
-from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
-from porter.core.layout import CPU_KERNELS, KERNELS, NATIVE, NATIVE_FUNCTIONS, OPERATIONS
+from porter.core.layout import CPU_KERNELS, KERNELS, OPERATIONS
 from porter.plan.addition import plan_addition
 from porter.plan.plan import Plan
 from porter.verdict.prove import target_of
 from porter.verdict.verify import verify
+from tests.porter.plan.made_stub import copy_fork
 
 ROWS = """
 - func: frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)
@@ -62,16 +62,7 @@ METAL, HOST = f"{KERNELS}/UnaryKernel.metal", f"{OPERATIONS}/UnaryKernel.mm"
 
 @pytest.fixture
 def fork(tmp_path: Path) -> Checkout:
-    root = tmp_path / "fork"
-    shutil.copytree(EMBEDDED_FORK, root)
-    (root / NATIVE / "Halves.cpp").write_text(SHARED)
-    (root / CPU_KERNELS / "HalvesKernel.cpp").write_text(KERNEL)
-    header = root / NATIVE / "UnaryOps.h"
-    at = header.read_text().index("DECLARE_DISPATCH")
-    header.write_text(header.read_text()[:at] + DECLARED + header.read_text()[at:])
-    rows = root / NATIVE_FUNCTIONS
-    rows.write_text(rows.read_text() + ROWS)
-    return Checkout(root, "test")
+    return copy_fork(tmp_path, ROWS, DECLARED, SHARED, KERNEL)
 
 
 @pytest.fixture
@@ -146,7 +137,7 @@ def test_its_results_are_right_on_the_device(fork: Checkout, plan: Plan) -> None
 
 
 def test_a_kernel_that_is_no_such_loop_is_refused(fork: Checkout) -> None:
-    kernel = fork.root / CPU_KERNELS / "HalvesKernel.cpp"
+    kernel = fork.root / CPU_KERNELS / "MadeKernel.cpp"
     kernel.write_text(KERNEL.replace("cpu_kernel_multiple_outputs", "cpu_serial_kernel"))
     with pytest.raises(PorterError) as refused:
         plan_addition(Checkout(fork.root, "test"), "frexp")
