@@ -23,7 +23,9 @@ def get_row_programs(
     found = get_programs(checkout, target, run=run, progress=progress)
     if found is None:
         raise PorterError(
-            "PTR395", f"no runs of {target.base} are kept", hint="Without --no-verify, its old code runs and is recorded."
+            "PTR395",
+            f"no runs of {target.base} are kept",
+            hint="Without --no-verify, its old code runs and is recorded.",
         )
     functions = NativeFunctions.read(checkout).by_name
     serving = [each for each in found if serves(checkout, each.name, row)]
