@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -17,6 +18,7 @@ SHUFFLE_LANES, FORCE_FIBERS = 1, 2
 _THREADGROUP, _TEXTURE, _SAMPLER = 2, 3, 4
 _STATUS = {3: "PTR107"}
 _launches = count()
+_threads = 0
 _FINDING = re.compile(r"(PTR\d{3}): (.*)", re.S)
 
 
@@ -171,10 +173,11 @@ class Library:
         """Runs kernel `name` over `grid` threads in groups of `group`, and waits.
 
         `buffers[i]` is bound at index i: an array, or None for nothing; `textures[i]` and `samplers[i]` likewise.
-        `threadgroup_bytes[i]` is the length of threadgroup argument i. `threads` limits the host threads (0: all
-        cores). `shuffle` is the seed of a shuffled lane order and of the values that Metal leaves open; without one
-        these change with every launch. `fibers` runs the lanes of a synchronizing kernel one by one. `extents` are the
-        bytes that hold elements, of buffers of which that is known. Of a grid much larger than `window`, parts run.
+        `threadgroup_bytes[i]` is the length of threadgroup argument i. `threads` limits the host threads (0: what
+        `limit_threads` says, or all cores). `shuffle` is the seed of a shuffled lane order and of the values that Metal
+        leaves open; without one these change with every launch. `fibers` runs the lanes of a synchronizing kernel one
+        by one. `extents` are the bytes that hold elements, of buffers of which that is known. Of a grid much larger
+        than `window`, parts run.
 
         Raises PTR102 (unknown kernel), PTR106 (refused), PTR107 (out of bounds), or what the sanitizer finds.
         """
@@ -188,8 +191,8 @@ class Library:
         flags = (0 if shuffle is None else SHUFFLE_LANES) | (FORCE_FIBERS if fibers else 0)
         launch = LaunchFields(
             ctypes.pointer(kernel), bound, len(bindings), len(threadgroup_bytes), shared, three(grid), three(group),
-            reachable, len(resident), flags, next_seed() if shuffle is None else shuffle, threads, len(error),
-            ctypes.cast(error, ctypes.c_char_p), limits, len(extents), window,
+            reachable, len(resident), flags, next_seed() if shuffle is None else shuffle, threads or find_limit(),
+            len(error), ctypes.cast(error, ctypes.c_char_p), limits, len(extents), window,
         )  # fmt: skip
         status = kernel.launch(ctypes.addressof(launch))
         if status:
@@ -206,6 +209,22 @@ class Library:
             raise OverlayError("PTR102", f"there is no kernel named `{name}` in this library", hint="Compile it in.")
         found: KernelFields = self._kernels[name]
         return found
+
+
+@contextmanager
+def limit_threads(most: int) -> Iterator[None]:
+    """Runs kernels on at most so many threads of the host, in launches that say nothing else; 0 for one a core."""
+    global _threads
+    before, _threads = _threads, most
+    try:
+        yield
+    finally:
+        _threads = before
+
+
+def find_limit() -> int:
+    """How many threads of the host a launch takes that says nothing else; 0 for one a core."""
+    return _threads
 
 
 def next_seed() -> int:

@@ -29,3 +29,8 @@ def intercepting(interceptor: Interceptor) -> Iterator[None]:
 def find_interceptor() -> Interceptor | None:
     """Who takes the calls of kernels; None where they run, as in code that torch.compile traces."""
     return None if torch.compiler.is_compiling() else _interceptor.get()
+
+
+def is_intercepted() -> bool:
+    """Whether somebody takes the calls of kernels, in code that nothing traces."""
+    return _interceptor.get() is not None

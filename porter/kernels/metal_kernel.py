@@ -167,8 +167,8 @@ class MetalKernel:
         rest = (template, grid, threadgroup, output_shapes, output_dtypes, init_value)
         repeats = self._named and not verbose and not torch.compiler.is_compiling()
         likeness = describe(inputs, rest, self._reference is not None) if repeats else None
-        if likeness is not None and likeness in self._repetitions:
-            return _named(self._draft, output_shapes, self._repetitions[likeness].run(inputs))
+        if likeness is not None and (known := self._repetitions.get(likeness)):
+            return _named(self._draft, output_shapes, known.run(inputs))
         found = self._find_operator(inputs, output_shapes)
         kernel = found.kernel
         require_threads(kernel, grid=grid)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ from aten_overlay.errors import OverlayError
 from aten_overlay.metal.sanitizer.checks import select
 from porter.kernels import cuda
 from porter.kernels.call import Call, Number, Output, device_of
-from porter.kernels.intercept import find_interceptor
+from porter.kernels.intercept import is_intercepted
 from porter.kernels.kernel import Kernel
 from porter.kernels.launch import Prepared, allocate, arrange_arguments, is_plain, rename_operands
 from porter.kernels.signature import Content
@@ -27,6 +27,7 @@ from porter.kernels.watched import is_watched
 _MOST = 512  # of a kernel
 _LARGE = 32  # bits: of whole numbers that a kernel may not be able to take
 _NUMBERS = (float, int, bool)
+_ATOMS = frozenset((int, bool, str, torch.dtype, torch.Size, type(None)))  # equal means the same, within one type
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,11 @@ Repetitions: TypeAlias = dict[Hashable, Repetition]
 def describe(inputs: object, rest: Sequence[object], by_value: bool) -> Hashable:
     """All of a call that its checks, source and launch depend on; None for one that has to go the long way.
 
-    `rest` are the arguments beside the inputs. `by_value`: what is checked depends on the values of numbers.
+    Not for code that torch.compile traces. `rest` are the arguments beside the inputs. `by_value`: what is checked
+    depends on the values of numbers.
     """
     values = _list_values(inputs)
-    if values is None or find_interceptor() is not None or not is_plain() or is_watched(values):
+    if values is None or is_intercepted() or not is_plain() or is_watched(values):
         return None
     names = tuple(inputs) if type(inputs) is dict else None
     try:
@@ -140,14 +142,19 @@ def _freeze(given: Any) -> Hashable:
     Raises TypeError for what cannot be one, such as an array.
     """
     kind = type(given)
-    frozen: Hashable = given
-    if kind is int:
-        return frozen  # as only whole numbers are
+    if kind in _ATOMS:
+        return kind, given
     if kind in (tuple, list):
-        return None, *map(_freeze, given)
+        return None, _freeze_all(given)
     if kind is dict:
-        return tuple([(name, _freeze(value)) for name, value in given.items()])
-    if kind in _NUMBERS:
+        return tuple(given), _freeze_all(given.values())
+    if kind is float:
         return kind, repr(given)
-    hash(frozen)
+    hash(given)
+    frozen: Hashable = given
     return frozen
+
+
+def _freeze_all(values: Collection[Any]) -> Hashable:
+    kinds = tuple(map(type, values))
+    return (kinds, tuple(values)) if _ATOMS.issuperset(kinds) else tuple(map(_freeze, values))

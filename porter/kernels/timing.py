@@ -1,7 +1,8 @@
 """Times a script's tiers beside the torch operator, in one process.
 
-On the host the operator runs on the CPU: a ratio says what the host makes of the kernel, not what a GPU would. On a
-CUDA device both run there, and events tell the time.
+On the host the operator runs on the CPU: a ratio says what the host makes of the kernel, not what a GPU would. Both
+run on one core there, and processor time counts: other programs and threads that wait do not. On a CUDA device both run
+there, and events tell the time.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from typing import Any
 import torch
 
 from aten_overlay.device import load
+from aten_overlay.metal.launch import limit_threads
 from porter.core.errors import PorterError
 from porter.kernels.call import CUDA, DEVICE
 from porter.kernels.events import copy_bandwidth, time_by_events
 from porter.kernels.script import Case, Kind, Script, Stage, Values, moved, on_cpu
 
-ROUNDS = 20
+ROUNDS = 100
 _SECONDS = 1.0  # a measurement ends after this long, and after three rounds
 _FEWEST = 3
 
@@ -82,6 +84,18 @@ def without_fill() -> Iterator[None]:
         device.fill_memory(True)
 
 
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Runs kernels of the stand-in, and torch's operators, on the thread that calls them."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with limit_threads(1):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def measure(script: Script, device: str = DEVICE) -> Iterator[Timing]:
     """Every size to time, in the script's first two element types. Raises PTR287 for a script without any."""
     if not script.benchmark:
@@ -119,14 +133,14 @@ def _count_bytes(values: Iterable[Any]) -> int:
 
 
 def _runs(stage: Stage, values: Values, on_host: Values) -> dict[str, Callable[[], Any]]:
-    """What is timed of a stage, by the field that holds it."""
+    """What is timed of a stage, by the field that holds it: functions that ran once. Raises PTR287."""
     given = {"run": values, "reference": on_host, "simple": values, "operators": on_host}
-    functions = {name: getattr(stage, name) for name in given}
-    return {
-        name: partial(stage.results, function, given[name])
-        for name, function in functions.items()
-        if function is not None
-    }
+    runs: dict[str, Callable[[], Any]] = {}
+    for name, taken in given.items():
+        if function := getattr(stage, name):
+            stage.results(function, taken)
+            runs[name] = partial(function, *(taken[each] for each in stage.takes))
+    return runs
 
 
 def _fastest(runs: list[Callable[[], Any]]) -> list[float]:
@@ -147,8 +161,9 @@ def _fastest(runs: list[Callable[[], Any]]) -> list[float]:
 
 
 def _seconds(run: Callable[[], Any]) -> float:
+    clock = time.process_time if load.started() else time.perf_counter
     torch.mps.synchronize()
-    start = time.perf_counter()
+    start = clock()
     run()
     torch.mps.synchronize()
-    return time.perf_counter() - start
+    return clock() - start

@@ -34,8 +34,7 @@ def is_watched(values: Sequence[object]) -> bool:
     ):
         return True
     differentiates = is_grad_enabled()
-    return any(
-        type(value) not in _PLAIN or (differentiates and value.requires_grad)
-        for value in values
-        if isinstance(value, torch.Tensor)
-    )
+    for value in values:
+        if isinstance(value, torch.Tensor) and (type(value) not in _PLAIN or (differentiates and value.requires_grad)):
+            return True
+    return False

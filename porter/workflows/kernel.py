@@ -97,10 +97,10 @@ def time_scripts(paths: tuple[Path, ...], steps: Steps, device: str = MPS) -> It
     """
     start_device(device)
     from porter.kernels.loading import load, running_script
-    from porter.kernels.timing import measure, without_fill
+    from porter.kernels.timing import measure, on_one_core, without_fill
 
     files = paths or tuple(template.path for template in find_templates())
-    with without_fill():
+    with without_fill(), on_one_core():
         for number, path in enumerate(files):
             steps(Step(path.stem, number, len(files)))
             with running_script(path):

@@ -2,31 +2,60 @@
 #include "runtime.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 namespace pm {
 namespace {
 constexpr uint32_t kMost = 64;
+// What is left of one thread's part of a grid, in a cache line of its own.
+struct alignas(64) Share {
+  uint64_t next, end;
+};
 struct Pool {
   pthread_mutex_t lock, user;
   pthread_cond_t wake, finished;
-  uint32_t started, working, wanted;
-  uint64_t generation, next, total, grain;
+  uint32_t started, working, wanted, count;
+  uint64_t generation, grain;
+  Share shares[kMost];
   void (*work)(void*, uint64_t, uint64_t);
   void* context;
 };
 Pool pool;
 
-void drain(Pool& p) {
+void drain_share(Pool& p, Share& share) {
   for (;;) {
-    pthread_mutex_lock(&p.lock);
-    const uint64_t begin = p.next, end = begin + p.grain < p.total ? begin + p.grain : p.total;
-    p.next = end;
-    pthread_mutex_unlock(&p.lock);
-    if (begin >= end) return;
-    p.work(p.context, begin, end);
+    const uint64_t begin = __atomic_fetch_add(&share.next, p.grain, __ATOMIC_RELAXED);
+    if (begin >= share.end) return;
+    const uint64_t end = begin + p.grain;
+    p.work(p.context, begin, end < share.end ? end : share.end);
   }
+}
+
+// Each thread runs its own share first, the same part of the grid in every launch: memory that one kernel writes and
+// the next reads stays in a core's cache. Then it helps the others.
+void drain(Pool& p, uint32_t number) {
+  for (uint32_t i = 0; i < p.count; ++i) drain_share(p, p.shares[(number + i) % p.count]);
+}
+
+void share_out(Pool& p, uint64_t total, uint32_t count) {
+  p.count = count;
+  uint64_t begin = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t end = begin + (total - begin) / (count - i);
+    p.shares[i] = {begin, end};
+    begin = end;
+  }
+}
+
+// How many cores this thread may run on.
+uint32_t count_cores() {
+#if defined(__linux__)
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return uint32_t(CPU_COUNT(&allowed));
+#endif
+  return uint32_t(sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 void* worker(void* number_) {
@@ -42,7 +71,7 @@ void* worker(void* number_) {
     seen = p.generation;
     ++p.working;
     pthread_mutex_unlock(&p.lock);
-    drain(p);
+    drain(p, uint32_t(number) + 1);
     pthread_mutex_lock(&p.lock);
     if (--p.working == 0) pthread_cond_signal(&p.finished);
     pthread_mutex_unlock(&p.lock);
@@ -79,8 +108,7 @@ void start_workers(Pool& p, uint32_t threads) {
 }  // namespace
 
 void spread(uint64_t total, uint64_t grain, uint32_t threads, void (*work)(void*, uint64_t, uint64_t), void* context) {
-  const auto cores = uint32_t(sysconf(_SC_NPROCESSORS_ONLN));
-  uint32_t n = threads ? threads : cores;
+  uint32_t n = threads ? threads : count_cores();
   if (n > kMost) n = kMost;
   if (n < 2 || total <= grain || pthread_mutex_trylock(&pool.user) != 0) {
     work(context, 0, total);
@@ -90,14 +118,13 @@ void spread(uint64_t total, uint64_t grain, uint32_t threads, void (*work)(void*
   start_workers(pool, n);
   pool.work = work;
   pool.context = context;
-  pool.next = 0;
-  pool.total = total;
   pool.grain = grain;
+  share_out(pool, total, n);
   pool.wanted = n - 1;
   ++pool.generation;
   pthread_cond_broadcast(&pool.wake);
   pthread_mutex_unlock(&pool.lock);
-  drain(pool);
+  drain(pool, 0);
   pthread_mutex_lock(&pool.lock);
   pool.wanted = 0;
   while (pool.working) pthread_cond_wait(&pool.finished, &pool.lock);

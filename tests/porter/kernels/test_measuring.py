@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import torch
+
+from aten_overlay.metal.launch import find_limit
 from porter.kernels.measuring import measure
+from porter.kernels.timing import on_one_core
 
 
 class Stage:
@@ -33,3 +37,10 @@ def test_the_device_is_waited_for_at_both_ends_of_a_window() -> None:
     stage = Stage()
     measure(stage.call, wait=stage.wait, clock=stage.clock, window=6, repeats=2)
     assert stage.log == "wtcwt" * 2 + "wtcccwt" * 2
+
+
+def test_torch_and_kernels_are_timed_on_one_core_each() -> None:
+    before = torch.get_num_threads()
+    with on_one_core():
+        assert (torch.get_num_threads(), find_limit()) == (1, 1)
+    assert (torch.get_num_threads(), find_limit()) == (before, 0)

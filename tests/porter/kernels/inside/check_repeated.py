@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from aten_overlay.device.repeated import RepeatedLaunch
+from aten_overlay.metal.launch import limit_threads
 from porter.core.errors import PorterError
 from porter.kernels import MetalKernel
 from porter.kernels.launch import Mode, observing, running
@@ -136,3 +138,23 @@ def test_threads_repeat_a_call_side_by_side() -> None:
         for x, out in zip(xs, pool.map(lambda x: call(kernel, x, float(x[0]) + 1), xs), strict=True):
             assert torch.equal(out.cpu(), expected(x, float(x[0]) + 1))
     assert repeats(kernel) == 1
+
+
+def test_a_length_of_another_type_is_refused_after_one_that_is_right() -> None:
+    kernel = make()
+    for _ in range(2):
+        call(kernel, numbers(33), 2.0)
+    for grid in ((33.0, 1, 1), (33, True, 1)):
+        with pytest.raises(PorterError):
+            call(kernel, numbers(33), 2.0, grid=grid)
+
+
+def test_repeated_calls_keep_to_the_threads_allowed() -> None:
+    kernel, x = make(), numbers(33)
+    call(kernel, x, 2.0)
+    (repetition,) = kernel._repetitions.values()
+    for limit in (3, 0):
+        with limit_threads(limit):
+            call(kernel, x, 2.0)
+        assert isinstance(repetition.launch, RepeatedLaunch)
+        assert [frame.fields.max_threads for frame in repetition.launch.frames] == [limit]
