@@ -19,7 +19,7 @@ from aten_overlay import cache
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler
 from aten_overlay.metal.arguments import Argument
-from aten_overlay.metal.choices import AMBIGUOUS, wrap_literals
+from aten_overlay.metal.choices import AMBIGUOUS, convert_sides, wrap_literals
 from aten_overlay.metal.completion import complete_module
 from aten_overlay.metal.declarations import FunctionConstant, Instance, Unit, find_definition, kernel_arguments, parse
 from aten_overlay.metal.family import naming, select, write_flags
@@ -193,13 +193,16 @@ def _key(text: str, names: Iterable[str], options: Options, runtime: Path) -> st
 
 
 def _lower_either(key: str, code: str, wanted: Sequence[str], options: Options) -> Path:
-    """`_lower`; once more with other literals where the type of a `?:` is ambiguous."""
-    try:
-        return _lower(key, code, wanted, options)
-    except OverlayError as error:
-        if AMBIGUOUS not in error.what or (wrapped := wrap_literals(code)) == code:
-            raise
-    return _lower(key, wrapped, wanted, options)
+    """`_lower`; again where the type of a `?:` is ambiguous, each time with one less that is."""
+    while True:
+        try:
+            return _lower(key, code, wanted, options)
+        except OverlayError as error:
+            before = code
+            if AMBIGUOUS in error.what and (code := wrap_literals(before)) == before:
+                code = convert_sides(before, error.place)
+            if code == before:
+                raise
 
 
 def _lower(key: str, code: str, wanted: Sequence[str], options: Options) -> Path:
