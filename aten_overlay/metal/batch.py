@@ -10,7 +10,7 @@ from pathlib import Path
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import QUICK, Options, compile_text, preprocess
 
-UNIT = 32  # kernels: a larger one saves no more of the fixed cost of a unit than it loses when one kernel is wrong
+UNIT = 64  # kernels: a larger one saves little more of what a unit costs by itself, and loses more when one is wrong
 
 SOON = Options(optimization=QUICK)
 Result = tuple[str, Path | OverlayError]

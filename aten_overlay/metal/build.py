@@ -19,7 +19,7 @@ from aten_overlay import cache
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal import compiler
 from aten_overlay.metal.arguments import Argument
-from aten_overlay.metal.choices import AMBIGUOUS, wrap_literals
+from aten_overlay.metal.choices import AMBIGUOUS, convert_sides, wrap_literals
 from aten_overlay.metal.completion import complete_module
 from aten_overlay.metal.declarations import FunctionConstant, Instance, Unit, find_definition, kernel_arguments, parse
 from aten_overlay.metal.family import naming, select, write_flags
@@ -67,10 +67,11 @@ _CHECKED = (
 # No pass may make two of a barrier, nor of the call of a function that has one.
 _SANITIZED = ("-DPM_SANITIZE", "-fmax-type-align=32", "-Xclang", "-fconvergent-functions")
 
+# Kernels run on small stacks: a frame too large has to fail here.
+_FRAME = ("-Wframe-larger-than=49152", "-Werror=frame-larger-than")
 # What `undefined` reads.
 _UNOPTIMIZED = (
-    "-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes", "-fno-discard-value-names",
-    "-Wframe-larger-than=49152", "-Werror=frame-larger-than",
+    "-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes", "-fno-discard-value-names", *_FRAME,
 )  # fmt: skip
 # A library that `completion` completes is compiled in two more steps: this leaves loops as they are for the second,
 # but for those that unroll to nothing.
@@ -83,6 +84,8 @@ _SECOND_STEP = ("-mllvm", "-disable-x86-domain-reassignment") if os.uname().mach
 # Soon compiled rather than fast: a threadgroup's threads run one by one only, and the second step makes machine code.
 QUICK = "-O1"
 _UNROLLED = re.compile(r'"llvm\.loop\.unroll\.(enable|full)"')
+# What simplifies functions, without what prepares their loops for the machine.
+_SIMPLIFIED = ("-flto=thin",)
 # Passes over machine code that pay in loops that run for long.
 _PLAIN = (
     "-mllvm", "-disable-lsr", "-mllvm", "-enable-misched=false", "-mllvm", "-disable-machine-licm",
@@ -162,11 +165,18 @@ def compile_text(text: str, names: Iterable[str], options: Options) -> Path:
     fast = not (options.checked or options.sanitize or _is_quick(options))
     code = generate(unit, wanted, dict(options.constants), host(mode), options.checked or watched, watched, fast)
     module = _lower_either(key, code, wanted, options)
-    build = _flags_for_module(options)
-    if watched or any(shares_state(unit, instance) for instance in instances):
-        module = _complete(key, module, options)
-        build = _flags_for_second_step(options)
-    return compiler.build_cached(key, ".so", [*build, *_WHOLE], [str(module), "-x", "none", str(runtime), "-lm"])
+    shared = watched or any(shares_state(unit, instance) for instance in instances)
+    completed = _complete(key, module, options) if shared or _is_quick(options) else module
+    rest = ["-x", "none", str(runtime), "-lm"]
+    if _is_quick(options):
+        plain = [*_flags_for_plain_code(options), *_WHOLE]
+        try:
+            return compiler.build_cached(key, ".so", plain, [str(completed), *rest])
+        except OverlayError as error:
+            if compiler.TOO_LARGE not in error.what:
+                raise
+    build = _flags_for_second_step(options) if shared else _flags_for_module(options)
+    return compiler.build_cached(key, ".so", [*build, *_WHOLE], [str(completed if shared else module), *rest])
 
 
 def has_tensors(text: str) -> bool:
@@ -183,13 +193,16 @@ def _key(text: str, names: Iterable[str], options: Options, runtime: Path) -> st
 
 
 def _lower_either(key: str, code: str, wanted: Sequence[str], options: Options) -> Path:
-    """`_lower`; once more with other literals where the type of a `?:` is ambiguous."""
-    try:
-        return _lower(key, code, wanted, options)
-    except OverlayError as error:
-        if AMBIGUOUS not in error.what or (wrapped := wrap_literals(code)) == code:
-            raise
-    return _lower(key, wrapped, wanted, options)
+    """`_lower`; again where the type of a `?:` is ambiguous, each time with one less that is."""
+    while True:
+        try:
+            return _lower(key, code, wanted, options)
+        except OverlayError as error:
+            before = code
+            if AMBIGUOUS in error.what and (code := wrap_literals(before)) == before:
+                code = convert_sides(before, error.place)
+            if code == before:
+                raise
 
 
 def _lower(key: str, code: str, wanted: Sequence[str], options: Options) -> Path:
@@ -209,7 +222,9 @@ def _lower(key: str, code: str, wanted: Sequence[str], options: Options) -> Path
 
 def _complete(key: str, module: Path, options: Options) -> Path:
     """The file with what `completion` makes of a module."""
-    half = _watch(compiler.run([*_flags_for_module(options), *_HALF_WAY, "-o", "-", str(module)]), options)
+    simplified = _SIMPLIFIED if _is_quick(options) else ()
+    flags = [*_flags_for_module(options), *_HALF_WAY, *simplified]
+    half = _watch(compiler.run([*flags, "-o", "-", str(module)]), options)
     lockstep = not (options.checked or options.sanitize or _is_quick(options))
     completed = compiler.cache_root() / f"{key}.complete.ll"
     cache.write(completed, complete_module(half, lockstep).encode(errors="surrogateescape"))
@@ -218,6 +233,12 @@ def _complete(key: str, module: Path, options: Options) -> Path:
 
 def _is_quick(options: Options) -> bool:
     return options.optimization in ("-O0", QUICK)
+
+
+def _flags_for_plain_code(options: Options) -> list[str]:
+    """How machine code is made soonest: its frames are larger."""
+    contraction, _ = ARITHMETICS[options.arithmetic]
+    return ["-x", "ir", "-Wno-everything", *_CODE, "-O0", *contraction, *_FRAME]
 
 
 def _flags_for_second_step(options: Options) -> list[str]:
@@ -242,13 +263,12 @@ def _watch(module: str, options: Options) -> str:
 
 
 def _flags_for_module(options: Options) -> list[str]:
-    """How what clang wrote of the C++ is compiled. Kernels run on small stacks: a frame too large has to fail here."""
+    """How what clang wrote of the C++ is compiled."""
     contraction, _ = ARITHMETICS[options.arithmetic]
     checks = _CHECKED if options.checked and not options.sanitize else ()
-    frame = ("-Wframe-larger-than=49152", "-Werror=frame-larger-than")
     plain = _PLAIN if _is_quick(options) else _INLINED
     return [
-        "-x", "ir", "-Wno-everything", *_CODE, options.optimization, *plain, *contraction, *checks, *frame,
+        "-x", "ir", "-Wno-everything", *_CODE, options.optimization, *plain, *contraction, *checks, *_FRAME,
         *options.extra,
     ]  # fmt: skip
 

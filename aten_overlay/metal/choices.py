@@ -1,17 +1,20 @@
-"""`?:` between a `bfloat` and a literal integer.
+"""`?:` between a `bfloat` and an integer.
 
-In Metal the integer becomes a `bfloat`. To C++ each of the two converts to the other, which is ambiguous; a
-`pm::literal` converts to the other's type alone.
+In Metal the integer becomes a `bfloat`. To C++ each of the two converts to the other, which is ambiguous. A literal
+becomes a `pm::literal`, which converts to the other's type alone; any other side is given what stands beside it, by
+which `pm::beside` knows whether to convert it.
 """
 
 from __future__ import annotations
 
 import re
 
+from aten_overlay.errors import Place
 from aten_overlay.metal.lexer import Source, read
 
 AMBIGUOUS = "conditional expression is ambiguous"  # as clang says it
 _INTEGER = re.compile(r"(?:0[xX][\da-fA-F]+|\d+)$")
+_BESIDE = ["pm", "::", "beside"]
 _ENDS = frozenset((")", "]", "}", ",", ";", ":"))
 
 Span = tuple[int, int]
@@ -31,6 +34,19 @@ def wrap_literals(code: str) -> str:
         pieces += [code[at:start], "pm::literal{", code[start:end], "}"]
         at = end
     return "".join([*pieces, code[at:]])
+
+
+def convert_sides(code: str, place: Place | None) -> str:
+    """`code`, in which the sides of one `?:` at `place` are told of each other: the last that is not yet."""
+    source = read(code)
+    at = [i for i, token in enumerate(source.tokens) if token == "?" and source.place(i) == place]
+    for i in reversed(at):
+        sides = _sides(source, i)
+        if sides and source.tokens[i + 1 : i + 4] != _BESIDE:
+            texts = [code[source.starts[a] : source.ends[b - 1]] for a, b in sides]
+            first, second = (f"pm::beside<decltype({other})>({own})" for own, other in (texts, texts[::-1]))
+            return f"{code[: source.ends[i]]} {first} : {second}{code[source.ends[sides[1][1] - 1] :]}"
+    return code
 
 
 def _sides(source: Source, question: int) -> list[Span]:

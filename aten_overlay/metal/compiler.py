@@ -24,6 +24,7 @@ BY_CONTENT = "-fpch-validate-input-files-content"
 TIMELESS = ("-Xclang", "-fno-pch-timestamp")
 _OLDEST = 17
 _NEWEST = 30
+TOO_LARGE = "exceeds limit"  # of a frame
 _CODED = re.compile(r"static assertion failed[^:]*: (PTR\d{3}) (.*)")
 # As GNU's linker and LLVM's say it.
 _UNDEFINED = re.compile(r"undefined (?:reference to [`']|symbol: )([^'\n]*)")
@@ -124,7 +125,7 @@ def _failure(stderr: str) -> OverlayError:
         if lacking := sorted(set(_UNDEFINED.findall(stderr))):
             what = f"functions are declared and called, but not defined: {', '.join(lacking)}"
             return OverlayError("PTR348", what, hint="Define them in this source: each source is a library of its own.")
-        if "frame" in text and "exceeds limit" in text:
+        if "frame" in text and TOO_LARGE in text:
             hint = "Use less private memory: a thread here has 48 KiB."
             return OverlayError("PTR101", f"the Metal source does not compile: {text}", hint=hint)
         return OverlayError("PTR101", f"the Metal source does not compile: {text}", hint=_HINT)

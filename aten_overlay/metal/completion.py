@@ -20,7 +20,8 @@ def complete_module(module: str, lockstep: bool) -> str:
     spans = list(functions(module))
     references = find_references(module, spans)
     waiting = find_waiting(references)
-    metadata = 1 + max((int(n) for n in re.findall(r"^!(\d+) = ", module, re.M)), default=-1)
+    after = spans[-1][1] if spans else 0
+    metadata = 1 + max((int(n) for n in re.findall(r"^!(\d+) = ", module[after:], re.M)), default=-1)
     pieces, written, made, at = [], [], set(), 0
     for start, end, name in spans:
         if not name.startswith(SOURCE):
@@ -42,7 +43,9 @@ def complete_module(module: str, lockstep: bool) -> str:
 
 def _remove_declarations(made: set[str], module: str) -> str:
     """Removes the declarations of what is now defined."""
-    module = re.sub(r"^@pm_static_bytes_\d+ = external [^\n]*\n", "", module, flags=re.M)
+    module = re.sub(r"(?<=\n)@pm_static_bytes_\d+ = external [^\n]*\n", "", module)
+    if not made:
+        return module
     pattern = re.compile(rf"^declare [^\n]*({RESULT}\d+)\([^\n]*\n", re.M)
     return pattern.sub(lambda m: "" if m[1] in made else m[0], module)
 

@@ -31,10 +31,11 @@ def find_waiting(references: dict[str, set[str]]) -> set[str]:
 
 def relax_inlining(module: str) -> str:
     """`module`, where only functions in which a lane may wait are always inlined, and others where that pays."""
-    groups = {found[1]: found[0] for found in _GROUP.finditer(module)}
-    first = 1 + max((int(n) for n in re.findall(r"^attributes #(\d+) = ", module, re.M)), default=0)
-    relaxed = {old: str(first + i) for i, old in enumerate(groups)}
     spans = list(functions(module))
+    attributes = module[spans[-1][1] if spans else 0 :]
+    groups = {found[1]: found[0] for found in _GROUP.finditer(attributes)}
+    first = 1 + max((int(n) for n in re.findall(r"^attributes #(\d+) = ", attributes, re.M)), default=0)
+    relaxed = {old: str(first + i) for i, old in enumerate(groups)}
     waiting = find_waiting(find_references(module, spans))
     pieces, at = [], 0
     for start, _, name in spans:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 LOCAL = re.compile(r'%(?:"[^"]*"|[-\w.$]+)')
 GLOBAL = re.compile(r'@(?:"[^"]*"|[-\w.$]+)')
 _RESULT = re.compile(rf"({LOCAL.pattern}) = ")
+_DEFINED = re.compile(rf"({GLOBAL.pattern})\(")
 _LABEL = re.compile(r'^("[^"]*"|[-\w.$]+):')
 _METADATA = re.compile(r", ![\w.]+ !(\d+|\{\})")
 _TYPE = re.compile(rf"i\d+|half|bfloat|float|double|ptr|void|[<\[{{]|{LOCAL.pattern}")
@@ -76,8 +77,14 @@ class Function:
 
 def functions(text: str) -> Iterator[tuple[int, int, str]]:
     """The span and name of each function definition in a module."""
-    for found in re.finditer(rf"^define [^\n]*?({GLOBAL.pattern})\([^\n]*\{{\n.*?^\}}\n", text, re.M | re.S):
-        yield found.start(), found.end(), found[1]
+    at = 0
+    while (start := text.find("define ", at)) >= 0:
+        at = text.find("\n", start)
+        name = _DEFINED.search(text, start, at)
+        end = text.find("\n}\n", at) + 3
+        if name and end > at and text[at - 1] == "{" and (not start or text[start - 1] == "\n"):
+            yield start, end, name[1]
+            at = end
 
 
 def read_function(text: str) -> Function:
@@ -116,7 +123,9 @@ def _joined(lines: list[str]) -> Iterator[str]:
 
 
 def _instruction(line: str) -> Instruction:
-    line = _METADATA.sub("", line.strip().split(" ; ")[0])
+    line = line.strip().split(" ; ")[0]
+    if ", !" in line:
+        line = _METADATA.sub("", line)
     result = _RESULT.match(line)
     text = line[result.end() :] if result else line
     words = text.split(" ", 2)

@@ -21,21 +21,25 @@ def number_synchronization_points(text: str) -> str:
     """The text of a kernel with its points numbered; unchanged where its control flow is not understood, and then lanes
     meet where the lowest of them waits.
     """
+    if BEGIN not in text:
+        return text
     try:
         begins, ends = _find_points(read_function(text))
     except NotUnderstood:
         return text
     convention = re.search(rf"call (\w+ )?void {WAIT}\(", text)
+    numbered = re.compile(rf"( *(\S+) = .*{BEGIN}\(.*, i32 noundef )0\)")
     lines, label = [], ""
     for line in text.split("\n"):
-        if found := _LABEL.match(line):
+        if not line.startswith(" ") and (found := _LABEL.match(line)):
             label = found[1]
+        if BEGIN in line and (found := numbered.match(line)):
+            line = f"{found[1]}{begins[found[2]]}){line[found.end() :]}"
         if label in ends and convention and line.startswith(("  br ", "  switch ")):
             lines.append(f"  %pm.meet.{ends[label]} = call ptr {BEGIN}(ptr null, i32 {ends.pop(label)})")
             lines.append(f"  call {convention[1] or ''}void {WAIT}(ptr null)")
         lines.append(line)
-    pattern = re.compile(rf"^( *(\S+) = [^\n]*{BEGIN}\([^\n]*, i32 noundef )0\)", re.M)
-    return pattern.sub(lambda m: f"{m[1]}{begins[m[2]]})", "\n".join(lines))
+    return "\n".join(lines)
 
 
 def _find_points(function: Function) -> tuple[dict[str, int], dict[str, int]]:

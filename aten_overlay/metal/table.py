@@ -96,18 +96,20 @@ def write_prologue(rows: list[Row]) -> str:
         'extern "C" __attribute__((visibility("hidden"))) const char pm_image_begin __asm__("__ehdr_start");',
         'extern "C" __attribute__((visibility("hidden"))) const char pm_image_end __asm__("_end");',
     ]
+    written: dict[str, int] = {}
     for number, row in enumerate(rows):
         parameters = "".join(_write_parameter(row, argument) for argument in row.arguments)
         if row.shares:
             lines.append(f"PM_SHARES({number})")
         buffers = max((_last_binding(a) for a in row.arguments if a.kind in _COUNTS), default=0)
-        grouped = str(any(a.kind not in UNGROUPED for a in row.arguments)).lower()
-        lines.append(
-            f"struct pm_spec_{number} {{ static constexpr pm::parameter parameters[] = "
+        members = (
+            "static constexpr pm::parameter parameters[] = "
             f"{{{parameters}{{pm::attribute::grid_origin, 0, nullptr}}}}; "
-            f"static constexpr unsigned count = {len(row.arguments)}, buffers = {buffers}; "
-            f"static constexpr bool grouped = {grouped}; }};"
+            f"static constexpr unsigned count = {len(row.arguments)}, buffers = {buffers};"
         )
+        known = written.setdefault(members, number)
+        spec = f"pm_spec_{number}"
+        lines.append(f"struct {spec} {{ {members} }};" if known == number else f"using {spec} = pm_spec_{known};")
     return "\n".join(lines) + "\n"
 
 
@@ -134,17 +136,24 @@ def write_entry(row: Row, number: int, signature: str, flags: str) -> str:
     sync = "true" if row.synchronizes else "false"
     function = clean(row.instance.function)
     source = f"PM_LANE_SOURCE({number}, PM_TYPE({signature}), PM_TYPE(&{function})) " if row.shares else ""
-    forms, size = "nullptr, nullptr", "0"
-    if row.shares:
-        forms, size = f"&pm_lane_source_{number}, &pm_lockstep_{number}", f"pm_static_bytes_{number}"
+    size = f"pm_static_bytes_{number}" if row.shares else "0"
     return (
         f"{source}static pm_kernel pm_make_{number}() {{ using Spec = ::pm_spec_{number}; using S = {signature}; "
         f"constexpr S function = &{function}; "
-        f"static const pm_entry entry = pm::entry<Spec, S, function, {sync}>(&pm_image_begin, &pm_image_end, {flags}, "
-        f'{forms}); return {{"{row.instance.host_name}", pm::kernel<Spec, S, function>::arguments(), '
-        f"pm::kernel<Spec, S, function>::count(), {sync}, "
-        f"{size}, {row.limit}, reinterpret_cast<int (*)(const pm_launch*)>(&pm_run), &entry}}; }}"
+        f"static const pm_entry entry = {{{_write_forms(row, number)}, &pm_image_begin, &pm_image_end, {flags}}}; "
+        f'return {{"{row.instance.host_name}", pm::described<Spec, S>::arguments(), pm::described<Spec, S>::count, '
+        f"{sync}, {size}, {row.limit}, reinterpret_cast<int (*)(const pm_launch*)>(&pm_run), &entry}}; }}"
     )
+
+
+def _write_forms(row: Row, number: int) -> str:
+    """The functions that enter a kernel: those of a lane and of lanes in lockstep, of rows, of threadgroups."""
+    if row.synchronizes:
+        lanes = f"&pm_lane_source_{number}, &pm_lockstep_{number}" if row.shares else "nullptr, nullptr"
+        return f"{lanes}, nullptr, nullptr"
+    if any(a.kind not in UNGROUPED for a in row.arguments):
+        return "nullptr, nullptr, nullptr, &pm::kernel<Spec, S, function>::groups"
+    return "nullptr, nullptr, &pm::kernel<Spec, S, function>::rows, nullptr"
 
 
 def clean(text: str) -> str:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import count
 
 from aten_overlay.metal.ir import functions
@@ -21,9 +22,10 @@ _END = r"(?:, !.*)?$"  # metadata describes what is replaced
 _DIVISION = re.compile(rf"^ +(%\S+) = ([su])(div|rem) (?:exact )?i(\d+) (\S+), (\S+?){_END}", re.M)
 _SHIFT = re.compile(rf"^ +(%\S+) = (shl|lshr|ashr) (?:(?:nuw|nsw|exact) )*i(\d+) (\S+), (\S+?){_END}", re.M)
 _CONVERSION = re.compile(rf"^ +(%\S+) = (fpto([su])i (half|bfloat|float|double) (\S+) to i(\d+)){_END}", re.M)
-_CANDIDATE = re.compile(r" = (?:[su]div|[su]rem|shl|[al]shr|fpto[su]i) |\bpoison\b")
+_DIVISIONS, _SHIFTS = (" = sdiv ", " = udiv ", " = srem ", " = urem "), (" = shl ", " = lshr ", " = ashr ")
+_CONVERSIONS, _POISON = (" = fptosi ", " = fptoui "), "poison"
+_WORDS = (*_DIVISIONS, *_SHIFTS, *_CONVERSIONS, _POISON)
 _SCALAR = r"(i\d+|half|float|double)"
-_NO_VALUE = re.compile(r"^ .*\bpoison\b.*$", re.M)
 _TYPED = re.compile(rf"\b{_SCALAR}((?: (?:noundef|signext|zeroext))*) poison\b")
 # An operand whose type is that of the instruction: the second of two, or one of a phi.
 _UNTYPED = re.compile(rf"(= (?:phi|[a-z]?cmp \w+|\w+)(?: [a-z]+)* {_SCALAR} [^<]*?(?:, |\[ ))poison\b")
@@ -38,7 +40,7 @@ def defined(module: str) -> str:
     pieces, at = [], 0
     for start, end, _ in functions(module):
         text = module[start:end]
-        if _CANDIDATE.search(text):
+        if any(word in text for word in _WORDS):
             pieces += [module[at:start], _function(text)]
             at = end
     text = "".join([*pieces, module[at:]])
@@ -48,9 +50,33 @@ def defined(module: str) -> str:
 def _function(text: str) -> str:
     text = _without_poison(text)
     numbers = count(1)
-    for pattern, rewritten in ((_DIVISION, _division), (_SHIFT, _shift), (_CONVERSION, _conversion)):
-        text = pattern.sub(_replacing(rewritten, numbers), text)
+    for words, pattern, rewritten in (
+        (_DIVISIONS, _DIVISION, _division),
+        (_SHIFTS, _SHIFT, _shift),
+        (_CONVERSIONS, _CONVERSION, _conversion),
+    ):
+        text = _edit_lines(text, words, partial(pattern.sub, _replacing(rewritten, numbers)))
     return text
+
+
+def _edit_lines(text: str, words: Iterable[str], edit: Callable[[str], str]) -> str:
+    """`text` with an edit made to each line that has one of the words; most have none."""
+    spans = sorted({_find_line(text, at) for word in words for at in _find_all(text, word)})
+    pieces, done = [], 0
+    for start, end in spans:
+        pieces += [text[done:start], edit(text[start:end])]
+        done = end
+    return "".join([*pieces, text[done:]])
+
+
+def _find_all(text: str, word: str) -> Iterator[int]:
+    at = -1
+    while (at := text.find(word, at + 1)) >= 0:
+        yield at
+
+
+def _find_line(text: str, at: int) -> tuple[int, int]:
+    return text.rfind("\n", 0, at) + 1, text.find("\n", at)
 
 
 def _replacing(rewritten: Callable[[re.Match[str], int], Lines], numbers: Iterator[int]) -> Callable[..., str]:
@@ -143,13 +169,13 @@ def _without_poison(text: str) -> str:
         kinds[kind] = None
         return f"%pm.open.{kind}"
 
-    def replaced(line: re.Match[str]) -> str:
-        given = _TYPED.sub(lambda m: f"{m[1]}{m[2]} {named(m[1])}", line[0])
+    def replace(line: str) -> str:
+        given = _TYPED.sub(lambda m: f"{m[1]}{m[2]} {named(m[1])}", line)
         while (changed := _UNTYPED.sub(lambda m: f"{m[1]}{named(m[2])}", given)) != given:
             given = changed
         return given
 
-    body = _NO_VALUE.sub(replaced, text)
+    body = _edit_lines(text, (_POISON,), lambda line: replace(line) if line.startswith(" ") else line)
     made = "".join(f"  {line}\n" for kind in kinds for line in _open_constant(kind))
     return _ENTRY.sub(lambda m: m[0] + made, body, count=1)
 

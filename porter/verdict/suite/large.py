@@ -2,7 +2,8 @@
 
 Not among the tests of every verdict: `porter verify OP --large` runs this module, with bounds checked. Operands, and
 then the result of `out=`, are placed behind and across 2^32 bytes, 2^31 and 2^32 elements. An operator that computes
-each row of its first dimension alone also runs over more rows than that; of these launches only the ends run.
+each row of its first dimension alone also runs over more rows than that; of these launches only the ends run. One that
+reduces that dimension runs whole.
 """
 
 # mypy: disable-error-code="no-untyped-call, misc, no-any-return, untyped-decorator"
@@ -18,7 +19,7 @@ from typing import Any
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from porter.verdict.suite import execution, results, rows, samples
+from porter.verdict.suite import execution, reductions, results, rows, samples
 from porter.verdict.suite.consistency import Consistency, Refused, count_computed_elements, instantiate, summary
 from porter.verdict.suite.context import get_context
 from porter.verdict.suite.opinfos import OpInfos, opinfos, parametrize_over
@@ -78,6 +79,28 @@ class TestLarge(Consistency):
                         results.get_record(self._testMethodName).notes.append(f"{label}: {found.refused}")
                 return
             self.skipTest("no sample whose rows are computed apart, by kernels alone")
+
+    @parametrize_over(OPINFOS.select("mps_ops_modifier"), allowed_dtypes=DTYPES)
+    def test_large_reduced(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
+        with sparse_memory():
+            for sample in OPINFOS.samples(op, dtype):
+                if not reductions.reduces_rows(op, sample) or not rows.is_native(op, sample, OPINFOS.context):
+                    continue
+                predicted = reductions.predict(op, sample)
+                if predicted is None:
+                    results.get_record(self._testMethodName).notes.append(
+                        f"PTR356 a few rows do not tell what {op.name} makes of more than 2^31: none were reduced"
+                    )
+                    continue
+                for boundary in BOUNDARIES:
+                    label = f"reducing more than {boundary.name}"
+                    found = reductions.compare_reduced(op, sample, predicted, boundary)
+                    if found.wrong:
+                        self.fail(f"{label}: {found.wrong}\n{summary(sample)}")
+                    if found.refused:
+                        results.get_record(self._testMethodName).notes.append(f"{label}: {found.refused}")
+                return
+            self.skipTest("no sample whose rows kernels alone reduce")
 
     def run_placed(
         self, call: Call, dtype: torch.dtype, sample: SampleInput, placed: SampleInput, want: Any, label: str,

@@ -44,7 +44,7 @@ def find_rows(op: OpInfo, sample: SampleInput) -> torch.Tensor | None:
     """The operator's result for the rows of a sample; None if more rows change it, or other rows."""
     try:
         want = op(sample.input, *sample.args, **sample.kwargs)
-        padded = _widen(sample, lambda t: torch.cat([t, t.new_zeros((PADDING, *t.shape[1:])), t]))
+        padded = widen_rows(sample, lambda t: torch.cat([t, t.new_zeros((PADDING, *t.shape[1:])), t]))
         more = op(padded.input, *padded.args, **padded.kwargs)
     except Exception:  # the operator is somebody else's, and need not take other shapes
         return None
@@ -85,7 +85,7 @@ def _compare_here(op: OpInfo, sample: SampleInput, want: torch.Tensor, boundary:
         wide[-count:].copy_(tensor)
         return wide
 
-    placed = _widen(sample, widen)
+    placed = widen_rows(sample, widen)
     before = counters.read()
     try:
         with windows():
@@ -103,7 +103,7 @@ def _compare_here(op: OpInfo, sample: SampleInput, want: torch.Tensor, boundary:
     return Found()
 
 
-def _widen(sample: SampleInput, widen: Callable[[torch.Tensor], torch.Tensor]) -> SampleInput:
+def widen_rows(sample: SampleInput, widen: Callable[[torch.Tensor], torch.Tensor]) -> SampleInput:
     """The sample with tensors of as many rows as its input has widened; others as they are."""
     count = len(sample.input) if sample.input.ndim else -1
 

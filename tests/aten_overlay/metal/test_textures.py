@@ -51,6 +51,13 @@ def test_samplers(library: Library, case: str) -> None:
     assert out[0] == pytest.approx(expected)
 
 
+def test_all_of_a_sparse_texture_is_there(library: Library) -> None:
+    at, out = np.array([0.5, 0.5], np.float32), np.zeros(3, np.float32)
+    line = Texture(LINE.reshape(1, 1, 4, 1))
+    library.run("of_sparse", [at, out], [1], textures=[line], samplers=[Sampler(linear=True)])
+    assert out.tolist() == [25, 30, 20]
+
+
 def test_a_sampler_of_the_source(library: Library) -> None:
     out = np.zeros(2, np.float32)
     line = Texture(np.array([1, 3], np.float16).reshape(1, 1, 2, 1))

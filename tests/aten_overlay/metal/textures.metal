@@ -74,3 +74,11 @@ kernel void several(
     texture2d<float> t [[texture(0)]], device float* out [[buffer(0)]], uint i [[thread_position_in_grid]]) {
   out[i] = many[i].read(uint2(0)).x + t.sample(how[i % 2], float2(0.5)).x * 10;
 }
+
+kernel void of_sparse(
+    texture2d<float> image [[texture(0)]], sampler s [[sampler(0)]], constant float2& at [[buffer(0)]], device float* out [[buffer(1)]]) {
+  const sparse_color<float4> mixed = image.sparse_sample(s, at, level(0));
+  out[0] = mixed.resident() ? mixed.value().x : -1;
+  out[1] = image.sparse_read(uint2(2, 0)).value().x;
+  out[2] = image.sparse_gather(s, at.xy).value().w;
+}

@@ -76,6 +76,11 @@ struct literal {
   long value;
   template <class T> PM_INLINE constexpr operator T() const { return T(value); }
 };
+// What a choice is made of: an integer beside a bfloat becomes one, anything else stays what it is.
+template <class Other, class T> PM_INLINE constexpr decltype(auto) beside(T&& side) {
+  if constexpr (is_bfloat<__remove_cv(__remove_reference_t(Other))> && __is_integral(__remove_reference_t(T))) return bfloat(side);
+  else return static_cast<T>(static_cast<T&&>(side));
+}
 template <bool Integral> struct bfloat_result { using type = bfloat; };
 template <> struct bfloat_result<false> { using type = float; };
 template <class A> using bfloat_with = typename enable<is_plain<A>, typename bfloat_result<__is_integral(A)>::type>::type;

@@ -74,9 +74,47 @@ template <attribute K, class B> constexpr bool is_half_stream(const parameter& p
 template <size_t...> struct indices {};
 template <class T, T... I> using make_indices = indices<I...>;
 
+// What a kernel's arguments are bound to. The instances of a template have this in common.
+template <attribute K, class B> constexpr pm_argument describe(const parameter& p) {
+  if constexpr (K == attribute::buffer || K == attribute::threadgroup) {
+    using M = bound<B>;
+    using T = typename M::target;
+    const uint32_t kind = K == attribute::threadgroup ? PM_THREADGROUP : M::reference ? PM_CONSTANT_REFERENCE : PM_BUFFER;
+    return {p.name, kind, p.index, size_of<T>(), align_of<T>(), K == attribute::buffer && M::writable};
+  } else if constexpr (K == attribute::texture || K == attribute::sampler) {
+    return {p.name, K == attribute::texture ? PM_TEXTURE : PM_SAMPLER, p.index, 1, 1,
+            K == attribute::texture && element_of<__remove_cv(__remove_reference_t(B))>::type::writable};
+  } else {
+    return {nullptr, 0, 0, 0, 0, 0};
+  }
+}
+template <attribute K, class B> inline constexpr unsigned bindings =
+    K == attribute::buffer || K == attribute::threadgroup;
+template <class B> inline constexpr unsigned bindings<attribute::texture, B> = bindings_of<__remove_cv(__remove_reference_t(B))>;
+template <class B> inline constexpr unsigned bindings<attribute::sampler, B> = bindings_of<__remove_cv(__remove_reference_t(B))>;
+
+template <class Spec, class Signature> struct described;
+template <class Spec, class... A> struct described<Spec, void (*)(A...)> {
+  static_assert(sizeof...(A) == Spec::count, "a kernel's instantiation has other parameters than its definition");
+  template <size_t... I> static constexpr unsigned count_all(indices<I...>) { return (0u + ... + bindings<Spec::parameters[I].kind, A>); }
+  static constexpr unsigned count = count_all(__make_integer_seq<make_indices, size_t, sizeof...(A)>{});
+  template <size_t... I> static const pm_argument* describe_all(indices<I...>) {
+    static const pm_argument all[] = {describe<Spec::parameters[I].kind, A>(Spec::parameters[I])..., {nullptr, 0, 0, 0, 0, 0}};
+    constexpr unsigned taken[] = {bindings<Spec::parameters[I].kind, A>..., 0};
+    static pm_argument bound_only[count + 1];
+    unsigned n = 0;
+    for (size_t i = 0; i < sizeof...(A); ++i)
+      for (unsigned k = 0; k < taken[i]; ++k) {
+        bound_only[n] = all[i];
+        bound_only[n++].index += k;
+      }
+    return bound_only;
+  }
+  static const pm_argument* arguments() { return describe_all(__make_integer_seq<make_indices, size_t, sizeof...(A)>{}); }
+};
+
 template <class Spec, class Signature, Signature Function> struct kernel;
 template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, void (*)(A...), Function> {
-  static_assert(sizeof...(A) == Spec::count, "a kernel's instantiation has other parameters than its definition");
   using order = __make_integer_seq<make_indices, size_t, sizeof...(A)>;
 
   template <size_t... I>
@@ -168,50 +206,7 @@ template <class Spec, class... A, void (*Function)(A...)> struct kernel<Spec, vo
           }
     }
   }
-
-  template <attribute K, class B> static constexpr pm_argument describe(const parameter& p) {
-    if constexpr (K == attribute::buffer || K == attribute::threadgroup) {
-      using M = bound<B>;
-      using T = typename M::target;
-      const uint32_t kind = K == attribute::threadgroup ? PM_THREADGROUP : M::reference ? PM_CONSTANT_REFERENCE : PM_BUFFER;
-      return {p.name, kind, p.index, size_of<T>(), align_of<T>(), K == attribute::buffer && M::writable};
-    } else if constexpr (K == attribute::texture || K == attribute::sampler) {
-      return {p.name, K == attribute::texture ? PM_TEXTURE : PM_SAMPLER, p.index, 1, 1,
-              K == attribute::texture && element_of<__remove_cv(__remove_reference_t(B))>::type::writable};
-    } else {
-      return {nullptr, 0, 0, 0, 0, 0};
-    }
-  }
-  template <attribute K, class B> static constexpr unsigned extent() {
-    if constexpr (K == attribute::texture || K == attribute::sampler) return bindings_of<__remove_cv(__remove_reference_t(B))>;
-    else return K == attribute::buffer || K == attribute::threadgroup;
-  }
-  template <size_t... I> static constexpr unsigned count_all(indices<I...>) { return (0u + ... + extent<Spec::parameters[I].kind, A>()); }
-  static constexpr unsigned count() { return count_all(order{}); }
-  template <size_t... I> static const pm_argument* describe_all(indices<I...>) {
-    static const pm_argument all[] = {describe<Spec::parameters[I].kind, A>(Spec::parameters[I])..., {nullptr, 0, 0, 0, 0, 0}};
-    constexpr unsigned extents[] = {extent<Spec::parameters[I].kind, A>()..., 0};
-    static pm_argument bound_only[count() + 1];
-    unsigned n = 0;
-    for (size_t i = 0; i < sizeof...(A); ++i)
-      for (unsigned k = 0; k < extents[i]; ++k) {
-        bound_only[n] = all[i];
-        bound_only[n++].index += k;
-      }
-    return bound_only;
-  }
-  static const pm_argument* arguments() { return describe_all(order{}); }
 };
-
-using lane_function = decltype(pm_entry::lane);
-using lockstep_function = decltype(pm_entry::lockstep);
-template <class Spec, class Signature, Signature Function, bool Synchronizes>
-pm_entry entry(const char* from, const char* to, uint32_t flags, lane_function lane, lockstep_function lockstep) {
-  using K = kernel<Spec, Signature, Function>;
-  if constexpr (Synchronizes) return {lane, lockstep, nullptr, nullptr, from, to, flags};
-  else if constexpr (Spec::grouped) return {nullptr, nullptr, nullptr, &K::groups, from, to, flags};
-  else return {nullptr, nullptr, &K::rows, nullptr, from, to, flags};
-}
 }  // namespace pm
 
 // For kernel number `n`: what the generated code is completed with (see shared.py), and what that is made of.

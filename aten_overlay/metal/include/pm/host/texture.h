@@ -43,6 +43,16 @@ struct max_anisotropy {
   PM_INLINE constexpr max_anisotropy(int) {}
 };
 
+// What a sparse texture gives: here all of its memory is mapped.
+template <class T> struct sparse_color {
+  PM_INLINE constexpr sparse_color(T value, bool resident) : value_(value), resident_(resident) {}
+  PM_INLINE constexpr bool resident() const { return resident_; }
+  PM_INLINE constexpr T value() const { return value_; }
+
+ private:
+  T value_;
+  bool resident_;
+};
 struct sampler {
   pm_sampler s_{};
   template <class... A> PM_INLINE constexpr sampler(A... a) { (set(a), ...); }

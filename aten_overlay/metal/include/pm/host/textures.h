@@ -63,6 +63,13 @@ template <class T, metal::access A, int D, bool Depth, bool Cube, bool Array, bo
     return gathered_with(s, c, [test](const color& t) { return T(test.holds(float(t.x)) ? 1.0f : 0.0f); }, rest...);
   }
 
+#define PM_SPARSE(name) \
+  template <class... R> PM_INLINE auto sparse_##name(const R&... rest) const { \
+    return metal::sparse_color<__decay(decltype(this->name(rest...)))>(this->name(rest...), true); \
+  }
+  PM_SPARSE(sample) PM_SPARSE(sample_compare) PM_SPARSE(gather) PM_SPARSE(gather_compare) PM_SPARSE(read)
+#undef PM_SPARSE
+
 #define PM_ATOMIC(name, function) \
   template <class I, class... R> PM_INLINE color atomic_##name(const I& at, const R&... rest) const { \
     T* const word = this->word(texel(at, rest...)); \
