@@ -14,10 +14,18 @@ _INCLUDE = re.compile(rf"^#include <{spell_include(OPERATIONS)}/(\w+)\.h>", re.M
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
-@lru_cache(maxsize=256)
+_MOST_FILES = 256
+_latest: dict[str, Source] = {}  # the text of a file that was lexed last: the next is mostly an edit of it
+
+
+@lru_cache(maxsize=_MOST_FILES)
 def parse_source(path: str, text: str) -> Source:
-    """Lexes a file. The same text is only lexed once."""
-    return Source.parse(path, text)
+    """Lexes a file. The same text is only lexed once, and of another version only what differs."""
+    before = _latest.pop(path, None)
+    _latest[path] = found = before.edit(text) if before else Source.parse(path, text)
+    if len(_latest) > _MOST_FILES:
+        del _latest[next(iter(_latest))]
+    return found
 
 
 def read_reachable_text(checkout: Checkout, path: str, text: str) -> Iterator[str]:

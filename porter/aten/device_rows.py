@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from porter.aten.branches import Facts, find_calls, get_expression, list_executed, show
-from porter.aten.native_functions import MPS_KEY, SHARING_KEYS, DispatchEntry, NativeFunction
+from porter.aten.declarations import MPS_KEY, DispatchEntry
+from porter.aten.native_functions import SHARING_KEYS, NativeFunction
 from porter.aten.stubs import Stub, StubCall, find_native_definitions, find_stub_declaration, read_builder
 from porter.core.checkout import Checkout
 from porter.core.dtypes import ALL, FLOAT

@@ -94,11 +94,16 @@ def find_registration(checkout: Checkout, stub: str) -> Implementation | None:
 
     def registering(path: str) -> Implementation | None:
         text = checkout.read(path)
-        if not any(name in text for name in _REGISTERING) or (stub not in text and "##" not in text):
+        if not _registers(text) or (stub not in text and "##" not in text):
             return None
         return _registered(parse_source(path, text), stub)
 
     return _first((path, registering) for path in list_host_sources(checkout))
+
+
+@lru_cache(maxsize=256)
+def _registers(text: str) -> bool:
+    return any(name in text for name in _REGISTERING)
 
 
 def _first(searches: Iterable[tuple[str, Callable[[str], Implementation | None]]]) -> Implementation | None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from porter.aten.native_functions import MPS_KEY, SHARING_KEYS, NativeFunction, NativeFunctions
+from porter.aten.declarations import MPS_KEY
+from porter.aten.native_functions import SHARING_KEYS, NativeFunction, NativeFunctions
 from porter.aten.operator import Operator
 from porter.aten.stubs import StubCall, find_native_definitions, find_stubs
 from porter.core.checkout import Checkout

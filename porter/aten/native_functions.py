@@ -1,12 +1,9 @@
-"""Reads `native_functions.yaml`: what ATen declares about an operator, with the exact span of every dispatch entry.
-
-Each function is parsed on its own, with PyYAML's marks; a change is always an `Edit` of a span. The format is described
-in ATen/native/README.md.
-"""
+"""Reads `native_functions.yaml`: every native function, with the place of its row."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,112 +11,24 @@ from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 
-import yaml
-
-from porter.aten.names import parse_base_name, split_arguments
-from porter.aten.plain_rows import PlainRow, read_plain_row
+from porter.aten.declarations import MPS_KEY, Argument, Declaration, DispatchEntry, parse_declarations
 from porter.core.checkout import Checkout
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
 from porter.core.layout import NATIVE_FUNCTIONS
+from porter.core.shared_text import common_end, common_start
 
-MPS_KEY = "MPS"
 SHARING_KEYS = ("CPU", "CUDA")
 _COMPOSITE = "Composite"
-_SCHEMA = re.compile(r"\w[\w.]*\([^\n]*\) -> ")
+_START = "- "
 _ROW = re.compile(r"^- ", re.M)
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-@dataclass(frozen=True)
-class Argument:
-    """An argument of a schema: `Tensor(a!) out`, `Scalar alpha=1`. `default` is None if it has no default value."""
-
-    type: str
-    name: str
-    default: str | None = None
-
-    @property
-    def is_tensor(self) -> bool:
-        return self.type.startswith("Tensor") and "[" not in self.type
-
-    @property
-    def is_result(self) -> bool:
-        """Whether it is there to be written, as `Tensor(a!) out` is and the self of an in-place function is not."""
-        return self.type.endswith("!)") and self.name != "self"
-
-
-@dataclass(frozen=True)
-class DispatchEntry:
-    """A dispatch entry such as `CPU, CUDA: atan2_out`.
-
-    `start` to `end` is the whole line with its line ending, `keys_start` to `keys_end` its list of dispatch keys.
-    """
-
-    keys: tuple[str, ...]
-    kernel: str
-    start: int
-    keys_start: int
-    keys_end: int
-    end: int
-    place: Place
-
-    def moved(self, offset: int, lines: int) -> DispatchEntry:
-        """Returns the same entry, moved down by a number of characters and lines."""
-        return DispatchEntry(
-            self.keys,
-            self.kernel,
-            self.start + offset,
-            self.keys_start + offset,
-            self.keys_end + offset,
-            self.end + offset,
-            Place(self.place.file, self.place.line + lines),
-        )
-
-
-@dataclass(frozen=True)
-class _Declaration:
-    """What one `- func:` declares. Spans and lines count from the start of its own text.
-
-    Cached by that text, so that after an edit of the file only the changed functions are parsed again.
-    """
-
-    schema: str
-    dispatch: tuple[DispatchEntry, ...]
-    structured: bool
-    delegate: str | None
-    loops: bool
-    line: int
-
-    @cached_property
-    def name(self) -> str:
-        return self.schema.split("(", 1)[0]
-
-    @cached_property
-    def base(self) -> str:
-        return parse_base_name(self.name)
-
-    @cached_property
-    def arguments(self) -> tuple[Argument, ...]:
-        return tuple(Argument(*each) for each in split_arguments(self.schema))
-
-    @cached_property
-    def key_order(self) -> tuple[tuple[str, str], ...]:
-        """Which dispatch keys stand before MPS, and behind it, on the same line."""
-        return tuple(
-            (key, MPS_KEY) if at < line.keys.index(MPS_KEY) else (MPS_KEY, key)
-            for line in self.dispatch
-            if MPS_KEY in line.keys
-            for at, key in enumerate(line.keys)
-            if key != MPS_KEY
-        )
 
 
 @dataclass(frozen=True)
 class NativeFunction:
     """A native function, declared `offset` characters and `line` lines into the file."""
 
-    declaration: _Declaration
+    declaration: Declaration
     offset: int
     line: int
 
@@ -282,118 +191,54 @@ def share_edits(functions: NativeFunctions, function: NativeFunction, target: Di
     return tuple(sorted((leave, join), key=lambda edit: edit.start))
 
 
+_latest: dict[str, NativeFunctions] = {}  # by the text that was parsed last: the next is mostly an edit of it
+
+
 @lru_cache(maxsize=4)
 def _parse(text: str) -> NativeFunctions:
-    return NativeFunctions(tuple(_parse_functions(text)))
+    [(before, known)] = _latest.items() or [("", NativeFunctions(()))]
+    found = NativeFunctions(_parse_edited(before, known.all, text))
+    _latest.clear()
+    _latest[text] = found
+    return found
 
 
-def _parse_functions(text: str) -> Iterator[NativeFunction]:
+def _parse_edited(before: str, known: tuple[NativeFunction, ...], text: str) -> tuple[NativeFunction, ...]:
+    """The functions of a text, of which those in rows that are the same in another text are known."""
+    same = common_start(before, text)
+    behind = len(before) - common_end(before, text, same)
+    first, last = _find_row(known, same - len(_START)), bisect_right(known, behind, key=_offset_of)
+    if first <= 0 or last == len(known):
+        return tuple(_parse_functions(text))
+    start, end = known[first].offset, known[last].offset
+    moved = len(text) - len(before)
+    middle = text[start : end + moved]
+    lines = middle.count("\n") - before.count("\n", start, end)
+    made = _parse_functions(middle, start, known[first].line)
+    rest = (NativeFunction(each.declaration, each.offset + moved, each.line + lines) for each in known[last:])
+    return (*known[:first], *made, *rest)
+
+
+def _find_row(known: Sequence[NativeFunction], offset: int) -> int:
+    """The first function of the last row that starts at an offset or before it; -1 if there is none."""
+    at = bisect_right(known, offset, key=_offset_of) - 1
+    return bisect_left(known, known[at].offset, key=_offset_of) if at >= 0 else -1
+
+
+def _offset_of(function: NativeFunction) -> int:
+    return function.offset
+
+
+def _parse_functions(text: str, offset: int = 0, line: int = 0) -> Iterator[NativeFunction]:
     """Yields the functions one by one: each starts at a line that begins with `- `."""
     starts = [match.start() for match in _ROW.finditer(text)][1:]
-    line = 0
     for start, end in pairwise((0, *starts, len(text))):
         part = text[start:end]
         try:
-            for declaration in _parse_declarations(part):
-                yield NativeFunction(declaration, start, line)
+            for declaration in parse_declarations(part):
+                yield NativeFunction(declaration, offset + start, line)
         except PorterError as error:
             assert error.place is not None
             place = Place(NATIVE_FUNCTIONS, error.place.line + line)
             raise PorterError(error.code, error.what, place, error.hint) from error
         line += part.count("\n")
-
-
-@lru_cache(maxsize=16384)
-def _parse_declarations(text: str) -> tuple[_Declaration, ...]:
-    plain = read_plain_row(text)
-    return (_declare(plain),) if plain and _SCHEMA.match(plain.fields["func"]) else parse_yaml(text)
-
-
-def _declare(row: PlainRow) -> _Declaration:
-    dispatch = (
-        DispatchEntry(e.keys, e.kernel, e.start, e.keys_start, e.keys_end, e.end, Place(NATIVE_FUNCTIONS, e.line))
-        for e in row.dispatch
-    )
-    structured = row.fields.get("structured", "").lower() == "true"
-    return _Declaration(
-        row.fields["func"],
-        tuple(dispatch),
-        structured,
-        row.fields.get("structured_delegate") or None,
-        "ufunc_inner_loop" in row.fields,
-        1,
-    )
-
-
-def parse_yaml(text: str) -> tuple[_Declaration, ...]:
-    """Parses rows as YAML. Raises PTR010 (malformed) or PTR011 (an item that is no function)."""
-    try:
-        root = yaml.compose(text, Loader=_Loader)
-    except (UnicodeEncodeError, RecursionError) as error:
-        what = "it is nested too deeply" if isinstance(error, RecursionError) else "it is not UTF-8"
-        raise PorterError("PTR010", f"invalid YAML: {what}", Place(NATIVE_FUNCTIONS, 1), "Fix this line.") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        what = getattr(error, "problem", None) or str(error)
-        place = Place(NATIVE_FUNCTIONS, mark.line + 1 if mark else 0)
-        raise PorterError("PTR010", f"invalid YAML: {what}", place, "Fix this line.") from error
-    if not isinstance(root, yaml.SequenceNode):
-        raise PorterError("PTR011", "the file is not a list of '- func:' rows", Place(NATIVE_FUNCTIONS, 1))
-    return tuple(_parse_declaration(node, text) for node in root.value)
-
-
-def _parse_declaration(node: yaml.Node, text: str) -> _Declaration:
-    place = Place(NATIVE_FUNCTIONS, node.start_mark.line + 1)
-    fields = _read_fields(node)
-    if "func" not in fields:
-        raise PorterError(
-            "PTR011", "this row has no 'func:'", place, "Every row starts with '- func: name(...) -> ...'."
-        )
-    schema, dispatch = _read_scalar(fields["func"]), fields.get("dispatch")
-    if not _SCHEMA.match(schema):
-        raise PorterError("PTR011", "'func:' is not a schema", place, "Write 'func: name(arguments) -> results'.")
-    return _Declaration(
-        schema=schema,
-        dispatch=tuple(_read_dispatch(dispatch, text)) if dispatch else (),
-        structured=_read_scalar(fields.get("structured")).lower() == "true",
-        delegate=_read_scalar(fields.get("structured_delegate")) or None,
-        loops="ufunc_inner_loop" in fields,
-        line=place.line,
-    )
-
-
-def _read_fields(node: yaml.Node) -> dict[str, yaml.Node]:
-    if not isinstance(node, yaml.MappingNode):
-        raise PorterError("PTR011", "this row is not a mapping", Place(NATIVE_FUNCTIONS, node.start_mark.line + 1))
-    return {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
-
-
-def _read_scalar(node: yaml.Node | None) -> str:
-    return node.value if isinstance(node, yaml.ScalarNode) else ""
-
-
-def _read_dispatch(node: yaml.Node, text: str) -> Iterator[DispatchEntry]:
-    if not isinstance(node, yaml.MappingNode):
-        raise PorterError(
-            "PTR011",
-            "'dispatch:' must map dispatch keys to kernels",
-            Place(NATIVE_FUNCTIONS, node.start_mark.line + 1),
-        )
-    for key, kernel in node.value:
-        line = Place(NATIVE_FUNCTIONS, key.start_mark.line + 1)
-        if not isinstance(key, yaml.ScalarNode) or not isinstance(kernel, yaml.ScalarNode) or not kernel.value:
-            raise PorterError(
-                "PTR011", "a dispatch line must map dispatch keys to the name of one kernel", line, "Write 'CPU: name'."
-            )
-        start, stop = key.start_mark.index, key.end_mark.index
-        line_start = text.rfind("\n", 0, start) + 1
-        line_end = text.find("\n", kernel.end_mark.index) + 1 or len(text)
-        yield DispatchEntry(
-            keys=tuple(part.strip() for part in key.value.split(",")),
-            kernel=kernel.value,
-            start=line_start,
-            keys_start=start,
-            keys_end=stop,
-            end=line_end,
-            place=line,
-        )

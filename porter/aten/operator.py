@@ -6,12 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from porter.aten.declarations import MPS_KEY, DispatchEntry
 from porter.aten.device_rows import OwnBody, find_own_body
 from porter.aten.implementations import Implementation, Language, find_implementation, find_language, find_registration
 from porter.aten.native_functions import (
-    MPS_KEY,
     SHARING_KEYS,
-    DispatchEntry,
     NativeFunction,
     NativeFunctions,
     functional_variant,

@@ -151,7 +151,7 @@ def find_native_definitions(checkout: Checkout, native_function: str) -> list[De
     name = re.escape(native_function)
     pattern = rf"\b{name}\s*\(|\b{name}\s*\)|\b{name}\s*,"
     folder = checkout.folder(NATIVE, ".cpp")
-    paths = folder.files_containing(native_function, pattern)
+    paths = folder.files_containing(native_function, pattern, whole=True)
     if paths == folder.unread:
         paths = folder.files_containing(native_function.split("_")[0], _paste_pattern(name))
     unread = [path for path in paths if path in folder.unread]
@@ -324,7 +324,7 @@ def _make_call(checkout: Checkout, hit: _Hit, dtypes: tuple[DType, ...], found: 
 def find_stub_declaration(checkout: Checkout, name: str, found: Definition | None = None) -> Stub:
     """Returns the declaration of a stub. Raises PTR074 if no header declares it."""
     pattern = _DECLARE.format(name=re.escape(name))
-    for path in checkout.folder(NATIVE, ".h").files_containing(name, rf"\b{re.escape(name)}\s*\)"):
+    for path in checkout.folder(NATIVE, ".h").files_containing(name, rf"\b{re.escape(name)}\s*\)", whole=True):
         text = checkout.read(path)
         match = re.search(pattern, text)
         if match:

@@ -245,7 +245,8 @@ def complete_missing(ctx: click.Context, _param: click.Parameter, incomplete: st
 def _list_operators(ctx: click.Context, served: bool) -> list[str]:
     import os
 
-    from porter.aten.native_functions import MPS_KEY, NativeFunctions
+    from porter.aten.declarations import MPS_KEY
+    from porter.aten.native_functions import NativeFunctions
     from porter.core.checkout import find_checkout
     from porter.core.errors import PorterError
 

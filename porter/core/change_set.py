@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from porter.core.edits import Edit, check, compose, splice
 from porter.core.errors import Place, PorterError
@@ -27,7 +28,7 @@ class ChangeSet:
         for file in self.deleted:
             if file not in self.base or any(e.file == file for e in self.edits):
                 raise PorterError("PTR052", "a deleted file must exist and cannot be edited", Place(file))
-        for file, edits in self._by_file().items():
+        for file, edits in self._by_file.items():
             check(file, self.base.get(file, ""), edits)
 
     @property
@@ -42,7 +43,11 @@ class ChangeSet:
 
     def apply(self) -> dict[str, str]:
         """Returns the new text of every edited or created file."""
-        return {file: splice(self.base.get(file, ""), edits) for file, edits in self._by_file().items()}
+        return dict(self._applied)
+
+    @cached_property
+    def _applied(self) -> dict[str, str]:
+        return {file: splice(self.base.get(file, ""), edits) for file, edits in self._by_file.items()}
 
     def combine(self, later: ChangeSet) -> ChangeSet:
         """Returns one change set that does what this one and then `later` do. `later` applies to this one's result.
@@ -56,7 +61,7 @@ class ChangeSet:
                 raise PorterError("PTR053", "the plan has read two versions of this file", Place(file))
             if file not in after:
                 base[file] = text
-        theirs = later._by_file()
+        theirs = later._by_file
         files = [file for file in dict.fromkeys((*self.files, *theirs)) if file not in later.deleted | self.deleted]
         edits = [edit for file in files for edit in self._compose(file, base.get(file), theirs.get(file, []))]
         again = self.deleted & theirs.keys()
@@ -65,17 +70,18 @@ class ChangeSet:
         return ChangeSet(base, tuple(edits), gone)
 
     def _compose(self, file: str, text: str | None, later: list[Edit]) -> tuple[Edit, ...]:
-        edits = tuple(compose(file, text or "", self._by_file().get(file, []), later))
+        edits = tuple(compose(file, text or "", self._by_file.get(file, []), later))
         return edits or ((Edit(file, 0, 0, ""),) if text is None else ())
 
     def diff(self, context: int = 3) -> str:
         """Returns a unified diff with a/ and b/ prefixes that `git apply` accepts."""
-        edits = self._by_file()
+        edits = self._by_file
         return "".join(
             file_diff(file, self.base.get(file), edits.get(file, []), file in self.deleted, context)
             for file in self.files
         )
 
+    @cached_property
     def _by_file(self) -> dict[str, list[Edit]]:
         groups: dict[str, list[Edit]] = {}
         for edit in self.edits:

@@ -39,27 +39,30 @@ class Folder:
     unread: tuple[str, ...] = ()
     _answers: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict, repr=False)
 
-    def files_containing(self, word: str, pattern: str = "") -> tuple[str, ...]:
+    def files_containing(self, word: str, pattern: str = "", whole: bool = False) -> tuple[str, ...]:
         """The paths of the files that hold `word`, where it stands matching `pattern`, which may span two lines.
 
-        Behind them those that cannot be read: a search that comes to them has found nothing elsewhere.
+        With `whole`, the pattern only matches where the word is an identifier of its own. Behind them those that cannot
+        be read: a search that comes to them has found nothing elsewhere.
         """
         if (word, pattern) not in self._answers:
             wanted = re.compile(pattern.encode("utf-8", "surrogateescape"), re.M) if pattern else None
             found = word.encode("utf-8", "surrogateescape")
             self._answers[word, pattern] = tuple(
-                path for path, data in self._find_mentioning(found) if _contains(data, found, wanted)
+                path for path, data in self._find_mentioning(found, whole) if _contains(data, found, wanted)
             )
         return (*self._answers[word, pattern], *self.unread)
 
-    def _find_mentioning(self, word: bytes) -> tuple[tuple[str, bytes], ...]:
-        """The files with a word that this one is part of: far less text to search than all that they say.
+    def _find_mentioning(self, word: bytes, whole: bool) -> tuple[tuple[str, bytes], ...]:
+        """The files with this word, or one that it is part of: far less text to search than all that they say.
 
         A few searches are done before the words are collected.
         """
         if len(self._answers) < _FEW or not _IDENTIFIER.fullmatch(word):
             return self.files
         text, holders = self._words
+        if whole:
+            return tuple(self.files[each] for each in sorted(holders.get(word, ())))
         found, at = set[int](), text.find(word)
         while at >= 0:
             start, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)

@@ -170,7 +170,7 @@ def find_registered_kernel(checkout: Checkout, stub: str) -> tuple[Definition, s
     """Returns the definition and name of the function registered for a stub. Raises PTR077 if there is none."""
     base = stub.removesuffix("_stub")
     word = re.escape(stub)
-    for path in checkout.folder(CPU_KERNELS, ".cpp").files_containing(stub, rf"DISPATCH\(\s*{word}\b"):
+    for path in checkout.folder(CPU_KERNELS, ".cpp").files_containing(stub, rf"DISPATCH\(\s*{word}\b", whole=True):
         match = re.search(_REGISTER.format(stub=word), checkout.read(path))
         if match:
             return _find_definition(checkout, path, match.group(1))

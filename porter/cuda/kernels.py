@@ -50,7 +50,7 @@ def read_cuda_kernel(checkout: Checkout, stub: str, output: Callable[[DType], DT
 def find_registered_kernel(checkout: Checkout, stub: str) -> tuple[str, str]:
     """Returns the file and name of the function registered for a stub. Raises PTR335 if there is none."""
     word = re.escape(stub)
-    for path in checkout.folder(CUDA_KERNELS, ".cu").files_containing(stub, rf"DISPATCH\(\s*{word}\b"):
+    for path in checkout.folder(CUDA_KERNELS, ".cu").files_containing(stub, rf"DISPATCH\(\s*{word}\b", whole=True):
         match = re.search(_REGISTER.format(stub=word), checkout.read(path))
         if match:
             return path, match.group(1).rpartition("::")[2]

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 
 def contains_identifier(text: str, name: str) -> bool:
     """Whether an identifier stands in a text as a whole word; one that is empty stands nowhere."""
+    answers = _answers(text)
+    if name not in answers:
+        answers[name] = _contains(text, name)
+    return answers[name]
+
+
+@lru_cache(maxsize=256)
+def _answers(_text: str) -> dict[str, bool]:
+    """What has been asked of a text: planning asks every host file for every name."""
+    return {}
+
+
+def _contains(text: str, name: str) -> bool:
     if not name:
         return False
     at = text.find(name)

@@ -73,12 +73,12 @@ _LINE = re.compile(r"^[ \t\ufeff]*#", re.M)
 _DIRECTIVE = re.compile(r"#(?:[^\n\\/]|\\\r?\n|\\.|/\*.*?(?:\*/|\Z)|/(?![*/]))*", re.S)
 
 
-def lex(text: str, directives: bool = True) -> Iterator[Token]:
-    """Returns the tokens of a text, which cover all of it. A character unknown to C++ becomes punctuation.
+def lex(text: str, directives: bool = True, at: int = 0) -> Iterator[Token]:
+    """Returns the tokens that cover a text, from an offset. A character unknown to C++ becomes punctuation.
 
     In the body of a macro, where `#` at the start of a line is an operator, `directives` has to be off.
     """
-    at, line_start = 0, directives
+    line_start = directives
     while at < len(text):
         for match in _TOKEN.finditer(text, at):
             start, at = match.span()

@@ -14,6 +14,7 @@ from functools import cached_property
 from porter.core.errors import Place, PorterError
 from porter.languages.depth import DEEPEST, too_deep
 from porter.languages.lexer import Token, TokenKind, lex
+from porter.languages.relexing import relex
 
 
 class UnbalancedBrackets(PorterError):
@@ -75,6 +76,8 @@ _INCLUDE = re.compile(r'#\s*(?:include|import)\s*[<"]([^>"]+)[>"]')
 _CONTINUATION = re.compile(r"\\\r?\n")
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = {close: opening for opening, close in _OPENING.items()}
+_BRACKETS = frozenset("()[]{}")
+_PUNCTUATION, _DIRECTIVE = TokenKind.PUNCTUATION, TokenKind.DIRECTIVE
 _NO_CODE = frozenset({TokenKind.SPACE, TokenKind.COMMENT, TokenKind.DIRECTIVE})
 _NOT_FUNCTIONS = frozenset({"if", "for", "while", "switch", "catch", "return", "sizeof", "alignas", "decltype"})
 _SCOPES = frozenset({"namespace", "extern"})
@@ -104,6 +107,10 @@ class Source:
         """Lexes a file. Brackets are only paired on demand, so an unbalanced file can still be lexed."""
         return Source(path, text, tuple(lex(text)))
 
+    def edit(self, text: str) -> Source:
+        """The same file with another text, of which only what differs is lexed."""
+        return Source(self.path, text, relex(self.text, self.tokens, text))
+
     def place(self, offset: int) -> Place:
         """Returns the line of an offset."""
         return Place(self.path, bisect_right(self._lines, offset))
@@ -115,7 +122,7 @@ class Source:
     @cached_property
     def code(self) -> tuple[Token, ...]:
         """The tokens without spaces, comments and directives."""
-        return tuple(token for token in self.tokens if token.kind not in _NO_CODE)
+        return tuple([token for token in self.tokens if token[0] not in _NO_CODE])
 
     @cached_property
     def partners(self) -> dict[int, int]:
@@ -129,19 +136,24 @@ class Source:
         """A file that does not pair is asked as often as one that does."""
         open_at: list[int] = []
         pairs: dict[int, int] = {}
-        for at, token in enumerate(self.code):
-            if token.kind is not TokenKind.PUNCTUATION:
-                continue
-            if token.text in _OPENING:
+        code, brackets = self.code, self._brackets
+        for at in brackets:
+            text = code[at].text
+            if text in _OPENING:
                 open_at.append(at)
-            elif token.text in _CLOSING:
-                if not open_at or self.code[open_at[-1]].text != _CLOSING[token.text]:
-                    return self._unbalanced(token)
-                pairs[at] = open_at[-1]
-                pairs[open_at.pop()] = at
+                continue
+            if not open_at or code[open_at[-1]].text != _CLOSING[text]:
+                return self._unbalanced(code[at])
+            pairs[at] = open_at[-1]
+            pairs[open_at.pop()] = at
         if open_at:
-            return self._unbalanced(self.code[open_at[-1]])
+            return self._unbalanced(code[open_at[-1]])
         return pairs
+
+    @cached_property
+    def _brackets(self) -> list[int]:
+        """The brackets of `code`, in order."""
+        return [at for at, token in enumerate(self.code) if token[1] in _BRACKETS and token[0] is _PUNCTUATION]
 
     def _unbalanced(self, token: Token) -> UnbalancedBrackets:
         return UnbalancedBrackets(
@@ -167,7 +179,7 @@ class Source:
 
     @cached_property
     def _directives(self) -> tuple[Token, ...]:
-        return tuple(token for token in self.tokens if token.kind is TokenKind.DIRECTIVE)
+        return tuple([token for token in self.tokens if token[0] is _DIRECTIVE])
 
     def functions(self) -> tuple[Function, ...]:
         """Returns the function definitions at file, namespace and class scope, in order."""
@@ -194,9 +206,11 @@ class Source:
         return tuple(functions), tuple(uses)
 
     def _check_depth(self) -> None:
-        depth = 0
-        for at in sorted(self.partners):
-            token = self.code[at]
+        depth, code = 0, self.code
+        if len(self.partners) <= 2 * DEEPEST:
+            return
+        for at in self._brackets:
+            token = code[at]
             depth += 1 if token.text in _OPENING else -1
             if depth > DEEPEST and token.text == "{":
                 raise too_deep(self.place(token.start))
@@ -345,7 +359,7 @@ class Source:
 
     @cached_property
     def _starts(self) -> list[int]:
-        return [token.start for token in self.tokens]
+        return [token[2] for token in self.tokens]
 
     def references(self, name: str) -> tuple[Token, ...]:
         """The identifiers of this text, those inside directives too."""

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from porter.aten.declarations import MPS_KEY
 from porter.aten.implementations import Language, find_language, find_registration
-from porter.aten.native_functions import MPS_KEY, NativeFunction, NativeFunctions, share_edits
+from porter.aten.native_functions import NativeFunction, NativeFunctions, share_edits
 from porter.aten.operator import (
     Blocked,
     Migration,

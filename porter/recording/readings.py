@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from porter.aten.declarations import MPS_KEY
 from porter.aten.meta import TypeRule, read_type_rules
-from porter.aten.native_functions import MPS_KEY, NativeFunctions
+from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import ServedFunction, find_served, find_stubs_behind, is_shared
 from porter.core import cache, codec, dtypes
 from porter.core.checkout import Checkout

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from porter.aten.native_functions import MPS_KEY, NativeFunctions
+from porter.aten.declarations import MPS_KEY
+from porter.aten.native_functions import NativeFunctions
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError

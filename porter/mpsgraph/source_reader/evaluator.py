@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 from porter.aten.call_graph import parse_source
+from porter.aten.declarations import Argument as SchemaArgument
 from porter.aten.implementations import Implementation, expand_implementation, list_host_sources
-from porter.aten.native_functions import Argument as SchemaArgument
 from porter.aten.native_functions import NativeFunction
 from porter.core import dtypes
 from porter.core.checkout import Checkout

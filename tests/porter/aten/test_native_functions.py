@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from porter.aten.names import parse_base_name
-from porter.aten.native_functions import NativeFunctions, share_edits
+from porter.aten.native_functions import NativeFunction, NativeFunctions, _latest, _parse, share_edits
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
@@ -177,3 +177,25 @@ def test_spans_and_lines_follow_an_edit_further_up(comments: int, blanks: int) -
 )
 def test_a_row_name_gives_its_operator(name: str, base: str) -> None:
     assert parse_base_name(name) == base
+
+
+@given(
+    st.integers(0, ROWS.count("\n")),
+    st.integers(0, 3),
+    st.sampled_from(["", "  # more\n", "- func: g(Tensor self) -> Tensor\n"]),
+)
+def test_an_edited_file_is_read_as_one_that_is_new(at: int, gone: int, new: str) -> None:
+    lines = ROWS.splitlines(keepends=True)
+    edited = "".join([*lines[:at], new, *lines[at + gone :]])
+
+    def read(text: str) -> tuple[NativeFunction, ...] | tuple[str, str, int]:
+        try:
+            return NativeFunctions.read(Checkout(Path("/nowhere"), "test").layer({NATIVE_FUNCTIONS: text})).all
+        except PorterError as error:
+            return error.code, error.what, error.place.line if error.place else 0
+
+    read(ROWS)
+    after_the_other = read(edited)
+    _parse.cache_clear()
+    _latest.clear()
+    assert after_the_other == read(edited)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from porter.aten import native_functions
+from porter.aten import declarations
 from porter.aten.plain_rows import read_plain_row
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
@@ -48,11 +48,11 @@ def compare(row: str) -> bool:
     if plain is None:
         return False
     try:
-        expected = native_functions.parse_yaml(row)
+        expected = declarations.parse_yaml(row)
     except PorterError as error:
         assert error.code == "PTR011", row  # the schema, which is looked at in both cases
         return False
-    assert native_functions._parse_declarations(row) == expected, row
+    assert declarations.parse_declarations(row) == expected, row
     return True
 
 
