@@ -13,6 +13,16 @@ from porter.loops.fusion import LoopNest, Store
 # How an element is better than the extreme one, and the reduction to that.
 COMPARED = {ReductionKind.ARG_MAX: ">", ReductionKind.ARG_MIN: "<"}
 VALUES_OF = {ReductionKind.ARG_MAX: ReductionKind.MAX_NAN, ReductionKind.ARG_MIN: ReductionKind.MIN_NAN}
+_TURNS: Mapping[ReductionKind, str] = {
+    ReductionKind.SUM: "{0} += {1};",
+    ReductionKind.PRODUCT: "{0} *= {1};",
+    ReductionKind.MAX: "{0} = ::metal::max({0}, {1});",
+    ReductionKind.MIN: "{0} = ::metal::min({0}, {1});",
+    ReductionKind.MAX_NAN: "{0} = c10::metal::max({0}, {1});",
+    ReductionKind.MIN_NAN: "{0} = c10::metal::min({0}, {1});",
+    ReductionKind.ANY: "{0} = {0} || {1};",
+    ReductionKind.ALL: "{0} = {0} && {1};",
+}
 
 
 @dataclass(frozen=True)
@@ -22,7 +32,8 @@ class Spelling:
     `join` gives the lines after which a variable of a type has, in each thread of a row, what all of them have reduced;
     None for a reduction that each thread does alone. `join_extreme` does so for the index (its name and its type) of an
     extreme value (its name and its type), which is the largest that an index can be in threads that have seen none.
-    Threads take turns from `lane` on, in steps of `width`. `place` is where a buffer has the element of an index.
+    Threads take turns from `lane` on, in steps of `width`. `place` is where a buffer has the element of an index. With
+    `has_complex`, the text is a template for complex numbers too.
     """
 
     buffers: Mapping[Buffer, str]
@@ -35,6 +46,7 @@ class Spelling:
     width: str = "32"
     join_extreme: Callable[[ReductionKind, str, str, str, str], tuple[str, ...]] | None = None
     place: Callable[[Buffer, str], str] = lambda buffer, index: index
+    has_complex: bool = False
 
 
 def copies(store: Store) -> bool:
@@ -103,3 +115,10 @@ def is_plain(text: str) -> bool:
 def flatten_sum(terms: Sequence[Expr]) -> list[Expr]:
     """The terms of nested sums."""
     return [each for term in terms for each in (flatten_sum(term.args) if term.op is Op.SUM else [term])]
+
+
+def write_turn(kind: ReductionKind, name: str, addend: str, spelling: Spelling) -> str:
+    """What one turn of a reduction does to its variable."""
+    if kind is ReductionKind.PRODUCT and spelling.has_complex:
+        return f"{name} = c10::metal::mul({name}, {addend});"
+    return _TURNS[kind].format(name, addend)

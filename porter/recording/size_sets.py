@@ -344,6 +344,8 @@ def _list_partners(template: Template, sizes: Sizes, slot: Slot) -> Iterator[tup
         found[tuple(at_dim)] = None
     found |= {tuple(sorted((slot, each))): None for each in alike if each != slot}
     if slot.dim >= 0:
+        less = (each for each in dims if template.leaves[each.leaf].ndim < template.leaves[slot.leaf].ndim)
+        found[tuple(sorted((slot, *less)))] = None  # one dimension, that others have a vector for
         found[tuple(dims)] = None
     found[tuple(alike)] = None
     yield from found

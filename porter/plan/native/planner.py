@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from porter.aten.call_graph import parse_source
 from porter.aten.native_functions import NativeFunction
 from porter.aten.operator import Blocked, Operator, ServedFunction, is_shared
+from porter.aten.opinfo import find_opinfos
+from porter.aten.skip_lists import ListKind, find_entries, read_lists
 from porter.core.checkout import Checkout
 from porter.core.dtypes import DType
 from porter.core.edits import Edit
@@ -18,6 +20,7 @@ from porter.loops.host_values import SizeProduct
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.functor import Origin
 from porter.metal.native.cases import join_cases
+from porter.metal.native.elements import Complex
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.launch import write_launch
@@ -158,7 +161,7 @@ def _port_row(
     refuse_tables(programs)
     refuse_searches(programs)
     fork = port.draft.fork
-    style = replace(read_style(fork), refuses_complex=_COMPLEX_REFUSED.search(target.body) is not None)
+    style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
     names = _read_names(row.function, target)
     programs = prepare(programs)
     programs = replace(programs, cases=join_cases(programs.cases, style))
@@ -170,10 +173,10 @@ def _port_row(
         if not taken or base == bases[-1] or set(written) <= set(port.kernels):
             break
     body = replace_graph(target.body, target.place, set(names.variables.values()))
-    floating = all(kernel.elements.all_floating for kernels in cases for kernel in kernels)
+    has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)
     refuse_stale(body, target.place, set(names.variables.values()))
     launches = [
-        write_launch(program, kernels, [nest.rows for nest in program.nests], names, body, floating)
+        write_launch(program, kernels, [nest.rows for nest in program.nests], names, body, has_long)
         for program, kernels in zip(programs.cases, cases, strict=True)
     ]
     launch = write_cases(programs, launches, [[kernel.name for kernel in kernels] for kernels in cases], names)
@@ -186,8 +189,18 @@ def _port_row(
     return replace(port, draft=draft, kernels=(*port.kernels, *new))
 
 
+def _read_complex(fork: Checkout, operator: Operator, target: Target) -> Complex:
+    """What a function does with complex numbers: by its own check, and by what the fork's tests give it."""
+    if _COMPLEX_REFUSED.search(target.body):
+        return Complex.REFUSES
+    tests = {call.key for call in find_opinfos(fork, operator.base)} | {operator.base}
+    listed = find_entries((each for each in read_lists(fork) if each.kind is ListKind.ALLOW), tests)
+    return Complex.TAKES if listed else Complex.UNKNOWN
+
+
 def _read_names(function: NativeFunction, target: Target) -> Names:
-    return Names(target.variables, {each.name: each.type for each in function.arguments}, target.optional)
+    types = {each.name: each.type for each in function.arguments}
+    return Names(target.variables, types, target.optional, target.references)
 
 
 def _list_bases(operator: Operator, row: ServedFunction) -> tuple[str, str]:

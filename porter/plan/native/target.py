@@ -23,6 +23,7 @@ from porter.languages.inlining import CallSite, complete_call, find_call_site, i
 from porter.languages.source import Function, Source
 
 RUN = "runMPSGraph"
+_REFERENCE = "OptionalScalarRef"
 _RETURN = re.compile(r"\breturn\b([^;]*);\s*\Z")
 _FED = re.compile(r"\bPlaceholder\((?:\s*\w+->\w+\s*),\s*(\w+)\b")
 _ENUMERATOR = re.compile(r"\b(?:\w+::\w+|MPSGraph[A-Z]\w+)\b")
@@ -40,6 +41,7 @@ class Target:
     body: str
     variables: Mapping[str, str]
     optional: frozenset[str]  # the variables that are optional tensors
+    references: frozenset[str] = frozenset()  # the variables that are optional references to scalars
 
     @property
     def place(self) -> Place:
@@ -64,8 +66,10 @@ def find_target(checkout: Checkout, served: ServedFunction, ported: frozenset[st
     for i in reversed(range(own, at)):
         body = _inline(source, chain[i], chain[i + 1].function, body)
     variables = _name_variables(source, served.function, chain[: own + 1])
-    optional = frozenset(each.name for each in read_parameters(chain[own].function) if "ptional" in each.type)
-    return Target(implementation.file, chain[own].function, body, variables, optional)
+    parameters = read_parameters(chain[own].function)
+    references = frozenset(each.name for each in parameters if _REFERENCE in each.type)
+    optional = frozenset(each.name for each in parameters if "ptional" in each.type) - references
+    return Target(implementation.file, chain[own].function, body, variables, optional, references)
 
 
 @dataclass(frozen=True)
