@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from aten_overlay.cuda.native import Launcher, find_launcher
 from aten_overlay.errors import OverlayError
 
 LIBRARY = "libcuda.so.1"
@@ -23,10 +24,11 @@ _DYNAMIC_BYTES = 8  # CU_FUNC_ATTRIBUTE_*
 
 
 class Driver:
-    """The calls of the driver that kernels need. `library` is libcuda, or a recorder of calls."""
+    """The calls of the driver that kernels need. `library` is libcuda, or a recorder of calls; `launcher`, where there is
+    one, launches in the place of ctypes."""
 
-    def __init__(self, library: Any) -> None:
-        self.library = library
+    def __init__(self, library: Any, launcher: Launcher | None = None) -> None:
+        self.library, self.launcher = library, launcher
         self._contexts: dict[int, ctypes.c_void_p] = {}
         self._check("cuInit", library.cuInit(0))
 
@@ -119,6 +121,7 @@ class Block:
         self.spare = -(-size // 8)  # a word that is no parameter's
         self.data = ctypes.create_string_buffer(8 * self.spare + 16)
         self.words = memoryview(self.data).cast("B").cast("Q")
+        self.offsets = tuple(offsets)
         start = ctypes.addressof(self.data)
         self.addresses = (ctypes.c_void_p * len(offsets))(*(start + offset for offset in offsets))
 
@@ -145,7 +148,7 @@ def find_driver() -> Driver:
         library = ctypes.CDLL(LIBRARY)
     except OSError as error:
         raise OverlayError("PTR385", f"there is no CUDA driver: {error}", hint=_NO_DEVICE) from None
-    return Driver(library)
+    return Driver(library, find_launcher(library))
 
 
 def available() -> bool:
