@@ -24,8 +24,10 @@ _DYNAMIC_BYTES = 8  # CU_FUNC_ATTRIBUTE_*
 
 
 class Driver:
-    """The calls of the driver that kernels need. `library` is libcuda, or a recorder of calls; `launcher`, where there is
-    one, launches in the place of ctypes."""
+    """The calls of the driver that kernels need. `library` is libcuda, or a recorder of calls.
+
+    `launcher`, where there is one, launches in the place of ctypes.
+    """
 
     def __init__(self, library: Any, launcher: Launcher | None = None) -> None:
         self.library, self.launcher = library, launcher
@@ -81,6 +83,23 @@ class Driver:
     def allow_dynamic(self, function: ctypes.c_void_p, size: int) -> None:
         """Lets launches of an entry have that many bytes of threadgroup memory beside what it declares."""
         self._check("cuFuncSetAttribute", self.library.cuFuncSetAttribute(function, _DYNAMIC_BYTES, size))
+
+    def find_variable(self, module: ctypes.c_void_p, name: str) -> int:
+        """The address of a module's variable."""
+        address, size = ctypes.c_uint64(), ctypes.c_size_t()
+        status = self.library.cuModuleGetGlobal_v2(ctypes.byref(address), ctypes.byref(size), module, name.encode())
+        self._check(f"cuModuleGetGlobal({name})", status)
+        return address.value
+
+    def write(self, address: int, data: bytes) -> None:
+        """Writes bytes to the current context's memory."""
+        self._check("cuMemcpyHtoD", self.library.cuMemcpyHtoD_v2(ctypes.c_uint64(address), data, len(data)))
+
+    def read(self, address: int, size: int) -> bytes:
+        """Reads bytes of the current context's memory."""
+        data = ctypes.create_string_buffer(size)
+        self._check("cuMemcpyDtoH", self.library.cuMemcpyDtoH_v2(data, ctypes.c_uint64(address), size))
+        return data.raw
 
     def synchronize(self) -> None:
         """Waits for the current context, and raises what its kernels did: PTR390 for a fault."""

@@ -1,7 +1,7 @@
 """A kernel that is called with CUDA tensors, as one of `torch.mps.compile_shader` is with those of the mps device.
 
-A call like an earlier one writes its tensors' addresses into a block that is kept, and calls the driver once: in C where
-there is that launcher (native.py).
+A call like an earlier one writes its tensors' addresses into a block that is kept, and calls the driver once: in C
+where there is that launcher (native.py).
 """
 
 from __future__ import annotations
@@ -171,6 +171,16 @@ class CudaKernel:
             if numbers is not None
             else None
         )
+
+    def load(self, args: Sequence[Any]) -> tuple[Modules, int]:
+        """The modules of what runs these arguments, with it loaded, and the device."""
+        if any(_is_on_device(args[i]) for i in self._references if i < len(args)):
+            return self._find_for(args).load(args)
+        device = next((each.get_device() for each in args if _is_on_device(each)), -1)
+        if device < 0:
+            raise OverlayError("PTR388", f"kernel `{self._entry.name}` gets no CUDA tensor", hint=_MOVE)
+        self._modules.find_function(next(iter(self._entry.symbols.values())), device)
+        return self._modules, device
 
     def _find_for(self, args: Sequence[Any]) -> CudaKernel:
         """The kernel that takes as addresses those references for which there are tensors."""

@@ -16,7 +16,7 @@ from aten_overlay.cuda.library import CudaLibrary
 from aten_overlay.cuda.native import Launcher, load_module
 from aten_overlay.metal.cuda.module import Entry, Parameter, PtxModule
 
-FUNCTION, MODULE = 0x1000, 0x2000
+FUNCTION, MODULE, VARIABLE = 0x1000, 0x2000, 0x3000
 LAUNCH = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p),
     ctypes.c_void_p,
@@ -37,6 +37,7 @@ class RecordingLibrary:
     log: bytes = b""
     entries: list[str] = field(default_factory=list)
     in_c: int = 0
+    memory: dict[int, bytes] = field(default_factory=dict)
 
     def _note(self, name: str, *what: Any) -> int:
         self.calls.append((name, *what))
@@ -74,6 +75,20 @@ class RecordingLibrary:
         self.entries.append(entry.decode())
         function._obj.value = FUNCTION + len(self.entries) - 1
         return self._note("cuModuleGetFunction", module.value, entry.decode())
+
+    def cuModuleGetGlobal_v2(self, address: Any, size: Any, module: Any, name: bytes) -> int:
+        address._obj.value = VARIABLE
+        return self._note("cuModuleGetGlobal_v2", name.decode())
+
+    def cuMemcpyHtoD_v2(self, address: Any, data: bytes, size: int) -> int:
+        self.memory = {**self.memory, address.value: data}
+        return self._note("cuMemcpyHtoD_v2", address.value, size)
+
+    def cuMemcpyDtoH_v2(self, data: Any, address: Any, size: int) -> int:
+        start = max(each for each in self.memory if each <= address.value)
+        found = self.memory[start][address.value - start :][:size]
+        ctypes.memmove(data, found, len(found))
+        return self._note("cuMemcpyDtoH_v2", address.value, size)
 
     def cuFuncSetAttribute(self, function: Any, attribute: int, value: int) -> int:
         return self._note("cuFuncSetAttribute", attribute, value)
@@ -202,7 +217,9 @@ def make_bench(entry: Entry, restrict: bool = True, in_c: bool = False, **record
         return PtxModule(".variant", {name: replace(entry, parameters=tuple(changed))})
 
     module = PtxModule(".version 8.0", {entry.name: entry})
-    return Bench(CudaLibrary(module, compile_variant, Driver(recorder, launcher), side, restrict), recorder, side, variants)
+    return Bench(
+        CudaLibrary(module, compile_variant, Driver(recorder, launcher), side, restrict), recorder, side, variants
+    )
 
 
 def grid_of(parameters: bytes) -> tuple[int, ...]:
