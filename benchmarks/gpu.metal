@@ -139,6 +139,7 @@ struct Sample {
     height = h, width = w;
   }
   bool has(int dx, int dy) const { return x + dx >= 0 && x + dx < width && y + dy >= 0 && y + dy < height; }
+  uint nearest(int dx, int dy) const { return uint(clamp(y + dy, 0, height - 1) * width + clamp(x + dx, 0, width - 1)); }
   ulong pixel(int dx, int dy) const { return ulong(y + dy) * width + ulong(x + dx); }
   float across(int dx) const { return dx ? fx : 1 - fx; }
   float down(int dy) const { return dy ? fy : 1 - fy; }
@@ -158,20 +159,54 @@ kernel void grid_sample(device const float4* x [[buffer(0)]], device const float
   out[ulong(at.y) * shape.z + at.x] = sum;
 }
 
-// The same with a sample of 64 channels a simdgroup: its halves read pixels that are neighbors in one instruction.
-kernel void grid_sample_pairs(device const float4* x [[buffer(0)]], device const float2* grid [[buffer(1)]],
+// The same of 64 channels, by bands of the image's rows, so that a pixel that two samples read is still in the cache. A
+// simdgroup looks at CHUNK samples, and its halves each take EACH of those in the band at a time: all loads come first.
+template <int BANDS, int CHUNK, int EACH>
+kernel void grid_sample_bands(device const float4* x [[buffer(0)]], device const float2* grid [[buffer(1)]],
                               device float4* out [[buffer(2)]], constant uint4& shape [[buffer(3)]],
                               uint at [[thread_position_in_grid]]) {
-  const uint sample = at / 32, lane = at % 32, part = lane % 16;
-  const int dx = int(lane / 16);
-  const Sample s(grid[sample], int(shape.x), int(shape.y));
-  const ulong image = ulong(sample / shape.w) * shape.x * shape.y;
-  float4 sum = float4(0);
-  for (int dy = 0; dy < 2; ++dy)
-    if (s.has(dx, dy)) sum += s.across(dx) * s.down(dy) * x[(image + s.pixel(dx, dy)) * 16 + part];
-  sum += simd_shuffle_xor(sum, 16);
-  if (dx == 0) out[ulong(sample) * 16 + part] = sum;
+  const uint lane = at % 32, part = lane % 16, unit = at / 32, chunks = shape.w / CHUNK;
+  const uint chunk = unit % chunks, band = unit / chunks % BANDS, number = unit / (chunks * BANDS);
+  const uint first = number * shape.w + chunk * CHUNK;
+  const int height = int(shape.x), width = int(shape.y);
+  const float2 mine = grid[first + lane % CHUNK];
+  const uint row = uint(clamp(Sample(mine, height, width).y, 0, height - 1));
+  device const float4* image = x + ulong(number) * height * width * 16 + part;
+  uint left = uint(ulong(simd_vote::vote_t(simd_ballot(lane < CHUNK && row * BANDS / uint(height) == band))));
+  while (left != 0) {
+    float4 v[EACH][4];
+    float2 place[EACH];
+    uint from[EACH];
+    #pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+      const uint one = left != 0 ? ctz(left) : 32;
+      left &= left - (left != 0);
+      const uint other = left != 0 ? ctz(left) : 32;
+      left &= left - (left != 0);
+      from[e] = lane < 16 ? one : other;
+      place[e] = simd_shuffle(mine, ushort(min(from[e], 31u)));
+      if (from[e] == 32) continue;
+      const Sample s(place[e], height, width);
+      #pragma unroll
+      for (int corner = 0; corner < 4; ++corner) v[e][corner] = image[s.nearest(corner & 1, corner >> 1) * 16];
+    }
+    #pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+      if (from[e] == 32) continue;
+      const Sample s(place[e], height, width);
+      float4 sum = float4(0);
+      #pragma unroll
+      for (int corner = 0; corner < 4; ++corner)
+        if (s.has(corner & 1, corner >> 1)) sum += s.across(corner & 1) * s.down(corner >> 1) * v[e][corner];
+      out[ulong(first + from[e]) * 16 + part] = sum;
+    }
+  }
 }
+#define INSTANTIATE_BANDS(BANDS, CHUNK, EACH)                                                           \
+  template [[host_name("grid_sample_bands_" #BANDS "_" #CHUNK)]] kernel void                             \
+  grid_sample_bands<BANDS, CHUNK, EACH>(device const float4*, device const float2*, device float4*, constant uint4&, uint)
+INSTANTIATE_BANDS(4, 16, 2);
+INSTANTIATE_BANDS(8, 32, 2);
 
 // A simdgroup has a sample of 64 channels. `shape` as above, but for the channels, which are 64.
 kernel void grid_sample_backward(device const float* x [[buffer(0)]], device const float2* grid [[buffer(1)]],

@@ -34,6 +34,14 @@ OF_128 = replace(PLAIN, threads=128)  # more registers a thread than threadgroup
 WARM_UP, ROUNDS = 5, 21
 ROWS, COLUMNS, GROUP = 16384, 4096, 256
 Run = Callable[[], object]
+
+
+@torch.library.custom_op("gpu_benchmark::silu", mutates_args=())
+def silu_operator(x: torch.Tensor) -> torch.Tensor:
+    """An operator as torch makes one of a Python function, which launches one kernel."""
+    return F.silu(x)
+
+
 TWICE = MetalKernel("twice", ["x"], ["out"], "uint i = thread_position_in_grid.x; out[i] = 2 * x[i];")
 TWICE_OF_256: Any = {"grid": (256, 1, 1), "output_shapes": [(256,)], "output_dtypes": [torch.float32]}
 
@@ -232,14 +240,15 @@ def grid_sample(bench: Bench) -> None:
     def run(group: int) -> None:
         bench.kernels.grid_sample(x, grid, out, numbers, group_size=[16, group], **shape)
 
-    pairs: Any = {"threads": samples * 32, "arg_casts": {3: "int32"}}
-    ways = {f"{group} samples": partial(run, group) for group in (4, 8, 16, 32)}
+    def by_bands(bands: int, chunk: int, group: int) -> None:
+        kernel = getattr(bench.kernels, f"grid_sample_bands_{bands}_{chunk}")
+        kernel(x, grid, out, numbers, threads=samples // chunk * bands * 32, group_size=group, arg_casts={3: "int32"})
+
+    ways = {f"{group} samples": partial(run, group) for group in (4, 8)}
     ways |= {
-        f"pairs, {group} threads": partial(
-            bench.kernels.grid_sample_pairs, x, grid, out, numbers, group_size=group, **pairs
-        )
-        for group in (64, 128, 256, 512)
-    }
+        f"{bands} bands, {group} threads": partial(by_bands, bands, chunk, group)
+        for bands, chunk in ((4, 16), (8, 32)) for group in (32, 64, 128)
+    }  # fmt: skip
     forward = choose(ways)
     forward()
     error = difference(out, composed(x, grid), 1e-5)
@@ -314,6 +323,7 @@ def overhead(bench: Bench) -> None:
         "torch's silu": lambda: F.silu(x),
         "torch's add, out=": lambda: torch.add(x, x, alpha=1.5, out=y),
         "a MetalKernel": lambda: TWICE(inputs=[x], **TWICE_OF_256),
+        "a custom operator of torch": lambda: silu_operator(x),
     }
     for name, run in runs.items():
         times = []

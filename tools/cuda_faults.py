@@ -9,6 +9,8 @@ was found, which should be nothing. Ends with 1 where a fault is missed or a tem
 from __future__ import annotations
 
 import argparse
+import re
+import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -48,6 +50,7 @@ class Result:
         return f"{'ok  ' if self.ok else 'FAIL'}  {self.name:28}{self.check:14}{what}"
 
 
+_MISSED = re.compile(r"(?P<file>[\w.]+):(?P<line>\d+): PTR397 (?P<what>[^\n]*)")
 _CLEAN = ("ERROR SUMMARY: 0 errors", "RACECHECK SUMMARY: 0 hazards")
 
 
@@ -59,6 +62,16 @@ def run_fault(kernel: str) -> Result:
     except OverlayError as error:
         found, printed = [], str(error)
     return Result(kernel, check, planted.find_lines(kernel), tuple(found), printed)
+
+
+def run_missed(kernel: str) -> Result:
+    """A barrier that threads miss, which the kernel's own count finds."""
+    command = [sys.executable, str(Path(planted.__file__)), kernel, "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    said = _MISSED.search(done.stderr)
+    lines = ((said["file"], int(said["line"])),) if said else ()
+    found = (Finding("missed barriers", said["what"], kernel, lines),) if said else ()
+    return Result(kernel, "missed barriers", planted.find_lines(kernel), found, done.stderr)
 
 
 def run_template(name: str, check: str) -> Result:
@@ -78,6 +91,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     with ThreadPoolExecutor(chosen.jobs) as pool:
         faults = [pool.submit(run_fault, kernel) for kernel in planted.FAULTS if not chosen.no_faults]
+        faults += [pool.submit(run_missed, kernel) for kernel in planted.MISSED if not chosen.no_faults]
         clean = [pool.submit(run_template, name, check) for name in chosen.templates for check in TOOLS]
         results = [future.result() for future in (*faults, *clean)]
     if chosen.out:

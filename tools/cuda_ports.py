@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 
+from aten_overlay.cuda.compile import SCHEDULED
 from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
@@ -41,6 +42,7 @@ def compile_operator(checkout: Checkout, op: str) -> int:
     read_rows(tree, target)
     files = [tree.root / path for path in tree.kernel_files()]
     with raising_porter_errors():
+        compile_functor(files, find_functor(target), metal_include(tree.root), SCHEDULED)
         return len(compile_functor(files, find_functor(target), metal_include(tree.root)).entries)
 
 

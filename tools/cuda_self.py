@@ -52,6 +52,7 @@ SIN_TIMES = MetalKernel(
     "sin_times", ["x", "y"], ["out"], "uint i = thread_position_in_grid.x; out[i] = sin(x[i]) * y[i];",
     reference=reference, vjp=differentiate(reference),
 )  # fmt: skip
+TWICE = MetalKernel("twice", ["x"], ["out"], "uint i = thread_position_in_grid.x; out[i] = 2 * x[i];")
 SHADERS = compile_shader(SOURCE)
 
 
@@ -72,6 +73,27 @@ def check_a_graph_replays_with_new_values() -> None:
         graph.replay()
     torch.cuda.synchronize()
     assert torch.equal(out.cpu(), 8 * torch.tensor([1.0, 3.0, 5.0]))
+
+
+def twice(x: torch.Tensor) -> torch.Tensor:
+    """A call of a MetalKernel, which repeats what the first one prepared."""
+    return TWICE([x], grid=(1000, 1, 1), output_shapes=[(1000,)], output_dtypes=[torch.float32])[0]
+
+
+def check_a_graph_of_repeated_calls_replays_with_new_values() -> None:
+    x = torch.arange(1000.0, device="cuda")
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        twice(twice(x))
+        assert len(TWICE._repetitions) == 1
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            out = twice(twice(twice(x)))
+    for start in (3.0, -7.0):
+        x.copy_(torch.arange(1000.0) + start)
+        graph.replay()
+        torch.cuda.synchronize()
+        assert torch.equal(out.cpu(), 8 * (torch.arange(1000.0) + start))
 
 
 def check_launches_are_in_the_current_stream() -> None:
@@ -142,6 +164,7 @@ def compile_all() -> None:
     compile_kernels(SOURCE, ["scale"], cuda=replace(PLAIN, passing=((1, 0),)))
     with compiling_ahead():
         SIN_TIMES.run(torch.zeros(1000), torch.zeros(1000))
+        twice(torch.zeros(1000))
 
 
 def main() -> int:

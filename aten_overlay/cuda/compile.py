@@ -13,10 +13,11 @@ from aten_overlay.metal import compiler
 from aten_overlay.metal.build import DEFAULT, Options, host_names
 from aten_overlay.metal.cuda.compile import compile_ptx
 from aten_overlay.metal.cuda.module import PtxModule
-from aten_overlay.metal.cuda.target import CudaOptions
+from aten_overlay.metal.cuda.target import GRID, CudaOptions
 
 # Lines change no code, and tell compute-sanitizer where an access stands.
 PLAIN = CudaOptions(lines=True)
+SCHEDULED = replace(PLAIN, scheduled=True, forms=(GRID,))
 # The names of the kernels to compile, of all that a source has.
 Choose: TypeAlias = Callable[[Sequence[str]], Sequence[str]]
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from aten_overlay.cuda.native import Launcher, find_launcher
 from aten_overlay.errors import OverlayError
 
 LIBRARY = "libcuda.so.1"
@@ -23,10 +24,13 @@ _DYNAMIC_BYTES = 8  # CU_FUNC_ATTRIBUTE_*
 
 
 class Driver:
-    """The calls of the driver that kernels need. `library` is libcuda, or a recorder of calls."""
+    """The calls of the driver that kernels need. `library` is libcuda, or a recorder of calls.
 
-    def __init__(self, library: Any) -> None:
-        self.library = library
+    `launcher`, where there is one, launches in the place of ctypes.
+    """
+
+    def __init__(self, library: Any, launcher: Launcher | None = None) -> None:
+        self.library, self.launcher = library, launcher
         self._contexts: dict[int, ctypes.c_void_p] = {}
         self._check("cuInit", library.cuInit(0))
 
@@ -80,6 +84,23 @@ class Driver:
         """Lets launches of an entry have that many bytes of threadgroup memory beside what it declares."""
         self._check("cuFuncSetAttribute", self.library.cuFuncSetAttribute(function, _DYNAMIC_BYTES, size))
 
+    def find_variable(self, module: ctypes.c_void_p, name: str) -> int:
+        """The address of a module's variable."""
+        address, size = ctypes.c_uint64(), ctypes.c_size_t()
+        status = self.library.cuModuleGetGlobal_v2(ctypes.byref(address), ctypes.byref(size), module, name.encode())
+        self._check(f"cuModuleGetGlobal({name})", status)
+        return address.value
+
+    def write(self, address: int, data: bytes) -> None:
+        """Writes bytes to the current context's memory."""
+        self._check("cuMemcpyHtoD", self.library.cuMemcpyHtoD_v2(ctypes.c_uint64(address), data, len(data)))
+
+    def read(self, address: int, size: int) -> bytes:
+        """Reads bytes of the current context's memory."""
+        data = ctypes.create_string_buffer(size)
+        self._check("cuMemcpyDtoH", self.library.cuMemcpyDtoH_v2(data, ctypes.c_uint64(address), size))
+        return data.raw
+
     def synchronize(self) -> None:
         """Waits for the current context, and raises what its kernels did: PTR390 for a fault."""
         self._check("cuCtxSynchronize", self.library.cuCtxSynchronize())
@@ -119,6 +140,7 @@ class Block:
         self.spare = -(-size // 8)  # a word that is no parameter's
         self.data = ctypes.create_string_buffer(8 * self.spare + 16)
         self.words = memoryview(self.data).cast("B").cast("Q")
+        self.offsets = tuple(offsets)
         start = ctypes.addressof(self.data)
         self.addresses = (ctypes.c_void_p * len(offsets))(*(start + offset for offset in offsets))
 
@@ -145,7 +167,7 @@ def find_driver() -> Driver:
         library = ctypes.CDLL(LIBRARY)
     except OSError as error:
         raise OverlayError("PTR385", f"there is no CUDA driver: {error}", hint=_NO_DEVICE) from None
-    return Driver(library)
+    return Driver(library, find_launcher(library))
 
 
 def available() -> bool:

@@ -1,6 +1,7 @@
 """A kernel that is called with CUDA tensors, as one of `torch.mps.compile_shader` is with those of the mps device.
 
-A call like an earlier one writes its tensors' addresses into a block that is kept, and calls the driver once.
+A call like an earlier one writes its tensors' addresses into a block that is kept, and calls the driver once: in C
+where there is that launcher (native.py).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from aten_overlay.cuda.launch import (
 )
 from aten_overlay.cuda.modules import Modules
 from aten_overlay.cuda.numbers import pack_argument, pack_float, pack_tensor
-from aten_overlay.cuda.repeated import ALIGNMENT, Number, RepeatedLaunch
+from aten_overlay.cuda.repeated import ALIGNMENT, Number, Piece, RepeatedLaunch
 from aten_overlay.cuda.torch_side import TorchSide
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.cuda.module import Entry
@@ -57,6 +58,8 @@ class CudaKernel:
         self._references = tuple(p.index for p in entry.parameters if p.kind == CONSTANT)
         self._written = frozenset(p.index for p in entry.parameters if p.writable)
         self._restrict = restrict and Form.SEVERAL.value in entry.symbols
+        self._native: dict[Hashable, Any] = {}  # launches by what calls are like
+        self._calls = self._make_calls()
 
     @property
     def max_threads_per_threadgroup(self) -> int:
@@ -85,6 +88,12 @@ class CudaKernel:
         The arguments are those of `torch.mps.compile_shader`'s kernels; `threadgroup_bytes` are the lengths of
         threadgroup arguments. Raises PTR388 for tensors of other devices or of several, and what `prepare` raises.
         """
+        if self._calls is not None and arg_casts is None and not threadgroup_bytes:
+            status = self._calls(args, threads, group_size)
+            if not status:
+                return
+            if status > 0 and not lost_context(status):
+                self._driver.refuse_launch(self._entry.name, status)
         values: list[Value] = []
         starts: list[int] = []
         device, unaligned = -1, 0
@@ -156,10 +165,22 @@ class CudaKernel:
         )
         numbers = self._find_numbers(args, arg_casts)
         return (
-            RepeatedLaunch(self._entry.name, self._driver, self._enqueue, device, apart, plain, numbers)
+            RepeatedLaunch(
+                self._entry.name, self._driver, self._enqueue_native, self._enqueue, device, apart, plain, numbers
+            )
             if numbers is not None
             else None
         )
+
+    def load(self, args: Sequence[Any]) -> tuple[Modules, int]:
+        """The modules of what runs these arguments, with it loaded, and the device."""
+        if any(_is_on_device(args[i]) for i in self._references if i < len(args)):
+            return self._find_for(args).load(args)
+        device = next((each.get_device() for each in args if _is_on_device(each)), -1)
+        if device < 0:
+            raise OverlayError("PTR388", f"kernel `{self._entry.name}` gets no CUDA tensor", hint=_MOVE)
+        self._modules.find_function(next(iter(self._entry.symbols.values())), device)
+        return self._modules, device
 
     def _find_for(self, args: Sequence[Any]) -> CudaKernel:
         """The kernel that takes as addresses those references for which there are tensors."""
@@ -181,6 +202,22 @@ class CudaKernel:
                 return None
             found.append(Number(index, casts.get(index), offset, size))
         return tuple(found)
+
+    def _make_calls(self) -> Any:
+        """What launches calls like earlier ones in C; None without that launcher."""
+        if self._driver.launcher is None:
+            return None
+        return self._driver.launcher.module.Calls(
+            self._side.tensor_types, frozenset(self._references), self._native, self._restrict,
+            self._current_device, self._current_stream,
+        )  # fmt: skip
+
+    def _enqueue_native(self, prepared: Prepared, device: int, addresses: list[int], pieces: list[Piece]) -> int:
+        """The status of a launch by the launcher in C; -1 where it takes `_enqueue`."""
+        if prepared.native is None or self._current_device() != device:
+            return -1
+        status: int = prepared.native.run(self._current_stream(device), addresses, pieces)
+        return -1 if lost_context(status) else status
 
     def _enqueue(self, prepared: Prepared, device: int) -> int:
         here = self._current_device()
@@ -214,7 +251,10 @@ class CudaKernel:
     def _keep(self, key: Hashable, prepared: Prepared) -> None:
         if len(self._prepared) >= _MOST_PREPARED:
             self._prepared.clear()
+            self._native.clear()
         self._prepared[key] = prepared
+        if prepared.native is not None:
+            self._native[key] = prepared.native
 
     def _pack(self, index: int, argument: Any, casts: str | Mapping[int, str] | None) -> bytes:
         """The bytes of an argument that is no tensor on a device; bytes are passed as they are."""

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from aten_overlay.cuda.driver import Block, Driver
 from aten_overlay.cuda.grid import Grid
 from aten_overlay.cuda.modules import PLAIN_BYTES, Modules
+from aten_overlay.cuda.native import Launcher
 from aten_overlay.cuda.numbers import fit
 from aten_overlay.cuda.torch_side import TorchSide
 from aten_overlay.errors import OverlayError
@@ -50,7 +51,8 @@ class Prepared:
     """A launch that lacks the addresses of its tensors: those of the call's n-th goes into word `words[n]` of `block`.
 
     `addresses` are where the driver finds the parameters, and `kept` is what has to live as long. The lock makes
-    filling the block and launching one step.
+    filling the block and launching one step. `native` is the same for the launcher in C, with a block of its own; None
+    without that launcher.
     """
 
     launch: tuple[Any, ...]
@@ -59,6 +61,7 @@ class Prepared:
     words: tuple[int, ...]
     kept: tuple[Any, ...]
     lock: Any
+    native: Any = None
 
     def put(self, at: int, data: bytes) -> None:
         """Writes the bytes of a parameter that is no address."""
@@ -77,7 +80,19 @@ def prepare(entry: Entry, request: Request, modules: Modules, driver: Driver, si
     bound = [index for index, value in enumerate(request.values) if value is TENSOR]
     words = tuple(slots.get(index, block.spare) for index in bound)  # no parameter may want one of the tensors
     launch = (function, *plan.blocks, plan.threads, 1, 1, plan.dynamic_bytes)
-    return Prepared(launch, block.words, block.addresses, words, (block, *kept), Lock())
+    native = _bind(driver.launcher, function, plan, block, words, kept)
+    return Prepared(launch, block.words, block.addresses, words, (block, *kept), Lock(), native)
+
+
+def _bind(
+    launcher: Launcher | None, function: Any, plan: Launch, block: Block, words: tuple[int, ...], kept: tuple[Any, ...]
+) -> Any:
+    if launcher is None:
+        return None
+    return launcher.module.Launch(
+        launcher.address, function.value, plan.blocks, plan.threads, plan.dynamic_bytes, block.data.raw,
+        block.offsets, words, kept,
+    )  # fmt: skip
 
 
 def _choose_form(entry: Entry, request: Request) -> Form:

@@ -33,6 +33,12 @@ class Modules:
                 self._functions[device, symbol] = driver.find_function(self._modules[device], symbol)
             return self._functions[device, symbol]
 
+    def find_variable(self, name: str, device: int) -> int:
+        """The address of a variable on a device where a function was found, whose context is then current."""
+        with self._lock:
+            self._driver.enter(device)
+            return self._driver.find_variable(self._modules[device], name)
+
     def allow_dynamic(self, function: ctypes.c_void_p, size: int) -> None:
         """Lets a function have that many bytes of dynamic threadgroup memory; more than it was given before."""
         with self._lock:

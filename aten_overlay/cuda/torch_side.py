@@ -12,6 +12,10 @@ from aten_overlay.errors import OverlayError
 class TorchSide(Protocol):
     """Torch's CUDA as launches see it. A test has another one: it runs without a GPU."""
 
+    @property
+    def tensor_types(self) -> tuple[type, ...]:
+        """The types whose methods are a tensor's own."""
+
     def current_device(self) -> int:
         """The device whose context is current in this thread."""
 
@@ -27,6 +31,8 @@ class TorchSide(Protocol):
 
 class Torch:
     """The installed torch."""
+
+    tensor_types = (torch.Tensor, torch.nn.Parameter)
 
     def __init__(self) -> None:
         if not torch.cuda.is_available():

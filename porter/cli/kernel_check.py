@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from porter.cli.options import command, device, family, sanitize
+from porter.cli.options import command, device, family, sanitize, shuffle
 from porter.cli.output import DONE, INCOMPLETE, Output
 
 
@@ -17,6 +17,7 @@ from porter.cli.output import DONE, INCOMPLETE, Output
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @sanitize
+@shuffle
 @family
 @device
 def check(output: Output, file: Path, device: str) -> int:

@@ -126,6 +126,7 @@ def proof(function: Decorated) -> Decorated:
     for option in (
         click.option("--large", is_flag=True, help="Also test tensors whose offsets pass 32 bits, without the memory."),
         sanitize,
+        shuffle,
         family,
         arithmetic,
         click.option(
@@ -179,6 +180,17 @@ def _choose_family(_ctx: click.Context, _param: click.Parameter, text: str | Non
     return text
 
 
+def _choose_seed(_ctx: click.Context, _param: click.Parameter, seed: int | None) -> int | None:
+    """Hands the seed to what runs kernels, in this process and in those that it starts."""
+    import os
+
+    from aten_overlay.cuda.seed import VARIABLE
+
+    if seed is not None:
+        os.environ[VARIABLE] = str(seed)
+    return seed
+
+
 def _complete_family(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     from aten_overlay.metal.family import FAMILIES
 
@@ -228,6 +240,14 @@ device = click.option(
     default="mps",
     show_default=True,
     help="Where kernels run: on the mps device, or on an NVIDIA GPU.",
+)
+shuffle = click.option(
+    "--shuffle",
+    type=click.IntRange(0),
+    metavar="SEED",
+    callback=_choose_seed,
+    expose_value=False,
+    help="On an NVIDIA GPU, run threadgroups in orders made of SEED, as $PORTER_SHUFFLE.",
 )
 expression = click.option("-k", "expr", metavar="EXPR", help="Only run tests whose name matches, as in pytest.")
 

@@ -8,8 +8,9 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import TypeAlias
 
-from aten_overlay.cuda.compile import compile_kernels
+from aten_overlay.cuda.compile import SCHEDULED, compile_kernels
 from aten_overlay.cuda.library import CudaLibrary, compile_shader
+from aten_overlay.cuda.schedule import ScheduledLibrary, compile_scheduled
 from aten_overlay.errors import OverlayError
 from porter.core.errors import Place, PorterError
 
@@ -24,6 +25,13 @@ def compiled(source: str) -> CudaLibrary:
     """The library that `source` compiles to. Raises PTR219 with the compiler's message, and PTR380-PTR391."""
     with raising():
         return compile_shader(source)
+
+
+@lru_cache(maxsize=256)
+def compiled_in_order(source: str, seed: int) -> ScheduledLibrary:
+    """The same, whose calls run in orders made of a seed. Raises the same."""
+    with raising():
+        return compile_scheduled(source, seed)
 
 
 @contextmanager
@@ -56,6 +64,7 @@ def compiling_ahead() -> Iterator[list[str]]:
         if source not in sources:
             with raising():
                 compile_kernels(source)
+                compile_kernels(source, cuda=SCHEDULED)
             sources.append(source)
 
     token = _collector.set(collect)

@@ -31,9 +31,9 @@ from porter.kernels.validation import check_call, check_generated
 
 @dataclass(frozen=True)
 class Mode:
-    """How the stand-in runs kernels. Apple's device knows none of this.
+    """How the stand-in runs kernels. Apple's device knows none of this, a GPU of NVIDIA's `shuffle` alone.
 
-    `checked` makes an access out of bounds an error; `shuffle` is the seed of a shuffled lane order; `poison` fills
+    `checked` makes an access out of bounds an error; `shuffle` is the seed of a shuffled order; `poison` fills
     outputs without a start value with what no kernel writes; `traced` tells who writes what; `sanitize` makes all
     that the sanitizer finds an error.
     """
@@ -106,7 +106,9 @@ def prepare(kernel: Kernel, call: Call) -> Prepared:
     """What launches calls like this one, with its source compiled. Raises PTR208-PTR220 for a call that cannot run."""
     generated = write_source(kernel, call)
     if is_cuda(device_of(call.inputs)):
-        function = getattr(cuda.compiled(generated.source), generated.function)
+        seed = _mode.get().shuffle
+        library = cuda.compiled(generated.source) if seed is None else cuda.compiled_in_order(generated.source, seed)
+        function = getattr(library, generated.function)
     else:
         require_device(kernel)
         function = getattr(compiled(generated.source, _mode.get()), generated.function)

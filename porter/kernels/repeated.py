@@ -32,7 +32,10 @@ _ATOMS = frozenset((int, bool, str, torch.dtype, torch.Size, type(None)))  # equ
 
 @dataclass(frozen=True)
 class Repetition:
-    """A call that ran, ready to run with other values: which values and outputs it binds, where, and the launch."""
+    """A call that ran, ready to run with other values: which values and outputs it binds, where, and the launch.
+
+    `like` is an input on the device of the outputs.
+    """
 
     kernel: Kernel
     prepared: Prepared
@@ -43,11 +46,17 @@ class Repetition:
     launch: RepeatedLaunch | CudaLaunch
     source: LastSource
     device: str
+    like: int | None = None
 
     def run(self, inputs: Any) -> list[torch.Tensor]:
         """The outputs for inputs like those of the first call."""
-        outputs = [allocate(each.shape, each.dtype, self.init_value, self.device) for each in self.outputs]
-        given = [*(inputs.values() if type(inputs) is dict else inputs), *outputs]
+        given = [*(inputs.values() if type(inputs) is dict else inputs)]
+        if self.like is not None and self.init_value is None and isinstance(self.launch, CudaLaunch):
+            like = given[self.like]  # whose device need not be parsed
+            outputs = [like.new_empty(each.shape, dtype=each.dtype) for each in self.outputs]
+        else:
+            outputs = [allocate(each.shape, each.dtype, self.init_value, self.device) for each in self.outputs]
+        given += outputs
         try:
             self.launch.run([given[i].data_ptr() for i in self.tensors], [given[i] for i in self.numbers])
         except OverlayError as error:
@@ -122,8 +131,14 @@ def _make_repetition(kernel: Kernel, names: Sequence[str], call: Call, prepared:
     return Repetition(
         kernel, prepared, call.outputs, call.init_value,
         tuple(place for place in bound if place not in numbers), tuple(place for place in bound if place in numbers),
-        launch, find_last_source(kernel), device,
+        launch, find_last_source(kernel), device, _find_on(device, [values[name] for name in names]),
     )  # fmt: skip
+
+
+def _find_on(device: str, values: Sequence[Any]) -> int | None:
+    """The place of a tensor on a device, by its name."""
+    places = (i for i, each in enumerate(values) if isinstance(each, torch.Tensor) and str(each.device) == device)
+    return next(places, None)
 
 
 def _describe_value(value: Any, by_value: bool) -> Hashable:

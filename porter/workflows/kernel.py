@@ -54,13 +54,23 @@ def check_script(path: Path, steps: Steps, device: str = MPS) -> Iterator[CaseRe
     from porter.kernels.checking import check
     from porter.kernels.loading import load
 
-    with _checked(sanitize=True) if device != CUDA else nullcontext():
+    with _checked(sanitize=True) if device != CUDA else _in_order():
         script = load(path)
         for number, result in enumerate(check(script, device)):
             steps(Step(f"{path.name}: {result.case}", number + 1))
             yield result
     if device == CUDA:
         yield from _check_sanitized(path, steps)
+
+
+def _in_order() -> AbstractContextManager[None]:
+    """Runs kernels in orders made of the seed that $PORTER_SHUFFLE names, if it does. Raises PTR396."""
+    from aten_overlay.cuda.seed import read_seed
+    from porter.kernels.launch import Mode, running
+
+    with raising_porter_errors():
+        seed = read_seed()
+    return nullcontext() if seed is None else running(Mode(shuffle=seed))
 
 
 def _check_sanitized(path: Path, steps: Steps) -> Iterator[CaseResult]:

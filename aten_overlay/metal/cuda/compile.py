@@ -62,6 +62,7 @@ def write_flags(options: Options, cuda: CudaOptions) -> list[str]:
     return [
         *target.flags, f"-std={options.standard}", f"--cuda-gpu-arch={cuda.arch}", *_CODE, *contraction,
         *(_FLUSH if options.arithmetic == "flush" else ()), *(_FAST if cuda.fast else ()),
+        *(("-DPM_SCHEDULED",) if cuda.scheduled else ()),
         *(("-DPM_TENSOR_CORES",) if cuda.tensor_cores else ()), *(("-gline-directives-only",) if cuda.lines else ()),
         "-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(find_libdevice()),
         "-include", str(compiler.INCLUDE / "metal_stdlib"), "-S",

@@ -28,7 +28,8 @@ class CudaOptions:
     `arch` is the oldest that the code runs on; `fast` takes Metal's fast math, `tensor_cores` those for simdgroup
     matrices of 16 bits; `forms` are the entries that a kernel gets, of FORMS; `threads` are those of a threadgroup, if
     known; `passing` has for buffers the bytes that are passed by value in their place, or 0 for a pointer; `lines`
-    tells tools of lines in the source.
+    tells tools of lines in the source; `scheduled` takes the order of threadgroups from the host, and notes barriers
+    that threads miss (pm/cuda/schedule.h): with the form "grid" alone.
     """
 
     arch: str = "sm_80"
@@ -38,6 +39,7 @@ class CudaOptions:
     threads: int = 0
     passing: tuple[tuple[int, int], ...] = ()
     lines: bool = False
+    scheduled: bool = False
 
 
 DEFAULT = CudaOptions()

@@ -14,7 +14,7 @@ from porter.verdict.result import Beside
 from porter.verdict.suite.compare import HALVES, ulp
 
 HOST, TORCH = "the host", "torch's CUDA"
-SCHEDULES, FAR = "groups of other sizes", "elements past 2^32 bytes"
+SCHEDULES, FAR = "other groups and orders", "elements past 2^32 bytes"
 # How far two machines' results may lie apart, relative and absolute: two roundings of the type, and of functions that
 # both compute in a few operations.
 TOLERANCES: Mapping[torch.dtype, float] = {

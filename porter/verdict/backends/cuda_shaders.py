@@ -12,13 +12,16 @@ from typing import Any, TypeAlias
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from aten_overlay.cuda.compile import compile_family
+from aten_overlay.cuda.compile import PLAIN, SCHEDULED, compile_family
 from aten_overlay.cuda.kernel import CudaKernel
 from aten_overlay.cuda.library import CudaLibrary, load_library
+from aten_overlay.cuda.schedule import ScheduledKernel, ScheduledLibrary, load_scheduled
+from aten_overlay.cuda.seed import read_seed
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options
 from aten_overlay.metal.compiler import find_clang
 from aten_overlay.metal.cuda.module import PtxModule
+from aten_overlay.metal.cuda.target import CudaOptions
 from porter.core.errors import PorterError
 from porter.verdict.backends import host_shaders
 from porter.verdict.backends.beside import FAR, HOST, SCHEDULES, TORCH, Comparisons
@@ -35,12 +38,15 @@ Storages: TypeAlias = dict[int, tuple[torch.Tensor, torch.Tensor]]
 class CudaShaders:
     """What `torch.mps.compile_shader` returns, for CPU tensors: a call computes on copies, and copies back.
 
-    The first argument is the result. What the same kernels compute on the `host` stands beside it in `comparisons`, and
-    what they compute on the GPU in threadgroups of other sizes, drawn by a seed, has to be the same.
+    The first argument is the result. What the same kernels compute on the `host` stands beside it in `comparisons`.
+    What they compute on the GPU in threadgroups of other sizes and in other orders, drawn by a seed, has to be the
+    same.
     """
 
-    def __init__(self, library: CudaLibrary, host: Any, comparisons: Comparisons, seed: int = 0) -> None:
-        self._library, self._host, self._comparisons = library, host, comparisons
+    def __init__(
+        self, library: CudaLibrary, scheduled: ScheduledLibrary, host: Any, comparisons: Comparisons, seed: int = 0
+    ) -> None:
+        self._library, self._scheduled, self._host, self._comparisons = library, scheduled, host, comparisons
         self._random = Random(seed)
 
     def __dir__(self) -> list[str]:
@@ -49,14 +55,14 @@ class CudaShaders:
     def __getattr__(self, name: str) -> Callable[..., None]:
         if name.startswith("_") or name not in dir(self._library):
             raise AttributeError(name)
-        kernel = getattr(self._library, name)
+        kernel, scheduled = getattr(self._library, name), getattr(self._scheduled, name)
 
         def call(*args: Any, threads: Sequence[int], arg_casts: Mapping[int, str]) -> None:
             if args[0].is_cuda:
                 kernel(*args, threads=threads, group_size=_group(GROUP, threads), arg_casts=arg_casts)
                 return
             wanted = self._run_on_host(name, args, threads, arg_casts)
-            again = [self._run_apart(kernel, args, threads, size, arg_casts) for size in self._draw_groups(kernel)]
+            again = [self._run_apart(scheduled, args, threads, size, arg_casts) for size in self._draw_groups(kernel)]
             storages: Storages = {}
             with refusing_full_memory():
                 given = [_move(value, storages, DEVICE) for value in args]
@@ -71,13 +77,13 @@ class CudaShaders:
         return call
 
     def _draw_groups(self, kernel: CudaKernel) -> list[int]:
-        """Sizes of threadgroups, ragged ones too: other threads then run together, and blocks in another order."""
+        """Sizes of threadgroups, ragged ones too: other threads then run together."""
         return [self._random.randint(1, kernel.max_threads_per_threadgroup) for _ in range(SCHEDULES_OF_A_CALL)]
 
     def _run_apart(
-        self, kernel: CudaKernel, args: Sequence[Any], threads: Sequence[int], size: int, casts: Mapping[int, str]
+        self, kernel: ScheduledKernel, args: Sequence[Any], threads: Sequence[int], size: int, casts: Mapping[int, str]
     ) -> torch.Tensor:
-        """The result of a run on copies of the arguments, in groups of a size."""
+        """The result of a run on copies of the arguments, in groups of a size and in an order of their own."""
         storages: Storages = {}
         with refusing_full_memory():
             given = [_move(value, storages, DEVICE) for value in args]
@@ -154,8 +160,10 @@ def load_functor(
 ) -> Shaders:
     """The kernels of a functor on the GPU, beside those on the host where a compiler is. Raises PTR173 without any."""
     library = load_library(compile_functor(sources, functor, include))
+    seed = read_seed() or 0
+    scheduled = load_scheduled(compile_functor(sources, functor, include, SCHEDULED), seed)
     host = _compile_for_host(sources, functor, include)
-    return Shaders(CudaShaders(library, host, comparisons), {}, per_thread)
+    return Shaders(CudaShaders(library, scheduled, host, comparisons, seed), {}, per_thread)
 
 
 def _compile_for_host(sources: Sequence[Path], functor: str, include: Sequence[Path]) -> Any:
@@ -166,12 +174,14 @@ def _compile_for_host(sources: Sequence[Path], functor: str, include: Sequence[P
     return host_shaders.compile_functor(sources, functor, Options(include=tuple(include))).library
 
 
-def compile_functor(sources: Sequence[Path], functor: str, include: Sequence[Path]) -> PtxModule:
+def compile_functor(
+    sources: Sequence[Path], functor: str, include: Sequence[Path], cuda: CudaOptions = PLAIN
+) -> PtxModule:
     """The kernels of a functor as PTX, from the store or compiled. Raises PTR173 when no file registers any."""
     options = Options(include=tuple(include))
     for source in sources:
         if functor in source.read_text():
-            module = compile_family(source, f"{functor}_", options)
+            module = compile_family(source, f"{functor}_", options, cuda)
             if module.entries:
                 return module
     raise PorterError("PTR173", f"no kernel file registers a kernel for {functor}", hint="Add its REGISTER_* lines.")

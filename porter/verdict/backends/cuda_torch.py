@@ -11,9 +11,11 @@ import torch
 from porter.core.errors import PorterError
 
 DEVICE = "cuda"
-# How torch says that it has no kernel for a type, where it does not raise NotImplementedError.
-_WITHOUT_KERNEL = ("not implemented for", "no kernel", "not supported on cuda", "Unsupported dtype")
-_FAILED = "CUDA error"
+# What a failure says of itself, of torch's own code or of a library that it calls: nothing was refused.
+_FAILED = (
+    "CUDA error", "INTERNAL ASSERT FAILED", "report a bug to PyTorch", "CUBLAS_STATUS_", "CUDNN_STATUS_", "cuDNN error",
+    "CUFFT_", "cuFFT error", "CUSOLVER_STATUS_", "cusolver error", "CUSPARSE_STATUS_", "NVRTC_ERROR", "nvrtc: error",
+)  # fmt: skip
 
 
 class NoResult(Exception):
@@ -41,9 +43,7 @@ def compute(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[s
 def is_refusal(error: Exception) -> bool:
     """Whether an error says that torch has no kernel for a call or does not take its arguments: not that one failed."""
     text = str(error)
-    if any(each in text for each in _WITHOUT_KERNEL):
-        return True
-    return _FAILED not in text and not _is_fault(error)
+    return not _is_fault(error) and not any(each in text for each in _FAILED)
 
 
 @contextmanager

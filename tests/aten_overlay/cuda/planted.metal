@@ -98,3 +98,13 @@ kernel void adds_to_nothing(device const float* x [[buffer(0)]], device float* y
                             uint i [[thread_position_in_grid]]) {
   y[i] += x[i];  // adds_to_nothing
 }
+
+// ---- a barrier after some threads have returned, which counts as arrived on the hardware
+kernel void barrier_after_return(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+                                 uint i [[thread_position_in_grid]], uint lid [[thread_position_in_threadgroup]]) {
+  threadgroup float tile[256];
+  tile[lid] = x[i];
+  if (lid >= 200) return;
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // barrier_after_return
+  y[i] = tile[lid] + tile[255 - lid];
+}

@@ -6,15 +6,22 @@ import ctypes
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count, takewhile
 from typing import Any
 
 import torch
 
 from aten_overlay.cuda.driver import Driver
 from aten_overlay.cuda.library import CudaLibrary
+from aten_overlay.cuda.native import Launcher, load_module
 from aten_overlay.metal.cuda.module import Entry, Parameter, PtxModule
 
-FUNCTION, MODULE = 0x1000, 0x2000
+FUNCTION, MODULE, VARIABLE = 0x1000, 0x2000, 0x3000
+LAUNCH = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p),
+    ctypes.c_void_p,
+)  # fmt: skip
+_callbacks: list[Any] = []  # C keeps their addresses alone
 
 
 @dataclass
@@ -29,6 +36,8 @@ class RecordingLibrary:
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     log: bytes = b""
     entries: list[str] = field(default_factory=list)
+    in_c: int = 0
+    memory: dict[int, bytes] = field(default_factory=dict)
 
     def _note(self, name: str, *what: Any) -> int:
         self.calls.append((name, *what))
@@ -67,6 +76,20 @@ class RecordingLibrary:
         function._obj.value = FUNCTION + len(self.entries) - 1
         return self._note("cuModuleGetFunction", module.value, entry.decode())
 
+    def cuModuleGetGlobal_v2(self, address: Any, size: Any, module: Any, name: bytes) -> int:
+        address._obj.value = VARIABLE
+        return self._note("cuModuleGetGlobal_v2", name.decode())
+
+    def cuMemcpyHtoD_v2(self, address: Any, data: bytes, size: int) -> int:
+        self.memory = {**self.memory, address.value: data}
+        return self._note("cuMemcpyHtoD_v2", address.value, size)
+
+    def cuMemcpyDtoH_v2(self, data: Any, address: Any, size: int) -> int:
+        start = max(each for each in self.memory if each <= address.value)
+        found = self.memory[start][address.value - start :][:size]
+        ctypes.memmove(data, found, len(found))
+        return self._note("cuMemcpyDtoH_v2", address.value, size)
+
     def cuFuncSetAttribute(self, function: Any, attribute: int, value: int) -> int:
         return self._note("cuFuncSetAttribute", attribute, value)
 
@@ -80,6 +103,15 @@ class RecordingLibrary:
         data = ctypes.string_at(parameters[0], parameters[len(parameters) - 1] - parameters[0] + 16)
         entry = self.entries[function.value - FUNCTION]
         return self._note("cuLaunchKernel", entry, tuple(sizes), dynamic, stream.value, data)
+
+    def launch_in_c(self, function: int, *given: Any) -> int:
+        """What the launcher in C calls, in the place of `cuLaunchKernel`."""
+        *sizes, dynamic, stream, parameters, extra = given
+        assert extra is None
+        addresses = list(takewhile(bool, (parameters[i] for i in count())))
+        data = ctypes.string_at(addresses[0], addresses[-1] - addresses[0] + 16)
+        self.in_c += 1
+        return self._note("cuLaunchKernel", self.entries[function - FUNCTION], tuple(sizes), dynamic, stream, data)
 
     @property
     def launches(self) -> list[tuple[Any, ...]]:
@@ -95,6 +127,10 @@ class RecordingTorch:
     stream: int = 0x7F0000000001
     capturing: bool = False
     uploads: list[tuple[bytes, int]] = field(default_factory=list)
+
+    @property
+    def tensor_types(self) -> tuple[type, ...]:
+        return (OnDevice,)
 
     def current_device(self) -> int:
         return self.device
@@ -160,9 +196,18 @@ class Bench:
     variants: list[tuple[str, tuple[int, ...]]]
 
 
-def make_bench(entry: Entry, restrict: bool = True, **recorded: Any) -> Bench:
-    """A library with one kernel, and what records its calls."""
+def make_launcher(recorder: RecordingLibrary) -> Launcher:
+    """The launcher in C, whose launches are recorded."""
+    _callbacks.append(LAUNCH(recorder.launch_in_c))
+    address = ctypes.cast(_callbacks[-1], ctypes.c_void_p).value
+    assert address
+    return Launcher(load_module(), address)
+
+
+def make_bench(entry: Entry, restrict: bool = True, in_c: bool = False, **recorded: Any) -> Bench:
+    """A library with one kernel, and what records its calls. Launches go through the launcher `in_c`, or ctypes."""
     recorder, side, variants = RecordingLibrary(**recorded), RecordingTorch(), []
+    launcher = make_launcher(recorder) if in_c else None
 
     def compile_variant(name: str, by_address: tuple[int, ...]) -> PtxModule:
         variants.append((name, by_address))
@@ -172,7 +217,9 @@ def make_bench(entry: Entry, restrict: bool = True, **recorded: Any) -> Bench:
         return PtxModule(".variant", {name: replace(entry, parameters=tuple(changed))})
 
     module = PtxModule(".version 8.0", {entry.name: entry})
-    return Bench(CudaLibrary(module, compile_variant, Driver(recorder), side, restrict), recorder, side, variants)
+    return Bench(
+        CudaLibrary(module, compile_variant, Driver(recorder, launcher), side, restrict), recorder, side, variants
+    )
 
 
 def grid_of(parameters: bytes) -> tuple[int, ...]:

@@ -7,14 +7,19 @@ active together where these are.
 from __future__ import annotations
 
 import ctypes
+import re
+import struct
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
 
+from aten_overlay.cuda.grid import read_grid
+from aten_overlay.cuda.schedule import write_schedule
 from aten_overlay.metal import build, compiler
 from aten_overlay.metal.build import Options
 from aten_overlay.metal.cuda.compile import compile_ptx
@@ -22,6 +27,7 @@ from aten_overlay.metal.cuda.launching import Launch, plan_launch
 from aten_overlay.metal.cuda.module import Entry, PtxModule
 from aten_overlay.metal.cuda.target import DEFAULT, make_target
 from aten_overlay.metal.generate import generate
+from tests.aten_overlay.cuda import planted
 from tests.aten_overlay.cuda.cases import Case, all_cases, find_difference
 from tests.aten_overlay.cuda.needs import needs_libdevice
 
@@ -56,10 +62,10 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.CDLL]
     @lru_cache(maxsize=8)
     def library(file: str, *flags: str) -> ctypes.CDLL:
         cases = cases_of(file)
-        names, options = module_of(cases)
-        unit = build.read_unit(build.preprocess(cases[0].path, options))
+        names, options = module_of(cases) if cases else (list(planted.MISSED), Options())
+        unit = build.read_unit(build.preprocess(cases[0].path if cases else planted.SOURCE, options))
         text = generate(unit, names, dict(options.constants), make_target(names, DEFAULT))
-        symbols = [symbol for entry in compiled(file).entries.values() for symbol in entry.symbols.values()]
+        symbols = re.findall(r"void (\w+__(?:grid|flat|several))\(", text)
         calls = "".join(f'extern "C" void run_{s}(void** a) {{ hardware_call(&{s}, a); }}\n' for s in symbols)
         source = folder / f"{file}{len(flags)}.cpp"
         source.write_text(f"{text}\n{calls}")
@@ -117,6 +123,41 @@ def test_code_for_a_gpu_computes_what_is_expected(file: str, load: Callable[...,
     wrong, symbols = run_all(load(file), file)
     assert wrong == []
     assert len(symbols) > len(compiled(file).entries), "no form but one was run"
+
+
+def write_order(library: ctypes.CDLL, grid: Sequence[int], group: Sequence[int], seed: int) -> None:
+    """Gives the next launch an order."""
+    data = write_schedule(read_grid(grid, group), Random(seed))
+    ctypes.memmove(ctypes.addressof(ctypes.c_char.in_dll(library, "pm_schedule")), data, len(data))
+
+
+@needs_libdevice
+@pytest.mark.parametrize("file", WITHOUT_LIBDEVICE)
+def test_an_order_made_of_a_seed_changes_no_result(file: str, load: Callable[..., ctypes.CDLL]) -> None:
+    library = load(file, "-DPM_SCHEDULED")
+    for case in cases_of(file):
+        entry = compiled(file).entries[case.kernel]
+        write_order(library, case.grid, case.group, 5)
+        launch = plan_launch(entry, "grid", case.grid, case.group, case.threadgroup_bytes)
+        assert run(library, case, entry, launch) == []
+        assert read_note(library)[0] == 0, case.name
+
+
+def read_note(library: ctypes.CDLL) -> tuple[int, ...]:
+    """Whether a barrier was missed, its line, and how many threads reached it of how many."""
+    start = ctypes.addressof(ctypes.c_char.in_dll(library, "pm_schedule"))
+    return struct.unpack_from("<4I", ctypes.string_at(start, 64), 48)
+
+
+@pytest.mark.parametrize("kernel, reached", [("barrier_after_return", 200), ("barrier_in_a_branch", 128)])
+def test_a_barrier_that_threads_miss_is_noted(kernel: str, reached: int, load: Callable[..., ctypes.CDLL]) -> None:
+    library = load("planted.metal", "-DPM_SCHEDULED")
+    write_order(library, (512,), (256,), 1)
+    x, y = np.ones(512, np.float32), np.zeros(512, np.float32)
+    kept = [np.array([512, 1, 1, 256, 1, 1, 2, 1, 1], np.uint32), np.array([x.ctypes.data]), np.array([y.ctypes.data])]
+    addresses = (ctypes.c_void_p * 3)(*(each.ctypes.data for each in kept))
+    library.hardware_run(library[f"run_{kernel}__grid"], addresses, (ctypes.c_uint * 3)(2, 1, 1), 256)
+    assert read_note(library) == (1, *planted.find_lines(kernel), reached, 256)
 
 
 @needs_libdevice

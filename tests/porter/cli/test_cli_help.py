@@ -105,6 +105,8 @@ Options:
                        reorder, or all.
   --family NAME        The GPU family to compile for, as $PORTER_FAMILY:
                        apple7, apple8 or apple9.
+  --shuffle SEED       On an NVIDIA GPU, run threadgroups in orders made of
+                       SEED, as $PORTER_SHUFFLE.  [x>=0]
   --sanitize CHECKS    What to watch kernels for, as $PORTER_SANITIZE: races,
                        bounds, all or none.
   --large              Also test tensors whose offsets pass 32 bits, without

@@ -11,6 +11,8 @@ unsigned __nvvm_read_ptx_sreg_ctaid_x();
 unsigned __nvvm_read_ptx_sreg_ctaid_y();
 unsigned __nvvm_read_ptx_sreg_ctaid_z();
 unsigned __nvvm_read_ptx_sreg_nctaid_x();
+unsigned __nvvm_read_ptx_sreg_nctaid_y();
+int __nvvm_bar0_popc(int);
 void __syncthreads();
 void __nvvm_bar_warp_sync(unsigned mask);
 int __nvvm_shfl_sync_idx_i32(unsigned mask, int word, int lane, int);
@@ -33,6 +35,7 @@ inline void __nvvm_membar_cta() {}
 unsigned hardware_active_mask();
 }
 namespace pm {
+inline void nanosleep(unsigned) {}
 inline __attribute__((always_inline)) unsigned active_mask() { return hardware_active_mask(); }
 unsigned transpose_halves(unsigned);
 void multiply_halves(float (&)[4], unsigned, unsigned);

@@ -27,7 +27,7 @@ struct Warp {
 std::mutex mutex;
 std::condition_variable changed;
 std::vector<Warp> warps;
-unsigned live, halted, barrier_turn, block[3], blocks[3], size;
+unsigned live, halted, barrier_turn, block[3], blocks[3], size, votes, counted;
 thread_local unsigned self;
 
 Warp& warp() { return warps[self / 32]; }
@@ -54,6 +54,8 @@ void let_go_on(Warp& w) {
 void open_barrier() {
   if (!halted || halted != live) return;
   halted = 0;
+  counted = votes;
+  votes = 0;
   ++barrier_turn;
   for (Warp& w : warps) w.halted = 0;
   changed.notify_all();
@@ -100,15 +102,19 @@ unsigned __nvvm_read_ptx_sreg_ctaid_x() { return block[0]; }
 unsigned __nvvm_read_ptx_sreg_ctaid_y() { return block[1]; }
 unsigned __nvvm_read_ptx_sreg_ctaid_z() { return block[2]; }
 unsigned __nvvm_read_ptx_sreg_nctaid_x() { return blocks[0]; }
-void __syncthreads() {
+unsigned __nvvm_read_ptx_sreg_nctaid_y() { return blocks[1]; }
+int __nvvm_bar0_popc(int vote) {
   std::unique_lock lock(mutex);
   const unsigned turn = barrier_turn;
+  votes += vote != 0;
   ++halted;
   warp().halted |= 1u << lane();
   let_go_on(warp());
   open_barrier();
   wait(lock, [&] { return barrier_turn != turn; });
+  return int(counted);
 }
+void __syncthreads() { __nvvm_bar0_popc(0); }
 void __nvvm_bar_warp_sync(unsigned mask) { shuffle(mask, 0, 0); }
 int __nvvm_shfl_sync_idx_i32(unsigned mask, int word, int from, int) { return shuffle(mask, word, unsigned(from) & 31); }
 int __nvvm_shfl_sync_down_i32(unsigned mask, int word, int by, int) { return shuffle(mask, word, lane() + by); }

@@ -8,6 +8,10 @@
 PM_INLINE uint pm_lane() { return uint(__nvvm_read_ptx_sreg_laneid()); }
 PM_INLINE uint pm_index() { return uint(__nvvm_read_ptx_sreg_tid_x()); }
 
+#ifdef PM_SCHEDULED
+#include "schedule.h"
+#endif
+
 namespace pm {
 PM_INLINE uint active_lanes() { return active_mask(); }
 // What memory a barrier orders beyond the threadgroup's own, which the barrier itself orders.
@@ -17,10 +21,17 @@ PM_INLINE void order_memory(metal::mem_flags flags) {
 }  // namespace pm
 
 namespace metal {
+#ifdef PM_SCHEDULED
+PM_INLINE void threadgroup_barrier(mem_flags flags, uint line = __builtin_LINE(), const char* file = __builtin_FILE()) {
+  pm::order_memory(flags);
+  pm::meet(line, file);
+}
+#else
 PM_INLINE void threadgroup_barrier(mem_flags flags) {
   pm::order_memory(flags);
   __syncthreads();
 }
+#endif
 PM_INLINE void threadgroup_barrier(mem_flags flags, memory_order) { threadgroup_barrier(flags); }
 PM_INLINE void simdgroup_barrier(mem_flags flags) {
   pm::order_memory(flags);

@@ -3,6 +3,7 @@
 #define PM_CUDA_INSTRUCTIONS_H
 
 namespace pm {
+PM_INLINE void nanosleep(uint time) { asm volatile("nanosleep.u32 %0;" :: "r"(time)); }
 PM_INLINE uint active_mask() {
   uint mask;
   asm volatile("activemask.b32 %0;" : "=r"(mask));

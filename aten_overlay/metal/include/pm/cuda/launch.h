@@ -21,6 +21,10 @@ struct place {
   // is too large for that.
   PM_INLINE bool find() {
     const dims& d = *grid;
+#ifdef PM_SCHEDULED
+    if (!find_scheduled(group)) return false;
+    wait_a_while(0);
+#else
     if (d.groups[1] > 65535 || d.groups[2] > 65535) {
       const ulong all = uint(__nvvm_read_ptx_sreg_ctaid_x()) + ulong(uint(__nvvm_read_ptx_sreg_nctaid_x())) * uint(__nvvm_read_ptx_sreg_ctaid_y());
       const ulong row = all / d.groups[0];
@@ -30,6 +34,7 @@ struct place {
     } else {
       group[0] = __nvvm_read_ptx_sreg_ctaid_x(), group[1] = __nvvm_read_ptx_sreg_ctaid_y(), group[2] = __nvvm_read_ptx_sreg_ctaid_z();
     }
+#endif
     for (int i = 0; i < 3; ++i) {
       const uint left = d.grid[i] - group[i] * d.group[i];
       size[i] = left < d.group[i] ? left : d.group[i];
