@@ -215,9 +215,11 @@ def _port_map(
 ) -> NativePort:
     """Writes the kernel of a row that moves elements, and its new body. Raises PTR359, PTR370 and PTR379."""
     fork = port.draft.fork
-    style = replace(read_style(fork), refuses_complex=_COMPLEX_REFUSED.search(target.body) is not None)
+    style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
     names = _read_names(row.function, replace(target, variables=target.arguments))
-    types = list_types(found, read_atomic_types(fork) if found.way is Way.ADD else (), style.refuses_complex)
+    types = list_types(
+        found, read_atomic_types(fork) if found.way is Way.ADD else (), style.complex_numbers is Complex.REFUSES
+    )
     kernel_file = find_kernel_file(fork, target.file)
     bases = _list_bases(operator, row)
     for base in bases:
