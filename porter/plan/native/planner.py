@@ -145,8 +145,7 @@ def _read_programs(programs: ReadPrograms, blocked: Blocked) -> Programs | Porte
         return programs(blocked.served) or blocked.error
     except PorterError as error:
         known = blocked.error
-        hint = f"Nor can a port come from its runs: {error.code} {error.what}. {error.hint}".rstrip()
-        return PorterError(known.code, known.what, known.place, hint)
+        return PorterError(known.code, known.what, known.place, f"Nor can a port come from its runs: {error}")
 
 
 def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], error: PorterError) -> NativePort:

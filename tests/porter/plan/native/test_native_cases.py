@@ -221,4 +221,4 @@ def test_a_row_says_why_nothing_is_recorded_of_it(tmp_path: Path) -> None:
     with pytest.raises(PorterError) as raised:
         plan_operator(fork.copy_fork(tmp_path), "shares", programs=fail)
     assert raised.value.code == "PTR071"
-    assert raised.value.hint == "Nor can a port come from its runs: PTR395 no runs of shares are kept. Record them."
+    assert raised.value.hint == "Nor can a port come from its runs: PTR395 no runs of shares are kept\n  Record them."
