@@ -86,3 +86,9 @@ def test_an_operator_as_files(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert "structured_delegate: fast_silu.out" in (tmp_path / "native_functions.yaml").read_text()
     assert "PTR236" in porter(*asked).stderr
+
+
+def test_files_of_an_operator_that_pytorch_has_are_refused(tmp_path: Path) -> None:
+    done = porter("kernel", "export", "templates/softmax.py", "--to", "aten", "--out", str(tmp_path))
+    assert done.returncode == 2 and "PTR347 PyTorch has an operator `softmax` already" in done.stderr, done.stderr
+    assert not list(tmp_path.iterdir())
