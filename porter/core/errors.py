@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 _REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE)
 _CODE = re.compile(r"\bPTR\d{3}\b")
@@ -48,6 +49,12 @@ def coded(error: OSError) -> PorterError | None:
     return PorterError(
         "PTR182", f"the system refused: {error.strerror}", place, "Make it writable, or make room, and try again."
     )
+
+
+def unwritable(error: OSError, path: Path) -> PorterError:
+    """Why a file that a command was to write is not there: PTR182 as in `coded`, otherwise PTR353."""
+    what = f"the file cannot be written: {error.strerror or error}"
+    return coded(error) or PorterError("PTR353", what, Place(str(path)), "Name another folder with --out.")
 
 
 def code_in(text: str) -> str:

@@ -22,6 +22,7 @@ from porter.kernels.torch_metal_kernel import TorchMetalKernel
 from porter.kernels.uses import AnyKernel, StageUse
 
 NAME = "SCRIPT"
+_METAL = (".metal", ".metallib")
 
 
 @dataclass(frozen=True)
@@ -115,10 +116,15 @@ def _calls_of_stage(
 
 
 def require_script(path: Path) -> None:
-    """Raises PTR238 unless `path` is a file."""
+    """Raises PTR238 unless `path` is a file that may be Python."""
     if not path.is_file():
         what = "this is a folder, not a script" if path.is_dir() else "there is no such script"
         raise PorterError("PTR238", what, Place(str(path)), "Check the path.")
+    if path.suffix in _METAL:
+        raise PorterError(
+            "PTR238", "this is Metal source, not a script", Place(str(path)),
+            "Give a Python file with a MetalKernel: its source= is a kernel's body, its header= what stands before.",
+        )  # fmt: skip
 
 
 def run_file(path: Path) -> dict[str, Any]:

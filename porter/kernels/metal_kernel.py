@@ -172,17 +172,14 @@ class MetalKernel:
         found = self._find_operator(inputs, output_shapes)
         kernel = found.kernel
         require_threads(kernel, grid=grid)
-        launch: Launch = {
+        launch = cast(Launch, {
             "grid": () if grid is None else grid, "threadgroup": threadgroup,
-            "output_shapes": output_shapes, "output_dtypes": output_dtypes,
+            "output_shapes": _ordered(kernel, "output_shapes", output_shapes),
+            "output_dtypes": _ordered(kernel, "output_dtypes", output_dtypes),
             "template": template or (), "init_value": init_value,
-        }  # fmt: skip
+        })  # fmt: skip
         if (interceptor := find_interceptor()) is not None:
-            taken = interceptor(kernel, {
-                **launch, "inputs": inputs, "template": dict(template or ()),
-                "output_shapes": _ordered(kernel, "output_shapes", output_shapes),
-                "output_dtypes": _ordered(kernel, "output_dtypes", output_dtypes),
-            })  # fmt: skip
+            taken = interceptor(kernel, {**launch, "inputs": inputs, "template": dict(template or ())})
             return _named(kernel, output_shapes, taken)
         arguments = _packed(kernel, _listed(kernel, "inputs", inputs, kernel.inputs), launch)
         results = run_operator(found, arguments, verbose)

@@ -18,6 +18,7 @@ from porter.kernels.types import describe, is_atomic, limits, metal_type
 MOST_THREADS = 1024
 _DIMENSIONS = 3
 _MOST_IN_GRID = 2**32 - 1  # of one dimension: positions in a grid are 32-bit numbers
+_MOST_ELEMENTS = 2**59  # of a tensor that has addresses, with at most 16 bytes an element
 
 
 def check_call(kernel: Kernel, call: Call) -> None:
@@ -86,7 +87,7 @@ def sizes(kernel: Kernel, what: str, given: object) -> tuple[int, int, int]:
 
 
 def checked_inputs(kernel: Kernel, given: object) -> tuple[Value, ...]:
-    """The inputs of a call in order. Raises PTR205 and PTR207."""
+    """The inputs of a call in order. Raises PTR205, PTR207 and PTR215."""
     given = listed(kernel, "inputs", given, kernel.inputs)
     _check_count(kernel, "inputs", given, kernel.inputs)
     values: list[Value] = []
@@ -96,8 +97,19 @@ def checked_inputs(kernel: Kernel, given: object) -> tuple[Value, ...]:
                 "PTR207", f"input `{name}` of kernel `{kernel.name}` is a {type(value).__name__}",
                 hint="Pass a tensor or a number.",
             )  # fmt: skip
+        if _is_too_wide(value):
+            raise PorterError(
+                "PTR215", f"input `{name}` of kernel `{kernel.name}` is {value}, more than 64 bits hold",
+                hint=f"Pass a float, or a tensor with the parts of `{name}`.",
+            )  # fmt: skip
         values.append(cast(Value, value))
     return tuple(values)
+
+
+def _is_too_wide(value: object) -> bool:
+    if torch.compiler.is_compiling():  # a bound would be a guard on a size
+        return False
+    return type(value) is int and not -(2**63) <= value < 2**64
 
 
 def output_types(kernel: Kernel, given: Sequence[object]) -> tuple[torch.dtype, ...]:
@@ -127,7 +139,16 @@ def _lengths(kernel: Kernel, name: str, shape: object) -> tuple[int, ...]:
             "PTR206", f"the shape of output `{name}` of kernel `{kernel.name}` is {shape!r}",
             hint="Give the lengths of its dimensions: (4, 16).",
         )  # fmt: skip
+    if not torch.compiler.is_compiling() and all(type(n) is int for n in lengths) and _exceeds_memory(lengths):
+        raise PorterError(
+            "PTR206", f"the shape of output `{name}` of kernel `{kernel.name}` is {shape!r}, more than memory holds",
+            hint="Give the lengths of its dimensions: (4, 16).",
+        )  # fmt: skip
     return tuple(lengths)
+
+
+def _exceeds_memory(lengths: Sequence[int]) -> bool:
+    return 0 not in lengths and math.prod(lengths) >= _MOST_ELEMENTS
 
 
 def listed(kernel: Kernel, what: str, given: object, names: Sequence[str]) -> Sequence[object]:
@@ -146,11 +167,16 @@ def _described(given: object) -> str:
 
 
 def check_start(kernel: Kernel, value: object) -> None:
-    """Raises PTR217 for a start value that is no number."""
+    """Raises PTR217 for a start value that is no number, or no number of Metal's."""
     if value is not None and not isinstance(value, (bool, int, float, torch.SymInt, torch.SymFloat)):
         raise PorterError(
             "PTR217", f"init_value of kernel `{kernel.name}` is {_described(value)}",
             hint="Give one number, for all elements of all outputs.",
+        )  # fmt: skip
+    if _is_too_wide(value):
+        raise PorterError(
+            "PTR217", f"init_value of kernel `{kernel.name}` is {value}, more than 64 bits hold",
+            hint="Give a number that all outputs can hold.",
         )  # fmt: skip
 
 
@@ -229,13 +255,19 @@ def _check_init_value(kernel: Kernel, name: str, dtype: torch.dtype, value: Numb
             "PTR217", f"{what} of kernel `{kernel.name}` is {value}, but the output is {_short(dtype)}",
             hint="Give a whole number.",
         )  # fmt: skip
-    if isinstance(value, int) and kind is Kind.INTEGRAL:
-        low, high = limits(dtype) or (value, value)
-        if not low <= value <= high:
-            raise PorterError(
-                "PTR217", f"{what} of kernel `{kernel.name}` is {value}, which {_short(dtype)} cannot hold",
-                hint=f"Give a value from {low} to {high}.",
-            )  # fmt: skip
+    low, high = _bounds(dtype, kind, value)
+    if math.isfinite(value) and not low <= value <= high:
+        raise PorterError(
+            "PTR217", f"{what} of kernel `{kernel.name}` is {value}, which {_short(dtype)} cannot hold",
+            hint=f"Give a value from {low} to {high}.",
+        )  # fmt: skip
+
+
+def _bounds(dtype: torch.dtype, kind: Kind, value: Number) -> tuple[Number, Number]:
+    if kind in (Kind.FLOATING, Kind.COMPLEX):
+        most = torch.finfo(dtype).max
+        return -most, most
+    return (limits(dtype) if kind is Kind.INTEGRAL else None) or (value, value)
 
 
 def _check_range(kernel: Kernel, what: str, value: int, dtype: torch.dtype, hint: str) -> None:

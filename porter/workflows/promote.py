@@ -74,10 +74,12 @@ def export_operator(checkout: Checkout, file: Path, wish: Wish, folder: Path) ->
     """Writes the operator's files to a folder. Raises PTR236 and what `promote` raises of a script."""
     start_device()
     from porter.kernels.loading import running_script
-    from porter.kernels.promotion.reading import find_subject, read_promotion
+    from porter.kernels.promotion.reading import check_name, find_subject, read_promotion
 
     with running_script(file):
-        promotion = read_promotion(find_subject(file, wish), wish)
+        subject = find_subject(file, wish)
+        check_name(subject)
+        promotion = read_promotion(subject, wish)
     paths = []
     for name, text in write_files(checkout, promotion).items():
         create_file(folder / name, text)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
+import errno
 import io
 import keyword
+import os
 import tokenize
 from importlib import metadata
 from pathlib import Path
 
-from porter.core.errors import Place, PorterError
+from porter.core.errors import Place, PorterError, unwritable
 from porter.report.kernel import Template
 
 _BESIDE = Path(__file__).resolve().parents[2] / "templates"
@@ -47,14 +49,18 @@ def write_new(name: str, own: str | None, folder: Path) -> Path:
 
 
 def create_file(path: Path, text: str) -> None:
-    """Writes a new file, in a new folder if need be. Raises PTR236 if it exists."""
+    """Writes a new file, in a new folder if need be. Raises PTR236 if it exists, PTR353 if it cannot be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x") as file:
             file.write(text)
     except FileExistsError:
         hint = "Choose another name or another --out."
+        if not path.parent.is_dir():
+            raise unwritable(NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)), path) from None
         raise PorterError("PTR236", "the file exists already", Place(str(path)), hint) from None
+    except OSError as error:
+        raise unwritable(error, path) from error
 
 
 def rename(source: str, old: str, new: str) -> str:

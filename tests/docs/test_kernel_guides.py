@@ -46,6 +46,17 @@ def pattern(shown: str) -> str:
     return "".join(r"(?:.*\n)*?" if line == "...\n" else re.escape(line) for line in shown.splitlines(keepends=True))
 
 
+def test_the_tests_of_the_guide_run_by_its_command(tmp_path: Path) -> None:
+    page = [s for s in SNIPPETS if s.page == "testing.md"]
+    shell = next(s for s in page if s.language == "sh")
+    tests = next(s for s in page if s.language == "python" and s.line > shell.line)
+    command = shell.text.splitlines()[0].partition("#")[0].split()
+    (tmp_path / command[-1]).parent.mkdir()
+    (tmp_path / command[-1]).write_text(tests.text)
+    done = subprocess.run([sys.executable, *command[1:]], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert command[0] == "python" and "2 passed" in done.stdout, done.stdout + done.stderr
+
+
 def test_what_is_not_run_says_so() -> None:
     assert {s.language for s in SNIPPETS if s.is_run} <= {"python", "metal", "console", "text"}
     assert Counter(s.language for s in SNIPPETS if not s.is_run) == {"sh": 2, "cuda": 1}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import keyword
+import sys
+import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path
 
-from porter.core.errors import Place, PorterError
+from porter.core.errors import Place, PorterError, unwritable
 from porter.kernels.extension import files
 
 _TAKEN = ("torch", "porter", "aten_overlay", "aten", "prim", "test", "tests")
@@ -34,13 +37,20 @@ def check_name(name: str) -> str:
     """The name, which has to fit a Python package and a namespace of torch's operators. Raises PTR251."""
     if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name) or name.startswith("_"):
         raise PorterError(
-            "PTR251", f"`{name}` cannot be the name of an extension", hint="Use letters, digits and underscores."
-        )
-    if name in _TAKEN:
+            "PTR251", f"`{name}` cannot be the name of an extension",
+            hint="Use letters, digits and underscores, a letter first, and no word of Python's.",
+        )  # fmt: skip
+    if name in _TAKEN or name in sys.stdlib_module_names or _is_installed(name):
         raise PorterError(
             "PTR251", f"an extension named {name} would hide another package", hint="Choose another name."
         )
     return name
+
+
+def _is_installed(name: str) -> bool:
+    """Whether packages that are installed have one of this name: what imports it would get the extension."""
+    found = PathFinder.find_spec(name, [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])
+    return found is not None and found.origin is not None
 
 
 def names_of(name: str) -> dict[str, str]:
@@ -49,7 +59,7 @@ def names_of(name: str) -> dict[str, str]:
 
 
 def write(project: Project, folder: Path) -> tuple[Path, ...]:
-    """Writes a project into a folder that is empty or new. Raises PTR252."""
+    """Writes a project into a folder that is empty or new. Raises PTR252, and PTR353 if it cannot be made."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise PorterError(
             "PTR252", "there is something already", Place(str(folder)), "Choose another NAME or --out, or remove it."
@@ -57,7 +67,10 @@ def write(project: Project, folder: Path) -> tuple[Path, ...]:
     written = []
     for path, text in project.files.items():
         target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text)
+        except OSError as error:
+            raise unwritable(error, target) from error
         written.append(target)
     return tuple(written)

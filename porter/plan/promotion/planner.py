@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from porter.aten.native_functions import NativeFunctions
 from porter.core.change_set import ChangeSet
-from porter.core.checkout import Checkout
+from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.dtypes import SCALAR_TYPES, Kind
 from porter.core.edits import Edit
 from porter.core.errors import Place, PorterError
@@ -67,10 +67,14 @@ def plan_promotion(checkout: Checkout, promotion: Promotion) -> PromotionPlan:
 
 
 def write_files(checkout: Checkout, promotion: Promotion) -> Mapping[str, str]:
-    """The same texts as files of a folder: new files by their names, additions to others by what they are added to."""
+    """The same texts as files of a folder: new files by their names, additions to others by what they are added to.
+
+    The embedded fork stands for none: its files lack what PyTorch's do.
+    """
+    style = Style() if checkout.root == EMBEDDED_FORK else read_style(checkout)
     files = {
         path.rpartition("/")[2]: format_block(checkout, path, text)
-        for path, text in _new_files(promotion, Style()).items()
+        for path, text in _new_files(promotion, style).items()
     }
     opinfo = tests.write_functions(promotion)
     if promotion.has_opinfo:

@@ -63,6 +63,13 @@ def test_what_is_no_file(name: str, what: str, tmp_path: Path) -> None:
     assert (caught.value.code, caught.value.what) == ("PTR238", what)
 
 
+def test_metal_source_is_no_script(tmp_path: Path) -> None:
+    (tmp_path / "fill.metal").write_text("kernel void fill(device float* out) {}\n")
+    with pytest.raises(PorterError) as caught:
+        load(tmp_path / "fill.metal")
+    assert (caught.value.code, caught.value.what) == ("PTR238", "this is Metal source, not a script")
+
+
 def test_a_script_that_ends_the_program(tmp_path: Path) -> None:
     path = tmp_path / "script.py"
     path.write_text("import sys\nsys.exit(0)\n")

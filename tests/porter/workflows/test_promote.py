@@ -65,6 +65,12 @@ def test_written_refused_the_second_time_and_undone(tmp_path: Path) -> None:
     assert "wrote 6 files" in first.stderr
     names = ("kernels/FastSilu.metal", "operations/FastSilu.mm")
     assert all((fork / "aten/src/ATen/native/mps" / name).is_file() for name in names)
+    out = tmp_path / "out"
+    export = ("kernel", "export", "templates/silu.py", "--to", "aten", "--op", "fast_silu", "--out", str(out))
+    assert porter(*export, "--checkout", str(fork)).returncode == 0
+    for name in (*names, "../FastSilu.cpp"):
+        written = (fork / "aten/src/ATen/native/mps" / name).read_text()
+        assert written == (out / Path(name).name).read_text()
     second = porter(*asked, "--write")
     assert second.returncode == 2
     assert "PTR242 the fork has the operator fast_silu already" in second.stderr
@@ -86,3 +92,9 @@ def test_an_operator_as_files(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert "structured_delegate: fast_silu.out" in (tmp_path / "native_functions.yaml").read_text()
     assert "PTR236" in porter(*asked).stderr
+
+
+def test_files_of_an_operator_that_pytorch_has_are_refused(tmp_path: Path) -> None:
+    done = porter("kernel", "export", "templates/softmax.py", "--to", "aten", "--out", str(tmp_path))
+    assert done.returncode == 2 and "PTR347 PyTorch has an operator `softmax` already" in done.stderr, done.stderr
+    assert not list(tmp_path.iterdir())

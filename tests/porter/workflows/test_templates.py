@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from expecttest import assert_expected_inline
 
-from porter.core.errors import PorterError
+from porter.core.errors import Place, PorterError
 from porter.report.kernel import Template
 from porter.workflows import templates
 from porter.workflows.templates import find_template, find_templates, rename, write_new
@@ -67,6 +67,15 @@ def test_a_file_is_not_overwritten(tmp_path: Path) -> None:
         write_new("softmax", None, tmp_path)
     assert caught.value.code == "PTR236"
     assert (tmp_path / "softmax.py").read_text() == "mine"
+
+
+@pytest.mark.parametrize("folder", ["file", "file/below", "file/" + 300 * "x"])
+def test_a_folder_that_cannot_be_made_is_refused(folder: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(PorterError) as caught:
+        write_new("softmax", None, tmp_path / folder)
+    assert caught.value.code == "PTR353" and caught.value.place == Place(str(tmp_path / folder / "softmax.py"))
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 @pytest.mark.parametrize("name", ["my-norm", "class", "3d"])

@@ -48,7 +48,9 @@ def code_of(function: Callable[[], object]) -> str:
     return caught.value.code
 
 
-@pytest.mark.parametrize("name", ["my-ops", "1st", "", "class", "_ops", "größe", "torch", "a.b", "../a"])
+@pytest.mark.parametrize(
+    "name", ["my-ops", "1st", "", "class", "_ops", "größe", "torch", "a.b", "../a", "numpy", "json"]
+)
 def test_a_name_that_cannot_be_a_package_is_refused(name: str) -> None:
     assert code_of(lambda: project.example(name)) == "PTR251"
 
@@ -58,6 +60,7 @@ def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
     assert code_of(lambda: project.write(project.example("my_ops"), tmp_path)) == "PTR252"
     assert code_of(lambda: project.write(project.example("my_ops"), tmp_path / "mine")) == "PTR252"
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    assert code_of(lambda: project.write(project.example("my_ops"), tmp_path / "mine" / "deeper")) == "PTR353"
 
 
 def test_every_file_is_written(tmp_path: Path) -> None:
