@@ -13,7 +13,7 @@ from aten_overlay.metal.lexer import Source, is_attribute, skip_angles
 from aten_overlay.metal.overloads import Overloads, find_renamings
 from aten_overlay.metal.reach import find_needed, find_reached, find_waiting, is_variable
 from aten_overlay.metal.spaces import ERASED, find_duplicates
-from aten_overlay.metal.swizzles import AS_VECTOR, find_deduced, find_templates
+from aten_overlay.metal.swizzles import AS_VECTOR, find_deduced, find_nested, find_templates
 from aten_overlay.metal.syntax import Declaration, constructor_qualifiers
 from aten_overlay.metal.table import Row, Value, clean, make_row
 from aten_overlay.metal.targets import Target
@@ -76,6 +76,8 @@ def generate(
     for entry in needed:
         ends = (source.ends[i] for i in find_deduced(source, entry.declaration, templates))
         edits += [Edit(end, end, AS_VECTOR) for end in ends]
+    nested = find_nested(source, [entry.declaration for entry in needed])
+    edits += [Edit(source.starts[first], source.ends[last], made) for first, last, made in nested]
     for entry in needed:
         edits += _keyword_edits(source, entry.declaration, values, checked, target.threadgroup)
     edits += _inlining_edits(unit, kept)

@@ -14,7 +14,7 @@ from typing import Any
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.textures import FIRST_SAMPLER, FIRST_TEXTURE, Sampler, Texture
 
-SHUFFLE_LANES, FORCE_FIBERS = 1, 2
+SHUFFLE_LANES, FORCE_FIBERS, WITHOUT_CELLS = 1, 2, 4
 _THREADGROUP, _TEXTURE, _SAMPLER = 2, 3, 4
 _STATUS = {3: "PTR107"}
 _launches = count()

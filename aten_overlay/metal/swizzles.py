@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from aten_overlay.metal.declarations import Unit
 from aten_overlay.metal.lexer import Source, skip_angles
@@ -12,6 +12,8 @@ from aten_overlay.metal.syntax import Declaration, class_key
 # Binds tighter than arithmetic: what stands before it is the swizzle alone.
 AS_VECTOR = " ->* ::pm::as_vector"
 _SWIZZLE = re.compile(r"[xyzw]{2,4}$|[rgba]{2,4}$")
+_COMPONENTS = re.compile(r"[xyzw]{1,4}$|[rgba]{1,4}$")
+_ACCESS = (".", "->")
 
 
 def find_templates(unit: Unit) -> frozenset[str]:
@@ -37,6 +39,35 @@ def find_deduced(source: Source, declaration: Declaration, templates: Collection
             end = _skip_expression(source, i + 3, declaration.end)
             if _is_swizzle(source, end - 1):
                 yield end - 1
+
+
+def find_nested(source: Source, declarations: Iterable[Declaration]) -> list[tuple[int, int, str]]:
+    """The tokens, from the first to the last, of swizzles of swizzles, with the one swizzle that does the same."""
+    found = [nested for declaration in declarations for nested in _find_nested(source, declaration)]
+    # What is named elsewhere than behind a point may be a member of a class.
+    named = {token for i, token in enumerate(source.tokens) if source.tokens[i - 1] not in _ACCESS} if found else set()
+    return [nested for nested in found if source.tokens[nested[0]] not in named]
+
+
+def _find_nested(source: Source, declaration: Declaration) -> Iterator[tuple[int, int, str]]:
+    tokens, i = source.tokens, declaration.start
+    while i < declaration.end:
+        first, made = i + 1, _token(source, i + 1)
+        last = first
+        if tokens[i] in _ACCESS and _SWIZZLE.match(made):
+            while _token(source, last + 1) == "." and (inner := _compose(made, _token(source, last + 2))):
+                last, made = last + 2, inner
+        if last > first:
+            yield first, last, made
+        i = last
+
+
+def _compose(outer: str, inner: str) -> str:
+    """The components of a vector that a swizzle takes of another; "" where `inner` is none of it."""
+    if len(outer) < 2 or not _COMPONENTS.match(inner):
+        return ""
+    places = [("xyzw" if inner[0] in "xyzw" else "rgba").index(each) for each in inner]
+    return "".join(outer[k] for k in places) if max(places) < len(outer) else ""
 
 
 def _token(source: Source, i: int) -> str:

@@ -91,7 +91,8 @@ struct pm_sampler {
 
 enum pm_launch_flags {
   PM_SHUFFLE_LANES = 1u,  /* run lanes and simdgroups in an order derived from `seed`: exposes missing barriers */
-  PM_FORCE_FIBERS = 2u    /* run a synchronizing kernel's lanes one by one even where lockstep is possible */
+  PM_FORCE_FIBERS = 2u,   /* run a synchronizing kernel's lanes one by one even where lockstep is possible */
+  PM_WITHOUT_CELLS = 4u   /* do not watch device memory byte by byte, which takes several times what a launch goes over */
 };
 
 enum pm_status {

@@ -301,7 +301,8 @@ void begin(const Job& job, void* const* threadgroup, Failure& failure, jmp_buf* 
     if (range) range->whole = true;
   }
   for (int i = 0; i < s.range_count; ++i)
-    if (s.ranges[i].space != kTexture) add_cells(s, s.ranges[i]);
+    if (s.ranges[i].space != kTexture && !(s.ranges[i].space == kDevice && launch.flags & PM_WITHOUT_CELLS))
+      add_cells(s, s.ranges[i]);
   for (Bound& b : s.arguments)
     if (b.argument && b.high > b.low) b.range = find_range(s, b.low, b.high);
   for (Bound& b : s.threadgroup)

@@ -108,6 +108,20 @@ kernel void swizzles(device float* out [[buffer(0)]]) {
   const uint4 started = {1, 2};
   out[5] = started.x + 10 * started.y + 100 * started.z;
 }
+struct Corner {
+  float2 wz;
+};
+kernel void swizzles_of_swizzles(device float* out [[buffer(0)]], device Corner* corners [[buffer(1)]]) {
+  float4 v(1, 2, 3, 4);
+  out[0] = v.rgba.a;
+  v.zyx.xy = float2(30, 20);
+  out[1] = v.x + v.y + v.z;
+  thread float4* const p = &v;
+  const auto turned = p->wzyx.xyz.zx;
+  out[2] = turned.x + 10 * turned.y;
+  out[3] = metal::dot(v.xyz.xy, v.zw.yx) + (v + v).xyz.z;
+  out[4] = corners->wz.x + corners[0].wz.y;
+}
 kernel void scalars(device float* out [[buffer(0)]]) {
   const float4 chosen = metal::select(float4(1, 2, 3, 4), -INFINITY, bool4(false, true, false, false));
   out[0] = chosen.x;
@@ -134,6 +148,8 @@ kernel void matrices(device float* out [[buffer(0)]]) {
   for (int c = 0; c < 2; ++c)
     for (int r = 0; r < 2; ++r) out[2 * c + r] = narrow[c][r];
   out[4] = metal::determinant(float4x4(2.0)) + (m == m);
+  m /= 2.0;
+  out[5] = (float2x2(6, 9, 12, 15) / 3.0f)[1][0] + m[0][1];
 }
 constant metal::os_log journal("porter", "forms");
 kernel void logs(device float* out [[buffer(0)]]) {

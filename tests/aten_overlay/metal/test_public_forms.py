@@ -15,7 +15,7 @@ from aten_overlay.metal.launch import Library
 SOURCE = Path(__file__).with_name("public_forms.metal")
 CONSTANTS = ((20, 3), (21, True), (8, 5))
 RIGHT = ("arrays", "spaces", "swizzles", "scalars", "matrices", "logs", "too_much", "limited_2", "limited_2_1",
-         "twice")  # fmt: skip
+         "twice", "swizzles_of_swizzles")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +95,14 @@ def test_numbers_beside_vectors(library: Library) -> None:
     assert found == [1, -np.inf, 2.5, 3 + 2, 16, 3, 65504, 1, 4 + 4, 1 + 1, 1, 7]
 
 
+def test_swizzles_of_swizzles_are_places_too(library: Library) -> None:
+    corners = np.array([7, 80], np.float32)
+    found = _run(library, "swizzles_of_swizzles", 5, corners)
+    assert found == [4, 1 + 20 + 30, 20 + 10 * 4, 1 * 4 + 20 * 30 + 60, 87]
+
+
 def test_matrices_convert_and_accumulate(library: Library) -> None:
-    assert _run(library, "matrices", 5) == [3, 4, 6, 9, 17]
+    assert _run(library, "matrices", 6) == [3, 4, 6, 9, 17, 4 + 2]
 
 
 def test_a_kernel_has_the_name_of_a_library_function() -> None:

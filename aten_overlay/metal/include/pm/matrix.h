@@ -28,6 +28,7 @@ template <class T, int C, int R> struct matrix {
   PM_INLINE matrix& operator+=(const matrix& o) { return *this = *this + o; }
   PM_INLINE matrix& operator-=(const matrix& o) { return *this = *this - o; }
   PM_INLINE matrix& operator*=(T s) { return *this = *this * s; }
+  PM_INLINE matrix& operator/=(T s) { return *this = *this / s; }
   PM_INLINE matrix& operator*=(const matrix<T, C, C>& o) { return *this = *this * o; }
   friend PM_INLINE matrix operator-(const matrix& a) {
     matrix r;
@@ -58,6 +59,11 @@ template <class T, int C, int R> struct matrix {
     return r;
   }
   friend PM_INLINE matrix operator*(T s, const matrix& a) { return a * s; }
+  friend PM_INLINE matrix operator/(const matrix& a, T s) {
+    matrix r;
+    for (int c = 0; c < C; ++c) r.columns[c] = a.columns[c] / s;
+    return r;
+  }
   friend PM_INLINE vec<T, R> operator*(const matrix& a, const vec<T, C>& v) {
     vec<T, R> r = a.columns[0] * v.v_[0];
     for (int c = 1; c < C; ++c) r += a.columns[c] * v.v_[c];
