@@ -13,6 +13,7 @@ from porter.core import dtypes
 from porter.core.dtypes import BFLOAT, HALF, INT, LONG
 from porter.loops.coordinates import INDEXED, CoordinateMap, Rule, Way
 from porter.loops.fit import MIN_CALLS
+from porter.recording.calls import OpCall
 from porter.recording.record import RecordedRun, run_call
 
 _TOLERANCES = {HALF: 2e-3, BFLOAT: 2e-2}
@@ -67,7 +68,7 @@ def _list_candidates(runs: Sequence[RecordedRun]) -> Iterator[CoordinateMap]:
             yield CoordinateMap(rule, Way.READ, argument, source=source, value=value)
         for rule, argument in product(_PADS, lists):
             yield CoordinateMap(rule, Way.ADD, argument, source=source)
-    for rule, dim, index in product(INDEXED, dims, indices):
+    for rule, dim, index in product((Rule.ELEMENT, Rule.POSITION), dims, indices):
         others = [name for name in tensors if name != index]
         for source in others:
             yield CoordinateMap(rule, Way.READ, dim, index, source=source)
@@ -81,7 +82,25 @@ def _list_candidates(runs: Sequence[RecordedRun]) -> Iterator[CoordinateMap]:
 
 
 def _agrees(candidate: CoordinateMap, run: RecordedRun) -> bool:
-    result = _with_dimension(run.results[0].detach().cpu())
+    """Whether a map computes the result of a call, or what the CPU computes where that is another."""
+    recorded = run.results[0].detach().cpu()
+    return _computes(candidate, run, recorded) or (
+        recorded.dtype == torch.bool and _computes(candidate, run, _run_on_cpu(run, recorded))
+    )
+
+
+def _run_on_cpu(run: RecordedRun, otherwise: torch.Tensor) -> torch.Tensor:
+    """What the CPU computes of the arguments of a call: MPSGraph has no booleans, and takes 0.5 for false."""
+    given = {name: run.given[name].clone() for name in run.given if name in run.call.arguments}
+    try:
+        made = OpCall(run.call.overload, {**run.call.arguments, **given}).run()
+    except (RuntimeError, NotImplementedError):
+        return otherwise
+    return made if isinstance(made, torch.Tensor) else otherwise
+
+
+def _computes(candidate: CoordinateMap, run: RecordedRun, recorded: torch.Tensor) -> bool:
+    result = _with_dimension(recorded)
     given = {name: _with_dimension(tensor) for name, tensor in run.given.items()}
     try:
         made = _compute(candidate, given, run.call.arguments, result)
@@ -124,7 +143,7 @@ def _compute(
     own = _grid(walked)
     at, inside = _move(found, own, walked, result.shape, given, arguments)
     elements = _read_elements(found, given, arguments, own, walked, result.dtype).to(type_)
-    elements = elements * arguments[found.factor] if found.factor else elements
+    elements = elements * torch.tensor(arguments[found.factor]) if found.factor else elements
     flat = _flatten(at, result.shape)[inside]
     made = start.reshape(-1).clone()
     if made.numel() != math.prod(result.shape):

@@ -18,7 +18,9 @@ from porter.metal.native.launch import DIMS, INDEX_MATH, PROFILER, REDUCE_UTILS,
 CONTEXT = "ATen/Context.h"
 
 
-def write_map_launch(found: CoordinateMap, kernel: MapKernel, names: Names, views: Mapping[str, str], body: str) -> Launch:
+def write_map_launch(
+    found: CoordinateMap, kernel: MapKernel, names: Names, views: Mapping[str, str], body: str
+) -> Launch:
     """Launches a kernel; `views` are variables that have the elements of a tensor in the shape that is walked."""
     writer = _Writer(found, kernel, names, views, body)
     lines = [*writer.start(), *writer.numbers(), *writer.encode()]
@@ -62,9 +64,9 @@ class _Writer:
         found, result = self.found, self.names.variable(RESULT)
         if found.way is Way.ADD:
             yield f'at::globalContext().alertNotDeterministic("{self.kernel.name}_mps");'
-        if found.writes and not found.start:
+        if found.writes and not found.start and not re.search(rf"\b{result} = at::zeros", self.body):
             yield f"{result}.zero_();"
-        elif found.writes and self.names.variable(found.start) != result:
+        elif found.start and self.names.variable(found.start) != result:
             yield f"{result}.copy_({self.names.variable(found.start)});"
 
     def numbers(self) -> Iterator[str]:
@@ -131,5 +133,3 @@ class _Writer:
         if self.found.way is Way.COMBINE:
             return f"{walked}.numel() / ensure_nonempty_size({walked}, {self._dim()})"
         return f"{walked}.numel()"
-
-

@@ -28,7 +28,14 @@ from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
-from porter.plan.native.files import edit_host_file, edit_kernel_file, find_kernel_file, read_atomic_types, read_style, sees_helpers
+from porter.plan.native.files import (
+    edit_host_file,
+    edit_kernel_file,
+    find_kernel_file,
+    read_atomic_types,
+    read_style,
+    sees_helpers,
+)
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables
 from porter.plan.native.scaffold import write_frame
 from porter.plan.native.target import Target, calls_one, find_expanded, find_target, with_fed, with_returned

@@ -40,7 +40,9 @@ class Target:
     body: str
     variables: Mapping[str, str]
     optional: frozenset[str]  # the variables that are optional tensors
-    arguments: Mapping[str, str] = field(default_factory=dict)  # the same, but for what the graph was fed in their place
+    arguments: Mapping[str, str] = field(
+        default_factory=dict
+    )  # the same, but for what the graph was fed in their place
 
     @property
     def place(self) -> Place:

@@ -104,7 +104,9 @@ def test_few_calls_show_nothing() -> None:
 
 
 def test_what_is_no_map() -> None:
-    assert find_map([run(aten.roll.default, {"self": torch.randn(s), "shifts": [1], "dims": [0]}) for s in SHAPES]) is None
+    assert (
+        find_map([run(aten.roll.default, {"self": torch.randn(s), "shifts": [1], "dims": [0]}) for s in SHAPES]) is None
+    )
     assert find_map([run(aten.cumsum.default, {"self": torch.randn(s), "dim": 0}) for s in SHAPES]) is None
 
 
