@@ -35,7 +35,9 @@ def serves(checkout: Checkout, overload: str, row: ServedFunction) -> bool:
 
 
 def _is_out_of(row: NativeFunction, function: NativeFunction) -> bool:
-    """Whether a row is the out= variant of a function: it takes the same, and what it writes."""
+    """Whether a row is the out= variant of a function, which takes what it writes too, or its in-place variant."""
+    if [each.name for each in row.arguments] == [each.name for each in function.arguments]:
+        return row.name.partition(".")[::2] == (f"{function.base}_", function.name.partition(".")[2])
     taken = [(each.name, each.type) for each in row.arguments if "!" not in each.type]
     is_family = row.base == function.base and len(taken) < len(row.arguments)
     return is_family and taken == [(each.name, each.type) for each in function.arguments]
