@@ -106,10 +106,10 @@ def port_rows(
     """
     port = NativePort(draft)
     symbols = frozenset(each.served.entry.kernel.rsplit("::", 1)[-1] for each in blocked)
-    recorded = {each: _read_programs(programs, each.served) for each in blocked}
+    read = {each: _read_programs(programs, each) for each in blocked}
     done: dict[tuple[str, str], str] = {}  # the functions that were ported, and their names
-    for each in sorted(blocked, key=lambda each: recorded[each] is None):
-        row, found = each.served, recorded[each]
+    for each in sorted(blocked, key=lambda each: isinstance(read[each], PorterError)):
+        row, found = each.served, read[each]
         if _find_key(row) in done or calls_one(port.draft.fork, row, done.values()):
             port = replace(port, ported=(*port.ported, row))
             continue
@@ -117,17 +117,19 @@ def port_rows(
             target = with_fed(with_returned(find_target(port.draft.fork, row, symbols)))
             key = (target.file, target.function.signature)
             if key not in done:
-                if found is None:
-                    raise each.error
+                if isinstance(found, PorterError):
+                    raise found
                 port = _port_row(port, operator, row, target, found)
                 done[key] = target.function.name
             port = replace(port, ported=(*port.ported, row))
         except PorterError as error:
-            why = each.error if found is None else error
+            why = found if isinstance(found, PorterError) else error
             port = replace(port, blocked=(*port.blocked, Blocked(row, why)))
             if scaffold:
                 port = _add_frame(port, row, symbols, why)
-    return port
+    late = [each.served for each in port.blocked if _find_key(each.served) in done]  # ported for an overload after them
+    blocked = tuple(each for each in port.blocked if each.served not in late)
+    return replace(port, ported=(*port.ported, *late), blocked=blocked)
 
 
 def _find_key(row: ServedFunction) -> tuple[str, str] | None:
@@ -136,12 +138,14 @@ def _find_key(row: ServedFunction) -> tuple[str, str] | None:
     return (found.file, found.function.signature) if found and found.function else None
 
 
-def _read_programs(programs: ReadPrograms, row: ServedFunction) -> Programs | None:
-    """What is recorded of a row; None where it cannot be recorded here."""
+def _read_programs(programs: ReadPrograms, blocked: Blocked) -> Programs | PorterError:
+    """What is recorded of a row; where nothing is, why the row stays blocked."""
     try:
-        return programs(row)
-    except PorterError:
-        return None
+        return programs(blocked.served) or blocked.error
+    except PorterError as error:
+        known = blocked.error
+        hint = f"Nor can a port come from its runs: {error.code} {error.what}. {error.hint}".rstrip()
+        return PorterError(known.code, known.what, known.place, hint)
 
 
 def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], error: PorterError) -> NativePort:

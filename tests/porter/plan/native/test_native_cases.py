@@ -7,6 +7,7 @@ import pytest
 from expecttest import assert_expected_inline
 
 from porter.aten.condition import Condition
+from porter.aten.operator import ServedFunction
 from porter.core.dtypes import BOOL, FLOAT, INT, LONG
 from porter.core.errors import PorterError
 from porter.core.layout import INDEXING, NATIVE_FUNCTIONS, OPERATIONS
@@ -211,3 +212,13 @@ def test_rows_of_one_operator_share_a_kernel_that_is_the_same(tmp_path: Path) ->
     assert (
         plan.complete and diff.count("+kernel void parts(") == 1 and diff.count('getPipelineStateForFunc("parts_"') == 2
     )
+
+
+def test_a_row_says_why_nothing_is_recorded_of_it(tmp_path: Path) -> None:
+    def fail(served: ServedFunction) -> Programs:
+        raise PorterError("PTR395", f"no runs of {served.function.base} are kept", hint="Record them.")
+
+    with pytest.raises(PorterError) as raised:
+        plan_operator(fork.copy_fork(tmp_path), "shares", programs=fail)
+    assert raised.value.code == "PTR071"
+    assert raised.value.hint == "Nor can a port come from its runs: PTR395 no runs of shares are kept. Record them."
