@@ -24,27 +24,31 @@ _VARIED = 4  # calls
 Coordinates = list[torch.Tensor]
 
 
-def find_map(runs: Sequence[RecordedRun]) -> CoordinateMap | None:
-    """The first map that computes the result of every call; None if none does, or for few calls."""
-    runs = [*runs, *_combine_otherwise(runs)]
-    if len(runs) < MIN_CALLS or any(len(run.results) != 1 for run in runs):
+def find_map(runs: Sequence[RecordedRun], run: Callable[[OpCall], RecordedRun] = run_call) -> CoordinateMap | None:
+    """The first map that computes the result of every call; None if none does, or for few calls.
+
+    Some calls are `run` again, with another way to combine elements.
+    """
+    runs = [*runs, *map(run, _combine_otherwise(runs))]
+    if len(runs) < MIN_CALLS or any(len(each.results) != 1 for each in runs):
         return None
-    ordered = sorted(runs, key=lambda run: run.results[0].numel())
-    found = next((each for each in _list_candidates(ordered) if all(_agrees(each, run) for run in ordered)), None)
+    ordered = sorted(runs, key=lambda each: each.results[0].numel())
+    fitting = (each for each in _list_candidates(ordered) if all(_agrees(each, ran) for ran in ordered))
+    found = next(fitting, None)
     if found is None:
         return None
-    types = dict.fromkeys(_dtype(run.results[0]) for run in runs)
+    types = dict.fromkeys(_dtype(each.results[0]) for each in runs)
     of_index = (INT, LONG) if found.index else ()  # what ATen takes, though samples have but one of them
     return replace(found, dtypes=tuple(types), index_dtypes=of_index)
 
 
-def _combine_otherwise(runs: Sequence[RecordedRun]) -> Iterator[RecordedRun]:
+def _combine_otherwise(runs: Sequence[RecordedRun]) -> Iterator[OpCall]:
     """Some of the calls with the other way to combine, if an argument says how to."""
     for run in runs[:_VARIED]:
         for name, value in run.call.arguments.items():
             if isinstance(value, str) and value in _COMBINED:
                 other = next(each for each in _COMBINED if each != value)
-                yield run_call(run.call.with_argument(name, other))
+                yield run.call.with_argument(name, other)
 
 
 def _dtype(tensor: torch.Tensor) -> dtypes.DType:
