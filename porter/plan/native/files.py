@@ -25,6 +25,7 @@ _NAMESPACE = re.compile(r"^namespace at::native(?:::\w+)* \{\n(?:using namespace
 _REDUCTIONS = f"{METAL_HEADERS}/reduction_utils.h"
 _ATOMIC = f"{METAL_HEADERS}/atomic.h"
 _THREADGROUP_SUM = re.compile(r"\bthreadgroup_sum\(\s*threadgroup[^,]*,\s*\w+ \w+,\s*\w+ \w+,\s*\w+ \w+\)")
+_USED = "lib.getPipelineStateForFunc"
 # What a kernel's text says, and the header of c10 or of Metal that declares it.
 _DECLARED_IN = (
     (re.compile(r"\bAtomicType"), f"{METAL_HEADERS}/atomic.h"),
@@ -127,6 +128,7 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Ite
     if found := re.search(r"\blib = (?:mps::)?MetalShaderLibrary\b[\s\S]*?^#endif\n", text, re.M):
         if helper:
             yield Edit(file, found.end(), found.end(), helper)
+        yield from _move_library_up(file, text)
         return
     others = (_LIBRARY.search(checkout.read(path)) for path in list_host_sources(checkout))
     model = next((found for found in others if found), None)
@@ -136,6 +138,14 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Ite
     library = model[0].replace(f"/{model[1]}_metallib.h", f"/{PurePosixPath(kernel_file).stem}_metallib.h")
     library = re.sub(r"= (?:mps::)?MetalShaderLibrary", "= mps::MetalShaderLibrary", library)
     yield Edit(file, place.end(), place.end(), f"\n{library}{helper}")
+
+
+def _move_library_up(file: str, text: str) -> Iterator[Edit]:
+    """Moves a file's library of kernels to the start of its namespace, if a function before it uses it."""
+    found, place, used = _LIBRARY.search(text), _NAMESPACE.search(text), text.find(f"{_USED}(")
+    if found and place and 0 <= used < found.start():
+        yield Edit(file, place.end(), place.end(), f"\n{found[0]}")
+        yield Edit(file, found.start(), found.end() + text[found.end() :].startswith("\n"), "")
 
 
 def sees_helpers(source: Source, offset: int) -> bool:

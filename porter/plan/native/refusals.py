@@ -12,8 +12,9 @@ from porter.plan.native.body import LAUNCH
 
 
 def refuse_tables(programs: Programs) -> None:
-    """Raises PTR377 for a program that reads constants of the graph."""
-    if any(isinstance(role, Table) for case in programs.cases for role in case.roles.values()):
+    """Raises PTR377 for a program that reads constants of the graph, or whose result is one."""
+    tables = (isinstance(role, Table) for case in programs.cases for role in case.roles.values())
+    if any(tables) or not all(case.nests for case in programs.cases):
         what = f"the graph of {programs.name} has constants that differ by element"
         raise PorterError("PTR377", what, hint="See docs/errors/PTR377.md.")
 

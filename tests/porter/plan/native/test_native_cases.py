@@ -88,6 +88,12 @@ def test_a_table_of_constants_is_refused(tmp_path: Path) -> None:
         fork.diff(tmp_path, "shares", Programs("shares", (replace(case, roles=roles),)))
 
 
+def test_a_result_that_is_a_constant_of_the_graph_is_refused(tmp_path: Path) -> None:
+    [case] = fork.shares().cases
+    with pytest.raises(PorterError, match="PTR377"):
+        fork.diff(tmp_path, "shares", Programs("shares", (replace(case, nests=()),)))
+
+
 def test_a_scaffold_has_each_open_decision_as_a_comment_and_raises(tmp_path: Path) -> None:
     checkout = fork.copy_fork(tmp_path)
     plan = plan_operator(checkout, "shares", programs=lambda served: None, scaffold=True)
