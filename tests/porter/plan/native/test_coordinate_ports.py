@@ -61,9 +61,18 @@ ADDED = CoordinateMap(
 ATOMIC = "template <> struct AtomicType<float> {};\ntemplate <> struct AtomicType<half> {};\n"
 
 
-def plan(folder: Path, op: str, found: CoordinateMap, atomic: str = ATOMIC) -> Plan:
+LIBRARY = """#ifndef PYTORCH_JIT_COMPILE_SHADERS
+static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
+#else
+#include <ATen/native/mps/Puts_metallib.h>
+#endif
+
+"""
+
+
+def plan(folder: Path, op: str, found: CoordinateMap, atomic: str = ATOMIC, host: str = HOST) -> Plan:
     copy = fork.copy_fork(folder)
-    (copy.root / OPERATIONS / "Puts.mm").write_text(HOST)
+    (copy.root / OPERATIONS / "Puts.mm").write_text(host)
     rows = copy.root / NATIVE_FUNCTIONS
     rows.write_text(rows.read_text() + ROWS)
     header = copy.root / METAL_HEADERS / "atomic.h"
@@ -331,6 +340,13 @@ diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/
  
 """,
     )
+
+
+def test_a_library_is_declared_before_its_first_use(tmp_path: Path) -> None:
+    late = HOST.replace("} // namespace", f"{LIBRARY}}} // namespace")
+    host = plan(tmp_path, "mirrored", MIRRORED, host=late).changes.apply()[f"{OPERATIONS}/Puts.mm"]
+    assert host.count(LIBRARY) == 1
+    assert host.index(LIBRARY) < host.index("Tensor mirrored_mps")
 
 
 def test_a_fork_without_atomics_is_refused(tmp_path: Path) -> None:
