@@ -26,6 +26,7 @@ from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.launch import write_launch
 from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
+from porter.plan.native.allocations import create_results
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
 from porter.plan.native.files import edit_host_file, edit_kernel_file, find_kernel_file, read_style, sees_helpers
@@ -170,7 +171,8 @@ def _port_row(
         taken = any(kernel.name.startswith(base) for kernel in port.kernels)
         if not taken or base == bases[-1] or set(written) <= set(port.kernels):
             break
-    body = replace_graph(target.body, target.place, set(names.variables.values()))
+    body = create_results(target.body, programs, names)
+    body = replace_graph(body, target.place, set(names.variables.values()))
     has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)
     refuse_stale(body, target.place, set(names.variables.values()))
     launches = [

@@ -140,7 +140,7 @@ def _is_own(checkout: Checkout, function: Function, ported: frozenset[str], chai
 
 def _inline(source: Source, link: _Link, called: Function, body: str) -> str:
     assert link.call is not None
-    distinct = frozenset(_ENUMERATOR.findall(source.text))
+    distinct = frozenset((*_ENUMERATOR.findall(source.text), *_list_enumerators(source.text)))
     outer, parameters = _body(source, link.function), read_parameters(called)
     given = {each.name for each in read_parameters(link.function) if "ptional" not in each.type}
     made = inline_call(outer, link.call, body, parameters, distinct, link.function.name, given)
@@ -148,6 +148,12 @@ def _inline(source: Source, link: _Link, called: Function, body: str) -> str:
         what = f"{called.name} cannot be put in the place of its call in {link.function.name}"
         raise PorterError("PTR369", what, source.place(link.function.start), "See docs/errors/PTR369.md.")
     return made
+
+
+def _list_enumerators(text: str) -> Iterator[str]:
+    """The names of a file's own enumerations without a scope."""
+    for listed in re.findall(r"\benum\s+(?!class\b|struct\b)\w*[^{};]*\{([^}]*)\}", text):
+        yield from re.findall(r"(?:^|,)\s*(\w+)", listed)
 
 
 def _name_variables(source: Source, function: NativeFunction, chain: list[_Link]) -> dict[str, str]:
