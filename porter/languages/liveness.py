@@ -245,17 +245,18 @@ def _cut(text: str, statements: Sequence[Statement]) -> str:
     """The text without statements, the comments above them, and the lines they leave empty."""
     parts, last = [], 0
     for each in statements:
-        start = _find_start(text, _with_else(text, each.start, last), last)
+        otherwise = _find_else(text, each.start, last)
+        start = _find_start(text, each.start, last) if otherwise is None else otherwise
         parts.append(text[last:start])
-        last = _find_end(text, each.end)
+        last = _find_end(text, each.end) if otherwise is None else each.end
     made = re.sub(r"[ \t]*\belse\s*\{\s*\}", "", "".join([*parts, text[last:]]))
     return re.sub(r"\n[ \t]*\n(?:[ \t]*\n)+", "\n\n", made)
 
 
-def _with_else(text: str, start: int, last: int) -> int:
-    """The start of a statement that goes, or of the `else` before it."""
+def _find_else(text: str, start: int, last: int) -> int | None:
+    """The start of the `else` that a statement which goes stands behind; None if it does not."""
     before = re.search(r"\s*\belse\s*\Z", text[last:start])
-    return last + before.start() if before else start
+    return last + before.start() if before else None
 
 
 def _find_start(text: str, start: int, last: int) -> int:

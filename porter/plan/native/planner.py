@@ -30,13 +30,14 @@ from porter.plan.native.allocations import create_results
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
 from porter.plan.native.files import edit_host_file, edit_kernel_file, find_kernel_file, read_style, sees_helpers
-from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables
+from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
 from porter.plan.native.scaffold import write_frame
 from porter.plan.native.target import Target, find_target, with_fed, with_returned
 from porter.plan.removal import Removal, find_orphans
 
 FROM_RECORDING = Origin((), "the recorded graph", 0, 1)
 _COMPLEX_REFUSED = re.compile(r"TORCH_CHECK(?:_\w+)?\(\s*!\s*[\w:.()]*[cC]omplex")
+_NAMESPACES = ("std", "metal", "c10")  # which no kernel can be called as
 # The recorded programs of a row; None where nothing is recorded of it.
 ReadPrograms = Callable[[ServedFunction], Programs | None]
 
@@ -151,7 +152,7 @@ def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], e
 def _port_row(
     port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Programs
 ) -> NativePort:
-    """Writes a row's kernels and its new body. Raises PTR359, PTR360 and PTR370 to PTR377."""
+    """Writes a row's kernels and its new body. Raises PTR359 to PTR361 and PTR370 to PTR377."""
     if programs.left:
         raise programs.left[0]
     if not programs.cases:
@@ -159,6 +160,7 @@ def _port_row(
         raise PorterError("PTR375", what, row.function.place, "See docs/errors/PTR375.md.")
     refuse_tables(programs)
     refuse_searches(programs)
+    refuse_unseen(programs, row.function)
     fork = port.draft.fork
     style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
     names = _read_names(row.function, target)
@@ -207,7 +209,8 @@ def _list_bases(operator: Operator, row: ServedFunction) -> tuple[str, str]:
     """The operator's name for kernels; with that of the overload, where another row has other kernels of this name."""
     base = operator.base.strip("_")
     overload = row.function.name.partition(".")[2].removesuffix("_out") or "all"
-    return base, f"{base}_{overload.lower()}"
+    longer = f"{base}_{overload.lower()}"
+    return longer if base in _NAMESPACES else base, longer
 
 
 def _write_kernels(
