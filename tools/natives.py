@@ -24,10 +24,8 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from ctypes import Array, c_char
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from importlib.util import module_from_spec, spec_from_file_location
 from multiprocessing.sharedctypes import RawArray
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import aten_overlay
@@ -45,6 +43,7 @@ from porter.verdict.native import find_launching_operators, native_target
 from porter.verdict.result import HOST, VerifyTarget
 from shared.arguments import fork_parser
 from shared.isolation import run_isolated
+from shared.test_files import import_tests
 from shared.watched import collect
 
 if TYPE_CHECKING:
@@ -206,7 +205,7 @@ def _outcomes(task: Task, doing: Array[c_char]) -> list[Outcome]:
     prefixes = [f"{kernel}_" for each in targets for kernel in each.kernels]
     host.load(built.library, tree.root, prefixes, "default", False, sanitize=select())
     if task.file:
-        return runner.run_modules([_module(task.checkout.root / task.file)], task.expr, report_test)
+        return runner.run_modules([import_tests(task.checkout.root / task.file)], task.expr, report_test)
     return runner.run(context, task.expr, report_test)
 
 
@@ -216,17 +215,6 @@ def _target(checkout: Checkout, base: str) -> VerifyTarget:
         return native_target(checkout, base, beside_graphs=True)
     except (NoKernelNamed, NotNative):
         return VerifyTarget(base, as_is=True)
-
-
-def _module(path: Path) -> ModuleType:
-    """A test file of a fork, imported from where it lies."""
-    sys.path.insert(0, str(path.parent))
-    spec = spec_from_file_location(path.stem, path)
-    assert spec and spec.loader
-    module = module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
+from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
 from porter.loops.program import Programs
 from porter.recording.program_readings import get_programs
@@ -14,12 +15,18 @@ from porter.recording.readings import find_target
 def get_row_programs(
     checkout: Checkout, row: ServedFunction, run: bool, progress: Progress = ignore
 ) -> Programs | None:
-    """The programs of the overload that a row serves; None if none are kept and nothing may `run`, or no call has one.
+    """The programs of the overload that a row serves; None if no call has one.
 
-    Raises as `get_programs` does.
+    Raises PTR395 if none are kept and nothing may `run`, and as `get_programs` does.
     """
     target = find_target(checkout, row.function.base)
-    found = get_programs(checkout, target, run=run, progress=progress) or ()
+    found = get_programs(checkout, target, run=run, progress=progress)
+    if found is None:
+        raise PorterError(
+            "PTR395",
+            f"no runs of {target.base} are kept",
+            hint="Without --no-verify, its old code runs and is recorded.",
+        )
     functions = NativeFunctions.read(checkout).by_name
     serving = [each for each in found if serves(checkout, each.name, row)]
     own = [each for each in serving if row.function.name in (each.name, functions[each.name].delegate)]

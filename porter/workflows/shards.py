@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from porter.core.errors import PorterError
 
+T = TypeVar("T")
 _WRITTEN = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 
 
@@ -21,9 +23,9 @@ class Shard:
     def __str__(self) -> str:
         return f"{self.number}/{self.count}"
 
-    def select(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Every `count`-th name, so that neighbors, which take about as long, go to different shares."""
-        return tuple(names[self.number - 1 :: self.count])
+    def select(self, every: Sequence[T]) -> tuple[T, ...]:
+        """Every `count`-th of them, so that neighbors, which take about as long, go to different shares."""
+        return tuple(every[self.number - 1 :: self.count])
 
 
 def parse_shard(text: str) -> Shard:

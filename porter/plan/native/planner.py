@@ -101,10 +101,10 @@ def port_rows(
     """
     port = NativePort(draft)
     symbols = frozenset(each.served.entry.kernel.rsplit("::", 1)[-1] for each in blocked)
-    recorded = {each: _read_programs(programs, each.served) for each in blocked}
+    read = {each: _read_programs(programs, each) for each in blocked}
     done: set[tuple[str, str]] = set()
-    for each in sorted(blocked, key=lambda each: recorded[each] is None):
-        row, found = each.served, recorded[each]
+    for each in sorted(blocked, key=lambda each: isinstance(read[each], PorterError)):
+        row, found = each.served, read[each]
         if _find_key(row) in done:
             port = replace(port, ported=(*port.ported, row))
             continue
@@ -112,13 +112,13 @@ def port_rows(
             target = with_fed(with_returned(find_target(port.draft.fork, row, symbols)))
             key = (target.file, target.function.signature)
             if key not in done:
-                if found is None:
-                    raise each.error
+                if isinstance(found, PorterError):
+                    raise found
                 port = _port_row(port, operator, row, target, found)
                 done.add(key)
             port = replace(port, ported=(*port.ported, row))
         except PorterError as error:
-            why = each.error if found is None else error
+            why = found if isinstance(found, PorterError) else error
             port = replace(port, blocked=(*port.blocked, Blocked(row, why)))
             if scaffold:
                 port = _add_frame(port, row, symbols, why)
@@ -131,12 +131,14 @@ def _find_key(row: ServedFunction) -> tuple[str, str] | None:
     return (found.file, found.function.signature) if found and found.function else None
 
 
-def _read_programs(programs: ReadPrograms, row: ServedFunction) -> Programs | None:
-    """What is recorded of a row; None where it cannot be recorded here."""
+def _read_programs(programs: ReadPrograms, blocked: Blocked) -> Programs | PorterError:
+    """What is recorded of a row; where nothing is, why the row stays blocked."""
     try:
-        return programs(row)
-    except PorterError:
-        return None
+        return programs(blocked.served) or blocked.error
+    except PorterError as error:
+        known = blocked.error
+        hint = f"Nor can a port come from its runs: {error.code} {error.what}. {error.hint}".rstrip()
+        return PorterError(known.code, known.what, known.place, hint)
 
 
 def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], error: PorterError) -> NativePort:

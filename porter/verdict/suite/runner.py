@@ -72,16 +72,30 @@ def run_modules(
     planned: Sequence[str] = (),
     first_failure: bool = False,
 ) -> list[Outcome]:
-    """Runs the tests of modules that `expression` selects; calls of kernels are those that the tests record.
+    """Runs the tests of modules that `expression` selects, as `run_tests` does."""
+    return run_tests(find_tests(modules, expression), progress, planned, first_failure)
+
+
+def find_tests(modules: Sequence[ModuleType], expression: str | None = None) -> list[unittest.TestCase]:
+    """The tests of modules that `expression` selects, in the order in which they run."""
+    suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromModule(module) for module in modules)
+    wanted = matcher(expression)
+    return [test for test in _flat(suite) if wanted(f"{type(test).__name__}.{_method(test)}")]
+
+
+def run_tests(
+    tests: Sequence[unittest.TestCase],
+    progress: Progress = ignore,
+    planned: Sequence[str] = (),
+    first_failure: bool = False,
+) -> list[Outcome]:
+    """Runs tests; calls of kernels are those that the tests record.
 
     Tests of `planned` types (torch names) have to pass, whatever a list expects, unless they are upstream's own.
     """
     results.records.clear()
-    suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromModule(module) for module in modules)
-    wanted = matcher(expression)
-    chosen = unittest.TestSuite(test for test in _flat(suite) if wanted(f"{type(test).__name__}.{_method(test)}"))
     found = _Result(progress, planned, first_failure)
-    chosen.run(found)
+    unittest.TestSuite(tests).run(found)
     return found.outcomes
 
 

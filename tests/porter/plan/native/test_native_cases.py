@@ -7,6 +7,7 @@ import pytest
 from expecttest import assert_expected_inline
 
 from porter.aten.condition import Condition
+from porter.aten.operator import ServedFunction
 from porter.core.dtypes import BOOL, FLOAT, INT, LONG
 from porter.core.errors import PorterError
 from porter.core.layout import INDEXING, NATIVE_FUNCTIONS, OPERATIONS
@@ -222,3 +223,13 @@ def test_a_tensor_that_no_recorded_call_gives_is_refused(tmp_path: Path) -> None
     host.write_text(host.read_text().replace("shares_mps(const Tensor& self)", taken))
     with pytest.raises(PorterError, match="PTR361 no recorded call of shares gives `weight`"):
         plan_operator(checkout, "shares", programs=lambda served: fork.shares())
+
+
+def test_a_row_says_why_nothing_is_recorded_of_it(tmp_path: Path) -> None:
+    def fail(served: ServedFunction) -> Programs:
+        raise PorterError("PTR395", f"no runs of {served.function.base} are kept", hint="Record them.")
+
+    with pytest.raises(PorterError) as raised:
+        plan_operator(fork.copy_fork(tmp_path), "shares", programs=fail)
+    assert raised.value.code == "PTR071"
+    assert raised.value.hint == "Nor can a port come from its runs: PTR395 no runs of shares are kept. Record them."
