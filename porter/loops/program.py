@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from porter.aten.condition import Condition
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
+from porter.loops.coordinates import CoordinateMap
 from porter.loops.expressions import Buffer
 from porter.loops.fusion import LoopNest
 from porter.loops.host_values import Arguments, HostValue, Named, Number
@@ -79,8 +80,12 @@ class SymbolicProgram:
 
 @dataclass(frozen=True)
 class Programs:
-    """The cases of an overload, the most general first, and why other calls have no program."""
+    """The cases of an overload, the most general first, and why other calls have no program.
+
+    A `map`, if there is one, computes all recorded calls.
+    """
 
     name: str
     cases: tuple[SymbolicProgram, ...]
     left: tuple[PorterError, ...] = ()
+    map: CoordinateMap | None = None

@@ -9,6 +9,7 @@ from porter.aten.condition import Condition
 from porter.core import codec
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
+from porter.loops.coordinates import CoordinateMap
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, intern, walk
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Arguments, HostValue, Named, Number
@@ -69,6 +70,7 @@ class StoredPrograms:
     cases: tuple[_StoredProgram, ...]
     codes: tuple[str, ...]
     reasons: tuple[str, ...]
+    map: CoordinateMap | None
 
 
 def encode_programs(programs: Sequence[Programs]) -> str:
@@ -85,12 +87,12 @@ def decode_programs(text: str | bytes) -> tuple[Programs, ...]:
 def store_programs(programs: Programs) -> StoredPrograms:
     left = programs.left
     cases = tuple(map(_store_program, programs.cases))
-    return StoredPrograms(programs.name, cases, tuple(e.code for e in left), tuple(e.what for e in left))
+    return StoredPrograms(programs.name, cases, tuple(e.code for e in left), tuple(e.what for e in left), programs.map)
 
 
 def load_programs(stored: StoredPrograms) -> Programs:
     left = tuple(_error(code, why) for code, why in zip(stored.codes, stored.reasons, strict=True))
-    return Programs(stored.name, tuple(map(_load_program, stored.cases)), left)
+    return Programs(stored.name, tuple(map(_load_program, stored.cases)), left, stored.map)
 
 
 def _error(code: str, what: str) -> PorterError:

@@ -24,6 +24,7 @@ from porter.mpsgraph.graph import Value
 from porter.recording.branches import find_distinguishing_conditions, split_calls
 from porter.recording.call_programs import read_call_program
 from porter.recording.calls import OpCall
+from porter.recording.coordinates import find_map
 from porter.recording.loop_values import TooManyTurns
 from porter.recording.own_calls import OwnCall, capture_own_calls
 from porter.recording.program_check import check_program
@@ -59,7 +60,13 @@ def record_programs(base: str, through: Sequence[str] = ()) -> tuple[Programs, .
         found.setdefault(ran.call.name, []).append(ran)
         origins[id(ran)] = origin
     more = _Near(origins, process_time() + MORE_SECONDS)
-    return tuple(find_programs(name, runs, more.run_near) for name, runs in sorted(found.items()))
+    return tuple(_find_map_or_programs(name, runs, more) for name, runs in sorted(found.items()))
+
+
+def _find_map_or_programs(name: str, runs: Sequence[RecordedRun], more: _Near) -> Programs:
+    """The map of an overload, which is of any number of dimensions; programs only where there is none."""
+    found = find_map(runs)
+    return Programs(name, (), (), found) if found else find_programs(name, runs, more.run_near)
 
 
 @dataclass(frozen=True)

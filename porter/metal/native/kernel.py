@@ -96,7 +96,7 @@ def write_kernel(
     templates = ", ".join(f"typename {each.name}" for each in elements.parameters)
     head = f"template <{templates}, typename {_INDEX}>\nkernel void {name}({', '.join([*arguments, *positions])}) {{\n"
     text = head + "".join(f"  {line}\n" for line in (*shared, *body)) + "}\n\n"
-    text += _register(name, elements, [*arguments, *positions], style)
+    text += register(name, elements, [*arguments, *positions], style)
     length = (symbolic.along,) if isinstance(symbolic, ScanNest) else _find_longest(nest)
     return NativeKernel(name, text, buffers, numbers, elements, is_map, length, bool(shared) or is_scan, is_scan)
 
@@ -205,14 +205,14 @@ def _number_argument(number: Named) -> str:
     return f"constant {'float' if isinstance(number.example, float) else _INDEX}& {number.name}"
 
 
-def _register(name: str, elements: Elements, arguments: Sequence[str], style: KernelStyle) -> str:
+def register(name: str, elements: Elements, arguments: Sequence[str], style: KernelStyle) -> str:
     """The macro that instantiates a kernel for one choice of types and both widths of indices, and its uses."""
     macro = f"REGISTER_{name.upper()}"
     types = [f"DTYPE{i or ''}" for i, _ in enumerate(elements.parameters)]
     spelled = "_".join(f'" #{each} "' for each in types)
     made = "\n".join(arguments)
     for old, new in zip((*(each.name for each in elements.parameters), _INDEX), (*types, "INDEX"), strict=True):
-        made = made.replace(f" {old}* ", f" {new} * ").replace(f" {old}& ", f" {new} & ")
+        made = re.sub(rf"\b{old}(>?)([*&]) ", rf"{new}\1 \2 ", made)
     chosen = ", ".join((*types, "INDEX"))
     both = "; \\\n  ".join(f"{macro}_({', '.join((*types, index))})" for index in INDICES)
     listed = made.replace("\n", ", ")

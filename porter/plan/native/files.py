@@ -25,9 +25,11 @@ _LIBRARY = re.compile(
 )
 _NAMESPACE = re.compile(r"^namespace at::native(?:::\w+)* \{\n(?:using namespace [\w:]+;\n)*", re.M)
 _REDUCTIONS = f"{METAL_HEADERS}/reduction_utils.h"
+_ATOMIC = f"{METAL_HEADERS}/atomic.h"
 _THREADGROUP_SUM = re.compile(r"\bthreadgroup_sum\(\s*threadgroup[^,]*,\s*\w+ \w+,\s*\w+ \w+,\s*\w+ \w+\)")
 # What a kernel's text says, and the header of c10 or of Metal that declares it.
 _DECLARED_IN = (
+    (re.compile(r"\bAtomicType"), f"{METAL_HEADERS}/atomic.h"),
     (re.compile(r"c10::metal::(?:threadgroup_|simd_)"), f"{METAL_HEADERS}/reduction_utils.h"),
     (re.compile(r"c10::metal::(?:erf|log_gamma|digamma|i0|sinc|polygamma|zeta|expm1|log1p)"), SPECIAL_MATH),
     (re.compile(r"c10::metal::"), f"{METAL_HEADERS}/utils.h"),
@@ -87,6 +89,14 @@ def read_style(checkout: Checkout) -> KernelStyle:
     reductions = checkout.read(_REDUCTIONS) if checkout.exists(_REDUCTIONS) else ""
     guarded = any("__METAL_VERSION__ >= 310" in checkout.read(path) for path in checkout.list(KERNELS, ".metal"))
     return KernelStyle(_THREADGROUP_SUM.search(reductions) is not None, guarded)
+
+
+def read_atomic_types(checkout: Checkout) -> tuple[str, ...]:
+    """The element types that the fork's kernels can add to atomically. Raises PTR379 if there is no such header."""
+    if not checkout.exists(_ATOMIC):
+        what = f"results are added to by several threads, and the fork has no {_ATOMIC}"
+        raise PorterError("PTR379", what, hint="See docs/errors/PTR379.md.")
+    return tuple(re.findall(r"struct AtomicType<(\w+)>", checkout.read(_ATOMIC)))
 
 
 def find_kernel_file(checkout: Checkout, host: str) -> str:

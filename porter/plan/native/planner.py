@@ -16,10 +16,13 @@ from porter.core.dtypes import DType
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.core.formatting import format_block
+from porter.loops.coordinates import CoordinateMap, Way
 from porter.loops.host_values import SizeProduct
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.functor import Origin
 from porter.metal.native.cases import join_cases
+from porter.metal.native.coordinate_kernel import list_types, write_map_kernel
+from porter.metal.native.coordinate_launch import write_map_launch
 from porter.metal.native.elements import Complex
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
@@ -29,10 +32,17 @@ from porter.plan.draft import Draft
 from porter.plan.native.allocations import create_results
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
-from porter.plan.native.files import edit_host_file, edit_kernel_file, find_kernel_file, read_style, sees_helpers
+from porter.plan.native.files import (
+    edit_host_file,
+    edit_kernel_file,
+    find_kernel_file,
+    read_atomic_types,
+    read_style,
+    sees_helpers,
+)
 from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
 from porter.plan.native.scaffold import write_frame
-from porter.plan.native.target import Target, find_target, with_fed, with_returned
+from porter.plan.native.target import Target, calls_one, find_expanded, find_target, with_fed, with_returned
 from porter.plan.removal import Removal, find_orphans
 
 FROM_RECORDING = Origin((), "the recorded graph", 0, 1)
@@ -102,10 +112,10 @@ def port_rows(
     port = NativePort(draft)
     symbols = frozenset(each.served.entry.kernel.rsplit("::", 1)[-1] for each in blocked)
     read = {each: _read_programs(programs, each) for each in blocked}
-    done: set[tuple[str, str]] = set()
+    done: dict[tuple[str, str], str] = {}  # the functions that were ported, and their names
     for each in sorted(blocked, key=lambda each: isinstance(read[each], PorterError)):
         row, found = each.served, read[each]
-        if _find_key(row) in done:
+        if _find_key(row) in done or calls_one(port.draft.fork, row, done.values()):
             port = replace(port, ported=(*port.ported, row))
             continue
         try:
@@ -115,14 +125,16 @@ def port_rows(
                 if isinstance(found, PorterError):
                     raise found
                 port = _port_row(port, operator, row, target, found)
-                done.add(key)
+                done[key] = target.function.name
             port = replace(port, ported=(*port.ported, row))
         except PorterError as error:
             why = found if isinstance(found, PorterError) else error
             port = replace(port, blocked=(*port.blocked, Blocked(row, why)))
             if scaffold:
                 port = _add_frame(port, row, symbols, why)
-    return port
+    late = [each.served for each in port.blocked if _find_key(each.served) in done]  # ported for an overload after them
+    blocked = tuple(each for each in port.blocked if each.served not in late)
+    return replace(port, ported=(*port.ported, *late), blocked=blocked)
 
 
 def _find_key(row: ServedFunction) -> tuple[str, str] | None:
@@ -154,7 +166,9 @@ def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], e
 def _port_row(
     port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Programs
 ) -> NativePort:
-    """Writes a row's kernels and its new body. Raises PTR359 to PTR361 and PTR370 to PTR377."""
+    """Writes a row's kernels and its new body. Raises PTR359 to PTR361, PTR370 to PTR377, and PTR379."""
+    if programs.map:
+        return _port_map(port, operator, row, target, programs.map)
     if programs.left:
         raise programs.left[0]
     if not programs.cases:
@@ -200,6 +214,40 @@ def _read_complex(fork: Checkout, operator: Operator, target: Target) -> Complex
     tests = {call.key for call in find_opinfos(fork, operator.base)} | {operator.base}
     listed = find_entries((each for each in read_lists(fork) if each.kind is ListKind.ALLOW), tests)
     return Complex.TAKES if listed else Complex.UNKNOWN
+
+
+def _port_map(
+    port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: CoordinateMap
+) -> NativePort:
+    """Writes the kernel of a row that moves elements, and its new body. Raises PTR359, PTR370 and PTR379."""
+    fork = port.draft.fork
+    style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
+    names = _read_names(row.function, replace(target, variables=target.arguments))
+    types = list_types(
+        found, read_atomic_types(fork) if found.way is Way.ADD else (), style.complex_numbers is Complex.REFUSES
+    )
+    kernel_file = find_kernel_file(fork, target.file)
+    bases = _list_bases(operator, row)
+    for base in bases:
+        kernel = write_map_kernel(found, base, types, style)
+        written = WrittenKernel(
+            kernel_file, kernel.name, format_block(fork, kernel_file, kernel.source), kernel.elements.instances
+        )
+        taken = any(each.name.startswith(base) for each in port.kernels)
+        if not taken or base == bases[-1] or written in port.kernels:
+            break
+    views = find_expanded(target, names.variables)
+    needed = {*names.variables.values(), *views.values()}
+    body = replace_graph(target.body, target.place, needed)
+    refuse_stale(body, target.place, needed)
+    launch = write_map_launch(found, kernel, names, views, body)
+    counted = () if found.way is Way.READ else (found.index or found.source,)
+    draft = port.draft.apply([_edit_function(port.draft, target, body, launch.text, counted, names)])
+    draft = draft.apply(edit_host_file(draft.fork, target.file, kernel_file, launch.headers))
+    new = () if written in port.kernels else (written,)
+    for each in new:
+        draft = draft.apply(edit_kernel_file(draft.fork, kernel_file, each.source))
+    return replace(port, draft=draft, kernels=(*port.kernels, *new))
 
 
 def _read_names(function: NativeFunction, target: Target) -> Names:

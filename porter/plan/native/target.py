@@ -7,8 +7,8 @@ its call, and stays as it is for the others.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from porter.aten.call_graph import parse_source
@@ -42,6 +42,9 @@ class Target:
     variables: Mapping[str, str]
     optional: frozenset[str]  # the variables that are optional tensors
     references: frozenset[str] = frozenset()  # the variables that are optional references to scalars
+    arguments: Mapping[str, str] = field(
+        default_factory=dict
+    )  # the same, but for what the graph was fed in their place
 
     @property
     def place(self) -> Place:
@@ -106,10 +109,22 @@ def _find_again(source: Source, function: Function) -> Function | None:
     return next(iter(wrapped or found), None)
 
 
+def calls_one(checkout: Checkout, served: ServedFunction, names: Iterable[str]) -> bool:
+    """Whether a row's function runs no graph by itself, and leaves that to one of some functions of its file."""
+    found = served.implementation
+    if found is None or found.function is None:
+        return False
+    source = parse_source(found.file, checkout.read(found.file))
+    function = _find_again(source, found.function)
+    if function is None or _reaches_graph(source, function):
+        return False
+    return any(find_call_site(_body(source, function), name) for name in names)
+
+
 def _find_calls(source: Source, function: Function, body: str) -> Iterator[tuple[Function, CallSite]]:
     """The calls, by statements of their own, of functions of the file that run a graph, directly or not."""
     for name, overloads in source.functions_by_name.items():
-        if contains_identifier(body, name) and overloads[0].start != function.start:
+        if contains_identifier(body, name):
             site = find_call_site(body, name)
             calls = [(f, complete_call(site, read_parameters(f))) for f in overloads if site]
             fitting = [(f, call) for f, call in calls if call and f.start != function.start]
@@ -221,7 +236,14 @@ def with_fed(target: Target) -> Target:
             variables[name] = views[0]
         elif len(written) == 1 and name.startswith("result") and written[0] not in target.variables.values():
             variables[name] = written[0]
-    return replace(target, variables=variables)
+    return replace(target, variables=variables, arguments=target.variables)
+
+
+def find_expanded(target: Target, variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables that the graph was fed in the place of arguments which they are expanded from, by these."""
+    fed = dict.fromkeys(_FED.findall(target.body))
+    made = {each: re.findall(rf"\b{each}\s*=\s*(\w+)\.expand\(", target.body) for each in fed}
+    return {name: each for name, variable in variables.items() for each, of in made.items() if of == [variable]}
 
 
 def _is_view(body: str, variable: str, argument: str) -> bool:

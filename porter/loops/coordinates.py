@@ -1,0 +1,75 @@
+"""Results that are the elements of a tensor at other coordinates: flips, pads, gathers, scatters.
+
+A kernel of one computes the same for any number of dimensions, any strides and any sizes, which programs of loop form,
+one for each number of dimensions, do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from porter.core.dtypes import DType
+
+
+class Rule(Enum):
+    """What the coordinate `i` of one tensor is in the same dimension of the other, which has `n` elements there."""
+
+    REVERSED = "n - 1 - i in the dimensions of {argument}"
+    REPEATED = "i % n"
+    PADDED = "i - {argument}, where that is inside"
+    CLAMPED = "i - {argument}, clamped to 0 and n - 1"
+    REFLECTED = "i - {argument}, reflected at 0 and n - 1"
+    POSITION = "{index}[i] in the dimension {argument}"
+    ELEMENT = "the element of {index} in the dimension {argument}"
+
+
+class Way(Enum):
+    """Whether results are read from other coordinates, or put or added there."""
+
+    READ = "="
+    PUT = "is put to"
+    ADD = "is added to"
+    COMBINE = "is added or multiplied, in order"  # by an argument
+
+
+INDEXED = (Rule.POSITION, Rule.ELEMENT)
+
+
+@dataclass(frozen=True)
+class CoordinateMap:
+    """What the elements of a result are, by the names of arguments; an empty one is not there.
+
+    Elements are those of the tensor `source`, or the number `value`, which is also what is read outside of the source.
+    What is not written stays as in the tensor `start`, or is zero. Elements are multiplied by the number `factor`.
+    `dtypes` are those of the recorded calls, `index_dtypes` those of the tensor `index`.
+    """
+
+    rule: Rule
+    way: Way
+    argument: str = ""  # the list of dimensions or of pads, or the dimension
+    index: str = ""
+    source: str = ""
+    value: str = ""
+    start: str = ""
+    factor: str = ""
+    combine: str = ""
+    dtypes: tuple[DType, ...] = ()
+    index_dtypes: tuple[DType, ...] = ()
+
+    @property
+    def writes(self) -> bool:
+        """Whether threads go over what is put or added, and not over the result."""
+        return self.way is not Way.READ
+
+
+def map_lines(found: CoordinateMap) -> Iterator[str]:
+    """What a map computes, as `porter explain` prints it."""
+    at = found.rule.value.format(argument=found.argument, index=found.index)
+    element = found.source or found.value
+    if found.way is Way.READ:
+        yield f"output[i, ...] = {element}[...], at {at}"
+    else:
+        start = found.start or "zeros"
+        yield f"output = {start}; each element of {element} {found.way.value} output[...], at {at}"

@@ -1,0 +1,219 @@
+"""Kernels of coordinate maps: a thread for each element, whose coordinates give its offset in each tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from porter.core import dtypes
+from porter.core.dtypes import DType, Kind
+from porter.loops.coordinates import INDEXED, CoordinateMap, Rule, Way
+from porter.metal.native.elements import KEY, Elements, TypeParameter
+from porter.metal.native.kernel import KernelStyle, register
+
+RESULT = "result0"
+_USUAL = {"self": "input", RESULT: "output"}
+_INDEX_TYPE = "I"
+_PADS = (Rule.PADDED, Rule.CLAMPED, Rule.REFLECTED)
+_AT = {
+    Rule.REVERSED: ("const index_t at = reversed >> d & 1 ? index_t(sizes[d]) - 1 - i : i;",),
+    Rule.REPEATED: ("const index_t at = i % index_t({to}_sizes[d]);",),
+    Rule.PADDED: ("const index_t at = i - index_t(padding[d]);",),
+    Rule.CLAMPED: ("const index_t at = clamp(i - index_t(padding[d]), index_t(0), index_t({to}_sizes[d]) - 1);",),
+    Rule.REFLECTED: (
+        "const index_t last = index_t({to}_sizes[d]) - 1;",
+        "const index_t at = last - abs(last - abs(i - index_t(padding[d])));",
+    ),
+    Rule.POSITION: ("const index_t at = d == dim ? index_t(index[i * index_stride]) : i;",),
+}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a kernel: its text in Metal, what it is, and of which tensor, by its name in the schema."""
+
+    text: str
+    kind: str
+    tensor: str = ""
+
+
+@dataclass(frozen=True)
+class MapKernel:
+    """A kernel of a coordinate map, and its arguments in order."""
+
+    name: str
+    source: str
+    arguments: tuple[Argument, ...]
+    elements: Elements
+
+
+def write_map_kernel(found: CoordinateMap, name: str, instances: Sequence[DType], style: KernelStyle) -> MapKernel:
+    """A kernel for some element types."""
+    elements = _list_elements(found, instances)
+    arguments = tuple(_list_arguments(found))
+    texts = [*(each.text for each in arguments), "uint tid [[thread_position_in_grid]]"]
+    types = ", ".join(f"typename {each.name}" for each in elements.parameters)
+    head = f"template <{types}, typename index_t>\nkernel void {name}({', '.join(texts)}) {{\n"
+    body = "".join(f"  {line}\n" for line in _write_body(found))
+    return MapKernel(name, f"{head}{body}}}\n\n{register(name, elements, texts, style)}", arguments, elements)
+
+
+def list_types(found: CoordinateMap, atomic: Sequence[str], refuses_complex: bool) -> list[DType]:
+    """The element types of a kernel: all that are only moved, else those with atomic functions of recorded kinds."""
+    kinds = {dtype.kind for dtype in found.dtypes}
+    kinds |= {Kind.COMPLEX} if Kind.FLOATING in kinds else set()
+    made = [dtype for dtype in dtypes.ALL if dtype.kind in kinds or found.way in (Way.READ, Way.PUT)]
+    if found.way is Way.ADD:
+        made = [dtype for dtype in made if dtype.metal in atomic]
+    if refuses_complex or found.way is Way.COMBINE:
+        made = [dtype for dtype in made if dtype.kind is not Kind.COMPLEX]
+    return made
+
+
+def _list_elements(found: CoordinateMap, instances: Sequence[DType]) -> Elements:
+    parameters = [TypeParameter(KEY, RESULT)]
+    made: tuple[tuple[DType, ...], ...] = tuple((dtype,) for dtype in instances)
+    if len(found.index_dtypes) > 1:
+        parameters.append(TypeParameter(_INDEX_TYPE, found.index))
+        made = tuple((dtype, each) for dtype in instances for each in found.index_dtypes)
+    return Elements(tuple(parameters), {}, made, instances[0], False)
+
+
+def name_tensor(tensor: str) -> str:
+    """What a kernel calls a tensor of the schema."""
+    return _USUAL.get(tensor, tensor)
+
+
+def _to(found: CoordinateMap) -> str:
+    """The tensor whose coordinates follow from those of a thread."""
+    return RESULT if found.writes else found.source
+
+
+def _list_arguments(found: CoordinateMap) -> Iterator[Argument]:
+    source, to = name_tensor(found.source), name_tensor(_to(found))
+    is_atomic = found.way is Way.ADD
+    yield Argument(f"device {f'c10::metal::AtomicType_t<{KEY}>' if is_atomic else KEY}* output", "tensor", RESULT)
+    if found.source:
+        yield Argument(f"constant {KEY}* {source}", "tensor", found.source)
+    if found.index:
+        type_ = _INDEX_TYPE if len(found.index_dtypes) > 1 else found.index_dtypes[0].metal
+        yield Argument(f"constant {type_}* index", "tensor", found.index)
+    walked = find_walked(found)
+    yield Argument("constant long* sizes", "sizes", walked)
+    if found.rule is not Rule.ELEMENT and needs_sizes(found):
+        yield Argument(f"constant long* {to}_sizes", "sizes", _to(found))
+    yield Argument("constant long* output_strides", "strides", RESULT)
+    if found.source:
+        yield Argument(f"constant long* {source}_strides", "strides", found.source)
+    if found.rule is Rule.ELEMENT:
+        yield Argument("constant long* index_strides", "strides", found.index)
+        yield Argument(f"constant index_t& {to}_size", "size", _to(found))
+        yield Argument(f"constant index_t& {to}_stride", "stride", _to(found))
+    if found.rule is Rule.POSITION:
+        yield Argument("constant index_t& index_stride", "index stride", found.index)
+    yield Argument("constant long& ndim", "rank", walked)
+    if found.rule in INDEXED:
+        yield Argument("constant long& dim", "dim")
+    if found.way is Way.COMBINE:
+        yield Argument("constant index_t& index_size", "size", found.index)
+        yield Argument("constant index_t& index_stride", "stride", found.index)
+        if found.source:
+            yield Argument(f"constant index_t& {source}_stride", "stride", found.source)
+        yield Argument("constant bool& multiplies", "multiplies")
+    if found.rule is Rule.REVERSED:
+        yield Argument("constant ulong& reversed", "reversed")
+    if found.rule in _PADS:
+        yield Argument("constant long* padding", "padding")
+    if found.value:
+        yield Argument(f"constant {KEY}& value", "value")
+    if found.factor:
+        yield Argument(f"constant {KEY}& {found.factor}", "factor")
+
+
+def find_walked(found: CoordinateMap) -> str:
+    """The tensor whose coordinates the threads have."""
+    if not found.writes:
+        return RESULT
+    return found.index if found.rule is Rule.ELEMENT else found.source
+
+
+def needs_sizes(found: CoordinateMap) -> bool:
+    """Whether a kernel takes the sizes of the tensor at whose coordinates it reads or writes."""
+    return found.rule is not Rule.REVERSED
+
+
+def _is_checked(found: CoordinateMap) -> bool:
+    """Whether coordinates may lie outside."""
+    return found.rule in (Rule.PADDED, *INDEXED)
+
+
+def _write_body(found: CoordinateMap) -> Iterator[str]:
+    source, to = name_tensor(found.source), name_tensor(_to(found))
+    tensors = ["output", *([source] if source else []), *(["index"] if found.rule is Rule.ELEMENT else [])]
+    inside = _is_checked(found) and found.rule is not Rule.ELEMENT
+    yield "index_t rest = tid;"
+    yield from (f"index_t {each}_offset = 0;" for each in tensors)
+    if inside:
+        yield "bool is_inside = true;"
+    yield "for (long d = ndim - 1; d >= 0; d--) {"
+    if found.way is Way.COMBINE:  # a thread for each row along the dimension
+        yield "  if (d == dim) {"
+        yield "    continue;"
+        yield "  }"
+    yield "  const index_t i = rest % index_t(sizes[d]);"
+    yield "  rest /= index_t(sizes[d]);"
+    for line in _AT.get(found.rule, ()):
+        yield f"  {line.format(to=to)}"
+    if inside:
+        yield f"  is_inside = is_inside && at >= 0 && at < index_t({to}_sizes[d]);"
+    for each in tensors:
+        at = "at" if each == to and found.rule is not Rule.ELEMENT else "i"
+        line = f"{each}_offset += {at} * index_t({each}_strides[d]);"
+        if each == to and found.rule is Rule.ELEMENT and found.way is not Way.COMBINE:
+            yield "  if (d != dim) {"
+            yield f"    {line}"
+            yield "  }"
+        else:
+            yield f"  {line}"
+    yield "}"
+    yield from _write_end(found, source, to, inside)
+
+
+def _write_end(found: CoordinateMap, source: str, to: str, inside: bool) -> Iterator[str]:
+    """What is done with the element at the offsets."""
+    element = f"{source}[{source}_offset]" if source else "value"
+    if found.way is Way.COMBINE:
+        yield from _write_combined(found, source)
+        return
+    is_element = found.rule is Rule.ELEMENT
+    if is_element:
+        yield "const index_t at = index[index_offset];"
+    test = f"at >= 0 && at < {to}_size" if is_element else "is_inside"
+    checked = inside or is_element
+    if found.way is Way.READ:
+        offset = f"{source}_offset + at * {source}_stride" if is_element else f"{source}_offset"
+        value = f"{source}[{offset}]"
+        outside = "value" if found.value else f"{KEY}(0)"
+        yield f"output[output_offset] = {f'{test} ? {value} : {outside}' if checked else value};"
+        return
+    offset = "output_offset + at * output_stride" if is_element else "output_offset"
+    value = f"static_cast<{KEY}>({element} * {found.factor})" if found.factor else element
+    write = f"c10::metal::AtomicType<{KEY}>::atomic_add(output, {offset}, {value});"
+    write = write if found.way is Way.ADD else f"output[{offset}] = {value};"
+    if checked:
+        yield from (f"if ({test}) {{", f"  {write}", "}")
+    else:
+        yield write
+
+
+def _write_combined(found: CoordinateMap, source: str) -> Iterator[str]:
+    """The elements of a row one after the other: two of them may go to one place, which no atomic can multiply."""
+    element = f"{source}[{source}_offset + j * {source}_stride]" if source else "value"
+    yield "for (index_t j = 0; j < index_size; j++) {"
+    yield "  const index_t at = index[index_offset + j * index_stride];"
+    yield "  if (at >= 0 && at < output_size) {"
+    yield f"    const {KEY} element = {element};"
+    yield f"    device {KEY}& combined = output[output_offset + at * output_stride];"
+    yield f"    combined = static_cast<{KEY}>(multiplies ? combined * element : combined + element);"
+    yield "  }"
+    yield "}"

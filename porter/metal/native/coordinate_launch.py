@@ -1,0 +1,143 @@
+"""The host code that launches the kernel of a coordinate map.
+
+Source: ATen/native/mps/OperationUtils.h (`mtl_setArgs`, `getMPSScalar`), ATen/native/NonEmptyUtils.h, ATen/Context.h.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from porter.languages.statements import name_tokens
+from porter.loops.coordinates import INDEXED, CoordinateMap, Rule, Way
+from porter.metal.native.coordinate_kernel import RESULT, Argument, MapKernel, find_walked
+from porter.metal.native.host_values import NON_EMPTY, WRAP_DIM, Names
+from porter.metal.native.launch import DIMS, INDEX_MATH, PROFILER, REDUCE_UTILS, Launch
+
+CONTEXT = "ATen/Context.h"
+
+
+def write_map_launch(
+    found: CoordinateMap, kernel: MapKernel, names: Names, views: Mapping[str, str], body: str
+) -> Launch:
+    """Launches a kernel; `views` are variables that have the elements of a tensor in the shape that is walked."""
+    writer = _Writer(found, kernel, names, views, body)
+    lines = [*writer.start(), *writer.numbers(), *writer.encode()]
+    return Launch("\n".join(lines), frozenset(writer.headers()))
+
+
+@dataclass(frozen=True)
+class _Writer:
+    found: CoordinateMap
+    kernel: MapKernel
+    names: Names
+    views: Mapping[str, str]
+    body: str
+
+    def headers(self) -> Iterator[str]:
+        yield from (PROFILER, INDEX_MATH)
+        if self.found.way is Way.ADD:
+            yield CONTEXT
+        if self.found.rule in INDEXED:
+            yield NON_EMPTY
+            if not self._is_wrapped():
+                yield WRAP_DIM
+        if self.found.rule is Rule.REVERSED:
+            yield REDUCE_UTILS
+        elif self.found.rule in (Rule.PADDED, Rule.CLAMPED, Rule.REFLECTED):
+            yield DIMS
+
+    def _tensor(self, tensor: str) -> str:
+        found = self.views.get(tensor) or self.names.variable(tensor)
+        return f"{found}_" if self._is_converted(tensor) else found
+
+    def _is_converted(self, tensor: str) -> bool:
+        """Whether a tensor is a value to write, which may be of another type than the result."""
+        return self.found.writes and tensor in self.views and tensor == self.found.source
+
+    def _is_free(self, name: str) -> bool:
+        return name not in {token.text for token in name_tokens(self.body)}
+
+    def _is_wrapped(self) -> bool:
+        """Whether the function has set the dimension to one that is not negative."""
+        dim = self.names.variable(self.found.argument)
+        return re.search(rf"\b{dim} = (?:at::)?maybe_wrap_dim\({dim},", self.body) is not None
+
+    def start(self) -> Iterator[str]:
+        """What the result has where nothing is written, and what is written in its type."""
+        found, result = self.found, self.names.variable(RESULT)
+        if self._is_converted(found.source):
+            expanded = self.views[found.source]
+            yield f"const auto {self._tensor(found.source)} = {expanded}.to({result}.scalar_type());"
+        if found.way is Way.ADD:
+            yield f'at::globalContext().alertNotDeterministic("{self.kernel.name}_mps");'
+        if found.writes and not found.start and not re.search(rf"\b{result} = at::zeros", self.body):
+            yield f"{result}.zero_();"
+        elif found.start and self.names.variable(found.start) != result:
+            yield f"{result}.copy_({self.names.variable(found.start)});"
+
+    def numbers(self) -> Iterator[str]:
+        """Variables for what the kernel takes and the function has no variable for."""
+        kinds = {each.kind for each in self.kernel.arguments}
+        rank = f"{self._tensor(find_walked(self.found))}.dim()"
+        argument = self.names.variable(self.found.argument) if self.found.argument else ""
+        if "dim" in kinds and not self._is_wrapped():
+            yield f"const int64_t wrapped_dim = maybe_wrap_dim({argument}, {rank});"
+        if "reversed" in kinds:
+            mask = f"make_dim_mask({argument}, {rank}, /*allow_empty_dims=*/true)"
+            yield f"const uint64_t reversed = {mask}.to_ullong();"
+        if "padding" in kinds:
+            yield f"DimVector left_padding({rank}, 0);"
+            yield f"for (const auto i : c10::irange({argument}.size() / 2)) {{"
+            yield f"left_padding[{rank} - 1 - i] = {argument}[2 * i];"
+            yield "}"
+
+    def _argument(self, argument: Argument) -> str:
+        tensor = self._tensor(argument.tensor) if argument.tensor else ""
+        dim = self._dim() if self.found.rule in INDEXED else ""
+        values = {
+            "tensor": tensor, "sizes": f"{tensor}.sizes()", "strides": f"{tensor}.strides()", "rank": f"{tensor}.dim()",
+            "size": f"ensure_nonempty_size({tensor}, {dim})", "stride": f"ensure_nonempty_stride({tensor}, {dim})",
+            "index stride": f"ensure_nonempty_stride({tensor}, 0)", "dim": dim, "reversed": "reversed",
+            "padding": "left_padding", "multiplies": f'{self._variable(self.found.combine)} == "multiply"',
+            "value": self._scalar(self.found.value), "factor": self._scalar(self.found.factor),
+        }  # fmt: skip
+        return values[argument.kind]
+
+    def _variable(self, name: str) -> str:
+        return self.names.variable(name) if name else ""
+
+    def _scalar(self, name: str) -> str:
+        return f"getMPSScalar({self._variable(name)}, {self._tensor(RESULT)}.scalar_type())"
+
+    def _dim(self) -> str:
+        return self.names.variable(self.found.argument) if self._is_wrapped() else "wrapped_dim"
+
+    def encode(self) -> Iterator[str]:
+        if self._is_free("stream"):
+            yield "MPSStream* stream = getCurrentMPSStream();"
+        read = [each.tensor for each in self.kernel.arguments if each.kind == "tensor"]
+        fit = " && ".join(f"canUse32BitIndexMath({self._tensor(each)})" for each in read)
+        yield f'const std::string index_type = {fit} ? "int" : "long";'
+        yield "dispatch_sync_with_rethrow(stream->queue(), ^() {"
+        yield "@autoreleasepool {"
+        yield "auto computeEncoder = stream->commandEncoder();"
+        types = [f"scalarToMetalTypeString({self._tensor(each.tensor)})" for each in self.kernel.elements.parameters]
+        name = f'"{self.kernel.name}_" + ' + ' + "_" + '.join([*types, "index_type"])
+        yield f"auto PSO = lib.getPipelineStateForFunc({name});"
+        yield "// this function call is a no-op if MPS Profiler is not enabled"
+        inputs = ", ".join(self._tensor(each) for each in read if each != RESULT)
+        yield f'getMPSProfiler().beginProfileKernel(PSO, "{self.kernel.name}", {{{inputs}}});'
+        yield "[computeEncoder setComputePipelineState:PSO];"
+        yield f"mtl_setArgs(computeEncoder, {', '.join(map(self._argument, self.kernel.arguments))});"
+        yield f"mtl_dispatch1DJob(computeEncoder, PSO, {self._count()});"
+        yield "getMPSProfiler().endProfileKernel(PSO);"
+        yield "}"
+        yield "});"
+
+    def _count(self) -> str:
+        walked = self._tensor(find_walked(self.found))
+        if self.found.way is Way.COMBINE:
+            return f"{walked}.numel() / ensure_nonempty_size({walked}, {self._dim()})"
+        return f"{walked}.numel()"
