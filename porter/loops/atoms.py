@@ -25,6 +25,7 @@ from porter.loops.host_values import (
 )  # fmt: skip
 
 _ONE = Constant(1)
+_DEFAULTS = (0, 1, 2)  # of scalars that may be left out
 
 
 def list_atoms(calls: Sequence[Arguments]) -> list[HostValue]:
@@ -37,6 +38,7 @@ def list_atoms(calls: Sequence[Arguments]) -> list[HostValue]:
     candidates = [
         *(atom for name in names for atom in _sizes(name, first)),
         *_scalar_atoms(first),
+        *_default_atoms(calls),
         *(atom for name in names for atom in _products(name, first)),
         *(atom for name in names for atom in _products_over(name, first)),
     ]
@@ -73,6 +75,14 @@ def _scalar_atoms(call: Arguments) -> Iterator[HostValue]:
             yield from (Element(name, i - len(value)) for i, each in enumerate(value) if _is_number(each))
             yield Length(name)
     yield from (Length(name.removesuffix("[0]")) for name in call.tensors if name.endswith("[0]"))
+
+
+def _default_atoms(calls: Sequence[Arguments]) -> Iterator[HostValue]:
+    """The scalars that some calls leave out, with each default that they may have."""
+    for name in calls[0].others:
+        given = [call.others.get(name) for call in calls]
+        if None in given and any(map(_is_number, given)) and all(each is None or _is_number(each) for each in given):
+            yield from (Scalar(name, default) for default in _DEFAULTS)
 
 
 def _is_number(value: ArgumentValue) -> bool:

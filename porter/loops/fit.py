@@ -165,17 +165,17 @@ class _Search:
     def _ratio_to_less(
         self, column: tuple[float, ...], atom: HostValue, given: tuple[float, ...]
     ) -> Iterator[HostValue]:
-        """An atom over what is left of it without another value: a correction."""
+        """An atom over what is left of it without another value, at least nothing: a correction."""
         pairs = list(zip(column, given, strict=True))
         less = {round(a - a / each, _CORRECTION_DIGITS) if each else None for each, a in pairs}
         constant = less.pop() if len(less) == 1 else None
         if constant and constant == int(constant):
-            yield Binary(Operator.DIVIDE, atom, _add_constant(atom, -int(constant)))
+            yield _divide_by_rest(atom, Constant(int(constant)))
         for scalar, numbers in self._atoms:
             if isinstance(scalar, Scalar) and all(
-                a != c and is_close(a / (a - c), each) for (each, a), c in zip(pairs, numbers, strict=True)
+                a > c and is_close(a / (a - c), each) for (each, a), c in zip(pairs, numbers, strict=True)
             ):
-                yield Binary(Operator.DIVIDE, atom, Binary(Operator.SUBTRACT, atom, scalar))
+                yield _divide_by_rest(atom, scalar)
 
     def _look_up(self, values: Sequence[float | None]) -> HostValue | None:
         column = _near_all(values)
@@ -254,6 +254,12 @@ class _Search:
                 if found is not None:
                     twice = Binary(Operator.MULTIPLY, Constant(2), atom)
                     yield _add_constant(Binary(Operator.ADD, found, twice), offset)
+
+
+def _divide_by_rest(value: HostValue, taken: HostValue) -> HostValue:
+    return Binary(
+        Operator.DIVIDE, value, Binary(Operator.GREATEST, Binary(Operator.SUBTRACT, value, taken), Constant(0))
+    )
 
 
 def _whole(value: float) -> Number:

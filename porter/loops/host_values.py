@@ -44,9 +44,10 @@ class Constant:
 
 @dataclass(frozen=True)
 class Scalar:
-    """A scalar argument."""
+    """A scalar argument; `default` is its value where it is left out."""
 
     name: str
+    default: Number | None = None
 
 
 @dataclass(frozen=True)
@@ -172,8 +173,9 @@ def _evaluate(value: HostValue, call: Arguments) -> Number:
     match value:
         case Constant(number):
             return number
-        case Scalar(name):
-            return _number(call.others.get(name))
+        case Scalar(name, default):
+            given = call.others.get(name)
+            return _number(default if given is None else given)
         case Element(name, index):
             return _number(_at(_list(call, name), index))
         case Length(name):
@@ -282,7 +284,7 @@ def _compute(operator: Operator, left: Number, right: Number) -> Number:
         case Operator.FLOOR_DIVIDE:
             return left // right
         case Operator.DIVIDE:
-            return left / right
+            return left / right if right or not left else math.copysign(math.inf, left)  # as in C++
         case Operator.LEAST:
             return min(left, right)
         case Operator.GREATEST:
@@ -294,8 +296,8 @@ def describe(value: HostValue) -> str:
     match value:
         case Constant(number):
             return f"{number:g}" if isinstance(number, float) else str(number)
-        case Scalar(name):
-            return name
+        case Scalar(name, default):
+            return name if default is None else f"{name}.value_or({default:g})"
         case Element(name, index):
             return f"{name}[{index}]"
         case Length(name):
@@ -330,7 +332,7 @@ def list_names(value: HostValue) -> frozenset[str]:
     match value:
         case Constant():
             return frozenset()
-        case Scalar(name) | Element(name, _) | Length(name) | Rank(name):
+        case Scalar(name, _) | Element(name, _) | Length(name) | Rank(name):
             return frozenset((name,))
         case WrappedDim(dim, tensor):
             return frozenset((dim.name, tensor))
@@ -342,3 +344,22 @@ def list_names(value: HostValue) -> frozenset[str]:
             return frozenset((tensor, dims))
         case Binary(_, left, right):
             return list_names(left) | list_names(right)
+
+
+def substitute(value: HostValue, made: Mapping[HostValue, HostValue]) -> HostValue:
+    """A value with others in the place of some of its parts."""
+    if value in made:
+        return made[value]
+    if isinstance(value, Binary):
+        return Binary(value.operator, substitute(value.left, made), substitute(value.right, made))
+    return value
+
+
+def list_scalars(value: HostValue) -> list[Scalar]:
+    """The scalar arguments that a value is computed from."""
+    match value:
+        case Scalar():
+            return [value]
+        case Binary(_, left, right):
+            return [*list_scalars(left), *list_scalars(right)]
+    return []

@@ -69,6 +69,10 @@ def _name(value: HostValue) -> str:
             return f"{name_tensor(tensor)}_{'outer' if begin is None else 'inner' if end is None else 'middle'}_size"
         case SizesOver(tensor, _, others):
             return f"{name_tensor(tensor)}_{'kept' if others else 'reduced'}_size"
+        case Binary(
+            Operator.DIVIDE, left, Binary(Operator.GREATEST, Binary(Operator.SUBTRACT, whole, _), Constant(0))
+        ) if left == whole:
+            return "bessel_correction"
         case Binary(Operator.DIVIDE, Constant(1), right):
             return f"inverse_{_name(right)}"
         case Binary(operator, left, right):

@@ -16,11 +16,15 @@ _FORMS = {
     "floorModulo": "c10::metal::remainder({0}, {1})", "modulo": "c10::metal::fmod({0}, {1})",
 }  # fmt: skip
 
+_OF_PARTS = ("notEqual", "equal")  # their result says something of both parts
 
-def find_form(operation: str) -> str:
-    """The MSL form of an operation. Raises PTR345 if there is none."""
+
+def find_form(operation: str, of_complex: bool = False) -> str:
+    """The MSL form of an operation, also `of_complex` numbers where it differs. Raises PTR345 if there is none."""
     row = by_op().get(operation)
     found = row.msl if row and row.msl else _FORMS.get(operation)
+    if of_complex and row and operation in _OF_PARTS:
+        found = row.complex_msl
     if found is None:
         raise PorterError("PTR345", f"the operation `{operation}` has no loop form", hint="See docs/errors/PTR345.md.")
     return found

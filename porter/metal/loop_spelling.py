@@ -6,13 +6,24 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from porter.core.dtypes import FLOAT, DType
+from porter.core.dtypes import FLOAT, DType, Kind
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions
 from porter.loops.fusion import LoopNest, Store
 
 # How an element is better than the extreme one, and the reduction to that.
 COMPARED = {ReductionKind.ARG_MAX: ">", ReductionKind.ARG_MIN: "<"}
 VALUES_OF = {ReductionKind.ARG_MAX: ReductionKind.MAX_NAN, ReductionKind.ARG_MIN: ReductionKind.MIN_NAN}
+_LEAST, _GREATEST = (ReductionKind.MAX, ReductionKind.MAX_NAN), (ReductionKind.MIN, ReductionKind.MIN_NAN)
+_TURNS: Mapping[ReductionKind, str] = {
+    ReductionKind.SUM: "{0} += {1};",
+    ReductionKind.PRODUCT: "{0} *= {1};",
+    ReductionKind.MAX: "{0} = ::metal::max({0}, {1});",
+    ReductionKind.MIN: "{0} = ::metal::min({0}, {1});",
+    ReductionKind.MAX_NAN: "{0} = c10::metal::max({0}, {1});",
+    ReductionKind.MIN_NAN: "{0} = c10::metal::min({0}, {1});",
+    ReductionKind.ANY: "{0} = {0} || {1};",
+    ReductionKind.ALL: "{0} = {0} && {1};",
+}
 
 
 @dataclass(frozen=True)
@@ -22,7 +33,8 @@ class Spelling:
     `join` gives the lines after which a variable of a type has, in each thread of a row, what all of them have reduced;
     None for a reduction that each thread does alone. `join_extreme` does so for the index (its name and its type) of an
     extreme value (its name and its type), which is the largest that an index can be in threads that have seen none.
-    Threads take turns from `lane` on, in steps of `width`. `place` is where a buffer has the element of an index.
+    Threads take turns from `lane` on, in steps of `width`. `place` is where a buffer has the element of an index. With
+    `has_complex`, the text is a template for complex numbers too.
     """
 
     buffers: Mapping[Buffer, str]
@@ -35,6 +47,7 @@ class Spelling:
     width: str = "32"
     join_extreme: Callable[[ReductionKind, str, str, str, str], tuple[str, ...]] | None = None
     place: Callable[[Buffer, str], str] = lambda buffer, index: index
+    has_complex: bool = False
 
 
 def copies(store: Store) -> bool:
@@ -103,3 +116,25 @@ def is_plain(text: str) -> bool:
 def flatten_sum(terms: Sequence[Expr]) -> list[Expr]:
     """The terms of nested sums."""
     return [each for term in terms for each in (flatten_sum(term.args) if term.op is Op.SUM else [term])]
+
+
+def write_turn(kind: ReductionKind, name: str, addend: str, spelling: Spelling) -> str:
+    """What one turn of a reduction does to its variable."""
+    if kind is ReductionKind.PRODUCT and spelling.has_complex:
+        return f"{name} = c10::metal::mul({name}, {addend});"
+    return _TURNS[kind].format(name, addend)
+
+
+def write_start(kind: ReductionKind, dtype: DType, type_: str, spelling: Spelling) -> str:
+    """What a reduction in a variable of `type_` starts from. A maximum without NaN is NaN only of NaN alone."""
+    if kind is ReductionKind.PRODUCT and spelling.has_complex:
+        return f"c10::metal::cast_to<{type_}>(1)"
+    if kind in (ReductionKind.MAX, ReductionKind.MIN) and dtype.kind is Kind.FLOATING:
+        return "NAN"
+    if kind in (*_LEAST, *_GREATEST):
+        value = spelling.value(dtype)
+        if value == FLOAT.metal:
+            return f"{'-' if kind in _LEAST else ''}INFINITY"
+        limits = f"::metal::numeric_limits<{value}>"
+        return f"{limits}::lowest()" if kind in _LEAST else f"{limits}::max()"
+    return "1" if kind in (ReductionKind.PRODUCT, ReductionKind.ALL) else "0"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from porter.core.dtypes import BOOL, FLOAT, DType, Kind
+from porter.core.dtypes import BOOL, FLOAT, LONG, Kind
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions, intern
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
@@ -28,25 +28,16 @@ from porter.metal.loop_spelling import (
     runs_alone,
     strip_index,
     write_size,
+    write_start,
+    write_turn,
 )  # fmt: skip
 
 _CONDITIONS = {Op.LESS: " < ", Op.EQUAL: " == ", Op.BOTH: " && "}
 _FUNCTIONS = {Op.LEAST: "min", Op.GREATEST: "max", Op.DISTANCE: "abs"}
 _VALUES = (Op.LOAD, Op.CALL, Op.CAST, Op.SELECT, Op.READ_INDEX)
 _INDICES = (Op.SUM, Op.PRODUCT, Op.QUOTIENT, Op.REMAINDER, Op.LEAST, Op.GREATEST, Op.DISTANCE)
-_TURNS: Mapping[ReductionKind, str] = {
-    ReductionKind.SUM: "{0} += {1};",
-    ReductionKind.PRODUCT: "{0} *= {1};",
-    ReductionKind.MAX: "{0} = ::metal::max({0}, {1});",
-    ReductionKind.MIN: "{0} = ::metal::min({0}, {1});",
-    ReductionKind.MAX_NAN: "{0} = c10::metal::max({0}, {1});",
-    ReductionKind.MIN_NAN: "{0} = c10::metal::min({0}, {1});",
-    ReductionKind.ANY: "{0} = {0} || {1};",
-    ReductionKind.ALL: "{0} = {0} && {1};",
-}
 _TRUTHS = (ReductionKind.ANY, ReductionKind.ALL)
 _ACCUMULATED = (ReductionKind.SUM, ReductionKind.PRODUCT)
-_LEAST, _GREATEST = (ReductionKind.MAX, ReductionKind.MAX_NAN), (ReductionKind.MIN, ReductionKind.MIN_NAN)
 
 
 def write_nest(nest: LoopNest, spelling: Spelling) -> list[str]:
@@ -176,19 +167,22 @@ class NestWriter:
         assert expr.dtype is not None
         if expr.reduction.kind in _TRUTHS and is_shared(expr, self.spelling):
             return "int"
-        element, is_sum = self.spelling.elements[store.buffer], expr.reduction.kind in _ACCUMULATED
-        is_all = expr is store.value or (store.value.op is Op.CAST and expr is store.value.args[0])
-        has_own = is_sum and is_all and re.fullmatch(r"T\d+", element)
-        return f"c10::metal::opmath_t<{element}>" if has_own else self.spelling.value(expr.dtype)
+        element, kind = self.spelling.elements[store.buffer], expr.reduction.kind
+        stored = store.value.args[0] if store.value.op is Op.CAST else store.value
+        is_total = kind in _ACCUMULATED and expr in (stored, store.value)
+        if is_total and re.fullmatch(r"T\d+", element):
+            return f"c10::metal::opmath_t<{element}>"
+        is_wide = is_total and element == LONG.metal and self.spelling.join(kind, LONG, "", "")
+        return element if is_wide else self.spelling.value(expr.dtype)
 
     def _write_shared(self, expr: Expr, name: str, joined: Sequence[str], type_: str) -> None:
         """A reduction that the threads of a row share."""
         kind = expr.reduction.kind
-        self.line(f"{type_} {name} = {self.write_start(kind, expr.dtype or FLOAT)};")
+        self.line(f"{type_} {name} = {write_start(kind, expr.dtype or FLOAT, type_, self.spelling)};")
 
         def body() -> None:
             self._bind_shared(expr.args[0])
-            self.line(_TURNS[kind].format(name, self.write_addend(expr, type_)))
+            self.line(write_turn(kind, name, self.write_addend(expr, type_), self.spelling))
 
         self._write_strided(expr.reduction.loops, body)
         for line in joined:
@@ -206,7 +200,11 @@ class NestWriter:
             return f"::metal::any({self._load(element)} != {self.spelling.elements[element.attribute]}(0))"
         if type_ == self.spelling.value(expr.dtype):
             return self.text(expr.args[0])
-        return f"static_cast<{type_}>({self._load(element)})"
+        return f"{self._converter(type_)}({self._load(element)})"
+
+    def _converter(self, type_: str) -> str:
+        """What converts to a type of the template: a real number becomes a complex one without an imaginary part."""
+        return f"c10::metal::cast_to<{type_}>" if self.spelling.has_complex else f"static_cast<{type_}>"
 
     def _write_extreme(self, expr: Expr) -> None:
         """The first index of the extreme value of a row, which its threads find together, and that value."""
@@ -216,7 +214,7 @@ class NestWriter:
         type_, index = self._value_type(value), self.spelling.index
         none = f"::metal::numeric_limits<{index}>::max()"
         start = VALUES_OF[kind]
-        self.line(f"{type_} {extreme} = {self.write_start(start, value.dtype.opmath)};")
+        self.line(f"{type_} {extreme} = {write_start(start, value.dtype.opmath, type_, self.spelling)};")
         self.line(f"{index} {name} = {none};")
 
         def body() -> None:
@@ -249,7 +247,7 @@ class NestWriter:
         assert expr.dtype is not None
         reduction, index = expr.reduction, self.spelling.index
         is_last = reduction.kind is ReductionKind.LAST
-        start = self.text(expr.args[2]) if is_last else self.write_start(reduction.kind, expr.dtype)
+        start = self.text(expr.args[2]) if is_last else write_start(reduction.kind, expr.dtype, type_, self.spelling)
         self.line(f"{type_} {name} = {start};")
         extreme = ""
         if reduction.kind in COMPARED:
@@ -276,7 +274,8 @@ class NestWriter:
         elif kind is ReductionKind.LAST:
             self.line(f"if ({texts[0]}) {{ {name} = {texts[1]}; }}")
         else:
-            self.line(_TURNS[kind].format(name, self.write_addend(expr, self.spelling.value(expr.dtype or FLOAT))))
+            addend = self.write_addend(expr, self.spelling.value(expr.dtype or FLOAT))
+            self.line(write_turn(kind, name, addend, self.spelling))
 
     def _bind_shared(self, *roots: Expr) -> None:
         """Variables for what is used more than once."""
@@ -331,10 +330,10 @@ class NestWriter:
             case Op.NUMBER:
                 return self._number(expr)
             case Op.CALL:
-                return fill_form(find_form(str(expr.attribute)), args)
+                return fill_form(find_form(str(expr.attribute), self.spelling.has_complex), args)
             case Op.CAST if expr.args[0].op is Op.LOAD and expr.args[0] not in self.bound and not self.is_copy:
                 assert expr.dtype is not None
-                return f"static_cast<{self.spelling.value(expr.dtype)}>({self._load(expr.args[0])})"
+                return f"{self._converter(self.spelling.value(expr.dtype))}({self._load(expr.args[0])})"
             case Op.CAST | Op.INDEX_VALUE:
                 return f"static_cast<{self.spelling.value(expr.dtype) if expr.dtype else 'int'}>({args[0]})"
             case Op.READ_INDEX:
@@ -354,7 +353,7 @@ class NestWriter:
         element, value = self.spelling.elements[expr.attribute], self.spelling.value(expr.dtype.opmath)
         if self.is_copy or element == value:
             return self._load(expr)
-        return f"static_cast<{value}>({self._load(expr)})"
+        return f"{self._converter(value)}({self._load(expr)})"
 
     def _sum(self, terms: Sequence[Expr]) -> str:
         made = ""
@@ -377,8 +376,9 @@ class NestWriter:
         assert expr.dtype is not None
         written = self.copied or self.spelling.value(expr.dtype)
         if isinstance(expr.attribute, Named):
-            is_float = isinstance(expr.attribute.example, float) and written == FLOAT.metal
-            return expr.attribute.name if is_float else f"static_cast<{written}>({expr.attribute.name})"
+            number, is_real = expr.attribute, self.spelling.has_complex and expr.dtype == FLOAT
+            is_float = isinstance(number.example, float) and (is_real or written == FLOAT.metal)
+            return number.name if is_float else f"static_cast<{'float' if is_real else written}>({number.name})"
         assert isinstance(expr.attribute, (bool, int, float))
         if self.copied and expr.attribute == 0:
             return f"{self.copied}(0)"
@@ -386,14 +386,3 @@ class NestWriter:
         if written in (FLOAT.metal, BOOL.metal):
             return text if not re.fullmatch(r"-?\d+", text) else f"{text}.0f"
         return f"{written}({text})"
-
-    def write_start(self, kind: ReductionKind, dtype: DType) -> str:
-        """What a reduction starts from. A maximum without NaN is NaN only of NaN alone."""
-        if kind in (ReductionKind.MAX, ReductionKind.MIN) and dtype.kind is Kind.FLOATING:
-            return "NAN"
-        if kind in (*_LEAST, *_GREATEST):
-            limits = f"::metal::numeric_limits<{self.spelling.value(dtype)}>"
-            if self.spelling.value(dtype) == FLOAT.metal:
-                return f"{'-' if kind in _LEAST else ''}INFINITY"
-            return f"{limits}::lowest()" if kind in _LEAST else f"{limits}::max()"
-        return "1" if kind in (ReductionKind.PRODUCT, ReductionKind.ALL) else "0"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import isfinite
 from typing import TypeVar
 
 from porter.aten.condition import Condition
@@ -95,5 +96,5 @@ def _list_questions(calls: Sequence[Arguments]) -> Iterator[str]:
             yield name
         yield from (f'{name} == "{value}"' for value in given if isinstance(value, str))
         numbers = sorted({v for v in given if isinstance(v, (int, float)) and not isinstance(v, bool)}, key=abs)
-        yield from (f"{name} == {value}" for value in numbers[:6])
+        yield from (f"{name} == {value}" for value in numbers if value in numbers[:6] or not isfinite(value))
         yield from (f"{name} {sign} {v}" for v in numbers[:3] for sign in "<>")

@@ -304,6 +304,7 @@ def make_context(tree: Tree, target: VerifyTarget, selection: Selection) -> Cont
     lists = tree.list_file()
     return Context(
         bases=(target.base,),
+        rows=target.rows,
         through=selection.forward,
         through_backward=selection.backward,
         kernels=target.kernels,

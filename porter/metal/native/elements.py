@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from porter.core import dtypes
-from porter.core.dtypes import FLOAT, FLOAT2, INT, DType, Kind
+from porter.core.dtypes import BOOL, FLOAT, FLOAT2, INT, LONG, DType, Kind
 from porter.core.errors import PorterError
-from porter.loops.expressions import Buffer, Op, ReductionKind, walk
+from porter.loops.expressions import Buffer, Expr, Op, ReductionKind, walk
 from porter.loops.host_values import Arguments
 from porter.loops.program import ArgumentBuffer, ResultBuffer, Role, SymbolicProgram, Table, Temporary
 from porter.metal.loop_spelling import copies
 
 KEY = "T"
 NARROW = tuple(each for each in dtypes.ALL if each.kind is Kind.INTEGRAL and each.size < INT.size)
-_OF_COMPLEX = (ReductionKind.SUM, ReductionKind.ANY, ReductionKind.ALL)
-_LINEAR = ("addition", "subtraction", "negative", "identity")
+_OF_COMPLEX = (ReductionKind.SUM, ReductionKind.PRODUCT, ReductionKind.ANY, ReductionKind.ALL)
+_BY_PARTS = ("addition", "subtraction", "negative", "identity")
+_BY_NUMBER = ("division", "multiplication")  # with a real number, also by parts
+
+
+class Complex(Enum):
+    """What host code does with complex numbers, as far as it is known."""
+
+    TAKES = "takes them"
+    REFUSES = "refuses them"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,14 @@ class Elements:
     key: DType
     all_floating: bool
 
+    @property
+    def has_complex(self) -> bool:
+        return any(dtype.kind is Kind.COMPLEX for each in self.instances for dtype in each)
+
+    @property
+    def has_long(self) -> bool:
+        return LONG.metal in self.types.values() or any(LONG in each for each in self.instances)
+
     def value(self, dtype: DType) -> str:
         """The type that values are computed in."""
         if self.all_floating or dtype.kind is Kind.BOOL or dtype != self.key.opmath:
@@ -44,11 +62,10 @@ class Elements:
         return f"c10::metal::opmath_t<{KEY}>"
 
 
-def read_elements(program: SymbolicProgram, buffers: Sequence[Buffer], refuses_complex: bool = False) -> Elements:
-    """The types of some buffers of a program. Raises PTR373 for a type that follows from no other.
-
-    With `refuses_complex`, host code lets no complex numbers through.
-    """
+def read_elements(
+    program: SymbolicProgram, buffers: Sequence[Buffer], complex_numbers: Complex = Complex.UNKNOWN
+) -> Elements:
+    """The types of some buffers of a program. Raises PTR373 for a type that follows from no other."""
     key = _dtype(program.example, program.key)
     parameters, types = [TypeParameter(KEY, program.key)], {}
     columns = [program.key]
@@ -76,42 +93,61 @@ def read_elements(program: SymbolicProgram, buffers: Sequence[Buffer], refuses_c
         for call in program.calls
         if all(each in call.tensors for each in columns)
     )
-    ordered = sorted(_widen(program, list(instances)), key=lambda types: [dtypes.ALL.index(each) for each in types])
+    widened = _widen(program, list(instances), complex_numbers)
+    ordered = sorted(widened, key=lambda types: [dtypes.ALL.index(each) for each in types])
     if _moves_only(program) and len(parameters) == 1:
         ordered = [(dtype,) for dtype in dtypes.ALL]
-    if refuses_complex:
+    if complex_numbers is Complex.REFUSES:
         ordered = [each for each in ordered if each[0].kind is not Kind.COMPLEX]
-    floating = all(dtype.kind is Kind.FLOATING for dtype in program.dtypes)
+    floating = all(dtypes_of[0].kind is Kind.FLOATING for dtypes_of in ordered)
     return Elements(tuple(parameters), types, tuple(ordered), key, floating)
 
 
-def _widen(program: SymbolicProgram, instances: list[tuple[DType, ...]]) -> list[tuple[DType, ...]]:
-    """The instances, and those of types that compute alike: narrow integers as int, and complex numbers that are added.
+def _widen(
+    program: SymbolicProgram, instances: list[tuple[DType, ...]], complex_numbers: Complex
+) -> list[tuple[DType, ...]]:
+    """The instances, and those of types that compute alike: narrow integers as int, and complex numbers by parts.
 
     A verdict tries each.
     """
     known = {each[0]: each for each in instances}
-    if FLOAT in known and not all(each.kind is Kind.FLOATING for each in known) and _is_linear(program):
+    takes = complex_numbers is Complex.TAKES or not all(each.kind is Kind.FLOATING for each in known)
+    if FLOAT in known and takes and _computes_by_parts(program):
         instances = [*instances, tuple(FLOAT2 if dtype == FLOAT else dtype for dtype in known[FLOAT])]
-    for narrow in (each for each in NARROW if each not in known):
-        of_int = [each for each in instances if each[0] == INT]
-        made = (tuple(narrow if dtype == INT else dtype for dtype in each) for each in of_int)
+    if (INT, LONG) in instances:  # callers may choose the result's type too
+        instances = list(dict.fromkeys((*instances, (INT, INT))))
+    alike = (*NARROW, BOOL) if (INT, LONG) in instances else NARROW
+    for other in (each for each in alike if each not in known):
+        of_int = [each for each in instances if each[0] == INT and (other is not BOOL or each == (INT, LONG))]
+        made = (tuple(other if dtype == INT else dtype for dtype in each) for each in of_int)
         instances = [*instances, *(each for each in made if each not in instances)]
     return instances
 
 
-def _is_linear(program: SymbolicProgram) -> bool:
-    """Whether elements are only moved, added and summed."""
+def _computes_by_parts(program: SymbolicProgram) -> bool:
+    """Whether the text for real elements is right for complex ones: they are moved, summed, multiplied up, scaled."""
     stores = [store for nest in program.nests for store in nest.nest.stores]
     values = [each for store in stores for each in walk(store.value) if each.dtype is not None]
-    return all(
-        each.attribute in _LINEAR
-        if each.op is Op.CALL
-        else each.reduction.kind in _OF_COMPLEX
-        if each.op is Op.REDUCE
-        else each.op is not Op.INDEX_VALUE and (each.op is not Op.NUMBER or each.attribute == 0)
-        for each in values
-    )
+    scales = {each.args[1] for each in values if each.op is Op.CALL and each.attribute in _BY_NUMBER}
+    return all(_is_by_parts(each) or (each.op is Op.NUMBER and each in scales) for each in values)
+
+
+def _is_by_parts(value: Expr) -> bool:
+    match value.op:
+        case Op.CALL if value.attribute in _BY_NUMBER:
+            return value.args[1].op is Op.NUMBER
+        case Op.CALL:
+            return value.attribute in _BY_PARTS or compares_with_zero(value)
+        case Op.REDUCE:
+            return value.reduction.kind in _OF_COMPLEX
+        case Op.NUMBER:
+            return value.attribute == 0
+    return value.op is not Op.INDEX_VALUE
+
+
+def compares_with_zero(value: Expr) -> bool:
+    """Whether a value says that another is not zero."""
+    return value.attribute == "notEqual" and value.args[1].op is Op.NUMBER and value.args[1].attribute == 0
 
 
 def _moves_only(program: SymbolicProgram) -> bool:

@@ -17,6 +17,7 @@ from porter.loops.host_values import (
     EndDim,
     HostValue,
     Length,
+    Number,
     Operator,
     Rank,
     Scalar,
@@ -31,7 +32,7 @@ from porter.metal.expression import parenthesize
 ACCUMULATE = "c10/util/accumulate.h"
 NON_EMPTY = "ATen/native/NonEmptyUtils.h"
 WRAP_DIM = "ATen/WrapDimUtils.h"
-_FUNCTIONS = {Operator.LEAST: "std::min<int64_t>", Operator.GREATEST: "std::max<int64_t>"}
+_FUNCTIONS = {Operator.LEAST: "std::min", Operator.GREATEST: "std::max"}
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Names:
     variables: Mapping[str, str]
     types: Mapping[str, str]
     optional: frozenset[str] = frozenset()  # the variables that are optional tensors
+    references: frozenset[str] = frozenset()  # the variables that are optional references to scalars
 
     def variable(self, name: str) -> str:
         """The variable of an argument, of a result (`result0`), or an element (`tensors[0]`). Raises PTR371."""
@@ -61,9 +63,8 @@ def write_value(value: HostValue, names: Names) -> str:
     match value:
         case Constant(number):
             return repr(number) if not isinstance(number, bool) else str(number).lower()
-        case Scalar(name):
-            is_scalar = names.types.get(name, "").startswith("Scalar")
-            return f"{names.variable(name)}{'.to<double>()' if is_scalar else ''}"
+        case Scalar(name, default):
+            return _write_scalar(name, default, names)
         case Element(name, index) if index >= 0:
             return f"{names.variable(name)}[{index}]"
         case Element(name, index):
@@ -86,12 +87,38 @@ def write_value(value: HostValue, names: Names) -> str:
         case EndDim():
             raise _unknown(value)
         case Binary(Operator.LEAST | Operator.GREATEST as operator, left, right):
-            return f"{_FUNCTIONS[operator]}({write_value(left, names)}, {write_value(right, names)})"
+            type_ = "double" if _is_floating(value, names) else "int64_t"
+            return f"{_FUNCTIONS[operator]}<{type_}>({write_value(left, names)}, {write_value(right, names)})"
         case Binary(Operator.DIVIDE, left, right):
             return f"static_cast<double>({write_value(left, names)}) / {parenthesize(write_value(right, names))}"
         case Binary(operator, left, right):
             sign = "/" if operator is Operator.FLOOR_DIVIDE else operator.value
             return f"{parenthesize(write_value(left, names))} {sign} {parenthesize(write_value(right, names))}"
+
+
+def _write_scalar(name: str, default: Number | None, names: Names) -> str:
+    """A scalar argument; one that may be left out is an optional one, or a reference to one."""
+    variable, type_ = names.variable(name), names.types.get(name, "")
+    if not type_.startswith("Scalar"):
+        return variable if default is None else f"{variable}.value_or({default!r})"
+    if variable in names.references:
+        given = f"{variable}.get().to<double>()"
+        return given if default is None else f"({variable}.has_value() ? {given} : {default!r})"
+    if type_ == "Scalar?":
+        return f"{variable}->to<double>()" if default is None else f"{variable}.value_or({default!r}).to<double>()"
+    return f"{variable}.to<double>()"
+
+
+def _is_floating(value: HostValue, names: Names) -> bool:
+    """Whether a value is computed in floating-point numbers."""
+    match value:
+        case Scalar(name, _):
+            return names.types.get(name, "").rstrip("?") in ("Scalar", "float")
+        case Constant(number):
+            return isinstance(number, float)
+        case Binary(operator, left, right):
+            return operator is Operator.DIVIDE or _is_floating(left, names) or _is_floating(right, names)
+    return False
 
 
 def list_headers(value: HostValue) -> frozenset[str]:

@@ -15,7 +15,7 @@ from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicNest, Sym
 from porter.metal.loop_kernel import join_simdgroup
 from porter.metal.loop_spelling import Spelling, runs_alone
 from porter.metal.loop_text import write_nest
-from porter.metal.native.elements import Elements, read_elements
+from porter.metal.native.elements import Complex, Elements, read_elements
 from porter.metal.native.reduced import find_strided
 from porter.metal.native.scan import ScanNest, write_scan
 
@@ -41,12 +41,12 @@ _USUAL = {"self": "input", "out": "output", "result": "output"}
 class KernelStyle:
     """What a fork has for kernels: whether threadgroup functions reduce, and whether bfloat needs a newer Metal.
 
-    And whether the function that launches them refuses complex numbers.
+    And what the function that launches them does with complex numbers.
     """
 
     threadgroup_reductions: bool
     guards_bfloat: bool
-    refuses_complex: bool = False
+    complex_numbers: Complex = Complex.UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def write_kernel(
     nest = symbolic.nest
     written = [store.buffer for store in nest.stores]
     buffers = (*written, *(each for each in nest.reads() if each not in written))
-    elements = read_elements(program, buffers, style.refuses_complex)
+    elements = read_elements(program, buffers, style.complex_numbers)
     names = _name_buffers(program, buffers, outputs)
     numbers = tuple(find_numbers(nest))
     shared: list[str] = []
@@ -178,13 +178,12 @@ def _spell(elements: Elements, names: Mapping[Buffer, str], style: KernelStyle, 
         lane="tid",
         width="group_size" if style.threadgroup_reductions else "32",
         join_extreme=join_extreme if style.threadgroup_reductions else None,
+        has_complex=elements.has_complex,
     )
 
 
 def _as_map(spelling: Spelling) -> Spelling:
-    return Spelling(
-        spelling.buffers, spelling.elements, spelling.value, spelling.join, spelling.index, f"{_INDEX}(tid)"
-    )
+    return replace(spelling, row=f"{_INDEX}(tid)", lane="lane", width="32", join_extreme=None)
 
 
 def _positions(is_map: bool, has_groups: bool) -> list[str]:

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 
 from porter.languages.statements import name_tokens
 from porter.loops.expressions import Buffer, Loop
-from porter.loops.host_values import HostValue, Named, Scalar
+from porter.loops.host_values import HostValue, Named, Scalar, substitute
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Temporary
 from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.reduced import StridedArgument, find_strided, list_reduced
+from porter.metal.native.result_types import Conversion, find_conversion, write_conversion
 
 PROFILER = "ATen/mps/MPSProfiler.h"
 INDEX_MATH = "ATen/native/CanUse32BitIndexMath.h"
@@ -23,8 +24,9 @@ DIMS = "ATen/core/DimVector.h"
 REDUCE_UTILS = "ATen/native/ReduceOpsUtils.h"
 STRIDES = ("kept.sizes", "kept.strides", "reduced.sizes", "reduced.strides", "ndim")
 _LOCAL = re.compile(r"^\s*(?:const\s+)?(?:int64_t|auto)\s+(\w+)\s*=\s*([^;]+);", re.M)
+_REDUCED = "reduced_size"  # how many elements the rows of tensors have that are read by their strides
 _PASSED = ("int", "SymInt", "float")  # the types of arguments that a kernel is passed as they are
-_CONTIGUOUS = re.compile(r"=\s*at::(?:empty|zeros)\(|CONTIGUOUS|MemoryFormat::Contiguous")
+_CONTIGUOUS = re.compile(r"=\s*(?:at::(?:empty|zeros)|create_reduction_result)\(|CONTIGUOUS|MemoryFormat::Contiguous")
 
 
 @dataclass(frozen=True)
@@ -41,14 +43,17 @@ def write_launch(
     rows: Sequence[HostValue],
     names: Names,
     body: str,
-    all_floating: bool,
+    has_long: bool,
 ) -> Launch:
     """Launches the kernels of a program, in order; `body` is the rest of the function. Raises PTR371 and PTR372.
 
-    With `all_floating`, all cases of the function are of floating types.
+    With `has_long`, a case of the function has 64-bit integers.
     """
     numbers = tuple(dict.fromkeys(number for kernel in kernels for number in kernel.numbers))
-    writer = _Writer(program, names, body, numbers, all_floating)
+    writer = _Writer(program, names, body, numbers, has_long)
+    conversion = find_conversion(program, kernels, names)
+    if conversion:
+        writer = replace(writer, conversion=conversion)
     strides = find_strided(program)
     if strides:
         writer = replace(writer, taken=tuple(n for n in writer.taken if n.value not in list_reduced(program)))
@@ -65,7 +70,8 @@ class _Writer:
     names: Names
     body: str
     taken: tuple[Named, ...]
-    all_floating: bool
+    has_long: bool
+    conversion: Conversion | None = None
 
     def _is_free(self, name: str) -> bool:
         used = {token.text for token in name_tokens(self.body)}
@@ -76,8 +82,11 @@ class _Writer:
 
     def _plain(self, tensor: str) -> str:
         """The name of a tensor's contiguous form."""
+        return self._name_form(tensor, ("", "c", "contiguous"))
+
+    def _name_form(self, tensor: str, suffixes: Sequence[str]) -> str:
         variable = re.sub(r"\W+", "_", self._variable(tensor)).strip("_")
-        return next(name for name in (f"{variable}_", f"{variable}_c", f"{variable}_contiguous") if self._is_free(name))
+        return next(name for suffix in suffixes if self._is_free(name := f"{variable}_{suffix}"))
 
     def _given(self, tensor: str) -> str:
         """A tensor that kernels read, in the form that they do."""
@@ -102,8 +111,11 @@ class _Writer:
     def tensors(self, kernels: Sequence[NativeKernel]) -> Iterator[str]:
         strided = find_strided(self.program)
         for tensor in self._read(kernels):
+            if self._is_converted(tensor):
+                yield from self._convert()
             if strided is None or tensor != strided.name:
-                yield f"const auto {self._plain(tensor)} = {self.names.member(tensor)}contiguous();"
+                member = f"{self._tensor(tensor)}." if self._is_converted(tensor) else self.names.member(tensor)
+                yield f"const auto {self._plain(tensor)} = {member}contiguous();"
         for result in self._written(kernels):
             if self._may_be_strided(result):
                 variable = self._variable(result)
@@ -116,6 +128,15 @@ class _Writer:
                 type_ = f"ScalarType::{role.dtype.aten}"
                 size = write_value(role.size, self.names)
                 yield f"const auto partial{buffer.node} = at::empty({{{size}}}, {like}.options().dtype({type_}));"
+
+    def _is_converted(self, tensor: str) -> bool:
+        return self.conversion is not None and self.conversion.tensor == tensor
+
+    def _convert(self) -> Iterator[str]:
+        """A variable for the tensor that becomes of the result's type."""
+        assert self.conversion is not None
+        tensor, result = self._variable(self.conversion.tensor), self._variable(self.conversion.result)
+        yield from write_conversion(self.conversion, self._tensor(self.conversion.tensor), tensor, result)
 
     def strides(self) -> Iterator[str]:
         """Variables for the dimensions of a tensor that is read by its strides, kept and reduced."""
@@ -130,7 +151,7 @@ class _Writer:
         yield f"const auto reduced = merge_dims({tensor}, mask);"
         counts = ", ".join(f"static_cast<uint32_t>({each}.sizes.size())" for each in ("kept", "reduced"))
         yield f"const std::array<uint32_t, 2> ndim = {{{counts}}};"
-        yield "const int64_t reduced_size = c10::multiply_integers(reduced.sizes);"
+        yield f"const int64_t {_REDUCED} = c10::multiply_integers(reduced.sizes);"
 
     def _dims(self, argument: str) -> str:
         """An argument that names dimensions, as an optional list."""
@@ -150,7 +171,7 @@ class _Writer:
     def _number(self, number: Named) -> str:
         """The variable of a number: one that the function has, if it has one of that value."""
         if find_strided(self.program) and number.value in list_reduced(self.program):
-            return "reduced_size"
+            return _REDUCED
         text = self._value(number.value)
         is_variable = re.fullmatch(r"\w+", text) is not None
         if is_variable and (not isinstance(number.value, Scalar) or self.names.types[number.value.name] in _PASSED):
@@ -159,7 +180,9 @@ class _Writer:
 
     def _value(self, value: HostValue) -> str:
         """A value as C++, with the function's own variables for what they have."""
-        text = write_value(value, self.names)
+        counts = list_reduced(self.program) if find_strided(self.program) else []
+        names = replace(self.names, variables={**self.names.variables, _REDUCED: _REDUCED}) if counts else self.names
+        text = write_value(substitute(value, dict.fromkeys(counts, Scalar(_REDUCED))), names)
         for name, known in _LOCAL.findall(self.body):
             text = text.replace(known.strip(), name) if "(" in known else text
         return text
@@ -181,7 +204,9 @@ class _Writer:
         return " && ".join(f"canUse32BitIndexMath({each})" for each in dict.fromkeys(tensors))
 
     def _tensor(self, tensor: str) -> str:
-        """A tensor as an argument of a call."""
+        """A tensor as an argument of a call, in the type that kernels read it in."""
+        if self._is_converted(tensor):
+            return self._name_form(tensor, ("cast", "as_result"))
         return f"{'*' if self.names.member(tensor).endswith('->') else ''}{self._variable(tensor)}"
 
     def _encode_one(self, kernel: NativeKernel, rows: HostValue, pso: str, at: int) -> Iterator[str]:
@@ -213,7 +238,7 @@ class _Writer:
                 yield f"const int64_t {made} = {length};"
                 length = made
             most = f"[{pso} maxTotalThreadsPerThreadgroup]"
-            if self.all_floating or kernel.is_scan:
+            if not self.has_long or kernel.is_scan:
                 yield f"const auto {name} = std::min<NSUInteger>({most}, ({length} / 32 + 1) * 32);"
             else:
                 yield "// one simdgroup or all: lanes that combine 64-bit integers read from each other"

@@ -13,7 +13,7 @@ from math import prod
 
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, find_reductions, intern, walk
 from porter.loops.fusion import LoopNest, Shape, Store
-from porter.loops.host_values import Arguments, HostValue, Named, SizeProduct, SizesOver, evaluate, list_names
+from porter.loops.host_values import Arguments, Binary, HostValue, Named, SizeProduct, SizesOver, evaluate, list_names
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
 
 ROW = "row"
@@ -134,11 +134,18 @@ class _Writer:
 
     def _number(self, number: Named) -> Named:
         """A number that does not depend on the shape, but for how many elements a row has."""
-        if not list_names(number.value) & self.case.example.tensors.keys():
-            return number
-        calls = self.case.calls
-        self._require(all(evaluate(number.value, call) == evaluate(self.count, call) for call in calls))
-        return self._count()
+        value = self._count_in(number.value)
+        return self._count() if value == self.count else replace(number, value=value)
+
+    def _count_in(self, value: HostValue) -> HostValue:
+        """A value with the number of elements of a row for what is equal to it in all calls."""
+        if not list_names(value) & self.case.example.tensors.keys():
+            return value
+        if all(evaluate(value, call) == evaluate(self.count, call) for call in self.case.calls):
+            return self.count
+        self._require(isinstance(value, Binary))
+        assert isinstance(value, Binary)
+        return replace(value, left=self._count_in(value.left), right=self._count_in(value.right))
 
 
 def _height(loops: Sequence[Loop]) -> int:

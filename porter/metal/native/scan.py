@@ -12,10 +12,10 @@ from porter.loops.expressions import Expr, Loop, Op, Reduction, ReductionKind, i
 from porter.loops.fusion import LoopNest, Shape
 from porter.loops.host_values import Binary, Operator, SizeProduct
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
-from porter.metal.loop_spelling import Spelling, name_loop, name_reduction, write_size
+from porter.metal.loop_spelling import Spelling, name_loop, name_reduction, write_size, write_start, write_turn
 from porter.metal.loop_text import NestWriter
 
-_SIGNS = {ReductionKind.SUM: "+=", ReductionKind.PRODUCT: "*="}
+_SCANNED = (ReductionKind.SUM, ReductionKind.PRODUCT)
 _MOST_THREADS = 1024
 
 
@@ -37,7 +37,7 @@ def _find_scan(case: SymbolicProgram) -> SymbolicProgram | None:
         return None
     [store] = case.nests[0].nest.stores
     total = store.value.args[0] if store.value.op is Op.CAST else store.value
-    if total.op is not Op.REDUCE or total.reduction.kind not in _SIGNS or len(total.reduction.loops) != 1:
+    if total.op is not Op.REDUCE or total.reduction.kind not in _SCANNED or len(total.reduction.loops) != 1:
         return None
     [turn] = total.reduction.loops
     element = total.args[0]
@@ -77,7 +77,8 @@ def write_scan(scan: ScanNest, spelling: Spelling) -> list[str]:
     total = intern(Op.REDUCE, (store.value,), store.value.dtype, Reduction(scan.kind, (scan.along,)))
     assert total.dtype is not None
     type_ = writer.find_accumulator(total, replace(store, value=total))
-    name, sign, none = name_reduction(total.reduction), _SIGNS[scan.kind], writer.write_start(scan.kind, total.dtype)
+    name, none = name_reduction(total.reduction), write_start(scan.kind, total.dtype, type_, spelling)
+    turn = write_turn(scan.kind, name, writer.write_addend(total, type_), spelling)
     size, index = write_size(scan.along), spelling.index
     writer.line(f"threadgroup {type_} partial[{_MOST_THREADS}];")
     writer.split_index("row", scan.nest.rows)
@@ -85,16 +86,21 @@ def write_scan(scan: ScanNest, spelling: Spelling) -> list[str]:
     writer.line(f"const {index} begin = min({index}(tid) * part, {size});")
     writer.line(f"const {index} end = min(begin + part, {size});")
     writer.line(f"{type_} {name} = {none};")
-    _write_part(writer, scan, [f"{name} {sign} {writer.write_addend(total, type_)};"])
+    _write_part(writer, scan, [turn])
     barrier = "threadgroup_barrier(mem_flags::mem_threadgroup);"
     writer.lines += [f"partial[tid] = {name};", barrier]
     writer.line("for (uint offset = 1; offset < group_size; offset *= 2) {")
     writer.line(f"  const {type_} before = tid >= offset ? partial[tid - offset] : {type_}({none});")
-    writer.lines += [f"  {barrier}", f"  partial[tid] {sign} before;", f"  {barrier}", "}"]
+    writer.lines += [
+        f"  {barrier}",
+        f"  {write_turn(scan.kind, 'partial[tid]', 'before', spelling)}",
+        f"  {barrier}",
+        "}",
+    ]
     writer.line(f"{name} = tid > 0 ? partial[tid - 1] : {type_}({none});")
     element = spelling.elements[store.buffer]
     stored = f"{spelling.buffers[store.buffer]}[{writer.text(store.place)}] = static_cast<{element}>({name});"
-    _write_part(writer, scan, [f"{name} {sign} {writer.write_addend(total, type_)};", stored])
+    _write_part(writer, scan, [turn, stored])
     return writer.lines
 
 

@@ -14,7 +14,9 @@ from porter.core.errors import Place, PorterError
 from porter.core.layout import KERNELS, METAL_HEADERS, SPECIAL_MATH
 from porter.languages.source import Source
 from porter.metal.insertion import insert_includes
+from porter.metal.native.host_values import NON_EMPTY
 from porter.metal.native.kernel import KernelStyle
+from porter.metal.native.launch import REDUCE_UTILS  # which includes NON_EMPTY, a header that cannot be included twice
 
 _LIBRARY = re.compile(
     r"^#ifndef.*\n(?:static )?auto& lib = (?:mps::)?MetalShaderLibrary::\w+\(\);\n"
@@ -123,7 +125,10 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Ite
     """Adds a host file's includes, and its library of kernels if it has none. Raises PTR374 where none can be added."""
     text = checkout.read(file)
     present = {include.path for include in parse_source(file, text).includes()}
-    yield from insert_includes(parse_source(file, text), tuple(sorted(set(headers) - present)))
+    missing = set(headers) - present
+    if REDUCE_UTILS in present | missing:
+        missing.discard(NON_EMPTY)
+    yield from insert_includes(parse_source(file, text), tuple(sorted(missing)))
     helper = _HOST_HELPER if "merge_dims(" in text and "MergedDims merge_dims(" not in text else ""
     if found := re.search(r"\blib = (?:mps::)?MetalShaderLibrary\b[\s\S]*?^#endif\n", text, re.M):
         if helper:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from porter.aten.call_graph import parse_source
 from porter.aten.native_functions import NativeFunction
 from porter.aten.operator import Blocked, Operator, ServedFunction, is_shared
+from porter.aten.opinfo import find_opinfos
+from porter.aten.skip_lists import ListKind, find_entries, read_lists
 from porter.core.checkout import Checkout
 from porter.core.dtypes import DType
 from porter.core.edits import Edit
@@ -21,11 +23,13 @@ from porter.metal.functor import Origin
 from porter.metal.native.cases import join_cases
 from porter.metal.native.coordinate_kernel import list_types, write_map_kernel
 from porter.metal.native.coordinate_launch import write_map_launch
+from porter.metal.native.elements import Complex
 from porter.metal.native.host_values import Names
 from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.launch import write_launch
 from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
+from porter.plan.native.allocations import create_results
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
 from porter.plan.native.files import (
@@ -36,13 +40,14 @@ from porter.plan.native.files import (
     read_style,
     sees_helpers,
 )
-from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables
+from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
 from porter.plan.native.scaffold import write_frame
 from porter.plan.native.target import Target, calls_one, find_expanded, find_target, with_fed, with_returned
 from porter.plan.removal import Removal, find_orphans
 
 FROM_RECORDING = Origin((), "the recorded graph", 0, 1)
 _COMPLEX_REFUSED = re.compile(r"TORCH_CHECK(?:_\w+)?\(\s*!\s*[\w:.()]*[cC]omplex")
+_NAMESPACES = ("std", "metal", "c10")  # which no kernel can be called as
 # The recorded programs of a row; None where nothing is recorded of it.
 ReadPrograms = Callable[[ServedFunction], Programs | None]
 
@@ -161,7 +166,7 @@ def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], e
 def _port_row(
     port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Programs
 ) -> NativePort:
-    """Writes a row's kernels and its new body. Raises PTR359, PTR360, PTR370 to PTR377, and PTR379."""
+    """Writes a row's kernels and its new body. Raises PTR359 to PTR361, PTR370 to PTR377, and PTR379."""
     if programs.map:
         return _port_map(port, operator, row, target, programs.map)
     if programs.left:
@@ -171,8 +176,9 @@ def _port_row(
         raise PorterError("PTR375", what, row.function.place, "See docs/errors/PTR375.md.")
     refuse_tables(programs)
     refuse_searches(programs)
+    refuse_unseen(programs, row.function)
     fork = port.draft.fork
-    style = replace(read_style(fork), refuses_complex=_COMPLEX_REFUSED.search(target.body) is not None)
+    style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
     names = _read_names(row.function, target)
     programs = prepare(programs)
     programs = replace(programs, cases=join_cases(programs.cases, style))
@@ -183,11 +189,12 @@ def _port_row(
         taken = any(kernel.name.startswith(base) for kernel in port.kernels)
         if not taken or base == bases[-1] or set(written) <= set(port.kernels):
             break
-    body = replace_graph(target.body, target.place, set(names.variables.values()))
-    floating = all(kernel.elements.all_floating for kernels in cases for kernel in kernels)
+    body = create_results(target.body, programs, names)
+    body = replace_graph(body, target.place, set(names.variables.values()))
+    has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)
     refuse_stale(body, target.place, set(names.variables.values()))
     launches = [
-        write_launch(program, kernels, [nest.rows for nest in program.nests], names, body, floating)
+        write_launch(program, kernels, [nest.rows for nest in program.nests], names, body, has_long)
         for program, kernels in zip(programs.cases, cases, strict=True)
     ]
     launch = write_cases(programs, launches, [[kernel.name for kernel in kernels] for kernels in cases], names)
@@ -200,14 +207,25 @@ def _port_row(
     return replace(port, draft=draft, kernels=(*port.kernels, *new))
 
 
+def _read_complex(fork: Checkout, operator: Operator, target: Target) -> Complex:
+    """What a function does with complex numbers: by its own check, and by what the fork's tests give it."""
+    if _COMPLEX_REFUSED.search(target.body):
+        return Complex.REFUSES
+    tests = {call.key for call in find_opinfos(fork, operator.base)} | {operator.base}
+    listed = find_entries((each for each in read_lists(fork) if each.kind is ListKind.ALLOW), tests)
+    return Complex.TAKES if listed else Complex.UNKNOWN
+
+
 def _port_map(
     port: NativePort, operator: Operator, row: ServedFunction, target: Target, found: CoordinateMap
 ) -> NativePort:
     """Writes the kernel of a row that moves elements, and its new body. Raises PTR359, PTR370 and PTR379."""
     fork = port.draft.fork
-    style = replace(read_style(fork), refuses_complex=_COMPLEX_REFUSED.search(target.body) is not None)
+    style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
     names = _read_names(row.function, replace(target, variables=target.arguments))
-    types = list_types(found, read_atomic_types(fork) if found.way is Way.ADD else (), style.refuses_complex)
+    types = list_types(
+        found, read_atomic_types(fork) if found.way is Way.ADD else (), style.complex_numbers is Complex.REFUSES
+    )
     kernel_file = find_kernel_file(fork, target.file)
     bases = _list_bases(operator, row)
     for base in bases:
@@ -233,14 +251,16 @@ def _port_map(
 
 
 def _read_names(function: NativeFunction, target: Target) -> Names:
-    return Names(target.variables, {each.name: each.type for each in function.arguments}, target.optional)
+    types = {each.name: each.type for each in function.arguments}
+    return Names(target.variables, types, target.optional, target.references)
 
 
 def _list_bases(operator: Operator, row: ServedFunction) -> tuple[str, str]:
     """The operator's name for kernels; with that of the overload, where another row has other kernels of this name."""
     base = operator.base.strip("_")
     overload = row.function.name.partition(".")[2].removesuffix("_out") or "all"
-    return base, f"{base}_{overload.lower()}"
+    longer = f"{base}_{overload.lower()}"
+    return longer if base in _NAMESPACES else base, longer
 
 
 def _write_kernels(

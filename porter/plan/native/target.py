@@ -23,6 +23,7 @@ from porter.languages.inlining import CallSite, complete_call, find_call_site, i
 from porter.languages.source import Function, Source
 
 RUN = "runMPSGraph"
+_REFERENCE = "OptionalScalarRef"
 _RETURN = re.compile(r"\breturn\b([^;]*);\s*\Z")
 _FED = re.compile(r"\bPlaceholder\((?:\s*\w+->\w+\s*),\s*(\w+)\b")
 _ENUMERATOR = re.compile(r"\b(?:\w+::\w+|MPSGraph[A-Z]\w+)\b")
@@ -40,6 +41,7 @@ class Target:
     body: str
     variables: Mapping[str, str]
     optional: frozenset[str]  # the variables that are optional tensors
+    references: frozenset[str] = frozenset()  # the variables that are optional references to scalars
     arguments: Mapping[str, str] = field(
         default_factory=dict
     )  # the same, but for what the graph was fed in their place
@@ -67,8 +69,10 @@ def find_target(checkout: Checkout, served: ServedFunction, ported: frozenset[st
     for i in reversed(range(own, at)):
         body = _inline(source, chain[i], chain[i + 1].function, body)
     variables = _name_variables(source, served.function, chain[: own + 1])
-    optional = frozenset(each.name for each in read_parameters(chain[own].function) if "ptional" in each.type)
-    return Target(implementation.file, chain[own].function, body, variables, optional)
+    parameters = read_parameters(chain[own].function)
+    references = frozenset(each.name for each in parameters if _REFERENCE in each.type)
+    optional = frozenset(each.name for each in parameters if "ptional" in each.type) - references
+    return Target(implementation.file, chain[own].function, body, variables, optional, references)
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,7 @@ def _is_own(checkout: Checkout, function: Function, ported: frozenset[str], chai
 
 def _inline(source: Source, link: _Link, called: Function, body: str) -> str:
     assert link.call is not None
-    distinct = frozenset(_ENUMERATOR.findall(source.text))
+    distinct = frozenset((*_ENUMERATOR.findall(source.text), *_list_enumerators(source.text)))
     outer, parameters = _body(source, link.function), read_parameters(called)
     given = {each.name for each in read_parameters(link.function) if "ptional" not in each.type}
     made = inline_call(outer, link.call, body, parameters, distinct, link.function.name, given)
@@ -159,6 +163,12 @@ def _inline(source: Source, link: _Link, called: Function, body: str) -> str:
         what = f"{called.name} cannot be put in the place of its call in {link.function.name}"
         raise PorterError("PTR369", what, source.place(link.function.start), "See docs/errors/PTR369.md.")
     return made
+
+
+def _list_enumerators(text: str) -> Iterator[str]:
+    """The names of a file's own enumerations without a scope."""
+    for listed in re.findall(r"\benum\s+(?!class\b|struct\b)\w*[^{};]*\{([^}]*)\}", text):
+        yield from re.findall(r"(?:^|,)\s*(\w+)", listed)
 
 
 def _name_variables(source: Source, function: NativeFunction, chain: list[_Link]) -> dict[str, str]:

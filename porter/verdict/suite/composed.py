@@ -12,17 +12,25 @@ from collections.abc import Collection, Sequence
 import torch
 from torch.autograd.profiler import profile
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.context import aten_names, base_name
 
 
-def computes_all(op: OpInfo, samples: Sequence[SampleInput], ran: Collection[str]) -> bool:
-    """Whether ATen on the CPU calls, for every sample, all operators that `ran` on the device, and none is `op`."""
+def computes_all(op: OpInfo, samples: Sequence[SampleInput], ran: Collection[str], slopes: bool = False) -> bool:
+    """Whether ATen on the CPU calls all operators that `ran` on the device, and none is `op`.
+
+    It does so for every sample; with `slopes`, for one or another, and also to compute gradients.
+    """
     names = {base_name(name) for name in ran}
-    return names.isdisjoint(aten_names(op)) and all(names <= _called(op, sample) for sample in samples)
+    called = [_called(op, sample, slopes) for sample in samples]
+    whole = names <= set().union(*called) if slopes else all(names <= each for each in called)
+    return names.isdisjoint(aten_names(op)) and whole
 
 
-def _called(op: OpInfo, sample: SampleInput) -> set[str]:
-    with torch.no_grad(), profile() as seen:
-        op(sample.input, *sample.args, **sample.kwargs)
+def _called(op: OpInfo, sample: SampleInput, slopes: bool) -> set[str]:
+    with torch.set_grad_enabled(slopes), profile() as seen:
+        result = op(sample.input, *sample.args, **sample.kwargs)
+        found = [t for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor) and t.requires_grad]
+        torch.autograd.backward(found, [torch.ones_like(t) for t in found])
     return {base_name(event.name) for event in seen.function_events}

@@ -20,8 +20,10 @@ class Context:
 
     `bases` are ATen base names; `kernels` the functor names whose calls count, `functors` all functor names of the fork
     (the longest one that begins a host_name owns it); `dtypes` the torch names of input types that have a kernel.
-    Bases that name no OpInfo are tested `through` those (full names) that dispatch them, or whose backward does.
-    Host code tested `as_is` may compute some samples without a kernel, but must not fall back to the CPU.
+    `rows` are the names of the functions under test; where they are known, an overload of the operator that is none of
+    them, and that the CPU computes, is not tested. Bases that name no OpInfo are tested
+    `through` those (full names) that dispatch them, or whose backward does. Host code tested `as_is`
+    may compute some samples without a kernel, but must not fall back to the CPU.
     `lists` and `lists_before` are the text of the file that holds the MPS test lists, as edited and as it was;
     `precision` is that of the fork's `test/test_mps.py`, for its low-precision lists; `flushes` says that the run's
     arithmetic takes denormals for zeros; `literals` are the numbers in the text of the kernels; `most` is the
@@ -30,6 +32,7 @@ class Context:
     """
 
     bases: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
     through: tuple[str, ...] = ()
     through_backward: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
@@ -57,6 +60,12 @@ class Context:
     def demands(self, dtype: str) -> bool:
         """Whether a call with inputs of this type (torch name) has to reach a kernel under test."""
         return bool(self.kernels) and not self.as_is and (not self.dtypes or dtype in self.dtypes)
+
+    def count_beside(self, fallbacks: Mapping[str, int]) -> int:
+        """How many of these calls, by names of the dispatcher, were of overloads beside the rows under test."""
+        named = {name: name.removeprefix("aten::") for name in fallbacks}
+        beside = (name for name, plain in named.items() if base_name(name) in self.bases and plain not in self.rows)
+        return sum(fallbacks[name] for name in beside) if self.rows else 0
 
     def names(self, op: OpInfo) -> bool:
         """Whether an OpInfo is of an operator under test."""

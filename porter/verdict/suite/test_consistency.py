@@ -56,7 +56,7 @@ class TestConsistency(Consistency):
         self.match_gradients(device, dtype, op)
 
     def match_gradients(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
-        with self.count_calls(dtype, op):
+        with self.count_calls(dtype, op, slopes=True):
             for sample in OPINFOS.samples(op, dtype, requires_grad=True):
                 want, wanted_from = _outputs(op, sample)
                 mirrored = _mirrored(sample, device)

@@ -220,6 +220,17 @@ def test_rows_of_one_operator_share_a_kernel_that_is_the_same(tmp_path: Path) ->
     )
 
 
+def test_a_tensor_that_no_recorded_call_gives_is_refused(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    table = checkout.root / NATIVE_FUNCTIONS
+    table.write_text(table.read_text().replace("shares(Tensor self)", "shares(Tensor self, Tensor? weight=None)"))
+    host = checkout.root / OPERATIONS / "Turns.mm"
+    taken = "shares_mps(const Tensor& self, const std::optional<Tensor>& weight)"
+    host.write_text(host.read_text().replace("shares_mps(const Tensor& self)", taken))
+    with pytest.raises(PorterError, match="PTR361 no recorded call of shares gives `weight`"):
+        plan_operator(checkout, "shares", programs=lambda served: fork.shares())
+
+
 def test_a_row_says_why_nothing_is_recorded_of_it(tmp_path: Path) -> None:
     def fail(served: ServedFunction) -> Programs:
         raise PorterError("PTR395", f"no runs of {served.function.base} are kept", hint="Record them.")

@@ -1,0 +1,62 @@
+"""Results of a type that the caller chooses: what kernels read becomes of that type first, as on ATen's CPU.
+
+Source: ATen/native/ReduceOps.cpp (`infer_dtype_from_optional`, `sum_out`), c10/core/ScalarType.h (`isIntegralType`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from porter.core.dtypes import LONG, DType, Kind
+from porter.loops.program import ResultBuffer, SymbolicProgram
+from porter.metal.native.elements import KEY, Elements
+from porter.metal.native.host_values import Names
+from porter.metal.native.kernel import NativeKernel
+
+_CHOICE = "dtype"  # what the argument is called that says the result's type
+_WHOLE = (Kind.INTEGRAL, Kind.BOOL)
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """The tensor that becomes of the type of `result`; with `as_long`, not where its integers give 64-bit ones."""
+
+    tensor: str
+    result: str
+    as_long: bool
+    is_floating: bool  # the result, in every kernel
+
+
+def find_conversion(program: SymbolicProgram, kernels: Sequence[NativeKernel], names: Names) -> Conversion | None:
+    """The conversion that an operator needs whose caller chooses the result's type; None if its kernels convert."""
+    if _CHOICE not in names.types:
+        return None
+    for kernel in kernels:
+        result = next((each for each in kernel.buffers if program.roles[each] == ResultBuffer(0)), None)
+        pairs = _list_pairs(kernel.elements, kernel.elements.types[result]) if result else []
+        differing = [(given, made) for given, made in pairs if given != made]
+        if pairs and all(made == LONG and given.kind in _WHOLE for given, made in differing):
+            is_floating = not any(made.kind in _WHOLE for _, made in pairs)
+            return Conversion(program.key, "result0", bool(differing), is_floating)
+    return None
+
+
+def _list_pairs(elements: Elements, type_: str) -> list[tuple[DType, DType]]:
+    """The types of the first tensor and of a result of the template type `type_`, as a kernel is instantiated."""
+    names = [each.name for each in elements.parameters]
+    at = names.index(type_) if type_ in names else None
+    return [] if at is None else [(each[names.index(KEY)], each[at]) for each in elements.instances]
+
+
+def write_conversion(conversion: Conversion, name: str, tensor: str, result: str) -> Iterator[str]:
+    """A variable called `name` for the variable of a tensor, in the type of that of a result."""
+    given, made = f"{tensor}.scalar_type()", f"{result}.scalar_type()"
+    if conversion.is_floating:
+        words = f'"result type ", {given}, " can\'t be cast to the desired output type ", {made}'
+        yield f"TORCH_CHECK(!isIntegralType({made}, /*includeBool=*/true), {words});"
+    converted = f"{tensor}.to({made})"
+    if conversion.as_long:
+        is_wide = f"{made} == kLong && isIntegralType({given}, /*includeBool=*/true)"
+        converted = f"{is_wide} ? {tensor} : {converted}"
+    yield f"const auto {name} = {converted};"
