@@ -23,11 +23,11 @@ from porter.metal.native.host_values import Names, list_headers, write_value
 NAMES = Names(
     {
         "self": "input", "dim": "dim", "value": "value", "pad": "padding", "dims": "dims", "weight": "weight_opt",
-        "order": "order", "power": "power_ref",
+        "order": "order", "power": "power_ref", "scale": "scale",
     },
     {
         "self": "Tensor", "dim": "int", "value": "Scalar", "pad": "SymInt[]", "dims": "int[1]", "weight": "Tensor?",
-        "order": "Scalar?", "power": "Scalar?",
+        "order": "Scalar?", "power": "Scalar?", "scale": "float?",
     },
     frozenset(("weight_opt",)),
     frozenset(("power_ref",)),
@@ -39,6 +39,7 @@ DIM = WrappedDim(Scalar("dim"), "self")
     ("value", "text"),
     [
         (Scalar("dim"), "dim"),
+        (Scalar("scale"), "scale.value()"),
         (Scalar("value"), "value.to<double>()"),
         (Element("pad", 1), "padding[1]"),
         (Element("pad", -2), "padding[padding.size() - 2]"),
