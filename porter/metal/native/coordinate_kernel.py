@@ -197,7 +197,7 @@ def _write_end(found: CoordinateMap, source: str, to: str, inside: bool) -> Iter
         yield f"output[output_offset] = {f'{test} ? {value} : {outside}' if checked else value};"
         return
     offset = "output_offset + at * output_stride" if is_element else "output_offset"
-    value = f"static_cast<{KEY}>({element} * {found.factor})" if found.factor else element
+    value = f"static_cast<{KEY}>(c10::metal::mul({element}, {found.factor}))" if found.factor else element
     write = f"c10::metal::AtomicType<{KEY}>::atomic_add(output, {offset}, {value});"
     write = write if found.way is Way.ADD else f"output[{offset}] = {value};"
     if checked:
