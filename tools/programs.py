@@ -94,7 +94,8 @@ def _record(base: str, through: Sequence[str]) -> Iterator[Record]:
         numbers = [str(number) for case in each.cases for number in case.numbers]
         left = [(error.code, error.what) for error in each.left]
         taken = round(process_time() - begun, 1)
-        yield {"name": each.name, "cases": len(each.cases), "numbers": numbers, "left": left, "seconds": taken}
+        cases = len(each.cases) or int(each.map is not None)
+        yield {"name": each.name, "cases": cases, "numbers": numbers, "left": left, "seconds": taken}
 
 
 def _print_table(

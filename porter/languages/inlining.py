@@ -140,10 +140,18 @@ def _fill_optionals(body: str, parameters: Sequence[Parameter]) -> str:
     """A body whose optional parameters are passed what is always there."""
     for each in parameters:
         if "ptional" in each.type:
-            body = re.sub(rf"\b{each.name}\.has_value\(\)", TRUE, body)
+            body = _without_borrowed(body, each.name)
+            body = re.sub(rf"\b{each.name}\.(?:has_value|defined)\(\)", TRUE, body)
             body = re.sub(rf"\b{each.name}\.(?:value|get)\(\)|\*{each.name}\b", each.name, body)
             body = re.sub(rf"\bTORCH_CHECK\(\s*{TRUE}\s*,[^;]*;\s*", "", body)
     return body
+
+
+def _without_borrowed(body: str, name: str) -> str:
+    """A body without the reference to a tensor that an optional holds: it is the tensor."""
+    pattern = rf"const Tensor& (\w+) = \*\(?(?:at::)?borrow_from_optional_tensor\({name}\)\)?;\s*"
+    found = re.search(pattern, body)
+    return _rename(body[: found.start()] + body[found.end() :], {found[1]: name}) if found else body
 
 
 def _find_free(name: str, body: str) -> str:

@@ -21,6 +21,8 @@ _NO_TYPE = frozenset(("return", "delete", "throw", "goto", "else", "case", "brea
 _ASSIGNMENTS = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--"))
 _FILLS = frozenset(("push_back", "emplace_back", "insert", "reserve", "resize", "addObject"))
 _LOOPS = ("for", "while", "do")
+_LEFT = (*_LOOPS, "switch")
+_JUMPS = ("break;", "continue;")
 _COPY = re.compile(r"(?:\w+::)*mps_copy_\((\w+),|(\w+)\.copy_\(")
 _FRESH = re.compile(r"at::(?:empty|zeros)\w*\(")
 _COMMENT = re.compile(r"[ \t]*//[^\n]*\n|[ \t]*/\*[^\n]*\*/[ \t]*\n")
@@ -184,7 +186,8 @@ class _Pruner:
         for each, what in kept.items():
             filled = _find_filled(self._code(each), self.text[: each.start])
             kept[each] = replace(what, targets=(filled,)) if filled else what
-        live = {each for each, what in kept.items() if not what.targets or not self._is_local(each, what)}
+        acts = {each for each, what in kept.items() if not what.targets or not self._is_local(each, what)}
+        live = acts - self._jumps.keys()
         while True:
             uses = self._find_last_uses(live)
             more = {
@@ -192,9 +195,20 @@ class _Pruner:
                 for each, what in kept.items()
                 if any(uses.get(name, -1) > self._starts[each] for name in what.targets)
             }
+            more |= {each for each, left in self._jumps.items() if not live.isdisjoint(left.walk())}
             if more <= live:
                 return frozenset(live)
             live |= more
+
+    @cached_property
+    def _jumps(self) -> dict[Statement, Statement]:
+        """The statements that only leave or repeat a loop, or leave a switch, each with that."""
+        found: dict[Statement, Statement] = {}
+        for outer in (inner for each in self.statements for inner in each.walk() if inner.keyword in _LEFT):
+            for each in outer.walk():  # inner loops come later
+                if not each.keyword and self._code(each) in _JUMPS:
+                    found[each] = outer
+        return found
 
     def _is_local(self, statement: Statement, what: _Simple) -> bool:
         """Whether all that a statement does is to give local variables a value."""
@@ -231,11 +245,18 @@ def _cut(text: str, statements: Sequence[Statement]) -> str:
     """The text without statements, the comments above them, and the lines they leave empty."""
     parts, last = [], 0
     for each in statements:
-        start = _find_start(text, each.start, last)
+        otherwise = _find_else(text, each.start, last)
+        start = _find_start(text, each.start, last) if otherwise is None else otherwise
         parts.append(text[last:start])
-        last = _find_end(text, each.end)
+        last = _find_end(text, each.end) if otherwise is None else each.end
     made = re.sub(r"[ \t]*\belse\s*\{\s*\}", "", "".join([*parts, text[last:]]))
     return re.sub(r"\n[ \t]*\n(?:[ \t]*\n)+", "\n\n", made)
+
+
+def _find_else(text: str, start: int, last: int) -> int | None:
+    """The start of the `else` that a statement which goes stands behind; None if it does not."""
+    before = re.search(r"\s*\belse\s*\Z", text[last:start])
+    return last + before.start() if before else None
 
 
 def _find_start(text: str, start: int, last: int) -> int:

@@ -353,3 +353,13 @@ def substitute(value: HostValue, made: Mapping[HostValue, HostValue]) -> HostVal
     if isinstance(value, Binary):
         return Binary(value.operator, substitute(value.left, made), substitute(value.right, made))
     return value
+
+
+def list_scalars(value: HostValue) -> list[Scalar]:
+    """The scalar arguments that a value is computed from."""
+    match value:
+        case Scalar():
+            return [value]
+        case Binary(_, left, right):
+            return [*list_scalars(left), *list_scalars(right)]
+    return []

@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from porter.core.dtypes import FLOAT, DType
+from porter.core.dtypes import FLOAT, DType, Kind
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions
 from porter.loops.fusion import LoopNest, Store
 
 # How an element is better than the extreme one, and the reduction to that.
 COMPARED = {ReductionKind.ARG_MAX: ">", ReductionKind.ARG_MIN: "<"}
 VALUES_OF = {ReductionKind.ARG_MAX: ReductionKind.MAX_NAN, ReductionKind.ARG_MIN: ReductionKind.MIN_NAN}
+_LEAST, _GREATEST = (ReductionKind.MAX, ReductionKind.MAX_NAN), (ReductionKind.MIN, ReductionKind.MIN_NAN)
 _TURNS: Mapping[ReductionKind, str] = {
     ReductionKind.SUM: "{0} += {1};",
     ReductionKind.PRODUCT: "{0} *= {1};",
@@ -122,3 +123,18 @@ def write_turn(kind: ReductionKind, name: str, addend: str, spelling: Spelling) 
     if kind is ReductionKind.PRODUCT and spelling.has_complex:
         return f"{name} = c10::metal::mul({name}, {addend});"
     return _TURNS[kind].format(name, addend)
+
+
+def write_start(kind: ReductionKind, dtype: DType, type_: str, spelling: Spelling) -> str:
+    """What a reduction in a variable of `type_` starts from. A maximum without NaN is NaN only of NaN alone."""
+    if kind is ReductionKind.PRODUCT and spelling.has_complex:
+        return f"c10::metal::cast_to<{type_}>(1)"
+    if kind in (ReductionKind.MAX, ReductionKind.MIN) and dtype.kind is Kind.FLOATING:
+        return "NAN"
+    if kind in (*_LEAST, *_GREATEST):
+        value = spelling.value(dtype)
+        if value == FLOAT.metal:
+            return f"{'-' if kind in _LEAST else ''}INFINITY"
+        limits = f"::metal::numeric_limits<{value}>"
+        return f"{limits}::lowest()" if kind in _LEAST else f"{limits}::max()"
+    return "1" if kind in (ReductionKind.PRODUCT, ReductionKind.ALL) else "0"

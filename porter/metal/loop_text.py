@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from porter.core.dtypes import BOOL, FLOAT, LONG, DType, Kind
+from porter.core.dtypes import BOOL, FLOAT, LONG, Kind
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions, intern
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
@@ -28,6 +28,7 @@ from porter.metal.loop_spelling import (
     runs_alone,
     strip_index,
     write_size,
+    write_start,
     write_turn,
 )  # fmt: skip
 
@@ -37,7 +38,6 @@ _VALUES = (Op.LOAD, Op.CALL, Op.CAST, Op.SELECT, Op.READ_INDEX)
 _INDICES = (Op.SUM, Op.PRODUCT, Op.QUOTIENT, Op.REMAINDER, Op.LEAST, Op.GREATEST, Op.DISTANCE)
 _TRUTHS = (ReductionKind.ANY, ReductionKind.ALL)
 _ACCUMULATED = (ReductionKind.SUM, ReductionKind.PRODUCT)
-_LEAST, _GREATEST = (ReductionKind.MAX, ReductionKind.MAX_NAN), (ReductionKind.MIN, ReductionKind.MIN_NAN)
 
 
 def write_nest(nest: LoopNest, spelling: Spelling) -> list[str]:
@@ -167,17 +167,18 @@ class NestWriter:
         assert expr.dtype is not None
         if expr.reduction.kind in _TRUTHS and is_shared(expr, self.spelling):
             return "int"
-        element, is_sum = self.spelling.elements[store.buffer], expr.reduction.kind in _ACCUMULATED
-        is_all = expr is store.value or (store.value.op is Op.CAST and expr is store.value.args[0])
-        if is_sum and is_all and element == LONG.metal and self.spelling.join(expr.reduction.kind, LONG, "", ""):
-            return element
-        has_own = is_sum and is_all and re.fullmatch(r"T\d+", element)
-        return f"c10::metal::opmath_t<{element}>" if has_own else self.spelling.value(expr.dtype)
+        element, kind = self.spelling.elements[store.buffer], expr.reduction.kind
+        stored = store.value.args[0] if store.value.op is Op.CAST else store.value
+        is_total = kind in _ACCUMULATED and expr in (stored, store.value)
+        if is_total and re.fullmatch(r"T\d+", element):
+            return f"c10::metal::opmath_t<{element}>"
+        is_wide = is_total and element == LONG.metal and self.spelling.join(kind, LONG, "", "")
+        return element if is_wide else self.spelling.value(expr.dtype)
 
     def _write_shared(self, expr: Expr, name: str, joined: Sequence[str], type_: str) -> None:
         """A reduction that the threads of a row share."""
         kind = expr.reduction.kind
-        self.line(f"{type_} {name} = {self.write_start(kind, expr.dtype or FLOAT, type_)};")
+        self.line(f"{type_} {name} = {write_start(kind, expr.dtype or FLOAT, type_, self.spelling)};")
 
         def body() -> None:
             self._bind_shared(expr.args[0])
@@ -213,7 +214,7 @@ class NestWriter:
         type_, index = self._value_type(value), self.spelling.index
         none = f"::metal::numeric_limits<{index}>::max()"
         start = VALUES_OF[kind]
-        self.line(f"{type_} {extreme} = {self.write_start(start, value.dtype.opmath)};")
+        self.line(f"{type_} {extreme} = {write_start(start, value.dtype.opmath, type_, self.spelling)};")
         self.line(f"{index} {name} = {none};")
 
         def body() -> None:
@@ -246,7 +247,7 @@ class NestWriter:
         assert expr.dtype is not None
         reduction, index = expr.reduction, self.spelling.index
         is_last = reduction.kind is ReductionKind.LAST
-        start = self.text(expr.args[2]) if is_last else self.write_start(reduction.kind, expr.dtype, type_)
+        start = self.text(expr.args[2]) if is_last else write_start(reduction.kind, expr.dtype, type_, self.spelling)
         self.line(f"{type_} {name} = {start};")
         extreme = ""
         if reduction.kind in COMPARED:
@@ -375,9 +376,9 @@ class NestWriter:
         assert expr.dtype is not None
         written = self.copied or self.spelling.value(expr.dtype)
         if isinstance(expr.attribute, Named):
-            written = FLOAT.metal if self.spelling.has_complex and expr.dtype == FLOAT else written
-            is_float = isinstance(expr.attribute.example, float) and written == FLOAT.metal
-            return expr.attribute.name if is_float else f"static_cast<{written}>({expr.attribute.name})"
+            number, is_real = expr.attribute, self.spelling.has_complex and expr.dtype == FLOAT
+            is_float = isinstance(number.example, float) and (is_real or written == FLOAT.metal)
+            return number.name if is_float else f"static_cast<{'float' if is_real else written}>({number.name})"
         assert isinstance(expr.attribute, (bool, int, float))
         if self.copied and expr.attribute == 0:
             return f"{self.copied}(0)"
@@ -385,16 +386,3 @@ class NestWriter:
         if written in (FLOAT.metal, BOOL.metal):
             return text if not re.fullmatch(r"-?\d+", text) else f"{text}.0f"
         return f"{written}({text})"
-
-    def write_start(self, kind: ReductionKind, dtype: DType, type_: str = "") -> str:
-        """What a reduction in a variable of `type_` starts from. A maximum without NaN is NaN only of NaN alone."""
-        if kind is ReductionKind.PRODUCT and self.spelling.has_complex:
-            return f"{self._converter(type_)}(1)"
-        if kind in (ReductionKind.MAX, ReductionKind.MIN) and dtype.kind is Kind.FLOATING:
-            return "NAN"
-        if kind in (*_LEAST, *_GREATEST):
-            limits = f"::metal::numeric_limits<{self.spelling.value(dtype)}>"
-            if self.spelling.value(dtype) == FLOAT.metal:
-                return f"{'-' if kind in _LEAST else ''}INFINITY"
-            return f"{limits}::lowest()" if kind in _LEAST else f"{limits}::max()"
-        return "1" if kind in (ReductionKind.PRODUCT, ReductionKind.ALL) else "0"

@@ -13,6 +13,7 @@ from porter.core import dtypes
 from porter.core.dtypes import BFLOAT, HALF, INT, LONG
 from porter.loops.coordinates import INDEXED, CoordinateMap, Rule, Way
 from porter.loops.fit import MIN_CALLS
+from porter.recording.calls import OpCall
 from porter.recording.record import RecordedRun, run_call
 
 _TOLERANCES = {HALF: 2e-3, BFLOAT: 2e-2}
@@ -23,27 +24,31 @@ _VARIED = 4  # calls
 Coordinates = list[torch.Tensor]
 
 
-def find_map(runs: Sequence[RecordedRun]) -> CoordinateMap | None:
-    """The first map that computes the result of every call; None if none does, or for few calls."""
-    runs = [*runs, *_combine_otherwise(runs)]
-    if len(runs) < MIN_CALLS or any(len(run.results) != 1 for run in runs):
+def find_map(runs: Sequence[RecordedRun], run: Callable[[OpCall], RecordedRun] = run_call) -> CoordinateMap | None:
+    """The first map that computes the result of every call; None if none does, or for few calls.
+
+    Some calls are `run` again, with another way to combine elements.
+    """
+    runs = [*runs, *map(run, _combine_otherwise(runs))]
+    if len(runs) < MIN_CALLS or any(len(each.results) != 1 for each in runs):
         return None
-    ordered = sorted(runs, key=lambda run: run.results[0].numel())
-    found = next((each for each in _list_candidates(ordered) if all(_agrees(each, run) for run in ordered)), None)
+    ordered = sorted(runs, key=lambda each: each.results[0].numel())
+    fitting = (each for each in _list_candidates(ordered) if all(_agrees(each, ran) for ran in ordered))
+    found = next(fitting, None)
     if found is None:
         return None
-    types = dict.fromkeys(_dtype(run.results[0]) for run in runs)
+    types = dict.fromkeys(_dtype(each.results[0]) for each in runs)
     of_index = (INT, LONG) if found.index else ()  # what ATen takes, though samples have but one of them
     return replace(found, dtypes=tuple(types), index_dtypes=of_index)
 
 
-def _combine_otherwise(runs: Sequence[RecordedRun]) -> Iterator[RecordedRun]:
+def _combine_otherwise(runs: Sequence[RecordedRun]) -> Iterator[OpCall]:
     """Some of the calls with the other way to combine, if an argument says how to."""
     for run in runs[:_VARIED]:
         for name, value in run.call.arguments.items():
             if isinstance(value, str) and value in _COMBINED:
                 other = next(each for each in _COMBINED if each != value)
-                yield run_call(run.call.with_argument(name, other))
+                yield run.call.with_argument(name, other)
 
 
 def _dtype(tensor: torch.Tensor) -> dtypes.DType:
@@ -67,7 +72,7 @@ def _list_candidates(runs: Sequence[RecordedRun]) -> Iterator[CoordinateMap]:
             yield CoordinateMap(rule, Way.READ, argument, source=source, value=value)
         for rule, argument in product(_PADS, lists):
             yield CoordinateMap(rule, Way.ADD, argument, source=source)
-    for rule, dim, index in product(INDEXED, dims, indices):
+    for rule, dim, index in product((Rule.ELEMENT, Rule.POSITION), dims, indices):
         others = [name for name in tensors if name != index]
         for source in others:
             yield CoordinateMap(rule, Way.READ, dim, index, source=source)
@@ -81,7 +86,25 @@ def _list_candidates(runs: Sequence[RecordedRun]) -> Iterator[CoordinateMap]:
 
 
 def _agrees(candidate: CoordinateMap, run: RecordedRun) -> bool:
-    result = _with_dimension(run.results[0].detach().cpu())
+    """Whether a map computes the result of a call, or what the CPU computes where that is another."""
+    recorded = run.results[0].detach().cpu()
+    return _computes(candidate, run, recorded) or (
+        recorded.dtype == torch.bool and _computes(candidate, run, _run_on_cpu(run, recorded))
+    )
+
+
+def _run_on_cpu(run: RecordedRun, otherwise: torch.Tensor) -> torch.Tensor:
+    """What the CPU computes of the arguments of a call: MPSGraph has no booleans, and takes 0.5 for false."""
+    given = {name: run.given[name].clone() for name in run.given if name in run.call.arguments}
+    try:
+        made = OpCall(run.call.overload, {**run.call.arguments, **given}).run()
+    except (RuntimeError, NotImplementedError):
+        return otherwise
+    return made if isinstance(made, torch.Tensor) else otherwise
+
+
+def _computes(candidate: CoordinateMap, run: RecordedRun, recorded: torch.Tensor) -> bool:
+    result = _with_dimension(recorded)
     given = {name: _with_dimension(tensor) for name, tensor in run.given.items()}
     try:
         made = _compute(candidate, given, run.call.arguments, result)

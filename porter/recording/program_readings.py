@@ -9,6 +9,7 @@ from porter.core import cache
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
+from porter.loops.coordinates import map_lines
 from porter.loops.host_values import Arguments
 from porter.loops.instances import instantiate
 from porter.loops.program import ArgumentBuffer, Programs, Role, SymbolicProgram, Table
@@ -49,6 +50,8 @@ def describe_programs(
         return
     for each in found:
         if each.name == overload:
+            if each.map:
+                yield f"coordinates of {each.name}", tuple(map_lines(each.map))
             for program in each.cases:
                 yield _title(program), tuple(program_lines(program))
                 if cost:

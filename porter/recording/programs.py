@@ -15,8 +15,10 @@ from porter.aten.condition import Condition
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
 from porter.loops.building import CallProgram, Values, build_program, transfer_program
+from porter.loops.expressions import Buffer
 from porter.loops.fit import MIN_CALLS
-from porter.loops.program import Programs, SymbolicProgram
+from porter.loops.fusion import LoopNest
+from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicProgram
 from porter.metal.loop_spelling import copies
 from porter.mpsgraph.graph import Value
 from porter.recording.branches import find_distinguishing_conditions, split_calls
@@ -236,13 +238,24 @@ def _join(cases: Sequence[_Case], group: list[_Observed]) -> bool:
             or first.structure == case.calls[0].program.structure
             or _moves_elements(case.program)
         )
-        if has_type and _find_difference(case.program, group) is None:
+        writes = [each.nest for each in case.program.nests], case.program.roles
+        if (
+            has_type
+            and _list_written(*writes) == _list_written(first.nests, first.roles)
+            and _find_difference(case.program, group) is None
+        ):
             dtypes = tuple(dict.fromkeys((*case.program.dtypes, first.dtype)))
             calls = (*case.program.calls, *(each.program.arguments for each in group))
             case.program = replace(case.program, dtypes=dtypes, calls=calls)
             case.calls = [*case.calls, *group]
             return True
     return False
+
+
+def _list_written(nests: Iterable[LoopNest], roles: Mapping[Buffer, Role]) -> set[Role]:
+    """The memory of the call that kernels write."""
+    written = {roles[store.buffer] for nest in nests for store in nest.stores}
+    return {each for each in written if isinstance(each, (ArgumentBuffer, ResultBuffer))}
 
 
 def _moves_elements(program: SymbolicProgram) -> bool:

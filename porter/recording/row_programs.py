@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from porter.aten.native_functions import NativeFunctions
+from porter.aten.native_functions import NativeFunction, NativeFunctions
 from porter.aten.operator import ServedFunction
 from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
@@ -38,5 +38,13 @@ def serves(checkout: Checkout, overload: str, row: ServedFunction) -> bool:
     function = NativeFunctions.read(checkout).by_name.get(overload)
     if function is None or row.function.name in (overload, function.delegate):
         return function is not None
-    out = f"{overload}_out" if "." in overload else f"{overload}.out"
-    return row.function.name == out and function.delegate is None
+    return function.delegate is None and _is_out_of(row.function, function)
+
+
+def _is_out_of(row: NativeFunction, function: NativeFunction) -> bool:
+    """Whether a row is the out= variant of a function, which takes what it writes too, or its in-place variant."""
+    if [each.name for each in row.arguments] == [each.name for each in function.arguments]:
+        return row.name.partition(".")[::2] == (f"{function.base}_", function.name.partition(".")[2])
+    taken = [(each.name, each.type) for each in row.arguments if "!" not in each.type]
+    is_family = row.base == function.base and len(taken) < len(row.arguments)
+    return is_family and taken == [(each.name, each.type) for each in function.arguments]

@@ -9,7 +9,7 @@ import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from time import process_time
 from typing import Any
@@ -53,15 +53,17 @@ Memory = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class Template:
-    """A sample's leaves, which new ones are made of."""
+    """A sample's leaves, which new ones are made of; `slopes` are the places of those that gradients are taken of."""
 
     leaves: tuple[Any, ...]
     spec: pytree.TreeSpec
+    slopes: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, sample: SampleInput) -> Template:
         leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
-        return cls(tuple(each.detach() if isinstance(each, torch.Tensor) else each for each in leaves), spec)
+        slopes = frozenset(i for i, each in enumerate(leaves) if isinstance(each, torch.Tensor) and each.requires_grad)
+        return cls(tuple(each.detach() if isinstance(each, torch.Tensor) else each for each in leaves), spec, slopes)
 
     @property
     def rank(self) -> int:
@@ -95,7 +97,7 @@ class Template:
         if isinstance(leaf, torch.Tensor):
             shape = [sizes.get(Slot(at, dim), size) for dim, size in enumerate(leaf.shape)]
             made = _fill_like(leaf, shape)
-            return made.requires_grad_(requires_grad and (made.is_floating_point() or made.is_complex()))
+            return made.requires_grad_(requires_grad and at in self.slopes)
         return leaf * factor if isinstance(leaf, float) else sizes.get(Slot(at, -1), leaf)
 
 
@@ -175,7 +177,7 @@ class SizeSets:
         if rank not in _WIDENED:
             return None
         leaves = tuple(_repeat(each) if _has_rank(each, rank) else each for each in template.leaves)
-        made = Template(leaves, template.spec)
+        made = replace(template, leaves=leaves)
         return made if self._is_accepted(made, {}) else None
 
     def _turn_dimensions(self, template: Template) -> Iterator[Template]:
@@ -187,7 +189,7 @@ class SizeSets:
             return
         first, rest = template.leaves[:at], template.leaves[at + 1 :]
         for dim in dict.fromkeys((rank - 2, rank - 1, 0)):
-            yield Template((*first, dim, *rest), template.spec)
+            yield replace(template, leaves=(*first, dim, *rest))
 
     def _is_dimension(self, template: Template, at: int, leaf: Any, rank: int) -> bool:
         """Whether the CPU takes a number from minus the rank on, up to the rank."""

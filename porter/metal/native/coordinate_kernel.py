@@ -59,10 +59,10 @@ def write_map_kernel(found: CoordinateMap, name: str, instances: Sequence[DType]
 
 
 def list_types(found: CoordinateMap, atomic: Sequence[str], refuses_complex: bool) -> list[DType]:
-    """The element types of a kernel: all that are only moved, else those with atomic functions of recorded kinds."""
+    """The element types of a kernel: those of recorded kinds with atomic functions where it needs them, else all."""
     kinds = {dtype.kind for dtype in found.dtypes}
     kinds |= {Kind.COMPLEX} if Kind.FLOATING in kinds else set()
-    made = [dtype for dtype in dtypes.ALL if dtype.kind in kinds or found.way in (Way.READ, Way.PUT)]
+    made = [dtype for dtype in dtypes.ALL if dtype.kind in kinds or found.way is not Way.ADD]
     if found.way is Way.ADD:
         made = [dtype for dtype in made if dtype.metal in atomic]
     if refuses_complex or found.way is Way.COMBINE:
@@ -197,7 +197,7 @@ def _write_end(found: CoordinateMap, source: str, to: str, inside: bool) -> Iter
         yield f"output[output_offset] = {f'{test} ? {value} : {outside}' if checked else value};"
         return
     offset = "output_offset + at * output_stride" if is_element else "output_offset"
-    value = f"static_cast<{KEY}>({element} * {found.factor})" if found.factor else element
+    value = f"static_cast<{KEY}>(c10::metal::mul({element}, {found.factor}))" if found.factor else element
     write = f"c10::metal::AtomicType<{KEY}>::atomic_add(output, {offset}, {value});"
     write = write if found.way is Way.ADD else f"output[{offset}] = {value};"
     if checked:

@@ -49,7 +49,12 @@ class _Writer:
             yield DIMS
 
     def _tensor(self, tensor: str) -> str:
-        return self.views.get(tensor) or self.names.variable(tensor)
+        found = self.views.get(tensor) or self.names.variable(tensor)
+        return f"{found}_" if self._is_converted(tensor) else found
+
+    def _is_converted(self, tensor: str) -> bool:
+        """Whether a tensor is a value to write, which may be of another type than the result."""
+        return self.found.writes and tensor in self.views and tensor == self.found.source
 
     def _is_free(self, name: str) -> bool:
         return name not in {token.text for token in name_tokens(self.body)}
@@ -60,13 +65,16 @@ class _Writer:
         return re.search(rf"\b{dim} = (?:at::)?maybe_wrap_dim\({dim},", self.body) is not None
 
     def start(self) -> Iterator[str]:
-        """What the result has where nothing is written."""
+        """What the result has where nothing is written, and what is written in its type."""
         found, result = self.found, self.names.variable(RESULT)
+        if self._is_converted(found.source):
+            expanded = self.views[found.source]
+            yield f"const auto {self._tensor(found.source)} = {expanded}.to({result}.scalar_type());"
         if found.way is Way.ADD:
             yield f'at::globalContext().alertNotDeterministic("{self.kernel.name}_mps");'
-        if found.writes and not found.start:
+        if found.writes and not found.start and not re.search(rf"\b{result} = at::zeros", self.body):
             yield f"{result}.zero_();"
-        elif found.writes and self.names.variable(found.start) != result:
+        elif found.start and self.names.variable(found.start) != result:
             yield f"{result}.copy_({self.names.variable(found.start)});"
 
     def numbers(self) -> Iterator[str]:

@@ -100,7 +100,8 @@ def _write_scalar(name: str, default: Number | None, names: Names) -> str:
     """A scalar argument; one that may be left out is an optional one, or a reference to one."""
     variable, type_ = names.variable(name), names.types.get(name, "")
     if not type_.startswith("Scalar"):
-        return variable if default is None else f"{variable}.value_or({default!r})"
+        given = f"{variable}.value()" if type_.endswith("?") else variable
+        return given if default is None else f"{variable}.value_or({default!r})"
     if variable in names.references:
         given = f"{variable}.get().to<double>()"
         return given if default is None else f"({variable}.has_value() ? {given} : {default!r})"

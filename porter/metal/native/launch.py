@@ -26,7 +26,7 @@ STRIDES = ("kept.sizes", "kept.strides", "reduced.sizes", "reduced.strides", "nd
 _LOCAL = re.compile(r"^\s*(?:const\s+)?(?:int64_t|auto)\s+(\w+)\s*=\s*([^;]+);", re.M)
 _REDUCED = "reduced_size"  # how many elements the rows of tensors have that are read by their strides
 _PASSED = ("int", "SymInt", "float")  # the types of arguments that a kernel is passed as they are
-_CONTIGUOUS = re.compile(r"=\s*at::(?:empty|zeros)\(|CONTIGUOUS|MemoryFormat::Contiguous")
+_CONTIGUOUS = re.compile(r"=\s*(?:at::(?:empty|zeros)|create_reduction_result)\(|CONTIGUOUS|MemoryFormat::Contiguous")
 
 
 @dataclass(frozen=True)

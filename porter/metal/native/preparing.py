@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from porter.loops.expressions import Expr, Op, Reduction, ReductionKind, intern, walk
+from porter.loops.host_values import HostValue, Named, Scalar, list_scalars, substitute
 from porter.loops.program import Programs, ResultBuffer, Role, SymbolicProgram
 from porter.metal.native.reduced import with_strides
 from porter.metal.native.scan import with_scans
@@ -17,8 +19,23 @@ _MOST = 2**31  # no index is larger than what an index may be
 
 def prepare(programs: Programs) -> Programs:
     """The programs as ports have them."""
-    simple = replace(programs, cases=tuple(_change(case, _simplify) for case in programs.cases))
+    cases = _share_defaults(programs.cases)
+    simple = replace(programs, cases=tuple(_change(case, _simplify) for case in cases))
     return with_scans(with_strides(simple))
+
+
+def _share_defaults(cases: Sequence[SymbolicProgram]) -> tuple[SymbolicProgram, ...]:
+    """The cases, with the default of a scalar that calls of one leave out for all: host code reads it once."""
+    found = [each for case in cases for number in case.numbers for each in list_scalars(number.value)]
+    shared: dict[HostValue, HostValue] = {Scalar(each.name): each for each in found if each.default is not None}
+    return tuple(_change(case, partial(_change_number, shared)) for case in cases) if shared else tuple(cases)
+
+
+def _change_number(shared: Mapping[HostValue, HostValue], value: Expr) -> Expr:
+    if value.op is not Op.NUMBER or not isinstance(value.attribute, Named):
+        return value
+    number = replace(value.attribute, value=substitute(value.attribute.value, shared))
+    return intern(value.op, (), value.dtype, number)
 
 
 def _change(case: SymbolicProgram, change: Callable[[Expr], Expr]) -> SymbolicProgram:

@@ -12,7 +12,7 @@ from porter.loops.expressions import Expr, Loop, Op, Reduction, ReductionKind, i
 from porter.loops.fusion import LoopNest, Shape
 from porter.loops.host_values import Binary, Operator, SizeProduct
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
-from porter.metal.loop_spelling import Spelling, name_loop, name_reduction, write_size, write_turn
+from porter.metal.loop_spelling import Spelling, name_loop, name_reduction, write_size, write_start, write_turn
 from porter.metal.loop_text import NestWriter
 
 _SCANNED = (ReductionKind.SUM, ReductionKind.PRODUCT)
@@ -77,7 +77,7 @@ def write_scan(scan: ScanNest, spelling: Spelling) -> list[str]:
     total = intern(Op.REDUCE, (store.value,), store.value.dtype, Reduction(scan.kind, (scan.along,)))
     assert total.dtype is not None
     type_ = writer.find_accumulator(total, replace(store, value=total))
-    name, none = name_reduction(total.reduction), writer.write_start(scan.kind, total.dtype, type_)
+    name, none = name_reduction(total.reduction), write_start(scan.kind, total.dtype, type_, spelling)
     turn = write_turn(scan.kind, name, writer.write_addend(total, type_), spelling)
     size, index = write_size(scan.along), spelling.index
     writer.line(f"threadgroup {type_} partial[{_MOST_THREADS}];")

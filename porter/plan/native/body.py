@@ -6,7 +6,9 @@ import re
 from collections.abc import Collection
 
 from porter.core.errors import Place, PorterError
-from porter.languages.liveness import prune
+from porter.languages.brackets import is_balanced
+from porter.languages.identifiers import contains_identifier
+from porter.languages.liveness import list_declared, prune
 from porter.languages.statements import Statement, read_statements
 from porter.plan.native.target import RUN
 
@@ -29,7 +31,32 @@ def replace_graph(body: str, place: Place, needed: Collection[str]) -> str:
     if len(runs) != 1:
         raise PorterError("PTR370", f"the function runs {len(runs)} graphs", place, "See docs/errors/PTR370.md.")
     marked = body[: runs[0].start] + LAUNCH + body[runs[0].end :]
-    return _unwrap(prune(marked, _GRAPH, needed))
+    return _unwrap(_drop_shortcuts(prune(marked, _GRAPH, needed), _list_gone(marked)))
+
+
+def _list_gone(body: str) -> frozenset[str]:
+    """The variables that only the graph used."""
+    statements = (each for outer in read_statements(body) for each in outer.walk() if not each.keyword)
+    texts = (body[each.start : each.end] for each in statements)
+    return frozenset(name for text in texts if _GRAPH.search(text) for name in list_declared(text))
+
+
+def _drop_shortcuts(body: str, gone: frozenset[str]) -> str:
+    """A body that no longer returns early by a variable that is gone: kernels compute that case as any other."""
+    found = [each for outer in read_statements(body) for each in outer.walk() if each.keyword == "if" and each.head]
+    for each in reversed(found):
+        assert each.head is not None
+        start, end = each.head
+        tests = body[start:end].split("||")
+        kept = [test for test in tests if not any(contains_identifier(test, name) for name in gone)]
+        if kept and len(kept) < len(tests) and all(map(is_balanced, tests)) and _returns(each, body):
+            body = body[:start] + "||".join(kept).strip() + body[end:]
+    return body
+
+
+def _returns(statement: Statement, body: str) -> bool:
+    last = statement.body[-1] if statement.body and not statement.otherwise else None
+    return last is not None and body[last.start : last.end].startswith("return")
 
 
 def _runs(statement: Statement, body: str) -> bool:

@@ -14,6 +14,7 @@ from porter.metal.native.elements import NARROW
 from porter.metal.native.host_values import Names
 from porter.metal.native.launch import Launch
 
+_GIVEN = ".has_value()"
 _OF_KIND: Mapping[Kind, str] = {
     Kind.FLOATING: "at::isFloatingType({})", Kind.INTEGRAL: "at::isIntegralType({}, /*includeBool=*/false)",
     Kind.BOOL: "{} == kBool", Kind.COMPLEX: "at::isComplexType({})",
@@ -92,13 +93,22 @@ def _write_types(programs: Programs, at: int, names: Names) -> Iterator[str]:
         yield _OF_KIND[next(iter(kinds))].format(f"{tensor}scalar_type()")
 
 
+def _write_given(tensor: str, names: Names) -> str:
+    """Whether a tensor is given that may be left out: an optional one may also have a tensor that is undefined."""
+    variable = names.variable(tensor)
+    return f"({variable}{_GIVEN} && {variable}->defined())" if variable in names.optional else f"{variable}.defined()"
+
+
 def _write_condition(condition: Condition, names: Names) -> str:
     """A condition on arguments of the schema, on the variables of the function. Raises PTR376 if it is not known."""
     if condition.text == UNKNOWN_CONDITION:
         raise _refuse("the calls of one case have nothing in common that others lack")
     parts, last = [], 0
     for token in name_tokens(condition.text):
-        if token.text in names.types:
+        if names.types.get(token.text) == "Tensor?" and condition.text.startswith(_GIVEN, token.end):
+            parts += [condition.text[last : token.start], _write_given(token.text, names)]
+            last = token.end + len(_GIVEN)
+        elif token.text in names.types:
             is_plain = condition.text[token.end : token.end + 1] != "."
             converted = ".to<double>()" if is_plain and names.types[token.text].startswith("Scalar") else ""
             parts += [condition.text[last : token.start], names.variable(token.text), converted]

@@ -14,7 +14,9 @@ from porter.core.errors import Place, PorterError
 from porter.core.layout import KERNELS, METAL_HEADERS, SPECIAL_MATH
 from porter.languages.source import Source
 from porter.metal.insertion import insert_includes
+from porter.metal.native.host_values import NON_EMPTY
 from porter.metal.native.kernel import KernelStyle
+from porter.metal.native.launch import REDUCE_UTILS  # which includes NON_EMPTY, a header that cannot be included twice
 
 _LIBRARY = re.compile(
     r"^#ifndef.*\n(?:static )?auto& lib = (?:mps::)?MetalShaderLibrary::\w+\(\);\n"
@@ -25,6 +27,7 @@ _NAMESPACE = re.compile(r"^namespace at::native(?:::\w+)* \{\n(?:using namespace
 _REDUCTIONS = f"{METAL_HEADERS}/reduction_utils.h"
 _ATOMIC = f"{METAL_HEADERS}/atomic.h"
 _THREADGROUP_SUM = re.compile(r"\bthreadgroup_sum\(\s*threadgroup[^,]*,\s*\w+ \w+,\s*\w+ \w+,\s*\w+ \w+\)")
+_USED = "lib.getPipelineStateForFunc"
 # What a kernel's text says, and the header of c10 or of Metal that declares it.
 _DECLARED_IN = (
     (re.compile(r"\bAtomicType"), f"{METAL_HEADERS}/atomic.h"),
@@ -122,11 +125,15 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Ite
     """Adds a host file's includes, and its library of kernels if it has none. Raises PTR374 where none can be added."""
     text = checkout.read(file)
     present = {include.path for include in parse_source(file, text).includes()}
-    yield from insert_includes(parse_source(file, text), tuple(sorted(set(headers) - present)))
+    missing = set(headers) - present
+    if REDUCE_UTILS in present | missing:
+        missing.discard(NON_EMPTY)
+    yield from insert_includes(parse_source(file, text), tuple(sorted(missing)))
     helper = _HOST_HELPER if "merge_dims(" in text and "MergedDims merge_dims(" not in text else ""
     if found := re.search(r"\blib = (?:mps::)?MetalShaderLibrary\b[\s\S]*?^#endif\n", text, re.M):
         if helper:
             yield Edit(file, found.end(), found.end(), helper)
+        yield from _move_library_up(file, text)
         return
     others = (_LIBRARY.search(checkout.read(path)) for path in list_host_sources(checkout))
     model = next((found for found in others if found), None)
@@ -136,6 +143,14 @@ def edit_host_file(checkout: Checkout, file: str, kernel_file: str, headers: Ite
     library = model[0].replace(f"/{model[1]}_metallib.h", f"/{PurePosixPath(kernel_file).stem}_metallib.h")
     library = re.sub(r"= (?:mps::)?MetalShaderLibrary", "= mps::MetalShaderLibrary", library)
     yield Edit(file, place.end(), place.end(), f"\n{library}{helper}")
+
+
+def _move_library_up(file: str, text: str) -> Iterator[Edit]:
+    """Moves a file's library of kernels to the start of its namespace, if a function before it uses it."""
+    found, place, used = _LIBRARY.search(text), _NAMESPACE.search(text), text.find(f"{_USED}(")
+    if found and place and 0 <= used < found.start():
+        yield Edit(file, place.end(), place.end(), f"\n{found[0]}")
+        yield Edit(file, found.start(), found.end() + text[found.end() :].startswith("\n"), "")
 
 
 def sees_helpers(source: Source, offset: int) -> bool:

@@ -29,6 +29,7 @@ from porter.metal.native.kernel import KernelStyle, NativeKernel, write_kernel
 from porter.metal.native.launch import write_launch
 from porter.metal.native.preparing import prepare
 from porter.plan.draft import Draft
+from porter.plan.native.allocations import create_results
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
 from porter.plan.native.files import (
@@ -39,13 +40,14 @@ from porter.plan.native.files import (
     read_style,
     sees_helpers,
 )
-from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables
+from porter.plan.native.refusals import refuse_searches, refuse_stale, refuse_tables, refuse_unseen
 from porter.plan.native.scaffold import write_frame
 from porter.plan.native.target import Target, calls_one, find_expanded, find_target, with_fed, with_returned
 from porter.plan.removal import Removal, find_orphans
 
 FROM_RECORDING = Origin((), "the recorded graph", 0, 1)
 _COMPLEX_REFUSED = re.compile(r"TORCH_CHECK(?:_\w+)?\(\s*!\s*[\w:.()]*[cC]omplex")
+_NAMESPACES = ("std", "metal", "c10")  # which no kernel can be called as
 # The recorded programs of a row; None where nothing is recorded of it.
 ReadPrograms = Callable[[ServedFunction], Programs | None]
 
@@ -130,7 +132,9 @@ def port_rows(
             port = replace(port, blocked=(*port.blocked, Blocked(row, why)))
             if scaffold:
                 port = _add_frame(port, row, symbols, why)
-    return port
+    late = [each.served for each in port.blocked if _find_key(each.served) in done]  # ported for an overload after them
+    blocked = tuple(each for each in port.blocked if each.served not in late)
+    return replace(port, ported=(*port.ported, *late), blocked=blocked)
 
 
 def _find_key(row: ServedFunction) -> tuple[str, str] | None:
@@ -161,7 +165,7 @@ def _add_frame(port: NativePort, row: ServedFunction, symbols: frozenset[str], e
 def _port_row(
     port: NativePort, operator: Operator, row: ServedFunction, target: Target, programs: Programs
 ) -> NativePort:
-    """Writes a row's kernels and its new body. Raises PTR359, PTR360, PTR370 to PTR377, and PTR379."""
+    """Writes a row's kernels and its new body. Raises PTR359 to PTR361, PTR370 to PTR377, and PTR379."""
     if programs.map:
         return _port_map(port, operator, row, target, programs.map)
     if programs.left:
@@ -171,6 +175,7 @@ def _port_row(
         raise PorterError("PTR375", what, row.function.place, "See docs/errors/PTR375.md.")
     refuse_tables(programs)
     refuse_searches(programs)
+    refuse_unseen(programs, row.function)
     fork = port.draft.fork
     style = replace(read_style(fork), complex_numbers=_read_complex(fork, operator, target))
     names = _read_names(row.function, target)
@@ -183,7 +188,8 @@ def _port_row(
         taken = any(kernel.name.startswith(base) for kernel in port.kernels)
         if not taken or base == bases[-1] or set(written) <= set(port.kernels):
             break
-    body = replace_graph(target.body, target.place, set(names.variables.values()))
+    body = create_results(target.body, programs, names)
+    body = replace_graph(body, target.place, set(names.variables.values()))
     has_long = any(kernel.elements.has_long for kernels in cases for kernel in kernels)
     refuse_stale(body, target.place, set(names.variables.values()))
     launches = [
@@ -252,7 +258,8 @@ def _list_bases(operator: Operator, row: ServedFunction) -> tuple[str, str]:
     """The operator's name for kernels; with that of the overload, where another row has other kernels of this name."""
     base = operator.base.strip("_")
     overload = row.function.name.partition(".")[2].removesuffix("_out") or "all"
-    return base, f"{base}_{overload.lower()}"
+    longer = f"{base}_{overload.lower()}"
+    return longer if base in _NAMESPACES else base, longer
 
 
 def _write_kernels(

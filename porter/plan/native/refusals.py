@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from porter.aten.native_functions import NativeFunction
 from porter.core.errors import Place, PorterError
 from porter.loops.expressions import Expr, Loop, Op, find_reductions, walk
 from porter.loops.program import Programs, Table
@@ -12,8 +13,9 @@ from porter.plan.native.body import LAUNCH
 
 
 def refuse_tables(programs: Programs) -> None:
-    """Raises PTR377 for a program that reads constants of the graph."""
-    if any(isinstance(role, Table) for case in programs.cases for role in case.roles.values()):
+    """Raises PTR377 for a program that reads constants of the graph, or whose result is one."""
+    tables = (isinstance(role, Table) for case in programs.cases for role in case.roles.values())
+    if any(tables) or not all(case.nests for case in programs.cases):
         what = f"the graph of {programs.name} has constants that differ by element"
         raise PorterError("PTR377", what, hint="See docs/errors/PTR377.md.")
 
@@ -24,6 +26,15 @@ def refuse_searches(programs: Programs) -> None:
     if any(_searches(each) for store in stores for each in find_reductions(store.value)):
         what = f"each result of {programs.name} would look for its elements among all of an operand"
         raise PorterError("PTR360", what, hint="See docs/errors/PTR360.md.")
+
+
+def refuse_unseen(programs: Programs, function: NativeFunction) -> None:
+    """Raises PTR361 for a tensor that may be left out, and that no recorded call gives."""
+    calls = [call for case in programs.cases for call in case.calls]
+    for argument in function.arguments:
+        if argument.type == "Tensor?" and not any(argument.name in call.tensors for call in calls):
+            what = f"no recorded call of {programs.name} gives `{argument.name}`"
+            raise PorterError("PTR361", what, function.place, "See docs/errors/PTR361.md.")
 
 
 def _searches(reduction: Expr) -> bool:

@@ -42,7 +42,7 @@ class Target:
     variables: Mapping[str, str]
     optional: frozenset[str]  # the variables that are optional tensors
     references: frozenset[str] = frozenset()  # the variables that are optional references to scalars
-    arguments: Mapping[str, str] = field(default_factory=dict)  # the same, but for what the graph was fed
+    arguments: Mapping[str, str] = field(default_factory=dict)  # the same, with what the graph was fed
 
     @property
     def place(self) -> Place:
@@ -153,7 +153,7 @@ def _is_own(checkout: Checkout, function: Function, ported: frozenset[str], chai
 
 def _inline(source: Source, link: _Link, called: Function, body: str) -> str:
     assert link.call is not None
-    distinct = frozenset(_ENUMERATOR.findall(source.text))
+    distinct = frozenset((*_ENUMERATOR.findall(source.text), *_list_enumerators(source.text)))
     outer, parameters = _body(source, link.function), read_parameters(called)
     given = {each.name for each in read_parameters(link.function) if "ptional" not in each.type}
     made = inline_call(outer, link.call, body, parameters, distinct, link.function.name, given)
@@ -161,6 +161,12 @@ def _inline(source: Source, link: _Link, called: Function, body: str) -> str:
         what = f"{called.name} cannot be put in the place of its call in {link.function.name}"
         raise PorterError("PTR369", what, source.place(link.function.start), "See docs/errors/PTR369.md.")
     return made
+
+
+def _list_enumerators(text: str) -> Iterator[str]:
+    """The names of a file's own enumerations without a scope."""
+    for listed in re.findall(r"\benum\s+(?!class\b|struct\b)\w*[^{};]*\{([^}]*)\}", text):
+        yield from re.findall(r"(?:^|,)\s*(\w+)", listed)
 
 
 def _name_variables(source: Source, function: NativeFunction, chain: list[_Link]) -> dict[str, str]:

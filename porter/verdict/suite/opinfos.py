@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -15,10 +16,11 @@ from torch.testing._internal.common_device_type import ops
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput, UnaryUfuncInfo
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from porter.core.dtypes import TESTED
 from porter.verdict.suite import lists, samples, tolerances
-from porter.verdict.suite.context import Context
+from porter.verdict.suite.context import Context, base_name
 from porter.verdict.suite.distributions import find_cases
 
 MPS_DTYPES: tuple[torch.dtype, ...] = tuple(getattr(torch, dtype.torch) for dtype in TESTED)
@@ -74,10 +76,21 @@ class OpInfos:
         return [samples.copy_sample(sample) for sample in self._made[key]]
 
     def pick_samples(self, op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
-        """A few samples with a tensor input, with dimensions where there are any; operands of one shape come first."""
+        """A few samples with a tensor input, with dimensions where there are any; operands of one shape come first.
+
+        Of an OpInfo of several operators, those that call one under test.
+        """
         found = [s for s in self.samples(op, dtype) if isinstance(s.input, torch.Tensor)]
+        if op.full_name in self.context.through:
+            found = [s for s in found if self._calls_tested(op, s)] or found
         large = [s for s in found if s.input.ndim > 1 and s.input.numel()] or found
         return sorted(large, key=lambda s: len({t.shape for t in operands(s)}))[:LAYOUT_SAMPLES]
+
+    def _calls_tested(self, op: OpInfo, sample: SampleInput) -> bool:
+        """Whether the CPU calls an operator under test for a sample."""
+        with _Called() as called, suppress(Exception):
+            op(sample.input, *sample.args, **sample.kwargs)
+        return not called.names.isdisjoint(self.context.bases)
 
     def pick_kinds(self, op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
         """The first sample of `pick_samples` with arguments of each kind: tensors, numbers, None."""
@@ -86,6 +99,18 @@ class OpInfos:
             if isinstance(sample.input, torch.Tensor):
                 found.setdefault(_kinds(sample), sample)
         return list(found.values())[:LAYOUT_SAMPLES]
+
+
+class _Called(TorchDispatchMode):
+    """The ATen base names of the operators that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.add(base_name(func._schema.name))
+        return func(*args, **(kwargs or {}))
 
 
 @lru_cache(maxsize=1)

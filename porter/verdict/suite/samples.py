@@ -209,6 +209,8 @@ def _after_first(change: Transform) -> Callable[[Any], Any]:
 
 def _combinations(values: torch.Tensor, count: int) -> list[torch.Tensor]:
     """A column for each of `count` operands: together every combination of values, or as many as are affordable."""
+    if not count:
+        return []
     total = len(values) ** count
     if total <= COMBINATIONS:
         return [g.flatten() for g in torch.meshgrid(*[values] * count, indexing="ij")]

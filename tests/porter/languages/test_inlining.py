@@ -103,6 +103,13 @@ def test_an_optional_that_is_passed_a_value_has_it() -> None:
     assert made is not None and "if (dim.has_value()) {" in made
 
 
+def test_a_reference_to_what_an_optional_holds_is_that() -> None:
+    made = inline("\n  return loss_template(self, out, Mode::Mean, false, weight, name);\n", given=("weight",))
+    assert made is not None
+    assert "borrow" not in made and "weighted" not in made
+    assert "out.resize_(weight.sizes());" in made
+
+
 def test_a_literal_is_its_characters() -> None:
     helper = "void op(const std::string& name) {\n  check(name.c_str(), name);\n}\n"
     assert inline('\n  op("any");\n', helper) == '\n  check("any", "any");\n'

@@ -96,6 +96,18 @@ def test_branches_that_only_assert_go_with_the_rest() -> None:
     assert prune(body, GRAPH) == "\n  stop();\n"
 
 
+def test_a_loop_that_does_nothing_goes_with_its_jumps() -> None:
+    loop = "\n  int at = 0;\n  for (int i : sizes) {\n    at++;\n    if (at == 2) {\n      break;\n    }\n    CALL\n  }\n  stop();\n"
+    assert prune(loop.replace("CALL", "shape.push_back(@(i)); NSNumber* n = @(i);"), GRAPH) != "\n  stop();\n"
+    assert prune(loop.replace("CALL", "NSNumber* n = @(i);"), GRAPH) == "\n  stop();\n"
+    assert "break;" in prune(loop.replace("CALL", "check(i);"), GRAPH)
+
+
+def test_an_else_goes_with_what_follows_it() -> None:
+    body = "\n  if (is_flat) {\n    check();\n  } else if (is_deep) {\n    Graph graph;\n  }\n  stop();\n"
+    assert prune(body, GRAPH) == "\n  if (is_flat) {\n    check();\n  }\n  stop();\n"
+
+
 @pytest.mark.parametrize(
     ("statement", "names"),
     [

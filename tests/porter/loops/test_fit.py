@@ -123,6 +123,17 @@ def test_sizes_that_no_call_varies_are_listed() -> None:
     assert [describe(each) for each in list_fixed_sizes(calls)] == ["self.size(1)", "self.size(-1)", "groups"]
 
 
+def rest_without(taken: HostValue) -> HostValue:
+    return Binary(Operator.GREATEST, Binary(Operator.SUBTRACT, SizeProduct("self"), taken), Constant(0))
+
+
+def test_the_default_of_a_scalar_is_found() -> None:
+    given = [1, None, 3, 5, None, 7]
+    calls = [Arguments({"self": TensorValue((i + 8,), FLOAT)}, {"p": p}) for i, p in enumerate(given)]
+    found = Fit(calls).find([1 / (2 if p is None else p) for p in given])
+    assert found is not None and describe(found) == "1 / p.value_or(2)"
+
+
 PADDING, KERNEL = Element("padding", 0), Element("padding", 1)
 THREES: dict[str, HostValue] = {
     "a size and twice another": Binary(
@@ -131,12 +142,8 @@ THREES: dict[str, HostValue] = {
     "a product over a third": Binary(
         Operator.DIVIDE, Binary(Operator.MULTIPLY, Size("self", Constant(0)), PADDING), KERNEL
     ),
-    "a correction": Binary(
-        Operator.DIVIDE, SizeProduct("self"), Binary(Operator.SUBTRACT, SizeProduct("self"), Scalar("eps"))
-    ),
-    "a constant correction": Binary(
-        Operator.DIVIDE, SizeProduct("self"), Binary(Operator.SUBTRACT, SizeProduct("self"), Constant(1))
-    ),
+    "a correction": Binary(Operator.DIVIDE, SizeProduct("self"), rest_without(Scalar("eps"))),
+    "a constant correction": Binary(Operator.DIVIDE, SizeProduct("self"), rest_without(Constant(1))),
 }
 
 

@@ -19,7 +19,10 @@ aten = torch.ops.aten
 
 
 def run(overload: Any, arguments: Arguments) -> RecordedRun:
-    call = OpCall(overload, arguments)
+    return run_call(OpCall(overload, arguments))
+
+
+def run_call(call: OpCall) -> RecordedRun:
     return RecordedRun(call, call.tensors(), (), (call.run(),), False)
 
 
@@ -85,7 +88,7 @@ CASES: dict[str, tuple[Any, Callable[[], Iterator[Arguments]], Rule, Way]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_the_map_of_an_operator(name: str) -> None:
     overload, make, rule, way = CASES[name]
-    found = find_map([run(overload, each) for each in make()])
+    found = find_map([run(overload, each) for each in make()], run_call)
     assert found is not None
     assert (found.rule, found.way) == (rule, way)
 

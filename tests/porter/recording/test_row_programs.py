@@ -1,13 +1,16 @@
 """The programs of the overload that a row serves."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import Operator
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.errors import PorterError
-from porter.recording.row_programs import get_row_programs
+from porter.core.layout import NATIVE_FUNCTIONS
+from porter.recording.row_programs import get_row_programs, serves
 
 
 def test_programs_that_are_not_kept_take_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -17,3 +20,31 @@ def test_programs_that_are_not_kept_take_a_run(monkeypatch: pytest.MonkeyPatch, 
     with pytest.raises(PorterError, match="no runs of atan2 are kept") as raised:
         get_row_programs(checkout, row, run=False)
     assert raised.value.code == "PTR395" and "--no-verify" in raised.value.hint
+
+
+ROWS = """
+- func: padded(Tensor grad, int[2] padding) -> Tensor
+- func: padded.grad_input(Tensor grad, int[2] padding, *, Tensor(a!) grad_input) -> Tensor(a!)
+- func: padded_(Tensor(a!) grad, int[2] padding) -> Tensor(a!)
+- func: padded.other(Tensor grad, int[4] padding) -> Tensor
+"""
+
+
+@pytest.mark.parametrize(
+    ("overload", "row", "is_served"),
+    [
+        ("padded", "padded", True),
+        ("padded", "padded.grad_input", True),
+        ("padded", "padded_", True),
+        ("padded", "padded.other", False),
+        ("padded.other", "padded.grad_input", False),
+        ("padded.grad_input", "padded", False),
+    ],
+)
+def test_rows_that_serve_an_overload(overload: str, row: str, is_served: bool, tmp_path: Path) -> None:
+    (tmp_path / NATIVE_FUNCTIONS).parent.mkdir(parents=True)
+    (tmp_path / NATIVE_FUNCTIONS).write_text(ROWS)
+    checkout = Checkout(tmp_path, "made up")
+    function = NativeFunctions.read(checkout).by_name[row]
+    some_row = Operator.read(Checkout(EMBEDDED_FORK, "embedded"), "atan2").served[0]
+    assert serves(checkout, overload, replace(some_row, function=function)) is is_served

@@ -94,3 +94,19 @@ def test_a_size_that_stays_one_gives_no_samples() -> None:
         return tensor
 
     assert make_samples(first, torch.rand(1, 4, 3, 3)) == []
+
+
+def test_gradients_are_taken_of_what_the_sample_takes_them_of() -> None:
+    sample = SampleInput(torch.rand(2, 3, requires_grad=True), args=(torch.rand(3),))
+    template = Template.of(sample)
+    made = template.make(template.sizes(), requires_grad=True)
+    assert made.input.requires_grad and not made.args[0].requires_grad
+
+
+def test_vectors_that_one_dimension_has_vary_with_it() -> None:
+    def normalize(given: torch.Tensor, *vectors: torch.Tensor) -> torch.Tensor:
+        assert all(len(each) == given.shape[1] for each in vectors)
+        return given * sum(each[:, None] for each in vectors)
+
+    found = make_samples(normalize, torch.rand(5, 5, 5), torch.rand(5), torch.rand(5))
+    assert len({sample.input.shape[1] for sample in found}) > 2

@@ -21,10 +21,17 @@ from porter.loops.host_values import (
 from porter.metal.native.host_values import Names, list_headers, write_value
 
 NAMES = Names(
-    {"self": "input", "dim": "dim", "value": "value", "pad": "padding", "dims": "dims", "weight": "weight_opt"},
-    {"self": "Tensor", "dim": "int", "value": "Scalar", "pad": "SymInt[]", "dims": "int[1]", "weight": "Tensor?"},
+    {
+        "self": "input", "dim": "dim", "value": "value", "pad": "padding", "dims": "dims", "weight": "weight_opt",
+        "order": "order", "power": "power_ref", "scale": "scale",
+    },
+    {
+        "self": "Tensor", "dim": "int", "value": "Scalar", "pad": "SymInt[]", "dims": "int[1]", "weight": "Tensor?",
+        "order": "Scalar?", "power": "Scalar?", "scale": "float?",
+    },
     frozenset(("weight_opt",)),
-)
+    frozenset(("power_ref",)),
+)  # fmt: skip
 DIM = WrappedDim(Scalar("dim"), "self")
 
 
@@ -32,6 +39,7 @@ DIM = WrappedDim(Scalar("dim"), "self")
     ("value", "text"),
     [
         (Scalar("dim"), "dim"),
+        (Scalar("scale"), "scale.value()"),
         (Scalar("value"), "value.to<double>()"),
         (Element("pad", 1), "padding[1]"),
         (Element("pad", -2), "padding[padding.size() - 2]"),
@@ -49,6 +57,11 @@ DIM = WrappedDim(Scalar("dim"), "self")
         (SizesOver("self", "dim", True), "input.numel() / ensure_nonempty_size(input, dim)"),
         (Binary(Operator.DIVIDE, Constant(1), SizeProduct("self")), "static_cast<double>(1) / input.numel()"),
         (Binary(Operator.LEAST, Scalar("dim"), Constant(3)), "std::min<int64_t>(dim, 3)"),
+        (Binary(Operator.GREATEST, Scalar("value"), Constant(0)), "std::max<double>(value.to<double>(), 0)"),
+        (Scalar("order"), "order->to<double>()"),
+        (Scalar("order", 2), "order.value_or(2).to<double>()"),
+        (Scalar("power"), "power_ref.get().to<double>()"),
+        (Scalar("power", 2), "(power_ref.has_value() ? power_ref.get().to<double>() : 2)"),
         (
             Binary(Operator.MULTIPLY, Binary(Operator.FLOOR_DIVIDE, Rank("self"), Constant(2)), Constant(3)),
             "(input.dim() / 2) * 3",

@@ -88,6 +88,12 @@ def test_a_table_of_constants_is_refused(tmp_path: Path) -> None:
         fork.diff(tmp_path, "shares", Programs("shares", (replace(case, roles=roles),)))
 
 
+def test_a_result_that_is_a_constant_of_the_graph_is_refused(tmp_path: Path) -> None:
+    [case] = fork.shares().cases
+    with pytest.raises(PorterError, match="PTR377"):
+        fork.diff(tmp_path, "shares", Programs("shares", (replace(case, nests=()),)))
+
+
 def test_a_scaffold_has_each_open_decision_as_a_comment_and_raises(tmp_path: Path) -> None:
     checkout = fork.copy_fork(tmp_path)
     plan = plan_operator(checkout, "shares", programs=lambda served: None, scaffold=True)
@@ -212,6 +218,17 @@ def test_rows_of_one_operator_share_a_kernel_that_is_the_same(tmp_path: Path) ->
     assert (
         plan.complete and diff.count("+kernel void parts(") == 1 and diff.count('getPipelineStateForFunc("parts_"') == 2
     )
+
+
+def test_a_tensor_that_no_recorded_call_gives_is_refused(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    table = checkout.root / NATIVE_FUNCTIONS
+    table.write_text(table.read_text().replace("shares(Tensor self)", "shares(Tensor self, Tensor? weight=None)"))
+    host = checkout.root / OPERATIONS / "Turns.mm"
+    taken = "shares_mps(const Tensor& self, const std::optional<Tensor>& weight)"
+    host.write_text(host.read_text().replace("shares_mps(const Tensor& self)", taken))
+    with pytest.raises(PorterError, match="PTR361 no recorded call of shares gives `weight`"):
+        plan_operator(checkout, "shares", programs=lambda served: fork.shares())
 
 
 def test_a_row_says_why_nothing_is_recorded_of_it(tmp_path: Path) -> None:

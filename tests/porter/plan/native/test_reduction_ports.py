@@ -7,8 +7,11 @@ import pytest
 from expecttest import assert_expected_inline
 
 from porter.core.errors import PorterError
-from porter.core.layout import OPERATIONS
+from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.loops.program import Programs
+from porter.metal.native.host_values import Names
+from porter.metal.native.preparing import prepare
+from porter.plan.native.allocations import create_results
 from porter.plan.planner import plan_operator
 from tests.porter.plan.native import fork
 
@@ -216,3 +219,29 @@ def test_a_mask_that_the_function_has_is_not_made_again(tmp_path: Path) -> None:
     host.write_text(host.read_text().replace(check, check + mask))
     plan = plan_operator(checkout, "largest", programs=lambda served: fork.largest())
     assert plan.changes.diff().count("make_dim_mask(") == 1
+
+
+def test_what_is_read_becomes_of_the_type_that_callers_choose(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    table, host = checkout.root / NATIVE_FUNCTIONS, checkout.root / OPERATIONS / "Turns.mm"
+    chosen = "keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out"
+    table.write_text(table.read_text().replace("keepdim=False, *, Tensor(a!) out", chosen))
+    taken = "bool keepdim, std::optional<ScalarType> dtype, Tensor& out"
+    host.write_text(host.read_text().replace("bool keepdim, Tensor& out", taken))
+    made = plan_operator(checkout, "largest", programs=lambda served: fork.largest()).changes.diff()
+    assert "TORCH_CHECK(!isIntegralType(out.scalar_type(), /*includeBool=*/true)," in made
+    assert "const auto self_cast = self.to(out.scalar_type());" in made
+    assert "merge_dims(self_cast, mask)" in made and "scalarToMetalTypeString(self_cast)" in made
+
+
+def test_results_are_created_as_reductions_have_them() -> None:
+    names = Names(
+        {"self": "input", "dim": "dims", "keepdim": "keepdim", "result0": "output"},
+        {"self": "Tensor", "dim": "int[1]?", "keepdim": "bool"},
+    )
+    programs = prepare(fork.largest())
+    body = "Tensor output = at::empty(IntArrayRef(shape.data(), rank), input.scalar_type(), std::nullopt, kMPS);"
+    created = "Tensor output = create_reduction_result(input, dims, keepdim, input.scalar_type());"
+    assert create_results(body, programs, names) == created
+    other = "Tensor output = at::empty(like.sizes(), input.scalar_type());"
+    assert create_results(other, programs, names) == other

@@ -89,3 +89,9 @@ def test_gradients_follow_the_forward_list() -> None:
     assert found["mps_ops_modifier"](["op"])[1:] == [True, "op"]
     assert found["mps_ops_grad_modifier"](["op"])[0] == 3
     assert found["mps_ops_grad_modifier"](["op"])[2:] == [True, "op"]
+
+
+def test_overloads_without_a_row_are_beside_those_under_test() -> None:
+    ran = {"aten::max.unary_out": 2, "aten::max.dim_max": 3, "aten::maximum": 4}
+    assert Context(bases=("max",), rows=("max", "max.dim_max")).count_beside(ran) == 2
+    assert Context(bases=("max",)).count_beside(ran) == 0

@@ -1,0 +1,214 @@
+"""The kernels of coordinate maps against torch, over tensors of several ranks whose strides have gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+from expecttest import assert_expected_inline
+
+from aten_overlay.metal.build import Options, compile_kernels
+from aten_overlay.metal.launch import Library
+from aten_overlay.toolchain import torch_root
+from porter.core.dtypes import BOOL, FLOAT, HALF, INT, LONG
+from porter.loops.coordinates import CoordinateMap, Rule, Way
+from porter.metal.native.coordinate_kernel import (
+    RESULT,
+    Argument,
+    MapKernel,
+    find_walked,
+    list_types,
+    write_map_kernel,
+)
+from porter.metal.native.kernel import KernelStyle
+
+HEADS = "#include <c10/metal/atomic.h>\n#include <c10/metal/utils.h>\nusing namespace metal;\n"
+STYLE = KernelStyle(True, False)
+INDEX = (INT, LONG)
+ATOMIC = ("float", "half", "long", "int")
+SHAPES = ((7,), (4, 5), (3, 4, 5), (2, 3, 4, 3))
+Given = dict[str, torch.Tensor]
+
+
+def with_gaps(tensor: torch.Tensor) -> torch.Tensor:
+    """The same elements, every second of memory, the last dimension outermost."""
+    moved = tensor.movedim(-1, 0)
+    return torch.stack((moved, moved), -1)[..., 0].movedim(0, -1)
+
+
+def compile_one(found: CoordinateMap, suffix: str) -> tuple[MapKernel, Library]:
+    kernel = write_map_kernel(found, "tested", (FLOAT, INT), STYLE)
+    options = Options(include=(torch_root() / "include",))
+    return kernel, Library(compile_kernels(HEADS + kernel.source, [f"tested_{suffix}"], options))
+
+
+def launch(
+    found: CoordinateMap,
+    given: Given,
+    result: torch.Tensor,
+    dim: int = 0,
+    listed: Sequence[int] = (),
+    multiplies: bool = False,
+) -> torch.Tensor:
+    """The result that a kernel writes to."""
+    suffix = "_".join(("float", *(("long",) if found.index else ()), "int"))
+    kernel, library = compile_one(found, suffix)
+    tensors = {**given, RESULT: result}
+    walked = tensors[find_walked(found)]
+
+    def numbers(values: Sequence[int]) -> torch.Tensor:
+        return torch.tensor(list(values), dtype=torch.int64)
+
+    def narrow(value: int) -> torch.Tensor:
+        return torch.tensor([value], dtype=torch.int32)
+
+    def value(argument: Argument) -> torch.Tensor:
+        tensor = tensors.get(argument.tensor, result)
+        made: dict[str, Callable[[], torch.Tensor]] = {
+            "tensor": lambda: tensor, "sizes": lambda: numbers(tensor.shape),
+            "strides": lambda: numbers(tensor.stride()), "rank": lambda: numbers([tensor.ndim]),
+            "size": lambda: narrow(tensor.size(dim)), "stride": lambda: narrow(tensor.stride(dim)),
+            "index stride": lambda: narrow(tensor.stride(0)), "dim": lambda: numbers([dim]),
+            "reversed": lambda: numbers([sum(1 << d for d in listed)]), "padding": lambda: numbers(listed),
+            "multiplies": lambda: torch.tensor([multiplies]), "value": lambda: torch.tensor([9.5]),
+            "factor": lambda: torch.tensor([2.0]),
+        }  # fmt: skip
+        return made[argument.kind]()
+
+    values = [value(each) for each in kernel.arguments]
+    threads = walked.numel() // (walked.size(dim) if found.way is Way.COMBINE else 1)
+    library.run(f"tested_{suffix}", values, (threads,), (32,))
+    return result
+
+
+def fresh(shape: Sequence[int]) -> torch.Tensor:
+    return with_gaps(torch.full(tuple(shape), -1.0))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_reads(shape: tuple[int, ...]) -> None:
+    source = with_gaps(torch.randn(shape))
+    last = len(shape) - 1
+    flipped = launch(
+        CoordinateMap(Rule.REVERSED, Way.READ, "dims", source="self"),
+        {"self": source},
+        fresh(shape),
+        listed=(0, last)[: len(shape)],
+    )
+    assert flipped.equal(source.flip((0, last)[: len(shape)]))
+    repeats = [2 + d % 2 for d in range(len(shape))]
+    tiled = source.repeat(repeats)
+    assert launch(CoordinateMap(Rule.REPEATED, Way.READ, source="self"), {"self": source}, fresh(tiled.shape)).equal(
+        tiled
+    )
+    left = [0] * last + [2]
+    padded = torch.nn.functional.pad(source, (2, 1), value=9.5)
+    found = CoordinateMap(Rule.PADDED, Way.READ, "pad", source="self", value="value")
+    assert launch(found, {"self": source}, fresh(padded.shape), listed=left).equal(padded)
+
+
+@pytest.mark.parametrize("rule", [Rule.CLAMPED, Rule.REFLECTED])
+def test_pads_and_their_gradients(rule: Rule) -> None:
+    mode = "replicate" if rule is Rule.CLAMPED else "reflect"
+    source = torch.randn(2, 3, 5, 6, requires_grad=True)
+    padded = torch.nn.functional.pad(source, (3, 2, 1, 4), mode)
+    left = (0, 0, 1, 3)
+    read = CoordinateMap(rule, Way.READ, "padding", source="self")
+    made = launch(read, {"self": with_gaps(source.detach())}, fresh(padded.shape), listed=left)
+    assert made.equal(padded.detach())
+    gradient = with_gaps(torch.randn(padded.shape))
+    padded.backward(gradient)
+    added = CoordinateMap(rule, Way.ADD, "padding", source="grad_output", dtypes=(FLOAT,))
+    found = launch(added, {"grad_output": gradient}, with_gaps(torch.zeros(source.shape)), listed=left)
+    torch.testing.assert_close(found, source.grad)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_elements_by_their_index(shape: tuple[int, ...]) -> None:
+    dim = len(shape) // 2
+    smaller = tuple(max(size - 1, 1) for size in shape)
+    index = with_gaps(torch.rand(smaller).argsort(dim))
+    source, start = with_gaps(torch.randn(shape)), with_gaps(torch.randn(shape))
+    given = {"self": source, "src": source, "index": index}
+    read = CoordinateMap(Rule.ELEMENT, Way.READ, "dim", "index", "self", index_dtypes=INDEX)
+    assert launch(read, given, fresh(smaller), dim).equal(source.gather(dim, index))
+    put = CoordinateMap(Rule.ELEMENT, Way.PUT, "dim", "index", "src", start="self", index_dtypes=INDEX)
+    assert launch(put, given, start.clone(), dim).equal(start.scatter(dim, index, source))
+    value = CoordinateMap(Rule.ELEMENT, Way.PUT, "dim", "index", "", "value", "self", index_dtypes=INDEX)
+    assert launch(value, given, start.clone(), dim).equal(start.scatter(dim, index, 9.5))
+    same = with_gaps(torch.zeros(smaller, dtype=torch.int64))  # all to one place
+    add = CoordinateMap(Rule.ELEMENT, Way.ADD, "dim", "index", "src", start="self", index_dtypes=INDEX)
+    found = launch(add, {**given, "index": same}, start.clone(), dim)
+    torch.testing.assert_close(found, start.scatter_add(dim, same, source))
+    both = CoordinateMap(
+        Rule.ELEMENT, Way.COMBINE, "dim", "index", "src", start="self", combine="reduce", index_dtypes=INDEX
+    )
+    for multiplies, name in ((False, "add"), (True, "multiply")):
+        found = launch(both, {**given, "index": same}, start.clone(), dim, multiplies=multiplies)
+        torch.testing.assert_close(found, start.scatter(dim, same, source, reduce=name))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_slices_by_their_index(shape: tuple[int, ...]) -> None:
+    dim = len(shape) - 1
+    index = torch.stack((torch.tensor([2, 0, 2, 1]),) * 2, -1)[:, 0]
+    source, start = with_gaps(torch.randn(shape)), with_gaps(torch.randn(shape))
+    read = CoordinateMap(Rule.POSITION, Way.READ, "dim", "index", "self", index_dtypes=INDEX)
+    taken = source.index_select(dim, index)
+    assert launch(read, {"self": source, "index": index}, fresh(taken.shape), dim).equal(taken)
+    add = CoordinateMap(
+        Rule.POSITION, Way.ADD, "dim", "index", "source", start="self", factor="alpha", index_dtypes=INDEX
+    )
+    found = launch(add, {"source": taken, "index": index}, start.clone(), dim)
+    torch.testing.assert_close(found, start.index_add(dim, index, taken, alpha=2))
+
+
+def test_an_index_outside_reads_zero_and_writes_nothing() -> None:
+    index = torch.tensor([0, 9, -1])
+    source = torch.tensor([1.0, 2.0, 3.0])
+    read = CoordinateMap(Rule.ELEMENT, Way.READ, "dim", "index", "self", index_dtypes=INDEX)
+    assert launch(read, {"self": source, "index": index}, fresh((3,))).tolist() == [1, 0, 0]
+    add = CoordinateMap(Rule.ELEMENT, Way.ADD, "dim", "index", "src", start="self", index_dtypes=INDEX)
+    assert launch(add, {"src": source, "index": index}, torch.zeros(3)).tolist() == [1, 0, 0]
+
+
+def test_element_types() -> None:
+    moved = CoordinateMap(Rule.REPEATED, Way.READ, source="self", dtypes=(FLOAT,))
+    assert {"bool", "long", "float2"} <= {dtype.metal for dtype in list_types(moved, (), False)}
+    assert "float2" not in {dtype.metal for dtype in list_types(moved, (), True)}
+    added = CoordinateMap(Rule.CLAMPED, Way.ADD, "padding", source="self", dtypes=(FLOAT, HALF))
+    assert [dtype.metal for dtype in list_types(added, ATOMIC, False)] == ["float", "half"]
+    whole = CoordinateMap(Rule.CLAMPED, Way.ADD, "padding", source="self", dtypes=(INT, BOOL))
+    assert [dtype.metal for dtype in list_types(whole, ATOMIC, False)] == ["long", "int"]
+
+
+def test_the_text_of_a_scatter() -> None:
+    add = CoordinateMap(Rule.ELEMENT, Way.ADD, "dim", "index", "src", start="self", index_dtypes=(LONG,))
+    body = write_map_kernel(add, "scatter_add", (FLOAT,), STYLE).source.partition("#define")[0]
+    assert_expected_inline(
+        body,
+        """\
+template <typename T, typename index_t>
+kernel void scatter_add(device c10::metal::AtomicType_t<T>* output, constant T* src, constant long* index, constant long* sizes, constant long* output_strides, constant long* src_strides, constant long* index_strides, constant index_t& output_size, constant index_t& output_stride, constant long& ndim, constant long& dim, uint tid [[thread_position_in_grid]]) {
+  index_t rest = tid;
+  index_t output_offset = 0;
+  index_t src_offset = 0;
+  index_t index_offset = 0;
+  for (long d = ndim - 1; d >= 0; d--) {
+    const index_t i = rest % index_t(sizes[d]);
+    rest /= index_t(sizes[d]);
+    if (d != dim) {
+      output_offset += i * index_t(output_strides[d]);
+    }
+    src_offset += i * index_t(src_strides[d]);
+    index_offset += i * index_t(index_strides[d]);
+  }
+  const index_t at = index[index_offset];
+  if (at >= 0 && at < output_size) {
+    c10::metal::AtomicType<T>::atomic_add(output, output_offset + at * output_stride, src[src_offset]);
+  }
+}
+
+""",
+    )

@@ -1,0 +1,354 @@
+"""Ports of coordinate maps: whole diffs of one that reads and one that adds, on a copy of the embedded fork."""
+
+from pathlib import Path
+
+import pytest
+from expecttest import assert_expected_inline
+
+from porter.core.checkout import Checkout
+from porter.core.dtypes import FLOAT, HALF, INT, LONG
+from porter.core.errors import PorterError
+from porter.core.layout import METAL_HEADERS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.loops.coordinates import CoordinateMap, Rule, Way
+from porter.loops.program import Programs
+from porter.plan.plan import Plan
+from porter.plan.planner import plan_operator
+from tests.porter.plan.native import fork
+
+ROWS = """
+- func: mirrored(Tensor self, int[] dims) -> Tensor
+  dispatch:
+    CPU: mirrored_cpu
+    MPS: mirrored_mps
+
+- func: added_at.out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out) -> Tensor(a!)
+  dispatch:
+    CPU: added_at_out_cpu
+    MPS: added_at_out_mps
+"""
+HOST = """#include <ATen/native/mps/OperationUtils.h>
+
+namespace at::native {
+
+Tensor mirrored_mps(const Tensor& self, IntArrayRef dims) {
+  using namespace mps;
+  Tensor result = at::empty(self.sizes(), self.options());
+  NSMutableArray<NSNumber*>* axes = [NSMutableArray<NSNumber*> new];
+  for (const auto dim : dims) {
+    [axes addObject:@(dim)];
+  }
+  if (self.numel() <= 1 || axes.count == 0) {
+    return result.copy_(self);
+  }
+  runMPSGraph(getCurrentMPSStream(), makeGraph(axes), feeds, result);
+  return result;
+}
+
+Tensor& added_at_out_mps(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, Tensor& out) {
+  using namespace mps;
+  TORCH_CHECK(!self.is_complex(), "added_at: no complex numbers");
+  dim = maybe_wrap_dim(dim, self.dim());
+  runMPSGraph(getCurrentMPSStream(), makeGraph(dim), feeds, out);
+  return out;
+}
+
+} // namespace at::native
+"""
+MIRRORED = CoordinateMap(Rule.REVERSED, Way.READ, "dims", source="self", dtypes=(FLOAT, HALF))
+ADDED = CoordinateMap(
+    Rule.ELEMENT, Way.ADD, "dim", "index", "src", start="self", dtypes=(FLOAT, HALF), index_dtypes=(INT, LONG)
+)
+ATOMIC = "template <> struct AtomicType<float> {};\ntemplate <> struct AtomicType<half> {};\n"
+
+
+LIBRARY = """#ifndef PYTORCH_JIT_COMPILE_SHADERS
+static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
+#else
+#include <ATen/native/mps/Puts_metallib.h>
+#endif
+
+"""
+
+
+def plan(folder: Path, op: str, found: CoordinateMap, atomic: str = ATOMIC, host: str = HOST) -> Plan:
+    copy = fork.copy_fork(folder)
+    (copy.root / OPERATIONS / "Puts.mm").write_text(host)
+    rows = copy.root / NATIVE_FUNCTIONS
+    rows.write_text(rows.read_text() + ROWS)
+    header = copy.root / METAL_HEADERS / "atomic.h"
+    header.unlink(missing_ok=True)
+    if atomic:
+        header.write_text(atomic)
+    return plan_operator(Checkout(copy.root, "named"), op, programs=lambda row: Programs(op, (), (), found))
+
+
+def test_a_map_that_reads(tmp_path: Path) -> None:
+    assert_expected_inline(
+        plan(tmp_path, "mirrored", MIRRORED).changes.diff(),
+        """\
+diff --git a/aten/src/ATen/native/mps/kernels/Puts.metal b/aten/src/ATen/native/mps/kernels/Puts.metal
+new file mode 100644
+--- /dev/null
++++ b/aten/src/ATen/native/mps/kernels/Puts.metal
+@@ -0,0 +1,54 @@
++#include <metal_stdlib>
++
++using namespace metal;
++
++template <typename T, typename index_t>
++kernel void mirrored(
++    device T* output,
++    constant T* input,
++    constant long* sizes,
++    constant long* output_strides,
++    constant long* input_strides,
++    constant long& ndim,
++    constant ulong& reversed,
++    uint tid [[thread_position_in_grid]]) {
++  index_t rest = tid;
++  index_t output_offset = 0;
++  index_t input_offset = 0;
++  for (long d = ndim - 1; d >= 0; d--) {
++    const index_t i = rest % index_t(sizes[d]);
++    rest /= index_t(sizes[d]);
++    const index_t at = reversed >> d & 1 ? index_t(sizes[d]) - 1 - i : i;
++    output_offset += i * index_t(output_strides[d]);
++    input_offset += at * index_t(input_strides[d]);
++  }
++  output[output_offset] = input[input_offset];
++}
++
++#define REGISTER_MIRRORED_(DTYPE, INDEX)                            \\
++  template [[host_name("mirrored_" #DTYPE "_" #INDEX)]] kernel void \\
++  mirrored<DTYPE, INDEX>(                                           \\
++      device DTYPE * output,                                        \\
++      constant DTYPE * input,                                       \\
++      constant long* sizes,                                         \\
++      constant long* output_strides,                                \\
++      constant long* input_strides,                                 \\
++      constant long& ndim,                                          \\
++      constant ulong& reversed,                                     \\
++      uint tid [[thread_position_in_grid]])
++
++#define REGISTER_MIRRORED(DTYPE)  \\
++  REGISTER_MIRRORED_(DTYPE, int); \\
++  REGISTER_MIRRORED_(DTYPE, long)
++
++REGISTER_MIRRORED(float);
++REGISTER_MIRRORED(half);
++REGISTER_MIRRORED(bfloat);
++REGISTER_MIRRORED(long);
++REGISTER_MIRRORED(int);
++REGISTER_MIRRORED(short);
++REGISTER_MIRRORED(uchar);
++REGISTER_MIRRORED(char);
++REGISTER_MIRRORED(bool);
++REGISTER_MIRRORED(float2);
++REGISTER_MIRRORED(half2);
+diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/mps/operations/Puts.mm
+--- a/aten/src/ATen/native/mps/operations/Puts.mm
++++ b/aten/src/ATen/native/mps/operations/Puts.mm
+@@ -1,18 +1,43 @@
++#include <ATen/mps/MPSProfiler.h>
++#include <ATen/native/CanUse32BitIndexMath.h>
++#include <ATen/native/ReduceOpsUtils.h>
+ #include <ATen/native/mps/OperationUtils.h>
+ 
+ namespace at::native {
++
++#ifndef PYTORCH_JIT_COMPILE_SHADERS
++static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
++#else
++#include <ATen/native/mps/Puts_metallib.h>
++#endif
+ 
+ Tensor mirrored_mps(const Tensor& self, IntArrayRef dims) {
+   using namespace mps;
+   Tensor result = at::empty(self.sizes(), self.options());
+-  NSMutableArray<NSNumber*>* axes = [NSMutableArray<NSNumber*> new];
+-  for (const auto dim : dims) {
+-    [axes addObject:@(dim)];
+-  }
+-  if (self.numel() <= 1 || axes.count == 0) {
++  if (self.numel() <= 1) {
+     return result.copy_(self);
+   }
+-  runMPSGraph(getCurrentMPSStream(), makeGraph(axes), feeds, result);
++  if (result.numel() == 0) {
++    return result;
++  }
++
++  const uint64_t reversed = make_dim_mask(dims, result.dim(), /*allow_empty_dims=*/true).to_ullong();
++  MPSStream* stream = getCurrentMPSStream();
++  const std::string index_type = canUse32BitIndexMath(result) && canUse32BitIndexMath(self) ? "int" : "long";
++  dispatch_sync_with_rethrow(stream->queue(), ^() {
++    @autoreleasepool {
++      auto computeEncoder = stream->commandEncoder();
++      auto PSO = lib.getPipelineStateForFunc("mirrored_" + scalarToMetalTypeString(result) + "_" + index_type);
++      // this function call is a no-op if MPS Profiler is not enabled
++      getMPSProfiler().beginProfileKernel(PSO, "mirrored", {self});
++      [computeEncoder setComputePipelineState:PSO];
++      mtl_setArgs(
++          computeEncoder, result, self, result.sizes(), result.strides(), self.strides(), result.dim(), reversed);
++      mtl_dispatch1DJob(computeEncoder, PSO, result.numel());
++      getMPSProfiler().endProfileKernel(PSO);
++    }
++  });
++
+   return result;
+ }
+ 
+""",
+    )
+
+
+def test_a_map_that_adds(tmp_path: Path) -> None:
+    assert_expected_inline(
+        plan(tmp_path, "added_at", ADDED).changes.diff(),
+        """\
+diff --git a/aten/src/ATen/native/mps/kernels/Puts.metal b/aten/src/ATen/native/mps/kernels/Puts.metal
+new file mode 100644
+--- /dev/null
++++ b/aten/src/ATen/native/mps/kernels/Puts.metal
+@@ -0,0 +1,65 @@
++#include <c10/metal/atomic.h>
++#include <c10/metal/utils.h>
++#include <metal_stdlib>
++
++using namespace metal;
++
++template <typename T, typename I, typename index_t>
++kernel void added_at(
++    device c10::metal::AtomicType_t<T>* output,
++    constant T* src,
++    constant I* index,
++    constant long* sizes,
++    constant long* output_strides,
++    constant long* src_strides,
++    constant long* index_strides,
++    constant index_t& output_size,
++    constant index_t& output_stride,
++    constant long& ndim,
++    constant long& dim,
++    uint tid [[thread_position_in_grid]]) {
++  index_t rest = tid;
++  index_t output_offset = 0;
++  index_t src_offset = 0;
++  index_t index_offset = 0;
++  for (long d = ndim - 1; d >= 0; d--) {
++    const index_t i = rest % index_t(sizes[d]);
++    rest /= index_t(sizes[d]);
++    if (d != dim) {
++      output_offset += i * index_t(output_strides[d]);
++    }
++    src_offset += i * index_t(src_strides[d]);
++    index_offset += i * index_t(index_strides[d]);
++  }
++  const index_t at = index[index_offset];
++  if (at >= 0 && at < output_size) {
++    c10::metal::AtomicType<T>::atomic_add(
++        output, output_offset + at * output_stride, src[src_offset]);
++  }
++}
++
++#define REGISTER_ADDED_AT_(DTYPE, DTYPE1, INDEX)                           \\
++  template                                                                 \\
++      [[host_name("added_at_" #DTYPE "_" #DTYPE1 "_" #INDEX)]] kernel void \\
++      added_at<DTYPE, DTYPE1, INDEX>(                                      \\
++          device c10::metal::AtomicType_t<DTYPE> * output,                 \\
++          constant DTYPE * src,                                            \\
++          constant DTYPE1 * index,                                         \\
++          constant long* sizes,                                            \\
++          constant long* output_strides,                                   \\
++          constant long* src_strides,                                      \\
++          constant long* index_strides,                                    \\
++          constant INDEX& output_size,                                     \\
++          constant INDEX& output_stride,                                   \\
++          constant long& ndim,                                             \\
++          constant long& dim,                                              \\
++          uint tid [[thread_position_in_grid]])
++
++#define REGISTER_ADDED_AT(DTYPE, DTYPE1)  \\
++  REGISTER_ADDED_AT_(DTYPE, DTYPE1, int); \\
++  REGISTER_ADDED_AT_(DTYPE, DTYPE1, long)
++
++REGISTER_ADDED_AT(float, int);
++REGISTER_ADDED_AT(float, long);
++REGISTER_ADDED_AT(half, int);
++REGISTER_ADDED_AT(half, long);
+diff --git a/aten/src/ATen/native/mps/operations/Puts.mm b/aten/src/ATen/native/mps/operations/Puts.mm
+--- a/aten/src/ATen/native/mps/operations/Puts.mm
++++ b/aten/src/ATen/native/mps/operations/Puts.mm
+@@ -1,6 +1,16 @@
++#include <ATen/Context.h>
++#include <ATen/mps/MPSProfiler.h>
++#include <ATen/native/CanUse32BitIndexMath.h>
++#include <ATen/native/NonEmptyUtils.h>
+ #include <ATen/native/mps/OperationUtils.h>
+ 
+ namespace at::native {
++
++#ifndef PYTORCH_JIT_COMPILE_SHADERS
++static auto& lib = mps::MetalShaderLibrary::getBundledLibrary();
++#else
++#include <ATen/native/mps/Puts_metallib.h>
++#endif
+ 
+ Tensor mirrored_mps(const Tensor& self, IntArrayRef dims) {
+   using namespace mps;
+@@ -20,7 +30,40 @@
+   using namespace mps;
+   TORCH_CHECK(!self.is_complex(), "added_at: no complex numbers");
+   dim = maybe_wrap_dim(dim, self.dim());
+-  runMPSGraph(getCurrentMPSStream(), makeGraph(dim), feeds, out);
++  if (out.numel() == 0) {
++    return out;
++  }
++
++  at::globalContext().alertNotDeterministic("added_at_mps");
++  out.copy_(self);
++  MPSStream* stream = getCurrentMPSStream();
++  const std::string index_type =
++      canUse32BitIndexMath(out) && canUse32BitIndexMath(src) && canUse32BitIndexMath(index) ? "int" : "long";
++  dispatch_sync_with_rethrow(stream->queue(), ^() {
++    @autoreleasepool {
++      auto computeEncoder = stream->commandEncoder();
++      auto PSO = lib.getPipelineStateForFunc("added_at_" + scalarToMetalTypeString(out) + "_" +
++                                             scalarToMetalTypeString(index) + "_" + index_type);
++      // this function call is a no-op if MPS Profiler is not enabled
++      getMPSProfiler().beginProfileKernel(PSO, "added_at", {src, index});
++      [computeEncoder setComputePipelineState:PSO];
++      mtl_setArgs(computeEncoder,
++                  out,
++                  src,
++                  index,
++                  index.sizes(),
++                  out.strides(),
++                  src.strides(),
++                  index.strides(),
++                  ensure_nonempty_size(out, dim),
++                  ensure_nonempty_stride(out, dim),
++                  index.dim(),
++                  dim);
++      mtl_dispatch1DJob(computeEncoder, PSO, index.numel());
++      getMPSProfiler().endProfileKernel(PSO);
++    }
++  });
++
+   return out;
+ }
+ 
+""",
+    )
+
+
+def test_a_library_is_declared_before_its_first_use(tmp_path: Path) -> None:
+    late = HOST.replace("} // namespace", f"{LIBRARY}}} // namespace")
+    host = plan(tmp_path, "mirrored", MIRRORED, host=late).changes.apply()[f"{OPERATIONS}/Puts.mm"]
+    assert host.count(LIBRARY) == 1
+    assert host.index(LIBRARY) < host.index("Tensor mirrored_mps")
+
+
+def test_a_fork_without_atomics_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PorterError, match="PTR379"):
+        plan(tmp_path, "added_at", ADDED, atomic="")

@@ -1,0 +1,17 @@
+"""The samples that tests of layouts take."""
+
+import pytest
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+from porter.verdict.suite.context import Context
+from porter.verdict.suite.opinfos import OpInfos
+
+PADS = "nn.functional.pad.reflect"
+
+
+@pytest.mark.parametrize(("base", "padded"), [("reflection_pad1d", 1), ("reflection_pad3d", 3)])
+def test_samples_of_several_operators_are_those_of_the_one_under_test(base: str, padded: int) -> None:
+    op = next(each for each in op_db if each.full_name == PADS)
+    found = OpInfos(Context(bases=(base,), through=(PADS,))).pick_samples(op, torch.float32)
+    assert {len((*each.args, *each.kwargs.values())[0]) // 2 for each in found} == {padded}
