@@ -98,6 +98,7 @@ def main(arguments: Sequence[str]) -> int:
         logs = (f"#### {each.name} {each.check}\n{each.printed}" for each in results)
         (chosen.out / "sanitizer.log").write_text("\n".join(logs))
     print("\n".join(map(str, results)))
+    print("\n".join(each.printed[-2000:] for each in results if not each.ok))
     print(f"{sum(each.ok for each in results)} of {len(results)} as expected")
     return 0 if all(each.ok for each in results) else 1
 

@@ -23,8 +23,7 @@ from aten_overlay.cuda.library import CudaLibrary, compile_shader, load_library
 from aten_overlay.errors import OverlayError, Place
 from aten_overlay.metal.cuda.module import PtxModule
 
-_NAME, _FORMAT = "pm_schedule", "<16IQ"  # the variable of a module, and its fields (pm/cuda/schedule.h)
-_PIECE = 64  # bytes of a path that are read at a time
+_NAME, _FORMAT = "pm_schedule", "<16I96s"  # the variable of a module, and its fields (pm/cuda/schedule.h)
 
 
 class ScheduledLibrary:
@@ -83,16 +82,10 @@ class ScheduledKernel:
         )
         if not noted:
             return
-        path = self._read_text(file) if file else ""
+        name = file.split(b"\0")[0].decode(errors="replace")
         what = f"kernel `{self._name}`: {reached} of {expected} threads of a threadgroup reach a barrier"
         hint = "The others have returned, or are elsewhere. Let all threads reach it: mask their work instead."
-        raise OverlayError("PTR397", what, Place(Path(path).name, line), hint)
-
-    def _read_text(self, address: int) -> str:
-        text = b""
-        while b"\0" not in text:
-            text += self._driver.read(address + len(text), _PIECE)
-        return text.split(b"\0")[0].decode(errors="replace")
+        raise OverlayError("PTR397", what, Place(name, line), hint)
 
 
 def write_schedule(grid: Grid, random: Random) -> bytes:
@@ -103,7 +96,7 @@ def write_schedule(grid: Grid, random: Random) -> bytes:
     if total < 1 << 32:
         multiplier = next(m for m in iter(lambda: random.randrange(1, 1 << 31), None) if gcd(m, total) == 1)
         offset = random.randrange(min(total, 1 << 31))
-    return struct.pack(_FORMAT, *grid.threads, *grid.group, *counts, seed, multiplier, offset, 0, 0, 0, 0, 0)
+    return struct.pack(_FORMAT, *grid.threads, *grid.group, *counts, seed, multiplier, offset, 0, 0, 0, 0, b"")
 
 
 def load_scheduled(module: PtxModule, seed: int) -> ScheduledLibrary:

@@ -158,6 +158,8 @@ def test_a_barrier_that_threads_miss_is_noted(kernel: str, reached: int, load: C
     addresses = (ctypes.c_void_p * 3)(*(each.ctypes.data for each in kept))
     library.hardware_run(library[f"run_{kernel}__grid"], addresses, (ctypes.c_uint * 3)(2, 1, 1), 256)
     assert read_note(library) == (1, *planted.find_lines(kernel), reached, 256)
+    start = ctypes.addressof(ctypes.c_char.in_dll(library, "pm_schedule"))
+    assert ctypes.string_at(start + 64) == b"planted.metal"
 
 
 @needs_libdevice

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from expecttest import assert_expected_inline
 
+from aten_overlay.cuda.compile import SCHEDULED
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.build import Options, host_names
 from aten_overlay.metal.cuda.compile import compile_ptx
@@ -109,6 +110,18 @@ def test_barriers_order_what_they_are_asked_to() -> None:
     near, far = barrier("mem_threadgroup"), barrier("mem_device")
     assert "bar.sync" in near and "bar.sync" in far
     assert "membar.gl" not in near and "membar.gl" in far
+
+
+@needs_assembler
+def test_an_order_that_the_host_makes_is_asked_for() -> None:
+    """The threads at a barrier are counted, and simdgroups wait for times of their own."""
+    text = f"kernel void f(device float* o, {AT}) {{ threadgroup_barrier(mem_flags::mem_threadgroup); o[i] = 1; }}"
+    module = compile_one(text, SCHEDULED)
+    instructions = ("nanosleep.u32", "barrier.red.popc", "bar.red.popc", "bar.sync", "pm_schedule")
+    assert [i for i in instructions if i in body(module)] == ["nanosleep.u32", "bar.red.popc", "pm_schedule"]
+    plain = body(compile_one(text))
+    assert [i for i in instructions if i in plain] == ["bar.sync"]
+    assert assemble(module.text) == ""
 
 
 def test_fast_math_is_asked_for() -> None:

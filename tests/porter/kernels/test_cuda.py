@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 import torch
 
+from aten_overlay.cuda.compile import PLAIN
 from aten_overlay.errors import OverlayError, Place
+from aten_overlay.metal.cuda.target import CudaOptions
 from porter.core.errors import PorterError
 from porter.kernels import MetalKernel, cuda, shaders
 from porter.kernels.ahead import compile_script
 from porter.kernels.call import Call, Output, device_of, is_cuda
-from porter.kernels.launch import Prepared, write_signature
+from porter.kernels.launch import Mode, Prepared, prepare, running, write_signature
 from porter.kernels.repeated import Repetition, describe
 from porter.kernels.script import Case, Kind, Script, Stage
 from porter.kernels.sources import find_last_source
@@ -33,8 +35,14 @@ def twice(x: torch.Tensor) -> torch.Tensor:
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     sources: list[str] = []
-    monkeypatch.setattr(cuda, "compile_kernels", sources.append)
+    scheduled: list[str] = []
+
+    def compile_kernels(source: str, cuda: CudaOptions = PLAIN) -> None:
+        (scheduled if cuda.scheduled else sources).append(source)
+
+    monkeypatch.setattr(cuda, "compile_kernels", compile_kernels)
     yield sources
+    assert scheduled == sources  # for --shuffle
 
 
 def test_a_meta_tensor_of_a_cuda_device_decides_where_a_call_runs() -> None:
@@ -54,6 +62,28 @@ def test_a_script_is_compiled_without_a_device(compiled: list[str]) -> None:
     # The small size passes its input in another address space.
     assert len(compiled) == 3
     assert all("out[i] = 2 * x[i];" in source for source in compiled)
+
+
+def test_a_call_in_an_order_is_launched_by_what_was_compiled_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, int]] = []
+
+    class Library:
+        def __getattr__(self, name: str) -> Any:
+            raise PorterError("PTR219", "stop here")
+
+    def compile_scheduled(source: str, seed: int) -> Any:
+        asked.append((source, seed))
+        return Library()
+
+    monkeypatch.setattr(cuda, "compile_scheduled", compile_scheduled)
+    cuda.compiled_in_order.cache_clear()
+    monkeypatch.setattr("porter.kernels.launch.device_of", lambda _inputs: "cuda:0")
+    monkeypatch.setattr("porter.kernels.launch.check_call", lambda *_: None)
+    call = Call((torch.zeros(4),), (Output((4,), torch.float32),), (4, 1, 1), (4, 1, 1))
+    with running(Mode(shuffle=7)), pytest.raises(PorterError, match="stop here"):
+        prepare(TWICE.kernel, call)
+    assert [seed for _, seed in asked] == [7]
+    assert "out[i] = 2 * x[i];" in asked[0][0]
 
 
 def test_what_the_compiler_refuses_names_the_line_of_the_body(monkeypatch: pytest.MonkeyPatch) -> None:

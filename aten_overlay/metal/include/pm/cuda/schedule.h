@@ -7,7 +7,7 @@ struct schedule {
   uint grid[3], group[3], groups[3];    // as in dims
   uint seed, multiplier, offset;        // threadgroup = (block * multiplier + offset) % threadgroups, where nothing shares a factor
   uint noted, line, reached, expected;  // of the first barrier that was missed
-  const char* file;
+  char file[96];                        // its name
 };
 }  // namespace pm
 extern "C" {
@@ -28,6 +28,15 @@ PM_INLINE bool find_scheduled(uint (&group)[3]) {
   group[0] = uint(at % s.groups[0]), group[1] = uint(row % s.groups[1]), group[2] = uint(row / s.groups[1]);
   return true;
 }
+// The name of a file, without its folders. A string of the kernel's is no memory that the host can read.
+PM_INLINE void copy_name(char (&to)[96], const char* path) {
+  uint at = 0;
+  for (; *path; ++path) {
+    if (*path == '/') at = 0;
+    else if (at < sizeof(to) - 1) to[at++] = *path;
+  }
+  to[at] = 0;
+}
 PM_INLINE void wait_a_while(uint where) {
   uint h = (pm_schedule.seed ^ where * 0x9E3779B9u) + uint(block_number()) * 0x85EBCA6Bu + pm_index() / 32 * 0xC2B2AE35u;
   h = (h ^ h >> 15) * 0x2C1B3C6Du;
@@ -44,8 +53,10 @@ PM_INLINE void meet(uint line, const char* file) {
   }
   wait_a_while(line);
   const uint reached = uint(__nvvm_bar0_popc(1));
-  if (reached != expected && !__atomic_exchange_n(&s.noted, 1u, __ATOMIC_RELAXED))
-    s.line = line, s.reached = reached, s.expected = expected, s.file = file;
+  if (reached != expected && !__atomic_exchange_n(&s.noted, 1u, __ATOMIC_RELAXED)) {
+    s.line = line, s.reached = reached, s.expected = expected;
+    copy_name(s.file, file);
+  }
   wait_a_while(~line);
 }
 }  // namespace pm
