@@ -13,7 +13,7 @@ from porter.core.unified_diff import file_diff
 
 @dataclass(frozen=True)
 class ChangeSet:
-    """Edits with the texts they apply to. Edits of a file missing from `base` create it.
+    """Edits with the texts they apply to. Edits of a file missing from `base` create it; one left empty is deleted.
 
     Edits may touch but not overlap. Insertions at the same offset keep their order and precede a replacement that
     starts there. Raises PTR050 (overlap), PTR051 (outside the file) or PTR052 (an edit of a deleted file, or a deleted
@@ -40,6 +40,11 @@ class ChangeSet:
     def created(self) -> tuple[str, ...]:
         """The files that the change set creates."""
         return tuple(f for f in self.files if f not in self.base)
+
+    @property
+    def gone(self) -> frozenset[str]:
+        """The files that are deleted, as such or by edits that leave no text."""
+        return self.deleted | {file for file, text in self._applied.items() if not text and self.base.get(file)}
 
     def apply(self) -> dict[str, str]:
         """Returns the new text of every edited or created file."""
@@ -77,8 +82,7 @@ class ChangeSet:
         """Returns a unified diff with a/ and b/ prefixes that `git apply` accepts."""
         edits = self._by_file
         return "".join(
-            file_diff(file, self.base.get(file), edits.get(file, []), file in self.deleted, context)
-            for file in self.files
+            file_diff(file, self.base.get(file), edits.get(file, []), file in self.gone, context) for file in self.files
         )
 
     @cached_property

@@ -34,8 +34,8 @@ def write(checkout: Checkout, changes: ChangeSet, force: bool = False) -> tuple[
 
 
 def _contents(changes: ChangeSet) -> dict[str, bytes | None]:
-    texts = changes.apply()
-    return {file: _bytes(texts.get(file)) for file in changes.files}
+    texts, gone = changes.apply(), changes.gone
+    return {file: None if file in gone else _bytes(texts[file]) for file in changes.files}
 
 
 def _bytes(text: str | None) -> bytes | None:

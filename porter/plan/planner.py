@@ -31,6 +31,7 @@ from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice, Kernel, Kerne
 from porter.metal.kernel_spec import RecordedGraph, no_recording, read_spec
 from porter.metal.source import Source
 from porter.plan.draft import Draft
+from porter.plan.empty_files import delete_empty_files
 from porter.plan.native.planner import FROM_RECORDING, ReadPrograms, no_programs, port_blocked
 from porter.plan.own_functions import define_what_bodies_use, include_what_bodies_use, rewrite_functions
 from porter.plan.plan import (
@@ -121,6 +122,8 @@ def plan_kernels(
     if native.blocked and not ported.kernels and not native.ported and native.draft is draft:
         raise native.blocked[0].error
     draft, removed = native.draft, (*removed, *native.removed)
+    emptied = tuple(delete_empty_files(draft.fork, (each.file for each in removed)))
+    draft = draft.apply(emptied)
     moved = [migration.served for migration in migrations]
     complete = not any(_find_left_behind(checkout, functions.find_overloads(operator.base), (*moved, *native.ported)))
     dtypes_ported = {dtype.torch for kernel in ported.kernels for dtype in kernel.dtypes} | native.dtypes
@@ -137,7 +140,10 @@ def plan_kernels(
         ),
         registrations=tuple(_list_registrations(ported.kernels)),
         stubs=tuple(dict.fromkeys(_describe_stub(k) for k in ported.kernels if k.stub.header)),
-        removed=tuple(RemovedSymbol(each.file, each.symbol) for each in removed),
+        removed=(
+            *(RemovedSymbol(each.file, each.symbol) for each in removed),
+            *(RemovedSymbol(each.file, "the file, which has only includes") for each in emptied),
+        ),
         lists=lists,
         unported=tuple(_describe_blocked(each) for each in native.blocked),
         notes=tuple(note for kernel in ported.kernels for note in kernel.notes),

@@ -184,26 +184,26 @@ class _Function:
         if not found or found[1] not in self.bits:
             return []
         name, opcode, rest = found[1], found[2], found[3].split(", !")[0]
-        bit = _bit_name(name)
+        bit, part = _bit_name(name), _part_name(name)
         if _SOURCE in rest:
             return [f"  {bit} = or i1 true, false"]
         if opcode == "load":
             address = _ADDRESS.search(rest)
             assert address
             kept, every = _kept_type(rest)
-            load = f"  {bit}.all = load {kept}, ptr {bit}.at, align 1"
-            return [*self._place_bit(bit, address[1]), load, f"  {bit} = icmp eq {kept} {bit}.all, {every}"]
+            load = f"  {part}.all = load {kept}, ptr {part}.at, align 1"
+            return [*self._place_bit(part, address[1]), load, f"  {bit} = icmp eq {kept} {part}.all, {every}"]
         if opcode == "phi":
             ways = ", ".join(f"[ {self._bit(value)}, {label} ]" for value, label in _PHI.findall(rest))
             return [f"  {bit} = phi i1 {ways}"]
         if opcode == "select":
             condition, yes, no = (part.rsplit(" ", 1)[-1] for part in rest.split(", "))
-            chosen = f"  {bit}.of = select i1 {condition}, i1 {self._bit(yes)}, i1 {self._bit(no)}"
-            return [chosen, f"  {bit} = or i1 {bit}.of, {self._bit(condition)}"]
+            chosen = f"  {part}.of = select i1 {condition}, i1 {self._bit(yes)}, i1 {self._bit(no)}"
+            return [chosen, f"  {bit} = or i1 {part}.of, {self._bit(condition)}"]
         operands = [o for o in LOCAL.findall(rest) if o in self.bits]
         first, *others = operands
-        parts = [f"  {bit}.{n} = or i1 {self._bit(each)}, {bit}.{n - 1}" for n, each in enumerate(others, 1)]
-        return [f"  {bit}.0 = or i1 {self._bit(first)}, false", *parts, f"  {bit} = or i1 {bit}.{len(others)}, false"]
+        parts = [f"  {part}.{n} = or i1 {self._bit(each)}, {part}.{n - 1}" for n, each in enumerate(others, 1)]
+        return [f"  {part}.0 = or i1 {self._bit(first)}, false", *parts, f"  {bit} = or i1 {part}.{len(others)}, false"]
 
     def _place_bit(self, bit: str, address: str) -> list[str]:
         """Where the bits of what is at an address of a private variable are kept: a byte for each of its bytes."""
@@ -233,7 +233,7 @@ class _Function:
         bit = f"%pm.kept.{len(self.text)}.{next(_numbers)}"
         kept, every = _kept_type(store[3])
         if self.loaded.get(value) == kept:  # a copy, of which some bytes may be undefined
-            made, bits = [], f"{_bit_name(value)}.all"
+            made, bits = [], f"{_part_name(value)}.all"
         else:
             made, bits = [f"  {bit}.all = select i1 {self._bit(value)}, {kept} {every}, {kept} 0"], f"{bit}.all"
         return [*self._place_bit(bit, to[1]), *made, f"  store {kept} {bits}, ptr {bit}.at, align 1"]
@@ -300,3 +300,8 @@ def _kept_type(access: str) -> tuple[str, int]:
 
 def _bit_name(name: str) -> str:
     return "%pm.bit." + re.sub(r'[%"]', "", name)
+
+
+def _part_name(name: str) -> str:
+    """What the names of the steps to a bit start with: `x.1` may be a value of its own beside `x`."""
+    return "%pm.part." + re.sub(r'[%"]', "", name)

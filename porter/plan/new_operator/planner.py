@@ -46,7 +46,7 @@ class NewOperatorPlan:
 def plan_new_operator(checkout: Checkout, wish: Wish) -> NewOperatorPlan:
     """The change set that adds an operator to a fork, its kernel on MPS included.
 
-    Raises PTR314 to PTR319 for what cannot be added, and what `plan_addition` raises.
+    Raises PTR314 to PTR319, PTR367 and PTR399 for what cannot be added, and what `plan_addition` raises.
     """
     operator = read_operator(wish)
     _refuse_clash(checkout, operator)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from porter.core.errors import PorterError
 from porter.languages.brackets import split_at_commas
+from porter.plan.new_operator.words import explain_argument_name, explain_operator_name, fits
 
 _SCHEMA = re.compile(r"(?P<name>[a-z]\w*)\((?P<arguments>.*)\)\s*->\s*(?P<results>\S.*)", re.S)
 _ARGUMENT = re.compile(r"(?P<type>\S+)\s+(?P<name>[A-Za-z]\w*)(?:\s*=\s*(?P<default>\S+))?")
@@ -70,7 +71,9 @@ def write_arguments(schema: Schema, first: str = "Tensor", out: str = "") -> str
 
 
 def parse_schema(text: str) -> Schema:
-    """Parses a schema. Raises PTR314 if it is none, and PTR315 if it is not one of an elementwise operator."""
+    """Parses a schema. Raises PTR314 if it is none, PTR315 if it is not one of an elementwise operator, PTR367 for a
+    name that it cannot have, and PTR399 for a default value that does not fit.
+    """
     match = _SCHEMA.fullmatch(text.strip())
     if match is None:
         raise PorterError("PTR314", f"the schema {text!r} cannot be parsed", hint=_HINT)
@@ -87,6 +90,8 @@ def parse_schema(text: str) -> Schema:
         arguments.append(Argument(found["type"], found["name"], found["default"], keyword))
     schema = Schema(match["name"], tuple(arguments))
     _refuse_others(schema, match["results"])
+    _refuse_names(schema)
+    _refuse_defaults(schema)
     return schema
 
 
@@ -100,6 +105,8 @@ def _refuse_others(schema: Schema, results: str) -> None:
         what = f"it takes a {types[0]}, not Tensor, float, int or bool"
     elif not schema.arguments or not schema.arguments[0].is_tensor:
         what = "its first argument is no Tensor"
+    elif names[0] != "self":
+        what = f"its first argument is named {names[0]}, and only one named self has a form in place"
     elif len(schema.tensors) > _MOST_TENSORS:
         what = f"it takes {len(schema.tensors)} tensors, and kernels take at most {_MOST_TENSORS}"
     elif any(each.default or each.keyword for each in schema.tensors):
@@ -109,3 +116,27 @@ def _refuse_others(schema: Schema, results: str) -> None:
     else:
         return
     raise PorterError("PTR315", f"{schema.name} is not elementwise: {what}", hint=_HINT)
+
+
+def _refuse_names(schema: Schema) -> None:
+    """Raises PTR367 for names that the files of the operator cannot have."""
+    for explain, names in (
+        (explain_operator_name, (schema.name,)),
+        (explain_argument_name, tuple(each.name for each in schema.arguments)),
+    ):
+        for name in names:
+            if why := explain(name):
+                raise PorterError("PTR367", f"{name} cannot be a name here: {why}", hint="Choose another name.")
+
+
+def _refuse_defaults(schema: Schema) -> None:
+    """Raises PTR399 for a default value of another type, or before an argument without one."""
+    before = ""
+    for each in schema.arguments:
+        if each.default is not None and not fits(each.type, each.default):
+            what = f"{each.default} is no value of {each.type} {each.name}"
+            raise PorterError("PTR399", what, hint="Give a finite number, a whole one for int, True or False for bool.")
+        if each.default is None and before and not each.keyword:
+            what = f"{each.name} has no default, but {before} before it has one"
+            raise PorterError("PTR399", what, hint="Give it a default too, or put it first.")
+        before = each.name if each.default is not None else before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from textwrap import dedent
 
 import pytest
@@ -223,8 +224,20 @@ def test_a_choice_depends_on_its_condition_and_on_what_is_chosen() -> None:
         %y = select i1 %x, i32 1, i32 2
         store i32 %y, ptr %out, align 4
     """)
-    assert "%pm.bit.y.of = select i1 %x, i1 false, i1 false" in text
-    assert "%pm.bit.y = or i1 %pm.bit.y.of, %pm.bit.x" in text
+    assert "%pm.part.y.of = select i1 %x, i1 false, i1 false" in text
+    assert "%pm.bit.y = or i1 %pm.part.y.of, %pm.bit.x" in text
+
+
+def test_values_whose_names_continue_one_another_have_bits_of_their_own() -> None:
+    text = checked("""
+        %x = call float @pm_undefined_float()
+        %y = fadd float %x, %x
+        %y.1 = fadd float %y, %x
+        %y.0 = fadd float %y.1, %y
+        store float %y.0, ptr %out, align 4
+    """)
+    defined = re.findall(r"^  (%\S+) = ", text, re.M)
+    assert len(defined) == len(set(defined)) and "%pm.bit.y.1" in defined
 
 
 def test_each_byte_of_an_array_has_its_own_bit() -> None:
@@ -240,7 +253,7 @@ def test_each_byte_of_an_array_has_its_own_bit() -> None:
     assert "%pm.bit.a = alloca [4 x float], align 16" in text
     assert "= select i1 %pm.bit.x, i32 16843009, i32 0" in text
     assert "= select i1 false, i64 72340172838076673, i64 0" in text
-    assert "%pm.bit.y = icmp eq i32 %pm.bit.y.all, 16843009" in text
+    assert "%pm.bit.y = icmp eq i32 %pm.part.y.all, 16843009" in text
     assert "call void @pm_check_private(i1 %pm.bit.y" in text
 
 
