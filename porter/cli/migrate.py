@@ -53,6 +53,7 @@ def migrate(
     shard: Shard | None,
     scheduler: str | None,
     results: Path | None,
+    recorded: bool,
     expr: str | None,
     backend: str,
     arithmetic: str,
@@ -74,7 +75,9 @@ def migrate(
         return _translate_own(output, ops, source, function, no_verify)
     proof = None if no_verify else Proof(expr, backend, arithmetic, large)
     wanted = Source(source) if source else Source.ANY
-    request = Request(ops, every, jobs or 0, shard, write, force, proof, wanted, scaffold)
+    if recorded and not every:
+        raise click.UsageError("--recorded goes with --all; operators that are named need none.")
+    request = Request(ops, every, jobs or 0, shard, write, force, proof, wanted, scaffold, recorded)
     checkout, code, kept = output.open_checkout(write), DONE, list[PortedOperator | NotPlanned]()
     for found in run(checkout, request, output.report_step, lambda verdict: output.note(line(verdict))):
         if not isinstance(found, Wrote):

@@ -144,6 +144,9 @@ def proof(function: Decorated) -> Decorated:
 def together(function: Decorated) -> Decorated:
     """Adds the options of commands that verify many operators together."""
     for option in (
+        click.option(
+            "--recorded", is_flag=True, help="With --all, also port from recorded runs what no dispatch stub serves."
+        ),
         click.option("--results", type=click.Path(path_type=Path), metavar="FILE", help="Write results as JSON."),
         click.option(
             "--scheduler", metavar="ADDRESS", help="Run --all on the workers of a dask.distributed scheduler."

@@ -14,6 +14,7 @@ from porter.cli.scheduled import run_scheduled
 
 if TYPE_CHECKING:
     from porter.core.checkout import Checkout
+    from porter.workflows.migrate import Request
     from porter.workflows.proof import Proof
     from porter.workflows.shards import Shard
 
@@ -39,6 +40,7 @@ def verify(
     shard: Shard | None,
     scheduler: str | None,
     results: Path | None,
+    recorded: bool,
     expr: str | None,
     backend: str,
     arithmetic: str,
@@ -48,29 +50,33 @@ def verify(
 
     A native operator is tested as it is in the fork; for any other, its port is tested.
     """
+    from porter.workflows.migrate import Request
     from porter.workflows.proof import Proof
 
     if scheduler:
         return run_scheduled(output, scheduler, results)
     proof = Proof(expr, backend, arithmetic, large)
     if every:
-        return _judge_all(output, jobs, shard, results, proof)
+        request = Request(all=True, jobs=jobs or 0, shard=shard, proof=proof, recorded=recorded)
+        return _judge_all(output, request, results)
     if not ops:
         raise click.UsageError("Missing argument 'OP...'. Name one, or use --all.")
-    if jobs or shard or results:
-        raise click.UsageError("--jobs, --shard and --results go with --all; `porter migrate OP` has --results too.")
+    if jobs or shard or results or recorded:
+        raise click.UsageError(
+            "--jobs, --shard, --recorded and --results go with --all; `porter migrate OP` has --results too."
+        )
     return judge(output, output.open_checkout(), ops, proof)
 
 
-def _judge_all(output: Output, jobs: int | None, shard: Shard | None, results: Path | None, proof: Proof) -> int:
+def _judge_all(output: Output, request: Request, results: Path | None) -> int:
     """Prints one line per verdict as it comes, then what failed in full."""
     from porter.report.as_json import verdict_object
     from porter.report.verdict import summary, table
     from porter.verdict.result import Verdict
-    from porter.workflows.migrate import NotPlanned, PortedOperator, Request, Wrote, migrate
+    from porter.workflows.migrate import NotPlanned, PortedOperator, Wrote, migrate
     from porter.workflows.results import collect, write_results
 
-    checkout, request = output.open_checkout(), Request(all=True, jobs=jobs or 0, shard=shard, proof=proof)
+    checkout = output.open_checkout()
 
     def show(verdict: Verdict) -> None:
         if output.json:
@@ -88,7 +94,7 @@ def _judge_all(output: Output, jobs: int | None, shard: Shard | None, results: P
             case PortedOperator(verdict=verdict) if verdict and not (verdict.ok or output.json):
                 output.text(table(verdict))
     if results:
-        write_results(results, collect(checkout, found, shard))
+        write_results(results, collect(checkout, found, request.shard))
     return DONE if all(isinstance(each, PortedOperator) and each.done for each in found) else INCOMPLETE
 
 

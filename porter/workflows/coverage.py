@@ -15,7 +15,7 @@ from porter.core.checkout import Checkout
 from porter.core.errors import PorterError
 from porter.report.coverage import LIBRARY, NATIVE, PORTED, Coverage, CoverageRow
 from porter.report.results import NO_VERDICT, NOT_PLANNED, PASS, OperatorResult, Results
-from porter.workflows.status import EVERY, operators
+from porter.workflows.status import EVERY, Filters, operators
 
 # Operations of MPSGraph, and kernels of MPS, that ports leave as they are.
 _LIBRARY_CALLS = re.compile(
@@ -31,6 +31,20 @@ def find_coverage(checkout: Checkout, results: Results) -> Coverage:
     rows = list(_list_rows(checkout, by_op))
     of_kind = {kind: tuple(row for is_elementwise, row in rows if is_elementwise is kind) for kind in (True, False)}
     return Coverage(results.fork, of_kind[True], of_kind[False])
+
+
+def find_recordable(checkout: Checkout) -> tuple[str, ...]:
+    """The base names, in file order, of operators with rows that no stub serves and that send graphs of their own.
+
+    Rows that call a library are no part of them.
+    """
+    functions = NativeFunctions.read(checkout)
+    found = []
+    for operator in operators(checkout, Filters(blocked=True)):
+        rows = [find_served(checkout, functions.by_name[row.name]) for row in operator.rows if row.blocked]
+        if any(row and row.builds_graph and not _calls_library(checkout, row) for row in rows):
+            found.append(operator.name)
+    return tuple(found)
 
 
 def _list_rows(checkout: Checkout, results: Mapping[str, OperatorResult]) -> Iterator[tuple[bool, CoverageRow]]:

@@ -17,6 +17,7 @@ from porter.metal.source import Source
 from porter.plan.draft import Draft
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator, require_dialect
+from porter.workflows.coverage import find_recordable
 from porter.workflows.proof import Proof
 from porter.workflows.shards import Shard
 from porter.workflows.stacking import read_programs, read_recorded
@@ -34,7 +35,8 @@ class Request:
     """The operators to port, or all that can be, from which source, and what to do with their plans.
 
     No `proof` means no verdict. `all` are verified together, at most `jobs` at a time (0: as many as there are cores);
-    of them, only those of a `shard` are ported if one is given. With `scaffold`, others get a frame.
+    of them, only those of a `shard` are ported if one is given; `recorded` adds those that no stub serves, whose ports
+    come from runs of their old code. With `scaffold`, others get a frame.
     """
 
     ops: tuple[str, ...] = ()
@@ -46,6 +48,7 @@ class Request:
     proof: Proof | None = None
     source: Source = Source.ANY
     scaffold: bool = False
+    recorded: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def migrate(
         raise PorterError("PTR012", "no operator is named", hint="Name one, or use --all.")
     if request.all:
         require_dialect(checkout)
-    ops: Sequence[str] = portable(checkout) if request.all else request.ops
+    ops: Sequence[str] = _list_all(checkout, request.recorded) if request.all else request.ops
     if request.shard:
         ops = request.shard.select(ops)
     if request.all and request.proof and request.source is Source.ANY:
@@ -125,6 +128,11 @@ def migrate(
         draft = draft.follow(ported.plan.changes)
     if request.write:
         yield Wrote(write(checkout, draft.changes, request.force))
+
+
+def _list_all(checkout: Checkout, recorded: bool) -> tuple[str, ...]:
+    found = portable(checkout)
+    return tuple(dict.fromkeys((*found, *find_recordable(checkout)))) if recorded else found
 
 
 def _migrate_together(

@@ -17,7 +17,7 @@ from porter.core.layout import NATIVE, NATIVE_FUNCTIONS, OPERATIONS
 from porter.report.coverage import LIBRARY, Coverage, CoverageRow, coverage_object, coverage_text
 from porter.report.coverage import NATIVE as IS_NATIVE
 from porter.report.results import FAIL, NOT_PLANNED, PASS, OperatorResult, UnportedRow
-from porter.workflows.coverage import find_coverage
+from porter.workflows.coverage import find_coverage, find_recordable
 from porter.workflows.migrate import NotPlanned, PortedOperator, Request, migrate
 from porter.workflows.results import collect, no_results, read_results, write_results
 from porter.workflows.shards import Shard
@@ -230,6 +230,16 @@ def test_rows_that_multiply_matrices_call_a_library(tmp_path: Path) -> None:
     outcomes = {row.name: row.outcome for row in find_coverage(fork, no_results(fork)).others}
     assert outcomes["shares"] == LIBRARY
     assert outcomes["turned"] == outcomes["mean_square.out"] == NOT_PLANNED
+    found = find_recordable(fork)
+    assert {"turned", "mean_square"} <= {*found} and not {"shares", "erf", "exp"} & {*found}
+
+
+def test_all_with_those_that_no_stub_serves(tmp_path: Path) -> None:
+    fork = copy_fork(tmp_path)
+    alone, more = (list(migrate(fork, Request(all=True, recorded=recorded))) for recorded in (False, True))
+    added = {each.op: each.error.code for each in more if isinstance(each, NotPlanned)}
+    assert added["turned"] == "PTR071" and len(more) - len(alone) == len(find_recordable(fork))
+    assert not any(each.op == "turned" for each in alone if isinstance(each, NotPlanned))
 
 
 def test_the_object_counts_rows_by_outcome() -> None:
