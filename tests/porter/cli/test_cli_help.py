@@ -98,6 +98,8 @@ Options:
   --scheduler ADDRESS  Run --all on the workers of a dask.distributed
                        scheduler.
   --results FILE       Write results as JSON.
+  --recorded           With --all, also port from recorded runs what no
+                       dispatch stub serves.
   -k EXPR              Only run tests whose name matches, as in pytest.
   --backend NAME       Where the tests run: host, kernels, mps or cuda.
                        Default: the most complete one available.
