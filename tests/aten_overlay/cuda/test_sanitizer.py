@@ -65,7 +65,8 @@ def test_every_planted_fault_has_a_check_and_marked_lines() -> None:
         assert check in sanitizer.TOOLS
         assert planted.find_lines(kernel)
         assert f"kernel void {kernel}(" in text
-    assert text.count("kernel void") == len(planted.FAULTS) >= 10
+    assert len(planted.FAULTS) >= 10 and all(planted.find_lines(kernel) for kernel in planted.MISSED)
+    assert text.count("kernel void") == len({*planted.FAULTS, *planted.MISSED})
 
 
 def test_the_tool_runs_the_program_with_every_allocation_its_own(
