@@ -62,7 +62,7 @@ def find_target(checkout: Checkout, served: ServedFunction, ported: frozenset[st
     chain = list(_follow(source, implementation, served))
     at = len(chain) - 1
     names = [link.function.name for link in chain]
-    own = next((i for i in reversed(range(1, at + 1)) if _is_own(checkout, chain[i].function, ported, names)), 0)
+    own = next((i - 1 for i in range(1, at + 1) if not _is_own(checkout, chain[i].function, ported, names)), at)
     body = _body(source, chain[at].function)
     for i in reversed(range(own, at)):
         body = _inline(source, chain[i], chain[i + 1].function, body)

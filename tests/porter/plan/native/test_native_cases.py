@@ -28,6 +28,19 @@ def test_a_row_whose_calls_run_no_graph_says_so(tmp_path: Path) -> None:
         fork.diff(tmp_path, "shares", Programs("shares", ()))
 
 
+def test_a_helper_of_a_helper_that_others_need_stays_as_it_is(tmp_path: Path) -> None:
+    checkout = fork.copy_fork(tmp_path)
+    host = checkout.root / OPERATIONS / "Turns.mm"
+    text = host.read_text()
+    start, end = text.index("  MPSStream* stream"), text.index("  return output;\n}\n\nTensor turned_mps")
+    helper = f"static void run_turn(const Tensor& self, const Tensor& output) {{\n{text[start:end]}}}\n\n"
+    text = f"{text[:start]}  run_turn(self, output);\n{text[end:]}"
+    host.write_text(text.replace("static Tensor turn_template(", f"{helper}static Tensor turn_template("))
+    diff = plan_operator(checkout, "turned", programs=lambda served: fork.turned()).changes.diff()
+    assert 'getPipelineStateForFunc("turned_"' in diff
+    assert not any(line.startswith("-") and "run_turn" in line for line in diff.splitlines())
+
+
 def test_cases_are_chosen_by_their_conditions(tmp_path: Path) -> None:
     [general] = fork.turned().cases
     once = replace(
