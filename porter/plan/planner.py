@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from porter.aten.declarations import MPS_KEY
-from porter.aten.implementations import Language, find_language, find_registration
+from porter.aten.implementations import Implementation, Language, find_language, find_registration
 from porter.aten.native_functions import NativeFunction, NativeFunctions, share_edits
 from porter.aten.operator import (
     Blocked,
@@ -30,6 +30,7 @@ from porter.metal.host import Dialect
 from porter.metal.kernel import FIRST_CANDIDATES, CandidateChoice, Kernel, KernelSpec
 from porter.metal.kernel_spec import RecordedGraph, no_recording, read_spec
 from porter.metal.source import Source
+from porter.plan.callers import Gone, redirect_calls
 from porter.plan.draft import Draft
 from porter.plan.empty_files import delete_empty_files
 from porter.plan.native.planner import FROM_RECORDING, ReadPrograms, no_programs, port_blocked
@@ -261,8 +262,16 @@ def _remove_old_code(
     }
     removed = find_removals(draft.fork, old, declared, rewrite_functions(draft.fork, migrations, ported.kernels))
     draft = draft.apply(each.edit for each in removed)
+    draft = draft.apply(redirect_calls(draft.fork, _list_gone(gone, old)))
     draft = draft.apply(define_what_bodies_use(draft.fork, migrations, ported.kernels))
     return draft.apply(include_what_bodies_use(draft.fork, migrations, ported.kernels)), removed
+
+
+def _list_gone(migrations: Sequence[Migration], removed: Collection[Implementation]) -> Iterator[Gone]:
+    for migration in migrations:
+        found = migration.served.implementation
+        if found in removed and found and found.function:
+            yield Gone(found.function.name, migration.served.function)
 
 
 def _is_shared_with_rest(functions: NativeFunctions, migration: Migration, migrations: Sequence[Migration]) -> bool:
