@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import aten_overlay
 from porter.core.checkout import Checkout
 from porter.core.layout import TEST_MPS
 from porter.verdict.backends import host
@@ -84,12 +85,13 @@ def list_lost(before: Iterable[Result], after: Iterable[Result]) -> list[Result]
 def _run(options: Namespace) -> Iterator[Result]:
     """The results as they come, in the order of the tests."""
     os.environ.setdefault("MTL_DEBUG_LAYER", "0")
+    checkout = Checkout(options.fork.resolve(), "named")
+    aten_overlay.start_as_mac(checkout.root)
     host.start()
     import torch
 
     from porter.verdict.suite.runner import find_tests
 
-    checkout = Checkout(options.fork.resolve(), "named")
     torch.set_num_threads(1)  # a pool of threads does not live on in a forked process
     load_whole(build_whole(checkout))
     tests = find_tests([import_tests(checkout.root / options.tests)], options.expr)
