@@ -37,7 +37,7 @@ def wrap_literals(code: str) -> str:
 
 
 def convert_sides(code: str, place: Place | None) -> str:
-    """`code`, in which the sides of one `?:` at `place` are told of each other: the last that is not yet."""
+    """`code`, in which each side of the last unconverted `?:` at `place` is converted with the type of the other."""
     source = read(code)
     at = [i for i, token in enumerate(source.tokens) if token == "?" and source.place(i) == place]
     for i in reversed(at):
