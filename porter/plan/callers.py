@@ -75,8 +75,9 @@ def _find_calls(
         if not any(start <= token.start < end for start, end in bodies):
             continue
         first = at
-        while first > 1 and source.code[first - 1].text == "::":
-            first -= 2
+        while first and source.code[first - 1].text == "::":
+            scoped = first > 1 and source.code[first - 2].end == source.code[first - 1].start
+            first -= 2 if scoped else 1
         end = source.code[source.partners[at + 1]].end
         yield source.code[first].start, end, removed[token.text], source.arguments(at + 1)
 
@@ -85,10 +86,10 @@ def _call_operator(function: NativeFunction, arguments: tuple[str, ...]) -> str:
     """The call of at:: with the arguments of the implementation: results are first where they are given."""
     name = function.name.partition(".")[0]
     given = list(zip(function.arguments, arguments, strict=True))
-    results = [text for each, text in given if "!" in each.type]
+    results = [text for each, text in given if each.is_result]
     if name.endswith("_"):
         [own, *rest] = arguments
         return f"{own}.{name}({', '.join(rest)})"
-    others = [text for each, text in given if "!" not in each.type]
+    others = [text for each, text in given if not each.is_result]
     suffix = "_out" if results else ""
     return f"at::{name}{suffix}({', '.join((*results, *others))})"

@@ -72,6 +72,11 @@ static Tensor& run(const Tensor& self, const Tensor& out) {
     )
 
 
+def test_a_call_by_its_name_from_the_root_keeps_what_stands_before_it(tmp_path: Path) -> None:
+    made = redirected(tmp_path, HOST.replace("return native::turned", "return ::at::native::turned"))
+    assert "  return at::turned_out(const_cast<Tensor&>(out), self.view({1, 2}));" in made
+
+
 def test_the_header_of_an_implementation_that_is_needed_stays(tmp_path: Path) -> None:
     made = redirected(tmp_path, HOST.replace("mine(const Tensor& self) {}", "mine(Tensor& self) { turned_(self); }"))
     assert "#include <ATen/ops/turned_native.h>\n" in made and "#include <ATen/ops/turned.h>\n" in made
