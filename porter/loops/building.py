@@ -79,6 +79,11 @@ def transfer_program(program: SymbolicProgram, values: Values, calls: Sequence[C
     return None if None in own else _build(program.name, calls, own, program.when, None)
 
 
+def rebuild_program(program: SymbolicProgram, calls: Sequence[CallProgram], values: Values) -> SymbolicProgram:
+    """The program of some calls with other expressions for its numbers."""
+    return _build(program.name, calls, values, program.when, None)
+
+
 def _transfer_value(value: HostValue | None, column: Column, calls: Sequence[CallProgram]) -> HostValue | None:
     if isinstance(value, Constant):  # a least value depends on the type
         return Constant(column[0]) if len(set(column)) == 1 else None
