@@ -40,7 +40,8 @@ _SIZES = (".sizes()", ".numel()")
 _ENOUGH = 8  # calls of a case
 _TRIED = 40  # calls, to find these
 _MAX_DEPTH = 2  # splits of a group of calls
-_CHECKED = 6  # calls that a program of their own structure is compared with; others with all
+_CHECKED = 6  # calls that a program of their own structure is compared with
+_JOINED = 48  # calls that another case's program is tried with
 
 
 @dataclass(frozen=True)
@@ -244,7 +245,7 @@ def _join(cases: Sequence[_Case], group: list[_Observed]) -> bool:
         if (
             has_type
             and _list_written(*writes) == _list_written(first.nests, first.roles)
-            and _find_difference(case.program, group, len(group)) is None
+            and _find_difference(case.program, group, _JOINED) is None
         ):
             dtypes = tuple(dict.fromkeys((*case.program.dtypes, first.dtype)))
             calls = (*case.program.calls, *(each.program.arguments for each in group))
@@ -282,7 +283,7 @@ def _join_changed(cases: Sequence[_Case], group: list[_Observed]) -> bool:
             continue
         others = [each.program.arguments for each in group]
         for program, values in list_alternatives(case.program, case.values, own, others):
-            if _find_difference(program, group, len(group)) is None and _find_difference(program, case.calls) is None:
+            if _find_difference(program, group, _JOINED) is None and _find_difference(program, case.calls) is None:
                 calls = (*case.program.calls, *others)
                 case.program = replace(program, dtypes=case.program.dtypes, calls=calls)
                 case.values = values

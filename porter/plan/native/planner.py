@@ -32,6 +32,7 @@ from porter.plan.draft import Draft
 from porter.plan.native.allocations import create_results
 from porter.plan.native.body import LAUNCH, replace_graph
 from porter.plan.native.choosing import list_suffixes, write_cases
+from porter.plan.native.direct_results import with_direct_results
 from porter.plan.native.files import (
     edit_host_file,
     edit_kernel_file,
@@ -119,7 +120,7 @@ def port_rows(
             port = replace(port, ported=(*port.ported, row))
             continue
         try:
-            target = with_fed(with_returned(find_target(port.draft.fork, row, symbols)))
+            target = with_direct_results(with_fed(with_returned(find_target(port.draft.fork, row, symbols))))
             key = (target.file, target.function.signature)
             if key not in done:
                 if isinstance(found, PorterError):

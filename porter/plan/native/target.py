@@ -183,15 +183,24 @@ def _name_variables(source: Source, function: NativeFunction, chain: list[_Link]
     results = [variables[each] for each in outs] if outs else returned
     variables |= {f"result{i}": each for i, each in enumerate(results)}
     for link, following in pairwise(chain):
-        variables = _pass_on(variables, link, following.function)
+        variables = _pass_on(variables, link, following.function, _read_borrowed(_body(source, link.function)))
     return variables
 
 
-def _pass_on(variables: Mapping[str, str], link: _Link, called: Function) -> dict[str, str]:
+def _read_borrowed(body: str) -> dict[str, str]:
+    """The references to tensors that optional ones hold, by these."""
+    owned = dict(re.findall(r"\bMaybeOwned<Tensor> (\w+)\s*=\s*(?:at::)?borrow_from_optional_tensor\((\w+)\);", body))
+    references = re.findall(r"\bconst Tensor& (\w+)\s*=\s*\*(\w+);", body)
+    return {name: owned[holder] for name, holder in references if holder in owned}
+
+
+def _pass_on(
+    variables: Mapping[str, str], link: _Link, called: Function, borrowed: Mapping[str, str]
+) -> dict[str, str]:
     """The variables of a caller by the names of the parameters that they are passed as."""
     assert link.call is not None
     passed = {
-        argument: parameter.name
+        borrowed.get(argument, argument): parameter.name
         for argument, parameter in zip(link.call.arguments, read_parameters(called), strict=True)
     }
     return {name: passed[variable] for name, variable in variables.items() if variable in passed}
