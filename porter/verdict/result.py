@@ -35,7 +35,7 @@ class VerifyTarget:
 
     `pairs` are (input, output) types; if empty, every dtype the tests use has to reach a kernel. `removed` and `kept`
     are test list entries whose removal or presence the verdict checks. Host code verified `as_is` may compute some
-    samples without a kernel.
+    samples without a kernel. The fork's code for the operators of `through` runs too: shared code or a gradient calls them.
     """
 
     base: str
@@ -46,6 +46,11 @@ class VerifyTarget:
     removed: tuple[ListEntry, ...] = ()
     kept: tuple[ListEntry, ...] = ()
     as_is: bool = False
+    through: tuple[str, ...] = ()
+
+    def old(self) -> VerifyTarget:
+        """What to run of the fork as it was, where nothing is known of kernels."""
+        return VerifyTarget(self.base, stubs=self.stubs, through=self.through)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from porter.plan.draft import Draft
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator, require_dialect
 from porter.workflows.coverage import find_recordable
+from porter.workflows.needed import find_needed
 from porter.workflows.proof import Proof
 from porter.workflows.shards import Shard
 from porter.workflows.stacking import read_programs, read_recorded
@@ -99,6 +100,7 @@ def migrate(
     if request.all:
         require_dialect(checkout)
     ops: Sequence[str] = _list_all(checkout, request.recorded) if request.all else request.ops
+    ops = tuple(dict.fromkeys(each for op in ops for each in (*find_needed(checkout, op), op)))
     if request.shard:
         ops = request.shard.select(ops)
     if request.all and request.proof and request.source is Source.ANY:

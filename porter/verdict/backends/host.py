@@ -125,7 +125,7 @@ def select_opinfos(base: str) -> Selection:
 
 def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool) -> None:
     """Builds and loads the operator's host code, and compiles its kernels. Raises what building raises."""
-    built = build(tree, [target], recipe(tree.root), cache.root())
+    built = build(tree, _with_called([target]), recipe(tree.root), cache.root())
     prefixes = [f"{functor}_" for functor in target.kernels]
     load(built.library, tree.root, prefixes, arithmetic, checked, sanitize=find_checks(checked))
     counters.install(kernel_calls, fallbacks)
@@ -133,16 +133,24 @@ def load_operator(tree: Tree, target: VerifyTarget, arithmetic: str, checked: bo
 
 def build_many(tree: Tree, targets: Sequence[VerifyTarget], missing_ok: bool) -> Path:
     """Builds one library for many operators, whose rows `load_built` registers. Raises what building raises."""
+    targets = _with_called(targets)
     bases = [target.base for target in targets]
     parts = [bases[i : i + PART_SIZE] for i in range(0, len(bases), PART_SIZE)]
     return build(tree, targets, recipe(tree.root), cache.root(), parts, missing_ok, switched=True).library
+
+
+def _with_called(targets: Sequence[VerifyTarget]) -> list[VerifyTarget]:
+    """Targets with those of the operators that their shared code calls, each operator once."""
+    called = [VerifyTarget(base) for target in targets for base in target.through]
+    return list({each.base: each for each in (*called, *targets)}.values())
 
 
 def load_built(library: Path, tree: Tree, target: VerifyTarget, arithmetic: str, checked: bool = False) -> None:
     """`load_operator` with the library that `build_many` built: the rows of the other operators stay unregistered."""
     prefixes = [f"{functor}_" for functor in target.kernels]
     load(library, tree.root, prefixes, arithmetic, checked, sanitize=find_checks(checked))
-    switches.register(library, target.base)
+    for each in _with_called([target]):
+        switches.register(library, each.base)
     counters.install(kernel_calls, fallbacks)
 
 
@@ -154,7 +162,7 @@ def load_old_code(tree: Tree, target: VerifyTarget, arithmetic: str, library: Pa
     if library:
         load_built(library, tree, target, arithmetic)
         return
-    built = build(tree, [target], recipe(tree.root), cache.root(), missing_ok=True)
+    built = build(tree, _with_called([target]), recipe(tree.root), cache.root(), missing_ok=True)
     load(built.library, tree.root, [f"{functor}_" for functor in target.kernels], arithmetic, checked=False)
     counters.install(kernel_calls, fallbacks)
 
