@@ -277,21 +277,22 @@ def _backward(bench: Bench, x: torch.Tensor, grid: torch.Tensor, compiled: Calla
         x_grad.zero_()
         kernel()
 
-    heads = torch.empty(batch, side + 1, side + 1, dtype=torch.int32, device="cuda")
     following = torch.empty(samples, dtype=torch.int32, device="cuda")
     narrow: Any = {"arg_casts": {3: "int32", 7: "int32"}}
 
-    def by_pixels(across: int, down: int, group: int) -> None:
+    def by_strips(heads: torch.Tensor, long: int, group: int) -> None:
         heads.zero_()
-        shape_of_list = [side, side, points * points]
-        bench.kernels.grid_sample_list(grid, heads, following, shape_of_list, grid_grad, threads=samples, **narrow)
-        pixels = getattr(bench.kernels, f"grid_sample_backward_pixels_{across}_{down}")
-        pixels(x, grid, cotangent, heads, following, x_grad, grid_grad, [side, side],
-               threads=batch * side * side // (across * down) * 32, group_size=group, **narrow)  # fmt: skip
+        make_list = getattr(bench.kernels, f"grid_sample_list_{long}")
+        make_list(grid, heads, following, [side, side, points * points], grid_grad,
+                  threads=samples, group_size=256, **narrow)  # fmt: skip
+        strips = getattr(bench.kernels, f"grid_sample_backward_strips_{long}_{group}")
+        strips(x, grid, cotangent, heads, following, x_grad, grid_grad, [side, side],
+               threads=batch * side * side // long * 32, group_size=group, **narrow)  # fmt: skip
 
+    heads = {long: torch.empty(batch, side + 1, side // long + 1, dtype=torch.int32, device="cuda") for long in (8, 16)}
     best = choose({
-        f"{across}x{down} pixels, {group} threads": partial(by_pixels, across, down, group)
-        for across, down in ((8, 1), (8, 2), (4, 4)) for group in (32, 64, 128)
+        f"strips of {long}, {group} threads": partial(by_strips, heads[long], long, group)
+        for long, group in ((8, 64), (8, 128), (16, 32), (16, 64), (16, 128))
     })  # fmt: skip
 
     leaves = x.detach().requires_grad_(), grid.detach().clone().requires_grad_()
@@ -306,7 +307,7 @@ def _backward(bench: Bench, x: torch.Tensor, grid: torch.Tensor, compiled: Calla
             errors.append(max(difference(x_grad, wanted[0], 1e-4), difference(grid_grad, wanted[1], 1e-3)))
         error = max(errors)
         del wanted
-        bench.add("grid_sample backward, by pixels", best, pull, name, error=error)
+        bench.add("grid_sample backward, by strips", best, pull, name, error=error)
         bench.add("grid_sample backward, with zeros", with_zeros, pull, name, error=error)
         bench.add("grid_sample backward, kernel alone", kernel, pull, name, error=error)
         del result, pull
