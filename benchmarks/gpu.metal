@@ -273,11 +273,12 @@ kernel void matmul_float(device const float4* a [[buffer(0)]], device const floa
 
 // The gradients by strips, of LONG pixels in a row: each pixel is written once, with the sum of what its samples give. The
 // samples above and left of a strip's pixels are a list: `heads` has the first of each, and `next` the one after each
-// sample, from 1. Heads and gradients of the grid begin at zero. `shape` is height, width, samples of an image.
+// sample, from 1. Heads begin at zero. `shape` is height, width, samples of an image.
 template <int LONG>
 kernel void grid_sample_list(device const float2* grid [[buffer(0)]], device atomic_uint* heads [[buffer(1)]],
                              device uint* next [[buffer(2)]], constant uint3& shape [[buffer(3)]],
-                             uint sample [[thread_position_in_grid]]) {
+                             device float2* grid_grad [[buffer(4)]], uint sample [[thread_position_in_grid]]) {
+  grid_grad[sample] = float2(0);
   const Sample s(grid[sample], int(shape.x), int(shape.y));
   if (s.x < -1 || s.x >= s.width || s.y < -1 || s.y >= s.height) return;
   const uint row = sample / shape.z * (shape.x + 1) + uint(s.y + 1);
@@ -350,7 +351,7 @@ kernel void grid_sample_backward_strips(device const float2* x [[buffer(0)]], de
       device float2*, device atomic_float*, constant uint2&, uint, uint)
 #define INSTANTIATE_LIST(LONG)                                                     \
   template [[host_name("grid_sample_list_" #LONG)]] kernel void grid_sample_list<LONG>( \
-      device const float2*, device atomic_uint*, device uint*, constant uint3&, uint)
+      device const float2*, device atomic_uint*, device uint*, constant uint3&, device float2*, uint)
 INSTANTIATE_LIST(8);
 INSTANTIATE_LIST(16);
 INSTANTIATE_STRIPS(8, 64);
