@@ -35,7 +35,8 @@ class VerifyTarget:
 
     `pairs` are (input, output) types; if empty, every dtype the tests use has to reach a kernel. `removed` and `kept`
     are test list entries whose removal or presence the verdict checks. Host code verified `as_is` may compute some
-    samples without a kernel. The fork's code for the operators of `through` runs too: shared code or a gradient calls them.
+    samples without a kernel. The fork's code for the operators of `through` runs too, which shared code or a gradient
+    calls.
     """
 
     base: str
