@@ -13,6 +13,7 @@ from porter.languages.statements import name_tokens
 from porter.loops.expressions import Buffer, Loop
 from porter.loops.host_values import HostValue, Named, Scalar, substitute
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Temporary
+from porter.metal.native.given_results import find_given, write_aliases, write_type_check
 from porter.metal.native.host_values import Names, list_headers, write_value
 from porter.metal.native.kernel import NativeKernel
 from porter.metal.native.reduced import StridedArgument, find_strided, list_reduced
@@ -116,11 +117,15 @@ class _Writer:
             if strided is None or tensor != strided.name:
                 member = f"{self._tensor(tensor)}." if self._is_converted(tensor) else self.names.member(tensor)
                 yield f"const auto {self._plain(tensor)} = {member}contiguous();"
+        given = set(find_given(self.program, kernels, self.names)) if self.conversion is None else set()
         for result in self._written(kernels):
+            if result in given:
+                yield write_type_check(self.program, result, self.names)
             if self._may_be_strided(result):
                 variable = self._variable(result)
                 fresh = f"at::empty({variable}.sizes(), {variable}.options())"
-                yield f"const auto {self._plain(result)} = {variable}.is_contiguous() ? {variable} : {fresh};"
+                alone = write_aliases(self.program, kernels, result, self.names) if result in given else ""
+                yield f"const auto {self._plain(result)} = {variable}.is_contiguous(){alone} ? {variable} : {fresh};"
         for buffer in dict.fromkeys(buffer for kernel in kernels for buffer in kernel.buffers):
             role = self.program.roles[buffer]
             if isinstance(role, Temporary):

@@ -252,7 +252,9 @@ def _port_map(
 
 def _read_names(function: NativeFunction, target: Target) -> Names:
     types = {each.name: each.type for each in function.arguments}
-    return Names(target.variables, types, target.optional, target.references)
+    outs = [each.name for each in function.arguments if "!" in each.type and each.name != "self"]
+    given = frozenset(target.variables[each] for each in outs if each in target.variables and not function.structured)
+    return Names(target.variables, types, target.optional, target.references, given)
 
 
 def _list_bases(operator: Operator, row: ServedFunction) -> tuple[str, str]:
