@@ -9,8 +9,14 @@ import pytest
 
 from porter.aten.operator import Operator, find_called_operators
 from porter.core.checkout import EMBEDDED_FORK, Checkout
+from porter.core.errors import PorterError
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
+from porter.plan.draft import Draft
+from porter.plan.planner import plan_operator
+from porter.verdict.prove import find_target
+from porter.workflows.migrate import PortedOperator, Request, migrate
 from porter.workflows.needed import find_needed
+from porter.workflows.results import collect
 
 ROWS = """
 - func: halved(Tensor self) -> Tensor
@@ -58,3 +64,26 @@ def test_what_shared_code_calls_is_ported_first(checkout: Checkout) -> None:
 
 def test_an_operator_with_a_stub_needs_no_other(checkout: Checkout) -> None:
     assert find_needed(checkout, "atan2") == () == find_needed(checkout, "nothing of that name")
+
+
+def test_what_is_needed_is_ported_but_is_no_result(checkout: Checkout) -> None:
+    found = [each for each in migrate(checkout, Request(("halved",))) if isinstance(each, PortedOperator)]
+    assert [(each.plan.op, each.needed) for each in found] == [("atan2", True), ("halved", False)]
+    assert [each.op for each in collect(checkout, found, None).operators] == ["halved"]
+
+
+def test_a_verdict_runs_what_shared_code_calls(checkout: Checkout) -> None:
+    draft = Draft(checkout)
+    for op in ("atan2", "halved"):
+        plan = plan_operator(draft.fork, op)
+        draft = draft.follow(plan.changes)
+    target = find_target(plan, "halved", draft.fork)
+    assert target.through == ("atan2",) and target.kernels == ("atan2",)
+    assert target.old().through == ("atan2",) and not target.old().kernels
+
+
+def test_no_verdict_where_what_is_called_builds_graphs(checkout: Checkout) -> None:
+    plan = plan_operator(checkout, "halved")
+    with pytest.raises(PorterError, match="no row of atan2 runs Metal kernels") as raised:
+        find_target(plan, "halved", Draft(checkout).follow(plan.changes).fork)
+    assert raised.value.code == "PTR019"
