@@ -167,7 +167,7 @@ def _freeze_rest(rest: Sequence[Any]) -> Hashable:
         ends.append(len(parts))
     of_parts = [*map(type, parts)]
     if _ATOMS.issuperset(of_parts):
-        return tuple([*kinds, *ends, *of_parts, *parts])
+        return (*kinds, *ends, *of_parts, *parts)
     return tuple([_freeze(each) for each in rest])
 
 
