@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import unittest
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._cpp_embed_headers import embed_headers
 
 from aten_overlay.device import load
 
@@ -26,10 +26,10 @@ KERNELS = "aten/src/ATen/native/mps/kernels"
 
 
 def compile_file(name: str) -> Any:
-    """The library of a `.metal` file of the fork."""
+    """The library of a `.metal` file of the fork, with the fork's own headers: torch would take its wheel's."""
     device = load.started()
     assert device is not None
-    return torch.mps.compile_shader((Path(device.fork) / KERNELS / name).read_text())
+    return torch.mps.compile_shader(embed_headers(str(device.fork / KERNELS / name), [device.fork]))
 
 
 def on_device(values: object, dtype: torch.dtype = torch.int64) -> Tensor:
