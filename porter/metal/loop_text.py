@@ -376,6 +376,8 @@ class NestWriter:
         assert expr.dtype is not None
         written = self.copied or self.spelling.value(expr.dtype)
         if isinstance(expr.attribute, Named):
+            if isinstance(expr.attribute.example, bool):
+                return expr.attribute.name
             number, is_real = expr.attribute, self.spelling.has_complex and expr.dtype == FLOAT
             is_float = isinstance(number.example, float) and (is_real or written == FLOAT.metal)
             return number.name if is_float else f"static_cast<{'float' if is_real else written}>({number.name})"

@@ -262,7 +262,11 @@ class SizeSets:
         slot = group.slots[0]
         if len(group.slots) > 1 or slot.dim < 0 or max(group.pool, default=0) > original[slot]:
             return group
-        vectors = (each for each, size in original.items() if size == original[slot] and _has_rank(template.leaves[each.leaf], 1))
+        vectors = (
+            each
+            for each, size in original.items()
+            if size == original[slot] and _has_rank(template.leaves[each.leaf], 1)
+        )
         both = self._find_pool(template, original, tuple(dict.fromkeys((slot, *vectors))))
         return both if max(both.pool, default=0) > original[slot] else group
 

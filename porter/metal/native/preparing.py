@@ -8,6 +8,7 @@ from functools import partial
 
 from porter.loops.expressions import Expr, Op, Reduction, ReductionKind, intern, walk
 from porter.loops.host_values import HostValue, Named, Scalar, list_scalars, substitute
+from porter.loops.optional import drop_unread
 from porter.loops.program import Programs, ResultBuffer, Role, SymbolicProgram
 from porter.metal.native.reduced import with_strides
 from porter.metal.native.scan import with_scans
@@ -19,7 +20,7 @@ _MOST = 2**31  # no index is larger than what an index may be
 
 def prepare(programs: Programs) -> Programs:
     """The programs as ports have them."""
-    cases = _share_defaults(programs.cases)
+    cases = _share_defaults(tuple(map(drop_unread, programs.cases)))
     simple = replace(programs, cases=tuple(_change(case, _simplify) for case in cases))
     return with_scans(with_strides(simple))
 

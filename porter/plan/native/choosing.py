@@ -11,7 +11,7 @@ from porter.languages.statements import name_tokens
 from porter.loops.program import Programs
 from porter.metal.native.cases import UNKNOWN_CONDITION
 from porter.metal.native.elements import NARROW
-from porter.metal.native.host_values import Names
+from porter.metal.native.host_values import Names, write_given
 from porter.metal.native.launch import Launch
 
 _GIVEN = ".has_value()"
@@ -93,12 +93,6 @@ def _write_types(programs: Programs, at: int, names: Names) -> Iterator[str]:
         yield _OF_KIND[next(iter(kinds))].format(f"{tensor}scalar_type()")
 
 
-def _write_given(tensor: str, names: Names) -> str:
-    """Whether a tensor is given that may be left out: an optional one may also have a tensor that is undefined."""
-    variable = names.variable(tensor)
-    return f"({variable}{_GIVEN} && {variable}->defined())" if variable in names.optional else f"{variable}.defined()"
-
-
 def _write_condition(condition: Condition, names: Names) -> str:
     """A condition on arguments of the schema, on the variables of the function. Raises PTR376 if it is not known."""
     if condition.text == UNKNOWN_CONDITION:
@@ -106,7 +100,8 @@ def _write_condition(condition: Condition, names: Names) -> str:
     parts, last = [], 0
     for token in name_tokens(condition.text):
         if names.types.get(token.text) == "Tensor?" and condition.text.startswith(_GIVEN, token.end):
-            parts += [condition.text[last : token.start], _write_given(token.text, names)]
+            given = write_given(token.text, names)
+            parts += [condition.text[last : token.start], f"({given})" if "&&" in given else given]
             last = token.end + len(_GIVEN)
         elif token.text in names.types:
             is_plain = condition.text[token.end : token.end + 1] != "."
